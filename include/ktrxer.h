@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * libktrxer: probes that leave on time, and the proof of it.
+ *
+ * A transmitter (ktx) sends whole frames at absolute times through one engine and reports, for each probe, when it left,
+ * by whose word, and how late. A receiver (krx) gives the packets that its rules ask for, with the kernel's own stamps.
+ * The two are independent of each other.
+ *
+ * Conventions
+ *   time      64-bit nanoseconds on CLOCK_MONOTONIC, unless a name says otherwise (_real_ns: CLOCK_REALTIME).
+ *   errors    a negative errno comes back; where a call takes a struct ktrxer_error it is filled with one line for a person:
+ *             what failed, where, what now. The library never prints and never exits.
+ *   options   structs begin with `size`; initialise them with their _INIT macro. New fields come at the end.
+ *   threads   one thread at a time may call into one ktx (or one krx). The waiter thread that a ktx may own is its own affair.
+ */
+#ifndef KTRXER_H
+#define KTRXER_H
+
+#include <ktrxer/base.h>
+#include <ktrxer/path.h>
+#include <ktrxer/rx.h>
+#include <ktrxer/schedule.h>
+#include <ktrxer/tx.h>
+
+#endif

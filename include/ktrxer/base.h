@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Errors, time, addresses: what every other header needs. Conventions are in <ktrxer.h>, which includes this. */
+#ifndef KTRXER_BASE_H
+#define KTRXER_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KTRXER_API __attribute__((visibility("default")))
+#else
+#define KTRXER_API
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------- errors */
+
+#define KTRXER_ERROR_TEXT 256
+
+struct ktrxer_error {
+	int code;                     /* negative errno, 0 when nothing went wrong */
+	char text[KTRXER_ERROR_TEXT]; /* one line, no newline at its end */
+};
+
+KTRXER_API const char *ktrxer_version(void);
+
+/* ------------------------------------------------------------------------------------------------------------ time */
+
+#define KTRXER_NS_PER_US 1000LL
+#define KTRXER_NS_PER_MS 1000000LL
+#define KTRXER_NS_PER_S 1000000000LL
+#define KTRXER_NEVER UINT64_MAX
+
+KTRXER_API uint64_t ktrxer_now_ns(void);
+
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC, and the half width of the interval that it must lie in. */
+struct ktrxer_clock_pair {
+	uint64_t mono_ns;  /* when the pair was taken */
+	int64_t real_ns;   /* CLOCK_REALTIME at that instant */
+	uint32_t bound_ns; /* real_ns is true to +- this */
+};
+
+KTRXER_API void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair);
+
+/* ------------------------------------------------------------------------------------------------------- addresses */
+
+struct ktrxer_addr {
+	uint8_t family; /* AF_INET, AF_INET6, or 0: none */
+	uint8_t bytes[16]; /* network order; the first 4 for AF_INET */
+	uint32_t scope_id; /* of a link-local IPv6 address, else 0 */
+};
+
+#define KTRXER_ADDR_TEXT 64
+
+/* "192.0.2.1", "2001:db8::1", "fe80::1%eth0"; never a name, never a look-up. */
+KTRXER_API int ktrxer_addr_parse(struct ktrxer_addr *addr, const char *text);
+/* The same with an optional port: "192.0.2.1:7", "[2001:db8::1]:7"; *port keeps its value when none is given. */
+KTRXER_API int ktrxer_addr_port_parse(struct ktrxer_addr *addr, uint16_t *port, const char *text);
+KTRXER_API const char *ktrxer_addr_format(const struct ktrxer_addr *addr, char text[KTRXER_ADDR_TEXT]);
+KTRXER_API bool ktrxer_addr_equal(const struct ktrxer_addr *a, const struct ktrxer_addr *b);
+/* Private, link-local, loopback or documentation space: probes at any rate need no further word from the user. */
+KTRXER_API bool ktrxer_addr_is_local_use(const struct ktrxer_addr *addr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

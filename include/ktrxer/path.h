@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The way to a destination, and the frame that goes it. Conventions are in <ktrxer.h>, which includes this. */
+#ifndef KTRXER_PATH_H
+#define KTRXER_PATH_H
+
+#include <ktrxer/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -------------------------------------------------------------------------------------------------- path of a frame */
+
+enum ktrxer_link {
+	KTRXER_LINK_ETHERNET = 1, /* 14 bytes of header; loopback looks like this too */
+	KTRXER_LINK_RAW_IP = 2,   /* none: tun, ppp, wireguard, ipip */
+};
+
+struct ktrxer_device {
+	char name[16];
+	uint32_t index;
+	enum ktrxer_link link;
+	uint8_t mac[6];
+	uint32_t mtu;
+	bool up;       /* administratively */
+	bool running;  /* with carrier */
+	bool loopback; /* frames come back to this host */
+	bool needs_neighbour; /* Ethernet that does ARP/ND */
+	char kind[16]; /* rtnetlink's IFLA_INFO_KIND: "veth", "tun"...; "" for a physical device */
+	char qdisc[16];
+	char driver[32]; /* by ethtool; "" when it says none */
+	uint32_t tx_queues;
+};
+
+/* Everything that a frame needs to know of the way to its destination (rtnetlink, then ARP or ND). */
+struct ktrxer_path {
+	struct ktrxer_device device;
+	struct ktrxer_addr source;   /* address that goes into the IP header */
+	struct ktrxer_addr to;
+	struct ktrxer_addr next_hop; /* == to when on link */
+	uint8_t next_hop_mac[6];     /* zero where the link has no addresses */
+	uint32_t mtu;                /* of the route: the largest IP packet */
+	bool needs_stack;            /* whole frames are lost on this way (IPv4 from this host to itself: its kernel holds them to be
+					forged, unless accept_local is set); the engines that send by the host's stack get through */
+};
+
+struct ktrxer_path_options {
+	size_t size;
+	const char *device;       /* NULL: the route decides */
+	struct ktrxer_addr from;  /* family 0: the route decides; an address that this host does not own is allowed */
+	struct ktrxer_addr to;
+	const uint8_t *next_hop_mac; /* 6 bytes; NULL: ask ARP or ND */
+	uint32_t timeout_ms;      /* for ARP/ND; 0: one second */
+	bool no_link_address;     /* for engines that send by the host's stack: do not resolve next_hop_mac */
+};
+#define KTRXER_PATH_OPTIONS_INIT { .size = sizeof(struct ktrxer_path_options) }
+
+/* By its name or an alternative name. -EOPNOTSUPP: all fields are filled, but `link` is 0, frames that ktrxer cannot build. */
+KTRXER_API int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err);
+/* The first `max` devices of this network namespace, odd links too. Returns how many there are (may be more than `max`). */
+KTRXER_API int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err);
+/* -ENODEV no such device, -ENETDOWN down, -ENETUNREACH no route, -EHOSTUNREACH nobody answers, -EOPNOTSUPP odd link. */
+KTRXER_API int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options,
+				   struct ktrxer_error *err);
+
+/* ------------------------------------------------------------------------------------------------------- frames */
+
+enum ktrxer_proto { KTRXER_ICMP = 1, KTRXER_TCP = 6, KTRXER_UDP = 17, KTRXER_ICMPV6 = 58 };
+
+struct ktrxer_frame_spec {
+	size_t size;
+	const struct ktrxer_path *path;
+	uint8_t proto;          /* KTRXER_UDP, or KTRXER_ICMP / KTRXER_ICMPV6 for an echo request */
+	uint16_t from_port;     /* ICMP: the identifier */
+	uint16_t to_port;       /* ICMP: the sequence number */
+	uint8_t tos;            /* DSCP << 2 | ECN */
+	uint8_t ttl;            /* 0: 64 */
+	bool may_fragment;      /* IPv4: clears DF */
+	const uint8_t *payload; /* NULL: zero bytes */
+	uint32_t payload_length;
+	enum ktrxer_link link;  /* what the transmitter's frames begin with (ktx_info.link); 0: as the path's device has it */
+};
+#define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec) }
+
+/*
+ * Writes link, IP and transport headers, payload and checksums. The payload may lie within the frame. Returns the length;
+ * -EMSGSIZE if it passes `capacity` or the path's MTU (0: none), -EINVAL for a spec that contradicts itself.
+ */
+KTRXER_API int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec);
+/* Where the payload begins in such a frame; the length of the headers. */
+KTRXER_API int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec);
+/* After payload or transport header were changed in place: the transport checksum made right again. -EBADMSG: no such frame. */
+KTRXER_API int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

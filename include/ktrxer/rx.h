@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Receivers: rules, packets, stamps. Conventions are in <ktrxer.h>, which includes this. */
+#ifndef KTRXER_RX_H
+#define KTRXER_RX_H
+
+#include <ktrxer/base.h>
+#include <ktrxer/path.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------------- receivers */
+
+enum krx_op { KRX_CAPTURE = 1, KRX_DROP = 2, KRX_CAPTURE_DROP = 3, KRX_FORWARD = 4 };
+
+struct krx_rule {
+	enum krx_op op;
+	uint8_t proto;      /* IP protocol number; 0: any */
+	struct ktrxer_addr from, to; /* family 0: any */
+	uint8_t from_prefix, to_prefix; /* bits that count */
+	uint16_t from_port, to_port;    /* 0: any. For ICMP there are no ports */
+	uint32_t priority;  /* smaller first; equal: the earlier rule first */
+};
+
+/* "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". */
+KTRXER_API int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error *err);
+#define KRX_RULE_TEXT 192
+KTRXER_API const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT]);
+
+enum ktrxer_stamp_clock { KTRXER_CLOCK_REALTIME = 1, KTRXER_CLOCK_MONOTONIC = 2, KTRXER_CLOCK_TAI = 3, KTRXER_CLOCK_PHC = 4 };
+enum ktrxer_stamp_source { KTRXER_STAMP_NIC = 1, KTRXER_STAMP_XDP = 2, KTRXER_STAMP_KERNEL = 3, KTRXER_STAMP_USER = 4 };
+
+struct krx_packet {
+	const uint8_t *data;      /* from the link header on; valid until the next krx_next() on this krx */
+	uint32_t length;          /* bytes here */
+	uint32_t original_length; /* bytes on the link */
+	uint64_t mono_ns;         /* arrival on CLOCK_MONOTONIC */
+	int64_t raw_ns;           /* the stamp as its clock had it */
+	uint32_t bound_ns;        /* error of the conversion */
+	uint8_t clock;            /* enum ktrxer_stamp_clock of raw_ns */
+	uint8_t source;           /* enum ktrxer_stamp_source */
+	uint8_t direction;        /* 0 to this host, 1 broadcast, 2 multicast, 3 to another host, 4 sent by this host */
+	uint8_t vlan_present;     /* a tag that the kernel had taken off was put back: data holds it, as with libpcap */
+	uint16_t vlan_tci;        /* of that one */
+	uint32_t rule;            /* index of the rule that asked for it */
+	uint32_t device;          /* index of the device that it came by */
+	uint8_t link;             /* enum ktrxer_link: what data begins with */
+};
+
+struct krx_options {
+	size_t size;
+	const char *device;   /* NULL: all */
+	const char *backend;  /* NULL or "auto" */
+	uint32_t snap_length; /* 0: whole packets */
+	uint32_t ring_bytes;  /* 0: 8 MiB */
+	bool promiscuous;
+	bool see_outgoing;    /* also what this host sends */
+};
+#define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
+
+struct krx;
+/* Rules first, then the device is listened to: no packet from before the rules is ever delivered. */
+KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, const struct krx_rule *rules, int count,
+			struct ktrxer_error *err);
+KTRXER_API void krx_close(struct krx *rx);
+KTRXER_API int krx_fd(const struct krx *rx);
+/* 1 and a packet, 0 when none is there, or a negative errno (-ENETDOWN: the device went down, -ENODEV: is gone). */
+KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
+
+struct krx_rule_stats {
+	uint64_t matched, captured, dropped;
+};
+struct krx_stats {
+	const char *backend;
+	bool before_taps; /* sees packets before tcpdump does */
+	bool after_gro;   /* a packet may be several of the wire */
+	uint64_t lost;    /* captured by a rule, but there was no room */
+	uint64_t clock_steps; /* of CLOCK_REALTIME, seen while running */
+};
+KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* When probes leave, and percentiles of how late they were. Conventions are in <ktrxer.h>, which includes this. */
+#ifndef KTRXER_SCHEDULE_H
+#define KTRXER_SCHEDULE_H
+
+#include <ktrxer/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------------ schedules */
+
+enum ktrxer_schedule_kind {
+	KTRXER_SCHEDULE_PERIODIC = 1, /* start + i * gap, exactly */
+	KTRXER_SCHEDULE_POISSON = 2,  /* exponential gaps by the generator of RFC 4656 section 5 */
+	KTRXER_SCHEDULE_LIST = 3,     /* offsets given by the caller */
+};
+
+/*
+ * Deadlines of probes. A train is `train` probes; trains begin at the schedule's times, probes in a train are
+ * `train_gap_ns` apart (0: back to back, that is, one deadline for all).
+ * A rational gap num/den ns makes 36,000 probes a second exact: num = 10^9, den = 36000.
+ * Deadlines never decrease. A train that would run into the next one is -EINVAL for periodic schedules and lists; a Poisson train
+ * waits for the end of the one ahead of it. The first Poisson train is due one deviate after start_ns.
+ */
+struct ktrxer_schedule_options {
+	size_t size;
+	enum ktrxer_schedule_kind kind;
+	uint64_t start_ns;
+	uint64_t gap_num;  /* mean gap between trains in ns = gap_num / gap_den */
+	uint64_t gap_den;
+	uint32_t train;    /* 0 and 1: single probes */
+	uint64_t train_gap_ns;
+	uint8_t seed[16];  /* Poisson: the SID */
+	const uint64_t *offsets_ns; /* list: non-decreasing, from start_ns; borrowed, not copied */
+	uint64_t offsets;
+};
+#define KTRXER_SCHEDULE_OPTIONS_INIT { .size = sizeof(struct ktrxer_schedule_options), .gap_den = 1, .train = 1 }
+
+struct ktrxer_schedule;
+KTRXER_API int ktrxer_schedule_new(struct ktrxer_schedule **schedule, const struct ktrxer_schedule_options *options,
+				   struct ktrxer_error *err);
+KTRXER_API void ktrxer_schedule_free(struct ktrxer_schedule *schedule);
+
+struct ktrxer_deadline {
+	uint64_t at_ns;
+	uint64_t index;     /* of the probe, from 0 */
+	bool train_goes_on; /* the next probe belongs to the same back-to-back train */
+};
+/* -ENODATA after the end of a list; -EOVERFLOW when time runs out of 64 bits (some 584 years). */
+KTRXER_API int ktrxer_schedule_next(struct ktrxer_schedule *schedule, struct ktrxer_deadline *deadline);
+
+/* ------------------------------------------------------------------------------------------------------ histograms */
+
+/*
+ * Percentiles of signed nanoseconds in fixed memory: log-linear buckets (as HdrHistogram has them) for each sign, exact up to
+ * 2047 ns, within 0.1 % beyond. One writer.
+ */
+struct ktrxer_hist;
+KTRXER_API struct ktrxer_hist *ktrxer_hist_new(void);
+KTRXER_API void ktrxer_hist_free(struct ktrxer_hist *hist);
+KTRXER_API void ktrxer_hist_record(struct ktrxer_hist *hist, int64_t value_ns);
+KTRXER_API void ktrxer_hist_merge(struct ktrxer_hist *into, const struct ktrxer_hist *from);
+KTRXER_API uint64_t ktrxer_hist_count(const struct ktrxer_hist *hist);
+/* quantile in parts of a million: 500000 is the median. 0 when empty. Type 1 (inverse of the empirical distribution). */
+KTRXER_API int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t parts_per_million);
+KTRXER_API int64_t ktrxer_hist_min(const struct ktrxer_hist *hist);
+KTRXER_API int64_t ktrxer_hist_max(const struct ktrxer_hist *hist);
+KTRXER_API double ktrxer_hist_mean(const struct ktrxer_hist *hist);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

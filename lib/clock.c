@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "clock.h"
+
+#include <time.h>
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
+}
+
+uint64_t ktrxer_now_ns(void)
+{
+	return (uint64_t)clock_ns(CLOCK_MONOTONIC);
+}
+
+struct sandwich {
+	int64_t before, real, after;
+};
+
+/* The narrowest of a few tries: an interrupt between two reads widens one of them, seldom all. */
+static struct sandwich sandwich_take(int tries)
+{
+	struct sandwich best = { 0 };
+
+	for (int i = 0; i < tries; i++) {
+		struct sandwich s;
+
+		s.before = clock_ns(CLOCK_MONOTONIC);
+		s.real = clock_ns(CLOCK_REALTIME);
+		s.after = clock_ns(CLOCK_MONOTONIC);
+		if (i == 0 || s.after - s.before < best.after - best.before)
+			best = s;
+	}
+	return best;
+}
+
+void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
+{
+	struct sandwich s = sandwich_take(5);
+	int64_t width = s.after - s.before;
+
+	pair->mono_ns = (uint64_t)(s.before + width / 2);
+	pair->real_ns = s.real;
+	/* + 1: the two clocks are rounded to nanoseconds each for itself */
+	pair->bound_ns = width / 2 + 1 > UINT32_MAX ? UINT32_MAX : (uint32_t)(width / 2 + 1);
+}
+
+static void map_restart(struct ktrxer_clock_map *map, const struct sandwich *s)
+{
+	map->low_ns = s->real - s->after - 1;
+	map->high_ns = s->real - s->before + 1;
+	map->sampled_ns = (uint64_t)s->after;
+}
+
+static int64_t map_middle(const struct ktrxer_clock_map *map)
+{
+	return map->low_ns + (map->high_ns - map->low_ns) / 2;
+}
+
+void ktrxer_clock_map_init(struct ktrxer_clock_map *map)
+{
+	struct sandwich s = sandwich_take(16);
+
+	map->steps = 0;
+	map->stepped_ns = 0;
+	map_restart(map, &s);
+	map->last_ns = map_middle(map);
+}
+
+bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map)
+{
+	struct sandwich s = sandwich_take(1);
+	int64_t low = s.real - s.after - 1, high = s.real - s.before + 1;
+
+	map->sampled_ns = (uint64_t)s.after;
+	if (low > map->high_ns || high < map->low_ns) {
+		map->last_ns = map_middle(map);
+		map->steps++;
+		map->stepped_ns = map->sampled_ns;
+		s = sandwich_take(16);
+		map_restart(map, &s);
+		return true;
+	}
+	if (low > map->low_ns)
+		map->low_ns = low;
+	if (high < map->high_ns)
+		map->high_ns = high;
+	return false;
+}
+
+bool ktrxer_clock_map_refresh(struct ktrxer_clock_map *map, uint64_t now_ns, uint64_t age_ns)
+{
+	return now_ns - map->sampled_ns >= age_ns && ktrxer_clock_map_sample(map);
+}
+
+uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map)
+{
+	int64_t half = (map->high_ns - map->low_ns + 1) / 2;
+
+	return half > UINT32_MAX ? UINT32_MAX : half < 1 ? 1 : (uint32_t)half;
+}
+
+uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_ns)
+{
+	return (uint64_t)(real_ns - map_middle(map));
+}
+
+static uint64_t distance(uint64_t t, uint64_t earliest, uint64_t latest)
+{
+	return t < earliest ? earliest - t : t > latest ? t - latest : 0;
+}
+
+uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
+				      uint64_t latest_ns)
+{
+	uint64_t now = ktrxer_clock_map_mono(map, real_ns), now_off = distance(now, earliest_ns, latest_ns);
+	uint64_t before = (uint64_t)(real_ns - map->last_ns), before_off = distance(before, earliest_ns, latest_ns);
+
+	if (now_off == before_off)
+		return ktrxer_clock_map_stepped(map, latest_ns) && before > now ? before : now;
+	return before_off < now_off ? before : now;
+}
+
+/* Clocks without a fine counter tick in microseconds; a stamp may lie that far outside for no other reason. */
+#define GRAIN_NS 1000
+
+uint64_t ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns)
+{
+	uint64_t at = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+
+	if (distance(at, earliest_ns, latest_ns) <= ktrxer_clock_map_bound(map) + GRAIN_NS || !ktrxer_clock_map_sample(map))
+		return at;
+	return ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+}

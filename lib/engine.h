@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The table of operations that every engine fills in, one file each. Nothing above this table knows an engine's name.
+ *
+ * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only hands frames
+ * over and says what became of them. All operations but `check` are called by the pump alone (one thread); `check` is called by
+ * the committing thread and touches nothing that the pump touches.
+ */
+#ifndef KTRXER_LIB_ENGINE_H
+#define KTRXER_LIB_ENGINE_H
+
+#include "error.h"
+#include "limits.h"
+#include "packet.h"
+
+#include <stdatomic.h>
+
+/*
+ * One probe between commit and report. Written by the tool until committed, by the pump until final. At a rate the two sides are
+ * on two processors and each line that both write travels twice a probe: what sending as such needs is in the first line of 64
+ * bytes, and the second is left alone then.
+ */
+struct ktx_cell {
+	uint8_t *frame;
+	uint64_t id;
+	uint64_t at_ns;         /* 0: no time */
+	uint64_t call_ns;       /* just before the hand-over that succeeded */
+	uint64_t sent_ns;
+	uint32_t length;
+	uint32_t tries;
+	uint16_t flags;         /* enum ktx_probe_flag */
+	uint8_t status, proof;
+	bool stamp_due;         /* handed over; a stamp is still hoped for */
+	bool stamp_missing;     /* it did not come in time */
+	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
+	bool first_of_call;     /* its stamp tells what the hand-over costs */
+
+	/* only with a time, a stamp or a failure; 0 otherwise */
+	_Alignas(64) uint64_t planned_ns;
+	int64_t raw_ns;
+	uint32_t bound_ns;
+	int32_t error;
+};
+
+struct ktx_engine_state; /* each engine's own */
+
+struct ktx_engine_setup {
+	const struct ktx_options *options;
+	const struct ktrxer_device *device; /* NULL when none was named */
+	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
+	uint32_t frame_size;                /* capacity of a slot */
+	uint32_t slots;                     /* power of two */
+	struct ktx_cell *cells;             /* where the kernel waits: a cell lies at its number & (slots - 1) */
+};
+
+/* What the pump tells an engine whose kernel side waits, each time it looks. Cells [done, head) are with the engine. */
+struct ktx_work {
+	uint32_t done, head;
+	uint32_t cancel_to;  /* cells before it that are not sent yet are to end as cancelled */
+	uint64_t now_ns;
+	uint64_t advance_ns; /* hand over that much before the time */
+};
+
+/* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
+struct ktx_harvest {
+	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
+	void (*refusal)(void *context, const struct ktx_network_error *error);
+	void *context;
+};
+
+enum ktx_waiter { KTX_USER_WAITS, KTX_KERNEL_WAITS };
+
+struct ktx_engine {
+	const char *name;
+	const char *summary;
+	enum ktx_waiter waits;
+	bool needs_device;
+	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
+	uint32_t harvest_ns;         /* no descriptor tells when harvest has work: look this often while cells wait; 0: one does */
+	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
+	const char *why_timing, *why_rate; /* "no qdisc in the way" */
+
+	/* Tries, and leaves nothing behind. 0 and info->features, or a negative errno and info->reason with its remedy. */
+	int (*probe)(const struct ktrxer_device *device, struct ktx_engine_info *info);
+
+	int (*open)(struct ktx_engine_state **state, const struct ktx_engine_setup *setup, struct ktrxer_error *err);
+	void (*close)(struct ktx_engine_state *state);
+
+	/* The features that this open state really has (a device may lack stamps). */
+	uint32_t (*features)(const struct ktx_engine_state *state);
+
+	/* Memory of the slots where the engine has its own (mapped), else NULL: tx.c allocates. */
+	uint8_t *(*memory)(struct ktx_engine_state *state, uint32_t slot);
+
+	/* Can this frame be reproduced by this engine? Header by header; err names the field. */
+	int (*check)(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
+
+	/*
+	 * Hands over cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or a negative errno when it took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0] will
+	 * never go. It may take fewer than it could (one protocol a call, say): it is called again at once.
+	 */
+	int (*send)(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count);
+
+	/*
+	 * Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has come; NULL: cannot.
+	 */
+	void (*warm)(struct ktx_engine_state *state);
+
+	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
+	int (*harvest)(struct ktx_engine_state *state, const struct ktx_harvest *harvest);
+	/*
+	 * The buffer of this cell has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
+	 * cell, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
+	 * NULL: this engine sets no buffer_busy.
+	 */
+	int (*give_up)(struct ktx_engine_state *state, struct ktx_cell *cell);
+	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
+	void (*restart_stamps)(struct ktx_engine_state *state);
+
+	/*
+	 * Where the kernel waits (KTX_KERNEL_WAITS) these three stand for send and harvest. Cells belong to the engine from publish,
+	 * which the committing thread calls, to collect, which the pump calls: it makes cells final in their order, from `done` on, and
+	 * returns how many. tend starts and ends what there is to start and end, and says when it wants to be called again at the
+	 * latest; a negative errno: the device or the kernel side is gone, and every cell ends with one of the next collects.
+	 */
+	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
+	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
+	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
+
+	/* Readable (POLLIN or POLLERR) when harvest has work; -1: never. */
+	int (*event_fd)(const struct ktx_engine_state *state);
+	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
+};
+
+extern const struct ktx_engine *const ktx_engine_table[]; /* NULL-terminated */
+
+#endif

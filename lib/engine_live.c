@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Live frames: an XDP program that the kernel runs without a packet having come (Linux 5.18) takes probes from mapped slots, waits
+ * for their times and redirects them to the device. It polls one whole processor while probes are due. What the driver's transmit
+ * function said of each frame comes back with the time when it said so: the proof is `driver`.
+ */
+#include "engine.h"
+#include "live_device.h"
+#include "live_program.h"
+#include "live_runner.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HARVEST_NS 50000
+
+struct ktx_engine_state {
+	struct live_program program;
+	struct live_runner runner;
+	struct ktx_cell *cells;
+	uint32_t mask;
+	_Atomic bool trains; /* seen by the committing thread */
+	bool shifts;
+	int lost;            /* negative errno: nothing goes any more */
+};
+
+static int processors_check(struct ktrxer_error *err)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1)
+		return 0;
+	return ktrxer_fail(err, -EOPNOTSUPP, "the live engine polls a whole processor and there is one for all: use the packet engine");
+}
+
+static int live_ready(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
+{
+	int rc = processors_check(err);
+
+	if (rc == 0)
+		rc = live_device_check(setup->device, err);
+	return rc == 0 ? live_program_open(program, setup, err) : rc;
+}
+
+static uint32_t features_of(const struct live_program *program)
+{
+	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_KERNEL_WAIT | KTX_CAN_MAPPED | KTX_CAN_BYPASS |
+	       (program->traced ? KTX_CAN_DRIVER_STAMP : 0);
+}
+
+static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
+{
+	const struct live_setup setup = { .device = device, .slots = 2, .frame_size = 64 };
+	struct ktrxer_error err = { 0 };
+	struct live_program program;
+	int rc;
+
+	if (!device) {
+		snprintf(info->reason, sizeof info->reason, "needs a device: --device DEV (`ip link` lists them)");
+		return -ENODEV;
+	}
+	rc = live_ready(&program, &setup, &err);
+	if (rc == 0) {
+		info->features = features_of(&program);
+		rc = live_program_try(&program, &err);
+		live_program_close(&program);
+	}
+	if (rc < 0)
+		memcpy(info->reason, err.text, sizeof info->reason);
+	return rc;
+}
+
+static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
+{
+	struct ktx_engine_state *state = calloc(1, sizeof *state);
+	const struct live_setup program_setup = {
+		.device = setup->device, .slots = setup->slots, .frame_size = setup->frame_size, .late_ns = setup->options->late_ns,
+		.retry_ns = setup->options->retry_ns, .late = setup->options->late, .times = setup->options->purpose == KTX_FOR_TIMING,
+	};
+	int rc;
+
+	if (!state)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the live engine");
+	rc = live_ready(&state->program, &program_setup, err);
+	if (rc < 0)
+		goto free_state;
+	rc = live_runner_open(&state->runner, &state->program, setup->options, err);
+	if (rc < 0)
+		goto close_program;
+	state->cells = setup->cells;
+	state->mask = setup->slots - 1;
+	state->shifts = program_setup.late == KTX_LATE_SHIFT;
+	*out = state;
+	return 0;
+
+close_program:
+	live_program_close(&state->program);
+free_state:
+	free(state);
+	return rc;
+}
+
+static void live_close(struct ktx_engine_state *state)
+{
+	live_runner_close(&state->runner);
+	live_program_close(&state->program);
+	free(state);
+}
+
+static uint32_t live_features(const struct ktx_engine_state *state)
+{
+	return features_of(&state->program);
+}
+
+static uint8_t *live_memory(struct ktx_engine_state *state, uint32_t slot)
+{
+	return live_slot_at(&state->program, slot)->frame;
+}
+
+static int live_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+{
+	(void)state;
+	(void)frame;
+	(void)length;
+	(void)err;
+	return 0; /* the transmitter has seen to the length; any Ethernet frame goes */
+}
+
+static int live_event_fd(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return -1;
+}
+
+/* -------------------------------------------------------------------------------------------------------- there */
+
+/* From the last to the first: how many of its train are still to come is known of each then. */
+static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
+{
+	uint32_t train = 1;
+
+	for (uint32_t number = to; number != from; number--) {
+		const struct ktx_cell *cell = &state->cells[(number - 1) & state->mask];
+		struct live_slot *slot = live_slot_at(&state->program, number - 1);
+
+		train = cell->flags & KTX_TRAIN_GOES_ON ? train + 1 : 1;
+		slot->at_ns = cell->at_ns;
+		slot->length = cell->length;
+		slot->train = train;
+		slot->refused = 0;
+		__atomic_store_n(&state->program.ends[(number - 1) & state->mask], 0, __ATOMIC_RELAXED);
+		if (train > 1 && !atomic_load_explicit(&state->trains, memory_order_relaxed))
+			atomic_store(&state->trains, true);
+	}
+	__atomic_store_n(&state->program.control->head, to, __ATOMIC_RELEASE);
+}
+
+static struct live_need need_of(struct ktx_engine_state *state, const struct ktx_work *work)
+{
+	const struct ktx_cell *next = &state->cells[work->done & state->mask];
+	struct live_need need = { .now_ns = work->now_ns, .due_ns = KTRXER_NEVER, .frame_size = 64, .trains = atomic_load(&state->trains) };
+
+	if (work->done == work->head)
+		return need;
+	need.due_ns = next->at_ns ? next->at_ns : work->now_ns;
+	need.frame_size = next->length;
+	return need;
+}
+
+static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
+{
+	struct live_control *control = state->program.control;
+	const struct live_need need = need_of(state, work);
+	int rc;
+
+	if (control->advance_ns != work->advance_ns)
+		__atomic_store_n(&control->advance_ns, work->advance_ns, __ATOMIC_RELAXED);
+	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
+	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
+		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
+	if (!state->lost) {
+		rc = live_runner_tend(&state->runner, &need, next_ns);
+		if (rc < 0)
+			state->lost = rc;
+	}
+	if (state->lost)
+		live_runner_stop(&state->runner, work->now_ns, next_ns);
+	return state->lost;
+}
+
+/* --------------------------------------------------------------------------------------------------------- back */
+
+static void cell_ended(struct ktx_engine_state *state, struct ktx_cell *cell, uint32_t number, uint64_t word)
+{
+	const struct live_slot *slot = live_slot_at(&state->program, number);
+	const int error = (int)(word & UINT32_MAX);
+
+	cell->bound_ns = 0;
+	cell->status = KTX_SENT;
+	cell->tries = 1;
+	cell->planned_ns = cell->at_ns;
+	if (!(word & LIVE_WITHOUT_STAMP)) {
+		cell->proof = KTX_PROOF_DRIVER;
+		cell->sent_ns = cell->call_ns = word;
+		cell->raw_ns = (int64_t)word;
+		if (state->shifts)
+			cell->planned_ns = slot->at_ns;
+		if (state->program.control->refusals)
+			cell->tries += slot->refused;
+		return;
+	}
+	cell->proof = KTX_PROOF_NONE;
+	switch ((enum live_kind)(word >> 32 & 0xff)) {
+	case LIVE_UNPROVEN:
+		cell->proof = KTX_PROOF_QUEUED;
+		cell->sent_ns = cell->call_ns = ktrxer_now_ns();
+		return;
+	case LIVE_SKIPPED:
+		cell->status = KTX_SKIPPED;
+		cell->tries = 0;
+		return;
+	case LIVE_CANCELLED:
+		cell->status = KTX_CANCELLED;
+		cell->tries = slot->refused;
+		return;
+	default:
+		cell->status = KTX_FAILED;
+		cell->error = -error;
+		cell->tries = slot->refused ? slot->refused : 1;
+		if (error == ENODEV || error == ENETDOWN)
+			state->lost = -error;
+	}
+}
+
+/* Nothing runs: the ring is ours. */
+static void end_by_hand(struct ktx_engine_state *state, const struct ktx_work *work)
+{
+	struct live_control *control = state->program.control;
+	const uint32_t to = state->lost ? work->head : work->cancel_to;
+	const uint64_t word = state->lost ? LIVE_END(LIVE_FAILED, -state->lost) : LIVE_END(LIVE_CANCELLED, 0);
+
+	if ((int32_t)(to - work->done) <= 0)
+		return;
+	for (uint32_t number = work->done; number != to; number++) {
+		uint64_t *end = &state->program.ends[number & state->mask];
+
+		if (*end <= LIVE_FLYING)
+			*end = word;
+	}
+	control->landed = control->flown;
+	if ((int32_t)(to - control->tail) > 0)
+		control->tail = to;
+	control->in_train = 0;
+}
+
+static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_work *work)
+{
+	uint32_t tail, number = work->done;
+
+	if (live_runner_rests(&state->runner))
+		end_by_hand(state, work);
+	/* Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there. */
+	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
+	for (; number != work->head && number != tail; number++) {
+		uint64_t word = __atomic_load_n(&state->program.ends[number & state->mask], __ATOMIC_ACQUIRE);
+
+		if (word <= LIVE_FLYING)
+			break;
+		cell_ended(state, &state->cells[number & state->mask], number, word);
+	}
+	return number - work->done;
+}
+
+const struct ktx_engine ktx_engine_live = {
+	.name = "live",
+	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
+	.waits = KTX_KERNEL_WAITS,
+	.needs_device = true,
+	.frame_max = LIVE_FRAME_MAX,
+	.harvest_ns = HARVEST_NS,
+	.rank_timing = 1, /* the most precise, and a whole processor: only who names it gets it */
+	.rank_rate = 80,
+	.why_timing = "an XDP program keeps the time in the kernel",
+	.why_rate = "an XDP program sends from mapped slots, with no socket buffer; it takes a whole processor",
+	.probe = live_probe,
+	.open = live_open,
+	.close = live_close,
+	.features = live_features,
+	.memory = live_memory,
+	.check = live_check,
+	.event_fd = live_event_fd,
+	.publish = live_publish,
+	.tend = live_tend,
+	.collect = live_collect,
+};

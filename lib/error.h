@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef KTRXER_LIB_ERROR_H
+#define KTRXER_LIB_ERROR_H
+
+#include <ktrxer.h>
+
+/*
+ * Fills `err` (may be NULL) with `code` (a negative errno) and the text, and returns `code`:
+ *     return ktrxer_fail(err, -ENODEV, "device '%s': no such device; `ip link` lists them", name);
+ * A text that is too long is cut. Control characters (names come from users) are replaced by '?'.
+ */
+int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The C library's word for a negative errno, thread safe, into a caller's buffer. */
+const char *ktrxer_strerror(int code, char *text, size_t size);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Whole frames: link, IP and transport headers around a payload, for UDP and for echo requests. */
+#include "bytes.h"
+#include "limits.h"
+#include "packet.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	ETH_LENGTH = 14,
+	IP4_LENGTH = 20,
+	IP6_LENGTH = 40,
+	L4_LENGTH = 8, /* UDP and echo requests alike */
+	IP_TTL_DEFAULT = 64,
+	ETHERTYPE_IP4 = 0x0800,
+	ETHERTYPE_IP6 = 0x86dd,
+	IP4_DONT_FRAGMENT = 0x4000,
+	ICMP_ECHO_REQUEST = 8,
+	ICMP6_ECHO_REQUEST = 128,
+};
+
+/* A spec of any age: fields that its caller did not know of are zero. */
+static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_spec *spec)
+{
+	size_t known = sizeof *into;
+
+	if (!spec || spec->size < sizeof spec->size)
+		return -EINVAL;
+	if (spec->size < known)
+		known = spec->size;
+	memset(into, 0, sizeof *into);
+	memcpy(into, spec, known);
+	if (!into->path || into->path->to.family != into->path->source.family || (unsigned)into->link > KTRXER_LINK_RAW_IP)
+		return -EINVAL;
+	if (!into->link)
+		into->link = into->path->device.link;
+	switch (into->path->to.family) {
+	case AF_INET:
+		return into->proto == KTRXER_UDP || into->proto == KTRXER_ICMP ? 0 : -EINVAL;
+	case AF_INET6:
+		return into->proto == KTRXER_UDP || into->proto == KTRXER_ICMPV6 ? 0 : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+static uint32_t link_length(const struct ktrxer_frame_spec *s)
+{
+	return s->link == KTRXER_LINK_RAW_IP ? 0 : ETH_LENGTH;
+}
+
+static uint32_t ip_length(const struct ktrxer_path *path)
+{
+	return path->to.family == AF_INET6 ? IP6_LENGTH : IP4_LENGTH;
+}
+
+int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec)
+{
+	struct ktrxer_frame_spec s;
+	int ret = spec_read(&s, spec);
+
+	return ret ? ret : (int)(link_length(&s) + ip_length(s.path) + L4_LENGTH);
+}
+
+static void ethernet_write(uint8_t *at, const struct ktrxer_path *path)
+{
+	memcpy(at, path->next_hop_mac, 6);
+	memcpy(at + 6, path->device.mac, 6);
+	store_be16(at + 12, path->to.family == AF_INET6 ? ETHERTYPE_IP6 : ETHERTYPE_IP4);
+}
+
+static void ip4_write(uint8_t *at, const struct ktrxer_frame_spec *s, uint32_t total)
+{
+	at[0] = 0x45;
+	at[1] = s->tos;
+	store_be16(at + 2, (uint16_t)total);
+	store_be16(at + 4, 0); /* RFC 6864: an atomic datagram needs no identification */
+	store_be16(at + 6, s->may_fragment ? 0 : IP4_DONT_FRAGMENT);
+	at[8] = s->ttl ? s->ttl : IP_TTL_DEFAULT;
+	at[9] = s->proto;
+	store_be16(at + 10, 0);
+	memcpy(at + 12, s->path->source.bytes, 4);
+	memcpy(at + 16, s->path->to.bytes, 4);
+	store_be16(at + 10, (uint16_t)~ktrxer_sum_fold(ktrxer_sum(at, IP4_LENGTH, 0)));
+}
+
+static void ip6_write(uint8_t *at, const struct ktrxer_frame_spec *s, uint32_t total)
+{
+	store_be32(at, 6U << 28 | (uint32_t)s->tos << 20);
+	store_be16(at + 4, (uint16_t)(total - IP6_LENGTH));
+	at[6] = s->proto;
+	at[7] = s->ttl ? s->ttl : IP_TTL_DEFAULT;
+	memcpy(at + 8, s->path->source.bytes, 16);
+	memcpy(at + 24, s->path->to.bytes, 16);
+}
+
+static uint16_t transport_sum(const uint8_t *l4, uint32_t length, const struct ktrxer_frame_spec *s)
+{
+	const struct ktrxer_path *path = s->path;
+	uint32_t width = path->to.family == AF_INET6 ? 16 : 4;
+	uint32_t sum = 0;
+
+	if (s->proto != KTRXER_ICMP) {
+		sum = ktrxer_sum(path->source.bytes, width, sum);
+		sum = ktrxer_sum(path->to.bytes, width, sum);
+		sum += s->proto + length; /* a folded sum and less than 2^17: no carry is lost */
+	}
+	sum = (uint16_t)~ktrxer_sum_fold(ktrxer_sum(l4, length, sum));
+	/*
+	 * UDP cannot carry 0: there it means "none was computed" (RFC 768), and over IPv6 such a packet is thrown away.
+	 */
+	return sum == 0 && s->proto == KTRXER_UDP ? 0xffff : (uint16_t)sum;
+}
+
+static void transport_write(uint8_t *at, const struct ktrxer_frame_spec *s)
+{
+	uint32_t length = L4_LENGTH + s->payload_length;
+
+	/* Before any header: the payload may lie in this very slot. */
+	if (!s->payload)
+		memset(at + L4_LENGTH, 0, s->payload_length);
+	else if (s->payload_length)
+		memmove(at + L4_LENGTH, s->payload, s->payload_length);
+	if (s->proto == KTRXER_UDP) {
+		store_be16(at, s->from_port);
+		store_be16(at + 2, s->to_port);
+		store_be16(at + 4, (uint16_t)length);
+		store_be16(at + 6, 0);
+	} else {
+		at[0] = s->proto == KTRXER_ICMP ? ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST;
+		at[1] = 0;
+		store_be16(at + 2, 0);
+		store_be16(at + 4, s->from_port);
+		store_be16(at + 6, s->to_port);
+	}
+	store_be16(at + (s->proto == KTRXER_UDP ? 6 : 2), transport_sum(at, length, s));
+}
+
+int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec)
+{
+	struct ktrxer_frame_spec s;
+	uint32_t link, ip, headers, total;
+	int ret = spec_read(&s, spec);
+
+	if (ret)
+		return ret;
+	link = link_length(&s);
+	ip = ip_length(s.path);
+	headers = ip + L4_LENGTH;
+	/* IPv6 does not count its own header in its 16 bits; that is 40 bytes more, which no device's MTU has. */
+	if (s.payload_length > UINT16_MAX - headers)
+		return -EMSGSIZE;
+	total = headers + s.payload_length;
+	if (link + total > capacity || (s.path->mtu && total > s.path->mtu))
+		return -EMSGSIZE;
+	transport_write(frame + link + ip, &s);
+	if (link)
+		ethernet_write(frame, s.path);
+	if (s.path->to.family == AF_INET6)
+		ip6_write(frame + link, &s, total);
+	else
+		ip4_write(frame + link, &s, total);
+	return (int)(link + total);
+}
+
+int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link)
+{
+	struct ktrxer_packet_view view;
+	uint32_t field;
+	uint16_t sum;
+	bool moved;
+
+	ktrxer_packet_parse(&view, frame, length, link);
+	if (view.malformed || view.fragment || !view.version || !view.l4 || view.end > length)
+		return -EBADMSG;
+	switch (view.proto) {
+	case KTRXER_UDP:
+		field = view.l4 + 6U;
+		break;
+	case KTRXER_TCP:
+		field = view.l4 + 16U;
+		break;
+	case KTRXER_ICMP:
+	case KTRXER_ICMPV6:
+		field = view.l4 + 2U;
+		break;
+	default:
+		return -EBADMSG;
+	}
+	if (field + 2 > view.end)
+		return -EBADMSG;
+	sum = ktrxer_transport_checksum(frame, &view);
+	if (!sum) {
+		/*
+		 * Either the sum is 0 (TCP and ICMP may have that), or it could not be made: only a true one moves with
+		 * the data.
+		 */
+		frame[view.l4] ^= 1;
+		moved = ktrxer_transport_checksum(frame, &view) != 0;
+		frame[view.l4] ^= 1;
+		if (!moved)
+			return -EBADMSG;
+	}
+	store_be16(frame + field, sum);
+	return 0;
+}

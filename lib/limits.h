@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Every limit of the library, in one place. A number here has a reason beside it. */
+/* This folder comes first where headers are looked for: whoever wants the C library's <limits.h> is sent on to it. */
+#ifdef __clang__ /* found beside the file that includes it, it is looked up once more from the start of the path: as wanted */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winclude-next-absolute-path"
+#pragma clang diagnostic ignored "-Winclude-next-outside-header"
+#endif
+#include_next <limits.h>
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+
+#ifndef KTRXER_LIMITS_H
+#define KTRXER_LIMITS_H
+
+enum ktrxer_limits {
+	/* transmitter */
+	KTX_SLOTS_DEFAULT = 1024,
+	KTX_SLOTS_MAX = 1 << 20,      /* 2 GiB of full frames */
+	KTX_BATCH_MAX = 64,           /* frames of one sendmmsg: beyond it nothing is gained (zmap PR 751) */
+	KTX_FRAME_MAX = 65535 + 18,
+	KTX_FRAME_MIN = 14,
+	KTX_LATE_DEFAULT_NS = 100 * 1000,
+	KTX_RETRY_DEFAULT_NS = 10 * 1000 * 1000,
+	KTX_STAMP_WAIT_NS = 100 * 1000 * 1000, /* design: a stamp that does not come holds reports back by at most this */
+	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
+
+	KTX_NETWORK_ERRORS = 64, /* a power of two */
+
+	/* waiter */
+	KTX_LEAD_MIN_NS = 20 * 1000,
+	KTX_LEAD_MAX_NS = 1000 * 1000, /* a longer spin is a busy core, not precision */
+	KTX_LEAD_PRIOR_NS = 200 * 1000, /* engines.md 0.2: with it the median is about 1 us where nothing was calibrated */
+	KTX_CALIBRATION_ROUNDS = 24,
+	KTX_ADVANCE_MAX_NS = 50 * 1000, /* a hand-over that costs more is not early-started, it is a slow machine */
+	KTX_REALTIME_REST_NS = 300 * 1000 * 1000, /* sched_rt_runtime_us allows 950 ms; well before it */
+
+	/* resolution */
+	KTRXER_NEIGHBOUR_TIMEOUT_MS = 1000,
+	KTRXER_NETLINK_BUFFER = 32768,
+
+	/* schedule */
+	KTRXER_TRAIN_MAX = 1 << 20,
+	KTRXER_LIST_MAX = 1 << 24,         /* offsets of a list: 128 MiB, 16 million probes */
+	KTRXER_LIST_FILE_MAX = 256 << 20,  /* bytes of its file, comments included; also the end of a pipe that never ends */
+	KTRXER_LIST_LINE_MAX = 4096,       /* a longer line is not text */
+
+	/* parser */
+	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* nobody sends more; a hostile packet could hold a thousand */
+
+	/* capture files */
+	KTRXER_CAPTURE_BLOCK_MAX = 1 << 20, /* of a block that must be held in memory: a packet and its comments */
+	KTRXER_CAPTURE_INTERFACES_MAX = 4096,
+
+	/* receiver */
+	KRX_RULES_MAX = 16384,
+	KRX_RING_DEFAULT = 8 << 20,
+	KRX_RING_MAX = 1 << 30,
+	KRX_SNAP_MAX = 262144,
+	KRX_SLOT_MAX = 4096, /* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */
+	KRX_QUEUE_BYTES = 4 << 20, /* for those: some sixty of the largest */
+	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
+	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
+	KRX_STAMPS_ON_NS = 2 * 1000 * 1000, /* the kernel switches arrival stamps on by deferred work (engines.md 3.2) */
+	KRX_HEADERS_SNAP = 256, /* link, IP and transport headers with room for options: what matching a rule needs */
+
+	/* server */
+	KTRXER_PORT = 8620, /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */
+	KTRXER_STAMP_PORT = 862,
+	KTRXER_LIMITER_BUCKETS = 8192,     /* 128 KiB; a power of two */
+	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 400 KiB; a power of two */
+	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
+	KTRXER_REFLECTOR_BURST = 1000,
+	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; what is longer is not answered */
+	KTRXER_REFLECTOR_TLVS_MAX = 64,    /* of one packet that are looked at; the rest is sent back as it came */
+	KTRXER_REFLECTOR_IDLE_S = 300,     /* a session without packets for so long is forgotten */
+	KTRXER_REFLECTOR_TRIAL_S = 10,     /* and so is one of fewer than 16 packets, which forged addresses make */
+	KTRXER_SERVE_BATCH = 64,           /* packets of one recvmmsg */
+	KTRXER_SERVE_ADDRESSES = 16,       /* --bind */
+
+	/* command: output */
+	KTRXER_OUT_ITEMS = 4096,          /* objects that wait for a slow reader; power of two */
+	KTRXER_OUT_BYTES = 1 << 20,       /* and their bytes: resident memory stays below 2 MB (issue 2) */
+	KTRXER_OUT_SPARE = 64,            /* of which this many are there from the start, so that probing allocates nothing */
+	KTRXER_OUT_STALL_MS = 2000,       /* at the end: a reader that takes no byte for so long is given up */
+	KTRXER_OUT_END_MS = 30000,        /* and so is one that takes them, but this slowly */
+	KTRXER_REASONS_MAX = 32,          /* sentences beside a verdict */
+
+	/* command: when to begin */
+	KTRXER_START_AHEAD_MS = 50,       /* --start-at: back this early, so that the first probe is prepared in time */
+	KTRXER_START_AHEAD_MAX_S = 86400, /* later is a wrong unit */
+	KTRXER_FLOOD_PPS = 10000,         /* faster than this towards strangers needs --flood (design) */
+	KTRXER_HOST_WATCH_MS = 250,       /* between two looks at /proc/stat */
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "live_device.h"
+
+#include "rtnl.h"
+
+#include <errno.h>
+#include <linux/genetlink.h>
+#include <string.h>
+
+/* <linux/netdev.h> of Linux 6.3, by number: older headers lack it. */
+enum {
+	NETDEV_COMMAND_GET = 1,
+	NETDEV_ATTRIBUTE_IFINDEX = 1,
+	NETDEV_ATTRIBUTE_XDP_FEATURES = 3,
+	NETDEV_XDP_NDO_XMIT = 4,
+};
+
+static bool skip_header(struct bytes *body)
+{
+	return bytes_skip(body, GENL_HDRLEN);
+}
+
+uint16_t live_family_of(struct bytes body)
+{
+	struct bytes value;
+	uint16_t type, id = 0;
+
+	if (!skip_header(&body))
+		return 0;
+	while (rtnl_next(&body, &type, &value))
+		if (type == CTRL_ATTR_FAMILY_ID && bytes_left(&value) == sizeof id)
+			bytes_copy(&value, &id, sizeof id);
+	return body.ok ? id : 0;
+}
+
+bool live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
+{
+	bool said = false, same = false;
+	struct bytes value;
+	uint16_t type;
+
+	if (!skip_header(&body))
+		return false;
+	while (rtnl_next(&body, &type, &value)) {
+		if (type == NETDEV_ATTRIBUTE_IFINDEX)
+			same = rtnl_u32(value) == index;
+		if (type == NETDEV_ATTRIBUTE_XDP_FEATURES && bytes_left(&value) == sizeof *features)
+			said = bytes_copy(&value, features, sizeof *features);
+	}
+	return body.ok && same && said;
+}
+
+static int family_take(void *context, uint16_t type, struct bytes body)
+{
+	(void)type;
+	*(uint16_t *)context = live_family_of(body);
+	return 0;
+}
+
+struct features_answer {
+	uint32_t index;
+	uint64_t features;
+	bool said;
+};
+
+static int features_take(void *context, uint16_t type, struct bytes body)
+{
+	struct features_answer *answer = context;
+
+	(void)type;
+	answer->said |= live_xdp_features_of(body, answer->index, &answer->features);
+	return 0;
+}
+
+static int features_ask(struct rtnl *rtnl, struct features_answer *answer)
+{
+	struct genlmsghdr header = { .cmd = CTRL_CMD_GETFAMILY, .version = 1 };
+	struct rtnl_request request;
+	uint16_t family = 0;
+	int rc;
+
+	rtnl_request_begin(&request, GENL_ID_CTRL, 0, &header, sizeof header);
+	rtnl_request_put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof "netdev");
+	rc = rtnl_talk(rtnl, &request, family_take, &family, NULL);
+	if (rc < 0 || !family)
+		return rc;
+	header = (struct genlmsghdr){ .cmd = NETDEV_COMMAND_GET, .version = 1 };
+	rtnl_request_begin(&request, family, 0, &header, sizeof header);
+	rtnl_request_put_u32(&request, NETDEV_ATTRIBUTE_IFINDEX, answer->index);
+	return rtnl_talk(rtnl, &request, features_take, answer, NULL);
+}
+
+int live_device_check(const struct ktrxer_device *device, struct ktrxer_error *err)
+{
+	struct features_answer answer = { .index = device->index };
+	struct rtnl *rtnl;
+
+	if (device->link != KTRXER_LINK_ETHERNET)
+		return ktrxer_fail(err, -EOPNOTSUPP, "'%s' has no Ethernet header, XDP sends nothing else: use the packet engine", device->name);
+	if (rtnl_open_family(&rtnl, NETLINK_GENERIC) < 0)
+		return 0;
+	(void)features_ask(rtnl, &answer);
+	rtnl_close(rtnl);
+	/* What an older kernel's driver does not take comes back as a failed probe each. */
+	if (!answer.said || answer.features & NETDEV_XDP_NDO_XMIT)
+		return 0;
+	if (strcmp(device->kind, "veth") == 0)
+		return ktrxer_fail(err, -EOPNOTSUPP, "'%s' would drop all in silence: its peer must poll, `ethtool -K PEER gro on` or an XDP "
+				   "program there makes it", device->name);
+	if (device->loopback)
+		return ktrxer_fail(err, -EOPNOTSUPP, "the loopback device takes no redirected frames: use the packet engine");
+	return ktrxer_fail(err, -EOPNOTSUPP, "the driver of '%s' (%s) takes no redirected frames now: some do once an XDP program is on the "
+			   "device, else use the packet engine", device->name, device->driver[0] ? device->driver : device->kind);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Will this device's driver take frames that an XDP program redirects to it? Asked before anything is promised. */
+#ifndef KTRXER_LIB_LIVE_DEVICE_H
+#define KTRXER_LIB_LIVE_DEVICE_H
+
+#include "bytes.h"
+#include "error.h"
+
+/* 0: yes, or the kernel is too old to say so (before 6.3). -EOPNOTSUPP: no, and err has the remedy. */
+int live_device_check(const struct ktrxer_device *device, struct ktrxer_error *err);
+
+/* The answers of the kernel's families `nlctrl` and `netdev`, after the netlink header. 0 where they do not say it. */
+uint16_t live_family_of(struct bytes body);
+bool live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features);
+
+#endif

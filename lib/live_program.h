@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The live program, loaded: its maps mapped, its tracepoints attached. All of it goes with its file descriptors, that is, with the process. */
+#ifndef KTRXER_LIB_LIVE_PROGRAM_H
+#define KTRXER_LIB_LIVE_PROGRAM_H
+
+#include "error.h"
+#include "live.h"
+
+struct bpf_object;
+struct bpf_link;
+
+struct live_setup {
+	const struct ktrxer_device *device;
+	uint32_t slots, frame_size; /* slots: a power of two */
+	uint64_t late_ns, retry_ns;
+	enum ktx_late_policy late;
+	bool times;
+};
+
+struct live_program {
+	struct bpf_object *object;
+	struct bpf_link *taken, *turned_back;
+	int lanes[LIVE_LANES];
+	struct live_control *control;
+	uint64_t *ends;
+	uint8_t *slots;
+	size_t control_size, ends_size, slots_size;
+	uint32_t mask, stride, frame_size;
+	bool traced; /* each frame's end is told by the driver */
+};
+
+int live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err);
+void live_program_close(struct live_program *program);
+
+/*
+ * Runs a lane until `repeat` runs are done, or a signal comes: -EINTR. `frame_size` is what its buffers begin with; frames of that
+ * length are the cheapest.
+ */
+int live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size);
+/* Does the kernel run it at all? About 30 ms; sends nothing. */
+int live_program_try(const struct live_program *program, struct ktrxer_error *err);
+
+static inline struct live_slot *live_slot_at(const struct live_program *program, uint32_t number)
+{
+	return (struct live_slot *)(void *)(program->slots + (size_t)program->stride * (number & program->mask));
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "live_runner.h"
+
+#include "limits.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+/* A call that begins now is there that much later, at the worst that was seen on an idle machine 80 ms. */
+#define START_AHEAD_NS (250ULL * 1000 * 1000)
+#define IDLE_NS (500ULL * 1000 * 1000)
+/* How often to look while one call takes over from another, or is told to end. */
+#define TURN_NS (1000ULL * 1000)
+/* Nothing but the count of runs is to be looked at. */
+#define WATCH_NS (100ULL * 1000 * 1000)
+/* Below the pump, which needs some microseconds now and then, and would rather have another processor than this one. */
+#define LANE_PRIORITY 1
+#define LANE_NICE (-20)
+/* While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor ... */
+#define REST_LEAST_NS (600ULL * 1000)
+/* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
+#define REST_ENDS_NS (300ULL * 1000)
+/* Where probes are closer, some of the gaps are used: so many that others have one part in REST_SHARE of the time (the kernel wants one in 20). */
+#define NAP_LEAST_NS (60ULL * 1000)
+#define NAP_ENDS_NS (25ULL * 1000)
+#define REST_SHARE 12
+#define REST_OVERHEAD_NS 6000
+#define LANE_STACK (128 * 1024)
+#define REPEAT_DEFAULT (1U << 31)
+
+/* ------------------------------------------------------------------------------------------------------- the signal */
+
+static void signal_nothing(int number)
+{
+	(void)number; /* its arrival alone ends the call */
+}
+
+/*
+ * A call is ended by a signal to its thread. The last real-time signal that nobody uses is taken, with a handler that does nothing; it
+ * stays so while the process lives, and only these threads have it unblocked for our sake. -EBUSY: there is none left.
+ */
+static int signal_choose(void)
+{
+	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
+		struct sigaction now, ours = { .sa_handler = signal_nothing };
+
+		if (sigaction(number, NULL, &now) != 0)
+			continue;
+		if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == signal_nothing)
+			return number;
+		if (now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL)
+			continue;
+		if (sigaction(number, &ours, NULL) == 0)
+			return number;
+	}
+	return -EBUSY;
+}
+
+/* ------------------------------------------------------------------------------------------------------ lane threads */
+
+static void lane_prepare(const struct live_lane_thread *lane)
+{
+	const struct live_runner *runner = lane->runner;
+	sigset_t set;
+	cpu_set_t cpus;
+
+	prctl(PR_SET_NAME, "ktx-live", 0, 0, 0);
+	sigemptyset(&set);
+	sigaddset(&set, runner->signal);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	/* Counts where real time is refused, or not asked for. */
+	(void)!setpriority(PRIO_PROCESS, 0, LANE_NICE);
+	if (runner->cpu < 0 || runner->cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&cpus);
+	CPU_SET(runner->cpu, &cpus);
+	(void)!sched_setaffinity(0, sizeof cpus, &cpus);
+}
+
+static void *lane_main(void *context)
+{
+	struct live_lane_thread *lane = context;
+	struct live_runner *runner = lane->runner;
+	int rc;
+
+	lane_prepare(lane);
+	pthread_mutex_lock(&runner->lock);
+	while (lane->phase != LANE_QUITS) {
+		if (lane->phase == LANE_RESTS) {
+			pthread_cond_wait(&runner->turn, &runner->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&runner->lock);
+		rc = live_program_run(runner->program, lane->number, runner->repeat, runner->program->control->batch[lane->number],
+				      lane->frame_size);
+		pthread_mutex_lock(&runner->lock);
+		lane->result = rc;
+		if (lane->phase == LANE_RUNS)
+			lane->phase = LANE_RESTS;
+	}
+	pthread_mutex_unlock(&runner->lock);
+	return NULL;
+}
+
+static int lane_make(struct live_runner *runner, int number, struct ktrxer_error *err)
+{
+	struct live_lane_thread *lane = &runner->lanes[number];
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	*lane = (struct live_lane_thread){ .runner = runner, .number = number, .resting = true };
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, LANE_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&lane->thread, &attr, lane_main, lane);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc)
+		return ktrxer_fail(err, -rc, "no thread for the live engine (%d)", rc);
+	lane->has_thread = true;
+	return 0;
+}
+
+/* The signal may come just before the call begins: it is sent again until the call is seen to have ended. */
+static void lane_interrupt(const struct live_lane_thread *lane)
+{
+	pthread_kill(lane->thread, lane->runner->signal);
+}
+
+static bool lane_ended(struct live_lane_thread *lane, int *result)
+{
+	bool ended;
+
+	pthread_mutex_lock(&lane->runner->lock);
+	ended = lane->phase == LANE_RESTS;
+	*result = lane->result;
+	pthread_mutex_unlock(&lane->runner->lock);
+	return ended;
+}
+
+static void lane_start(struct live_lane_thread *lane, uint32_t batch, uint32_t frame_size)
+{
+	struct live_control *control = lane->runner->program->control;
+	struct live_lane *seen = &control->lanes[lane->number];
+
+	seen->left = seen->mine = 0;
+	__atomic_store_n(&seen->runs, 0, __ATOMIC_RELAXED);
+	control->batch[lane->number] = batch;
+	lane->frame_size = frame_size;
+	lane->ending = false;
+	lane->out = true;
+	lane->runner->calls++;
+	pthread_mutex_lock(&lane->runner->lock);
+	lane->phase = LANE_RUNS;
+	pthread_cond_broadcast(&lane->runner->turn);
+	pthread_mutex_unlock(&lane->runner->lock);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- runner */
+
+/*
+ * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, whoever else is there. Since then it does so
+ * only for tasks that find no other processor, and for as long as they need it.
+ */
+static bool realtime_may_poll(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname name;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 12));
+}
+
+static uint32_t repeat_limit(void)
+{
+	/* For tests: a small one makes hand-overs frequent (docs/live.md). */
+	const char *text = secure_getenv("KTRXER_LIVE_REPEAT");
+	unsigned long value = text ? strtoul(text, NULL, 10) : 0;
+
+	return value >= 1000 && value < REPEAT_DEFAULT ? (uint32_t)value : REPEAT_DEFAULT;
+}
+
+int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err)
+{
+	const bool times = options->purpose == KTX_FOR_TIMING;
+	int rc;
+
+	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = repeat_limit(), .cpu = options->cpu };
+	runner->realtime = times && !(options->flags & KTX_NO_REALTIME) && realtime_may_poll();
+	runner->batch = times ? 1 : LIVE_BATCH_MAX;
+	pthread_mutex_init(&runner->lock, NULL);
+	pthread_cond_init(&runner->turn, NULL);
+	runner->signal = signal_choose();
+	if (runner->signal < 0) {
+		rc = ktrxer_fail(err, -EBUSY, "every real-time signal of this process is in use: the live engine needs one to end its calls");
+		goto close;
+	}
+	for (int i = 0; i < LIVE_LANES; i++)
+		if ((rc = lane_make(runner, i, err)) < 0)
+			goto close;
+	return 0;
+
+close:
+	live_runner_close(runner);
+	return rc;
+}
+
+void live_runner_close(struct live_runner *runner)
+{
+	const struct timespec nap = { .tv_nsec = (long)TURN_NS };
+	int result;
+
+	for (int i = 0; i < LIVE_LANES; i++) {
+		struct live_lane_thread *lane = &runner->lanes[i];
+
+		if (!lane->has_thread)
+			continue;
+		while (!lane_ended(lane, &result)) {
+			lane_interrupt(lane);
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		}
+		pthread_mutex_lock(&runner->lock);
+		lane->phase = LANE_QUITS;
+		pthread_cond_broadcast(&runner->turn);
+		pthread_mutex_unlock(&runner->lock);
+		pthread_join(lane->thread, NULL);
+	}
+	pthread_cond_destroy(&runner->turn);
+	pthread_mutex_destroy(&runner->lock);
+}
+
+bool live_runner_rests(const struct live_runner *runner)
+{
+	for (int i = 0; i < LIVE_LANES; i++)
+		if (runner->lanes[i].out)
+			return false;
+	return true;
+}
+
+static uint32_t owner_of(const struct live_runner *runner)
+{
+	return __atomic_load_n(&runner->program->control->owner, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t runs_of(const struct live_runner *runner, int lane)
+{
+	return __atomic_load_n(&runner->program->control->lanes[lane].runs, __ATOMIC_RELAXED);
+}
+
+/* Only while its owner is out of its call. */
+static void give_to(struct live_runner *runner, int lane)
+{
+	struct live_control *control = runner->program->control;
+
+	__atomic_store_n(&control->taker, (uint32_t)lane, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->owner, (uint32_t)lane, __ATOMIC_RELEASE);
+	runner->current = lane;
+}
+
+static void see_ends(struct live_runner *runner)
+{
+	for (int i = 0; i < LIVE_LANES; i++) {
+		struct live_lane_thread *lane = &runner->lanes[i], *other = &runner->lanes[!i];
+		int result;
+
+		if (!lane->out || !lane_ended(lane, &result))
+			continue;
+		lane->out = lane->ending = false;
+		if (result < 0 && result != -EINTR && result != -EAGAIN)
+			runner->broken = result;
+		if (runner->current != i)
+			continue;
+		if (other->out)
+			give_to(runner, !i);
+		else
+			runner->current = -1;
+	}
+}
+
+/* The second lane owns the ring: the first one may go. */
+static void see_takeover(struct live_runner *runner)
+{
+	const int other = !runner->current;
+
+	if (runner->current < 0 || !runner->lanes[other].out || runner->lanes[other].ending || owner_of(runner) != (uint32_t)other)
+		return;
+	runner->lanes[runner->current].ending = true;
+	runner->current = other;
+	runner->handovers++;
+}
+
+static void lane_rest(struct live_lane_thread *lane, bool rest)
+{
+	const struct sched_param param = { .sched_priority = rest ? 0 : LANE_PRIORITY };
+
+	if (lane->resting == rest)
+		return;
+	if (pthread_setschedparam(lane->thread, rest ? SCHED_OTHER : SCHED_FIFO, &param) == 0)
+		lane->resting = rest;
+	else
+		lane->runner->realtime = false;
+}
+
+/* How long others had the processor of late. */
+static void rest_account(struct live_runner *runner, uint64_t now)
+{
+	if (runner->rest_began_ns && now > runner->rest_began_ns + REST_OVERHEAD_NS)
+		runner->rested_ns += now - runner->rest_began_ns - REST_OVERHEAD_NS;
+	runner->rest_began_ns = 0;
+	if (now - runner->since_ns < KTRXER_NS_PER_S)
+		return;
+	runner->since_ns = now - (now - runner->since_ns > 2 * (uint64_t)KTRXER_NS_PER_S ? KTRXER_NS_PER_S : (now - runner->since_ns) / 2);
+	runner->rested_ns /= 2;
+}
+
+/* Until when may others have it? 0: the next probe is too near, or they have had their share. */
+static uint64_t rest_end(const struct live_runner *runner, const struct live_need *need)
+{
+	if (need->due_ns == KTRXER_NEVER)
+		return KTRXER_NEVER;
+	if (need->due_ns > need->now_ns + REST_LEAST_NS)
+		return need->due_ns - REST_ENDS_NS;
+	if (need->due_ns > need->now_ns + NAP_LEAST_NS && runner->rested_ns < (need->now_ns - runner->since_ns) / REST_SHARE)
+		return need->due_ns - NAP_ENDS_NS;
+	return 0;
+}
+
+/*
+ * A real-time thread that never sleeps would be stopped by the kernel, 50 ms at a time, for the tasks that find no other processor. So
+ * they get what lies between two probes: all of it where that is long, and a share of it where it is short.
+ */
+static void rest_between(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
+{
+	if (!runner->realtime)
+		return;
+	if (runner->rest_ends_ns <= need->now_ns) {
+		rest_account(runner, need->now_ns);
+		runner->rest_ends_ns = rest_end(runner, need);
+		if (runner->rest_ends_ns)
+			runner->rest_began_ns = need->now_ns;
+	} else if (need->due_ns != KTRXER_NEVER && runner->rest_ends_ns > need->due_ns) {
+		runner->rest_ends_ns = rest_end(runner, need); /* something was committed meanwhile */
+	}
+	for (int i = 0; i < LIVE_LANES; i++)
+		lane_rest(&runner->lanes[i], runner->rest_ends_ns || !runner->lanes[i].out || runner->lanes[i].ending);
+	if (runner->rest_ends_ns && runner->rest_ends_ns < *next_ns)
+		*next_ns = runner->rest_ends_ns;
+}
+
+static void start_or_take_over(struct live_runner *runner, const struct live_need *need)
+{
+	const uint32_t batch = need->trains && runner->batch < LIVE_BULK ? LIVE_BULK : runner->batch;
+	struct live_lane_thread *lane;
+
+	if (runner->current < 0) {
+		lane = &runner->lanes[runner->lanes[0].out];
+		if (lane->out)
+			return;
+		give_to(runner, lane->number);
+		lane_start(lane, batch, need->frame_size);
+		return;
+	}
+	lane = &runner->lanes[!runner->current];
+	if (lane->out)
+		return;
+	if (runner->lanes[runner->current].ending || runs_of(runner, runner->current) > runner->repeat / 2 ||
+	    runner->program->control->batch[runner->current] != batch)
+		lane_start(lane, batch, need->frame_size);
+}
+
+void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns)
+{
+	see_ends(runner);
+	*next_ns = KTRXER_NEVER;
+	for (int i = 0; i < LIVE_LANES; i++) {
+		if (!runner->lanes[i].out)
+			continue;
+		runner->lanes[i].ending = true;
+		lane_interrupt(&runner->lanes[i]);
+		*next_ns = now_ns + TURN_NS;
+	}
+}
+
+int live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
+{
+	const bool near = need->due_ns != KTRXER_NEVER && need->due_ns < need->now_ns + START_AHEAD_NS;
+	const bool far = need->due_ns == KTRXER_NEVER || need->due_ns > need->now_ns + IDLE_NS;
+
+	see_ends(runner);
+	see_takeover(runner);
+	if (runner->broken)
+		return runner->broken;
+	if (!far)
+		runner->idle_since_ns = 0;
+	else if (!runner->idle_since_ns)
+		runner->idle_since_ns = need->now_ns;
+	if (near)
+		start_or_take_over(runner, need);
+	else if (far && need->now_ns - runner->idle_since_ns >= IDLE_NS)
+		for (int i = 0; i < LIVE_LANES; i++)
+			runner->lanes[i].ending |= runner->lanes[i].out;
+
+	*next_ns = runner->current >= 0 ? need->now_ns + WATCH_NS : KTRXER_NEVER;
+	if (need->due_ns != KTRXER_NEVER && !near)
+		*next_ns = need->due_ns - START_AHEAD_NS;
+	for (int i = 0; i < LIVE_LANES; i++) {
+		if (runner->lanes[i].ending)
+			lane_interrupt(&runner->lanes[i]);
+		if (runner->lanes[i].ending || (runner->lanes[i].out && runner->current != i) || (near && runner->current < 0))
+			*next_ns = need->now_ns + TURN_NS;
+	}
+	rest_between(runner, need, next_ns);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Keeps the live program running while there is work. A call of it takes one processor, can be repeated some four billion times (150 s
+ * to a few minutes), and takes tens of milliseconds to begin and to end; so it begins well before the first deadline, a second call
+ * takes over when half of the first is used up, and it ends when nothing has been due for a while. One thread a lane, made with the
+ * runner; all functions are called by one thread, the pump's.
+ */
+#ifndef KTRXER_LIB_LIVE_RUNNER_H
+#define KTRXER_LIB_LIVE_RUNNER_H
+
+#include "live_program.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct live_runner;
+
+struct live_lane_thread {
+	struct live_runner *runner;
+	int number;
+	pthread_t thread;
+	bool has_thread;
+	enum lane_phase { LANE_RESTS, LANE_RUNS, LANE_QUITS } phase; /* under lock; LANE_RUNS is taken back by the thread */
+	int result;
+	bool ending;   /* the runner's: it is being told to end */
+	bool resting;  /* not real-time for now */
+	bool out;      /* the runner's: a call was asked for and its end not seen */
+	uint32_t frame_size;
+};
+
+struct live_runner {
+	const struct live_program *program;
+	pthread_mutex_t lock;
+	pthread_cond_t turn;
+	struct live_lane_thread lanes[LIVE_LANES];
+	int current;        /* -1: no call */
+	uint32_t repeat, batch;
+	int signal, cpu;
+	bool realtime;      /* SCHED_FIFO is asked for */
+	int broken;         /* negative errno: the kernel does not run it any more */
+	uint64_t idle_since_ns;
+	uint64_t rest_ends_ns; /* 0: no rest */
+	uint64_t rest_began_ns, rested_ns, since_ns; /* of short rests */
+	uint64_t calls, handovers;
+};
+
+struct live_need {
+	uint64_t now_ns;
+	uint64_t due_ns;     /* of the next probe; KTRXER_NEVER: none */
+	uint32_t frame_size; /* of the next probe */
+	bool trains;
+};
+
+int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err);
+void live_runner_close(struct live_runner *runner);
+/* Starts, hands over, ends; says when to come back. A negative errno: it cannot run any more. */
+int live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
+/* Ends what runs; live_runner_rests() tells when it has. */
+void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns);
+/* No lane touches the ring, and none will before the next tend. */
+bool live_runner_rests(const struct live_runner *runner);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "rtnl.h"
+
+#include "limits.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/*
+ * By number where the headers of an old router's toolchain may not have them; the kernel says no if it has not either.
+ */
+enum {
+	OPTION_CAP_ACK = 10,         /* Linux 4.3: an acknowledgement does not bring the whole request back */
+	OPTION_EXT_ACK = 11,         /* Linux 4.12: words beside an error's number */
+	OPTION_GET_STRICT_CHK = 12,  /* Linux 4.20: dumps honour the filters in their request */
+	FLAG_CAPPED = 0x100,
+	FLAG_ACK_TLVS = 0x200,
+	ATTRIBUTE_MESSAGE = 1,
+};
+
+struct rtnl {
+	int fd;
+	uint32_t port, sequence;
+	uint8_t buffer[KTRXER_NETLINK_BUFFER];
+};
+
+int rtnl_open(struct rtnl **rtnl)
+{
+	return rtnl_open_family(rtnl, NETLINK_ROUTE);
+}
+
+int rtnl_open_family(struct rtnl **rtnl, int family)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
+	socklen_t length = sizeof address;
+	/* The kernel answers within the call that asks; this is for one that never does. */
+	struct timeval patience = { .tv_sec = 2 };
+	struct rtnl *r = malloc(sizeof *r);
+	int one = 1, ret;
+
+	if (!r)
+		return -ENOMEM;
+	r->sequence = 0;
+	r->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family);
+	if (r->fd < 0) {
+		ret = -errno;
+		goto free_it;
+	}
+	setsockopt(r->fd, SOL_NETLINK, OPTION_CAP_ACK, &one, sizeof one);
+	setsockopt(r->fd, SOL_NETLINK, OPTION_EXT_ACK, &one, sizeof one);
+	setsockopt(r->fd, SOL_NETLINK, OPTION_GET_STRICT_CHK, &one, sizeof one);
+	if (setsockopt(r->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
+	    bind(r->fd, (struct sockaddr *)&address, sizeof address) ||
+	    getsockname(r->fd, (struct sockaddr *)&address, &length)) {
+		ret = -errno;
+		goto close_it;
+	}
+	r->port = address.nl_pid;
+	*rtnl = r;
+	return 0;
+
+close_it:
+	close(r->fd);
+free_it:
+	free(r);
+	return ret;
+}
+
+void rtnl_close(struct rtnl *rtnl)
+{
+	if (!rtnl)
+		return;
+	close(rtnl->fd);
+	free(rtnl);
+}
+
+/* Zeroed room at the end, up to the next boundary of netlink's. NULL when it is full. */
+static uint8_t *request_room(struct rtnl_request *request, uint32_t length)
+{
+	uint8_t *at = request->data + request->length;
+
+	if (length > sizeof request->data || NLMSG_ALIGN(length) > sizeof request->data - request->length) {
+		request->overflow = true;
+		return NULL;
+	}
+	memset(at, 0, NLMSG_ALIGN(length));
+	request->length += NLMSG_ALIGN(length);
+	return at;
+}
+
+void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, uint32_t length)
+{
+	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_REQUEST };
+	uint8_t *at;
+
+	request->length = 0;
+	request->overflow = false;
+	memcpy(request_room(request, sizeof header), &header, sizeof header);
+	at = request_room(request, length);
+	if (at)
+		memcpy(at, body, length);
+}
+
+void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, uint32_t length)
+{
+	struct rtattr attribute = { .rta_len = (uint16_t)(sizeof attribute + length), .rta_type = type };
+	uint8_t *at = request_room(request, sizeof attribute + length);
+
+	if (!at)
+		return;
+	memcpy(at, &attribute, sizeof attribute);
+	memcpy(at + sizeof attribute, value, length);
+}
+
+void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value)
+{
+	rtnl_request_put(request, type, &value, sizeof value);
+}
+
+/* To the next boundary of netlink's; what comes last may go without. */
+static void skip_padding(struct bytes *b, size_t length)
+{
+	size_t padding = -length % NLMSG_ALIGNTO, left = bytes_left(b);
+
+	bytes_skip(b, padding < left ? padding : left);
+}
+
+bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
+{
+	struct rtattr attribute;
+
+	if (!bytes_left(attributes) || !bytes_copy(attributes, &attribute, sizeof attribute))
+		return false;
+	if (attribute.rta_len < sizeof attribute) {
+		attributes->ok = false; /* it would stand still, or go back */
+		return false;
+	}
+	*type = attribute.rta_type & NLA_TYPE_MASK;
+	*value = bytes_sub(attributes, attribute.rta_len - sizeof attribute);
+	if (!attributes->ok)
+		return false;
+	skip_padding(attributes, attribute.rta_len);
+	return true;
+}
+
+uint32_t rtnl_u32(struct bytes value)
+{
+	uint32_t number = 0;
+
+	if (bytes_left(&value) == sizeof number)
+		bytes_copy(&value, &number, sizeof number);
+	return number;
+}
+
+void rtnl_string(struct bytes value, char *text, size_t size)
+{
+	size_t left = bytes_left(&value), length;
+	const char *from = (const char *)bytes_take(&value, left);
+
+	text[0] = '\0';
+	if (!from || !left || !memchr(from, '\0', left))
+		return;
+	length = strlen(from);
+	if (length >= size)
+		length = size - 1;
+	memcpy(text, from, length);
+	text[length] = '\0';
+}
+
+static void read_words(struct rtnl_answer *answer, struct bytes attributes)
+{
+	struct bytes value;
+	uint16_t type;
+
+	while (rtnl_next(&attributes, &type, &value))
+		if (type == ATTRIBUTE_MESSAGE)
+			rtnl_string(value, answer->text, sizeof answer->text);
+}
+
+static int read_error(struct rtnl_answer *answer, uint16_t flags, struct bytes body)
+{
+	struct nlmsghdr request;
+	int32_t code;
+
+	answer->complete = true;
+	if (!bytes_copy(&body, &code, sizeof code) || !bytes_copy(&body, &request, sizeof request))
+		return -EBADMSG;
+	if (flags & FLAG_ACK_TLVS) {
+		if (!(flags & FLAG_CAPPED)) {
+			if (request.nlmsg_len < sizeof request ||
+			    !bytes_skip(&body, request.nlmsg_len - sizeof request))
+				return -EBADMSG;
+			skip_padding(&body, request.nlmsg_len);
+		}
+		read_words(answer, body);
+	}
+	/* An error is negative and an errno; 0 is an acknowledgement. */
+	return code <= 0 && code > -4096 ? code : -EBADMSG;
+}
+
+static int read_done(struct rtnl_answer *answer, uint16_t flags, struct bytes body)
+{
+	int32_t code;
+
+	answer->complete = true;
+	if (!bytes_left(&body))
+		return 0;
+	if (!bytes_copy(&body, &code, sizeof code))
+		return -EBADMSG;
+	if (flags & FLAG_ACK_TLVS)
+		read_words(answer, body);
+	/* Some dumps leave a length here, which is positive. */
+	return code < 0 ? (code > -4096 ? code : -EBADMSG) : 0;
+}
+
+int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context)
+{
+	while (bytes_left(&datagram) && !answer->complete) {
+		struct nlmsghdr header;
+		struct bytes body;
+		int ret = 0;
+
+		if (!bytes_copy(&datagram, &header, sizeof header) || header.nlmsg_len < sizeof header)
+			return -EBADMSG;
+		body = bytes_sub(&datagram, header.nlmsg_len - sizeof header);
+		if (!datagram.ok)
+			return -EBADMSG;
+		skip_padding(&datagram, header.nlmsg_len);
+		if (header.nlmsg_seq != answer->sequence || header.nlmsg_pid != answer->port)
+			continue;
+		if (header.nlmsg_flags & NLM_F_DUMP_INTR)
+			answer->interrupted = true;
+
+		switch (header.nlmsg_type) {
+		case NLMSG_ERROR:
+			return read_error(answer, header.nlmsg_flags, body);
+		case NLMSG_DONE:
+			return read_done(answer, header.nlmsg_flags, body);
+		case NLMSG_NOOP:
+			break;
+		case NLMSG_OVERRUN:
+			return -ENOBUFS;
+		default:
+			if (take)
+				ret = take(context, header.nlmsg_type, body);
+			if (ret < 0)
+				return ret;
+			if (!(header.nlmsg_flags & NLM_F_MULTI))
+				answer->complete = true;
+		}
+	}
+	return 0;
+}
+
+/*
+ * One datagram from the kernel (any process may send to our port: those are passed over). Its length, or a negative
+ * errno.
+ */
+static ssize_t receive(struct rtnl *rtnl)
+{
+	for (;;) {
+		struct sockaddr_nl from = { .nl_family = AF_UNSPEC };
+		struct iovec iov = { .iov_base = rtnl->buffer, .iov_len = sizeof rtnl->buffer };
+		struct msghdr message = {
+			.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &iov, .msg_iovlen = 1
+		};
+		ssize_t n = recvmsg(rtnl->fd, &message, 0);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		}
+		if (message.msg_namelen != sizeof from || from.nl_family != AF_NETLINK || from.nl_pid != 0)
+			continue;
+		return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+	}
+}
+
+int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
+{
+	struct rtnl_answer answer = { .sequence = ++rtnl->sequence, .port = rtnl->port };
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct nlmsghdr header;
+	int ret = 0;
+
+	if (text)
+		text[0] = '\0';
+	if (request->overflow)
+		return -EMSGSIZE;
+	memcpy(&header, request->data, sizeof header);
+	header.nlmsg_len = request->length;
+	header.nlmsg_seq = answer.sequence;
+	memcpy(request->data, &header, sizeof header);
+	while (sendto(rtnl->fd, request->data, request->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+		if (errno != EINTR)
+			return -errno;
+
+	while (!ret && !answer.complete) {
+		ssize_t n = receive(rtnl);
+
+		ret = n < 0 ? (int)n : rtnl_read(&answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
+	}
+	if (text)
+		memcpy(text, answer.text, RTNL_TEXT);
+	return !ret && answer.interrupted ? -EINTR : ret;
+}

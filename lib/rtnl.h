@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A small rtnetlink client: one request at a time, its answer in any number of parts, and the kernel's own words where
+ * it says no. Everything is about the network namespace in which the socket was opened.
+ */
+#ifndef KTRXER_LIB_RTNL_H
+#define KTRXER_LIB_RTNL_H
+
+#include "bytes.h"
+
+#include <linux/netlink.h>
+
+struct rtnl;
+
+/* 0, or a negative errno (-EPROTONOSUPPORT: a kernel without netlink). */
+int rtnl_open(struct rtnl **rtnl);
+/* The same for another of netlink's families (NETLINK_GENERIC). */
+int rtnl_open_family(struct rtnl **rtnl, int family);
+void rtnl_close(struct rtnl *rtnl);
+
+/*
+ * Requests: a header, a fixed body, attributes. Too much for `data` marks it as overflown, and sending it gives
+ * -EMSGSIZE.
+ */
+struct rtnl_request {
+	uint8_t data[512];
+	uint32_t length;
+	bool overflow;
+};
+
+void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, uint32_t length);
+void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, uint32_t length);
+void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
+
+/* One part of an answer: `body` is what follows the netlink header. A negative errno ends the reading. */
+typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
+
+#define RTNL_TEXT 128
+
+/*
+ * Sends it, and reads to the end of the answer. A negative errno is the kernel's own (then `text`, unless NULL, has its
+ * words or ""), or -EINTR: the table changed under a dump, ask again; -EBADMSG: an answer that lies about its
+ * lengths; -ETIMEDOUT.
+ */
+int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT]);
+
+/* What rtnl_talk() has learned so far of one answer. */
+struct rtnl_answer {
+	uint32_t sequence, port; /* parts for others are passed over */
+	bool complete;
+	bool interrupted;
+	char text[RTNL_TEXT];
+};
+
+/* Reads one datagram of the kernel's. 0, the error that the kernel reports, -EBADMSG, or what `take` returned. */
+int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context);
+
+/* Steps through attributes; false at the end, and where lengths lie: then attributes->ok is false too. */
+bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value);
+/* A number in the machine's own order; 0 where the attribute is of another size. */
+uint32_t rtnl_u32(struct bytes value);
+/* A string, cut to `size`; "" when it has no end. Control characters stay: ktrxer_fail() takes them out. */
+void rtnl_string(struct bytes value, char *text, size_t size);
+
+#endif

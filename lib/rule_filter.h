@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A rule set as a classic BPF program for SO_ATTACH_FILTER, so that the kernel hands over only what a rule asks for
+ * (K8).
+ *
+ * The promise: it accepts every packet for which a rule speaks. It may accept more: packets with IPv6 extension headers
+ * where a rule for IPv6 exists, and much more when the set is too large for the kernel's 4096 instructions; then the
+ * program looks at fewer fields (`fields`), in the last resort at none. What is right is always decided afterwards by
+ * krx_ruleset_match().
+ *
+ * Packets of `forward` rules are let through too, but cut to their headers: no BPF program can count, so this is how
+ * their number becomes known. They cost a ring slot each; a tool that does not want that writes narrower forward rules,
+ * or none, since what no rule speaks for goes on just the same.
+ */
+#ifndef KTRXER_LIB_RULE_FILTER_H
+#define KTRXER_LIB_RULE_FILTER_H
+
+#include "rule_match.h"
+
+#include <linux/filter.h>
+
+struct krx_filter_options {
+	enum ktrxer_link link; /* what every packet begins with; 0: the packet's device tells (SKF_AD_HATYPE) */
+	uint32_t snap;	       /* bytes of a captured packet, 0: all of them */
+	uint16_t limit;	       /* instructions; 0: the kernel's 4096 */
+	bool skip_outgoing;    /* what this host sends is refused, whatever the rules say */
+};
+
+struct krx_filter {
+	struct sock_filter *code; /* NULL: krx_filter_free() was here */
+	uint16_t length;
+	uint32_t fields; /* enum krx_field: those that are looked at; KRX_FIELDS_ALL: nothing had to be left out */
+};
+
+/* 0 or -ENOMEM: a set too large gives a coarser filter, never an error. */
+int krx_filter_compile(struct krx_filter *filter, const struct krx_ruleset *set,
+		       const struct krx_filter_options *options);
+void krx_filter_free(struct krx_filter *filter);
+
+#endif

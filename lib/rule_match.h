@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A set of rules. What a packet gets is always what a linear scan in the order of (priority, position) would find
+ * first; rules that name a whole 5-tuple are found by a hash on the way, however many there are.
+ */
+#ifndef KTRXER_LIB_RULE_MATCH_H
+#define KTRXER_LIB_RULE_MATCH_H
+
+#include "rule.h"
+
+struct krx_ruleset;
+
+/* Copies the rules. -EINVAL names the rule that breaks a law; -E2BIG past KRX_RULES_MAX. */
+int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, int count, struct ktrxer_error *err);
+void krx_ruleset_free(struct krx_ruleset *set);
+
+int krx_ruleset_count(const struct krx_ruleset *set);
+/* By the position at which the caller gave it. */
+const struct krx_rule *krx_ruleset_rule(const struct krx_ruleset *set, int index);
+/* The rule that comes `rank`-th when they are asked in turn. */
+const struct krx_rule *krx_ruleset_ranked(const struct krx_ruleset *set, int rank);
+
+/* The position of the rule that decides, -1: none does. */
+int krx_ruleset_match(const struct krx_ruleset *set, const struct ktrxer_packet_view *view);
+
+#endif

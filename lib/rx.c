@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "rx.h"
+
+#include "error.h"
+#include "limits.h"
+#include "options.h"
+
+#include <stdlib.h>
+
+const struct krx_backend *const krx_backend_table[] = {
+	&krx_backend_packet,
+	NULL,
+};
+
+struct krx {
+	const struct krx_backend *backend;
+	struct krx_backend_state *state;
+	struct krx_ruleset *rules;
+	struct krx_rule_stats *stats; /* one a rule */
+	uint32_t snap;
+};
+
+/* Can this back end carry out every rule? err names the first that it cannot. */
+static int backend_suits(const struct krx_backend *backend, const struct krx_ruleset *rules, struct ktrxer_error *err)
+{
+	char text[KRX_RULE_TEXT];
+
+	for (int i = 0; i < krx_ruleset_count(rules); i++) {
+		const struct krx_rule *rule = krx_ruleset_rule(rules, i);
+
+		if (!(backend->ops & (1u << rule->op)))
+			return ktrxer_fail(err, -EOPNOTSUPP, "rule '%.90s': the back end '%s' %s",
+					   krx_rule_format(rule, text), backend->name, backend->no_op);
+	}
+	return 0;
+}
+
+/* The back end of that name, or the first that suits; -ENOENT, -EOPNOTSUPP. */
+static int backend_choose(const struct krx_backend **chosen, const char *name, const struct krx_ruleset *rules,
+			  struct ktrxer_error *err)
+{
+	bool automatic = !name || !strcmp(name, "auto");
+	int ret = -ENOENT;
+
+	for (int i = 0; krx_backend_table[i]; i++) {
+		if (!automatic && strcmp(name, krx_backend_table[i]->name) != 0)
+			continue;
+		ret = backend_suits(krx_backend_table[i], rules, err);
+		if (!ret) {
+			*chosen = krx_backend_table[i];
+			return 0;
+		}
+	}
+	if (ret == -ENOENT)
+		return ktrxer_fail(err, ret, "no back end '%s'; there is auto, and packet", name);
+	return ret;
+}
+
+int krx_open(struct krx **out, const struct krx_options *given, const struct krx_rule *rules, int count,
+	     struct ktrxer_error *err)
+{
+	struct krx_options options;
+	struct krx_backend_setup setup;
+	struct ktrxer_device device;
+	struct krx *rx;
+	int ret;
+
+	ret = ktrxer_options_copy(&options, sizeof options, given, given->size,
+				  offsetof(struct krx_options, see_outgoing) + sizeof options.see_outgoing,
+				  "krx_options", err);
+	if (ret)
+		return ret;
+	if (count <= 0)
+		return ktrxer_fail(err, -EINVAL,
+				   "no rule, so nothing would be received; 'capture any from any to any' asks for "
+				   "everything");
+	if (options.snap_length > KRX_SNAP_MAX)
+		return ktrxer_fail(err, -EINVAL, "snap length of %u bytes: %d is the most; 0 means whole packets",
+				   options.snap_length, KRX_SNAP_MAX);
+	if (!options.ring_bytes)
+		options.ring_bytes = KRX_RING_DEFAULT;
+	if (options.ring_bytes > KRX_RING_MAX)
+		return ktrxer_fail(err, -EINVAL, "ring of %u bytes: %d is the most", options.ring_bytes, KRX_RING_MAX);
+
+	rx = calloc(1, sizeof *rx);
+	if (!rx)
+		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
+	rx->snap = options.snap_length ? options.snap_length : KRX_SNAP_MAX;
+	ret = krx_ruleset_new(&rx->rules, rules, count, err);
+	if (ret)
+		goto fail;
+	rx->stats = calloc((size_t)count, sizeof *rx->stats);
+	if (!rx->stats) {
+		ret = ktrxer_fail(err, -ENOMEM, "receiver: no memory for %d rules", count);
+		goto fail;
+	}
+	ret = backend_choose(&rx->backend, options.backend, rx->rules, err);
+	if (ret)
+		goto fail;
+	if (options.device) {
+		ret = ktrxer_device_get(&device, options.device, err);
+		if (ret)
+			goto fail;
+	}
+	setup = (struct krx_backend_setup){
+		.options = &options, .device = options.device ? &device : NULL, .rules = rx->rules
+	};
+	ret = rx->backend->open(&rx->state, &setup, err);
+	if (ret)
+		goto fail;
+	*out = rx;
+	return 0;
+fail:
+	free(rx->stats);
+	krx_ruleset_free(rx->rules);
+	free(rx);
+	return ret;
+}
+
+void krx_close(struct krx *rx)
+{
+	if (!rx)
+		return;
+	rx->backend->close(rx->state);
+	free(rx->stats);
+	krx_ruleset_free(rx->rules);
+	free(rx);
+}
+
+int krx_fd(const struct krx *rx)
+{
+	return rx->backend->fd(rx->state);
+}
+
+/* Which rule speaks for this packet, where the back end has not said? -1: none. */
+static int rule_find(struct krx *rx, const struct krx_packet *packet)
+{
+	struct ktrxer_packet_view view;
+
+	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
+	return krx_ruleset_match(rx->rules, &view);
+}
+
+int krx_next(struct krx *rx, struct krx_packet *packet)
+{
+	for (int i = 0; i < KRX_SCAN_MAX; i++) {
+		int ret = rx->backend->next(rx->state, packet), rule;
+
+		if (ret <= 0)
+			return ret;
+		if (!rx->backend->decides) {
+			rule = rule_find(rx, packet);
+			if (rule < 0)
+				continue;
+			packet->rule = (uint32_t)rule;
+			rx->stats[rule].matched++;
+			if (krx_ruleset_rule(rx->rules, rule)->op == KRX_FORWARD)
+				continue;
+			rx->stats[rule].captured++;
+		}
+		if (packet->length > rx->snap)
+			packet->length = rx->snap;
+		return 1;
+	}
+	return 0; /* the descriptor stays readable */
+}
+
+int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count)
+{
+	int have = krx_ruleset_count(rx->rules), ret;
+
+	if (count > have)
+		count = have;
+	if (rules && count > 0) {
+		if (!rx->backend->decides) {
+			memcpy(rules, rx->stats, (size_t)count * sizeof *rules);
+		} else {
+			ret = rx->backend->rule_stats(rx->state, rules, count);
+			if (ret)
+				return ret;
+		}
+	}
+	*stats = (struct krx_stats){
+		.backend = rx->backend->name,
+		.before_taps = rx->backend->before_taps,
+		.after_gro = rx->backend->after_gro,
+	};
+	return rx->backend->losses(rx->state, &stats->lost, &stats->clock_steps);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The pump of an engine whose kernel side waits: committed cells are with the engine at once, and the pump only brings back what
+ * became of them, passes a cancellation on, and keeps the kernel side running.
+ */
+#include "tx.h"
+
+#include <errno.h>
+
+/* Not for a single cell that is just gone: a tool that commits often would have to wake us each time. */
+#define LINGER_NS (5ULL * 1000 * 1000)
+/* A frame that was due has ended by then, most likely. */
+#define AFTER_NS 10000
+/* What lies further from its time than this was not a matter of the hand-over's cost. */
+#define ADVANCE_WINDOW_NS 5000
+
+/*
+ * Frames leave late by what their way through the kernel costs. The advance is moved until the median of what is left is zero: one small
+ * step up or down for each.
+ */
+static void advance_learn(struct ktx *tx, const struct ktx_cell *cell)
+{
+	int64_t late = (int64_t)(cell->sent_ns - cell->planned_ns), step;
+
+	if (!cell->at_ns || cell->status != KTX_SENT || cell->proof < KTX_PROOF_DRIVER || late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
+		return;
+	if (tx->waiter.advance_samples < 64)
+		tx->waiter.advance_samples++;
+	step = tx->waiter.advance_samples < 64 ? 32 : 4;
+	tx->waiter.advance_ns += late > 0 ? step : -step;
+	if (tx->waiter.advance_ns < 0)
+		tx->waiter.advance_ns = 0;
+}
+
+/* When there will be something to bring back. */
+static uint64_t next_look(const struct ktx *tx, uint64_t now)
+{
+	const struct ktx_cell *oldest = ktx_cell_at(tx, tx->handed);
+	const uint64_t often = tx->engine->harvest_ns;
+
+	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
+	return oldest->at_ns + AFTER_NS > now + often / 2 ? oldest->at_ns + AFTER_NS : now + often;
+}
+
+int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
+{
+	struct ktx_work work = { .done = tx->handed, .now_ns = ktrxer_now_ns() };
+	uint32_t ended;
+	int rc;
+
+	work.cancel_to = work.done;
+	if (atomic_load(&tx->cancel_seq) != tx->cancel_seen) {
+		tx->cancel_seen = atomic_load(&tx->cancel_seq);
+		tx->cancel_to_kernel = atomic_load(&tx->cancel_to);
+	}
+	/* After the cancellation, which may reach past the head of before. */
+	work.head = atomic_load(&tx->head);
+	if ((int32_t)(tx->cancel_to_kernel - work.done) > 0)
+		work.cancel_to = tx->cancel_to_kernel;
+	else
+		tx->cancel_to_kernel = work.done;
+	if (!(tx->options.flags & KTX_NO_ADVANCE))
+		work.advance_ns = (uint64_t)tx->waiter.advance_ns;
+
+	ended = tx->engine->collect(tx->state, &work);
+	for (uint32_t i = 0; i < ended; i++)
+		advance_learn(tx, ktx_cell_at(tx, tx->handed + i));
+	tx->handed += ended;
+	ktx_done_advance(tx, work.now_ns);
+
+	work.done = tx->handed;
+	if ((int32_t)(work.cancel_to - work.done) < 0)
+		work.cancel_to = work.done;
+	rc = tx->engine->tend(tx->state, &work, next_ns);
+	if (rc < 0)
+		atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+
+	if (tx->handed != work.head)
+		tx->busy_ns = work.now_ns;
+	tx->starved = tx->handed == work.head && work.now_ns - tx->busy_ns > LINGER_NS;
+	if (!tx->starved) {
+		uint64_t look = tx->handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);
+
+		if (look < *next_ns)
+			*next_ns = look;
+	}
+	return atomic_load(&tx->dead);
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The pump: takes committed cells in their order, waits for each one's time, hands it over, and brings back what became of it.
+ * One thread at a time: the waiter thread, or the caller of ktx_pump().
+ */
+#include "tx.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* -------------------------------------------------------------------------------------------------- final cells */
+
+static bool cell_final(const struct ktx_cell *cell)
+{
+	return cell->status != KTX_PENDING && !cell->stamp_due && !cell->buffer_busy;
+}
+
+static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	return tx->options.reports == KTX_REPORT_ALL ||
+	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
+}
+
+/* A stamp that has not come after 100 ms will not: the proof is the kernel's word alone then. */
+static void stamp_give_up(struct ktx_cell *cell)
+{
+	cell->stamp_due = false;
+	cell->stamp_missing = true;
+}
+
+static void cell_end(struct ktx_cell *cell, enum ktx_status status, int error)
+{
+	cell->status = (uint8_t)status;
+	if (error)
+		cell->error = error;
+	cell->proof = KTX_PROOF_NONE;
+	cell->stamp_due = false;
+}
+
+static bool buffer_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint64_t now)
+{
+	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->give_up && now > cell->call_ns &&
+	       now - cell->call_ns >= KTX_BUFFER_WAIT_NS;
+}
+
+/* Whatever the kernel forgets, accounts close. */
+static void buffer_give_up(struct ktx *tx, struct ktx_cell *cell)
+{
+	int rc = tx->engine->give_up(tx->state, cell);
+
+	if (rc < 0)
+		cell_end(cell, KTX_FAILED, rc);
+	cell->buffer_busy = false;
+}
+
+/* Publishes what is final, in order, and wakes who waits for it. */
+void ktx_done_advance(struct ktx *tx, uint64_t now)
+{
+	uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	const uint32_t before = done;
+	bool wanted = false, signal = false;
+
+	while (done != tx->handed) {
+		struct ktx_cell *cell = ktx_cell_at(tx, done);
+
+		if (cell->stamp_due && now - cell->call_ns >= KTX_STAMP_WAIT_NS)
+			stamp_give_up(cell);
+		if (buffer_overdue(tx, cell, now))
+			buffer_give_up(tx, cell);
+		if (!cell_final(cell))
+			break;
+		wanted |= wakes_tool(tx, cell);
+		done++;
+	}
+	if (done == before)
+		return;
+	atomic_store(&tx->done, done);
+	const uint32_t left = atomic_load(&tx->head) - done;
+
+	if (wanted && atomic_exchange(&tx->tool_waits, false))
+		signal = true;
+	if (left <= tx->slots / 4 * 3 && atomic_load(&tx->space_waits) && atomic_exchange(&tx->space_waits, false))
+		signal = true;
+	if (!left && atomic_load(&tx->drain_waits) && atomic_exchange(&tx->drain_waits, false))
+		signal = true;
+	if (signal)
+		ktx_signal(tx->report_fd);
+}
+
+/* ------------------------------------------------------------------------------------------------------- stamps */
+
+/* On machines whose clock ticks coarsely (no TSC) two reads differ by a tick where nothing lies between. */
+#define STAMP_GRAIN_NS 1000
+
+/* NULL when the stamp cannot be told to be one cell's, or comes after its cell was final. */
+static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns)
+{
+	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	struct ktx_cell *cell;
+	uint64_t number;
+
+	if (!stampmap_find(&tx->stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
+		return NULL;
+	/* Numbers run free: in [done, handed)? */
+	if ((uint32_t)number - done >= tx->handed - done)
+		return NULL;
+	cell = ktx_cell_at(tx, (uint32_t)number);
+	return cell->stamp_due ? cell : NULL;
+}
+
+static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
+{
+	struct ktx *tx = context;
+	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	const uint64_t oldest = done == tx->handed ? 0 : ktx_cell_at(tx, done)->call_ns;
+	struct ktx_cell *cell;
+	uint64_t sent, now;
+
+	if (nic_clock)
+		return;
+	now = ktrxer_now_ns();
+	sent = ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now);
+	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
+	cell = cell_of_stamp(tx, key, ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent);
+	if (!cell)
+		return;
+	cell->sent_ns = sent;
+	cell->raw_ns = real_ns;
+	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
+	cell->proof = (uint8_t)proof;
+	cell->stamp_due = false;
+	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
+		ktrxer_waiter_handed_over(&tx->waiter, cell->call_ns, cell->sent_ns);
+}
+
+static void refusal_arrived(void *context, const struct ktx_network_error *error)
+{
+	struct ktx *tx = context;
+	const uint32_t in = atomic_load_explicit(&tx->errors_in, memory_order_relaxed);
+
+	if (in - atomic_load_explicit(&tx->errors_out, memory_order_acquire) == KTX_NETWORK_ERRORS)
+		return;
+	tx->errors[in % KTX_NETWORK_ERRORS] = *error;
+	atomic_store_explicit(&tx->errors_in, in + 1, memory_order_release);
+	ktx_signal(tx->report_fd);
+}
+
+static bool device_lost(int rc)
+{
+	return rc == -ENETDOWN || rc == -ENODEV || rc == -ENXIO;
+}
+
+static void device_dead(struct ktx *tx, int rc)
+{
+	atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+}
+
+static void harvest(struct ktx *tx)
+{
+	const struct ktx_harvest to = { .stamp = stamp_arrived, .refusal = refusal_arrived, .context = tx };
+	uint64_t now = ktrxer_now_ns();
+	int rc;
+
+	ktrxer_clock_map_refresh(&tx->clock, now, KTRXER_NS_PER_MS);
+	rc = tx->engine->harvest(tx->state, &to);
+	if (device_lost(rc))
+		device_dead(tx, rc);
+	if (stampmap_wants_reset(&tx->stamps) && tx->engine->restart_stamps) {
+		tx->engine->restart_stamps(tx->state);
+		stampmap_reset(&tx->stamps, ktrxer_now_ns());
+	}
+	ktx_done_advance(tx, ktrxer_now_ns());
+}
+
+static bool stamps_wanted(const struct ktx *tx)
+{
+	return atomic_load_explicit(&tx->done, memory_order_relaxed) != tx->handed;
+}
+
+/* ----------------------------------------------------------------------------------------------- ends without sending */
+
+static bool cancel_due(const struct ktx *tx)
+{
+	return atomic_load_explicit(&tx->cancel_seq, memory_order_relaxed) != tx->cancel_seen;
+}
+
+static void cancel_take(struct ktx *tx)
+{
+	tx->cancel_seen = atomic_load(&tx->cancel_seq);
+	const uint32_t to = atomic_load(&tx->cancel_to);
+
+	while (tx->handed != to && (int32_t)(to - tx->handed) > 0)
+		cell_end(ktx_cell_at(tx, tx->handed++), KTX_CANCELLED, 0);
+	tx->first_call_ns = 0;
+	tx->in_train = false;
+}
+
+/* ---------------------------------------------------------------------------------------------------- hand-over */
+
+static bool worth_retrying(int rc)
+{
+	return rc == -ENOBUFS || rc == -EAGAIN || rc == -ENOMEM || rc == -EINTR || rc == -EBUSY;
+}
+
+#define BACKOFF_FIRST_NS 2000
+#define BACKOFF_MOST_NS 100000
+
+/* The device is full: a little time, more each time, but never past the end of the retries. */
+static void back_off(struct ktx *tx, uint64_t now)
+{
+	struct timespec nap;
+
+	if (now + tx->backoff_ns > tx->retry_until_ns && tx->retry_until_ns > now)
+		tx->backoff_ns = tx->retry_until_ns - now;
+	nap = (struct timespec){ .tv_nsec = (long)tx->backoff_ns };
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+	tx->backoff_ns = tx->backoff_ns < BACKOFF_MOST_NS / 2 ? tx->backoff_ns * 2 : BACKOFF_MOST_NS;
+}
+
+/* The first cell was refused. It stays where it is (to be tried again) or ends as failed. */
+static void refused(struct ktx *tx, int rc, uint64_t call)
+{
+	struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
+	uint64_t now = ktrxer_now_ns();
+
+	cell->tries++;
+	stampmap_ambiguous(&tx->stamps);
+	if (device_lost(rc))
+		device_dead(tx, rc);
+	if (worth_retrying(rc)) {
+		if (!tx->first_call_ns) {
+			tx->first_call_ns = call;
+			/* A device that refuses for long (no carrier) gets half the time with each probe, or a schedule would never end. */
+			tx->retry_until_ns = call + (tx->expired < 63 ? tx->options.retry_ns >> tx->expired : 0);
+			tx->backoff_ns = BACKOFF_FIRST_NS;
+		}
+		if (now < tx->retry_until_ns) {
+			back_off(tx, now);
+			return;
+		}
+		tx->expired++;
+	}
+	cell_end(cell, KTX_FAILED, rc);
+	tx->handed++;
+	tx->first_call_ns = 0;
+	tx->in_train = false;
+}
+
+/* At the end of time it stays there. */
+static uint64_t planned_time(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	return cell->at_ns > KTRXER_NEVER - tx->shift_ns ? KTRXER_NEVER : cell->at_ns + tx->shift_ns;
+}
+
+static void hand_over(struct ktx *tx, uint32_t count)
+{
+	struct ktx_cell *batch[KTX_BATCH_MAX];
+	const bool stamps = tx->engine->features(tx->state) & (KTX_CAN_DRIVER_STAMP | KTX_CAN_WIRE_STAMP);
+	uint64_t call, after;
+	int n;
+
+	for (uint32_t i = 0; i < count; i++)
+		batch[i] = ktx_cell_at(tx, tx->handed + i);
+	call = ktrxer_now_ns();
+	n = tx->engine->send(tx->state, batch, (int)count);
+	if (n <= 0) {
+		refused(tx, n, call);
+		return;
+	}
+	after = ktrxer_now_ns();
+	tx->last_call_ns = call;
+	tx->first_call_ns = 0;
+	tx->expired = 0;
+	for (int i = 0; i < n; i++) {
+		batch[i]->call_ns = call;
+		batch[i]->sent_ns = after;
+		batch[i]->tries++;
+		batch[i]->status = KTX_SENT;
+		batch[i]->proof = KTX_PROOF_QUEUED;
+		batch[i]->stamp_due = stamps;
+		batch[i]->first_of_call = i == 0;
+		if (tx->shift_ns && batch[i]->at_ns) /* the first one's says so already */
+			batch[i]->planned_ns = planned_time(tx, batch[i]);
+		if (stamps)
+			stampmap_sent(&tx->stamps, tx->handed + (uint32_t)i, call);
+	}
+	/* The one after the last that went was tried, too. */
+	if (n < (int)count)
+		stampmap_ambiguous(&tx->stamps);
+	tx->in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
+	tx->handed += (uint32_t)n;
+}
+
+/* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */
+static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
+{
+	const uint32_t most = head - tx->handed < KTX_BATCH_MAX ? head - tx->handed : KTX_BATCH_MAX;
+	uint32_t n = 1;
+
+	for (; n < most; n++) {
+		const struct ktx_cell *before = ktx_cell_at(tx, tx->handed + n - 1), *cell = ktx_cell_at(tx, tx->handed + n);
+		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
+		bool at_once = !cell->at_ns && !before->at_ns;
+		bool due = tx->options.purpose == KTX_FOR_RATE && cell->at_ns && planned_time(tx, cell) <= now;
+
+		if (!same_train && !at_once && !due)
+			break;
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------------------------------------------ waiting */
+
+/* After so long the caches have forgotten the way; so long before the deadline they are reminded of it. */
+#define WARM_AFTER_NS 200000
+#define WARM_BEFORE_NS 15000
+
+static bool spin_until(struct ktx *tx, uint64_t start)
+{
+	const uint64_t before = WARM_BEFORE_NS + 2 * tx->warm_cost_ns;
+	uint64_t now = ktrxer_now_ns();
+	bool cold = tx->engine->warm && start - tx->last_call_ns > WARM_AFTER_NS && before < tx->waiter.lead_ns;
+
+	for (; now < start; now = ktrxer_now_ns()) {
+		if (cancel_due(tx))
+			return false;
+		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
+		if (!cold || start - now > before)
+			continue;
+		cold = false;
+		if (start - now > before / 2) {
+			tx->engine->warm(tx->state);
+			tx->warm_cost_ns = ktrxer_now_ns() - now;
+		}
+	}
+	return true;
+}
+
+enum due { DUE_NOW, DUE_LATER, DUE_GONE };
+
+/*
+ * Is the next cell's time here? Spins when it is near. DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by
+ * the late policy or a cancellation; look at the next one.
+ */
+static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
+{
+	const uint64_t advance = tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->waiter.advance_ns;
+	uint64_t now = ktrxer_now_ns(), planned, start, nap;
+
+	if (!cell->at_ns || tx->first_call_ns)
+		return DUE_NOW;
+	planned = planned_time(tx, cell);
+	start = planned > advance ? planned - advance : 0;
+	if (cell->planned_ns != planned)
+		cell->planned_ns = planned;
+	if (now < start) {
+		const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
+
+		if (!spin || start - now > tx->waiter.lead_ns) {
+			*next_ns = spin ? start - tx->waiter.lead_ns : start;
+			return DUE_LATER;
+		}
+		if (tx->has_thread && (nap = ktrxer_waiter_nap(&tx->waiter, now, start - now)) != 0) {
+			*next_ns = start - nap;
+			return DUE_LATER;
+		}
+		ktrxer_waiter_no_rest(&tx->waiter, now);
+		if (!spin_until(tx, start))
+			return DUE_GONE;
+		now = ktrxer_now_ns();
+	}
+	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
+	if (tx->in_train || now <= planned || now - planned <= tx->options.late_ns)
+		return DUE_NOW;
+	if (tx->options.late == KTX_LATE_SKIP) {
+		cell_end(cell, KTX_SKIPPED, 0);
+		tx->handed++;
+		return DUE_GONE;
+	}
+	if (tx->options.late == KTX_LATE_SHIFT) {
+		tx->shift_ns += now - planned;
+		cell->planned_ns = cell->at_ns + tx->shift_ns;
+	}
+	return DUE_NOW;
+}
+
+/* Stamps are collected while there is time for it, and in any case before too many wait. */
+#define HARVEST_SLACK_NS 15000
+#define HARVEST_MOST 256
+
+static void harvest_if_time(struct ktx *tx, uint32_t head)
+{
+	uint32_t waiting = tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed);
+
+	if (!waiting && !tx->look)
+		return;
+	tx->look = false;
+	if (waiting < HARVEST_MOST && waiting < tx->slots / 2 && tx->handed != head) {
+		const struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
+
+		if (cell->at_ns && planned_time(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
+			return;
+	}
+	harvest(tx);
+}
+
+int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
+{
+	*next_ns = KTRXER_NEVER;
+	if (tx->engine->waits == KTX_KERNEL_WAITS)
+		return ktx_pump_kernel(tx, next_ns);
+	for (;;) {
+		enum due due = DUE_GONE;
+		uint32_t head;
+
+		if (cancel_due(tx))
+			cancel_take(tx);
+		/* After the cancellation, which may reach past the head of before: nothing is handed over behind the head. */
+		head = atomic_load(&tx->head);
+		harvest_if_time(tx, head);
+		tx->starved = tx->handed == head;
+		if (tx->starved)
+			break;
+		due = cell_due(tx, ktx_cell_at(tx, tx->handed), next_ns);
+		if (due == DUE_LATER)
+			break;
+		if (due == DUE_NOW)
+			hand_over(tx, batch_size(tx, head, ktrxer_now_ns()));
+		ktx_done_advance(tx, ktrxer_now_ns());
+	}
+	ktx_done_advance(tx, ktrxer_now_ns());
+	/* Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. */
+	if (stamps_wanted(tx)) {
+		uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+		uint64_t give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
+
+		if (tx->engine->harvest_ns)
+			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
+		if (give_up < *next_ns)
+			*next_ns = give_up;
+	}
+	return atomic_load(&tx->dead);
+}
+
+/* ------------------------------------------------------------------------------------------------- waiter thread */
+
+static void thread_sleep(struct ktx *tx, uint64_t next)
+{
+	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1 } };
+	uint64_t now;
+	struct timespec span = { 0 };
+	int rc, error;
+
+	if (tx->starved) {
+		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
+		atomic_store(&tx->idle, true);
+		if (atomic_load(&tx->head) != tx->handed || atomic_load(&tx->quit)) {
+			atomic_store(&tx->idle, false);
+			return;
+		}
+	}
+	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
+	if (tx->handed || stamps_wanted(tx))
+		fds[1].fd = tx->engine->event_fd(tx->state);
+	now = ktrxer_now_ns();
+	if (next <= now && next != KTRXER_NEVER)
+		return;
+	if (next != KTRXER_NEVER)
+		span = ktrxer_span(next - now);
+	rc = ppoll(fds, 2, next == KTRXER_NEVER ? NULL : &span, NULL);
+	ktrxer_waiter_slept(&tx->waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
+	if (fds[0].revents)
+		ktx_signal_clear(tx->wake_fd);
+	tx->look = fds[1].revents != 0;
+	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
+	if (fds[1].revents & POLLERR)
+		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
+	atomic_store(&tx->idle, false);
+}
+
+static void *thread_main(void *context)
+{
+	struct ktx *tx = context;
+	/* Where the kernel waits this thread only looks after it, and keeps off its processor. */
+	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
+
+	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
+	if (spin && !kernel)
+		ktrxer_waiter_calibrate(&tx->waiter);
+	pthread_mutex_lock(&tx->lock);
+	tx->is_started = true;
+	pthread_cond_signal(&tx->started);
+	pthread_mutex_unlock(&tx->lock);
+	while (!atomic_load(&tx->quit)) {
+		uint64_t next;
+
+		ktx_pump_once(tx, &next);
+		thread_sleep(tx, next);
+	}
+	return NULL;
+}
+
+/* Enough for a batch of error-queue messages, and little enough for a small device. */
+#define THREAD_STACK (128 * 1024)
+
+int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	pthread_mutex_init(&tx->lock, NULL);
+	pthread_cond_init(&tx->started, NULL);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	/* Signals are the tool's affair; a handler on this thread would cost a deadline. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&tx->thread, &attr, thread_main, tx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc)
+		return ktrxer_fail(err, -rc, "no thread for the waiter (%d)", rc);
+	tx->has_thread = true;
+	pthread_mutex_lock(&tx->lock);
+	while (!tx->is_started)
+		pthread_cond_wait(&tx->started, &tx->lock);
+	pthread_mutex_unlock(&tx->lock);
+	return 0;
+}
+
+void ktx_thread_stop(struct ktx *tx)
+{
+	if (!tx->has_thread)
+		return;
+	atomic_store(&tx->quit, true);
+	/* Ends a retry or a spin, too. */
+	ktx_cancel(tx);
+	pthread_join(tx->thread, NULL);
+	tx->has_thread = false;
+	pthread_cond_destroy(&tx->started);
+	pthread_mutex_destroy(&tx->lock);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "txstamp.h"
+
+#include "bytes.h"
+#include "clock.h"
+
+#include <errno.h>
+#include <time.h> /* errqueue.h uses struct timespec and forgets to say so */
+#include <linux/errqueue.h>
+#include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* The 64-bit forms (Linux 5.1) have numbers of their own, which old C libraries do not know. */
+#ifndef SO_TIMESTAMPING_NEW
+#define SO_TIMESTAMPING_NEW 65
+#endif
+#define TIMESTAMPING_OLD 37
+
+static int timestamping_set(int fd, uint32_t flags)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING_NEW, &flags, sizeof flags) == 0)
+		return 0;
+	if (errno == ENOPROTOOPT && setsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, sizeof flags) == 0)
+		return 0;
+	return -errno;
+}
+
+#define TX_FLAGS (SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | \
+		  SOF_TIMESTAMPING_OPT_TSONLY)
+
+int ktrxer_txstamp_enable(int fd)
+{
+	/* Stamps wait in the receive buffer's allowance: room for a few thousand. Refused without privilege beyond the limit: fine. */
+	const int room = 4 << 20;
+
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+	return timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID);
+}
+
+void ktrxer_txstamp_restart(int fd)
+{
+	(void)timestamping_set(fd, TX_FLAGS);
+	(void)timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID);
+}
+
+int ktrxer_rxstamp_enable(int fd)
+{
+	return timestamping_set(fd, SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE);
+}
+
+#define REPLY_FLAGS (SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY)
+_Static_assert(KTRXER_TXSTAMP_ONE == SOF_TIMESTAMPING_TX_SOFTWARE && KTRXER_TXSTAMP_CONTROL == TIMESTAMPING_OLD, "txstamp.h");
+
+int ktrxer_replystamp_enable(int fd)
+{
+	return timestamping_set(fd, REPLY_FLAGS | SOF_TIMESTAMPING_OPT_ID);
+}
+
+void ktrxer_replystamp_restart(int fd)
+{
+	(void)timestamping_set(fd, REPLY_FLAGS);
+	(void)timestamping_set(fd, REPLY_FLAGS | SOF_TIMESTAMPING_OPT_ID);
+}
+
+static bool is_stamp(const struct cmsghdr *c)
+{
+	return c->cmsg_level == SOL_SOCKET && (c->cmsg_type == SO_TIMESTAMPING_NEW || c->cmsg_type == TIMESTAMPING_OLD);
+}
+
+/* Three times of two words each: software, (unused), raw NIC. Words of 64 bits, or of 32 on an old 32-bit kernel. */
+static int64_t stamp_word(const struct cmsghdr *c, int which)
+{
+	size_t length = c->cmsg_len - CMSG_LEN(0);
+	struct bytes b = bytes_of(CMSG_DATA(c), length);
+
+	if (length >= 48) {
+		int64_t t[2];
+
+		bytes_skip(&b, 16 * (size_t)which);
+		return bytes_copy(&b, t, sizeof t) ? ktrxer_timespec_ns(t[0], t[1]) : 0;
+	} else {
+		int32_t t[2];
+
+		bytes_skip(&b, 8 * (size_t)which);
+		return bytes_copy(&b, t, sizeof t) ? ktrxer_timespec_ns(t[0], t[1]) : 0;
+	}
+}
+
+int64_t ktrxer_stamp_of_message(struct msghdr *message, int64_t *nic_ns)
+{
+	int64_t software = 0, nic = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (!is_stamp(c))
+			continue;
+		software = stamp_word(c, 0);
+		nic = stamp_word(c, 2);
+	}
+	if (nic_ns)
+		*nic_ns = nic;
+	return software;
+}
+
+static bool is_error(const struct cmsghdr *c)
+{
+	return (c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) ||
+	       (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR) ||
+	       (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_TX_TIMESTAMP);
+}
+
+/* Who says so: the address behind the error, where the kernel gives one. */
+static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
+{
+	uint16_t family;
+
+	memset(reporter, 0, sizeof *reporter);
+	if (!bytes_copy(b, &family, sizeof family))
+		return;
+	if (family == AF_INET && bytes_skip(b, 2) && bytes_copy(b, reporter->bytes, 4))
+		reporter->family = AF_INET;
+	else if (family == AF_INET6 && bytes_skip(b, 6) && bytes_copy(b, reporter->bytes, 16))
+		reporter->family = AF_INET6;
+}
+
+static void refusal_tell(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted, uint32_t length,
+			 const struct ktx_harvest *harvest)
+{
+	struct ktx_network_error error = { .when_ns = ktrxer_now_ns(), .error = (int)e->ee_errno, .origin = e->ee_origin,
+					   .type = e->ee_type, .code = e->ee_code };
+
+	if (!harvest->refusal)
+		return;
+	reporter_copy(&error.reporter, offender);
+	error.quoted_length = (uint16_t)(length < sizeof error.quoted ? length : sizeof error.quoted);
+	memcpy(error.quoted, quoted, error.quoted_length);
+	harvest->refusal(harvest->context, &error);
+}
+
+static int harvest_one(struct mmsghdr *m, const struct ktx_harvest *harvest)
+{
+	struct msghdr *message = &m->msg_hdr;
+	struct sock_extended_err e = { 0 };
+	struct bytes offender = bytes_of(NULL, 0);
+	int64_t software, nic;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		if (is_error(c)) {
+			offender = bytes_of(CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+			bytes_copy(&offender, &e, sizeof e);
+		}
+	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
+		refusal_tell(&e, &offender, message->msg_iov->iov_base, m->msg_len, harvest);
+	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || e.ee_info != SCM_TSTAMP_SND)
+		return 0;
+	software = ktrxer_stamp_of_message(message, &nic);
+	if (nic)
+		harvest->stamp(harvest->context, e.ee_data, nic, KTX_PROOF_WIRE, true);
+	else if (software)
+		harvest->stamp(harvest->context, e.ee_data, software, KTX_PROOF_DRIVER, false);
+	else
+		return 0;
+	return 1;
+}
+
+/* sock_extended_err with an address behind it, and three times: 128 is enough, 256 leaves room for what kernels add. */
+#define CONTROL_ROOM 256
+#define QUOTE_ROOM 64
+#define HARVEST_BATCH 16
+
+int ktrxer_txstamp_harvest(int fd, const struct ktx_harvest *harvest)
+{
+	union {
+		char room[CONTROL_ROOM];
+		struct cmsghdr align;
+	} control[HARVEST_BATCH];
+	uint8_t quote[HARVEST_BATCH][QUOTE_ROOM];
+	struct iovec vectors[HARVEST_BATCH];
+	struct mmsghdr messages[HARVEST_BATCH];
+	int total = 0, n;
+
+	do {
+		for (int i = 0; i < HARVEST_BATCH; i++) {
+			vectors[i] = (struct iovec){ .iov_base = quote[i], .iov_len = QUOTE_ROOM };
+			messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vectors[i], .msg_iovlen = 1,
+								     .msg_control = control[i].room,
+								     .msg_controllen = sizeof control[i].room } };
+		}
+		n = recvmmsg(fd, messages, HARVEST_BATCH, MSG_ERRQUEUE | MSG_DONTWAIT, NULL);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? total : -errno;
+		for (int i = 0; i < n; i++)
+			if (!(messages[i].msg_hdr.msg_flags & MSG_CTRUNC))
+				total += harvest_one(&messages[i], harvest);
+	} while (n == HARVEST_BATCH);
+	return total;
+}
