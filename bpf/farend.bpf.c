@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped and counted by its number, the first
+ * eight bytes of its payload, and dropped: nobody answers. At the sender's driver (fentry) each is stamped as the driver is
+ * called with it. The same for every sender.
+ */
+#include "farend.h"
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+enum {
+	LINK = 14,
+	TYPE_IPV4 = 0x0800,
+	TYPE_IPV6 = 0x86dd,
+	PROTO_UDP = 17,
+	HEAD_IPV4 = 20, /* our probes carry no options */
+	HEAD_IPV6 = 40,
+	HEAD_UDP = 8,
+	NUMBER = 8,
+	FRAMES = 64, /* of one call of the driver; more are not looked at */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct farend_config);
+} config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct farend_counts);
+} counts SEC(".maps");
+
+/* By number; how many is set when it is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} arrivals SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} calls SEC(".maps");
+
+static __always_inline __u64 read_number(const __u8 *at)
+{
+	__u64 number = 0;
+
+#pragma unroll
+	for (int i = 0; i < NUMBER; i++)
+		number = number << 8 | at[i];
+	return number;
+}
+
+static __always_inline struct farend_config *settings(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&config, &zero);
+}
+
+static __always_inline void count_probe(const struct farend_config *c, struct farend_counts *n, __u64 number, __u64 now)
+{
+	__u32 slot = (__u32)number;
+	__u64 *stamp;
+
+	if (number < c->slots) {
+		stamp = bpf_map_lookup_elem(&arrivals, &slot);
+		if (!stamp)
+			return;
+		if (*stamp) {
+			n->again++;
+			return;
+		}
+		*stamp = now;
+	}
+	if (!n->probes++)
+		n->first_ns = now;
+	n->last_ns = now;
+}
+
+SEC("xdp")
+int farend(struct xdp_md *ctx)
+{
+	const __u64 now = bpf_ktime_get_ns();
+	const __u8 *data = (const __u8 *)(long)ctx->data, *end = (const __u8 *)(long)ctx->data_end, *udp;
+	struct farend_config *c = settings();
+	struct farend_counts *n;
+	__u32 zero = 0, port;
+	__u16 type;
+
+	if (!c || data + LINK + HEAD_IPV4 + HEAD_UDP > end)
+		return XDP_PASS;
+	type = (__u16)(data[12] << 8 | data[13]);
+	if (type == TYPE_IPV4 && data[LINK] == 0x45 && data[LINK + 9] == PROTO_UDP)
+		udp = data + LINK + HEAD_IPV4;
+	else if (type == TYPE_IPV6 && data + LINK + HEAD_IPV6 + HEAD_UDP <= end && data[LINK + 6] == PROTO_UDP)
+		udp = data + LINK + HEAD_IPV6;
+	else
+		return XDP_PASS;
+	if (udp + HEAD_UDP > end)
+		return XDP_PASS;
+	port = (__u32)udp[2] << 8 | udp[3];
+	n = bpf_map_lookup_elem(&counts, &zero);
+	if (!n || !port)
+		return XDP_PASS;
+	if (port == c->port) {
+		if (udp + HEAD_UDP + NUMBER > end)
+			n->odd++;
+		else
+			count_probe(c, n, read_number(udp + HEAD_UDP), now);
+		return XDP_DROP;
+	}
+	if (port == c->cross_port) {
+		if (!n->cross++)
+			n->cross_first_ns = now;
+		n->cross_last_ns = now;
+		n->cross_bytes += (__u64)(end - data) - LINK;
+		return XDP_DROP;
+	}
+	return XDP_PASS;
+}
+
+/* ------------------------------------------------------------------------------------------ where the driver is called */
+
+/* Of the kernel's own structs only what is read; the loader finds the offsets by BTF. */
+struct sk_buff {
+	unsigned char *data;
+} __attribute__((preserve_access_index));
+
+struct xdp_frame {
+	void *data;
+} __attribute__((preserve_access_index));
+
+static __always_inline void stamp_call(const void *frame, __u64 now)
+{
+	struct farend_config *c = settings();
+	__u8 head[LINK + HEAD_IPV6 + HEAD_UDP + NUMBER];
+	__u32 slot, port;
+	__u64 number, *stamp;
+
+	if (!c || !c->port || bpf_probe_read_kernel(head, LINK + HEAD_IPV4 + HEAD_UDP + NUMBER, frame))
+		return;
+	if (head[12] == 0x08 && head[13] == 0x00 && head[LINK] == 0x45 && head[LINK + 9] == PROTO_UDP) {
+		port = (__u32)head[LINK + HEAD_IPV4 + 2] << 8 | head[LINK + HEAD_IPV4 + 3];
+		number = read_number(head + LINK + HEAD_IPV4 + HEAD_UDP);
+	} else if (head[12] == 0x86 && head[13] == 0xdd && head[LINK + 6] == PROTO_UDP) {
+		if (bpf_probe_read_kernel(head, sizeof head, frame))
+			return;
+		port = (__u32)head[LINK + HEAD_IPV6 + 2] << 8 | head[LINK + HEAD_IPV6 + 3];
+		number = read_number(head + LINK + HEAD_IPV6 + HEAD_UDP);
+	} else {
+		return;
+	}
+	if (port != c->port || number >= c->slots)
+		return;
+	slot = (__u32)number;
+	stamp = bpf_map_lookup_elem(&calls, &slot);
+	/* A probe that the driver refuses is handed over again: the last time counts. */
+	if (stamp)
+		*stamp = now;
+}
+
+SEC("fentry/veth_xmit")
+int BPF_PROG(driver_call, struct sk_buff *skb)
+{
+	const __u64 now = bpf_ktime_get_ns();
+
+	(void)ctx;
+	stamp_call(skb->data, now);
+	return 0;
+}
+
+SEC("fentry/veth_ndo_xdp_xmit")
+int BPF_PROG(driver_bulk, void *dev, int n, struct xdp_frame **frames)
+{
+	const __u64 now = bpf_ktime_get_ns();
+	struct xdp_frame *frame;
+	void *data;
+
+	(void)ctx;
+	(void)dev;
+	for (int i = 0; i < FRAMES; i++) {
+		if (i >= n || bpf_probe_read_kernel(&frame, sizeof frame, frames + i))
+			break;
+		if (bpf_probe_read_kernel(&data, sizeof data, __builtin_preserve_access_index(&frame->data)))
+			break;
+		stamp_call(data, now);
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
