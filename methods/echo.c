@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "echo.h"
+
+#include "bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum state { FREE, COMMITTED, WAITING, ANSWERED, LOST, UNSENT };
+
+struct entry {
+	uint64_t number;
+	uint64_t at_ns, sent_ns, received_ns;
+	struct ktrxer_addr from;
+	uint8_t state, proof, source, ttl;
+	bool has_reply; /* received_ns counts, though the report is not in yet */
+	bool reordered;
+};
+
+struct echo_book {
+	struct entry *entries;
+	uint32_t mask;
+	uint64_t timeout_ns, secret;
+	bool icmp;
+	uint64_t begin, end;      /* numbers that may still wait: [begin, end) */
+	uint64_t highest_answered; /* + 1; 0: none */
+	struct echo_counts counts;
+};
+
+bool echo_reply_parse(struct echo_reply *reply, const uint8_t *packet, uint32_t length, uint8_t proto)
+{
+	struct bytes b = bytes_of(packet, length);
+
+	*reply = (struct echo_reply){ 0 };
+	if (proto == KTRXER_ICMP || proto == KTRXER_ICMPV6) {
+		uint8_t type = bytes_u8(&b), code = bytes_u8(&b);
+
+		bytes_skip(&b, 2);
+		reply->id = bytes_be16(&b);
+		reply->seq = bytes_be16(&b);
+		if (!b.ok || code != 0 || type != (proto == KTRXER_ICMP ? 0 : 129))
+			return false;
+	} else if (proto != KTRXER_UDP) {
+		return false;
+	}
+	reply->bytes = (uint32_t)bytes_left(&b);
+	if (reply->bytes >= ECHO_PAYLOAD_NUMBER) {
+		reply->number = bytes_be64(&b);
+		reply->has_number = true;
+	}
+	if (reply->bytes >= ECHO_PAYLOAD_FULL) {
+		reply->secret = bytes_be64(&b);
+		reply->has_secret = true;
+	}
+	return true;
+}
+
+int echo_book_new(struct echo_book **out, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp)
+{
+	struct echo_book *book;
+
+	*out = NULL;
+	if (window < 2 || window > 65536 || (window & (window - 1)))
+		return -EINVAL;
+	book = calloc(1, sizeof *book);
+	if (!book)
+		return -ENOMEM;
+	book->entries = calloc(window, sizeof *book->entries);
+	if (!book->entries) {
+		free(book);
+		return -ENOMEM;
+	}
+	book->mask = window - 1;
+	book->timeout_ns = timeout_ns;
+	book->secret = secret;
+	book->icmp = icmp;
+	*out = book;
+	return 0;
+}
+
+void echo_book_free(struct echo_book *book)
+{
+	if (!book)
+		return;
+	free(book->entries);
+	free(book);
+}
+
+static struct entry *entry_of(struct echo_book *book, uint64_t number)
+{
+	struct entry *e = &book->entries[number & book->mask];
+
+	return e->state != FREE && e->number == number ? e : NULL;
+}
+
+static bool has_no_end(const struct entry *e)
+{
+	return e->state == COMMITTED || e->state == WAITING;
+}
+
+int echo_book_commit(struct echo_book *book, uint64_t number)
+{
+	struct entry *e = &book->entries[number & book->mask];
+
+	if (has_no_end(e))
+		return -EAGAIN;
+	*e = (struct entry){ .number = number, .state = COMMITTED };
+	if (book->begin == book->end)
+		book->begin = number;
+	book->end = number + 1;
+	return 0;
+}
+
+/* The oldest that has no end yet comes first again. */
+static void begin_advance(struct echo_book *book)
+{
+	while (book->begin != book->end) {
+		const struct entry *e = entry_of(book, book->begin);
+
+		if (e && has_no_end(e))
+			return;
+		book->begin++;
+	}
+}
+
+static enum echo_event round_trip(struct echo_book *book, struct entry *e, struct echo_result *result)
+{
+	e->state = ANSWERED;
+	book->counts.received++;
+	book->counts.waiting--;
+	if (e->reordered)
+		book->counts.reordered++;
+	*result = (struct echo_result){ .number = e->number, .at_ns = e->at_ns, .sent_ns = e->sent_ns, .received_ns = e->received_ns,
+					.rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .proof = e->proof, .source = e->source,
+					.ttl = e->ttl, .reordered = e->reordered, .from = e->from };
+	begin_advance(book);
+	return ECHO_ROUND_TRIP;
+}
+
+enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report *report, struct echo_result *result)
+{
+	struct entry *e = entry_of(book, report->id);
+
+	if (!e || e->state != COMMITTED)
+		return ECHO_FOREIGN;
+	if (report->status != KTX_SENT) {
+		e->state = UNSENT;
+		book->counts.failed++;
+		begin_advance(book);
+		return ECHO_NOTHING;
+	}
+	e->state = WAITING;
+	e->at_ns = report->at_ns;
+	e->sent_ns = report->sent_ns;
+	e->proof = report->proof;
+	book->counts.sent++;
+	book->counts.waiting++;
+	return e->has_reply ? round_trip(book, e, result) : ECHO_NOTHING;
+}
+
+/*
+ * Which probe? By the number in the payload; where there was no room for it, by the 16 bits of ICMP's sequence, nearest to the
+ * newest probe.
+ */
+static bool number_of(const struct echo_book *book, const struct echo_reply *reply, uint64_t *number)
+{
+	/* An echo is as long as its request: one that is too short for the secret is somebody else's, or forged. */
+	if (book->secret && (!reply->has_secret || reply->secret != book->secret))
+		return false;
+	if (reply->has_number) {
+		*number = reply->number;
+		return !book->icmp || (uint16_t)reply->number == reply->seq;
+	}
+	if (!book->icmp || !book->end)
+		return false;
+	*number = book->end - 1 - (uint16_t)((uint16_t)(book->end - 1) - reply->seq);
+	return *number < book->end;
+}
+
+enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply, const struct echo_arrival *arrival,
+				struct echo_result *result)
+{
+	struct entry *e;
+	uint64_t number = 0;
+
+	*result = (struct echo_result){ .received_ns = arrival->received_ns, .from = arrival->from };
+	e = number_of(book, reply, &number) ? entry_of(book, number) : NULL;
+	if (!e || e->state == UNSENT) {
+		book->counts.foreign++;
+		return ECHO_FOREIGN;
+	}
+	result->number = number;
+	if (e->state == ANSWERED || e->has_reply) {
+		book->counts.duplicates++;
+		return ECHO_DUPLICATE;
+	}
+	if (e->state == LOST) {
+		book->counts.too_late++;
+		e->state = ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
+		return ECHO_TOO_LATE;
+	}
+	e->has_reply = true;
+	e->received_ns = arrival->received_ns;
+	e->source = arrival->source;
+	e->ttl = arrival->ttl;
+	e->from = arrival->from;
+	/* RFC 4737: reordered when its number is below the highest seen before. */
+	e->reordered = number + 1 < book->highest_answered;
+	if (number + 1 > book->highest_answered)
+		book->highest_answered = number + 1;
+	return e->state == WAITING ? round_trip(book, e, result) : ECHO_NOTHING;
+}
+
+bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number)
+{
+	struct entry *e;
+
+	begin_advance(book);
+	if (book->begin == book->end)
+		return false;
+	e = entry_of(book, book->begin);
+	if (e->state != WAITING || now_ns < e->sent_ns || now_ns - e->sent_ns < book->timeout_ns)
+		return false;
+	e->state = LOST;
+	book->counts.lost++;
+	book->counts.waiting--;
+	*number = book->begin;
+	begin_advance(book);
+	return true;
+}
+
+uint64_t echo_book_next_loss(const struct echo_book *book)
+{
+	const struct entry *e = &book->entries[book->begin & book->mask];
+
+	if (book->begin == book->end || e->state != WAITING)
+		return KTRXER_NEVER;
+	return e->sent_ns + book->timeout_ns;
+}
+
+void echo_book_counts(const struct echo_book *book, struct echo_counts *counts)
+{
+	*counts = book->counts;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Echo: round trips of ICMP or UDP echo. This file knows which reply answers which probe and what that means (RFC 2681 round-trip
+ * delay, RFC 6673 round-trip loss, RFC 5560 duplicates, RFC 4737 reordering); it sends nothing and reads no clock.
+ *
+ * A round trip needs two stamps that come by different ways in either order: when the probe left (its report) and when the
+ * answer arrived. Times never come out of a packet: the far end could change them.
+ */
+#ifndef KTRXER_METHODS_ECHO_H
+#define KTRXER_METHODS_ECHO_H
+
+#include <ktrxer.h>
+
+/* In the payload of each probe, as far as there is room: number (8 bytes, big-endian), then a secret of this run (8 bytes). */
+#define ECHO_PAYLOAD_NUMBER 8
+#define ECHO_PAYLOAD_FULL 16
+
+struct echo_reply {
+	uint16_t id, seq;        /* ICMP only */
+	bool has_number, has_secret;
+	uint64_t number, secret;
+	uint32_t bytes;          /* of payload */
+};
+
+/* `packet` begins at the payload for UDP, at the ICMP header for ICMP (version 4 or 6). False: no echo reply. */
+bool echo_reply_parse(struct echo_reply *reply, const uint8_t *packet, uint32_t length, uint8_t proto);
+
+enum echo_event {
+	ECHO_NOTHING = 0,    /* one of the two stamps is still missing */
+	ECHO_ROUND_TRIP = 1,
+	ECHO_DUPLICATE = 2,
+	ECHO_TOO_LATE = 3,   /* after its probe was given up as lost */
+	ECHO_FOREIGN = 4,    /* no probe of ours */
+};
+
+struct echo_result {
+	uint64_t number;
+	uint64_t at_ns, sent_ns, received_ns;
+	int64_t rtt_ns;
+	uint8_t proof;       /* enum ktx_proof of sent_ns */
+	uint8_t source;      /* enum ktrxer_stamp_source of received_ns */
+	uint8_t ttl;
+	bool reordered;      /* a later probe's answer came first */
+	struct ktrxer_addr from;
+};
+
+struct echo_counts {
+	uint64_t sent, failed, received, lost, duplicates, reordered, too_late, foreign;
+	uint64_t waiting; /* sent, neither answered nor given up */
+};
+
+struct echo_book;
+
+/* `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long it is lost. */
+/* `secret`: an answer without it is not ours; 0: the probes have no room for one. */
+int echo_book_new(struct echo_book **book, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);
+void echo_book_free(struct echo_book *book);
+
+/* A probe was committed. -EAGAIN: the one a window before it still waits (give up what is lost first). */
+int echo_book_commit(struct echo_book *book, uint64_t number);
+/* What became of a probe. ECHO_ROUND_TRIP when its answer had come before its report. */
+enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report *report, struct echo_result *result);
+
+struct echo_arrival {
+	uint64_t received_ns;
+	uint8_t source, ttl;
+	struct ktrxer_addr from;
+};
+enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply, const struct echo_arrival *arrival,
+				struct echo_result *result);
+/* Gives up what has waited too long, oldest first: true and its number for each. */
+bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number);
+/* When the oldest that waits will be given up; KTRXER_NEVER: none waits. */
+uint64_t echo_book_next_loss(const struct echo_book *book);
+void echo_book_counts(const struct echo_book *book, struct echo_counts *counts);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a server needs no more once its sockets are open. docs/stamp.md says what is given up.
+ */
+#ifndef KTRXER_METHODS_PRIVILEGE_H
+#define KTRXER_METHODS_PRIVILEGE_H
+
+#include <ktrxer.h>
+
+struct privilege_left {
+	uint32_t uid;          /* who we are now */
+	bool no_new_privs;     /* nothing that we start can gain any */
+	bool no_capabilities;
+};
+
+/*
+ * Root becomes nobody (65534) where that user can be had (not in a user namespace that lacks it), all capabilities go, and
+ * none can come back. A negative errno when a capability is left that should be gone.
+ */
+int privilege_drop(struct privilege_left *left, struct ktrxer_error *err);
+
+#endif

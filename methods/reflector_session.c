@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "reflector_session.h"
+
+#include "limiter.h"
+
+#include <string.h>
+
+enum { WAYS = 8, TRIAL_PACKETS = 16 };
+
+static uint64_t hash_of(const struct reflector_arrival *a, uint16_t ssid, uint64_t secret)
+{
+	uint64_t h = secret, word;
+
+	for (int i = 0; i < 16; i += 8) {
+		memcpy(&word, a->from.bytes + i, 8);
+		h = limiter_mix(h ^ word);
+		memcpy(&word, a->to.bytes + i, 8);
+		h = limiter_mix(h ^ word);
+	}
+	return limiter_mix(h ^ ((uint64_t)a->from_port << 32 | (uint64_t)a->to_port << 16 | ssid));
+}
+
+static bool is_it(const struct reflector_session *s, const struct reflector_arrival *a, uint16_t ssid)
+{
+	return s->used && s->ssid == ssid && s->from_port == a->from_port && s->to_port == a->to_port &&
+	       ktrxer_addr_equal(&s->from, &a->from) && ktrxer_addr_equal(&s->to, &a->to);
+}
+
+static bool is_over(const struct reflector_session *s, uint64_t now_ns)
+{
+	const uint64_t idle_s = s->received < TRIAL_PACKETS ? KTRXER_REFLECTOR_TRIAL_S : KTRXER_REFLECTOR_IDLE_S;
+
+	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > idle_s * (uint64_t)KTRXER_NS_PER_S);
+}
+
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid)
+{
+	struct reflector_session *set, *room = NULL;
+	uint8_t serial;
+
+	set = &sessions->table[hash_of(a, ssid, sessions->secret) % (KTRXER_REFLECTOR_SESSIONS / WAYS) * WAYS];
+	for (int i = 0; i < WAYS; i++) {
+		if (is_it(&set[i], a, ssid)) {
+			/* A session that was idle for too long begins anew, as it would have if another had taken its place. */
+			room = &set[i];
+			if (!is_over(room, a->now_ns))
+				goto seen;
+			break;
+		}
+		if (!room && is_over(&set[i], a->now_ns))
+			room = &set[i];
+	}
+	if (!room) {
+		sessions->refused++;
+		return NULL;
+	}
+	serial = (uint8_t)(room->serial + 1);
+	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
+					    .ssid = ssid, .used = true, .serial = serial };
+	sessions->made++;
+seen:
+	room->seen_ns = a->now_ns;
+	return room;
+}
+
+uint32_t reflector_session_name(const struct reflector_sessions *sessions, const struct reflector_session *s)
+{
+	return (uint32_t)(s - sessions->table) << 8 | s->serial;
+}
+
+struct reflector_session *reflector_session_by_name(struct reflector_sessions *sessions, uint32_t name)
+{
+	struct reflector_session *s;
+
+	if (name >> 8 >= KTRXER_REFLECTOR_SESSIONS)
+		return NULL;
+	s = &sessions->table[name >> 8];
+	return s->used && s->serial == (uint8_t)name ? s : NULL;
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "serve_udp.h"
+
+#include "clock.h"
+#include "error.h"
+#include "limits.h"
+#include "stampmap.h"
+#include "txstamp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BATCHES = 16,        /* in a row, before other sources get their turn */
+	CONTROL_IN = 256,
+	CONTROL_OUT = CMSG_SPACE(sizeof(struct in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(uint32_t)),
+	MAP_SIZE = 4096,
+	SOCKET_BYTES = 4 << 20,
+};
+
+union name {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct incoming {
+	union name from;
+	_Alignas(struct cmsghdr) char control[CONTROL_IN];
+	struct reflector_arrival arrival;
+	struct reflector_answer answer;
+	struct ktrxer_addr local; /* that the answer comes from */
+	uint32_t ifindex;
+};
+
+struct outgoing {
+	_Alignas(struct cmsghdr) char control[CONTROL_OUT];
+	struct incoming *of;
+};
+
+struct serve_udp {
+	struct serve_source source; /* first */
+	struct serve *serve;
+	struct serve_udp_options options;
+	bool v6, can_tell; /* when answers leave */
+	struct ktrxer_clock_map clock;
+	struct stampmap map;
+	uint64_t asked, told; /* stamps */
+	uint32_t overflow_seen;
+	struct serve_udp_counts counts;
+	struct mmsghdr in[KTRXER_SERVE_BATCH], out[KTRXER_SERVE_BATCH];
+	struct iovec in_data[KTRXER_SERVE_BATCH], out_data[KTRXER_SERVE_BATCH];
+	struct incoming incoming[KTRXER_SERVE_BATCH];
+	struct outgoing outgoing[KTRXER_SERVE_BATCH];
+	/* One byte more than is answered, so that what is cut is seen to be. */
+	uint8_t data[KTRXER_SERVE_BATCH][KTRXER_REFLECTOR_PACKET_MAX + 8];
+};
+
+/* ------------------------------------------------------------------------------------------------------------ opening */
+
+static int set(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
+}
+
+static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_error *err)
+{
+	union name name = { 0 };
+	char text[KTRXER_ADDR_TEXT], word[64];
+	int rc;
+
+	name.sa.sa_family = o->bind.family;
+	if (o->bind.family == AF_INET6) {
+		name.v6.sin6_port = htons(o->port);
+		name.v6.sin6_scope_id = o->bind.scope_id;
+		memcpy(&name.v6.sin6_addr, o->bind.bytes, 16);
+	} else {
+		name.v4.sin_port = htons(o->port);
+		memcpy(&name.v4.sin_addr, o->bind.bytes, 4);
+	}
+	if (bind(fd, &name.sa, o->bind.family == AF_INET6 ? sizeof name.v6 : sizeof name.v4) == 0)
+		return 0;
+	rc = -errno;
+	ktrxer_addr_format(&o->bind, text);
+	if (rc == -EADDRINUSE)
+		return ktrxer_fail(err, rc, "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which, --port "
+				   "chooses another", o->port, text, o->port);
+	if (rc == -EADDRNOTAVAIL)
+		return ktrxer_fail(err, rc, "%s is no address of this host; `ip address` lists them", text);
+	if (rc == -EACCES)
+		return ktrxer_fail(err, rc, "UDP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", o->port);
+	return ktrxer_fail(err, rc, "UDP port %u of %s: %s", o->port, text, ktrxer_strerror(rc, word, sizeof word));
+}
+
+static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
+{
+	const struct serve_udp_options *o = &udp->options;
+	int fd = socket(o->bind.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+	char word[64];
+
+	if (fd < 0) {
+		rc = -errno;
+		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
+	}
+	if (udp->v6) {
+		set(fd, SOL_IPV6, IPV6_V6ONLY, 1);
+		rc = set(fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
+		set(fd, SOL_IPV6, IPV6_RECVHOPLIMIT, 1);
+		set(fd, SOL_IPV6, IPV6_RECVTCLASS, 1);
+		/* Fragments of an answer are those of its request: too large for the way back is not our affair to find out. */
+		set(fd, SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+	} else {
+		rc = set(fd, SOL_IP, IP_PKTINFO, 1);
+		set(fd, SOL_IP, IP_RECVTTL, 1);
+		set(fd, SOL_IP, IP_RECVTOS, 1);
+		set(fd, SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+	}
+	if (rc < 0) {
+		ktrxer_fail(err, rc, "this kernel does not tell which address a datagram was sent to (IP_PKTINFO)");
+		goto fail;
+	}
+	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	for (int i = 0; i < 2; i++) {
+		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0)
+			set(fd, SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF, SOCKET_BYTES);
+	}
+	udp->can_tell = ktrxer_replystamp_enable(fd) == 0;
+	if (!udp->can_tell)
+		ktrxer_rxstamp_enable(fd);
+	rc = bind_to(fd, o, err);
+	if (rc == 0)
+		return fd;
+fail:
+	close(fd);
+	return rc;
+}
+
+static void udp_ready(struct serve_source *source, uint32_t events);
+
+int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct serve_udp_options *options, struct ktrxer_error *err)
+{
+	struct serve_udp *udp = calloc(1, sizeof *udp);
+	int rc;
+
+	*out = NULL;
+	if (!udp || stampmap_init(&udp->map, MAP_SIZE, 0) < 0) {
+		free(udp);
+		return ktrxer_fail(err, -ENOMEM, "no memory for a socket's buffers");
+	}
+	udp->options = *options;
+	udp->serve = serve;
+	udp->v6 = options->bind.family == AF_INET6;
+	ktrxer_clock_map_init(&udp->clock);
+	for (int i = 0; i < KTRXER_SERVE_BATCH; i++) {
+		udp->in_data[i] = (struct iovec){ .iov_base = udp->data[i], .iov_len = sizeof udp->data[i] };
+		udp->in[i].msg_hdr.msg_iov = &udp->in_data[i];
+		udp->out[i].msg_hdr.msg_iov = &udp->out_data[i];
+		udp->in[i].msg_hdr.msg_iovlen = udp->out[i].msg_hdr.msg_iovlen = 1;
+	}
+	udp->source.ready = udp_ready;
+	udp->source.fd = rc = socket_make(udp, err);
+	if (rc < 0)
+		goto no_socket;
+	rc = serve_watch(serve, &udp->source, EPOLLIN);
+	if (rc < 0) {
+		ktrxer_fail(err, rc, "the event loop does not take a socket");
+		goto no_watch;
+	}
+	*out = udp;
+	return 0;
+
+no_watch:
+	close(udp->source.fd);
+no_socket:
+	stampmap_free(&udp->map);
+	free(udp);
+	return rc;
+}
+
+void serve_udp_close(struct serve_udp *udp)
+{
+	if (!udp)
+		return;
+	serve_unwatch(udp->serve, &udp->source);
+	close(udp->source.fd);
+	stampmap_free(&udp->map);
+	free(udp);
+}
+
+void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts)
+{
+	*counts = udp->counts;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- arrivals */
+
+static int64_t real_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
+}
+
+static void control_word(struct serve_udp *udp, const struct cmsghdr *c, struct incoming *in)
+{
+	const bool ip = c->cmsg_level == SOL_IP, ip6 = c->cmsg_level == SOL_IPV6;
+	const size_t length = c->cmsg_len - CMSG_LEN(0);
+	uint32_t word = 0;
+
+	if (length >= 4)
+		memcpy(&word, CMSG_DATA(c), 4);
+	else if (length)
+		word = *CMSG_DATA(c); /* IP_TOS is one byte */
+	if ((ip && c->cmsg_type == IP_TTL) || (ip6 && c->cmsg_type == IPV6_HOPLIMIT)) {
+		in->arrival.ttl = (uint8_t)word;
+	} else if ((ip && c->cmsg_type == IP_TOS) || (ip6 && c->cmsg_type == IPV6_TCLASS)) {
+		in->arrival.tos = (uint8_t)word;
+	} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+		udp->counts.overflows += word - udp->overflow_seen;
+		udp->overflow_seen = word;
+	} else if (ip && c->cmsg_type == IP_PKTINFO && length >= sizeof(struct in_pktinfo)) {
+		struct in_pktinfo info;
+
+		memcpy(&info, CMSG_DATA(c), sizeof info);
+		in->arrival.to.family = in->local.family = AF_INET;
+		memcpy(in->arrival.to.bytes, &info.ipi_addr, 4);
+		memcpy(in->local.bytes, &info.ipi_spec_dst, 4);
+		/* Sent to a group or to all: then the address in the header is none of ours. */
+		in->arrival.to_group = info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr;
+	} else if (ip6 && c->cmsg_type == IPV6_PKTINFO && length >= sizeof(struct in6_pktinfo)) {
+		struct in6_pktinfo info;
+
+		memcpy(&info, CMSG_DATA(c), sizeof info);
+		in->arrival.to.family = AF_INET6;
+		memcpy(in->arrival.to.bytes, &info.ipi6_addr, 16);
+		in->local = in->arrival.to;
+		in->ifindex = IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr) ? info.ipi6_ifindex : 0;
+	}
+}
+
+static void arrival_read(struct serve_udp *udp, struct msghdr *message, struct incoming *in, uint64_t now_ns)
+{
+	struct reflector_arrival *a = &in->arrival;
+	int64_t nic;
+
+	memset(a, 0, sizeof *a);
+	in->local.family = 0;
+	in->ifindex = 0;
+	a->now_ns = now_ns;
+	a->to_port = udp->options.port;
+	a->from.family = (uint8_t)in->from.sa.sa_family;
+	if (a->from.family == AF_INET6) {
+		memcpy(a->from.bytes, &in->from.v6.sin6_addr, 16);
+		a->from.scope_id = in->from.v6.sin6_scope_id;
+		a->from_port = ntohs(in->from.v6.sin6_port);
+	} else {
+		memcpy(a->from.bytes, &in->from.v4.sin_addr, 4);
+		a->from_port = ntohs(in->from.v4.sin_port);
+	}
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		control_word(udp, c, in);
+	a->received_real_ns = ktrxer_stamp_of_message(message, &nic);
+	if (!a->received_real_ns) {
+		a->received_real_ns = real_now();
+		udp->counts.user_stamps++;
+	}
+}
+
+/* ------------------------------------------------------------------------------------------------------------ answers */
+
+static void control_add(struct msghdr *message, int level, int type, const void *value, size_t length)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((char *)message->msg_control + message->msg_controllen);
+
+	memset(c, 0, CMSG_SPACE(length));
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(length);
+	memcpy(CMSG_DATA(c), value, length);
+	message->msg_controllen += CMSG_SPACE(length);
+}
+
+static void answer_address(struct serve_udp *udp, struct msghdr *message, const struct incoming *in)
+{
+	if (!udp->v6) {
+		struct in_pktinfo info = { 0 };
+
+		memcpy(&info.ipi_spec_dst, in->local.bytes, 4);
+		control_add(message, SOL_IP, IP_PKTINFO, &info, sizeof info);
+	} else {
+		struct in6_pktinfo info = { .ipi6_ifindex = in->ifindex };
+
+		memcpy(&info.ipi6_addr, in->local.bytes, 16);
+		control_add(message, SOL_IPV6, IPV6_PKTINFO, &info, sizeof info);
+	}
+}
+
+static void answer_prepare(struct serve_udp *udp, int i, struct incoming *in, uint32_t length)
+{
+	struct msghdr *message = &udp->out[i].msg_hdr;
+	const int tos = in->answer.tos;
+
+	udp->outgoing[i].of = in;
+	udp->out_data[i] = (struct iovec){ .iov_base = udp->data[in - udp->incoming], .iov_len = length };
+	message->msg_name = &in->from;
+	message->msg_namelen = udp->v6 ? sizeof in->from.v6 : sizeof in->from.v4;
+	message->msg_control = udp->outgoing[i].control;
+	message->msg_controllen = 0;
+	answer_address(udp, message, in);
+	if (tos)
+		control_add(message, udp->v6 ? SOL_IPV6 : SOL_IP, udp->v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
+	in->answer.follow &= udp->can_tell;
+	if (in->answer.follow) {
+		const uint32_t flags = KTRXER_TXSTAMP_ONE;
+
+		control_add(message, SOL_SOCKET, KTRXER_TXSTAMP_CONTROL, &flags, sizeof flags);
+	}
+}
+
+static void taken(struct serve_udp *udp, int from, int to, uint64_t call_ns)
+{
+	for (int i = from; i < to; i++) {
+		const struct reflector_answer *answer = &udp->outgoing[i].of->answer;
+
+		udp->counts.sent++;
+		if (!answer->follow)
+			continue;
+		stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
+		udp->asked++;
+	}
+}
+
+static void refused(struct serve_udp *udp, int i, int error)
+{
+	struct incoming *in = udp->outgoing[i].of;
+
+	udp->counts.refused++;
+	if (!in->answer.follow)
+		return;
+	/* A kernel before 4.6 knows no stamps for single datagrams: answers are worth more than the time that they left. */
+	if (error == EINVAL)
+		udp->can_tell = false;
+	stampmap_ambiguous(&udp->map);
+}
+
+static void answers_send(struct serve_udp *udp, int count)
+{
+	int at = 0;
+
+	for (int i = 0; i < count; i++)
+		reflector_finish(udp->options.reflector, udp->out_data[i].iov_base, &udp->outgoing[i].of->answer, real_now());
+	while (at < count) {
+		const uint64_t call_ns = ktrxer_now_ns();
+		int n;
+
+		if (count - at == 1)
+			n = sendmsg(udp->source.fd, &udp->out[at].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+		else
+			n = sendmmsg(udp->source.fd, udp->out + at, (unsigned)(count - at), MSG_DONTWAIT);
+		if (n <= 0) {
+			refused(udp, at, errno);
+			at++;
+			continue;
+		}
+		taken(udp, at, at + n, call_ns);
+		at += n;
+	}
+}
+
+/* --------------------------------------------------------------------------------------------- when answers have left */
+
+static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
+{
+	struct serve_udp *udp = context;
+	const uint64_t mono = nic_clock ? KTRXER_NEVER : ktrxer_clock_map_mono(&udp->clock, real_ns);
+	uint64_t slot;
+
+	(void)proof;
+	udp->told++;
+	if (!stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
+			   ktrxer_clock_map_bound(&udp->clock), &slot))
+		return;
+	if (nic_clock) /* of another clock than T2: of no use to the sender */
+		return;
+	udp->counts.left_stamps++;
+	reflector_sent(udp->options.reflector, (uint32_t)(slot >> 32), (uint32_t)slot, real_ns, false);
+}
+
+static void leaving_harvest(struct serve_udp *udp)
+{
+	const struct ktx_harvest harvest = { .stamp = left, .context = udp };
+
+	ktrxer_clock_map_refresh(&udp->clock, ktrxer_now_ns(), KTRXER_NS_PER_MS);
+	ktrxer_txstamp_harvest(udp->source.fd, &harvest);
+	if (stampmap_wants_reset(&udp->map)) {
+		ktrxer_replystamp_restart(udp->source.fd);
+		stampmap_reset(&udp->map, ktrxer_now_ns());
+	}
+}
+
+/* --------------------------------------------------------------------------------------------------------- the batch */
+
+static int batch_receive(struct serve_udp *udp)
+{
+	for (int i = 0; i < KTRXER_SERVE_BATCH; i++) {
+		struct msghdr *m = &udp->in[i].msg_hdr;
+
+		m->msg_name = &udp->incoming[i].from;
+		m->msg_namelen = sizeof udp->incoming[i].from;
+		m->msg_control = udp->incoming[i].control;
+		m->msg_controllen = CONTROL_IN;
+		m->msg_flags = 0;
+	}
+	return recvmmsg(udp->source.fd, udp->in, KTRXER_SERVE_BATCH, MSG_DONTWAIT, NULL);
+}
+
+static bool batch(struct serve_udp *udp)
+{
+	int n = batch_receive(udp), answers = 0;
+	const uint64_t now_ns = ktrxer_now_ns();
+
+	if (n <= 0)
+		return false;
+	udp->counts.received += (uint64_t)n;
+	for (int i = 0; i < n; i++) {
+		struct incoming *in = &udp->incoming[i];
+		const uint32_t cut = udp->in[i].msg_hdr.msg_flags & MSG_TRUNC ? 1 : 0;
+		uint32_t length = udp->in[i].msg_len;
+
+		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
+		if (udp->options.claim) {
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival };
+
+			if (udp->options.claim(udp->options.context, &datagram))
+				continue;
+		}
+		if (in->local.family &&
+		    reflector_answer(udp->options.reflector, udp->data[i], length, length + cut, &in->arrival, &in->answer) == REFLECTOR_ANSWER)
+			answer_prepare(udp, answers++, in, length);
+	}
+	answers_send(udp, answers);
+	/* Most drivers, and all virtual ones, have stamped by the time that the call returns. */
+	if (udp->asked > udp->told)
+		leaving_harvest(udp);
+	return n == KTRXER_SERVE_BATCH;
+}
+
+static void udp_ready(struct serve_source *source, uint32_t events)
+{
+	struct serve_udp *udp = (struct serve_udp *)source;
+
+	if (events & EPOLLERR)
+		leaving_harvest(udp);
+	if (events & EPOLLIN)
+		for (int i = 0; i < BATCHES && batch(udp); i++)
+			;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A UDP socket of the server: batches in, batches out. Each datagram is offered to `claim` (flows that are registered); what
+ * nobody claims is STAMP and goes to the reflector.
+ *
+ * T2 is the kernel's stamp of the arrival. T3 is read just before the batch is handed over; when an answer really left is
+ * asked of the kernel for those answers alone whose sender wants to know (follow-up telemetry), and told to the reflector.
+ */
+#ifndef KTRXER_METHODS_SERVE_UDP_H
+#define KTRXER_METHODS_SERVE_UDP_H
+
+#include "reflector.h"
+#include "serve.h"
+
+struct serve_datagram {
+	const uint8_t *data;
+	uint32_t length, whole; /* bytes here, bytes that came */
+	struct reflector_arrival arrival;
+};
+
+struct serve_udp_options {
+	struct ktrxer_addr bind; /* all zero: any, of that family */
+	uint16_t port;
+	struct reflector *reflector;
+	/* True: it was for a flow, and is dealt with. NULL: there are none. */
+	bool (*claim)(void *context, const struct serve_datagram *datagram);
+	void *context;
+};
+
+struct serve_udp_counts {
+	uint64_t received, sent;
+	uint64_t refused;       /* answers that the kernel did not take */
+	uint64_t overflows;     /* datagrams that the socket had no room for */
+	uint64_t user_stamps;   /* arrivals without the kernel's stamp */
+	uint64_t left_stamps;   /* times of leaving that were told */
+};
+
+struct serve_udp;
+int serve_udp_open(struct serve_udp **udp, struct serve *serve, const struct serve_udp_options *options, struct ktrxer_error *err);
+void serve_udp_close(struct serve_udp *udp);
+void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts);
+
+#endif

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "stamp_session.h"
+
+#include "stamp_packet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum state { FREE, COMMITTED, WAITING, DONE, LOST, UNSENT };
+
+struct entry {
+	uint64_t number, time; /* time: as the packet said */
+	uint8_t state;
+	bool has_reply, held; /* held: both stamps are here, T3 may still get better */
+	uint64_t released_ns; /* when it is no longer held */
+	int64_t reflector;    /* its count, unfolded; of this epoch */
+	uint32_t epoch;
+	struct stamp_sample sample;
+};
+
+/* From one start of the reflector to the next. */
+struct epoch {
+	uint32_t number;
+	int64_t base;           /* its count before our first probe */
+	int64_t highest;        /* its highest count seen, -1: none */
+	uint64_t highest_probe; /* the highest number answered + 1 */
+	uint64_t distinct;      /* answers that we have, each count once */
+};
+
+struct stamp_session {
+	struct stamp_session_options options;
+	struct hmac_key auth_key, tlv_key;
+	struct entry *entries;
+	uint32_t mask;
+	uint64_t begin, end;   /* numbers that may still wait */
+	uint64_t held_begin;   /* the oldest that may be held */
+	uint64_t close_from;
+	struct epoch epoch;
+	/* Of the epochs before this one. */
+	uint64_t arrived, past_distinct;
+	uint64_t answered_end;  /* highest measured number answered + 1 */
+	uint64_t unknown;       /* between epochs: nobody knows */
+	bool tail_known;        /* a closing probe has settled the end */
+	uint64_t tail_forward, tail_backward, tail_unknown;
+	bool last_valid;
+	struct stamp_sample last;
+	struct stamp_session_counts counts;
+};
+
+int stamp_session_new(struct stamp_session **out, const struct stamp_session_options *options)
+{
+	struct stamp_session *s;
+
+	*out = NULL;
+	if (options->window < 2 || options->window > 65536 || (options->window & (options->window - 1)))
+		return -EINVAL;
+	s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	s->entries = calloc(options->window, sizeof *s->entries);
+	if (!s->entries) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->options = *options;
+	if (options->auth_key) {
+		s->auth_key = *options->auth_key;
+		s->options.auth_key = &s->auth_key;
+	}
+	if (options->tlv_key) {
+		s->tlv_key = *options->tlv_key;
+		s->options.tlv_key = &s->tlv_key;
+	}
+	s->mask = options->window - 1;
+	s->close_from = UINT64_MAX;
+	s->epoch.highest = -1;
+	*out = s;
+	return 0;
+}
+
+void stamp_session_free(struct stamp_session *s)
+{
+	if (!s)
+		return;
+	secret_forget(&s->auth_key, sizeof s->auth_key);
+	secret_forget(&s->tlv_key, sizeof s->tlv_key);
+	free(s->entries);
+	free(s);
+}
+
+static struct entry *entry_of(const struct stamp_session *s, uint64_t number)
+{
+	struct entry *e = &s->entries[number & s->mask];
+
+	return e->state != FREE && e->number == number ? e : NULL;
+}
+
+static bool is_open(const struct entry *e)
+{
+	return e->state == COMMITTED || e->state == WAITING || e->held;
+}
+
+static bool is_measured(const struct stamp_session *s, uint64_t number)
+{
+	return number < s->close_from;
+}
+
+int stamp_session_commit(struct stamp_session *s, uint64_t number, uint64_t time)
+{
+	struct entry *e = &s->entries[number & s->mask];
+
+	if (is_open(e))
+		return -EAGAIN;
+	memset(e, 0, sizeof *e);
+	e->number = number;
+	e->time = time;
+	e->state = COMMITTED;
+	e->sample.number = number;
+	if (s->begin == s->end)
+		s->begin = number;
+	if (s->held_begin == s->end)
+		s->held_begin = number;
+	s->end = number + 1;
+	return 0;
+}
+
+static void begin_advance(struct stamp_session *s)
+{
+	while (s->begin != s->end) {
+		const struct entry *e = entry_of(s, s->begin);
+
+		if (e && (e->state == COMMITTED || e->state == WAITING))
+			return;
+		s->begin++;
+	}
+}
+
+/* Both ways in are through: the stamp of leaving and the answer. */
+static void complete(struct stamp_session *s, struct entry *e)
+{
+	e->state = DONE;
+	e->held = true;
+	e->released_ns = s->options.follow_up ? e->sample.t4_ns + s->options.timeout_ns : 0;
+	if (is_measured(s, e->number)) {
+		s->counts.received++;
+		s->counts.waiting--;
+		s->counts.reordered_forward += e->sample.reordered_forward;
+		s->counts.reordered_backward += e->sample.reordered_backward;
+	}
+	begin_advance(s);
+}
+
+void stamp_session_report(struct stamp_session *s, const struct ktx_report *report)
+{
+	struct entry *e = entry_of(s, report->id);
+
+	if (!e || e->state != COMMITTED)
+		return;
+	if (report->status != KTX_SENT) {
+		e->state = UNSENT;
+		s->counts.failed += is_measured(s, e->number);
+		begin_advance(s);
+		return;
+	}
+	e->state = WAITING;
+	e->sample.at_ns = report->at_ns;
+	e->sample.t1_ns = report->sent_ns;
+	e->sample.proof = report->proof;
+	e->sample.bound_ns += report->bound_ns;
+	if (is_measured(s, e->number)) {
+		s->counts.sent++;
+		s->counts.waiting++;
+	}
+	if (e->has_reply)
+		complete(s, e);
+}
+
+/* ---------------------------------------------------------------------------------------------- loss by direction */
+
+/* The number near `near` whose low 32 bits these are. */
+static int64_t unfold(uint32_t low, int64_t near)
+{
+	return near + (int32_t)(low - (uint32_t)near);
+}
+
+static uint64_t unsent_between(const struct stamp_session *s, uint64_t from, uint64_t to)
+{
+	uint64_t unsent = 0;
+
+	for (uint64_t n = from; n < to && n - from <= s->mask; n++) {
+		const struct entry *e = entry_of(s, n);
+
+		unsent += e && e->state == UNSENT;
+	}
+	return unsent;
+}
+
+/* The reflector counts from 0 again: what lies between the two is lost, nobody knows where. */
+static void epoch_begin(struct stamp_session *s, uint64_t number, int64_t count)
+{
+	const uint64_t gap = number - s->epoch.highest_probe - unsent_between(s, s->epoch.highest_probe, number);
+
+	s->counts.restarts++;
+	s->arrived += (uint64_t)(s->epoch.highest + 1 - s->epoch.base);
+	s->past_distinct += s->epoch.distinct;
+	/* `count` of them have reached the new one, their answers are lost; of the others nothing can be said. */
+	s->unknown += gap > (uint64_t)count ? gap - (uint64_t)count : 0;
+	s->epoch = (struct epoch){ .number = s->epoch.number + 1, .highest = -1 };
+}
+
+/* The first answer to a closing probe settles the measured ones behind the last answer, where it can. */
+static void tail_settle(struct stamp_session *s, uint64_t number, int64_t count, bool restarted)
+{
+	const uint64_t behind = s->close_from - s->answered_end, tail = behind - unsent_between(s, s->answered_end, s->close_from);
+	const uint64_t gap = tail + (number - s->close_from) - unsent_between(s, s->close_from, number);
+	const int64_t before = s->epoch.highest >= 0 ? s->epoch.highest + 1 : s->epoch.base;
+	const uint64_t back = restarted || count < before ? 0 : (uint64_t)(count - before);
+
+	s->tail_known = true;
+	if (restarted)
+		s->tail_unknown = tail;
+	else if (back == 0)
+		s->tail_forward = tail;
+	else if (back >= gap)
+		s->tail_backward = tail;
+	else if (gap == tail) {
+		s->tail_backward = back;
+		s->tail_forward = tail - back;
+	} else
+		s->tail_unknown = tail; /* some of the closing ones are among the lost */
+}
+
+/* An answer that no answer with the same count came before. */
+static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
+{
+	const int64_t near = s->epoch.highest >= 0 ? s->epoch.highest : (int64_t)e->number;
+	int64_t count = unfold(seq, near);
+	bool restarted = false;
+
+	if (s->epoch.highest < 0 && !s->epoch.number && count > (int64_t)e->number)
+		s->epoch.base = count - (int64_t)e->number; /* it has counted others before us */
+	if (count < 0)
+		count = seq;
+	/* A later probe with a smaller count: it cannot have been overtaken by one that was sent before it. */
+	if (s->epoch.highest >= 0 && e->number >= s->epoch.highest_probe && count < s->epoch.highest && count <= (int64_t)s->mask) {
+		restarted = true;
+		if (is_measured(s, e->number))
+			epoch_begin(s, e->number, count);
+	}
+	if (!is_measured(s, e->number)) {
+		if (!s->tail_known)
+			tail_settle(s, e->number, count, restarted);
+		s->counts.stateful |= count - s->epoch.base != (int64_t)e->number;
+		e->reflector = count;
+		return;
+	}
+	e->sample.reordered_backward = count < s->epoch.highest;
+	e->sample.reordered_forward = !e->sample.reordered_backward && e->number + 1 < s->epoch.highest_probe;
+	if (count > s->epoch.highest)
+		s->epoch.highest = count;
+	if (e->number >= s->epoch.highest_probe)
+		s->epoch.highest_probe = e->number + 1;
+	s->epoch.distinct++;
+	s->counts.stateful |= (uint32_t)e->number != seq;
+	e->reflector = count;
+	e->epoch = s->epoch.number;
+	if (e->number >= s->answered_end)
+		s->answered_end = e->number + 1;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the answers */
+
+/* When an answer really left: told by the next one. */
+static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp, const struct stamp_arrival *a,
+		      int64_t newest)
+{
+	const int64_t count = unfold(follow->seq, newest);
+	int64_t t3;
+
+	if (!follow->time || !follow->method || !stamp_time_to_ns(&t3, follow->time, ptp, a->real_near_ns))
+		return;
+	s->counts.follow_up_seen = true;
+	s->counts.stateful = true;
+	for (uint64_t n = s->held_begin; n < s->end; n++) {
+		struct entry *e = entry_of(s, n);
+
+		if (!e || !e->has_reply || e->reflector != count || e->epoch != s->epoch.number)
+			continue;
+		/* It left after T3 was written, and before it arrived here or a moment later by another clock. */
+		if (e->state != LOST && t3 >= e->sample.t3_real_ns && t3 - e->sample.t3_real_ns < KTRXER_NS_PER_S) {
+			e->sample.t3_real_ns = t3;
+			e->sample.t3 = follow->method == STAMP_BY_HARDWARE ? STAMP_T3_HARDWARE : STAMP_T3_SOFTWARE;
+		}
+		return;
+	}
+}
+
+/* What is older than this answer will hear no more of itself. */
+static void release_before(struct stamp_session *s, const struct entry *newest)
+{
+	for (uint64_t n = s->held_begin; n < s->end; n++) {
+		struct entry *e = entry_of(s, n);
+
+		if (e && e != newest && e->has_reply && (e->epoch != newest->epoch || e->reflector < newest->reflector))
+			e->released_ns = 0;
+	}
+}
+
+/* HMAC first; then what the TLVs say. False: not to be believed. */
+static bool tlvs_hold(struct stamp_session *s, const uint8_t *packet, size_t length)
+{
+	const bool auth = s->options.auth_key != NULL;
+	const struct hmac_key *key = auth ? s->options.auth_key : s->options.tlv_key;
+	uint32_t at = (uint32_t)stamp_base_length(auth);
+	uint8_t mac[STAMP_MAC_LENGTH];
+	struct stamp_tlv tlv;
+
+	for (int i = 0; i < 64 && stamp_tlv_next(&tlv, packet, length, &at) == STAMP_TLV_OK; i++) {
+		if (tlv.flags & STAMP_TLV_INTEGRITY)
+			return false;
+		if (tlv.type != STAMP_TLV_HMAC || tlv.length != STAMP_MAC_LENGTH)
+			continue;
+		if (!key)
+			return true;
+		stamp_tlv_mac(packet, auth, tlv.at, key, mac);
+		return secret_equal(mac, tlv.value, sizeof mac);
+	}
+	return !key;
+}
+
+static void tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e, bool ptp,
+		      const struct stamp_arrival *a)
+{
+	uint32_t at = (uint32_t)stamp_base_length(s->options.auth_key != NULL);
+	struct stamp_tlv tlv;
+
+	if (length <= at)
+		return;
+	if (!tlvs_hold(s, packet, length)) {
+		s->counts.tlvs_refused++;
+		return;
+	}
+	for (int i = 0; i < 64 && stamp_tlv_next(&tlv, packet, length, &at) == STAMP_TLV_OK && !(tlv.flags & STAMP_TLV_MALFORMED); i++) {
+		if (tlv.flags & STAMP_TLV_UNKNOWN || !stamp_tlv_length_ok(tlv.type, tlv.length))
+			continue;
+		if (tlv.type == STAMP_TLV_FOLLOW_UP) {
+			const struct stamp_follow_up follow = stamp_follow_up_read(tlv.value);
+
+			follow_up(s, &follow, ptp, a, e->reflector);
+		} else if (tlv.type == STAMP_TLV_COS) {
+			const struct stamp_cos cos = stamp_cos_read(tlv.value);
+
+			e->sample.tos_there = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
+		}
+	}
+}
+
+static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply *reply)
+{
+	int64_t number;
+	struct entry *e;
+
+	if (!s->end)
+		return NULL;
+	number = unfold(reply->sender_seq, (int64_t)(s->end - 1));
+	if (number < 0 || (uint64_t)number >= s->end)
+		return NULL;
+	e = entry_of(s, (uint64_t)number);
+	/* The time that we wrote comes back: whoever forges an answer must have seen the probe. */
+	if (!e || e->state == UNSENT || e->time != reply->sender_time || (reply->ssid && reply->ssid != s->options.ssid))
+		return NULL;
+	return e;
+}
+
+static enum stamp_event again(struct stamp_session *s, const struct entry *e, const struct stamp_reply *reply)
+{
+	if (!is_measured(s, e->number))
+		return STAMP_DUPLICATE;
+	if ((uint32_t)e->reflector == reply->seq || (!s->counts.stateful && reply->seq == reply->sender_seq)) {
+		s->counts.duplicates_backward++;
+	} else {
+		/* The reflector counted it twice: it has arrived there twice. */
+		const int64_t count = unfold(reply->seq, s->epoch.highest);
+
+		s->counts.duplicates_forward++;
+		s->counts.stateful = true;
+		if (count > s->epoch.highest)
+			s->epoch.highest = count;
+		s->epoch.distinct++;
+	}
+	return STAMP_DUPLICATE;
+}
+
+static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const struct stamp_arrival *a, bool *ptp)
+{
+	const struct stamp_error error = stamp_error_read(reply->error);
+	struct stamp_sample *p = &e->sample;
+
+	*ptp = error.ptp;
+	if (!stamp_time_to_ns(&p->t2_real_ns, reply->received, error.ptp, a->real_near_ns) ||
+	    !stamp_time_to_ns(&p->t3_real_ns, reply->time, error.ptp, a->real_near_ns))
+		return false;
+	p->peer_synchronised = error.synchronised;
+	p->peer_error_ns = error.bound_ns;
+	p->t4_ns = a->received_ns;
+	p->bound_ns += a->bound_ns;
+	p->source = a->source;
+	p->ttl_there = reply->sender_ttl;
+	p->ttl_back = a->ttl;
+	p->tos_back = a->tos;
+	p->tos_there = 0xff;
+	p->reflector_seq = reply->seq;
+	p->t3 = STAMP_T3_PACKET;
+	return true;
+}
+
+enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *packet, size_t length, const struct stamp_arrival *a)
+{
+	const bool auth = s->options.auth_key != NULL;
+	struct stamp_reply reply;
+	struct entry *e;
+	bool ptp;
+
+	if (!stamp_reply_read(&reply, packet, length, auth) || !(e = probe_of(s, &reply))) {
+		s->counts.foreign++;
+		return STAMP_FOREIGN;
+	}
+	if (auth && !stamp_is_signed(packet, s->options.auth_key)) {
+		s->counts.wrong_hmac++;
+		return STAMP_WRONG_HMAC;
+	}
+	if (e->has_reply)
+		return again(s, e, &reply);
+	if (!stamps_read(e, &reply, a, &ptp)) {
+		s->counts.foreign++;
+		return STAMP_FOREIGN;
+	}
+	e->has_reply = true;
+	count_answer(s, e, reply.seq);
+	tlvs_read(s, packet, length, e, ptp, a);
+	release_before(s, e);
+	if (e->state == LOST) {
+		s->counts.too_late += is_measured(s, e->number);
+		return STAMP_TOO_LATE;
+	}
+	if (e->state == WAITING)
+		complete(s, e);
+	return STAMP_ANSWER;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- ends */
+
+bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *number)
+{
+	struct entry *e;
+
+	for (;;) {
+		begin_advance(s);
+		if (s->begin == s->end)
+			return false;
+		e = entry_of(s, s->begin);
+		if (e->state != WAITING || now_ns < e->sample.t1_ns || now_ns - e->sample.t1_ns < s->options.timeout_ns)
+			return false;
+		e->state = LOST;
+		*number = s->begin;
+		begin_advance(s);
+		if (!is_measured(s, *number))
+			continue;
+		s->counts.lost++;
+		s->counts.waiting--;
+		return true;
+	}
+}
+
+static void finish(struct stamp_session *s, struct stamp_sample *p)
+{
+	p->dwell_ns = p->t3_real_ns - p->t2_real_ns;
+	p->rtt_ns = (int64_t)(p->t4_ns - p->t1_ns) - p->dwell_ns;
+	p->forward_ns = (int64_t)((uint64_t)p->t2_real_ns - p->t1_ns);
+	p->backward_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);
+	p->follows = s->last_valid && p->number == s->last.number + 1;
+	if (p->follows) {
+		p->ipdv_ns = p->rtt_ns - s->last.rtt_ns;
+		p->ipdv_forward_ns = p->forward_ns - s->last.forward_ns;
+		p->ipdv_backward_ns = p->backward_ns - s->last.backward_ns;
+	}
+	s->last = *p;
+	s->last_valid = true;
+}
+
+bool stamp_session_sample(struct stamp_session *s, uint64_t now_ns, bool flush, struct stamp_sample *sample)
+{
+	bool only_done = true;
+
+	for (uint64_t n = s->held_begin; n < s->end; n++) {
+		struct entry *e = entry_of(s, n);
+
+		if (e && e->held && (flush || e->released_ns <= now_ns)) {
+			e->held = false;
+			*sample = e->sample;
+			if (only_done)
+				s->held_begin = n + 1;
+			if (!is_measured(s, n))
+				continue;
+			finish(s, sample);
+			return true;
+		}
+		only_done &= !e || !is_open(e);
+		if (only_done)
+			s->held_begin = n + 1;
+	}
+	return false;
+}
+
+uint64_t stamp_session_next(const struct stamp_session *s)
+{
+	const struct entry *e = &s->entries[s->begin & s->mask];
+	uint64_t next = KTRXER_NEVER;
+
+	if (s->begin != s->end && e->state == WAITING)
+		next = e->sample.t1_ns + s->options.timeout_ns;
+	if (s->held_begin != s->end) {
+		e = &s->entries[s->held_begin & s->mask];
+		if (e->held && e->released_ns < next)
+			next = e->released_ns;
+	}
+	return next;
+}
+
+void stamp_session_close(struct stamp_session *s, uint64_t first)
+{
+	s->close_from = first;
+}
+
+bool stamp_session_unsettled(const struct stamp_session *s)
+{
+	return s->answered_end < s->close_from && !s->tail_known && s->counts.lost;
+}
+
+/* A reflector may say what it likes: no sum of what it says is more than what was lost. */
+static uint64_t part_of(uint64_t *left, uint64_t part)
+{
+	if (part > *left)
+		part = *left;
+	*left -= part;
+	return part;
+}
+
+void stamp_session_counts(const struct stamp_session *s, struct stamp_session_counts *counts)
+{
+	const uint64_t arrived = s->arrived + (uint64_t)(s->epoch.highest >= 0 ? s->epoch.highest + 1 - s->epoch.base : 0);
+	const uint64_t distinct = s->past_distinct + s->epoch.distinct;
+	uint64_t left = s->counts.lost - s->counts.too_late, tail = 0;
+
+	*counts = s->counts;
+	counts->direction_known = s->counts.stateful || !left;
+	if (!counts->direction_known) {
+		counts->lost_unknown = left;
+		return;
+	}
+	/* Behind the last answer: */
+	if (s->tail_known) {
+		counts->lost_forward = part_of(&left, s->tail_forward);
+		counts->lost_backward = part_of(&left, s->tail_backward);
+		tail = s->tail_unknown;
+	} else if (s->close_from != UINT64_MAX && s->close_from > s->answered_end) {
+		tail = s->close_from - s->answered_end - unsent_between(s, s->answered_end, s->close_from);
+	}
+	counts->lost_unknown = part_of(&left, tail);
+	/* Before it: */
+	counts->lost_backward += part_of(&left, arrived > distinct ? arrived - distinct : 0);
+	counts->lost_unknown += part_of(&left, s->unknown);
+	counts->lost_forward += left;
+}

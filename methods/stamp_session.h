@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The sender's side of a STAMP session: which answer belongs to which probe, in which direction what is missing was lost, and
+ * four stamps for each round trip. It sends nothing and reads no clock.
+ *
+ * T1 is the transmit stamp that was kept here, not what the packet said; T4 the kernel's stamp of arrival. T2 comes with the
+ * answer, and T3 too; with follow-up telemetry the next answer says when this one really left, so a sample waits for that.
+ *
+ * Loss by direction needs a reflector that counts (stateful). Its count of answers says how many probes arrived; those whose
+ * answers we have were lost in neither direction. Whether it counts shows as soon as something is lost on the way there, or by
+ * follow-up telemetry, which a stateless one leaves empty. As long as it has not shown, lost probes are lost, and that is all.
+ */
+#ifndef KTRXER_METHODS_STAMP_SESSION_H
+#define KTRXER_METHODS_STAMP_SESSION_H
+
+#include "sha256.h"
+
+#include <ktrxer.h>
+
+struct stamp_session_options {
+	uint32_t window;       /* probes that may wait at once, a power of two, 2 to 65536 */
+	uint64_t timeout_ns;   /* without an answer for so long a probe is lost */
+	uint16_t ssid;
+	bool follow_up;        /* we ask for it */
+	const struct hmac_key *auth_key; /* authenticated mode; copied */
+	const struct hmac_key *tlv_key;  /* open mode: TLVs are believed only with their HMAC; copied */
+};
+
+enum stamp_t3 { STAMP_T3_PACKET = 0, STAMP_T3_SOFTWARE = 1, STAMP_T3_HARDWARE = 2 };
+
+struct stamp_sample {
+	uint64_t number;
+	uint64_t at_ns, t1_ns, t4_ns; /* CLOCK_MONOTONIC; at_ns: when it should have left */
+	int64_t t2_real_ns, t3_real_ns;
+	int64_t rtt_ns;      /* (T4 - T1) - (T3 - T2) */
+	int64_t dwell_ns;    /* T3 - T2 */
+	int64_t forward_ns, backward_ns; /* T2 - T1 and T4 - T3 across two clocks: worth as much as their offset is known */
+	uint32_t bound_ns;   /* of T1 and T4 together: what their conversion may err */
+	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
+	bool peer_synchronised;
+	uint8_t proof;       /* enum ktx_proof of T1 */
+	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
+	uint8_t t3;          /* enum stamp_t3 */
+	uint8_t ttl_there, ttl_back;
+	uint8_t tos_there, tos_back; /* tos_there: only by a class-of-service TLV, else 0xff */
+	uint32_t reflector_seq;
+	bool reordered_forward, reordered_backward;
+	bool follows;        /* the probe before it was answered, too, and these are the differences (RFC 3393) */
+	int64_t ipdv_ns, ipdv_forward_ns, ipdv_backward_ns;
+};
+
+enum stamp_event {
+	STAMP_NOTHING = 0,
+	STAMP_ANSWER = 1,
+	STAMP_DUPLICATE = 2,
+	STAMP_TOO_LATE = 3,
+	STAMP_FOREIGN = 4,   /* no answer to a probe of ours */
+	STAMP_WRONG_HMAC = 5,
+};
+
+struct stamp_session_counts {
+	uint64_t sent, failed, received, waiting;
+	uint64_t lost;         /* given up: forward + backward + unknown + too late */
+	uint64_t lost_forward, lost_backward, lost_unknown, too_late;
+	bool direction_known;  /* the reflector counts, or nothing was lost */
+	bool stateful;         /* it was seen to count */
+	uint64_t duplicates_forward, duplicates_backward;
+	uint64_t reordered_forward, reordered_backward;
+	uint64_t foreign, wrong_hmac;
+	uint64_t restarts;     /* of the reflector, or of its memory of us */
+	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */
+	bool follow_up_seen;
+};
+
+struct stamp_session;
+int stamp_session_new(struct stamp_session **session, const struct stamp_session_options *options);
+void stamp_session_free(struct stamp_session *session);
+
+/* A probe is committed; `time` is what its packet says it left at. -EAGAIN: the one a window before it still waits. */
+int stamp_session_commit(struct stamp_session *session, uint64_t number, uint64_t time);
+void stamp_session_report(struct stamp_session *session, const struct ktx_report *report);
+
+struct stamp_arrival {
+	uint64_t received_ns;
+	int64_t real_near_ns; /* CLOCK_REALTIME at about that time: unfolds T2 and T3 */
+	uint32_t bound_ns;
+	uint8_t source, ttl, tos;
+};
+enum stamp_event stamp_session_reply(struct stamp_session *session, const uint8_t *packet, size_t length,
+				     const struct stamp_arrival *arrival);
+
+/* Gives up what has waited too long, oldest first: true and its number for each. */
+bool stamp_session_lost(struct stamp_session *session, uint64_t now_ns, uint64_t *number);
+/* Samples that are complete, in the order in which they became so; true and one. `flush`: nothing more will come. */
+bool stamp_session_sample(struct stamp_session *session, uint64_t now_ns, bool flush, struct stamp_sample *sample);
+uint64_t stamp_session_next(const struct stamp_session *session); /* when something is to be given up; KTRXER_NEVER: nothing waits */
+
+/*
+ * Probes from this number on only settle what became of those before them: they count in nothing else. The last probes
+ * measured may be lost, and then nothing but a later answer tells in which direction.
+ */
+void stamp_session_close(struct stamp_session *session, uint64_t first);
+/* After closing: is it still open which way the last ones went? */
+bool stamp_session_unsettled(const struct stamp_session *session);
+void stamp_session_counts(const struct stamp_session *session, struct stamp_session_counts *counts);
+
+#endif
