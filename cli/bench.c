@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The run of a bench: points (payload, cross traffic, gap), at each of them rounds, in each round everybody once, in rotated order. */
+#include "bench.h"
+
+#include "bench_progress.h"
+#include "error.h"
+#include "units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CROSS_OFF_PERCENT = 5,
+	STALLED_MANY_PERCENT = 50,
+	FAILURES_IN_A_ROW = 3, /* then somebody is left out at this point */
+};
+
+static int plan(struct bench_run *run, struct ktrxer_error *err)
+{
+	const struct bench_options *o = run->o;
+	int rc = bench_list_parse(run->cross_pps, &run->crosses, o->cross, false, "--cross", err);
+
+	if (rc < 0)
+		return rc;
+	run->gaps = 1;
+	if (run->kind->gaps && (rc = bench_list_parse(run->gaps_ns, &run->gaps, o->gaps, true, "--gaps", err)) < 0)
+		return rc;
+	for (int i = 0; i < run->crosses; i++)
+		if (run->cross_pps[i] > 1000000)
+			return ktrxer_fail(err, -ERANGE, "--cross: at most 1M packets a second");
+	if (o->payload.from < 8 || o->payload.to > 1472)
+		return ktrxer_fail(err, -ERANGE, "--payload: from 8 (the probe's number) to 1472 bytes (an Ethernet frame)");
+	return 0;
+}
+
+static int open_all(struct bench_run *run, struct ktrxer_error *err)
+{
+	const struct bench_options *o = run->o;
+	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to };
+	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
+	struct farend_options far = { .calls = run->kind->calls, .no_bpf = o->no_bpf };
+	int rc;
+
+	if ((rc = plan(run, err)) < 0 || (rc = bench_table_open(&run->table, run->kind->columns)) < 0 ||
+	    (o->compare && (rc = bench_compare_check(run->kind, o->compare, err)) < 0))
+		return rc;
+	if (!o->no_baselines && run->kind->baselines[0].name[0] && (rc = bench_baselines_find(run, err)) < 0)
+		return rc;
+	if ((rc = bench_net_open(&run->net, &net, err)) < 0)
+		return rc;
+	path.device = run->net.near_device;
+	path.to = run->net.to;
+	if ((rc = ktrxer_path_resolve(&run->path, &path, err)) < 0)
+		return rc;
+	run->slots = (uint32_t)(2 * (o->count + BENCH_WARM) + 16 * o->train);
+	run->sent_ns = calloc(run->slots, sizeof *run->sent_ns);
+	run->watch = bench_watch_open();
+	if (!run->sent_ns || !run->watch)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the bench");
+	far.slots = run->slots;
+	if ((rc = farend_open(&run->far, &run->net, &far, err)) < 0)
+		return rc;
+	return bench_who_list(run, err);
+}
+
+static void close_all(struct bench_run *run)
+{
+	bench_cross_stop(run);
+	farend_close(run->far);
+	bench_watch_close(run->watch);
+	bench_net_close(&run->net);
+	bench_table_close(&run->table);
+	free(run->sent_ns);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ a point */
+
+static void one_turn(struct bench_run *run, const struct bench_point *point, int who, struct bench_gather *gather, bool warm_up)
+{
+	struct bench_pool pools[BENCH_POOLS] = { { 0 } };
+	struct bench_gather scratch = { 0 };
+	struct ktrxer_error err = { 0 };
+	struct bench_quiet quiet = { 0 };
+	int rc = run->kind->turn(run, &run->who[who], point, pools, warm_up ? &scratch : gather, &quiet, &err);
+
+	if (rc < 0) {
+		gather->failures++;
+		memcpy(gather->why, err.text, sizeof gather->why);
+	} else if (!warm_up) {
+		gather->failures = 0;
+		bench_gather_join(gather, pools, run->kind->pools, quiet.stalled);
+		run->stalled_turns += quiet.stalled;
+	}
+	for (int i = 0; i < BENCH_POOLS; i++)
+		bench_pool_free(&pools[i]);
+	bench_gather_free(&scratch);
+	run->done++;
+	bench_progress(run);
+}
+
+static int add_row(struct bench_run *run, const struct bench_point *point, const struct bench_who *who, struct bench_gather *g)
+{
+	struct bench_row *row = bench_table_row(&run->table);
+	/* Where no round was free of stalls, the stalled ones are all there is; the row's counts say so. */
+	struct bench_set *set = g->clean.rounds ? &g->clean : &g->stalled;
+	const struct bench_table *t = &run->table;
+
+	if (!row)
+		return -ENOMEM;
+	bench_set_text(t, row, "engine", who->name);
+	bench_set(t, row, "payload", point->payload);
+	bench_set(t, row, "cross", (int64_t)point->cross_pps);
+	bench_set(t, row, "gap_us", (int64_t)point->gap_ns);
+	bench_set(t, row, "rounds", (int64_t)(g->clean.rounds + g->stalled.rounds));
+	bench_set(t, row, "stalled_rounds", (int64_t)g->stalled.rounds);
+	if (g->expected)
+		bench_set(t, row, "lost_percent",
+			  g->arrived < g->expected ? (int64_t)((g->expected - g->arrived) * 100000 / g->expected) : 0);
+	if (point->cross_pps) {
+		int64_t cross = bench_pool_median(&g->cross), wanted = (int64_t)point->cross_pps;
+
+		bench_set(t, row, "cross_arrived_kpps", cross == BENCH_NONE ? 0 : cross);
+		if (cross == BENCH_NONE || llabs(cross - wanted) * 100 > wanted * CROSS_OFF_PERCENT)
+			verdict_say(run->cli, VERDICT_DEGRADED, "cross traffic of %" PRIu64 " packets a second was asked for, and %" PRId64
+				    " arrived beside %s at %u bytes", point->cross_pps, cross == BENCH_NONE ? 0 : cross, who->name, point->payload);
+	}
+	run->kind->row(run, row, set, g);
+	return 0;
+}
+
+static int one_point(struct bench_run *run, const struct bench_point *point, struct ktrxer_error *err)
+{
+	struct bench_gather *gathers = calloc((size_t)run->whos, sizeof *gathers);
+	int rc = gathers ? 0 : ktrxer_fail(err, -ENOMEM, "no memory for the bench");
+
+	/* Round -1 warms up: caches, neighbours, the processor's clock. */
+	for (int64_t round = -1; rc == 0 && round < (int64_t)run->o->rounds && !cli_stopped(run->cli); round++)
+		for (int i = 0; i < run->whos && !cli_stopped(run->cli); i++) {
+			int who = (int)((i + (round < 0 ? 0 : round)) % run->whos);
+
+			if (gathers[who].failures < FAILURES_IN_A_ROW)
+				one_turn(run, point, who, &gathers[who], round < 0);
+		}
+	for (int who = 0; gathers && who < run->whos; who++) {
+		struct bench_gather *g = &gathers[who];
+
+		if (rc == 0 && g->clean.rounds + g->stalled.rounds)
+			rc = add_row(run, point, &run->who[who], g);
+		if (g->failures && !cli_stopped(run->cli))
+			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name, point->payload, g->why);
+		bench_gather_free(g);
+	}
+	free(gathers);
+	return rc;
+}
+
+static int all_points(struct bench_run *run, struct ktrxer_error *err)
+{
+	const struct opt_range *p = &run->o->payload;
+	int rc = 0;
+
+	run->planned = ((p->to - p->from) / p->step + 1) * (uint64_t)run->crosses * (uint64_t)run->gaps * (run->o->rounds + 1) *
+		       (uint64_t)run->whos;
+	for (int c = 0; rc == 0 && c < run->crosses && !cli_stopped(run->cli); c++) {
+		if ((rc = bench_cross_start(run, run->cross_pps[c], err)) < 0)
+			break;
+		for (uint64_t payload = p->from; rc == 0 && payload <= p->to && !cli_stopped(run->cli); payload += p->step)
+			for (int g = 0; rc == 0 && g < run->gaps && !cli_stopped(run->cli); g++) {
+				struct bench_point point = { .payload = (uint32_t)payload, .cross_pps = run->cross_pps[c], .gap_ns = run->gaps_ns[g] };
+
+				rc = one_point(run, &point, err);
+			}
+		bench_cross_stop(run);
+	}
+	bench_progress_end(run);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the end */
+
+static void say_settings(struct bench_run *run, struct json *json)
+{
+	const struct bench_options *o = run->o;
+	char text[KTRXER_UNITS_TEXT];
+
+	json_string(json, "bench", run->kind->name);
+	json_object(json, "settings");
+	snprintf(text, sizeof text, "%" PRIu64 "..%" PRIu64 "/%" PRIu64, o->payload.from, o->payload.to, o->payload.step);
+	json_string(json, "payload", text);
+	json_string(json, "cross", o->cross);
+	if (run->kind->gaps)
+		json_string(json, "gaps", o->gaps);
+	json_u64(json, "rounds", o->rounds);
+	json_u64(json, "count", o->count);
+	json_u64(json, "interval_ns", o->interval_ns);
+	json_u64(json, "for_ns", o->for_ns);
+	json_u64(json, "train", o->train);
+	json_u64(json, "seed", o->seed);
+	json_object_end(json);
+	json_string(json, "judge", farend_name(run->far));
+	json_bool(json, "driver_calls", farend_has_calls(run->far));
+	json_string(json, "judge_note", farend_note(run->far)[0] ? farend_note(run->far) : NULL);
+	json_bool(json, "own_hosts", run->net.own);
+	json_u64(json, "turns", run->done);
+	json_u64(json, "stalled_turns", run->stalled_turns);
+}
+
+static int finish(struct bench_run *run, struct ktrxer_error *err)
+{
+	struct json *json = out_end(run->cli);
+	int rc = 0;
+
+	bench_table_print(&run->table, run->cli);
+	out_text(run->cli, "%s", run->kind->explains);
+	out_text(run->cli, "judged at the far end by %s; %" PRIu64 " of %" PRIu64 " turns had a stall%s", farend_name(run->far), run->stalled_turns,
+		 run->done, bench_watch_sees_stalls(run->watch) ? "" : " (by steal time alone: no real-time priority to watch with)");
+	if (farend_note(run->far)[0])
+		out_text(run->cli, "note: %s", farend_note(run->far));
+	say_settings(run, json);
+	bench_table_json(&run->table, json);
+	if (run->o->csv && bench_table_csv(&run->table, run->o->csv, err) < 0)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s", err->text);
+	if (run->o->compare && (rc = bench_compare(run, run->o->compare, json, err)) < 0)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s", err->text);
+	if (cli_stopped(run->cli))
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before its end");
+	if (!run->table.count)
+		verdict_say(run->cli, VERDICT_INVALID, "nothing was measured");
+	if (run->done && run->stalled_turns * 100 > run->done * STALLED_MANY_PERCENT)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the machine was away in %" PRIu64 " of %" PRIu64 " turns: a busy host of a virtual machine, "
+			    "or the firmware", run->stalled_turns, run->done);
+	return out_finish(run->cli, json);
+}
+
+int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct bench_options *options)
+{
+	struct bench_run run = { .cli = cli, .kind = kind, .o = options, .net = { .home_fd = -1, .near_fd = -1, .far_fd = -1 } };
+	struct ktrxer_error err = { 0 };
+	uint64_t start;
+	int status, rc = open_all(&run, &err);
+
+	if (rc < 0) {
+		cli_complain(cli, "%s", err.text);
+		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_BAD;
+	} else if (cli_wait_start(cli, &start) != 0) {
+		status = EXIT_BAD;
+	} else {
+		host_watch_expect_busy(cli);
+		rc = all_points(&run, &err);
+		if (rc < 0)
+			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
+		status = finish(&run, &err);
+	}
+	close_all(&run);
+	return status;
+}

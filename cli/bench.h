@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * `ktrxer bench`: senders against each other on the same path, in turns, judged at the far end. Nothing here knows an engine's name: the
+ * list is ktx_engines()'s, and the figures are what arrived.
+ */
+#ifndef KTRXER_CLI_BENCH_H
+#define KTRXER_CLI_BENCH_H
+
+#include "bench_farend.h"
+#include "bench_net.h"
+#include "bench_stat.h"
+#include "bench_table.h"
+#include "bench_watch.h"
+#include "cli.h"
+
+enum {
+	BENCH_WHO = 32,      /* engines and baselines */
+	BENCH_LEVELS = 8,    /* of cross traffic, or of gaps */
+	BENCH_POOLS = 4,     /* figures that a kind gathers */
+	BENCH_WARM = 5,      /* first probes (or pairs) of a turn that are sent and not judged */
+};
+
+struct bench_options {
+	const char *engines, *cross, *gaps, *compare, *csv, *device, *far_device, *far_netns;
+	struct ktrxer_addr to;
+	struct opt_range payload;
+	uint64_t rounds, count, interval_ns, for_ns, train, seed;
+	bool no_baselines, no_bpf;
+};
+
+/* Somebody who sends. */
+struct bench_who {
+	char name[BENCH_NAME];
+	bool engine;         /* else a frozen program */
+	const char *socket;  /* "udp-sendto", "raw-sendmmsg"...: of bursts and floods */
+	const char *sleep;   /* "usleep", "absolute": of timed probes */
+	bool realtime;       /* the program runs under SCHED_FIFO; engines ask for it themselves */
+};
+
+enum bench_pattern {
+	BENCH_TIMED = 1,  /* probes or trains at exact times */
+	BENCH_FLOOD = 2,  /* as many as go, for a time */
+};
+
+struct bench_job {
+	enum bench_pattern pattern;
+	uint32_t payload;
+	uint64_t count;        /* trains (of one: probes) */
+	uint32_t train;
+	uint64_t train_gap_ns; /* 0: back to back */
+	uint64_t interval_ns;  /* between trains */
+	uint64_t for_ns;       /* of a flood */
+	bool trains_matter;    /* the engine is opened for rate */
+	bool reports;          /* sent_ns is wanted */
+};
+
+struct bench_turn {
+	struct farend_result far;
+	uint64_t sent;         /* by the sender's own word; UINT64_MAX: it says nothing */
+	uint64_t *sent_ns;     /* by number, 0: no report; with job.reports */
+	uint64_t driver, wire, queued; /* proofs, likewise */
+	int64_t cross_milli;   /* packets a second of cross traffic, as they arrived; BENCH_NONE */
+	struct bench_quiet quiet;
+};
+
+struct bench_point {
+	uint32_t payload;
+	uint64_t cross_pps;
+	uint64_t gap_ns;
+};
+
+/* What one sender has shown at one point. */
+struct bench_set {
+	struct bench_pool pooled[BENCH_POOLS]; /* each value */
+	struct bench_pool medians[BENCH_POOLS]; /* one for each round */
+	uint64_t rounds;
+};
+struct bench_gather {
+	struct bench_set clean, stalled;
+	struct bench_pool cross;
+	uint64_t sent, arrived, expected;
+	uint64_t driver, wire, queued;
+	int failures;
+	char why[KTRXER_ERROR_TEXT]; /* of the last failure */
+};
+
+struct bench_run;
+
+/* One of rate, schedule, pairs, stamps. */
+struct bench_kind {
+	const char *name;
+	const struct bench_column *columns;
+	const char *explains; /* what the figures are, below the table */
+	int pools;
+	bool calls;           /* wants the driver's calls stamped */
+	bool rate;            /* keeps processors busy by design */
+	bool gaps;            /* runs over --gaps */
+	const struct bench_who *baselines; /* an empty name ends them */
+	uint32_t slots;       /* stamps that a turn needs at most; 0: by count */
+	/* One turn. The values of this round go into `pools`. */
+	int (*turn)(struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_pool *pools,
+		    struct bench_gather *gather, struct bench_quiet *quiet, struct ktrxer_error *err);
+	/* `set` holds what counts. */
+	void (*row)(struct bench_run *run, struct bench_row *row, struct bench_set *set, struct bench_gather *gather);
+};
+
+struct bench_cross;
+
+struct bench_run {
+	struct cli *cli;
+	const struct bench_options *o;
+	const struct bench_kind *kind;
+	struct bench_net net;
+	struct ktrxer_path path;
+	struct farend *far;
+	struct bench_watch *watch;
+	struct bench_cross *cross;
+	struct bench_who who[BENCH_WHO];
+	int whos;
+	uint64_t cross_pps[BENCH_LEVELS], gaps_ns[BENCH_LEVELS];
+	int crosses, gaps;
+	struct bench_table table;
+	uint64_t *sent_ns;
+	uint32_t slots;
+	uint64_t turns, stalled_turns, done, planned;
+	char programs[512]; /* where the baselines are */
+};
+
+extern const struct bench_kind bench_rate, bench_schedule, bench_pairs, bench_stamps;
+
+/* bench.c */
+int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct bench_options *options);
+
+/* bench_turn.c: 0, or a negative errno with a line: this sender cannot do it. */
+int bench_turn(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, struct bench_turn *turn,
+	       struct ktrxer_error *err);
+/* bench_engine.c, bench_baseline.c: sends, until all is sent. */
+int bench_send_engine(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+		      struct bench_turn *turn, struct ktrxer_error *err);
+int bench_send_baseline(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+			struct bench_turn *turn, struct ktrxer_error *err);
+int bench_baselines_find(struct bench_run *run, struct ktrxer_error *err);
+
+/* bench_cross.c: random packets of 100 to 1400 bytes beside the probes, from the sender's host. */
+int bench_cross_start(struct bench_run *run, uint64_t pps, struct ktrxer_error *err);
+void bench_cross_stop(struct bench_run *run);
+
+#define BENCH_CROSS_PORT 19999
+
+/* bench_who.c */
+int bench_who_list(struct bench_run *run, struct ktrxer_error *err);
+/* bench_plan.c: lists as users type them, "0,12k,24k" and "0,10us,1ms". */
+int bench_list_parse(uint64_t *values, int *count, const char *text, bool durations, const char *option, struct ktrxer_error *err);
+
+/* bench_compare.c: is the file one that can be compared? Asked before anything is measured. */
+int bench_compare_check(const struct bench_kind *kind, const char *file, struct ktrxer_error *err);
+int bench_compare(struct bench_run *run, const char *file, struct json *json, struct ktrxer_error *err);
+
+/* bench_figures.c: what the kinds have in common. */
+void bench_gather_join(struct bench_gather *gather, struct bench_pool *pools, int count, bool stalled);
+void bench_gather_free(struct bench_gather *gather);
+/* KEY_median_us (median of the rounds' medians), KEY_spread_us (their IQR), KEY_iqr_us, KEY_p90_us, KEY_p99_us, where such columns are. */
+void bench_figures(const struct bench_table *table, struct bench_row *row, const char *key, struct bench_set *set, int pool);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A turn by one of the library's engines, whichever: through the public calls alone, as `ktrxer send` does it. */
+#include "bench.h"
+
+#include "error.h"
+#include "template.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRAIN_NS (2 * KTRXER_NS_PER_S)
+
+enum {
+	FROM_PORT = 41000,
+	SLOTS_MIN = 256,
+	SLOTS_MAX = 4096,
+
+	AHEAD_NS = 500 * 1000 * 1000,
+	LEAD_NS = 5 * 1000 * 1000, /* between the last preparation and the first deadline */
+	LEAD_KERNEL_NS = 150 * 1000 * 1000, /* the same where the kernel waits, and its side has to be set up first */
+};
+
+struct sender {
+	struct bench_run *run;
+	const struct bench_job *job;
+	struct bench_turn *turn;
+	struct ktx *tx;
+	struct template probe;
+	struct ktrxer_schedule *schedule;
+	uint64_t next, wanted, end_ns, lead_ns;
+};
+
+static void read_reports(struct sender *s)
+{
+	struct ktx_report reports[64];
+
+	for (int n; (n = ktx_reports(s->tx, reports, 64)) > 0;)
+		for (int i = 0; i < n; i++)
+			if (reports[i].status == KTX_SENT && reports[i].id < s->run->slots)
+				s->turn->sent_ns[reports[i].id] = reports[i].sent_ns;
+}
+
+static void rest(struct sender *s, uint64_t until_ns)
+{
+	struct pollfd fds[2] = { { .fd = s->run->cli->stop_fd, .events = POLLIN }, { .fd = ktx_fd(s->tx), .events = POLLIN } };
+	uint64_t now = ktrxer_now_ns(), span = until_ns > now ? until_ns - now : 0;
+	struct timespec t;
+
+	if (span > (uint64_t)KTRXER_NS_PER_S)
+		span = (uint64_t)KTRXER_NS_PER_S;
+	t = (struct timespec){ .tv_sec = (time_t)(span / KTRXER_NS_PER_S), .tv_nsec = (long)(span % KTRXER_NS_PER_S) };
+	ppoll(fds, 2, &t, NULL);
+}
+
+static int commit(struct sender *s, const struct ktrxer_deadline *due, struct ktrxer_error *err)
+{
+	struct ktx_probe probe = { .id = s->next, .length = s->probe.length };
+	struct ktx_slot slot;
+	int rc = ktx_reserve(s->tx, &slot);
+
+	if (rc < 0)
+		return rc == -EAGAIN ? rc : ktrxer_fail(err, rc, "no slot: the device went away?");
+	if (due) {
+		probe.at_ns = due->at_ns;
+		probe.flags = due->train_goes_on ? KTX_TRAIN_GOES_ON : 0;
+	}
+	template_fill(&s->probe, slot.frame, s->next);
+	rc = ktx_commit(s->tx, &probe, err);
+	if (rc == 0)
+		s->next++;
+	return rc;
+}
+
+/* What was committed ends within its time; an engine that leaves some of it open is told so, and waited for no longer. */
+static int drain(struct sender *s, struct ktrxer_error *err)
+{
+	const struct bench_job *job = s->job;
+	const uint64_t end = ktrxer_now_ns() + DRAIN_NS + (job->pattern == BENCH_TIMED ? AHEAD_NS + job->interval_ns : 0);
+	struct ktx_accounts a;
+
+	while (!cli_stopped(s->run->cli)) {
+		read_reports(s);
+		if (ktx_drain(s->tx, ktrxer_now_ns() + 50 * KTRXER_NS_PER_MS) == 0)
+			break;
+		if (ktrxer_now_ns() < end)
+			continue;
+		ktx_accounts(s->tx, &a);
+		return ktrxer_fail(err, -ETIMEDOUT, "of %llu probes %llu were still open 2 s after the end (%llu sent, %llu failed)",
+				   (unsigned long long)a.requested, (unsigned long long)a.pending, (unsigned long long)a.sent,
+				   (unsigned long long)a.failed);
+	}
+	read_reports(s);
+	return 0;
+}
+
+static int send_all(struct sender *s, struct ktrxer_error *err)
+{
+	struct ktrxer_deadline due;
+	bool have = false;
+	int rc;
+
+	while (s->next < s->wanted && !cli_stopped(s->run->cli)) {
+		if (!s->schedule && ktrxer_now_ns() >= s->end_ns)
+			break;
+		if (s->schedule && !have) {
+			if (ktrxer_schedule_next(s->schedule, &due) < 0)
+				break;
+			have = true;
+		}
+		if (s->schedule && due.at_ns > ktrxer_now_ns() + AHEAD_NS) {
+			read_reports(s);
+			rest(s, due.at_ns - AHEAD_NS / 2);
+			continue;
+		}
+		rc = commit(s, s->schedule ? &due : NULL, err);
+		if (rc == -EAGAIN) {
+			read_reports(s);
+			rest(s, KTRXER_NEVER);
+			continue;
+		}
+		if (rc < 0)
+			return rc;
+		have = false;
+	}
+	return drain(s, err);
+}
+
+static int open_engine(struct sender *s, const struct bench_who *who, struct ktrxer_error *err)
+{
+	const struct bench_job *job = s->job;
+	const bool for_rate = job->pattern == BENCH_FLOOD || job->trains_matter;
+	struct ktx_options t = KTX_OPTIONS_INIT;
+	uint64_t slots = job->pattern == BENCH_FLOOD ? 2048 : job->count * job->train;
+
+	t.device = s->run->net.near_device;
+	t.engine = who->name;
+	t.purpose = for_rate ? KTX_FOR_RATE : KTX_FOR_TIMING;
+	t.flags = for_rate ? KTX_NO_STAMPS : 0;
+	t.slots = (uint32_t)(slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots);
+	t.frame_size = 14 + 40 + 8 + job->payload;
+	t.reports = job->reports ? KTX_REPORT_ALL : KTX_REPORT_NONE;
+	return ktx_open(&s->tx, &t, err);
+}
+
+static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
+{
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_path path = s->run->path;
+	struct ktx_info info;
+
+	ktx_info(s->tx, &info);
+	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT ? LEAD_KERNEL_NS : LEAD_NS;
+	path.device.link = info.link;
+	if (!(info.features & KTX_CAN_WHOLE_FRAME)) { /* the host's stack writes them */
+		memset(path.device.mac, 0, sizeof path.device.mac);
+		memset(path.next_hop_mac, 0, sizeof path.next_hop_mac);
+	}
+	spec.path = &path;
+	spec.proto = KTRXER_UDP;
+	spec.from_port = (uint16_t)(FROM_PORT + s->run->turns % 4096);
+	spec.to_port = port;
+	spec.payload_length = s->job->payload;
+	return template_make(&s->probe, &spec, err);
+}
+
+static int make_schedule(struct sender *s, struct ktrxer_error *err)
+{
+	const struct bench_job *job = s->job;
+	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
+
+	s->wanted = UINT64_MAX;
+	s->end_ns = ktrxer_now_ns() + job->for_ns;
+	if (job->pattern == BENCH_FLOOD)
+		return 0;
+	s->wanted = job->count * job->train;
+	o.kind = KTRXER_SCHEDULE_PERIODIC;
+	o.start_ns = ktrxer_now_ns() + s->lead_ns;
+	o.gap_num = job->interval_ns;
+	o.train = job->train;
+	o.train_gap_ns = job->train_gap_ns;
+	return ktrxer_schedule_new(&s->schedule, &o, err);
+}
+
+int bench_send_engine(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+		      struct bench_turn *turn, struct ktrxer_error *err)
+{
+	struct sender s = { .run = run, .job = job, .turn = turn };
+	struct ktx_accounts a;
+	int rc;
+
+	if ((rc = open_engine(&s, who, err)) == 0 && (rc = make_frame(&s, port, err)) == 0 && (rc = make_schedule(&s, err)) == 0)
+		rc = send_all(&s, err);
+	if (s.tx) {
+		ktx_accounts(s.tx, &a);
+		turn->sent = a.sent;
+		turn->driver = a.driver;
+		turn->wire = a.wire;
+		turn->queued = a.queued;
+		if (rc == 0 && a.requested != a.sent + a.failed + a.skipped + a.cancelled + a.pending)
+			rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close");
+	}
+	ktx_close(s.tx);
+	ktrxer_schedule_free(s.schedule);
+	template_free(&s.probe);
+	return rc;
+}

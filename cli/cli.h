@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What every subcommand is given: the common options, the way out for results, and the reasons to stop. */
+#ifndef KTRXER_CLI_CLI_H
+#define KTRXER_CLI_CLI_H
+
+#include "json.h"
+#include "opt.h"
+
+#include <stdio.h>
+
+enum verdict { VERDICT_VALID = 0, VERDICT_DEGRADED = 1, VERDICT_INVALID = 2 };
+
+/* Exit status (design: 0, 1, 1): 0 valid, 1 degraded, invalid or failed, 2 usage. */
+enum { EXIT_VALID = 0, EXIT_BAD = 1, EXIT_USAGE = 2 };
+
+/* Common options of every measuring command: --json, --jsonl, --start-at REALTIME_NS, --stop-on-eof, --quiet. */
+struct cli_common {
+	bool json, jsonl, quiet, stop_on_eof;
+	uint64_t start_at_real_ns; /* 0: at once */
+};
+
+struct out;
+struct host_watch;
+struct verdict_book;
+
+struct cli {
+	const struct command *command;
+	struct cli_common common;
+	int argc;
+	char *const *argv;   /* the whole command line, for the records */
+	struct out *out;
+	int stop_fd;         /* readable once asked to stop: SIGINT, SIGTERM, end of input; never read from it */
+	struct host_watch *host;
+	struct verdict_book *book;
+	bool no_result;      /* the command ended with complaints alone */
+};
+
+/*
+ * Nonzero once asked to stop: the signal's number (SIGPIPE: nobody reads our output any more), or -1 for end of input.
+ * A second SIGINT or SIGTERM kills at once.
+ */
+int cli_stopped(const struct cli *cli);
+/*
+ * A line on standard error: "ktrxer send: TEXT". When the command then ends without out_finish(), it is a reason in its
+ * end object.
+ */
+void cli_complain(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * When to begin, on CLOCK_MONOTONIC: at once, or for --start-at by waiting until 50 ms before it. 0, a positive number
+ * when asked to stop meanwhile, or a negative errno after a complaint (more than a day ahead: not nanoseconds?). A
+ * start that has passed is now, and degrades the verdict.
+ */
+int cli_wait_start(struct cli *cli, uint64_t *start_ns);
+
+/*
+ * HOST, an address or a name, to an address; `family` 0, AF_INET (-4) or AF_INET6 (-6). Negative errno with one line.
+ * May block as long as the resolver does.
+ */
+int cli_resolve(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err);
+/* The same for HOST[:PORT] and [HOST]:PORT; *port keeps its value when none is given. */
+int cli_resolve_port(const char *host, int family, struct ktrxer_addr *addr, uint16_t *port, struct ktrxer_error *err);
+/*
+ * Above 10 kpps, or without a rate (!rate->given), an address that is not local use needs --flood: -EPERM and what to
+ * do.
+ */
+int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err);
+
+/*
+ * Results. In --jsonl mode one `start` object, then `sample` and `event` objects, then one `end`; in --json mode only
+ * the end object, pretty; otherwise text for people. Objects pass through a bounded queue and a writer thread: a slow
+ * reader never delays a probe. What does not fit is counted and degrades the verdict. Only the end may block, and after
+ * 2 s without a byte taken it gives up. Any thread may call these; one object is filled by one thread.
+ */
+/* NULL when samples are not wanted; else fill, then out_put. */
+struct json *out_sample(struct cli *cli, const char *kind);
+struct json *out_event(struct cli *cli, const char *name);  /* likewise; carries its time_ns already */
+void out_put(struct cli *cli, struct json *object);
+bool out_wants_samples(const struct cli *cli);
+/*
+ * A line for people on standard output, its newline added; nothing under --json, --jsonl or --quiet. Through the same
+ * queue; up to 1 KiB, control characters become '?'.
+ */
+void out_text(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reasons, as sentences that name the culprit; the verdict is the worst said so far. */
+void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum verdict verdict_now(const struct cli *cli);
+/*
+ * The design's rules for the probes' own accounts and lateness; `interval_ns` 0: none (rate). Call it after
+ * ktx_drain().
+ */
+void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
+		    uint64_t interval_ns);
+/* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */
+void host_watch_expect_busy(struct cli *cli);
+
+/*
+ * The end: `object` (from out_end, never NULL; filled by the command with its accounts) gets verdict and reasons, is
+ * written, and the exit status is returned. Once; without it a measuring command ends as invalid, with its complaints
+ * as reasons.
+ */
+struct json *out_end(struct cli *cli);
+int out_finish(struct cli *cli, struct json *object);
+
+/* {"min":…,"median":…,"iqr":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
+void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist);
+
+/* The whole command: main() with a table of commands (NULL-terminated, in the order of the alphabet). */
+int cli_main(int argc, char *const argv[], const struct command *const *commands);
+/* The common options of a command, as further tables for its help. The bases are NULL. */
+const struct opt_set *cli_common_sets(const struct command *command);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The Python part is started by an absolute path and by nothing else: no PATH, and with privileges no word of the
+ * environment. It is, in this order,
+ *   1. $KTRXER_PY, an absolute path, when we have no privileges;
+ *   2. ../../python/ktrxer-py beside an executable in a build tree (BUILD/cli/ktrxer), when nobody else could have put
+ * it there;
+ *   3. LIBEXECDIR/ktrxer/ktrxer-py, as compiled in.
+ */
+#include "handover.h"
+
+#include <ktrxer.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef KTRXER_LIBEXECDIR
+#define KTRXER_LIBEXECDIR "/usr/local/libexec/ktrxer"
+#endif
+
+const struct handover handover_table[] = {
+	{ "batch", "Run many tests, shuffled, repeated, resumable" },
+	{ "compare", "Compare runs, with the uncertainty of the difference" },
+	{ "lab", "Run commands in emulated devices: small machines, other kernels, virtual time" },
+	{ "plot", "Draw a run for print" },
+	{ "recover", "Close a run that a crash has left open" },
+	{ "report", "Write a report of runs as one page" },
+	{ "run", "Run a test of flows and probes, and store it" },
+	{ "runs", "List stored runs, or give them as one data set" },
+	{ "summary", "Summarise a run in figures" },
+	{ "view", "Explore runs in a browser" },
+	{ NULL },
+};
+
+static bool privileged(void)
+{
+	return getauxval(AT_SECURE) || geteuid() == 0 || geteuid() != getuid();
+}
+
+/* A file, and its directory, that only `owner` or root can have put there. */
+static bool trusted(const char *path, uid_t owner)
+{
+	char directory[PATH_MAX];
+	struct stat file, above;
+	char *slash;
+
+	snprintf(directory, sizeof directory, "%s", path);
+	slash = strrchr(directory, '/');
+	if (!slash || slash == directory)
+		return false;
+	*slash = '\0';
+	if (stat(path, &file) || stat(directory, &above) || !S_ISREG(file.st_mode))
+		return false;
+	return (file.st_uid == owner || file.st_uid == 0) && (above.st_uid == owner || above.st_uid == 0) &&
+	       !((file.st_mode | above.st_mode) & (S_IWGRP | S_IWOTH));
+}
+
+/* SOURCE/python/ktrxer-py for SOURCE/BUILD/cli/ktrxer; false when this executable is not in a build tree. */
+static bool find_uninstalled(char path[PATH_MAX])
+{
+	char exe[PATH_MAX], ninja[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	struct stat self;
+
+	if (n <= 0 || n >= (ssize_t)sizeof exe - 32)
+		return false;
+	exe[n] = '\0';
+	for (int i = 0; i < 2; i++) { /* off with /ktrxer and /cli */
+		char *slash = strrchr(exe, '/');
+
+		if (!slash)
+			return false;
+		if (i == 1 && strcmp(slash, "/cli") != 0)
+			return false;
+		*slash = '\0';
+	}
+	if (snprintf(ninja, sizeof ninja, "%s/build.ninja", exe) >= (int)sizeof ninja || access(ninja, F_OK) ||
+	    snprintf(ninja, sizeof ninja, "%s/../python/ktrxer-py", exe) >= (int)sizeof ninja || !realpath(ninja, path))
+		return false;
+	return !stat("/proc/self/exe", &self) && trusted(path, self.st_uid);
+}
+
+static const char *find(char path[PATH_MAX])
+{
+	const char *wish = getenv("KTRXER_PY");
+
+	if (wish && wish[0] == '/' && !privileged())
+		return wish;
+	if (find_uninstalled(path))
+		return path;
+	return access(KTRXER_LIBEXECDIR "/ktrxer-py", F_OK) ? NULL : KTRXER_LIBEXECDIR "/ktrxer-py";
+}
+
+/* With privileges, what would make the interpreter load other people's code is taken away. */
+static void clean_environment(void)
+{
+	extern char **environ;
+
+	for (char **entry = environ; entry && *entry;) {
+		char name[64];
+		const char *equals = strchr(*entry, '=');
+		size_t length = equals ? (size_t)(equals - *entry) : 0;
+
+		if (strncmp(*entry, "PYTHON", 6) != 0 || !length || length >= sizeof name) {
+			entry++;
+			continue;
+		}
+		memcpy(name, *entry, length);
+		name[length] = '\0';
+		unsetenv(name);
+		entry = environ;
+	}
+}
+
+int handover_try(char *const argv[])
+{
+	char path[PATH_MAX];
+	const char *program = find(path);
+
+	if (!program)
+		return 0;
+	if (privileged()) {
+		if (getauxval(AT_SECURE)) {
+			fprintf(stderr,
+				"ktrxer %s: not with a setuid bit or file capabilities: the Python part is not made "
+				"for them\n",
+				argv[1]);
+			return -EPERM;
+		}
+		clean_environment();
+	}
+	execv(program, argv);
+	fprintf(stderr, "ktrxer %s: %s cannot be started: %s; install the Python part of ktrxer again\n", argv[1],
+		program, strerror(errno));
+	return -errno;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "host.h"
+
+#include "bytes.h"
+#include "limits.h"
+#include "thread.h"
+#include "units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+	CPU_FIELDS = 8,     /* user nice system idle iowait irq softirq steal; guest time is within user time */
+	CPU_FIELDS_MIN = 4, /* what Linux has always had */
+	FIELD_IDLE = 3,
+	FIELD_IOWAIT = 4,
+	FIELD_STEAL = 7,
+	BUSY_PERCENT = 90,
+	BUSY_SHARE_PERCENT = 5, /* of the run */
+	WINDOW_MIN_NS = 100 * 1000 * 1000, /* ten ticks of the slowest kernels */
+	JUDGED_MIN_NS = 1000 * 1000 * 1000,
+};
+
+/* ----------------------------------------------------------------------------------------------------------- ticks */
+
+int host_cpu_parse(struct host_cpu *cpu, const char *text, size_t length)
+{
+	struct bytes b = bytes_of(text, length);
+	uint64_t fields[CPU_FIELDS] = { 0 };
+	const uint8_t *name = bytes_take(&b, 4);
+	int count = 0;
+
+	if (!name || memcmp(name, "cpu ", 4) != 0)
+		return -EBADMSG;
+	while (count < CPU_FIELDS && bytes_left(&b) && *b.at != '\n') {
+		bool any = false;
+
+		while (bytes_left(&b) && *b.at == ' ')
+			bytes_skip(&b, 1);
+		for (; bytes_left(&b) && *b.at >= '0' && *b.at <= '9'; any = true)
+			if (__builtin_mul_overflow(fields[count], 10, &fields[count]) ||
+			    __builtin_add_overflow(fields[count], (uint64_t)(*bytes_take(&b, 1) - '0'), &fields[count]))
+				return -EBADMSG;
+		if (!any)
+			break;
+		count++;
+	}
+	if (count < CPU_FIELDS_MIN)
+		return -EBADMSG;
+	*cpu = (struct host_cpu){ .idle = fields[FIELD_IDLE] + fields[FIELD_IOWAIT], .steal = fields[FIELD_STEAL] };
+	for (int i = 0; i < CPU_FIELDS; i++)
+		cpu->total += fields[i];
+	return 0;
+}
+
+/* The kernel's idle and iowait figures have been seen to run backwards by a tick. */
+static uint64_t advance(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t now_ns)
+{
+	uint64_t span = advance(load->window_ns, now_ns), total, idle;
+
+	load->last = *cpu;
+	if (!load->begun) {
+		load->begun = true;
+		load->first = load->window = *cpu;
+		load->window_ns = now_ns;
+		return;
+	}
+	if (span < WINDOW_MIN_NS) /* a few ticks say nothing: the window stays open */
+		return;
+	total = advance(load->window.total, cpu->total);
+	idle = advance(load->window.idle, cpu->idle);
+	if (total) {
+		load->watched_ns += span;
+		/*
+		 * In floating point, since a product may pass 64 bits in a hostile file; one tick more or less is noise
+		 * here.
+		 */
+		if (idle < total && (double)(total - idle) > (double)total * (BUSY_PERCENT / 100.0))
+			load->busy_ns += span;
+	}
+	load->window = *cpu;
+	load->window_ns = now_ns;
+}
+
+static int share(uint64_t part, uint64_t whole)
+{
+	if (!whole)
+		return -1;
+	return part >= whole ? 10000 : (int)((double)part / (double)whole * 10000 + 0.5);
+}
+
+int host_load_steal(const struct host_load *load)
+{
+	return share(advance(load->first.steal, load->last.steal), advance(load->first.total, load->last.total));
+}
+
+int host_load_cpu(const struct host_load *load)
+{
+	uint64_t total = advance(load->first.total, load->last.total),
+		 idle = advance(load->first.idle, load->last.idle);
+
+	return share(advance(idle, total), total);
+}
+
+bool host_load_too_busy(const struct host_load *load)
+{
+	return load->watched_ns >= JUDGED_MIN_NS &&
+	       (double)load->busy_ns > (double)load->watched_ns * (BUSY_SHARE_PERCENT / 100.0);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- watch */
+
+struct host_watch {
+	struct cli *cli;
+	int stat_fd, step_fd, stop_fd;
+	struct host_load load;
+	int64_t offset_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC, as last seen */
+	uint64_t steps;
+	int64_t stepped_ns;  /* the largest one */
+	bool expect_busy;
+	pthread_t thread;
+};
+
+static void look_at_stat(struct host_watch *watch)
+{
+	struct host_cpu cpu;
+	char text[512];
+	ssize_t n;
+
+	if (watch->stat_fd < 0)
+		return;
+	n = pread(watch->stat_fd, text, sizeof text, 0);
+	if (n > 0 && !host_cpu_parse(&cpu, text, (size_t)n))
+		host_load_add(&watch->load, &cpu, ktrxer_now_ns());
+}
+
+static int64_t clock_offset(void)
+{
+	struct ktrxer_clock_pair pair;
+
+	ktrxer_clock_pair_read(&pair);
+	return pair.real_ns - (int64_t)pair.mono_ns;
+}
+
+/* A timer that never goes off, but is cancelled when CLOCK_REALTIME jumps: the kernel's own word for a step. */
+static int arm_step(int fd)
+{
+	static const struct itimerspec never = { .it_value = { .tv_sec = 0x7fffffff } };
+
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+static void note_step(struct host_watch *watch)
+{
+	int64_t offset = clock_offset(), step = offset - watch->offset_ns;
+	struct json *event;
+
+	watch->offset_ns = offset;
+	watch->steps++;
+	if (llabs(step) > llabs(watch->stepped_ns))
+		watch->stepped_ns = step;
+	event = out_event(watch->cli, "clock_step");
+	if (event) {
+		json_i64(event, "step_ns", step);
+		out_put(watch->cli, event);
+	}
+}
+
+static void look_for_steps(struct host_watch *watch)
+{
+	uint64_t expirations;
+
+	if (watch->step_fd < 0 || read(watch->step_fd, &expirations, sizeof expirations) >= 0 || errno != ECANCELED)
+		return;
+	note_step(watch);
+	arm_step(watch->step_fd);
+}
+
+static void *watch_host(void *argument)
+{
+	struct host_watch *watch = argument;
+	struct pollfd ready[2] = { { .fd = watch->stop_fd, .events = POLLIN },
+				   { .fd = watch->step_fd, .events = POLLIN } };
+	uint64_t due = ktrxer_now_ns() + KTRXER_HOST_WATCH_MS * 1000000ull;
+
+	for (;;) {
+		uint64_t now = ktrxer_now_ns();
+
+		if (poll(ready, 2, now < due ? (int)((due - now) / 1000000 + 1) : 0) < 0 && errno != EINTR)
+			break;
+		if (ready[0].revents)
+			break;
+		if (ready[1].revents)
+			look_for_steps(watch);
+		now = ktrxer_now_ns();
+		if (now >= due) {
+			look_at_stat(watch);
+			due = now + KTRXER_HOST_WATCH_MS * 1000000ull;
+		}
+	}
+	return NULL;
+}
+
+int host_watch_start(struct cli *cli)
+{
+	struct host_watch *watch = calloc(1, sizeof *watch);
+	int ret;
+
+	if (!watch)
+		return -ENOMEM;
+	watch->cli = cli;
+	watch->offset_ns = clock_offset();
+	/* Neither is a must: without /proc the share is unknown, without the timer steps are. */
+	watch->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	watch->step_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (watch->step_fd >= 0 && arm_step(watch->step_fd)) {
+		close(watch->step_fd);
+		watch->step_fd = -1;
+	}
+	watch->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watch->stop_fd < 0) {
+		ret = -errno;
+		goto no_stop;
+	}
+	look_at_stat(watch);
+	ret = cli_thread_start(&watch->thread, "ktrxer-host", watch_host, watch);
+	if (ret)
+		goto no_thread;
+	cli->host = watch;
+	return 0;
+
+no_thread:
+	close(watch->stop_fd);
+no_stop:
+	if (watch->step_fd >= 0)
+		close(watch->step_fd);
+	if (watch->stat_fd >= 0)
+		close(watch->stat_fd);
+	free(watch);
+	return ret;
+}
+
+void host_watch_expect_busy(struct cli *cli)
+{
+	if (cli->host)
+		cli->host->expect_busy = true;
+}
+
+static void json_percent(struct json *json, const char *key, int hundredths)
+{
+	if (hundredths < 0)
+		json_null(json, key);
+	else
+		json_fixed(json, key, hundredths, 2);
+}
+
+static void judge(struct cli *cli, const struct host_watch *watch)
+{
+	int cpu = host_load_cpu(&watch->load), steal = host_load_steal(&watch->load);
+	char step[KTRXER_UNITS_TEXT];
+
+	if (watch->steps)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "CLOCK_REALTIME was stepped %llu times during the run, by %s at most",
+			    (unsigned long long)watch->steps, ktrxer_format_ns(step, watch->stepped_ns));
+	if (!watch->expect_busy && host_load_too_busy(&watch->load))
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "the processors of this host were more than 90 %% used or stolen during %.0f %% of the run "
+			    "(CPU %d.%02d %%, of it "
+			    "stolen by the hypervisor %d.%02d %%)",
+			    100.0 * (double)watch->load.busy_ns / (double)watch->load.watched_ns, cpu / 100, cpu % 100,
+			    steal / 100, steal % 100);
+}
+
+void host_watch_stop(struct cli *cli, struct json *end)
+{
+	struct host_watch *watch = cli->host;
+	static const uint64_t one = 1;
+
+	if (!watch)
+		return;
+	if (write(watch->stop_fd, &one, sizeof one) < 0) {
+		/* An empty eventfd takes a one. */
+	}
+	pthread_join(watch->thread, NULL);
+	look_for_steps(watch);
+	look_at_stat(watch);
+	if (end) {
+		json_object(end, "host");
+		json_percent(end, "cpu_percent", host_load_cpu(&watch->load));
+		json_percent(end, "steal_percent", host_load_steal(&watch->load));
+		json_u64(end, "clock_steps", watch->steps);
+		json_object_end(end);
+	}
+	judge(cli, watch);
+	cli->host = NULL;
+	close(watch->stop_fd);
+	if (watch->step_fd >= 0)
+		close(watch->step_fd);
+	if (watch->stat_fd >= 0)
+		close(watch->stat_fd);
+	free(watch);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What else happened on this host while we measured: stolen and used CPU time, and steps of the clock. */
+#ifndef KTRXER_CLI_HOST_H
+#define KTRXER_CLI_HOST_H
+
+#include "cli.h"
+
+/* Ticks since boot, all processors together. */
+struct host_cpu {
+	uint64_t total, idle, steal;
+};
+
+/* The first line of /proc/stat. -EBADMSG: none such. */
+int host_cpu_parse(struct host_cpu *cpu, const char *text, size_t length);
+
+/* A run, cut into windows. */
+struct host_load {
+	bool begun;
+	struct host_cpu first, last, window; /* `window`: where the one that is open began */
+	uint64_t window_ns;
+	uint64_t watched_ns; /* in windows that are closed */
+	uint64_t busy_ns;    /* of it in windows with more than 90 % of the CPU time used or stolen */
+};
+
+void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t now_ns);
+/* In hundredths of a percent; -1: not known. */
+int host_load_steal(const struct host_load *load);
+int host_load_cpu(const struct host_load *load);
+/* For more than 5 % of the run; never of a run so short that a few ticks decide. */
+bool host_load_too_busy(const struct host_load *load);
+
+/*
+ * From here on until host_watch_stop(), which writes "host" into `end` (may be NULL) and says what degrades. 0 or a
+ * negative errno.
+ */
+int host_watch_start(struct cli *cli);
+void host_watch_stop(struct cli *cli, struct json *end);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "packet_text.h"
+
+#include "packet.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static const char *const directions[] = { "in", "broadcast", "multicast", "other", "out" };
+
+static const char *direction_name(const struct krx_packet *packet)
+{
+	return packet->direction < sizeof directions / sizeof directions[0] ? directions[packet->direction] : "unknown";
+}
+
+static const char *proto_name(uint8_t proto, char number[12])
+{
+	switch (proto) {
+	case KTRXER_ICMP:
+		return "icmp";
+	case KTRXER_TCP:
+		return "tcp";
+	case KTRXER_UDP:
+		return "udp";
+	case 132:
+		return "sctp";
+	case KTRXER_ICMPV6:
+		return "icmp6";
+	default:
+		snprintf(number, 12, "proto %u", proto);
+		return number;
+	}
+}
+
+__attribute__((format(printf, 3, 4))) static void add(char text[PACKET_TEXT], size_t *n, const char *format, ...)
+{
+	va_list args;
+	int more;
+
+	va_start(args, format);
+	more = vsnprintf(text + *n, PACKET_TEXT - *n, format, args);
+	va_end(args);
+	if (more > 0)
+		*n += (size_t)more < PACKET_TEXT - *n ? (size_t)more : PACKET_TEXT - 1 - *n;
+}
+
+static void add_side(char text[PACKET_TEXT], size_t *n, const struct ktrxer_addr *addr, bool ports, uint16_t port)
+{
+	char number[KTRXER_ADDR_TEXT];
+
+	ktrxer_addr_format(addr, number);
+	if (!ports)
+		add(text, n, "%s", number);
+	else if (addr->family == AF_INET6)
+		add(text, n, "[%s]:%u", number, port);
+	else
+		add(text, n, "%s:%u", number, port);
+}
+
+static void add_icmp(char text[PACKET_TEXT], size_t *n, const struct ktrxer_packet_view *view)
+{
+	bool six = view->version == 6;
+
+	if (view->icmp_type == (six ? 128 : 8))
+		add(text, n, " echo request id %u seq %u", view->icmp_id, view->icmp_seq);
+	else if (view->icmp_type == (six ? 129 : 0))
+		add(text, n, " echo reply id %u seq %u", view->icmp_id, view->icmp_seq);
+	else
+		add(text, n, " type %u code %u", view->icmp_type, view->icmp_code);
+}
+
+const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
+{
+	time_t seconds = (time_t)(packet->raw_ns / KTRXER_NS_PER_S);
+	struct ktrxer_packet_view view;
+	struct tm day = { 0 };
+	char number[12];
+	size_t n = 0;
+
+	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
+	localtime_r(&seconds, &day);
+	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec,
+	    (long long)(packet->raw_ns % KTRXER_NS_PER_S));
+	if (view.vlans)
+		add(text, &n, " vlan %u", view.vlan_tci & 0xfffu);
+	if (!view.version) {
+		add(text, &n, " ethertype 0x%04x", view.ethertype);
+	} else {
+		add(text, &n, " %s ", proto_name(view.proto, number));
+		add_side(text, &n, &view.from, view.ports, view.from_port);
+		add(text, &n, " > ");
+		add_side(text, &n, &view.to, view.ports, view.to_port);
+		if (view.l4 && (view.proto == (view.version == 6 ? KTRXER_ICMPV6 : KTRXER_ICMP)))
+			add_icmp(text, &n, &view);
+		if (view.fragment)
+			add(text, &n, view.first_fragment ? " first fragment" : " fragment");
+	}
+	add(text, &n, " length %u", packet->original_length);
+	if (view.malformed)
+		add(text, &n, " (%s)", packet->length < packet->original_length ? "headers cut short" : "malformed");
+	if (packet->direction >= 3)
+		add(text, &n, " (%s)", packet->direction == 3 ? "to another host" : direction_name(packet));
+	return text;
+}
+
+static const char *source_name(uint8_t source)
+{
+	static const char *const names[] = { NULL, "nic", "xdp", "kernel", "user" };
+
+	return source < sizeof names / sizeof names[0] ? names[source] : NULL;
+}
+
+static const char *clock_name(uint8_t clock)
+{
+	static const char *const names[] = { NULL, "realtime", "monotonic", "tai", "phc" };
+
+	return clock < sizeof names / sizeof names[0] ? names[clock] : NULL;
+}
+
+void packet_json(const struct krx_packet *packet, struct json *json)
+{
+	struct ktrxer_packet_view view;
+	char text[KTRXER_ADDR_TEXT];
+
+	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
+	json_u64(json, "time_ns", packet->mono_ns);
+	json_u64(json, "bound_ns", packet->bound_ns);
+	json_i64(json, "raw_ns", packet->raw_ns);
+	json_string(json, "clock", clock_name(packet->clock));
+	json_string(json, "source", source_name(packet->source));
+	json_u64(json, "rule", packet->rule);
+	json_string(json, "direction", direction_name(packet));
+	json_u64(json, "length", packet->original_length);
+	if (view.vlans)
+		json_u64(json, "vlan", view.vlan_tci & 0xfffu);
+	if (!view.version) {
+		json_u64(json, "ethertype", view.ethertype);
+		return;
+	}
+	json_u64(json, "proto", view.proto);
+	json_string(json, "from", ktrxer_addr_format(&view.from, text));
+	json_string(json, "to", ktrxer_addr_format(&view.to, text));
+	if (view.ports) {
+		json_u64(json, "from_port", view.from_port);
+		json_u64(json, "to_port", view.to_port);
+	}
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A packet in one line for people, and in one object for programs. */
+#ifndef KTRXER_CLI_PACKET_TEXT_H
+#define KTRXER_CLI_PACKET_TEXT_H
+
+#include "json.h"
+
+#include <ktrxer.h>
+
+#define PACKET_TEXT 240
+
+/* "12:34:56.123456789 udp 192.0.2.1:1000 > 192.0.2.2:53 length 60", the time of day being local. */
+const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT]);
+/* The fields of a sample "packet", into an object that is open. */
+void packet_json(const struct krx_packet *packet, struct json *json);
+
+#endif

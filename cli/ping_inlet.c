@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Which of what comes in is an echo reply to us. */
+#include "ping.h"
+
+#include <errno.h>
+
+int ping_inlet_open(struct ping_run *run, struct ktrxer_error *err)
+{
+	/* The head is enough: number and secret, behind an IP header with options and one of ICMP. */
+	const struct inlet_options options = { .path = &run->path, .tx = run->tx, .proto = run->proto, .port = run->id, .snap = 256 };
+
+	return inlet_open(&run->inlet, &options, err);
+}
+
+int ping_inlet_next(struct ping_run *run, struct echo_reply *reply, struct echo_arrival *arrival)
+{
+	/* What is no answer of ours is passed over; a flood of it ends with the caller's next look at the clock. */
+	for (int i = 0; i < 256; i++) {
+		struct inlet_arrival in;
+		const uint8_t *data;
+		uint32_t length;
+		int rc = inlet_next(&run->inlet, &data, &length, &in);
+
+		if (rc == -EAGAIN)
+			continue;
+		if (rc <= 0)
+			return rc;
+		*arrival = (struct echo_arrival){ .received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from };
+		if (echo_reply_parse(reply, data, length, run->proto) && (run->proto == KTRXER_UDP || reply->id == run->id))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `ping` says: a line for each answer, a sample for each probe, and the accounts at the end. */
+#include "ping.h"
+
+#include "error.h"
+#include "hist.h"
+#include "network_error.h"
+#include "units.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const proof_names[] = { "none", "queued", "driver", "wire" };
+static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
+
+void ping_say_what(struct ping_run *run)
+{
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
+
+	out_text(run->cli, "ping %s (%s) from %s on %s: %s echo, %" PRIu64 " bytes of payload, by %s (%s)", run->o->host,
+		 ktrxer_addr_format(&run->path.to, to), ktrxer_addr_format(&run->path.source, from), run->path.device.name,
+		 run->o->udp ? "UDP" : "ICMP", run->o->payload, run->info.engine, run->info.reason);
+}
+
+static void say_line(struct ping_run *run, enum echo_event event, const struct echo_result *r)
+{
+	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], from[KTRXER_ADDR_TEXT];
+
+	ktrxer_addr_format(&r->from, from);
+	if (event == ECHO_DUPLICATE)
+		out_text(run->cli, "%s: number %" PRIu64 " once more: a duplicate", from, r->number);
+	else if (event == ECHO_TOO_LATE)
+		out_text(run->cli, "%s: number %" PRIu64 " after it was given up as lost", from, r->number);
+	else
+		out_text(run->cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from, r->number,
+			 ktrxer_format_ns(rtt, r->rtt_ns), r->ttl, ktrxer_format_ns(late, (int64_t)(r->sent_ns - r->at_ns)), r->reordered ? ", reordered" : "");
+}
+
+void ping_say_result(struct ping_run *run, enum echo_event event, const struct echo_result *r)
+{
+	static const char *const names[] = { "", "round_trip", "duplicate", "too_late", "foreign" };
+	struct json *sample;
+	char from[KTRXER_ADDR_TEXT];
+
+	if (event == ECHO_NOTHING || event == ECHO_FOREIGN)
+		return;
+	/* An answer before its question: one of the two stamps is wrong, and no time can be told from them. */
+	if (event == ECHO_ROUND_TRIP && r->rtt_ns < 0) {
+		run->contradictions++;
+		return;
+	}
+	if (event == ECHO_ROUND_TRIP)
+		ktrxer_hist_record(run->rtt, r->rtt_ns);
+	if (run->talkative)
+		say_line(run, event, r);
+	sample = out_sample(run->cli, names[event]);
+	if (!sample)
+		return;
+	json_u64(sample, "number", r->number);
+	json_u64(sample, "received_ns", r->received_ns);
+	json_string(sample, "from", ktrxer_addr_format(&r->from, from));
+	if (event == ECHO_ROUND_TRIP) {
+		json_u64(sample, "scheduled_ns", r->at_ns);
+		json_u64(sample, "sent_ns", r->sent_ns);
+		json_i64(sample, "rtt_ns", r->rtt_ns);
+		json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
+		json_string(sample, "sent_stamp", proof_names[r->proof]);
+		json_string(sample, "received_stamp", source_names[r->source]);
+		json_u64(sample, "ttl", r->ttl);
+		json_bool(sample, "reordered", r->reordered);
+	}
+	out_put(run->cli, sample);
+}
+
+void ping_say_lost(struct ping_run *run, uint64_t number)
+{
+	struct json *sample = out_sample(run->cli, "lost");
+
+	if (run->talkative)
+		out_text(run->cli, "number %" PRIu64 " lost: no answer", number);
+	if (!sample)
+		return;
+	json_u64(sample, "number", number);
+	out_put(run->cli, sample);
+}
+
+void ping_say_network_errors(struct ping_run *run)
+{
+	network_errors_say(run->cli, run->tx, run->talkative, &run->network_errors);
+}
+
+static void finish_text(struct ping_run *run, const struct ktx_accounts *a, const struct echo_counts *c, const struct ktrxer_hist *lateness)
+{
+	char x[4][KTRXER_UNITS_TEXT];
+	uint64_t lost_tenths = c->sent ? c->lost * 1000 / c->sent : 0;
+
+	if (a->failed || a->skipped || a->cancelled)
+		out_text(run->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
+	out_text(run->cli, "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
+		 " duplicates, %" PRIu64 " reordered", c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates,
+		 c->reordered);
+	if (ktrxer_hist_count(run->rtt))
+		out_text(run->cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
+			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->rtt, 500000)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
+	if (ktrxer_hist_count(lateness))
+		out_text(run->cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
+			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
+}
+
+static void finish_json(struct ping_run *run, struct json *end, const struct ktx_accounts *a, const struct echo_counts *c,
+			const struct ktrxer_hist *lateness)
+{
+	char address[KTRXER_ADDR_TEXT];
+
+	json_string(end, "host", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
+	json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
+	json_string(end, "device", run->path.device.name);
+	json_string(end, "engine", run->info.engine);
+	json_string(end, "protocol", run->o->udp ? "udp" : "icmp");
+	json_u64(end, "payload_bytes", run->o->payload);
+	json_u64(end, "requested", a->requested);
+	json_u64(end, "sent", c->sent);
+	json_u64(end, "failed", a->failed);
+	json_u64(end, "skipped", a->skipped);
+	json_u64(end, "cancelled", a->cancelled);
+	json_u64(end, "received", c->received);
+	json_u64(end, "lost", c->lost);
+	json_u64(end, "unanswered_at_end", c->waiting);
+	json_u64(end, "duplicates", c->duplicates);
+	json_u64(end, "reordered", c->reordered);
+	json_u64(end, "too_late", c->too_late);
+	json_u64(end, "network_errors", run->network_errors);
+	json_u64(end, "untimed", run->contradictions);
+	json_u64(end, "late", a->late);
+	json_hist_us(end, "rtt_us", run->rtt);
+	json_hist_us(end, "lateness_us", lateness);
+	json_object(end, "stamps");
+	json_u64(end, "sent_wire", a->wire);
+	json_u64(end, "sent_driver", a->driver);
+	json_u64(end, "sent_queued", a->queued);
+	json_u64(end, "received_kernel", run->inlet.kernel_stamps);
+	json_u64(end, "received_user", run->inlet.user_stamps);
+	json_object_end(end);
+}
+
+static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, const struct echo_counts *c,
+			   const struct ktrxer_hist *lateness)
+{
+	struct krx_stats stats = { 0 };
+
+	verdict_probes(run->cli, a, lateness, run->o->interval_ns);
+	if (run->failure)
+		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->failure_text);
+	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX && run->next < run->wanted)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
+	if (run->contradictions)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
+			    "are left out of the times", run->contradictions);
+	if (c->sent && !c->received)
+		verdict_say(run->cli, VERDICT_INVALID, "%s answered nothing at all", run->o->host);
+	if (run->inlet.overflows)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
+			    run->inlet.overflows);
+	if (run->inlet.krx && krx_stats(run->inlet.krx, &stats, NULL, 0) == 0 && stats.lost)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
+			    stats.lost);
+}
+
+int ping_finish(struct ping_run *run)
+{
+	struct ktrxer_hist *lateness = ktx_lateness(run->tx);
+	struct json *end = out_end(run->cli);
+	struct ktx_accounts a;
+	struct echo_counts c;
+
+	ktx_accounts(run->tx, &a);
+	echo_book_counts(run->book, &c);
+	if (run->wanted != UINT64_MAX) {
+		a.requested += run->wanted - run->next;
+		a.cancelled += run->wanted - run->next;
+	}
+	finish_verdict(run, &a, &c, lateness);
+	finish_text(run, &a, &c, lateness);
+	finish_json(run, end, &a, &c, lateness);
+	ktrxer_hist_free(lateness);
+	return out_finish(run->cli, end);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ktrxer recv: packets that rules ask for, with the kernel's stamps, as text, as samples, or into a pcapng file. */
+#include "cli.h"
+#include "limits.h"
+#include "packet_text.h"
+#include "pcapng.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct recv_options {
+	const char *device, *write;
+	int backend; /* index into backends[] */
+	struct opt_list rules;
+	uint64_t count, duration_ns, snap, ring;
+	bool promiscuous, outgoing;
+};
+
+#define FIELD(name) offsetof(struct recv_options, name)
+
+static const char *const backends[] = { "auto", "packet", NULL };
+
+static const struct opt recv_table[] = {
+	{ "device", 'd', OPT_STRING, FIELD(device), "DEV", .help = "Listen on this device; without it, on all of them",
+	  .heading = "What to receive" },
+	{ "rule", 'r', OPT_LIST, FIELD(rules), "RULE",
+	  .help = "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]; the smallest prio decides, "
+		  "then the first; without any rule everything is captured" },
+	{ "promiscuous", 0, OPT_FLAG, FIELD(promiscuous), .fallback = "yes",
+	  .help = "Also packets for other hosts, as far as the device hears them" },
+	{ "outgoing", 0, OPT_FLAG, FIELD(outgoing), .help = "Also packets that this host sends" },
+	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
+	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
+	{ "count", 'c', OPT_UINT, FIELD(count), "N", "0", "End after so many packets; 0 is no end",
+	  .heading = "How long" },
+	{ "for", 0, OPT_DURATION, FIELD(duration_ns), "D", "0", "End after this time; 0 is no end" },
+	{ "write", 'w', OPT_STRING, FIELD(write), "FILE",
+	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
+		  "and do not print them",
+	  .heading = "What to do with it" },
+	{ "snap", 's', OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
+	  .max = KRX_SNAP_MAX },
+	{ "ring", 0, OPT_SIZE, FIELD(ring), "N", "8Mi",
+	  "Room for packets that wait for us; what finds none is counted as lost", .min = 1, .max = KRX_RING_MAX },
+	{ NULL },
+};
+
+enum { INTERFACES_MAX = 256, GONE_WAIT_MS = 200, DRAIN_MAX_NS = 1000000000 };
+
+/* The file, and which of its interfaces stands for which device. */
+struct capture_file {
+	struct ktrxer_pcapng *file;
+	uint32_t snap;
+	int interfaces;
+	struct {
+		uint32_t device;
+		enum ktrxer_link link;
+		uint64_t packets;
+	} interface[INTERFACES_MAX];
+	bool unflushed;
+};
+
+struct receiver {
+	struct cli *cli;
+	const struct recv_options *options;
+	struct krx_rule *rules;
+	int rule_count;
+	struct krx *rx;
+	struct capture_file to;
+	uint64_t captured;
+	uint64_t start_ns;
+	struct ktrxer_clock_pair start;
+};
+
+static int rules_parse(struct receiver *r)
+{
+	static const char *const everything[] = { "capture any from any to any" };
+	const char *const *texts = r->options->rules.count ? r->options->rules.items : everything;
+	struct ktrxer_error err;
+
+	r->rule_count = r->options->rules.count ? r->options->rules.count : 1;
+	r->rules = calloc((size_t)r->rule_count, sizeof *r->rules);
+	if (!r->rules) {
+		cli_complain(r->cli, "no memory for %d rules", r->rule_count);
+		return EXIT_BAD;
+	}
+	for (int i = 0; i < r->rule_count; i++) {
+		if (krx_rule_parse(&r->rules[i], texts[i], &err)) {
+			cli_complain(r->cli, "--rule %d: %s", i + 1, err.text);
+			return EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- the file */
+
+/* The interface of a device, described when first met. */
+static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_link link)
+{
+	char name[IF_NAMESIZE];
+	int i, ret;
+
+	for (i = 0; i < to->interfaces; i++)
+		if (to->interface[i].device == device && to->interface[i].link == link)
+			return i;
+	if (i == INTERFACES_MAX)
+		return -ENOSPC;
+	ret = ktrxer_pcapng_interface(to->file, if_indextoname(device, name) ? name : NULL, link, to->snap);
+	if (ret < 0)
+		return ret;
+	to->interface[i].device = device;
+	to->interface[i].link = link;
+	to->interfaces++;
+	return i;
+}
+
+/* After krx_open(), so that a file is made only when there is something to listen to. */
+static int file_open(struct receiver *r)
+{
+	struct ktrxer_device device;
+	char version[64];
+	struct ktrxer_error err;
+
+	snprintf(version, sizeof version, "ktrxer %s", ktrxer_version());
+	r->to.snap = (uint32_t)r->options->snap;
+	if (ktrxer_pcapng_create(&r->to.file, r->options->write, version, NULL, &err)) {
+		r->to.file = NULL;
+		cli_complain(r->cli, "%s", err.text);
+		return EXIT_BAD;
+	}
+	/* A file without packets says of which device it has none. */
+	if (r->options->device && !ktrxer_device_get(&device, r->options->device, NULL))
+		file_interface(&r->to, device.index, device.link);
+	return 0;
+}
+
+static int file_packet(struct capture_file *to, const struct krx_packet *packet)
+{
+	int interface = file_interface(to, packet->device, (enum ktrxer_link)packet->link);
+
+	if (interface < 0)
+		return interface;
+	to->interface[interface].packets++;
+	to->unflushed = true;
+	return ktrxer_pcapng_packet(to->file, interface, packet, NULL);
+}
+
+/* The loss is one number for the whole socket: it stands with the only interface, and nowhere when there are more. */
+static void file_close(struct receiver *r, uint64_t lost)
+{
+	struct ktrxer_pcapng_stats stats = { .start_ns = r->start.real_ns };
+	struct ktrxer_clock_pair now;
+	struct ktrxer_error err;
+
+	if (!r->to.file)
+		return;
+	ktrxer_clock_pair_read(&now);
+	stats.end_ns = now.real_ns;
+	for (int i = 0; i < r->to.interfaces; i++) {
+		stats.delivered = r->to.interface[i].packets;
+		stats.lost = r->to.interfaces == 1 ? lost : 0;
+		ktrxer_pcapng_statistics(r->to.file, i, &stats);
+	}
+	if (ktrxer_pcapng_close(r->to.file, &err)) {
+		cli_complain(r->cli, "%s", err.text);
+		verdict_say(r->cli, VERDICT_INVALID, "%s", err.text);
+	}
+	r->to.file = NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------- receiving */
+
+static int packet_take(struct receiver *r, const struct krx_packet *packet)
+{
+	struct json *sample = out_sample(r->cli, "packet");
+	char text[PACKET_TEXT];
+
+	r->captured++;
+	if (sample) {
+		packet_json(packet, sample);
+		out_put(r->cli, sample);
+	}
+	if (r->to.file)
+		return file_packet(&r->to, packet);
+	if (!r->cli->common.json && !r->cli->common.jsonl && !r->cli->common.quiet)
+		out_text(r->cli, "%s", packet_text(packet, text));
+	return 0;
+}
+
+/* The device went down; is it gone for good? The kernel says the second a moment after the first. */
+static int down_or_gone(struct receiver *r, int error)
+{
+	struct krx_packet packet;
+
+	for (int waited = 0; error == -ENETDOWN && waited < GONE_WAIT_MS; waited += 10) {
+		struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+		int ret;
+
+		nanosleep(&pause, NULL);
+		ret = krx_next(r->rx, &packet);
+		if (ret < 0)
+			error = ret;
+	}
+	return error;
+}
+
+static void trouble_say(struct receiver *r, int error)
+{
+	const char *device = r->options->device ? r->options->device : "all devices";
+	uint64_t after_ms;
+	char word[80];
+
+	error = down_or_gone(r, error);
+	after_ms = (ktrxer_now_ns() - r->start_ns) / 1000000;
+	if (error == -ENODEV)
+		snprintf(word, sizeof word, "was removed");
+	else if (error == -ENETDOWN)
+		snprintf(word, sizeof word, "went down");
+	else
+		snprintf(word, sizeof word, "failed (%s)", strerror(-error));
+	cli_complain(r->cli, "device '%s' %s after %llu ms; what came until then is counted", device, word,
+		     (unsigned long long)after_ms);
+	verdict_say(r->cli, VERDICT_DEGRADED, "device '%s' %s after %llu ms, before the end", device, word,
+		    (unsigned long long)after_ms);
+}
+
+/* Sleeps until packets come, the end, or a reason to stop. */
+static void wait_for_more(struct receiver *r, uint64_t end_ns)
+{
+	struct pollfd fds[2] = { { .fd = krx_fd(r->rx), .events = POLLIN },
+				 { .fd = r->cli->stop_fd, .events = POLLIN } };
+	uint64_t now = ktrxer_now_ns(), left;
+	struct timespec timeout;
+
+	if (r->to.unflushed) { /* whoever follows the file sees what came */
+		ktrxer_pcapng_flush(r->to.file);
+		r->to.unflushed = false;
+	}
+	left = end_ns > now ? end_ns - now : 0;
+	timeout.tv_sec = (time_t)(left / KTRXER_NS_PER_S);
+	timeout.tv_nsec = (long)(left % KTRXER_NS_PER_S);
+	ppoll(fds, 2, end_ns == KTRXER_NEVER ? NULL : &timeout, NULL);
+}
+
+/*
+ * When the end has come, what had arrived by then still waits in the ring and is taken. Packets that arrive later are
+ * not waited for, but one that is seen is counted: captured is what the rules' counts say.
+ */
+static void receive(struct receiver *r, uint64_t end_ns)
+{
+	uint64_t stopped_ns = 0;
+
+	while (!r->options->count || r->captured < r->options->count) {
+		struct krx_packet packet;
+		uint64_t now = ktrxer_now_ns();
+		int ret;
+
+		if (!stopped_ns && (cli_stopped(r->cli) || now >= end_ns))
+			stopped_ns = now < end_ns ? now : end_ns;
+		if (stopped_ns && now > stopped_ns + DRAIN_MAX_NS)
+			return;
+		ret = krx_next(r->rx, &packet);
+		if (ret > 0) {
+			ret = packet_take(r, &packet);
+			if (ret < 0)
+				return; /* file_close() says why */
+			if (stopped_ns && packet.mono_ns >= stopped_ns)
+				return;
+			continue;
+		}
+		if (ret < 0) {
+			trouble_say(r, ret);
+			return;
+		}
+		if (stopped_ns)
+			return;
+		wait_for_more(r, end_ns);
+	}
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the end */
+
+static int report(struct receiver *r)
+{
+	struct krx_rule_stats *counts = calloc((size_t)r->rule_count, sizeof *counts);
+	struct krx_stats stats = { 0 };
+	uint64_t matched = 0, duration = ktrxer_now_ns() - r->start_ns;
+	struct json *end;
+	char text[KRX_RULE_TEXT];
+
+	if (!counts || krx_stats(r->rx, &stats, counts, r->rule_count))
+		verdict_say(r->cli, VERDICT_DEGRADED, "the kernel does not tell how many packets were lost");
+	file_close(r, stats.lost);
+	for (int i = 0; counts && i < r->rule_count; i++)
+		matched += counts[i].matched;
+	if (stats.lost)
+		verdict_say(r->cli, VERDICT_DEGRADED,
+			    "%llu packets were lost because they came faster than they were taken; a larger --ring, a "
+			    "smaller --snap or narrower rules help",
+			    (unsigned long long)stats.lost);
+	if (!matched)
+		verdict_say(r->cli, VERDICT_INVALID, "nothing was received: no packet met a rule");
+
+	for (int i = 0; counts && i < r->rule_count; i++)
+		out_text(r->cli, "rule %d: %llu matched, %llu captured, %llu dropped (%s)", i + 1,
+			 (unsigned long long)counts[i].matched, (unsigned long long)counts[i].captured,
+			 (unsigned long long)counts[i].dropped, krx_rule_format(&r->rules[i], text));
+	out_text(r->cli, "%llu packets captured, %llu lost, in %llu.%03llu s", (unsigned long long)r->captured,
+		 (unsigned long long)stats.lost, (unsigned long long)(duration / 1000000000),
+		 (unsigned long long)(duration / 1000000 % 1000));
+
+	end = out_end(r->cli);
+	json_string(end, "device", r->options->device);
+	json_string(end, "backend", stats.backend);
+	json_bool(end, "before_taps", stats.before_taps);
+	json_bool(end, "after_gro", stats.after_gro);
+	json_u64(end, "start_ns", r->start_ns);
+	json_u64(end, "duration_ns", duration);
+	json_u64(end, "captured", r->captured);
+	json_u64(end, "lost", stats.lost);
+	json_u64(end, "clock_steps", stats.clock_steps);
+	json_string(end, "file", r->options->write);
+	json_array(end, "rules");
+	for (int i = 0; counts && i < r->rule_count; i++) {
+		json_object(end, NULL);
+		json_string(end, "rule", krx_rule_format(&r->rules[i], text));
+		json_u64(end, "matched", counts[i].matched);
+		json_u64(end, "captured", counts[i].captured);
+		json_u64(end, "dropped", counts[i].dropped);
+		json_object_end(end);
+	}
+	json_array_end(end);
+	free(counts);
+	return out_finish(r->cli, end);
+}
+
+static void listening_say(struct receiver *r)
+{
+	struct krx_stats stats = { 0 };
+	struct json *event;
+
+	krx_stats(r->rx, &stats, NULL, 0);
+	event = out_event(r->cli, "listening");
+	if (event) {
+		json_string(event, "device", r->options->device);
+		json_string(event, "backend", stats.backend);
+		out_put(r->cli, event);
+	}
+	out_text(r->cli, "listening on %s by %s, %d rule%s", r->options->device ? r->options->device : "all devices",
+		 stats.backend, r->rule_count, r->rule_count == 1 ? "" : "s");
+}
+
+static int run_recv(struct cli *cli, const void *arguments)
+{
+	const struct recv_options *options = arguments;
+	struct receiver r = { .cli = cli, .options = options };
+	struct krx_options rx = KRX_OPTIONS_INIT;
+	struct ktrxer_error err;
+	uint64_t end_ns = KTRXER_NEVER;
+	int status = rules_parse(&r), ret;
+
+	if (status)
+		goto out;
+	status = EXIT_BAD;
+	ret = cli_wait_start(cli, &r.start_ns);
+	if (ret < 0)
+		goto out;
+	rx.device = options->device;
+	rx.backend = backends[options->backend];
+	rx.snap_length = (uint32_t)options->snap;
+	rx.ring_bytes = (uint32_t)options->ring;
+	rx.promiscuous = options->promiscuous;
+	rx.see_outgoing = options->outgoing;
+	if (krx_open(&r.rx, &rx, r.rules, r.rule_count, &err)) {
+		cli_complain(cli, "%s", err.text);
+		goto out;
+	}
+	if (options->write && file_open(&r))
+		goto out;
+	ktrxer_clock_pair_read(&r.start);
+	if (r.start_ns < r.start.mono_ns)
+		r.start_ns = r.start.mono_ns;
+	listening_say(&r);
+	if (options->duration_ns)
+		end_ns = r.start_ns + options->duration_ns;
+	receive(&r, end_ns);
+	status = report(&r);
+out:
+	if (r.to.file)
+		ktrxer_pcapng_close(r.to.file, NULL);
+	krx_close(r.rx);
+	free(r.rules);
+	return status;
+}
+
+const struct command cmd_recv = {
+	.name = "recv",
+	.summary = "Receive what rules ask for, with the kernel's stamps",
+	.description =
+		"Packets are judged by rules in the order of their prio, then of the command line; the first that fits "
+		"decides. Its operation is one of capture (a copy comes here, the packet goes on), drop, capture+drop, "
+		"and forward (it goes on unseen, and is only counted). What no rule speaks for is left alone.\n\n"
+		"PROTO is udp, tcp, icmp, icmp6, sctp, any, or a number. ADDR is an address, a prefix or any; IPv6 "
+		"stands in brackets when a port follows: [2001:db8::/32]:53. Fragments after the first have no ports "
+		"and meet only rules without them. A rule of wildcards alone also means what is not IP.\n\n"
+		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
+		"cannot drop. Stamps are those of the kernel that libpcap shows, too. Forwarded packets reach this "
+		"process cut to their headers, to be counted.\n\n"
+		"The text is for people and may change; programs ask for --jsonl. With --write nothing is printed for "
+		"each packet.",
+	.examples =
+		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
+		"Ten questions for a name server.\n"
+		"ktrxer recv --device eth0 --write all.pcapng --for 10s\tEverything of ten seconds, for Wireshark.\n"
+		"ktrxer recv --device eth0 --rule 'capture icmp from 192.0.2.0/24 to any' --jsonl\t"
+		"One object a packet.",
+	.options = recv_table,
+	.options_size = sizeof(struct recv_options),
+	.run = run_recv,
+	.measures = true,
+};

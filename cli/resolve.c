@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cli.h"
+
+#include "error.h"
+#include "limits.h"
+#include "units.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { HOST_MAX = 253 + 1 + 16 }; /* the longest DNS name, and %eth0 */
+
+static const char *family_name(int family)
+{
+	return family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+static int check_name(const char *host, struct ktrxer_error *err)
+{
+	if (!*host)
+		return ktrxer_fail(err, -EINVAL, "the host name is empty");
+	if (host[0] == '-')
+		return ktrxer_fail(err, -EINVAL, "'%.64s' is not a host name: it begins with '-', as options do", host);
+	if (strlen(host) > HOST_MAX)
+		return ktrxer_fail(err, -EINVAL, "'%.48s...' is not a host name: it is longer than %d characters", host,
+				   HOST_MAX);
+	for (const char *c = host; *c; c++)
+		if ((unsigned char)*c <= 0x20 || *c == 0x7f || *c == '/')
+			return ktrxer_fail(err, -EINVAL,
+					   "'%.64s' is not a host name: it has a blank, a slash or a control character",
+					   host);
+	return 0;
+}
+
+static void addr_from_socket(struct ktrxer_addr *addr, const struct sockaddr *from)
+{
+	*addr = (struct ktrxer_addr){ .family = (uint8_t)from->sa_family };
+	if (from->sa_family == AF_INET) {
+		struct sockaddr_in in;
+
+		memcpy(&in, from, sizeof in);
+		memcpy(addr->bytes, &in.sin_addr, 4);
+	} else {
+		struct sockaddr_in6 in6;
+
+		memcpy(&in6, from, sizeof in6);
+		memcpy(addr->bytes, &in6.sin6_addr, 16);
+		addr->scope_id = IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? in6.sin6_scope_id : 0;
+	}
+}
+
+static int look_up(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
+{
+	/* Not AI_ADDRCONFIG: on a host in a namespace with only loopback it would hide "localhost". */
+	const struct addrinfo hints = { .ai_family = family ? family : AF_UNSPEC, .ai_socktype = SOCK_DGRAM };
+	struct addrinfo *found = NULL, *it;
+	int ret = getaddrinfo(host, NULL, &hints, &found);
+
+	if (ret == EAI_AGAIN)
+		return ktrxer_fail(err, -EAGAIN,
+				   "'%.64s': the name server does not answer; try again, or give an address", host);
+	if (ret == EAI_SYSTEM)
+		return ktrxer_fail(err, -errno, "'%.64s': cannot be looked up: %s", host, strerror(errno));
+	if (ret == EAI_MEMORY)
+		return ktrxer_fail(err, -ENOMEM, "'%.64s': cannot be looked up: out of memory", host);
+	if (ret)
+		return ktrxer_fail(err, -ENOENT, "'%.64s': no such host%s%s; check the spelling, or give an address",
+				   host, family ? " with an address of " : "", family ? family_name(family) : "");
+	for (it = found; it && it->ai_family != AF_INET && it->ai_family != AF_INET6; it = it->ai_next)
+		;
+	if (it)
+		addr_from_socket(addr, it->ai_addr);
+	freeaddrinfo(found);
+	return it ? 0 : ktrxer_fail(err, -ENOENT, "'%.64s' has no address of IPv4 or IPv6", host);
+}
+
+int cli_resolve(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
+{
+	struct ktrxer_addr parsed = { 0 };
+	int ret = check_name(host, err);
+
+	if (ret)
+		return ret;
+	if (ktrxer_addr_parse(&parsed, host))
+		return look_up(host, family, addr, err);
+	if (family && parsed.family != family)
+		return ktrxer_fail(err, -EAFNOSUPPORT, "'%.64s' is an address of %s, but -%c was asked for", host,
+				   family_name(parsed.family), family == AF_INET6 ? '6' : '4');
+	*addr = parsed;
+	return 0;
+}
+
+static int port_parse(const char *host, const char *text, uint16_t *port, struct ktrxer_error *err)
+{
+	uint64_t number;
+
+	if (ktrxer_parse_u64(&number, text, NULL) || !number || number > UINT16_MAX)
+		return ktrxer_fail(err, -EINVAL, "'%.64s': '%.16s' is not a port; it is a number from 1 to 65535", host,
+				   text);
+	*port = (uint16_t)number;
+	return 0;
+}
+
+int cli_resolve_port(const char *host, int family, struct ktrxer_addr *addr, uint16_t *port, struct ktrxer_error *err)
+{
+	const char *colon = strrchr(host, ':'), *close = strchr(host, ']');
+	uint16_t number = *port;
+	char name[HOST_MAX + 1];
+	size_t length;
+	int ret;
+
+	if (host[0] == '[') {
+		if (!close || (close[1] && close[1] != ':'))
+			return ktrxer_fail(err, -EINVAL,
+					   "'%.64s': write an address of IPv6 and its port as [2001:db8::1]:7", host);
+		length = (size_t)(close - host) - 1;
+		colon = close[1] ? close + 1 : NULL;
+		host++;
+	} else {
+		if (colon && strchr(host, ':') != colon) /* two colons: an address of IPv6, without a port */
+			colon = NULL;
+		length = colon ? (size_t)(colon - host) : strlen(host);
+	}
+	if (length > HOST_MAX)
+		return check_name(host, err);
+	memcpy(name, host, length);
+	name[length] = '\0';
+	ret = colon ? port_parse(host, colon + 1, &number, err) : 0;
+	if (!ret)
+		ret = cli_resolve(name, family, addr, err);
+	if (!ret)
+		*port = number;
+	return ret;
+}
+
+int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)
+{
+	char text[KTRXER_ADDR_TEXT], rate_text[KTRXER_UNITS_TEXT];
+	bool slow = rate->given && (rate->num / rate->den < KTRXER_FLOOD_PPS ||
+				    (rate->num / rate->den == KTRXER_FLOOD_PPS && rate->num % rate->den == 0));
+
+	if (flood || slow || ktrxer_addr_is_local_use(to))
+		return 0;
+	ktrxer_addr_format(to, text);
+	if (!rate->given)
+		return ktrxer_fail(err, -EPERM,
+				   "%s is not a private address, and without a rate it would get all that this machine "
+				   "can send: give "
+				   "a rate, or --flood if its owner agrees",
+				   text);
+	return ktrxer_fail(
+		err, -EPERM,
+		"%s is not a private address, and %s is more than %d a second: give --flood if its owner agrees", text,
+		ktrxer_format_rate(rate_text, rate->num, rate->den), KTRXER_FLOOD_PPS);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "secret.h"
+
+#include "error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int secret_check(int fd, const char *path, struct ktrxer_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return ktrxer_fail(err, -errno, "'%s' cannot be looked at", path);
+	if (!S_ISREG(st.st_mode))
+		return ktrxer_fail(err, -EINVAL, "'%s' is no file", path);
+	if (st.st_mode & 077)
+		return ktrxer_fail(err, -EPERM, "'%s' holds a secret that other users may read: `chmod 600 %s`", path, path);
+	return 0;
+}
+
+int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+	char word[64];
+	ssize_t n;
+
+	if (fd < 0) {
+		rc = -errno;
+		return ktrxer_fail(err, rc, "'%s': %s", path, ktrxer_strerror(rc, word, sizeof word));
+	}
+	rc = secret_check(fd, path, err);
+	if (rc < 0)
+		goto out;
+	n = read(fd, secret, SECRET_MAX);
+	if (n > 0 && secret[n - 1] == '\n')
+		n--;
+	rc = (int)n;
+	if (n < 0)
+		rc = ktrxer_fail(err, -EIO, "'%s' cannot be read", path);
+	else if (n < SECRET_MIN || n >= SECRET_MAX - 1)
+		rc = ktrxer_fail(err, -EINVAL, "'%s' holds %zd bytes; a secret has %d to %d: `head -c 32 /dev/urandom | base64 > %s`", path, n,
+				 SECRET_MIN, SECRET_MAX - 2, path);
+out:
+	close(fd);
+	return rc;
+}
+
+int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error *err)
+{
+	uint8_t secret[SECRET_MAX];
+	int n = secret_read(path, secret, err);
+
+	if (n >= 0)
+		hmac_key_set(key, secret, (size_t)n);
+	secret_forget(secret, sizeof secret);
+	return n < 0 ? n : 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `send` is to do: path, engine, frame and schedule, each checked before the first probe. */
+#include "send.h"
+
+#include "bytes.h"
+#include "error.h"
+#include "schedule.h"
+#include "units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Past this rate a call per probe is the limit, and times are met in batches. */
+#define RATE_FOR_BATCHES 150000
+
+static bool is_timed(const struct send_options *o)
+{
+	return o->interval_ns || o->rate.given || o->schedule_file || o->pcap;
+}
+
+static int check_replay_options(const struct send_options *o, struct ktrxer_error *err)
+{
+	if (!o->device)
+		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are: name the device to send them on (--device DEV)");
+	if (o->to.given || o->from.family || o->train > 1 || o->schedule_file)
+		return ktrxer_fail(err, -EINVAL, "--pcap takes addresses and times from the file: --to, --from, --train and --schedule do not go with it");
+	if (o->speed.given && (o->interval_ns || o->rate.given))
+		return ktrxer_fail(err, -EINVAL, "--speed scales the file's timing, --interval and --rate put another in its place: give one of them");
+	if (o->speed.given && !o->speed.num)
+		return ktrxer_fail(err, -EINVAL, "--speed 0 never sends");
+	return 0;
+}
+
+static int check_options(const struct send_options *o, struct ktrxer_error *err)
+{
+	if ((o->interval_ns != 0) + o->rate.given + (o->schedule_file != NULL) > 1)
+		return ktrxer_fail(err, -EINVAL, "--interval, --rate and --schedule each say when to send: give one of them");
+	if (o->pcap)
+		return check_replay_options(o, err);
+	if (o->speed.given || o->max_gap_ns || o->repeat > 1)
+		return ktrxer_fail(err, -EINVAL, "--speed, --max-gap and --repeat go with --pcap FILE");
+	if (!o->to.given)
+		return ktrxer_fail(err, -EINVAL, "--to is missing: the address to send to");
+	if (!is_timed(o) && !o->count && !o->for_ns)
+		return ktrxer_fail(err, -EINVAL, "without --interval, --rate or --schedule it sends as fast as it can: say how much by "
+				   "--count N or --for D");
+	if (o->poisson && !o->interval_ns && !o->rate.given)
+		return ktrxer_fail(err, -EINVAL, "--poisson needs a mean: --interval D or --rate R");
+	if (o->seed && !o->poisson)
+		return ktrxer_fail(err, -EINVAL, "--seed is for the intervals of --poisson");
+	if (o->gap_ns && o->train < 2)
+		return ktrxer_fail(err, -EINVAL, "--gap is the distance inside a train: give --train N, two or more");
+	if (o->rate.given && !o->rate.num)
+		return ktrxer_fail(err, -EINVAL, "--rate 0 never sends");
+	return 0;
+}
+
+static int plan_path(struct send_run *run, bool with_mac, const char *device, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
+	char name[sizeof run->path.device.name]; /* the path that is being written may hold it */
+
+	if (device)
+		snprintf(name, sizeof name, "%s", device);
+	p.device = device ? name : NULL;
+	p.from = o->from;
+	p.to = o->to.addr;
+	p.next_hop_mac = o->next_hop_mac.given ? o->next_hop_mac.bytes : NULL;
+	p.no_link_address = !with_mac;
+	return ktrxer_path_resolve(&run->path, &p, err);
+}
+
+static enum ktx_purpose purpose_of(const struct send_options *o)
+{
+	if (!is_timed(o))
+		return KTX_FOR_RATE;
+	return o->rate.given && o->rate.num / o->rate.den > RATE_FOR_BATCHES ? KTX_FOR_RATE : KTX_FOR_TIMING;
+}
+
+/*
+ * Half a second of probes: on a machine whose processors are all taken the thread that commits may not run for tens of
+ * milliseconds, and the waiter must not run dry meanwhile. At a rate less: engines for it pin their slots in memory.
+ */
+static uint32_t slots_for(const struct send_options *o)
+{
+	const uint32_t most = purpose_of(o) == KTX_FOR_RATE ? 8192 : 65536;
+	uint64_t a_second = 16384;
+
+	if (o->rate.given)
+		a_second = o->rate.num / o->rate.den;
+	else if (o->interval_ns)
+		a_second = (uint64_t)KTRXER_NS_PER_S / o->interval_ns * (o->train ? o->train : 1);
+	if (a_second / 2 < o->train * 2)
+		a_second = o->train * 4;
+	return a_second / 2 < 64 ? 64 : a_second / 2 > most ? most : (uint32_t)(a_second / 2);
+}
+
+static int plan_engine(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	struct ktx_options t = KTX_OPTIONS_INIT;
+	const bool by_name = o->engine && strcmp(o->engine, "auto") != 0;
+
+	/*
+	 * The stack's engines need not be bound to a device unless one was asked for; all others need the route's. On a way where whole
+	 * frames are lost no device is named, so that `auto` chooses among the stack's engines.
+	 */
+	t.device = o->device || (!by_name && !run->path.needs_stack) ||
+		   (by_name && strcmp(o->engine, "udp") != 0 && strcmp(o->engine, "raw") != 0) ? run->path.device.name : NULL;
+	t.engine = o->engine;
+	t.purpose = purpose_of(o);
+	t.wait = o->sleep ? KTX_WAIT_SLEEP : KTX_WAIT_SPIN;
+	t.late = (enum ktx_late_policy)o->late;
+	t.late_ns = o->late_after_ns;
+	t.retry_ns = o->retry_ns;
+	t.cpu = (int)o->cpu;
+	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0);
+	t.slots = slots_for(o);
+	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
+	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
+	return ktx_open(&run->tx, &t, err);
+}
+
+static int plan_frame(struct send_run *run, uint16_t from_port, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_path path = run->path;
+	int rc;
+
+	path.device.link = run->info.link;
+	spec.path = &path;
+	spec.proto = KTRXER_UDP;
+	spec.from_port = from_port;
+	spec.to_port = o->to.port ? o->to.port : 9;
+	spec.tos = (uint8_t)o->tos;
+	spec.ttl = (uint8_t)o->ttl;
+	spec.may_fragment = o->may_fragment;
+	spec.payload_length = (uint32_t)o->payload;
+	template_free(&run->probe);
+	rc = template_make(&run->probe, &spec, err);
+	if (rc < 0)
+		return rc;
+	return ktx_check(run->tx, run->probe.frame, run->probe.length, err);
+}
+
+/* What the engine refuses is refused before the first probe; a port of our own choosing may be taken, then another is tried. */
+static int plan_port(struct send_run *run, struct ktrxer_error *err)
+{
+	const uint32_t own = (uint32_t)getpid();
+	int rc = -EADDRINUSE;
+
+	if (run->o->from_port)
+		return plan_frame(run, (uint16_t)run->o->from_port, err);
+	for (uint32_t i = 0; i < 16 && rc == -EADDRINUSE; i++)
+		rc = plan_frame(run, (uint16_t)(49152u + (own + i * 1021u) % 16384u), err);
+	return rc;
+}
+
+static int plan_amount(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+
+	run->wanted = o->count ? o->count : UINT64_MAX;
+	if (o->interval_ns)
+		run->interval_ns = o->interval_ns;
+	else if (o->rate.given)
+		/* for the verdict's scale only; the schedule itself keeps the fraction */
+		run->interval_ns = (uint64_t)KTRXER_NS_PER_S * o->rate.den / o->rate.num * (o->train ? o->train : 1);
+	if (o->pcap || !o->schedule_file)
+		return 0;
+	run->list = calloc(1, sizeof *run->list);
+	if (!run->list)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a schedule");
+	return ktrxer_schedule_load(run->list, o->schedule_file, err);
+}
+
+static int seed_parse(uint8_t seed[16], const char *text, struct ktrxer_error *err)
+{
+	size_t n = strlen(text);
+
+	memset(seed, 0, 16);
+	if (n == 0 || n > 32 || n % 2 || strspn(text, "0123456789abcdefABCDEF") != n)
+		return ktrxer_fail(err, -EINVAL, "--seed '%.40s': up to 32 hexadecimal digits, an even number of them", text);
+	for (size_t i = 0; i < n / 2; i++) {
+		const char digits[3] = { text[2 * i], text[2 * i + 1], '\0' };
+
+		seed[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return 0;
+}
+
+/* With --pcap and no timing of our own the file has it. */
+static bool schedule_needed(const struct send_options *o)
+{
+	return is_timed(o) && (!o->pcap || o->interval_ns || o->rate.given);
+}
+
+int send_schedule(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
+	int rc;
+
+	run->end_ns = o->for_ns ? run->start_ns + o->for_ns : KTRXER_NEVER;
+	if (!schedule_needed(o))
+		return 0;
+	s.kind = o->poisson ? KTRXER_SCHEDULE_POISSON : run->list ? KTRXER_SCHEDULE_LIST : KTRXER_SCHEDULE_PERIODIC;
+	s.start_ns = run->start_ns;
+	s.train = (uint32_t)(o->train ? o->train : 1);
+	s.train_gap_ns = o->gap_ns;
+	if (o->interval_ns) {
+		s.gap_num = o->interval_ns;
+	} else if (o->rate.given) {
+		/* R probes a second in trains of N: a train each N / R seconds */
+		if (ktrxer_rate_gap(o->rate.num, o->rate.den, &s.gap_num, &s.gap_den) < 0 ||
+		    __builtin_mul_overflow(s.gap_num, (uint64_t)s.train, &s.gap_num))
+			return ktrxer_fail(err, -ERANGE, "--rate: a train of %u in centuries is more than a schedule can hold", s.train);
+	}
+	if (run->list) {
+		s.offsets_ns = run->list->offsets_ns;
+		s.offsets = run->list->count;
+	}
+	if (o->seed && (rc = seed_parse(s.seed, o->seed, err)) < 0)
+		return rc;
+	return ktrxer_schedule_new(&run->schedule, &s, err);
+}
+
+static int plan_replay(struct send_run *run, struct ktrxer_error *err)
+{
+	int rc = ktrxer_device_get(&run->path.device, run->o->device, err);
+
+	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
+		return rc;
+	ktx_info(run->tx, &run->info);
+	run->reason = run->info.reason;
+	if (!(run->info.features & KTX_CAN_WHOLE_FRAME))
+		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot send whole frames as they are in a file: use packet", run->info.engine);
+	return send_replay_open(run, err);
+}
+
+static int plan_probe(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	const bool by_name = o->engine && strcmp(o->engine, "auto") != 0;
+	int rc = plan_path(run, false, o->device, err);
+
+	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
+		return rc;
+	ktx_info(run->tx, &run->info);
+	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && !by_name
+			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->info.reason;
+	if (run->path.needs_stack && run->info.features & KTX_CAN_WHOLE_FRAME)
+		cli_complain(run->cli, "whole frames from this host to itself are dropped on arrival as forged: the raw and udp engines get through");
+	if (run->info.features & KTX_CAN_WHOLE_FRAME && (rc = plan_path(run, true, run->path.device.name, err)) < 0)
+		return rc;
+	return plan_port(run, err);
+}
+
+int send_plan(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	struct opt_rate rate = o->rate;
+	uint8_t seed[16];
+	int rc;
+
+	if (o->interval_ns)
+		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1), .den = o->interval_ns, .given = true };
+	if ((rc = check_options(o, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
+	    (!o->pcap && (rc = cli_guard_rate(&o->to.addr, &rate, o->flood, err)) < 0) || (rc = plan_amount(run, err)) < 0)
+		return rc;
+	if ((rc = o->pcap ? plan_replay(run, err) : plan_probe(run, err)) < 0)
+		return rc;
+	/* A bad list or an impossible train is found now, not when the time has come. */
+	run->start_ns = ktrxer_now_ns();
+	if ((rc = send_schedule(run, err)) < 0)
+		return rc;
+	ktrxer_schedule_free(run->schedule);
+	run->schedule = NULL;
+	return o->reports ? send_csv_open(run, err) : 0;
+}
+
+void send_release(struct send_run *run)
+{
+	ktx_close(run->tx);
+	send_replay_close(run);
+	ktrxer_schedule_free(run->schedule);
+	if (run->list)
+		ktrxer_schedule_list_free(run->list);
+	free(run->list);
+	template_free(&run->probe);
+	if (run->csv)
+		fclose(run->csv);
+}

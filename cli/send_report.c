@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `send` says: each probe to a CSV file or as samples, and the accounts at the end. */
+#include "send.h"
+
+#include "error.h"
+#include "hist.h"
+#include "units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const status_names[] = { "pending", "sent", "failed", "skipped", "cancelled" };
+static const char *const proof_names[] = { "", "queued", "driver", "wire" };
+
+int send_csv_open(struct send_run *run, struct ktrxer_error *err)
+{
+	char word[64];
+
+	run->csv = fopen(run->o->reports, "we");
+	if (!run->csv)
+		return ktrxer_fail(err, -errno, "--reports %s: %s", run->o->reports, ktrxer_strerror(-errno, word, sizeof word));
+	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,proof,tries,error,bound_ns\n", run->csv);
+	return 0;
+}
+
+static void csv_line(FILE *csv, const struct ktx_report *r)
+{
+	char word[64] = "";
+
+	if (r->error)
+		ktrxer_strerror(r->error, word, sizeof word);
+	fprintf(csv, "%" PRIu64 ",", r->id);
+	if (r->at_ns)
+		fprintf(csv, "%" PRIu64 ",%" PRIu64 ",", r->at_ns, r->planned_ns);
+	else
+		fputs(",,", csv);
+	if (r->status == KTX_SENT)
+		fprintf(csv, "%" PRIu64 ",", r->sent_ns);
+	else
+		fputc(',', csv);
+	if (r->status == KTX_SENT && r->at_ns)
+		fprintf(csv, "%" PRId64 ",", (int64_t)(r->sent_ns - r->at_ns));
+	else
+		fputc(',', csv);
+	fprintf(csv, "%s,%s,%u,%s,%u\n", status_names[r->status], proof_names[r->proof], r->tries, word, r->bound_ns);
+}
+
+void send_report(struct send_run *run, const struct ktx_report *r)
+{
+	struct json *sample = out_sample(run->cli, "probe");
+
+	if (run->csv)
+		csv_line(run->csv, r);
+	if (!sample)
+		return;
+	json_u64(sample, "id", r->id);
+	if (r->at_ns)
+		json_u64(sample, "scheduled_ns", r->at_ns);
+	else
+		json_null(sample, "scheduled_ns");
+	json_string(sample, "status", status_names[r->status]);
+	if (r->status == KTX_SENT) {
+		json_u64(sample, "sent_ns", r->sent_ns);
+		json_string(sample, "proof", proof_names[r->proof]);
+		if (r->at_ns)
+			json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
+		json_u64(sample, "bound_ns", r->bound_ns);
+	}
+	json_u64(sample, "tries", r->tries);
+	if (r->error) {
+		char word[64];
+
+		json_string(sample, "error", ktrxer_strerror(r->error, word, sizeof word));
+	}
+	out_put(run->cli, sample);
+}
+
+/* Parts in a million by which the mean rate missed; only where it can be said. */
+static bool rate_error_ppm(const struct send_run *run, const struct ktx_accounts *a, int64_t *ppm)
+{
+	const struct send_options *o = run->o;
+	long double wanted, got;
+
+	if (o->poisson || run->list || o->pcap || !run->interval_ns || a->sent < 2 || a->sent != a->requested || o->train > 1 || a->last_ns <= a->first_ns)
+		return false;
+	wanted = o->interval_ns ? 1e9L / (long double)o->interval_ns : (long double)o->rate.num / (long double)o->rate.den;
+	got = (long double)(a->sent - 1) * 1e9L / (long double)(a->last_ns - a->first_ns);
+	*ppm = (int64_t)((got / wanted - 1) * 1e6L);
+	return true;
+}
+
+/* " (990 by the driver's stamp, 10 on the kernel's word)" */
+static void proofs_list(const struct ktx_accounts *a, char *text, size_t size)
+{
+	const struct {
+		uint64_t count;
+		const char *words;
+	} proofs[] = { { a->wire, "by the NIC's stamp" }, { a->driver, "by the driver's stamp" }, { a->queued, "on the kernel's word" } };
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < 3; i++)
+		if (proofs[i].count && used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64 " %s", used ? ", " : " (", proofs[i].count, proofs[i].words);
+	if (used && used + 1 < size)
+		strcpy(text + used, ")");
+}
+
+static void finish_text(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness, uint64_t duration,
+			uint64_t rate_milli)
+{
+	struct cli *cli = run->cli;
+	char x[4][KTRXER_UNITS_TEXT], proofs[160];
+	int64_t ppm;
+
+	proofs_list(a, proofs, sizeof proofs);
+	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %" PRIu64
+		 " late, %" PRIu64 " tries", a->requested, a->sent, proofs, a->failed, a->skipped, a->cancelled, a->late, a->tries);
+	if (ktrxer_hist_count(lateness)) {
+		out_text(cli, "lateness: median %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
+			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
+			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
+	}
+	if (a->sent > 1) {
+		char miss[64] = "";
+
+		/* Over less than a second it says no more than the lateness of the first and the last one. */
+		if (duration >= (uint64_t)KTRXER_NS_PER_S && rate_error_ppm(run, a, &ppm))
+			snprintf(miss, sizeof miss, ", %+" PRId64 " ppm off the schedule's", ppm);
+		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000, rate_milli % 1000,
+			 ktrxer_format_ns(x[0], (int64_t)duration), miss);
+	}
+	if (run->network_errors)
+		out_text(cli, "%" PRIu64 " errors came back from the network", run->network_errors);
+	if (run->info.notes[0])
+		out_text(cli, "note: %s", run->info.notes);
+}
+
+static void finish_notes(struct json *json, const char *notes)
+{
+	char line[512];
+
+	json_array(json, "notes");
+	for (const char *at = notes; *at;) {
+		size_t n = strcspn(at, "\n");
+
+		memcpy(line, at, n);
+		line[n] = '\0';
+		json_string(json, NULL, line);
+		at += n + (at[n] == '\n');
+	}
+	json_array_end(json);
+}
+
+static void replay_json(struct send_run *run, struct json *end)
+{
+	const struct replay *r = &run->replay;
+
+	json_object(end, "replay");
+	json_string(end, "file", run->o->pcap);
+	json_u64(end, "cut_short", r->refused_cut);
+	json_u64(end, "oversized", r->refused_size);
+	json_u64(end, "other_link", r->refused_link);
+	json_u64(end, "backwards", r->scan.backwards);
+	json_object_end(end);
+}
+
+/* Packets of the file that no engine was given: each is a failed probe, with its reason. */
+static uint64_t replay_refused(const struct send_run *run)
+{
+	return run->replay.refused_cut + run->replay.refused_size + run->replay.refused_link;
+}
+
+static void replay_verdict(struct send_run *run)
+{
+	const struct replay *r = &run->replay;
+
+	if (r->refused_cut)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were not captured whole, and were not sent", r->refused_cut);
+	if (r->refused_size)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets are larger than the MTU of %u on '%s', and were not sent",
+			    r->refused_size, run->path.device.mtu, run->path.device.name);
+	if (r->refused_link)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets have another link header than '%s', and were not sent",
+			    r->refused_link, run->path.device.name);
+}
+
+static void finish_json(struct send_run *run, struct json *end, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
+			uint64_t duration, uint64_t rate_milli)
+{
+	char address[KTRXER_ADDR_TEXT];
+	int64_t ppm;
+
+	json_string(end, "engine", run->info.engine);
+	json_string(end, "engine_reason", run->reason);
+	json_string(end, "device", run->path.device.name);
+	if (run->o->pcap) {
+		replay_json(run, end);
+	} else {
+		json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
+		json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
+		json_u64(end, "frame_bytes", run->probe.length);
+	}
+	json_u64(end, "requested", a->requested);
+	json_u64(end, "sent", a->sent);
+	json_u64(end, "failed", a->failed);
+	json_u64(end, "skipped", a->skipped);
+	json_u64(end, "cancelled", a->cancelled);
+	json_u64(end, "late", a->late);
+	json_u64(end, "tries", a->tries);
+	json_u64(end, "network_errors", run->network_errors);
+	json_u64(end, "duration_ns", duration);
+	json_fixed(end, "rate_pps", (int64_t)rate_milli, 3);
+	if (rate_error_ppm(run, a, &ppm))
+		json_i64(end, "rate_error_ppm", ppm);
+	json_hist_us(end, "lateness_us", lateness);
+	json_object(end, "proof");
+	json_u64(end, "wire", a->wire);
+	json_u64(end, "driver", a->driver);
+	json_u64(end, "queued", a->queued);
+	json_object_end(end);
+	json_object(end, "waiter");
+	json_bool(end, "realtime", run->info.realtime);
+	json_bool(end, "memory_locked", run->info.locked);
+	json_u64(end, "lead_ns", run->info.lead_ns);
+	json_i64(end, "advance_ns", run->info.advance_ns);
+	finish_notes(end, run->info.notes);
+	json_object_end(end);
+}
+
+static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
+{
+	/* Where no interval is known (a list, a file), or it is less than a nanosecond, late is what is past the verdict's floor. */
+	verdict_probes(run->cli, a, lateness, !run->schedule && !run->o->pcap ? 0 : run->interval_ns ? run->interval_ns : 1);
+	replay_verdict(run);
+	if (run->failure)
+		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s", run->failure_text);
+	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
+}
+
+int send_finish(struct send_run *run)
+{
+	struct ktrxer_hist *lateness = ktx_lateness(run->tx);
+	struct json *end = out_end(run->cli);
+	struct ktx_accounts a;
+	uint64_t duration, rate_milli = 0;
+
+	ktx_accounts(run->tx, &a);
+	ktx_info(run->tx, &run->info);
+	/* What was asked for by number and never reached the transmitter was cancelled, too. */
+	a.requested += run->never_committed + replay_refused(run);
+	a.cancelled += run->never_committed;
+	a.failed += replay_refused(run);
+	duration = a.sent > 1 ? a.last_ns - a.first_ns : 0;
+	if (duration)
+		rate_milli = (uint64_t)((long double)(a.sent - 1) * 1e12L / (long double)duration + 0.5L);
+	finish_verdict(run, &a, lateness);
+	finish_text(run, &a, lateness, duration, rate_milli);
+	finish_json(run, end, &a, lateness, duration, rate_milli);
+	ktrxer_hist_free(lateness);
+	if (run->csv && (fflush(run->csv) != 0 || ferror(run->csv)))
+		verdict_say(run->cli, VERDICT_DEGRADED, "not all reports could be written to %s (disk full?)", run->o->reports);
+	return out_finish(run->cli, end);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer serve`: the far end of what has two ends. */
+#include "cli.h"
+#include "error.h"
+#include "limits.h"
+#include "privilege.h"
+#include "secret.h"
+#include "serve_udp.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
+
+struct serve_options {
+	struct opt_list bind;
+	uint64_t port, stamp_port, rate, burst;
+	const char *token_file, *auth_key_file, *tlv_key_file;
+	bool stateless, ptp, v4, v6;
+};
+
+#define FIELD(name) offsetof(struct serve_options, name)
+
+static const struct opt serve_opts[] = {
+	{ .name = "bind", .letter = 'b', .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
+	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
+	  .help = "Port, for TCP and UDP alike" },
+	{ .name = "stamp-port", .type = OPT_UINT, .offset = FIELD(stamp_port), .argument = "N", .max = 65535,
+	  .help = "A second UDP port for STAMP and TWAMP Light alone, as other people's senders expect it: 862" },
+	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
+	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
+	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Who may",
+	  .help = "The secret of those who may ask for flows (mode 0600); without it one is made and printed" },
+	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE",
+	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
+	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
+	  .help = "Open mode, with this key for the HMAC of TLVs" },
+	{ .name = "rate", .letter = 'r', .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
+	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; 0: no limit" },
+	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
+	  .help = "So many answers at once after a silence" },
+	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
+	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
+	{ .name = "ptp", .type = OPT_FLAG, .offset = FIELD(ptp), .help = "Timestamps in PTP's truncated format instead of NTP's" },
+	{ 0 },
+};
+
+enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
+
+struct server {
+	struct cli *cli;
+	const struct serve_options *o;
+	struct serve *loop;
+	struct reflector *reflector;
+	struct serve_udp *sockets[SOCKETS];
+	struct ktrxer_addr addrs[KTRXER_SERVE_ADDRESSES];
+	int addr_count, socket_count;
+	struct serve_timer clock_timer;
+	uint8_t token[SECRET_MAX];
+	int token_length;
+	bool token_made;
+};
+
+/* --------------------------------------------------------------------------------------------------------- the clock */
+
+/* What the kernel's own books say of CLOCK_REALTIME: chrony and ntpd keep them. */
+static void clock_look(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct server *s = (struct server *)((char *)timer - offsetof(struct server, clock_timer));
+	struct timex tx = { 0 };
+	const bool known = adjtimex(&tx) >= 0;
+
+	reflector_set_clock(s->reflector, known && !(tx.status & STA_UNSYNC),
+			    known ? (uint64_t)tx.maxerror * KTRXER_NS_PER_US : UINT64_MAX);
+	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
+}
+
+/* -------------------------------------------------------------------------------------------------------- beginning */
+
+static int addresses_plan(struct server *s, struct ktrxer_error *err)
+{
+	const struct serve_options *o = s->o;
+
+	if (o->v4 && o->v6)
+		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
+	if (o->bind.count > KTRXER_SERVE_ADDRESSES)
+		return ktrxer_fail(err, -EINVAL, "at most %d times --bind", KTRXER_SERVE_ADDRESSES);
+	for (int i = 0; i < o->bind.count; i++) {
+		struct ktrxer_addr *addr = &s->addrs[s->addr_count++];
+
+		if (ktrxer_addr_parse(addr, o->bind.items[i]) < 0)
+			return ktrxer_fail(err, -EINVAL, "--bind %s: not an address of IPv4 or IPv6 (names are not looked up)", o->bind.items[i]);
+	}
+	if (!o->bind.count) {
+		if (!o->v6)
+			s->addrs[s->addr_count++].family = AF_INET;
+		if (!o->v4)
+			s->addrs[s->addr_count++].family = AF_INET6;
+	}
+	return 0;
+}
+
+static int secrets_plan(struct server *s, struct reflector_options *r, struct hmac_key keys[2], struct ktrxer_error *err)
+{
+	static const char digits[] = "0123456789abcdef";
+	const struct serve_options *o = s->o;
+	uint8_t random[16];
+	int rc;
+
+	if (o->auth_key_file && o->tlv_key_file)
+		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
+	if (o->auth_key_file && (rc = secret_key_read(o->auth_key_file, &keys[0], err)) < 0)
+		return rc;
+	if (o->tlv_key_file && (rc = secret_key_read(o->tlv_key_file, &keys[1], err)) < 0)
+		return rc;
+	r->auth_key = o->auth_key_file ? &keys[0] : NULL;
+	r->tlv_key = o->tlv_key_file ? &keys[1] : NULL;
+	if (o->token_file) {
+		s->token_length = secret_read(o->token_file, s->token, err);
+		return s->token_length < 0 ? s->token_length : 0;
+	}
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	for (size_t i = 0; i < sizeof random; i++) {
+		s->token[2 * i] = (uint8_t)digits[random[i] >> 4];
+		s->token[2 * i + 1] = (uint8_t)digits[random[i] & 15];
+	}
+	s->token_length = 2 * sizeof random;
+	s->token_made = true;
+	return 0;
+}
+
+static int sockets_open(struct server *s, struct ktrxer_error *err)
+{
+	for (int i = 0; i < s->addr_count; i++)
+		for (int second = 0; second <= (s->o->stamp_port && s->o->stamp_port != s->o->port); second++) {
+			struct serve_udp_options u = { .bind = s->addrs[i], .reflector = s->reflector,
+						       .port = (uint16_t)(second ? s->o->stamp_port : s->o->port) };
+			int rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
+
+			/* A kernel without IPv6 is no fault when nobody asked for it. */
+			if (rc == -EAFNOSUPPORT && !s->o->bind.count && s->addr_count > 1)
+				continue;
+			if (rc < 0)
+				return rc;
+			s->socket_count++;
+		}
+	return s->socket_count ? 0 : ktrxer_fail(err, -EAFNOSUPPORT, "this kernel has neither IPv4 nor IPv6");
+}
+
+static int server_open(struct server *s, struct ktrxer_error *err)
+{
+	const struct serve_options *o = s->o;
+	struct reflector_options r = { .stateless = o->stateless, .ptp = o->ptp, .rate = (uint32_t)o->rate, .burst = (uint32_t)o->burst,
+				       .dscp_granted = REFLECTOR_DSCP_DEFAULT,
+				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
+	struct hmac_key keys[2];
+	int rc = addresses_plan(s, err);
+
+	if (rc == 0)
+		rc = secrets_plan(s, &r, keys, err);
+	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
+		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || serve_new(&s->loop) < 0))
+		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
+	secret_forget(keys, sizeof keys);
+	return rc < 0 ? rc : sockets_open(s, err);
+}
+
+/* --------------------------------------------------------------------------------------------------------- reporting */
+
+static void say(struct server *s, struct json *json)
+{
+	json_object_end(json);
+	if (json_text(json, NULL))
+		out_text(s->cli, "%s", json_text(json, NULL));
+	json_free(json);
+}
+
+static struct json *say_begin(const char *type)
+{
+	struct json *json = json_new(false);
+
+	if (!json)
+		return NULL;
+	json_object(json, NULL);
+	json_string(json, "type", type);
+	return json;
+}
+
+static void say_listening(struct server *s, const struct privilege_left *left)
+{
+	struct json *json = say_begin("listening");
+	char text[KTRXER_ADDR_TEXT + 128], port[32];
+
+	if (!json)
+		return;
+	json_string(json, "version", ktrxer_version());
+	json_u64(json, "port", s->o->port);
+	if (s->o->stamp_port)
+		json_u64(json, "stamp_port", s->o->stamp_port);
+	else
+		json_null(json, "stamp_port");
+	json_array(json, "addresses");
+	for (int i = 0; i < s->addr_count; i++)
+		json_string(json, NULL, ktrxer_addr_format(&s->addrs[i], text));
+	json_array_end(json);
+	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
+	json_bool(json, "stateful", !s->o->stateless);
+	json_u64(json, "uid", left->uid);
+	port[0] = '\0';
+	if (s->o->port != KTRXER_PORT)
+		snprintf(port, sizeof port, " --port %" PRIu64, s->o->port);
+	snprintf(text, sizeof text, "ktrxer stamp HOST%s%s", port, s->o->auth_key_file ? " --auth-key-file FILE" : "");
+	json_string(json, "client", text);
+	if (s->token_made) {
+		memcpy(text, s->token, (size_t)s->token_length);
+		text[s->token_length] = '\0';
+		json_string(json, "token", text);
+	}
+	say(s, json);
+}
+
+static void say_end(struct server *s)
+{
+	struct json *json = say_begin("end");
+	struct serve_udp_counts sum = { 0 }, one;
+	struct reflector_counts c;
+
+	if (!json)
+		return;
+	reflector_counts(s->reflector, &c);
+	for (int i = 0; i < s->socket_count; i++) {
+		serve_udp_counts(s->sockets[i], &one);
+		sum.received += one.received;
+		sum.sent += one.sent;
+		sum.refused += one.refused;
+		sum.overflows += one.overflows;
+		sum.user_stamps += one.user_stamps;
+		sum.left_stamps += one.left_stamps;
+	}
+	json_object(json, "stamp");
+	json_u64(json, "received", c.received);
+	for (int v = 0; v < REFLECTOR_VERDICTS; v++)
+		json_u64(json, reflector_verdict_names[v], c.verdicts[v]);
+	json_u64(json, "sent", sum.sent);
+	json_u64(json, "refused_by_kernel", sum.refused);
+	json_u64(json, "lost_in_socket", sum.overflows);
+	json_u64(json, "without_kernel_stamp", sum.user_stamps);
+	json_u64(json, "leaving_stamps", sum.left_stamps);
+	json_u64(json, "sessions", c.sessions);
+	json_u64(json, "without_session", c.without_session);
+	json_u64(json, "tlv_integrity_failed", c.tlv_integrity);
+	json_object_end(json);
+	say(s, json);
+}
+
+static void server_close(struct server *s)
+{
+	for (int i = 0; i < s->socket_count; i++)
+		serve_udp_close(s->sockets[i]);
+	serve_free(s->loop);
+	reflector_free(s->reflector);
+	secret_forget(s->token, sizeof s->token);
+}
+
+static int run_serve(struct cli *cli, const void *options)
+{
+	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look } };
+	struct privilege_left left;
+	struct ktrxer_error err = { 0 };
+	int rc = server_open(&s, &err);
+
+	if (rc == 0)
+		rc = privilege_drop(&left, &err);
+	if (rc < 0) {
+		cli_complain(cli, "%s", err.text);
+		server_close(&s);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
+	}
+	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+	clock_look(&s.clock_timer, ktrxer_now_ns());
+	serve_timer_add(s.loop, &s.clock_timer);
+	say_listening(&s, &left);
+	rc = serve_run(s.loop, cli->stop_fd);
+	if (rc < 0)
+		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
+	say_end(&s);
+	server_close(&s);
+	return rc < 0 ? EXIT_BAD : EXIT_VALID;
+}
+
+const struct command cmd_serve = {
+	.name = "serve",
+	.summary = "The far end: answers STAMP and TWAMP Light, with the kernel's stamps",
+	.description =
+		"A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: what `ktrxer stamp` and other people's "
+		"senders talk to. It keeps a count for each sender, so that loss is known by direction, and tells when each answer "
+		"really left where it is asked (follow-up telemetry).\n\n"
+		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --rate to one "
+		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
+		"One line of JSON tells that it listens, another at the end (SIGTERM) what it did.",
+	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
+		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
+		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for those who have the key.\n",
+	.options = serve_opts,
+	.options_size = sizeof(struct serve_options),
+	.run = run_serve,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* --start-at: several processes, perhaps on several hosts, begin together. */
+#include "cli.h"
+
+#include "limits.h"
+#include "out.h"
+#include "units.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#define SECOND_NS 1000000000ll
+
+/* How long until then, on CLOCK_REALTIME; asked anew each time, since that clock may be stepped while we wait. */
+static int64_t until(uint64_t at_real_ns, struct ktrxer_clock_pair *pair)
+{
+	ktrxer_clock_pair_read(pair);
+	return (int64_t)(at_real_ns - (uint64_t)pair->real_ns);
+}
+
+int cli_wait_start(struct cli *cli, uint64_t *start_ns)
+{
+	uint64_t at = cli->common.start_at_real_ns;
+	struct ktrxer_clock_pair pair;
+	char text[KTRXER_UNITS_TEXT];
+	int64_t left;
+
+	out_start(cli);
+	*start_ns = ktrxer_now_ns();
+	if (!at)
+		return 0;
+	left = until(at, &pair);
+	if (at > INT64_MAX || left > KTRXER_START_AHEAD_MAX_S * SECOND_NS) {
+		cli_complain(cli,
+			     "--start-at %llu is more than a day ahead; it is nanoseconds since 1970 (date +%%s%%N), "
+			     "and now is %lld",
+			     (unsigned long long)at, (long long)pair.real_ns);
+		return -EINVAL;
+	}
+	if (left < -KTRXER_START_AHEAD_MAX_S * SECOND_NS) {
+		cli_complain(cli,
+			     "--start-at %llu is more than a day ago; it is nanoseconds since 1970 (date +%%s%%N), and "
+			     "now is %lld",
+			     (unsigned long long)at, (long long)pair.real_ns);
+		return -EINVAL;
+	}
+	for (; left > KTRXER_START_AHEAD_MS * 1000000ll; left = until(at, &pair)) {
+		struct pollfd stop = { .fd = cli->stop_fd, .events = POLLIN };
+		int64_t wait_ms = left / 1000000 - KTRXER_START_AHEAD_MS;
+
+		if (cli_stopped(cli))
+			return 1;
+		/* At most a second: a step of the clock is then noticed soon. */
+		if (poll(&stop, 1, wait_ms > 1000 ? 1000 : wait_ms < 1 ? 1 : (int)wait_ms) < 0 && errno != EINTR)
+			return -errno;
+	}
+	if (left < 0) {
+		verdict_say(cli, VERDICT_DEGRADED, "the start that --start-at asked for had passed %s before",
+			    ktrxer_format_ns(text, -left));
+		*start_ns = pair.mono_ns;
+	} else {
+		*start_ns = pair.mono_ns + (uint64_t)left;
+	}
+	return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "verdict.h"
+
+#include "error.h"
+#include "limits.h"
+#include "units.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	COMPLAINTS_MAX = 4, /* the first ones: what comes later mostly follows from them */
+	MILLION = 1000000,
+	DEGRADED_PARTS = MILLION / 100, /* more than 1 % of the probes late: degraded */
+	INVALID_PARTS = MILLION / 10,   /* more than 10 %: invalid */
+	LATE_FLOOR_NS = 100 * 1000,     /* late is later than a tenth of the interval, and than this */
+};
+
+struct verdict_book {
+	pthread_mutex_t lock; /* a clock step is seen by another thread */
+	enum verdict verdict;
+	int count;
+	unsigned int more;
+	char reasons[KTRXER_REASONS_MAX][KTRXER_ERROR_TEXT];
+	int complaints;
+	char complaint[COMPLAINTS_MAX][KTRXER_ERROR_TEXT];
+};
+
+int verdict_open(struct cli *cli)
+{
+	cli->book = calloc(1, sizeof *cli->book);
+	if (!cli->book)
+		return -ENOMEM;
+	pthread_mutex_init(&cli->book->lock, NULL);
+	return 0;
+}
+
+void verdict_close(struct cli *cli)
+{
+	if (!cli->book)
+		return;
+	pthread_mutex_destroy(&cli->book->lock);
+	free(cli->book);
+	cli->book = NULL;
+}
+
+int verdict_reasons(const struct cli *cli)
+{
+	return cli->book ? cli->book->count : 0;
+}
+
+const char *verdict_reason(const struct cli *cli, int i)
+{
+	return cli->book->reasons[i];
+}
+
+enum verdict verdict_now(const struct cli *cli)
+{
+	return cli->book ? cli->book->verdict : VERDICT_VALID;
+}
+
+void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
+{
+	struct verdict_book *book = cli->book;
+	char text[KTRXER_ERROR_TEXT];
+	va_list args;
+	int i;
+
+	if (!book)
+		return;
+	va_start(args, format);
+	if (vsnprintf(text, sizeof text, format, args) < 0)
+		text[0] = '\0';
+	va_end(args);
+	pthread_mutex_lock(&book->lock);
+	if (verdict > book->verdict)
+		book->verdict = verdict;
+	for (i = 0; i < book->count && strcmp(book->reasons[i], text) != 0; i++)
+		;
+	if (i == book->count && i < KTRXER_REASONS_MAX)
+		memcpy(book->reasons[book->count++], text, sizeof text);
+	else if (i == book->count) /* the last one becomes a count of what found no place */
+		snprintf(book->reasons[KTRXER_REASONS_MAX - 1], KTRXER_ERROR_TEXT, "and %u more reasons",
+			 ++book->more + 1);
+	pthread_mutex_unlock(&book->lock);
+}
+
+void verdict_complaint(const struct cli *cli, const char *text)
+{
+	struct verdict_book *book = cli->book;
+
+	if (!book)
+		return;
+	pthread_mutex_lock(&book->lock);
+	if (book->complaints < COMPLAINTS_MAX)
+		snprintf(book->complaint[book->complaints++], KTRXER_ERROR_TEXT, "%s", text);
+	pthread_mutex_unlock(&book->lock);
+}
+
+void verdict_say_complaints(struct cli *cli)
+{
+	struct verdict_book *book = cli->book;
+
+	for (int i = 0; i < book->complaints; i++)
+		verdict_say(cli, VERDICT_INVALID, "%s", book->complaint[i]);
+	if (!book->complaints)
+		verdict_say(cli, VERDICT_INVALID, "the command ended without a result");
+}
+
+/* ---------------------------------------------------------------------------------------------------------- probes */
+
+uint32_t verdict_parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
+{
+	uint32_t low = 0, high = MILLION; /* the quantile at `low` is within the limit (or low is 0), the one past
+					     `high` is not */
+
+	if (!hist || !ktrxer_hist_count(hist) || ktrxer_hist_max(hist) <= limit_ns)
+		return 0;
+	/*
+	 * The largest p whose quantile is within the limit. Quantiles are of type 1 (the smallest value with at least
+	 * that share below or at it), so the share above is exactly 1 - p, to a part in a million.
+	 */
+	while (low < high) {
+		uint32_t middle = low + (high - low + 1) / 2;
+
+		if (ktrxer_hist_quantile(hist, middle) <= limit_ns)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	if (low == 0 && ktrxer_hist_min(hist) > limit_ns)
+		return MILLION;
+	return MILLION - low;
+}
+
+static enum verdict by_share(uint64_t part, uint64_t whole)
+{
+	/* In doubles: exact enough for a threshold, and no product passes 64 bits. */
+	double share = whole ? (double)part / (double)whole * MILLION : 0;
+
+	return share > INVALID_PARTS ? VERDICT_INVALID : share > DEGRADED_PARTS ? VERDICT_DEGRADED : VERDICT_VALID;
+}
+
+static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
+			   uint64_t interval_ns)
+{
+	uint64_t limit = interval_ns / 10 > LATE_FLOOR_NS ? interval_ns / 10 : LATE_FLOOR_NS;
+	uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, late, all = timed + accounts->skipped;
+	char limit_text[KTRXER_UNITS_TEXT], median[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT];
+	uint32_t parts;
+
+	if (!all)
+		return;
+	if (limit > INT64_MAX)
+		limit = INT64_MAX;
+	parts = verdict_parts_above(lateness, (int64_t)limit);
+	late = (uint64_t)((double)timed * parts / MILLION + 0.5) + accounts->skipped;
+	if (by_share(late, all) == VERDICT_VALID)
+		return;
+	ktrxer_format_ns(limit_text, (int64_t)limit);
+	if (!timed) {
+		verdict_say(cli, by_share(late, all), "all %llu probes were skipped, since their time had passed",
+			    (unsigned long long)all);
+		return;
+	}
+	verdict_say(cli, by_share(late, all),
+		    "%llu of %llu probes (%.1f %%) left more than %s late or were skipped (median lateness %s, worst "
+		    "%s): this machine "
+		    "is too busy or too slow for this schedule",
+		    (unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
+		    ktrxer_format_ns(median, ktrxer_hist_quantile(lateness, MILLION / 2)),
+		    ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
+}
+
+void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
+		    uint64_t interval_ns)
+{
+	uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
+	char word[80];
+
+	if (a->pending || ended != a->requested)
+		verdict_say(cli, VERDICT_INVALID,
+			    "the accounts do not close: %llu requested, but %llu sent, %llu failed, %llu skipped, %llu "
+			    "cancelled, %llu "
+			    "pending",
+			    (unsigned long long)a->requested, (unsigned long long)a->sent,
+			    (unsigned long long)a->failed, (unsigned long long)a->skipped,
+			    (unsigned long long)a->cancelled, (unsigned long long)a->pending);
+	if (a->wire + a->driver + a->queued != a->sent)
+		verdict_say(cli, VERDICT_INVALID,
+			    "the accounts do not close: %llu sent, but %llu by wire, %llu by driver, %llu queued",
+			    (unsigned long long)a->sent, (unsigned long long)a->wire, (unsigned long long)a->driver,
+			    (unsigned long long)a->queued);
+	/* Loss on the way is a result; a probe that never left this machine is not. */
+	if (a->failed && by_share(a->failed, ended - a->cancelled) != VERDICT_VALID)
+		verdict_say(cli, by_share(a->failed, ended - a->cancelled),
+			    "%llu of %llu probes could not be sent (the last one: %s)", (unsigned long long)a->failed,
+			    (unsigned long long)(ended - a->cancelled),
+			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
+	if (interval_ns)
+		judge_lateness(cli, a, lateness, interval_ns);
+}
+
+void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist)
+{
+	static const struct {
+		const char *name;
+		uint32_t parts;
+	} figures[] = { { "median", MILLION / 2 }, { "iqr", 0 }, { "p99", MILLION / 100 * 99 } };
+	bool empty = !hist || !ktrxer_hist_count(hist);
+
+	json_object(json, key);
+	if (empty)
+		json_null(json, "min");
+	else
+		json_fixed(json, "min", ktrxer_hist_min(hist), 3);
+	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+		if (empty)
+			json_null(json, figures[i].name);
+		else if (figures[i].parts)
+			json_fixed(json, figures[i].name, ktrxer_hist_quantile(hist, figures[i].parts), 3);
+		else
+			json_fixed(json, figures[i].name,
+				   ktrxer_hist_quantile(hist, MILLION / 4 * 3) -
+					   ktrxer_hist_quantile(hist, MILLION / 4),
+				   3);
+	}
+	if (empty)
+		json_null(json, "max");
+	else
+		json_fixed(json, "max", ktrxer_hist_max(hist), 3);
+	json_object_end(json);
+}
