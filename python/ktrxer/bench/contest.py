@@ -1,0 +1,170 @@
+"""Senders against each other over the same veth pair, in turns, judged at the far end."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ktrxer.bench.hosts import Netns
+from ktrxer.bench.judge import Arrival
+
+PORT = 9000
+SINK = 9  # discard
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def build() -> Path:
+    return Path(os.environ.get("KTRXER_BUILD") or ROOT / "build").resolve()
+
+
+def ktrxer() -> Path:
+    """The command under test: $KTRXER_BIN, else that of the build in $KTRXER_BUILD, else build/cli/ktrxer."""
+    return Path(os.environ.get("KTRXER_BIN") or build() / "cli" / "ktrxer").resolve()
+
+
+def baselines() -> Path:
+    """The folder of the frozen programs."""
+    return build() / "bench" / "baseline"
+
+
+def commands() -> set[str]:
+    """The subcommands that this binary has."""
+    told = subprocess.run([str(ktrxer()), "--help"], capture_output=True, text=True, timeout=10).stdout
+    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", told, re.MULTILINE))
+
+
+def stolen_ms() -> int:
+    """Processor time that the host of this virtual machine gave to others, so far."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) * 1000 // os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One turn of one sender."""
+
+    arrivals: list[Arrival]
+    result: dict[str, Any]  # of ktrxer send; empty for others
+    reports: list[dict[str, str]]  # likewise, if asked for
+
+
+@contextlib.contextmanager
+def listening(host: Netns, count: int, seconds: float) -> Iterator[list[Arrival]]:
+    """The judge listens while the body sends; the list is full afterwards."""
+    arrivals: list[Arrival] = []
+    judge = host.popen([baselines() / "arrivals", host.address, str(PORT), str(count), str(seconds)])
+    assert judge.stdout is not None
+    if judge.stdout.readline() != "ready\n":
+        raise RuntimeError(f"the judge does not listen: {judge.communicate()[1]}")
+    yield arrivals
+    for _ in range(50):  # what is still on its way
+        if judge.poll() is not None:
+            break
+        time.sleep(0.01)
+    judge.terminate()
+    output, _ = judge.communicate(timeout=30)
+    arrivals += [Arrival(*map(int, line.split())) for line in output.splitlines()]
+
+
+def sleeper(a: Netns, b: Netns, kind: str, interval_us: int, count: int, payload: int = 28) -> Sent:
+    with listening(b, count, 30 + count * interval_us / 1e6) as arrivals:
+        a.run(
+            [baselines() / "sleeper", kind, b.address, str(PORT), str(interval_us), str(count), str(payload)],
+            timeout=60 + count * interval_us / 1e6,
+        )
+    return Sent(arrivals, {}, [])
+
+
+def send(a: Netns, b: Netns, *options: str, count: int, seconds: float = 60, reports: bool = False) -> Sent:
+    """`ktrxer send` to the judge. A verdict that is not `valid` is a result like any other."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "reports.csv"
+        more = ["--reports", str(table)] if reports else []
+        with listening(b, count, seconds + 30) as arrivals:
+            result = send_only(a, b, *options, *more, count=count, seconds=seconds)
+        rows = list(csv.DictReader(table.open())) if reports else []
+    return Sent(arrivals, result, rows)
+
+
+def send_only(a: Netns, b: Netns, *options: str, count: int | None = None, seconds: float = 60, port: int = PORT) -> dict[str, Any]:
+    counted = ["--count", str(count)] if count else []
+    done = a.run([ktrxer(), "send", "--to", f"{b.address}:{port}", *counted, "--json", *options], timeout=seconds + 30, check=False)
+    try:
+        result: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(
+            f"ktrxer send {' '.join(options)}: exit status {done.returncode}, no result\n{done.stdout}{done.stderr}"
+        ) from None
+    if "sent" not in result:  # it sent nothing at all
+        raise RuntimeError(f"ktrxer send {' '.join(options)}: {'; '.join(result['reasons'])}\n{done.stderr}")
+    return result
+
+
+@contextlib.contextmanager
+def sink(b: Netns) -> Iterator[None]:
+    """A port that takes everything and reads nothing, so that the far end answers with no ICMP errors."""
+    program = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1); "
+        f"s.bind(('', {SINK})); print('ready', flush=True); sys.stdin.read()"
+    )
+    child = b.popen(["python3", "-c", program], stdin=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    try:
+        yield
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@contextlib.contextmanager
+def cross_traffic(a: Netns, b: Netns, per_second: int) -> Iterator[dict[str, Any]]:
+    """Flows while the body runs; what it did is in the dict afterwards: `rate` as it arrived."""
+    account: dict[str, Any] = {}
+    if not per_second:
+        yield account
+        return
+    with sink(b):
+        child = a.popen([baselines() / "cross", b.address, str(SINK), str(per_second), "3600"])
+        start, before = time.monotonic(), b.counters()["rx"]["packets"]
+        time.sleep(0.2)
+        try:
+            yield account
+        finally:
+            account["rate"] = (b.counters()["rx"]["packets"] - before) / (time.monotonic() - start)
+            child.kill()
+            child.communicate()
+
+
+def processor_share(a: Netns, b: Netns, who: str, seconds: float) -> tuple[float, float]:
+    """The rate of a baseline, and how much of a processor it got. It never rests: what it did not get, others on this machine had."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    rated = rate(a, b, who, seconds)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return rated, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / seconds
+
+
+def rate(a: Netns, b: Netns, who: str, seconds: float, payload: int = 28) -> float:
+    """Packets a second that reach the far end's device. `who`: raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
+    before = b.counters()["rx"]["packets"]
+    if who == "raw_rate":
+        told = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(told)["duration_ns"]
+    elif who == "udp_rate":
+        told = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(told)["duration_ns"]
+    else:
+        result = send_only(a, b, "--engine", who, "--for", f"{seconds}s", "--payload", str(payload), port=SINK)
+        duration = result["duration_ns"]
+    return float((b.counters()["rx"]["packets"] - before) * 1e9 / duration)

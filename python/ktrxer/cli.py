@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The Python half of the `ktrxer` command: finds a subcommand and loads it, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Subcommand(NamedTuple):
+    module: str  # has `main(arguments: list[str]) -> int`; loaded only when it is run
+    summary: str
+
+
+SUBCOMMANDS: dict[str, Subcommand] = {
+    "lab": Subcommand("ktrxer.lab.command", "run commands in emulated devices: other kernels, small machines, virtual time"),
+}
+
+
+def usage() -> str:
+    width = max(map(len, SUBCOMMANDS))
+    lines = [f"  {name:<{width}}  {command.summary}" for name, command in sorted(SUBCOMMANDS.items())]
+    return "Usage: ktrxer SUBCOMMAND ...\n\n" + "\n".join(lines) + "\n\n`ktrxer SUBCOMMAND --help` tells more."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if words else 2
+    if words[0] == "--version":
+        from ktrxer import __version__
+
+        print(f"ktrxer {__version__}")
+        return 0
+    command = SUBCOMMANDS.get(words[0])
+    if command is None:
+        known = ", ".join(sorted(SUBCOMMANDS))
+        print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)
+        return 2
+    run = import_module(command.module).main
+    try:
+        return int(run(words[1:]))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The device lab: real kernels and small devices, emulated, on any machine.
+
+`boot()` runs one command in an emulated device and brings back its output, files and exit status. See docs/lab.md.
+"""
+
+from __future__ import annotations
+
+from ktrxer.lab.errors import GuestFailure, LabError
+
+__all__ = ["GuestFailure", "LabError"]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer lab`: the lab on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import signal
+import sys
+import tarfile
+from pathlib import Path
+from typing import NoReturn
+
+from ktrxer.lab import console, device, image, places, topology, vm
+from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit
+
+# Exit statuses beside the command's own.
+LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
+
+EXAMPLES = """\
+examples:
+  ktrxer lab vm -- uname -a
+  ktrxer lab vm --device router -- ktrxer doctor
+  ktrxer lab vm --kernel 6.12 --put job.sh:/root/job.sh --get /root/out.csv:out.csv -- sh job.sh
+  ktrxer lab vm --topology flent --set leaf=fq_codel --in client -- ping -c 5 10.64.4.2
+  ktrxer lab vm --time real --peer 'iperf3 -s' -- iperf3 -c 10.65.0.2
+The exit status is the command's; 125: the lab or the device failed; 124: the time limit; 2: wrong use.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (--help tells more)", file=sys.stderr)
+        raise SystemExit(WRONG_USE)
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGHUP, _interrupted)
+    command: list[str] = []
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, command = arguments[:at], arguments[at + 1 :]
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.error("what? choose one of: vm, devices, setup, topology")
+    options.command = command
+    try:
+        return int(options.run(options))
+    except TimeLimit as error:
+        _tell(error)
+        return TIME_LIMIT
+    except LabError as error:
+        _tell(error)
+        return LAB_FAILED
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _tell(error: LabError) -> None:
+    if isinstance(error, GuestFailure) and error.console:
+        print("the end of the device's console:", file=sys.stderr)
+        print("  | " + console.tail(error.console).replace("\n", "\n  | "), file=sys.stderr)
+    print(f"ktrxer lab: {error}", file=sys.stderr)
+
+
+def _say(message: str) -> None:
+    print(f"ktrxer lab: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="ktrxer lab", description="Run commands in emulated devices.", allow_abbrev=False)
+    parsers = parser.add_subparsers(metavar="SUBCOMMAND", parser_class=Parser)
+
+    run = parsers.add_parser(
+        "vm",
+        help="run one command in one device",
+        usage="ktrxer lab vm [OPTION ...] -- COMMAND ...",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    run.set_defaults(run=_vm)
+    add = run.add_argument
+    add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc); `ktrxer lab devices` lists them")
+    add("--kernel", metavar="V", help="5.10, 6.1 or 6.12 (default 6.1)")
+    add("--time", default="virtual", metavar="T", help="virtual (default): one CPU, idle time is free, no host noise; real: the host's")
+    add("--timeout", type=float, default=60.0, metavar="S", help="hard limit on wall time, in seconds (default 60)")
+    add("--put", action="append", default=[], metavar="FILE:PATH", help="copy a file or folder of this host into the device")
+    add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
+    add("--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
+    add("--with", dest="layers", action="append", default=[], metavar="LAYER", help="more packages: python, capture (tcpdump, nft)")
+    add("--topology", metavar="NAME", help="make a topology first, e.g. flent")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. leaf=fq_codel")
+    add("--in", dest="node", metavar="NODE", help="run the command in this node of the topology")
+    add("--peer", metavar="SHELL", help="a second machine at 10.65.0.2 that runs this; the first is 10.65.0.1 (real time only)")
+    add("--seed", type=int, default=1, metavar="N", help="seed of what is random in the device (default 1); vary it for repetitions")
+    add("--shift", type=int, metavar="N", help="virtual time: 2^N ns an instruction (default: the device's)")
+    add("--cpus", type=int, metavar="N", help="real time: number of CPUs (default: the device's)")
+    add("--memory", type=int, metavar="MIB", help="memory of the device")
+    add("--console", type=Path, metavar="FILE", help="keep the device's kernel messages of the command here")
+    add("--json", action="store_true", help="print one JSON object: status, output, times, kernel warnings")
+
+    listing = parsers.add_parser("devices", help="list devices, kernels and topologies", allow_abbrev=False)
+    listing.set_defaults(run=_devices)
+
+    setup = parsers.add_parser("setup", help="fetch and build every image now", allow_abbrev=False)
+    setup.set_defaults(run=_setup)
+    setup.add_argument("--update", action="store_true", help="look for newer packages first")
+    setup.add_argument("--device", action="append", metavar="NAME", help="only this device")
+    setup.add_argument("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
+
+    show = parsers.add_parser("topology", help="print the shell script that makes a topology", allow_abbrev=False)
+    show.set_defaults(run=_topology)
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    show.add_argument("--down", action="store_true", help="the script that takes it away")
+    return parser
+
+
+def _pairs(values: list[str], separator: str, option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for value in values:
+        left, found, right = value.partition(separator)
+        if not found or not left or not right:
+            _wrong(f"{option} {value}: expected two parts with {separator!r} between them")
+        pairs.append((left, right))
+    return pairs
+
+
+def _wrong(message: str) -> NoReturn:
+    print(f"ktrxer lab: {message}", file=sys.stderr)
+    raise SystemExit(WRONG_USE)
+
+
+def _machine(options: argparse.Namespace) -> vm.Machine:
+    chosen = device.load(options.device)
+    recipe = image.Recipe.load()
+    for layer in options.layers:
+        recipe.get("layers", layer)
+    emulator = chosen.emulator
+    if options.shift is not None and not 0 <= options.shift <= 10:
+        _wrong(f"--shift {options.shift}: expected 0 to 10")
+    if options.cpus is not None and not 1 <= options.cpus <= 16:
+        _wrong(f"--cpus {options.cpus}: expected 1 to 16")
+    if options.time == "virtual" and (options.cpus or 1) > 1:
+        _wrong("virtual time has one CPU; --cpus needs --time real")
+    if options.memory is not None and options.memory < 64:
+        _wrong(f"--memory {options.memory}: expected 64 MiB or more (the {options.device} has {emulator.memory_mib})")
+    return vm.Machine(chosen, chosen.kernel(options.kernel), options.time, options.seed, options.shift, options.cpus, options.memory)
+
+
+def _vm(options: argparse.Namespace) -> int:
+    if not options.command:
+        _wrong("no command; give it after --, e.g. ktrxer lab vm -- uname -a")
+    if options.time not in ("virtual", "real"):
+        _wrong(f"--time {options.time}: choose one of: real, virtual")
+    if not 1 <= options.timeout <= 86400:
+        _wrong(f"--timeout {options.timeout:g}: expected 1 to 86400 seconds")
+    if options.peer is not None and options.time != "real":
+        _wrong("--peer needs --time real: in virtual time each machine has a clock of its own")
+    try:
+        machine = _machine(options)
+    except LabError as error:
+        _wrong(str(error))
+    command, setup = tuple(options.command), ""
+    if options.topology is not None:
+        try:
+            chosen = topology.load(options.topology, dict(_pairs(options.set, "=", "--set")))
+        except LabError as error:
+            _wrong(str(error))
+        setup = chosen.script()
+        if options.node is not None:
+            if options.node not in chosen.nodes:
+                _wrong(f"no node {options.node!r} in {options.topology}; choose one of: {', '.join(chosen.nodes)}")
+            command = ("ip", "netns", "exec", options.node, *command)
+    elif options.set or options.node:
+        _wrong("--set and --in need --topology")
+    gets = _pairs(options.get, ":", "--get")
+    for path, _ in gets:
+        if not path.startswith("/"):
+            _wrong(f"--get {path}: the path in the device must begin with /")
+    puts = _pairs(options.put, ":", "--put")
+    for source, path in puts:
+        if not path.startswith("/"):
+            _wrong(f"--put {source}:{path}: the path in the device must begin with /")
+        if not Path(source).exists():
+            _wrong(f"--put {source}: no such file")
+    job = vm.Job(
+        command=command,
+        put=tuple((Path(source), path) for source, path in puts),
+        get=tuple(path for path, _ in gets),
+        environment=dict(_pairs(options.env, "=", "--env")),
+        setup=setup,
+        layers=tuple(options.layers),
+        limit_s=options.timeout,
+    )
+    on_output = None if options.json else _pass_on
+    if options.peer is not None:
+        answer = vm.boot_pair(machine, machine, job, options.peer, on_output, _say)
+    else:
+        answer = vm.boot(machine, job, on_output, _say)
+    try:
+        if options.console is not None:
+            options.console.write_text("\n".join(answer.kernel_log) + "\n")
+        complete = _bring_back(answer, gets)
+    finally:
+        if answer.files is not None:
+            answer.files.unlink()
+    if options.json:
+        print(json.dumps(_as_json(machine, answer, shlex.join(options.command))))
+    else:
+        for line in answer.warnings:
+            _say(f"the device's kernel warned: {line}")
+    return answer.status if complete else answer.status or LAB_FAILED
+
+
+def _pass_on(out: bytes, err: bytes) -> None:
+    for stream, data in ((sys.stdout, out), (sys.stderr, err)):
+        if data:
+            stream.buffer.write(data)
+            stream.buffer.flush()
+
+
+def _as_json(machine: vm.Machine, answer: vm.Answer, command: str) -> dict[str, object]:
+    return {
+        "device": machine.device.name,
+        "kernel": machine.kernel,
+        "time": machine.time,
+        "seed": machine.seed,
+        "command": command,
+        "status": answer.status,
+        "stdout": answer.stdout.decode(errors="replace"),
+        "stderr": answer.stderr.decode(errors="replace"),
+        "boot_s": round(answer.boot_s, 3),
+        "wall_s": round(answer.wall_s, 3),
+        "cpu_s": round(answer.cpu_s, 3),
+        "guest_s": round(answer.guest_s, 3),
+        "kernel_warnings": answer.warnings,
+    }
+
+
+def _bring_back(answer: vm.Answer, gets: list[tuple[str, str]]) -> bool:
+    """Write the files that came back where they were asked for. False when one is missing."""
+    for path, target in gets:
+        if path in answer.missing:
+            continue
+        base = path.strip("/")
+        if answer.files is None:
+            answer.missing.append(path)
+            continue
+        with image.no_space(Path(target)), tarfile.open(answer.files) as archive:
+            for member in archive:
+                name = member.name.strip("/")
+                if name != base and not name.startswith(base + "/"):
+                    continue
+                place = Path(target + name.removeprefix(base))
+                if member.isdir():
+                    place.mkdir(parents=True, exist_ok=True)
+                elif member.isreg():
+                    source = archive.extractfile(member)
+                    if place.is_dir():
+                        place = place / Path(name).name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(source.read() if source else b"")
+    for path in answer.missing:
+        _say(f"--get {path}: the device has no such file")
+    return not answer.missing
+
+
+def _devices(_: argparse.Namespace) -> int:
+    for name in device.names():
+        one = device.load(name)
+        mips = 1000 >> one.emulator.shift
+        built = "" if (places.build_tree(one.build) / "cli" / "ktrxer").is_file() else f" (not built: {places.build_tree(one.build)})"
+        print(f"{name:<8} {one.title}; {mips} MIPS in virtual time; kernels {', '.join(one.kernels)} (the first by default){built}")
+    for name in topology.names():
+        print(f"topology {name}: {topology.load(name).title}")
+    return 0
+
+
+def _setup(options: argparse.Namespace) -> int:
+    recipe = image.Recipe.load()
+    chosen = [device.load(name) for name in options.device or device.names()]
+    wanted = {one.name: [one.kernel(options.kernel)] if options.kernel else one.kernels for one in chosen}
+    with image.no_space(places.cache()):
+        if options.update:
+            for archive in sorted({item for one in chosen for item in recipe.archives(one)}, key=str):
+                _say(f"looking for packages of Debian {archive.suite} for {archive.arch} ...")
+                archive.update()
+        for one in chosen:
+            for kernel in wanted[one.name]:
+                image.prepare(one, kernel, ("python",), _say)
+    _say(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
+    return 0
+
+
+def _topology(options: argparse.Namespace) -> int:
+    chosen = topology.load(options.name, dict(_pairs(options.set, "=", "--set")))
+    print(chosen.teardown() if options.down else chosen.script(), end="")
+    return 0

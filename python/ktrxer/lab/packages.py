@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Debian packages through a private package root: the host's own state is neither read (but for its mirror) nor changed."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ktrxer.lab import places
+from ktrxer.lab.errors import LabError
+
+APT_CONF = """\
+Dir "{root}";
+Dir::State "{root}/state";
+Dir::State::status "{root}/state/status";
+Dir::State::Lists "{root}/state/lists";
+Dir::Cache "{root}/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+Dir::Etc "{root}/etc";
+Dir::Etc::trustedparts "/etc/apt/trusted.gpg.d";
+APT::Architecture "{arch}";
+APT::Architectures {{"{arch}";}};
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+"""
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package as the archive offers it now."""
+
+    name: str
+    version: str
+    address: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One suite of Debian for one architecture."""
+
+    suite: str
+    arch: str
+
+    @property
+    def root(self) -> Path:
+        return places.cache() / "apt" / f"{self.suite}-{self.arch}"
+
+    def packages(self, names: list[str]) -> list[Package]:
+        """Find packages in the index (fetched the first time); each must be there."""
+        found = []
+        for name in names:
+            package = self.index.get(name)
+            if package is None:
+                raise LabError(f"no package {name!r} in Debian {self.suite} for {self.arch}")
+            found.append(package)
+        return found
+
+    def latest(self, pattern: str) -> Package:
+        """The newest of the packages whose name matches a regular expression."""
+        matching = [package for name, package in self.index.items() if re.fullmatch(pattern, name)]
+        if not matching:
+            raise LabError(f"no package like {pattern!r} in Debian {self.suite} for {self.arch}")
+        return max(matching, key=lambda package: [int(part) for part in re.findall(r"\d+", package.name)])
+
+    @cached_property
+    def index(self) -> dict[str, Package]:
+        kept = self.root / "index.json"
+        if not kept.is_file():
+            self.update()
+        return {name: Package(**fields) for name, fields in json.loads(kept.read_text()).items()}
+
+    def update(self) -> None:
+        """Fetch the archive's index, check its signature, and keep the little that the lab needs of it."""
+        for folder in ("state/lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d"):
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        (self.root / "state/status").touch()
+        (self.root / "apt.conf").write_text(APT_CONF.format(root=self.root, arch=self.arch))
+        signed = f"signed-by={KEYRING} " if KEYRING.is_file() else ""
+        source = f"deb [{signed}arch={self.arch}] {mirror()} {self.suite} main\n"
+        (self.root / "etc/sources.list").write_text(source)
+        self._apt("apt-get", "-q", "update")
+        lines = self._apt("apt-cache", "dumpavail")
+        index = {}
+        for stanza in lines.split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[0] != " ")
+            if fields.get("Package") and fields.get("Filename") and fields.get("SHA256"):
+                index[fields["Package"]] = {
+                    "name": fields["Package"],
+                    "version": fields["Version"],
+                    "address": fields["Filename"],
+                    "file": Path(fields["Filename"]).name,
+                    "sha256": fields["SHA256"],
+                }
+        if not index:
+            raise LabError(f"Debian {self.suite} for {self.arch}: the index is empty; does the mirror carry this architecture?")
+        temporary = self.root / "index.json.new"
+        temporary.write_text(json.dumps(index))
+        temporary.replace(self.root / "index.json")
+        self.__dict__.pop("index", None)
+
+    def fetch(self, packages: list[Package]) -> list[Path]:
+        """Download what is not there yet; apt checks each file against the signed index."""
+        folder = self.root / "cache" / "archives"
+        wanted = {package.name: folder / f"{package.sha256[:16]}.deb" for package in packages}
+        missing = [package for package in packages if not wanted[package.name].is_file()]
+        if missing:
+            partial = folder / "partial"
+            self._apt("apt-get", "-q", "download", *(f"{item.name}={item.version}" for item in missing), cwd=partial)
+            for package in missing:
+                arrived = list(partial.glob(f"{package.name}_*.deb"))
+                if len(arrived) != 1:
+                    raise LabError(f"the download of {package.name} left {len(arrived)} files in {partial}; delete them and try again")
+                arrived[0].replace(wanted[package.name])
+        return [wanted[package.name] for package in packages]
+
+    def _apt(self, *command: str, cwd: Path | None = None) -> str:
+        environment = dict(os.environ, APT_CONFIG=str(self.root / "apt.conf"), LC_ALL="C.UTF-8")
+        try:
+            done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            raise LabError(f"{command[0]} is not installed; the lab needs a Debian-like host") from None
+        problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W: Failed"))]
+        if done.returncode != 0 or any(line.startswith("W: Failed") for line in problems):
+            said = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
+            raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {said}")
+        return done.stdout
+
+
+def mirror() -> str:
+    """The Debian mirror: the one that this host is set up to use, or KTRXER_LAB_MIRROR."""
+    named = os.environ.get("KTRXER_LAB_MIRROR")
+    if named:
+        return named
+    folder = Path("/etc/apt")
+    for path in [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*"))]:
+        if not path.is_file():
+            continue
+        text = path.read_text(errors="replace")
+        if path.suffix == ".sources":
+            for stanza in re.split(r"\n\s*\n", text):
+                address = re.search(r"^URIs:\s*(\S+)", stanza, re.M | re.I)
+                suites = re.search(r"^Suites:\s*(.+)", stanza, re.M | re.I)
+                if address and suites and _is_debian(address[1], suites[1].split()):
+                    return address[1]
+        else:
+            for match in re.finditer(r"^\s*deb\s+(?:\[[^]]*\]\s*)?(\S+)\s+(\S+)", text, re.M):
+                if _is_debian(match[1], [match[2]]):
+                    return match[1]
+    raise LabError("this host's apt sources name no Debian mirror; set KTRXER_LAB_MIRROR to the address of one")
+
+
+def _is_debian(address: str, suites: list[str]) -> bool:
+    releases = ("bullseye", "bookworm", "trixie", "forky", "sid", "stable", "testing", "unstable", "oldstable")
+    return address.startswith(("http://", "https://", "file:")) and any(suite in releases for suite in suites)
+
+
+def files(deb: Path) -> Iterator[tuple[str, tarfile.TarInfo, bytes]]:
+    """The files of a package, in order: path without a leading slash, what kind, and the data of regular files."""
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as unpack:
+        assert unpack.stdout is not None
+        with tarfile.open(fileobj=unpack.stdout, mode="r|") as archive:
+            for member in archive:
+                data = b""
+                if member.isreg():
+                    stream = archive.extractfile(member)
+                    data = stream.read() if stream else b""
+                yield member.name.removeprefix("./").strip("/"), member, data
+    if unpack.returncode != 0:
+        raise LabError(f"{deb}: dpkg-deb could not read it; delete it and try again")
+
+
+def matches(path: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)

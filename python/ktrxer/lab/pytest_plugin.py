@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tests that run inside a device of the lab and are reported as the host's own.
+
+    from ktrxer.lab.pytest_plugin import in_device
+
+    @in_device("pc", "router", kernel="6.1")
+    def test_something():        # runs as root in the device, under its own pytest; once for each device
+        ...
+
+and `from ktrxer.lab.pytest_plugin import *` in the folder's conftest.py. All tests of a run that want the same machine share one boot,
+whichever module they are in; the machines run beside the host's own tests, as many at a time as there are CPUs. When a test takes its
+machine down, it fails with the console's last words, and the rest get a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from ktrxer.lab.errors import GuestFailure, LabError, Unavailable
+
+__all__ = [
+    "in_device",
+    "pytest_collection_finish",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_runtest_protocol",
+    "pytest_sessionfinish",
+]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+ROOT = "/lab-tests"
+HERE = os.environ.get("KTRXER_LAB_DEVICE")  # set inside a device
+TIMEOUT_S = 300.0
+
+
+# pytest imports pygments to colour what it prints; in a device it prints nothing, so these names are enough.
+COLOURLESS = {
+    "__init__.py": "",
+    "formatters/__init__.py": "",
+    "formatters/terminal.py": "class TerminalFormatter: pass\n",
+    "lexer.py": "class Lexer: pass\n",
+    "lexers/__init__.py": "",
+    "lexers/diff.py": "class DiffLexer: pass\n",
+    "lexers/python.py": "class PythonLexer: pass\n",
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The machine that a test wants."""
+
+    kernel: str | None = None
+    time: str = "virtual"
+    timeout: float = field(default=TIMEOUT_S, compare=False)  # a shared boot has the longest
+    topology: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    layers: tuple[str, ...] = ()
+
+
+def in_device(
+    *devices: str,
+    kernel: str | None = None,
+    time: str = "virtual",
+    timeout: float = TIMEOUT_S,
+    topology: str | None = None,
+    settings: dict[str, str] | None = None,
+    layers: tuple[str, ...] = (),
+    slow: tuple[str, ...] = (),
+) -> Callable[[Function], Function]:
+    """Run the test in each of these devices; in those that are `slow`, only where the mark `slow` is run.
+
+    `timeout` is the hard limit, in seconds of wall time, of one boot with all tests that share it.
+    """
+    if not devices:
+        raise TypeError("in_device: name a device")
+    wish = Wish(kernel, time, timeout, topology, tuple(sorted((settings or {}).items())), layers)
+
+    def mark(function: Function) -> Function:
+        marked: Function = pytest.mark.in_device(devices, wish, slow)(function)
+        return marked
+
+    return mark
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "in_device(devices, wish): runs inside a device of the lab")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("in_device")
+    if marker is not None:
+        devices = [
+            pytest.param(name, marks=[pytest.mark.slow] if name in marker.args[2] else [])
+            for name in marker.args[0]
+            if HERE in (None, name)
+        ]
+        metafunc.fixturenames.append("lab_device")
+        metafunc.parametrize("lab_device", devices)
+
+
+class Batch:
+    """The tests that share one machine, which runs in a thread of its own, and their reports."""
+
+    def __init__(self, items: list[pytest.Item]) -> None:
+        self.items = items
+        self.reports: dict[str, list[pytest.TestReport]] = {}
+
+    def run(self, stop: Event) -> None:
+        left = self.items
+        while left and not stop.is_set():
+            try:
+                self._boot(left, stop)
+            except Exception as error:  # whoever waits for these tests must hear of it
+                for item in left:
+                    self.reports.setdefault(item.nodeid, [_report(item, "failed", f"{type(error).__name__}: {error}")])
+            left = [item for item in left if item.nodeid not in self.reports]
+
+    def _boot(self, left: list[pytest.Item], stop: Event) -> None:
+        """One boot. At least one more of the tests has its report afterwards."""
+        from ktrxer.lab import device, topology, vm
+
+        wish, name = _wish(left[0]), _device(left[0])
+        by_id = {item.nodeid: item for item in left}
+        collected: dict[str, list[pytest.TestReport]] = {}
+        try:
+            chosen = device.load(name)
+            machine = vm.Machine(chosen, chosen.kernel(wish.kernel), cast("vm.Time", wish.time))
+            setup = topology.load(wish.topology, dict(wish.settings)).script() if wish.topology else ""
+            job = vm.Job(
+                command=("python3", "-m", "ktrxer.lab.guest", *by_id),
+                environment={"KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/python", "KTRXER_LAB_ROOT": ROOT},
+                setup=setup,
+                layers=("python", *wish.layers),
+                limit_s=max(_wish(item).timeout for item in left),
+                extra=_files(left),
+                unit_tests=False,
+            )
+            answer = vm.boot(machine, job, stop=stop)
+            output, error = answer.stdout, ""
+            if answer.status != 0:
+                error = f"the device's pytest ended with {answer.status}:\n{answer.stderr.decode(errors='replace')}"
+        except Unavailable as unavailable:
+            self.reports.update({item.nodeid: [_report(item, "skipped", str(unavailable))] for item in left})
+            return
+        except GuestFailure as failure:
+            output = failure.stdout
+            error = f"{failure}\n{failure.stderr.decode(errors='replace')}\n--- console ---\n{failure.console[-3000:]}"
+        except LabError as failure:
+            output, error = b"", str(failure)
+
+        begun: str | None = None
+        hook, config = left[0].config.hook, left[0].config
+        for line in _json_lines(output):
+            if "begin" in line:
+                begun = str(line["begin"])
+            elif "report" in line:
+                report = hook.pytest_report_from_serializable(config=config, data=line["report"])
+                collected.setdefault(report.nodeid, []).append(report)
+                if report.when == "teardown":
+                    begun = None
+        done = {nodeid: reports for nodeid, reports in collected.items() if reports[-1].when == "teardown" and nodeid in by_id}
+        self.reports.update(done)
+        rest = [item for item in left if item.nodeid not in done]
+        if not rest:
+            return
+        if not collected and begun is None:  # no test has even begun: it would be so at the next boot too
+            self.reports.update({item.nodeid: [_report(item, "failed", error or "the device ran no test")] for item in left})
+            return
+        # The machine ended before all were done: the test that it was in has failed, or the first one if it was in none.
+        culprit = by_id.get(begun or "", rest[0])
+        words = error or "the device sent no report of this test"
+        self.reports[culprit.nodeid] = [*collected.get(culprit.nodeid, []), _report(culprit, "failed", words)]
+
+
+@dataclass
+class Batches:
+    """All machines of a run."""
+
+    of: dict[str, tuple[Batch, Future[None]]]  # by the test's id
+    pool: ThreadPoolExecutor
+    stop: Event
+
+
+BATCHES = pytest.StashKey[Batches]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The machines start at once: the host's own tests run beside them."""
+    groups: dict[tuple[str, Wish], list[pytest.Item]] = {}
+    for item in session.items:
+        if HERE is None and item.get_closest_marker("in_device") is not None:
+            groups.setdefault((_device(item), _wish(item)), []).append(item)
+    if not groups or session.config.option.collectonly:
+        return
+    pool, stop = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "lab"), Event()
+    batches = Batches({}, pool, stop)
+    for items in groups.values():
+        batch = Batch(items)
+        future = pool.submit(batch.run, stop)
+        batches.of.update({item.nodeid: (batch, future) for item in items})
+    session.config.stash[BATCHES] = batches
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    batches = session.config.stash.get(BATCHES, None)
+    if batches is not None:
+        batches.stop.set()
+        batches.pool.shutdown(cancel_futures=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    if item.get_closest_marker("in_device") is None or HERE is not None:
+        return None
+    batch, future = item.config.stash[BATCHES].of[item.nodeid]
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    future.result()
+    for report in batch.reports[item.nodeid]:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _device(item: pytest.Item) -> str:
+    return str(cast("Any", item).callspec.params["lab_device"])
+
+
+def _wish(item: pytest.Item) -> Wish:
+    marker = item.get_closest_marker("in_device")
+    assert marker is not None
+    return cast("Wish", marker.args[1])
+
+
+def _json_lines(output: bytes) -> Iterator[dict[str, Any]]:
+    for line in output.decode(errors="replace").splitlines():
+        if line.startswith("{"):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def _report(item: pytest.Item, outcome: str, words: str) -> pytest.TestReport:
+    path, line, _ = item.location
+    longrepr: Any = (path, (line or 0) + 1, f"Skipped: {words}") if outcome == "skipped" else words
+    return pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
+        keywords={},
+        outcome=cast("Any", outcome),
+        longrepr=longrepr,
+        when="setup" if outcome == "skipped" else "call",
+    )
+
+
+def _files(items: list[pytest.Item]) -> Any:
+    """What goes into the device: the tests' folders and the ones above (their Python files), this package, and pytest."""
+    from ktrxer.lab import cpio, image
+
+    tree = cpio.Tree()
+    root = items[0].config.rootpath
+    for place in dict.fromkeys(item.path.parent for item in items):
+        for folder in [place, *(parent for parent in place.parents if parent.is_relative_to(root))]:
+            for path in sorted(folder.glob("*.py" if folder == place else "conftest.py")):
+                tree.file(f"{ROOT}/{path.relative_to(root)}", path.read_bytes())
+    tree.file(f"{ROOT}/pytest.ini", b"[pytest]\n")
+    package = Path(__file__).resolve().parents[1]
+    for path in sorted(package.rglob("*.py")):
+        tree.file(f"{ROOT}/python/ktrxer/{path.relative_to(package)}", path.read_bytes())
+    for name in ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging"):
+        _module(tree, name)
+    for name, text in COLOURLESS.items():
+        tree.file(f"usr/lib/python3/dist-packages/pygments/{name}", text.encode())
+    for path_name in [name for name in tree.entries if name.endswith(".py") and name.startswith("usr/")]:
+        image.compile_into(tree, path_name)
+    return tree
+
+
+def _module(tree: Any, name: str) -> None:
+    from importlib.util import find_spec
+
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return
+    source = Path(spec.origin)
+    base = "usr/lib/python3/dist-packages"
+    if spec.submodule_search_locations is None:
+        tree.file(f"{base}/{source.name}", source.read_bytes())
+        return
+    for path in sorted(source.parent.rglob("*.py")):
+        tree.file(f"{base}/{name}/{path.relative_to(source.parent)}", path.read_bytes())
