@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The checksum of any frame: nothing else in it changes, and done twice it is done once. And frames that are built, of
+ * any spec.
+ */
+#include <ktrxer.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void checksum_any(const uint8_t *data, uint32_t length, enum ktrxer_link link)
+{
+	uint8_t *once = malloc(length ? length : 1), *twice = malloc(length ? length : 1);
+	uint32_t changed = 0, first = 0, last = 0;
+	int ret;
+
+	if (!once || !twice)
+		abort();
+	memcpy(once, data, length);
+	ret = ktrxer_frame_checksum(once, length, link);
+	for (uint32_t i = 0; i < length; i++) {
+		if (once[i] == data[i])
+			continue;
+		if (!changed++)
+			first = i;
+		last = i;
+	}
+	if (ret && (ret != -EBADMSG || changed))
+		abort();
+	if (changed && last - first > 1)
+		abort();
+	if (!ret) {
+		memcpy(twice, once, length);
+		if (ktrxer_frame_checksum(twice, length, link) || memcmp(once, twice, length))
+			abort();
+	}
+	free(once);
+	free(twice);
+}
+
+static void build_any(const uint8_t *data, size_t size)
+{
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_path path = { 0 };
+	uint32_t capacity, headers;
+	uint8_t *frame, *copy;
+	int length;
+
+	if (size < 48)
+		return;
+	path.device.link = data[0] & 1 ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET;
+	path.to.family = path.source.family = data[0] & 2 ? AF_INET6 : AF_INET;
+	spec.proto = data[0] & 4 ? KTRXER_UDP : data[0] & 2 ? KTRXER_ICMPV6 : KTRXER_ICMP;
+	spec.may_fragment = data[0] & 8;
+	path.mtu = data[0] & 16 ? 68u + data[1] : 0;
+	spec.tos = data[2];
+	spec.ttl = data[3];
+	spec.from_port = (uint16_t)(data[4] << 8 | data[5]);
+	spec.to_port = (uint16_t)(data[6] << 8 | data[7]);
+	capacity = (uint32_t)data[8] << 4 | data[9];
+	memcpy(path.source.bytes, data + 12, 16);
+	memcpy(path.to.bytes, data + 28, 16);
+	spec.path = &path;
+	spec.payload = data[0] & 32 ? NULL : data + 48;
+	spec.payload_length = (uint32_t)(size - 48);
+
+	frame = malloc(capacity ? capacity : 1);
+	if (!frame)
+		abort();
+	length = ktrxer_frame_build(frame, capacity, &spec);
+	headers = (uint32_t)ktrxer_frame_header_length(&spec);
+	if (length < 0) {
+		if (length != -EMSGSIZE)
+			abort();
+		if (headers + spec.payload_length <= capacity && !path.mtu)
+			abort();
+	} else {
+		if ((uint32_t)length != headers + spec.payload_length || (uint32_t)length > capacity)
+			abort();
+		/* the two ways to a checksum agree */
+		copy = malloc((size_t)length);
+		if (!copy)
+			abort();
+		memcpy(copy, frame, (size_t)length);
+		if (ktrxer_frame_checksum(copy, (uint32_t)length, path.device.link) ||
+		    memcmp(copy, frame, (size_t)length))
+			abort();
+		free(copy);
+	}
+	free(frame);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > 65535)
+		return 0;
+	checksum_any(data, (uint32_t)size, KTRXER_LINK_ETHERNET);
+	checksum_any(data, (uint32_t)size, KTRXER_LINK_RAW_IP);
+	build_any(data, size);
+	return 0;
+}

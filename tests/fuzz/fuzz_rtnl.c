@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* An answer of rtnetlink, down to devices, routes and neighbours. */
+#include "path.h"
+
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must_end(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		abort();
+}
+
+static int take(void *context, uint16_t type, struct bytes body)
+{
+	struct ktrxer_device device;
+	struct device_more more;
+	struct neighbour neighbour;
+	struct route route;
+
+	(void)context;
+	switch (type) {
+	case RTM_NEWLINK:
+		device_parse(&device, &more, body);
+		must_end(device.name, sizeof device.name);
+		must_end(device.kind, sizeof device.kind);
+		must_end(device.qdisc, sizeof device.qdisc);
+		break;
+	case RTM_NEWROUTE:
+		route_parse(&route, body);
+		break;
+	case RTM_NEWNEIGH:
+		neighbour_parse(&neighbour, body);
+		break;
+	}
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rtnl_answer answer = { 0 };
+	struct nlmsghdr header;
+	struct bytes first = bytes_of(data, size);
+	int ret;
+
+	/* The first message is for us, whatever its number. */
+	if (bytes_copy(&first, &header, sizeof header)) {
+		answer.sequence = header.nlmsg_seq;
+		answer.port = header.nlmsg_pid;
+	}
+	ret = rtnl_read(&answer, bytes_of(data, size), take, NULL);
+	if (ret > 0)
+		abort();
+	must_end(answer.text, sizeof answer.text);
+	return 0;
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from inside import run
+from ktrxer.lab.pytest_plugin import *
+from ktrxer.lab.pytest_plugin import HERE
+from ktrxer.lab.pytest_plugin import pytest_configure as plugin_configure
+
+LIMIT_S = 240  # of one test of the host; in a device the boot has a limit, and its own time is free
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    plugin_configure(config)
+    config.addinivalue_line("markers", "slow: takes minutes; run by `make lab`, not by `make test-lab`")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    def late(*_: object) -> None:
+        pytest.fail(f"not done after {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(LIMIT_S if HERE is None else 0)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def pair() -> Iterator[None]:
+    """Two namespaces, `near` at 10.9.0.1 and `far` at 10.9.0.2, joined by a veth pair; each end is called `wire`."""
+    names = ("near", "far")
+    try:
+        for name in names:
+            run("ip", "netns", "add", name)
+        run("ip", "link", "add", "name", "wire", "netns", "near", "type", "veth", "peer", "name", "wire", "netns", "far")
+        for index, name in enumerate(names, start=1):
+            run("ip", "-n", name, "address", "add", f"10.9.0.{index}/24", "dev", "wire")
+            run("ip", "-n", name, "link", "set", "dev", "wire", "up")
+        yield
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)

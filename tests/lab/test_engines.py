@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""This build's command and its engines inside the devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from inside import run
+from ktrxer.lab.pytest_plugin import in_device
+
+DEVICES = ("pc", "phone", "router")
+ENGINES = ("udp", "raw", "packet", "xsk")
+
+
+@pytest.fixture
+def command() -> str:
+    path = Path("/usr/bin/ktrxer")
+    if not path.exists():
+        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make static cross)")
+    return str(path)
+
+
+def in_near(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(["ip", "netns", "exec", "near", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def send_on_time(command: str, engine: str, folder: Path) -> tuple[list[float], str]:
+    """E2: 100 intervals of 10 ms; the difference of each interval between send stamps from 10 ms, sorted, in us. And the account's proof."""
+    reports = folder / "reports.csv"
+    send = in_near(*(command, "send", "--engine", engine, "--device", "wire", "--to", "10.9.0.2:9", "--payload", "100", "--count", "101"),
+                   *("--interval", "10ms", "--json", "--reports", str(reports)))
+    result, errors = send.communicate()
+    assert result, errors
+    account = json.loads(result)
+    for reason in account["reasons"]:
+        if "does not work here" in reason:
+            pytest.skip(f"{os.environ['KTRXER_LAB_DEVICE']}: {reason}")
+    assert account["sent"] == account["requested"] == 101
+    head, *rows = [line.split(",") for line in reports.read_text().splitlines()]
+    column = head.index("sent_ns")
+    sent = [int(row[column]) for row in rows]
+    assert len(sent) == 101
+    return sorted(abs(sent[i + 1] - sent[i] - 10_000_000) / 1000 for i in range(100)), str(account["proof"])
+
+
+def told(what: str, off: list[float], proof: str) -> None:
+    print(f"{what} {os.environ['KTRXER_LAB_DEVICE']}: {off[50]:.2f} / {off[75] - off[25]:.2f} us; worst {off[-1]:.1f} us; proof {proof}")
+
+
+@in_device(*DEVICES)
+def test_the_command_finds_its_engines(command: str) -> None:
+    engines = {engine["name"]: engine["available"] for engine in json.loads(run(command, "doctor", "--json"))["engines"]}
+    assert engines["udp"] and engines["raw"] and engines["packet"]
+
+
+@in_device(*DEVICES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_e2_probes_leave_on_time(pair: None, command: str, engine: str, tmp_path: Path) -> None:
+    run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", "10.9.0.2")
+    off, proof = send_on_time(command, engine, tmp_path)
+    told(f"E2 {engine}", off, proof)
+    assert off[50] < 50
+
+
+@in_device(*DEVICES, slow=DEVICES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_e2_beside_cross_traffic(pair: None, command: str, engine: str, tmp_path: Path) -> None:
+    """Beside 12000 packets/s at random moments on the same link, from a fixed seed."""
+    run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", "10.9.0.2")
+    cross = in_near(*(command, "send", "--engine", "udp", "--to", "10.9.0.2:9", "--payload", "100", "--rate", "12k", "--poisson"),
+                    *("--seed", "7", "--for", "60s", "--sleep", "--no-realtime", "--json"))
+    try:
+        time.sleep(0.2)
+        off, proof = send_on_time(command, engine, tmp_path)
+        assert cross.poll() is None, cross.communicate()
+    finally:
+        cross.kill()
+        cross.communicate()
+    told(f"E2 beside cross traffic {engine}", off, proof)
+    assert off[50] < 1000

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The figures that the lab promises (docs/lab.md): boots, and the same medians on a busy host as on an idle one."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ktrxer.lab import device, vm
+from ktrxer.lab.errors import Unavailable
+
+WORKLOAD = Path(__file__).with_name("workload.py")
+BUSY = "while True: pass"
+
+
+def answer_of(name: str, kernel: str | None, *command: str, **options: object) -> vm.Answer:
+    options.setdefault("limit_s", 200.0)  # a busy host
+    try:
+        return vm.boot(vm.Machine.named(name, kernel), vm.Job(command, **options))  # type: ignore[arg-type]
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def kernels(chosen: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+    return [(name, kernel) for name in device.names() for kernel in device.load(name).kernels if chosen(name, kernel)]
+
+
+def boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a b.txt").write_text("hello\n")
+    script = "cat '/data/a b.txt'; echo wrong >/dev/stderr; mkdir -p /out/deep; head -c 3000000 /dev/zero >/out/deep/zeros; echo $WORD >/out/word; exit 7"
+    job = {"put": ((tmp_path / "in", "/data"),), "get": ("/out",), "environment": {"WORD": "it's $HOME"}}
+    answer = answer_of(name, kernel, "sh", "-c", script, **job)
+    print(f"{name} {kernel}: {answer.cpu_s:.1f} s CPU, {answer.boot_s:.1f} s wall")
+    assert (answer.status, answer.stdout, answer.stderr) == (7, b"hello\n", b"wrong\n")
+    assert answer.files is not None
+    with tarfile.open(answer.files) as archive:
+        sizes = {member.name: member.size for member in archive if member.isreg()}
+        word = archive.extractfile("out/word")
+        assert word is not None and word.read() == b"it's $HOME\n"
+    answer.files.unlink()
+    assert sizes == {"out/deep/zeros": 3_000_000, "out/word": 11}
+    assert answer.warnings == []
+    assert answer.cpu_s < 10
+
+
+@pytest.mark.parametrize(("name", "kernel"), kernels(lambda name, kernel: kernel == device.load(name).kernels[0]))
+def test_boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
+    """From the start of the emulator to the end of a command that uses all ways in and out, in CPU time: the wall time on an idle host."""
+    boots_in_ten_seconds(name, kernel, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kernel"), kernels(lambda name, kernel: kernel != device.load(name).kernels[0]))
+def test_other_kernels_boot_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
+    boots_in_ten_seconds(name, kernel, tmp_path)
+
+
+def medians(name: str) -> dict[str, float]:
+    answer = answer_of(name, None, "python3", "/workload.py", put=((WORKLOAD, "/workload.py"),), layers=("python",), unit_tests=False, limit_s=200.0)
+    assert answer.status == 0, answer.stderr.decode()
+    raw: dict[str, list[int]] = json.loads(answer.stdout)
+    return {what: statistics.median(values) for what, values in raw.items()}
+
+
+def test_a_busy_host_moves_no_median_by_more_than_5_percent_or_100_ns() -> None:
+    quiet = medians("pc")
+    hogs = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(3)]
+    try:
+        busy = medians("pc")
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    for what in quiet:
+        print(f"{what}: {quiet[what]:.0f} ns, on a busy host {busy[what]:.0f} ns")
+    assert quiet.keys() == busy.keys() != set()
+    for what in quiet:
+        assert abs(busy[what] - quiet[what]) <= max(100, 0.05 * quiet[what]), what

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The Flent paper's topology: CUBIC fills the bottleneck's FIFO to a second, BBR does not; CoDel tames both."""
+
+from __future__ import annotations
+
+import json
+import statistics
+
+import pytest
+from ktrxer.lab import topology, vm
+from ktrxer.lab.errors import Unavailable
+
+SERVER = """
+ip netns exec server iperf3 -s -D >/dev/null
+sleep 0.5
+"""
+TRANSFER = """
+ip netns exec client ping -i 0.2 {server} >/tmp/ping &
+ip netns exec client iperf3 -c {server} -C {congestion} -t {seconds} -J >/tmp/iperf.json
+kill $!
+sleep 3
+cat /tmp/iperf.json
+echo
+echo PINGS
+grep -o 'time=[0-9.]*' /tmp/ping
+echo NEXT
+"""
+
+
+def transfers(seconds: int, leaf: str, *congestions: str) -> tuple[list[tuple[float, list[float]]], float]:
+    """One after another: Mbit/s at the receiver, and round trips in ms. And the emulator's CPU time."""
+    flent = topology.load("flent", {"leaf": leaf})
+    server = flent.address(flent.server)
+    script = SERVER + "".join(TRANSFER.format(server=server, congestion=one, seconds=seconds) for one in congestions)
+    try:
+        answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", script), setup=flent.script(), limit_s=220))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert answer.status == 0, answer.stderr.decode()
+    found = []
+    for congestion, said in zip(congestions, answer.stdout.decode().split("NEXT"), strict=False):
+        text, _, pings = said.partition("PINGS")
+        rate = json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6
+        times = [float(line.removeprefix("time=")) for line in pings.split()]
+        print(f"{congestion} over {leaf}: {rate:.2f} Mbit/s, ping median {statistics.median(times):.1f} ms, max {max(times):.0f} ms")
+        found.append((rate, times))
+    print(f"{answer.wall_s:.0f} s wall, {answer.cpu_s:.0f} s CPU")
+    return found, answer.cpu_s
+
+
+def test_cubic_fills_the_fifo_with_a_second_of_delay_and_bbr_does_not() -> None:
+    (cubic, bbr), _ = transfers(20, "pfifo limit 1000", "cubic", "bbr")
+    assert 9.0 < cubic[0] < 9.65
+    assert 900 < statistics.median(cubic[1]) < 1250
+    assert 9.0 < bbr[0] < 9.6
+    assert 50 <= statistics.median(bbr[1]) < 75
+
+
+@pytest.mark.slow
+def test_a_minute_of_cubic_takes_less_than_a_minute() -> None:
+    """In CPU time, which is the wall time on a host with nothing else to do."""
+    ((rate, times),), cpu_s = transfers(60, "pfifo limit 1000", "cubic")
+    assert 9.4 < rate < 9.65
+    assert 900 < statistics.median(times) < 1200
+    assert cpu_s < 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("congestion", "leaf", "low", "high"), [
+    ("bbr", "pfifo limit 1000", 50, 75),
+    ("cubic", "codel", 50, 56),
+    ("cubic", "pie", 50, 75),
+    ("cubic", "fq_codel", 50, 54),
+    ("bbr", "codel", 50, 62),
+    ("bbr", "pie", 50, 65),
+])
+def test_active_queues_and_bbr_keep_it_shorter(congestion: str, leaf: str, low: float, high: float) -> None:
+    ((rate, times),), _ = transfers(30, leaf, congestion)
+    assert 8.5 < rate < 9.65
+    assert low <= statistics.median(times) < high

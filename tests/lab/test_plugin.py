@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`@in_device` as seen by whoever runs pytest: passes, failures, skips and dead devices come back as what they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+needs_qemu = pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed (make lab-setup)")
+TESTS = """
+from pathlib import Path
+import pytest
+from ktrxer.lab.pytest_plugin import in_device
+
+@in_device("phone")
+def test_passes():
+    assert Path("/proc/version").exists()
+
+@in_device("phone")
+def test_fails():
+    answer = 41
+    assert answer == 42, "the reason"
+
+@in_device("phone")
+def test_is_skipped():
+    pytest.skip("no moon tonight")
+
+@in_device("phone")
+def test_panics():
+    Path("/proc/sysrq-trigger").write_text("c")
+
+@in_device("phone")
+def test_comes_after_a_panic():
+    pass
+
+def test_of_the_host():
+    pass
+"""
+
+
+def run_tests(folder: Path, **environment: str) -> str:
+    (folder / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
+    (folder / "test_it.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--rootdir=."]
+    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False).stdout
+
+
+@needs_qemu
+def test_each_test_is_reported_as_what_it_was(tmp_path: Path) -> None:
+    said = run_tests(tmp_path)
+    for word, name in (("PASSED", "test_passes[phone]"), ("PASSED", "test_comes_after_a_panic[phone]"), ("PASSED", "test_of_the_host")):
+        assert f"{word} test_it.py::{name}\n" in said
+    assert "FAILED test_it.py::test_fails[phone] - AssertionError: the reason" in said
+    assert "no moon tonight" in said
+    assert "FAILED test_it.py::test_panics[phone] - phone (6.1, virtual time): its kernel died during the command" in said
+    assert "2 failed, 3 passed, 1 skipped in" in said
+
+
+def test_without_an_emulator_they_are_skipped_and_told_why(tmp_path: Path) -> None:
+    said = run_tests(tmp_path, PATH=str(tmp_path))
+    assert "qemu-system-arm is not installed; install it with: apt-get install --no-install-recommends qemu-system-arm" in said
+    assert "1 passed, 5 skipped in" in said

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the lab reads on the host and from a device's console: the mirror, the kernel's last words, topologies, image keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ktrxer.lab import console, device, image, packages, topology
+from ktrxer.lab.errors import LabError
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An /etc/apt of our own."""
+    monkeypatch.delenv("KTRXER_LAB_MIRROR", raising=False)
+    folder = tmp_path / "apt"
+    (folder / "sources.list.d").mkdir(parents=True)
+    monkeypatch.setattr(packages, "Path", lambda path: folder if path == "/etc/apt" else Path(path))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "mirror"),
+    [
+        ("sources.list", "deb http://deb.example/debian bookworm main\n", "http://deb.example/debian"),
+        ("sources.list", "# deb http://no.example/ sid main\n deb [signed-by=/k arch=amd64] https://a.example/d trixie main\n", "https://a.example/d"),
+        ("sources.list", "deb cdrom:[Debian]/ bookworm main\ndeb http://b.example/ubuntu jammy main\ndeb http://c.example/d stable main\n", "http://c.example/d"),
+        ("sources.list.d/debian.sources", "Types: deb\nURIs: http://d.example/d\nSuites: bookworm bookworm-updates\nComponents: main\n", "http://d.example/d"),
+        ("sources.list.d/x.sources", "URIs: http://e.example/u\nSuites: noble\n\nURIs: file:/srv/debian\nSuites: bookworm\n", "file:/srv/debian"),
+    ],
+)
+def test_the_mirror_that_this_host_uses(apt: Path, file: str, text: str, mirror: str) -> None:
+    (apt / file).write_text(text)
+    assert packages.mirror() == mirror
+
+
+@pytest.mark.parametrize("text", ["", "deb http://b.example/ubuntu jammy main\n", "deb\n", "\xff\xfe nonsense"])
+def test_a_host_without_a_debian_mirror_is_told_what_to_do(apt: Path, text: str) -> None:
+    (apt / "sources.list").write_text(text, encoding="latin-1")
+    with pytest.raises(LabError, match="set KTRXER_LAB_MIRROR"):
+        packages.mirror()
+
+
+def test_a_named_mirror_comes_first(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (apt / "sources.list").write_text("deb http://deb.example/debian bookworm main\n")
+    monkeypatch.setenv("KTRXER_LAB_MIRROR", "http://mine.example/debian")
+    assert packages.mirror() == "http://mine.example/debian"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("[    1.0] all is well\n", None),
+        ("", None),
+        ("[    2.1] Kernel panic - not syncing: sysrq triggered crash\n", "Kernel panic - not syncing: sysrq triggered crash"),
+        ("x\nBUG: unable to handle page fault\nKernel panic - not syncing: Fatal\n", "Kernel panic - not syncing: Fatal (first: BUG: unable to handle page fault)"),
+        ("kernel BUG at mm/slab.c:1!\n", "kernel BUG at mm/slab.c:1!"),
+        ("ktrxer-lab: no devtmpfs\n", "ktrxer-lab: no devtmpfs"),
+    ],
+)
+def test_what_a_device_died_of(text: str, cause: str | None) -> None:
+    assert console.death(text) == cause
+
+
+def test_warnings_are_those_of_level_4_and_worse() -> None:
+    log = ["<4>[    1.000000] warn", "<6>[    1.0] info", "<3>[    1.5] bare", "<12>[    2.0] of a program", "no level", "<28>[    3.0] x"]
+    assert console.warnings(log) == ["warn", "bare", "of a program", "x"]
+
+
+def test_devices_say_what_there_is() -> None:
+    assert device.names() == ["pc", "phone", "router"]
+    with pytest.raises(LabError, match=r"no kernel .2\.4. for the pc; choose one of: 5\.10, 6\.1, 6\.12"):
+        device.load("pc").kernel("2.4")
+    with pytest.raises(LabError, match=r"no device .\.\./pc."):
+        device.load("../pc")
+
+
+def test_every_node_of_the_topology_reaches_every_subnet() -> None:
+    flent = topology.load("flent", {"leaf": "fq_codel limit 500"})
+    for node in flent.nodes:
+        here = {link.subnet for link in flent.links if node in link.ends}
+        routed = {subnet for subnet, _ in flent._routes(node)}
+        assert here | routed == {link.subnet for link in flent.links}
+        assert not here & routed
+    script = flent.script()
+    assert script.count("fq_codel limit 500") == 2
+    assert script.startswith("set -e\n")
+
+
+def test_a_setting_cannot_become_a_command() -> None:
+    script = topology.load("flent", {"leaf": "pfifo; reboot", "rate": "1mbit$(id)"}).script()
+    assert "'pfifo;' reboot" in script
+    assert "'1mbit$(id)'" in script
+
+
+def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
+    assert image.digest("layer", ["a"]) == image.digest("layer", ["a"])
+    assert len({image.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4

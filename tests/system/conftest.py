@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the system tests share: hosts in network namespaces, the command under test, and reasons to skip."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from ktrxer.bench import contest, hosts
+
+
+def pytest_configure() -> None:
+    # A test run that is told to stop takes its hosts down first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def swept() -> None:
+    """A test run that was killed leaves its namespaces; the next one removes them."""
+    if hosts.why_not() is None:
+        for name in hosts.sweep():
+            print(f"removed the stale namespace {name}")
+
+
+@pytest.fixture(scope="session")
+def requires_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root: run under scripts/netns-root (tests/run does)")
+
+
+@pytest.fixture(scope="session")
+def requires_namespaces(requires_root: None) -> None:
+    reason = hosts.why_not()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def requires_real_root(requires_root: None) -> None:
+    """For what a user namespace cannot give: real-time scheduling, XDP, other users."""
+    if os.environ.get("KTRXER_USER_NAMESPACE"):
+        pytest.skip("root of a user namespace only: this needs the machine's root")
+
+
+@pytest.fixture(scope="session")
+def ktrxer() -> Path:
+    """The command under test: $KTRXER_BIN, else that of $KTRXER_BUILD, else build/cli/ktrxer."""
+    path = contest.ktrxer()
+    if not path.exists():
+        pytest.fail(f"{path} is not built: run `make`")
+    return path
+
+
+@pytest.fixture
+def pair(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.Netns]]:
+    """Two fresh hosts: 10.77.0.1 and fd00:77::1 on a0, 10.77.0.2 and fd00:77::2 on b0."""
+    with hosts.pair() as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def shared_pair(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.Netns]]:
+    """The same two hosts for all tests of a module: for tests that change nothing about them."""
+    with hosts.pair() as both:
+        yield both
+
+
+class Json:
+    """`ktrxer ... --json` in a host, parsed."""
+
+    def __init__(self, command: Path) -> None:
+        self.command = command
+
+    def __call__(self, host: hosts.Netns, *arguments: str, status: int | None = 0, timeout: float = 60) -> dict[str, Any]:
+        done = host.run([self.command, *arguments, "--json"], check=False, timeout=timeout)
+        assert status is None or done.returncode == status, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+
+@pytest.fixture(scope="session")
+def ktrxer_json(ktrxer: Path) -> Json:
+    return Json(ktrxer)
+
+
+@pytest.fixture(scope="session")
+def needs_command(ktrxer: Path) -> Any:
+    there = contest.commands()
+
+    def check(name: str) -> None:
+        if name not in there:
+            pytest.skip(f"this ktrxer has no `{name}`")
+
+    return check
+
+
+class Serve:
+    """`ktrxer serve` in a host. It listens once this is made; `end` is what it says when it has stopped."""
+
+    def __init__(self, command: Path, host: hosts.Netns, *options: object) -> None:
+        self.process = host.popen([command, "serve", *map(str, options)])
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"ktrxer serve does not listen: {self.process.communicate()[1]}")
+        self.listening: dict[str, Any] = json.loads(line)
+        self.end: dict[str, Any] = {}
+
+    def stop(self, number: int = signal.SIGTERM) -> dict[str, Any]:
+        """The reflector's counts."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        assert self.process.returncode == 0, err
+        self.end = json.loads(out.splitlines()[-1])
+        counts: dict[str, Any] = self.end["stamp"]
+        return counts
+
+
+@pytest.fixture
+def serve(ktrxer: Path) -> Any:
+    """serve(host, *options) starts one; all are stopped in the end."""
+    started: list[Serve] = []
+
+    def start(host: hosts.Netns, *options: object) -> Serve:
+        started.append(Serve(ktrxer, host, *options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer ping` against the host's own stack, a UDP echo service, and a scripted far end that loses, repeats and reorders."""
+
+import json
+
+import peer
+import pytest
+
+ENGINES = ["udp", "raw", "packet"]
+PROTOCOLS = ["icmp", "icmp6", "udp", "udp6"]
+
+
+def command(b, protocol):
+    return [b.address6 if protocol.endswith("6") else b.address, *(["--udp"] if protocol.startswith("udp") else [])]
+
+
+def closed(result):
+    assert result["requested"] == result["sent"] + result["failed"] + result["skipped"] + result["cancelled"]
+    assert result["sent"] == result["received"] + result["lost"] + result["unanswered_at_end"]
+    return result
+
+
+@pytest.fixture
+def ping(ktrxer):
+    """(end object, samples by kind)"""
+
+    def go(a, *options, status=None, timeout=60):
+        done = a.run([ktrxer, "ping", *map(str, options), "--jsonl"], check=False, timeout=timeout)
+        assert status is None or done.returncode == status, f"{done.stdout}{done.stderr}"
+        objects = [json.loads(line) for line in done.stdout.splitlines()]
+        kinds = {}
+        for one in objects[1:-1]:
+            kinds.setdefault(one.get("kind") or one["name"], []).append(one)
+        return closed(objects[-1]), kinds
+
+    return go
+
+
+# ---------------------------------------------------------------------------------------------- every way round trip
+
+
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_round_trips(shared_pair, ping, engine, protocol, precise):
+    a, b = shared_pair
+    with peer.echoing(b):
+        result, kinds = ping(a, *command(b, protocol), "-e", engine, "-c", 50, "-i", "2ms", *(["--precise"] if precise else []))
+    assert result["sent"] == result["received"] == 50 and result["lost"] == result["duplicates"] == result["reordered"] == 0
+    assert result["engine"] == engine and result["protocol"] == protocol.rstrip("6")
+    assert result["stamps"]["sent_driver"] == result["stamps"]["received_kernel"] == 50, "kernel stamps at both ends"
+    trips = kinds["round_trip"]
+    assert [trip["number"] for trip in trips] == list(range(50))
+    for trip in trips:
+        assert trip["rtt_ns"] == trip["received_ns"] - trip["sent_ns"] > 0
+        assert trip["lateness_ns"] == trip["sent_ns"] - trip["scheduled_ns"]
+        assert trip["ttl"] == 64 and trip["from"] == (b.address6 if protocol.endswith("6") else b.address)
+    assert 0 < result["rtt_us"]["min"] <= result["rtt_us"]["median"] <= result["rtt_us"]["p99"] <= result["rtt_us"]["max"]
+
+
+@pytest.mark.parametrize("payload", [0, 1, 7, 8, 15, 16, 1472])
+def test_payloads(shared_pair, ping, payload):
+    a, b = shared_pair
+    with peer.capturing(b) as packets:
+        result, _ = ping(a, b.address, "-c", 5, "-i", "2ms", "-s", payload)
+    assert result["received"] == 5
+    requests = [packet for packet in packets if packet.proto == 1]
+    assert [len(packet.payload) for packet in requests] == [payload] * 5 and all(packet.transport_right for packet in requests)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_header_fields(shared_pair, ping, engine):
+    a, b = shared_pair
+    with peer.capturing(b) as packets:
+        ping(a, b.address, "-e", engine, "-c", 3, "-i", "2ms", "--ttl", 5, "--tos", 0x88)
+    assert [(packet.ttl, packet.tos) for packet in packets if packet.proto == 1] == [(5, 0x88)] * 3
+
+
+def test_to_itself(shared_pair, ping):
+    a, _ = shared_pair
+    for address in (a.address, a.address6, "127.0.0.1", "::1"):
+        result, _ = ping(a, address, "-c", 5, "-i", "2ms")
+        assert result["received"] == 5, address
+
+
+# ------------------------------------------------------------------------------------- loss, duplicates, reordering
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_counts_are_exact(pair, ping, engine, protocol):
+    """Every fifth is dropped, every seventh repeated, every third comes after its successor."""
+    a, b = pair
+    count = 210
+    with peer.responding(b, "udp" if protocol == "udp6" else protocol):
+        result, kinds = ping(a, *command(b, protocol), "-e", engine, "-c", count, "-i", "3ms", "-W", "700ms")
+    order = peer.script(count)
+    lost = set(range(count)) - set(order)
+    seen, repeated, out_of_order, next_expected = set(), [], set(), 0
+    for number in order:
+        if number in seen:
+            repeated.append(number)
+            continue
+        seen.add(number)
+        if number < next_expected:  # RFC 4737
+            out_of_order.add(number)
+        next_expected = max(next_expected, number + 1)
+    assert (result["sent"], result["received"], result["lost"]) == (count, len(seen), len(lost))
+    assert (result["duplicates"], result["reordered"], result["too_late"]) == (len(repeated), len(out_of_order), 0)
+    assert {one["number"] for one in kinds["lost"]} == lost
+    assert sorted(one["number"] for one in kinds["duplicate"]) == sorted(repeated)
+    assert {one["number"] for one in kinds["round_trip"] if one["reordered"]} == out_of_order
+    assert {one["number"] for one in kinds["round_trip"]} == seen
+
+
+def test_later_than_the_timeout_is_lost_and_counted_apart(pair, ping):
+    a, b = pair
+    with peer.responding(b, "icmp"):
+        result, kinds = ping(a, b.address, "-c", 60, "-i", "20ms", "-W", "5ms")
+    assert result["lost"] + result["received"] == 60
+    assert result["too_late"] >= 10, "the held ones come 20 ms late"
+    held = {number for number in range(60) if peer.fate(number)[2]}
+    too_late = {one["number"] for one in kinds["too_late"]}
+    assert len(too_late & held) >= 10, "others are too late only where the machine is slow"
+    assert not too_late & {one["number"] for one in kinds["round_trip"]}
+
+
+# --------------------------------------------------------------------------------------------------------- no answer
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_port_unreachable_is_shown(pair, ktrxer, ping, version):
+    a, b = pair
+    b.sysctl("ipv4/icmp_ratelimit", 0)
+    b.sysctl("ipv6/icmp/ratelimit", 0)
+    to = b.address if version == 4 else b.address6
+    result, kinds = ping(a, to, "--udp", "-c", 5, "-i", "50ms", "-W", "300ms", status=1)
+    assert result["lost"] == 5 and result["network_errors"] == 5 and result["verdict"] == "invalid"
+    assert [(one["from"], one["error"]) for one in kinds["network_error"]] == [(to, "port unreachable")] * 5
+    text = a.run([ktrxer, "ping", to, "--udp", "-c", "1", "-W", "200ms"], check=False).stdout
+    assert f"{to}: port unreachable" in text and "answered nothing at all" in text
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_errors_that_come_late_are_shown_and_cost_nothing(pair, ktrxer, precise):
+    """30 ms after its probe, when all stamps are in: an error still wakes its reader, and once."""
+    a, b = pair
+    with peer.responding(b, "udp", "30"):
+        words = [ktrxer, "ping", b.address, "--udp", "-c", "4", "-i", "300ms", "-W", "250ms", "--jsonl", *(["--precise"] if precise else [])]
+        child = a.popen(words)
+        output, _ = child.communicate(timeout=20)
+    before = [json.loads(line) for line in output.splitlines()]
+    end = closed(before[-1])
+    assert end["network_errors"] == 4
+    losses = {one["number"]: at for at, one in enumerate(before) if one.get("kind") == "lost"}
+    errors = [at for at, one in enumerate(before) if one.get("name") == "network_error"]
+    assert all(error < losses[number] for number, error in enumerate(errors)), "each is told when it comes"
+
+
+def test_errors_in_send(pair, ktrxer):
+    a, b = pair
+    with peer.responding(b, "udp", "20"):
+        done = a.run([ktrxer, "send", "--to", f"{b.address}:7", "-e", "udp", "-c", "5", "-i", "100ms", "--jsonl"], check=False)
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    assert objects[-1]["sent"] == 5 and objects[-1]["network_errors"] >= 4, "the last one's may come after the end"
+
+
+def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
+    """A router says so of probes that left: the sending socket is told of it by the next hand-over."""
+    from ktrxer.bench import hosts
+
+    a, b = pair
+    with hosts.Netns("c") as c:
+        hosts.join(b, c, net=78, devices=("c0", "d0"))
+        for host, device in ((b, "c0"), (c, "d0")):
+            host.ip("link", "set", device, "mtu", "700")
+        b.sysctl("ipv4/ip_forward", 1)
+        b.sysctl("ipv4/icmp_ratelimit", 0)
+        a.ip("route", "add", "default", "via", b.address)
+        c.ip("route", "add", "default", "via", "10.78.0.1")
+        words = [ktrxer, "send", "-e", "udp", "--to", "10.78.0.2", "--payload", "1200", "-r", "20k", "-c", "20000", "--json"]
+        result = json.loads(a.run(words, check=False).stdout)
+        assert result["network_errors"] > 50
+        assert (result["sent"], result["failed"]) == (20000, 0)
+
+
+def test_time_exceeded_is_shown(pair, ping):
+    """a - b - c, and a probe that may only go one hop."""
+    from ktrxer.bench import hosts
+
+    a, b = pair
+    with hosts.Netns("c") as c:
+        hosts.join(b, c, net=78, devices=("c0", "d0"))
+        b.sysctl("ipv4/ip_forward", 1)
+        a.ip("route", "add", "default", "via", b.address)
+        c.ip("route", "add", "default", "via", "10.78.0.1")
+        good, _ = ping(a, "10.78.0.2", "-c", 3, "-i", "10ms")
+        assert good["received"] == 3
+        bad, kinds = ping(a, "10.78.0.2", "-c", 1, "--ttl", 1, "-W", "300ms", status=1)
+    assert bad["lost"] == 1
+    assert [(one["from"], one["error"]) for one in kinds["network_error"]] == [("10.77.0.2", "time to live exceeded in transit")]
+
+
+def test_nobody_there(shared_pair, ping, ktrxer):
+    a, b = shared_pair
+    result, _ = ping(a, "10.77.0.99", "-c", 2, "-i", "10ms", "-W", "300ms", status=1)
+    assert result["lost"] == 2 and "10.77.0.99 answered nothing at all" in result["reasons"]
+    done = a.run([ktrxer, "ping", "10.77.0.99", "-e", "packet", "-c", "1"], check=False)
+    assert done.returncode == 1 and "does not answer ARP" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args,status,text",
+    [
+        ([], 2, "HOST is missing"),
+        (["@", "-i", "0"], 2, "--interval: '0' is too small"),
+        (["@", "-c", "0"], 2, "--count: '0' is too small"),
+        (["@", "-s", "65508"], 2, "--payload: '65508' is too large"),
+        (["@", "-s", "1473", "-c", "1"], 1, "MTU of 1500 on 'a0'"),
+        (["@", "-s", "7", "--udp"], 2, "at least --payload 8"),
+        (["@", "--port", "9"], 2, "--port goes with --udp"),
+        (["@", "-4", "-6"], 2, "-4 and -6 exclude each other"),
+        (["@", "-6", "-c", "1"], 1, "is an address of IPv4"),
+        (["@", "-W", "0"], 2, "--timeout: '0' is too small"),
+        (["@", "-e", "teleport"], 2, "no such engine"),
+        (["@", "-d", "nosuch"], 1, "device 'nosuch'"),
+        (["@", "--from", "fd00::9"], 2, "different IP versions"),
+        (["@", "--from", "192.0.2.9", "-c", "1"], 1, "no address of this host"),
+        (["fe80::1", "-c", "1"], 2, "say on which"),
+        (["-x"], 2, "no such option"),
+        (["10.99.0.1", "-c", "1"], 1, "no route to 10.99.0.1"),
+        (["127.0.0.1", "-e", "packet", "-c", "1"], 1, "use --engine udp"),
+        (["--", "-host"], None, "-host"),
+    ],
+)
+def test_typed_wrong(shared_pair, ktrxer, args, status, text):
+    a, b = shared_pair
+    done = a.run([ktrxer, "ping", *[b.address if word == "@" else word for word in args]], check=False, timeout=20)
+    assert done.returncode == status or (status is None and done.returncode in (1, 2)), done.stdout + done.stderr
+    assert text in done.stderr

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "clock.h"
+#include "cm.h"
+
+#include <stdlib.h>
+
+static void conversion_agrees_with_both_clocks(void **state)
+{
+	struct ktrxer_clock_map map;
+	struct ktrxer_clock_pair pair;
+
+	(void)state;
+	ktrxer_clock_map_init(&map);
+	for (int i = 0; i < 1000; i++)
+		assert_false(ktrxer_clock_map_sample(&map));
+	ktrxer_clock_pair_read(&pair);
+	assert_true(llabs((int64_t)(ktrxer_clock_map_mono(&map, pair.real_ns) - pair.mono_ns)) <=
+		    (int64_t)pair.bound_ns + ktrxer_clock_map_bound(&map) + 2);
+	assert_int_equal(map.steps, 0);
+}
+
+static void samples_narrow_the_bound(void **state)
+{
+	struct ktrxer_clock_map map;
+	uint32_t before;
+
+	(void)state;
+	ktrxer_clock_map_init(&map);
+	before = ktrxer_clock_map_bound(&map);
+	for (int i = 0; i < 2000; i++)
+		ktrxer_clock_map_sample(&map);
+	assert_true(ktrxer_clock_map_bound(&map) <= before);
+	assert_true(ktrxer_clock_map_bound(&map) >= 1);
+}
+
+static void a_step_is_found_and_both_sides_of_it_convert(void **state)
+{
+	struct ktrxer_clock_map map;
+	const int64_t step = 5 * KTRXER_NS_PER_S;
+	struct ktrxer_clock_pair pair;
+
+	(void)state;
+	ktrxer_clock_map_init(&map);
+	/* as if CLOCK_REALTIME had been 5 s behind until now */
+	map.low_ns -= step;
+	map.high_ns -= step;
+	ktrxer_clock_pair_read(&pair);
+	assert_true(ktrxer_clock_map_sample(&map));
+	assert_int_equal(map.steps, 1);
+	assert_true(llabs((int64_t)(ktrxer_clock_map_mono(&map, pair.real_ns) - pair.mono_ns)) < 100000);
+	/* a stamp from before the step */
+	assert_true(llabs((int64_t)(ktrxer_clock_map_mono_within(&map, pair.real_ns - step, pair.mono_ns - 1000,
+								 pair.mono_ns + 1000) - pair.mono_ns)) < 100000);
+	assert_true(llabs((int64_t)(ktrxer_clock_map_mono_within(&map, pair.real_ns, pair.mono_ns - 1000,
+								 pair.mono_ns + 1000) - pair.mono_ns)) < 100000);
+}
+
+/* What was read before the sample that found the step is as near to it as what is read after. */
+static void a_step_is_near_on_both_sides_of_it(void **state)
+{
+	const struct ktrxer_clock_map map = { .steps = 1, .stepped_ns = 10 * (uint64_t)KTRXER_NS_PER_S };
+
+	(void)state;
+	assert_true(ktrxer_clock_map_stepped(&map, map.stepped_ns - 100));
+	assert_true(ktrxer_clock_map_stepped(&map, map.stepped_ns + 100));
+	assert_false(ktrxer_clock_map_stepped(&map, map.stepped_ns + 2 * KTRXER_NS_PER_S));
+}
+
+static void expect_near(uint64_t got, uint64_t wanted)
+{
+	assert_true(llabs((int64_t)(got - wanted)) < 100000);
+}
+
+/* A stamp from just before a step, read just after it, within a window that is wider than the step. */
+static void near_a_step_the_later_one_that_can_be_is_right(void **state)
+{
+	(void)state;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		const int64_t step = sign * 200 * KTRXER_NS_PER_MS;
+		struct ktrxer_clock_map map;
+		struct ktrxer_clock_pair pair;
+		uint64_t earliest;
+
+		ktrxer_clock_map_init(&map);
+		map.low_ns -= step;
+		map.high_ns -= step;
+		assert_true(ktrxer_clock_map_sample(&map));
+		ktrxer_clock_pair_read(&pair);
+		earliest = pair.mono_ns - 2 * KTRXER_NS_PER_S;
+		expect_near(ktrxer_clock_map_mono_within(&map, pair.real_ns - step, earliest, ktrxer_now_ns()), pair.mono_ns);
+		expect_near(ktrxer_clock_map_mono_within(&map, pair.real_ns, earliest, ktrxer_now_ns()), pair.mono_ns);
+	}
+}
+
+static void a_stamp_that_cannot_be_shows_a_step(void **state)
+{
+	(void)state;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		const int64_t step = sign * 200 * KTRXER_NS_PER_MS;
+		struct ktrxer_clock_map map;
+		struct ktrxer_clock_pair pair;
+
+		ktrxer_clock_map_init(&map);
+		map.low_ns -= step;
+		map.high_ns -= step;
+		map.last_ns -= step;
+		ktrxer_clock_pair_read(&pair);
+		/* Nothing has been sampled since the step. */
+		expect_near(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns()), pair.mono_ns);
+		assert_int_equal(map.steps, 1);
+		/* And a good one costs no sample. */
+		map.sampled_ns = 0;
+		expect_near(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns()), pair.mono_ns);
+		assert_int_equal(map.sampled_ns, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(conversion_agrees_with_both_clocks),
+		cmocka_unit_test(samples_narrow_the_bound),
+		cmocka_unit_test(a_step_is_near_on_both_sides_of_it),
+		cmocka_unit_test(a_step_is_found_and_both_sides_of_it_convert),
+		cmocka_unit_test(near_a_step_the_later_one_that_can_be_is_right),
+		cmocka_unit_test(a_stamp_that_cannot_be_shows_a_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

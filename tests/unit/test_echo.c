@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "bytes.h"
+#include "cm.h"
+#include "echo.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SECRET 0x1122334455667788ULL
+#define MS 1000000ULL
+
+static struct echo_book *book_new(uint32_t window)
+{
+	struct echo_book *book;
+
+	assert_int_equal(echo_book_new(&book, window, 1000 * MS, SECRET, true), 0);
+	return book;
+}
+
+static struct echo_reply reply_to(uint64_t number)
+{
+	return (struct echo_reply){ .seq = (uint16_t)number, .has_number = true, .has_secret = true, .number = number, .secret = SECRET };
+}
+
+static enum echo_event report(struct echo_book *book, uint64_t number, uint64_t sent_ns, struct echo_result *result)
+{
+	const struct ktx_report r = { .id = number, .status = sent_ns ? KTX_SENT : KTX_FAILED, .proof = KTX_PROOF_DRIVER, .sent_ns = sent_ns,
+				      .at_ns = sent_ns };
+
+	return echo_book_report(book, &r, result);
+}
+
+static enum echo_event reply(struct echo_book *book, uint64_t number, uint64_t received_ns, struct echo_result *result)
+{
+	const struct echo_reply r = reply_to(number);
+	const struct echo_arrival a = { .received_ns = received_ns, .source = KTRXER_STAMP_KERNEL, .ttl = 63 };
+
+	return echo_book_reply(book, &r, &a, result);
+}
+
+static void a_round_trip_in_either_order(void **state)
+{
+	struct echo_book *book = book_new(8);
+	struct echo_result r;
+	struct echo_counts c;
+
+	(void)state;
+	assert_int_equal(echo_book_commit(book, 0), 0);
+	assert_int_equal(report(book, 0, 10 * MS, &r), ECHO_NOTHING);
+	assert_int_equal(reply(book, 0, 12 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(r.rtt_ns, 2 * MS);
+	assert_int_equal(r.ttl, 63);
+	assert_int_equal(echo_book_commit(book, 1), 0);
+	assert_int_equal(reply(book, 1, 23 * MS, &r), ECHO_NOTHING); /* the stamp of sending is slower than the answer */
+	assert_int_equal(report(book, 1, 20 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(r.rtt_ns, 3 * MS);
+	assert_int_equal(r.number, 1);
+	echo_book_counts(book, &c);
+	assert_int_equal(c.sent, 2);
+	assert_int_equal(c.received, 2);
+	assert_int_equal(c.waiting, 0);
+	echo_book_free(book);
+}
+
+static void loss_duplicates_and_the_late(void **state)
+{
+	struct echo_book *book = book_new(8);
+	struct echo_result r;
+	struct echo_counts c;
+	uint64_t lost;
+
+	(void)state;
+	for (uint64_t n = 0; n < 3; n++) {
+		assert_int_equal(echo_book_commit(book, n), 0);
+		report(book, n, (n + 1) * MS, &r);
+	}
+	assert_int_equal(reply(book, 1, 5 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(reply(book, 1, 6 * MS, &r), ECHO_DUPLICATE);
+	assert_int_equal(echo_book_next_loss(book), 1 * MS + 1000 * MS);
+	assert_false(echo_book_lost(book, 1000 * MS, &lost));
+	assert_true(echo_book_lost(book, 1001 * MS, &lost));
+	assert_int_equal(lost, 0);
+	assert_false(echo_book_lost(book, 1002 * MS, &lost));
+	assert_true(echo_book_lost(book, 1003 * MS, &lost));
+	assert_int_equal(lost, 2);
+	assert_int_equal(echo_book_next_loss(book), KTRXER_NEVER);
+	assert_int_equal(reply(book, 0, 1200 * MS, &r), ECHO_TOO_LATE);
+	assert_int_equal(reply(book, 0, 1300 * MS, &r), ECHO_DUPLICATE);
+	echo_book_counts(book, &c);
+	assert_int_equal(c.lost, 2);
+	assert_int_equal(c.too_late, 1);
+	assert_int_equal(c.duplicates, 2);
+	assert_int_equal(c.sent, c.received + c.lost + c.waiting);
+	echo_book_free(book);
+}
+
+static void reordering_is_rfc_4737(void **state)
+{
+	struct echo_book *book = book_new(8);
+	struct echo_result r;
+	struct echo_counts c;
+
+	(void)state;
+	for (uint64_t n = 0; n < 4; n++) {
+		echo_book_commit(book, n);
+		report(book, n, (n + 1) * MS, &r);
+	}
+	/* arrival 0 2 1 3: one packet reordered */
+	reply(book, 0, 10 * MS, &r);
+	reply(book, 2, 11 * MS, &r);
+	assert_false(r.reordered);
+	reply(book, 1, 12 * MS, &r);
+	assert_true(r.reordered);
+	reply(book, 3, 13 * MS, &r);
+	assert_false(r.reordered);
+	echo_book_counts(book, &c);
+	assert_int_equal(c.reordered, 1);
+	echo_book_free(book);
+}
+
+static void foreign_answers_count_for_nothing(void **state)
+{
+	struct echo_book *book = book_new(8);
+	const struct echo_arrival a = { .received_ns = 5 * MS };
+	struct echo_reply forged = reply_to(0);
+	struct echo_result r;
+	struct echo_counts c;
+
+	(void)state;
+	echo_book_commit(book, 0);
+	report(book, 0, MS, &r);
+	forged.secret++;
+	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
+	forged = reply_to(0);
+	forged.has_secret = false; /* too short for it, though the probes had it */
+	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
+	forged = reply_to(0);
+	forged.seq = 7; /* number and sequence contradict each other */
+	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(book, 77, 5 * MS, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(book, UINT64_MAX, 5 * MS, &r), ECHO_FOREIGN);
+	/* an answer to a probe that never left */
+	echo_book_commit(book, 1);
+	report(book, 1, 0, &r);
+	assert_int_equal(reply(book, 1, 5 * MS, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(book, 0, 5 * MS, &r), ECHO_ROUND_TRIP);
+	echo_book_counts(book, &c);
+	assert_int_equal(c.foreign, 6);
+	assert_int_equal(c.failed, 1);
+	echo_book_free(book);
+}
+
+static void the_window_is_full_until_something_ends(void **state)
+{
+	struct echo_book *book = book_new(4);
+	struct echo_result r;
+	uint64_t lost;
+
+	(void)state;
+	for (uint64_t n = 0; n < 4; n++) {
+		assert_int_equal(echo_book_commit(book, n), 0);
+		report(book, n, MS, &r);
+	}
+	assert_int_equal(echo_book_commit(book, 4), -EAGAIN);
+	assert_true(echo_book_lost(book, 2000 * MS, &lost));
+	assert_int_equal(echo_book_commit(book, 4), 0);
+	/* the lost one's place is taken: its answer is nobody's now */
+	assert_int_equal(reply(book, 0, 3000 * MS, &r), ECHO_FOREIGN);
+	echo_book_free(book);
+}
+
+static void short_payloads_go_by_the_sequence(void **state)
+{
+	struct echo_book *book;
+	const struct echo_arrival a = { .received_ns = 70000 * MS };
+	struct echo_result r;
+
+	(void)state;
+	assert_int_equal(echo_book_new(&book, 8, 1000 * MS, 0, true), 0);
+	for (uint64_t n = 0; n < 65540; n++) {
+		assert_int_equal(echo_book_commit(book, n), 0);
+		report(book, n, (n + 1) * MS, &r);
+		struct echo_reply s = { .seq = (uint16_t)n };
+
+		assert_int_equal(echo_book_reply(book, &s, &a, &r), ECHO_ROUND_TRIP);
+		assert_int_equal(r.number, n);
+	}
+	echo_book_free(book);
+}
+
+static void parses_replies_and_nothing_else(void **state)
+{
+	uint8_t p[24] = { 0, 0, 0xab, 0xcd, 0x12, 0x34, 0x00, 0x05 };
+	struct echo_reply r;
+
+	(void)state;
+	store_be64(p + 8, 5);
+	store_be64(p + 16, SECRET);
+	assert_true(echo_reply_parse(&r, p, sizeof p, KTRXER_ICMP));
+	assert_int_equal(r.id, 0x1234);
+	assert_int_equal(r.seq, 5);
+	assert_int_equal(r.number, 5);
+	assert_true(r.has_secret && r.secret == SECRET);
+	assert_true(echo_reply_parse(&r, p, 12, KTRXER_ICMP));
+	assert_false(r.has_number);
+	assert_int_equal(r.bytes, 4);
+	assert_false(echo_reply_parse(&r, p, 7, KTRXER_ICMP));
+	p[0] = 8; /* a request */
+	assert_false(echo_reply_parse(&r, p, sizeof p, KTRXER_ICMP));
+	p[0] = 129;
+	assert_true(echo_reply_parse(&r, p, sizeof p, KTRXER_ICMPV6));
+	assert_false(echo_reply_parse(&r, p, sizeof p, KTRXER_ICMP));
+	assert_true(echo_reply_parse(&r, p + 8, 16, KTRXER_UDP));
+	assert_int_equal(r.number, 5);
+	assert_false(echo_reply_parse(&r, p, sizeof p, KTRXER_TCP));
+}
+
+static void odd_windows_are_refused(void **state)
+{
+	struct echo_book *book;
+
+	(void)state;
+	assert_int_equal(echo_book_new(&book, 0, 1, 1, true), -EINVAL);
+	assert_int_equal(echo_book_new(&book, 3, 1, 1, true), -EINVAL);
+	assert_int_equal(echo_book_new(&book, 131072, 1, 1, true), -EINVAL);
+	assert_null(book);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_round_trip_in_either_order),
+		cmocka_unit_test(loss_duplicates_and_the_late),
+		cmocka_unit_test(reordering_is_rfc_4737),
+		cmocka_unit_test(foreign_answers_count_for_nothing),
+		cmocka_unit_test(the_window_is_full_until_something_ends),
+		cmocka_unit_test(short_payloads_go_by_the_sequence),
+		cmocka_unit_test(parses_replies_and_nothing_else),
+		cmocka_unit_test(odd_windows_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

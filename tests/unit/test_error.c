@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "error.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void fills_text_and_returns_code(void **state)
+{
+	struct ktrxer_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(ktrxer_fail(&err, -ENODEV, "device '%s'", "eth9"), -ENODEV);
+	assert_int_equal(err.code, -ENODEV);
+	assert_string_equal(err.text, "device 'eth9'");
+	assert_int_equal(ktrxer_fail(NULL, -EINVAL, "nobody listens"), -EINVAL);
+}
+
+static void cuts_and_cleans(void **state)
+{
+	struct ktrxer_error err;
+	char name[2 * KTRXER_ERROR_TEXT];
+
+	(void)state;
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	ktrxer_fail(&err, -EINVAL, "%s", name);
+	assert_int_equal(strlen(err.text), KTRXER_ERROR_TEXT - 1);
+	ktrxer_fail(&err, -EINVAL, "a\nb\x1b[31m");
+	assert_string_equal(err.text, "a?b?[31m");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fills_text_and_returns_code),
+		cmocka_unit_test(cuts_and_cleans),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

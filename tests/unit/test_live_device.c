@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the kernel's families `nlctrl` and `netdev` answer, taken apart: right, cut short, and lying about its lengths. */
+#include "cm.h"
+#include "live_device.h"
+
+#include <string.h>
+
+enum { FAMILY_ID = 1, FAMILY_NAME = 2, IFINDEX = 1, PAD = 2, XDP_FEATURES = 3 };
+
+struct message {
+	uint8_t data[256];
+	size_t length;
+};
+
+static void put(struct message *m, uint16_t type, const void *value, size_t length)
+{
+	const uint16_t head[2] = { (uint16_t)(4 + length), type };
+
+	memcpy(m->data + m->length, head, sizeof head);
+	memcpy(m->data + m->length + 4, value, length);
+	m->length += 4 + (length + 3) / 4 * 4;
+}
+
+static struct message begin(void)
+{
+	return (struct message){ .data = { 1, 1 }, .length = 4 };
+}
+
+static struct bytes body(const struct message *m)
+{
+	return bytes_of(m->data, m->length);
+}
+
+static void family_is_found_among_others(void **state)
+{
+	struct message m = begin();
+	const uint16_t id = 0x1f;
+
+	(void)state;
+	assert_int_equal(live_family_of(body(&m)), 0);
+	put(&m, FAMILY_NAME, "netdev", 7);
+	put(&m, FAMILY_ID, &id, sizeof id);
+	assert_int_equal(live_family_of(body(&m)), id);
+}
+
+static void family_of_another_size_is_none(void **state)
+{
+	struct message m = begin();
+	const uint32_t id = 0x1f;
+
+	(void)state;
+	put(&m, FAMILY_ID, &id, sizeof id);
+	assert_int_equal(live_family_of(body(&m)), 0);
+}
+
+static struct message features_message(uint32_t index, uint64_t features)
+{
+	struct message m = begin();
+
+	put(&m, IFINDEX, &index, sizeof index);
+	put(&m, PAD, "", 0);
+	put(&m, XDP_FEATURES, &features, sizeof features);
+	return m;
+}
+
+static void features_are_the_device_s(void **state)
+{
+	const struct message m = features_message(7, 0x27);
+	uint64_t features = 0;
+
+	(void)state;
+	assert_true(live_xdp_features_of(body(&m), 7, &features));
+	assert_int_equal(features, 0x27);
+	assert_false(live_xdp_features_of(body(&m), 8, &features));
+}
+
+static void cut_short_anywhere_says_nothing(void **state)
+{
+	const struct message m = features_message(7, 0x27);
+	uint64_t features;
+
+	(void)state;
+	for (size_t n = 0; n < m.length; n++) {
+		uint8_t copy[sizeof m.data];
+
+		memcpy(copy, m.data, sizeof copy);
+		assert_false(live_xdp_features_of(bytes_of(copy, n), 7, &features));
+		(void)live_family_of(bytes_of(copy, n));
+	}
+}
+
+static void lengths_that_lie_say_nothing(void **state)
+{
+	uint64_t features;
+
+	(void)state;
+	for (uint16_t lie = 0; lie < 4; lie++) {
+		struct message m = features_message(7, 0x27);
+
+		memcpy(m.data + 4, &lie, sizeof lie);
+		assert_false(live_xdp_features_of(body(&m), 7, &features));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(family_is_found_among_others),
+		cmocka_unit_test(family_of_another_size_is_none),
+		cmocka_unit_test(features_are_the_device_s),
+		cmocka_unit_test(cut_short_anywhere_says_nothing),
+		cmocka_unit_test(lengths_that_lie_say_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "rule.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void parses_every_part(void **state)
+{
+	struct krx_rule r;
+
+	(void)state;
+	assert_int_equal(krx_rule_parse(&r, "capture udp from any to 192.0.2.0/24:53", NULL), 0);
+	assert_int_equal(r.op, KRX_CAPTURE);
+	assert_int_equal(r.proto, 17);
+	assert_int_equal(r.from.family, 0);
+	assert_int_equal(r.from_port, 0);
+	assert_int_equal(r.to.family, AF_INET);
+	assert_memory_equal(r.to.bytes, "\300\000\002\000", 4);
+	assert_int_equal(r.to_prefix, 24);
+	assert_int_equal(r.to_port, 53);
+	assert_int_equal(r.priority, 0);
+
+	assert_int_equal(krx_rule_parse(&r, "  capture+drop\ttcp from [2001:db8::1]:80 to 2001:db8::/32 prio 7 ", NULL), 0);
+	assert_int_equal(r.op, KRX_CAPTURE_DROP);
+	assert_int_equal(r.from.family, AF_INET6);
+	assert_int_equal(r.from_prefix, 128);
+	assert_int_equal(r.from_port, 80);
+	assert_int_equal(r.to_prefix, 32);
+	assert_int_equal(r.to_port, 0);
+	assert_int_equal(r.priority, 7);
+}
+
+/* What is written comes back the same; what may be written in more ways comes back in one. */
+static void formats_what_it_parsed(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "capture udp from any to 192.0.2.0/24:53", NULL },
+		{ "drop any from any to any", NULL },
+		{ "forward tcp from any:80 to any", NULL },
+		{ "capture+drop icmp from 192.0.2.1 to any prio 4294967295", NULL },
+		{ "capture icmp6 from 2001:db8::/32 to ::1", NULL },
+		{ "capture icmpv6 from any to ff02::1", "capture icmp6 from any to ff02::1" },
+		{ "capture sctp from [2001:db8::/32]:9 to [::1]:65535", NULL },
+		{ "capture udp from [2001:db8::]/32:9 to [::1]", "capture udp from [2001:db8::/32]:9 to ::1" },
+		{ "capture 47 from 0.0.0.0/0 to any", NULL },
+		{ "capture 17 from any to any prio 0", "capture udp from any to any" },
+		{ "capture any from 192.0.2.1/32 to any:7", "capture any from 192.0.2.1 to any:7" },
+		{ "capture+drop icmp6 from 2001:db8:1111:2222:3333:4444:5555:6666 to "
+		  "2001:db8:1111:2222:3333:4444:5555:0/127 prio 4294967295",
+		  NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct ktrxer_error err = { 0 };
+		char text[KRX_RULE_TEXT], again[KRX_RULE_TEXT];
+		struct krx_rule r, twice;
+
+		if (krx_rule_parse(&r, cases[i].text, &err))
+			fail_msg("%s: %s", cases[i].text, err.text);
+		krx_rule_format(&r, text);
+		assert_string_equal(text, cases[i].want ? cases[i].want : cases[i].text);
+		assert_int_equal(krx_rule_parse(&twice, text, NULL), 0);
+		assert_string_equal(krx_rule_format(&twice, again), text);
+	}
+}
+
+static void says_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "", "it is empty" },
+		{ NULL, "it is empty" },
+		{ "catch udp from any to any", "no operation 'catch'" },
+		{ "capture", "it is written OP PROTO" },
+		{ "capture gre from any to any", "no protocol 'gre'" },
+		{ "capture 0 from any to any", "no protocol '0'" },
+		{ "capture 256 from any to any", "no protocol '256'" },
+		{ "capture udp any to any", "it is written OP PROTO" },
+		{ "capture udp from any to any prio", "it is written OP PROTO" },
+		{ "capture udp from any to any priority 7", "it is written OP PROTO" },
+		{ "capture udp from any to any prio 7 8", "it is written OP PROTO" },
+		{ "capture udp from any to any prio -1", "priority '-1'" },
+		{ "capture udp from any to any prio 4294967296", "priority '4294967296'" },
+		{ "capture udp from 192.0.2 to any", "'192.0.2' after 'from' is no address" },
+		{ "capture udp from example.org to any", "'example.org' after 'from' is no address" },
+		{ "capture udp from any to 192.0.2.1:", "port ''" },
+		{ "capture udp from any to 192.0.2.1:0", "port '0'" },
+		{ "capture udp from any to 192.0.2.1:65536", "port '65536'" },
+		{ "capture udp from any to 192.0.2.1:53x", "port '53x'" },
+		{ "capture udp from any to 192.0.2.1/", "a prefix is written" },
+		{ "capture udp from any to 192.0.2.1/x:53", "a prefix is written" },
+		{ "capture udp from any to 192.0.2.0/33", "'/33'" },
+		{ "capture udp from any to 192.0.2.1/24", "write 192.0.2.0/24" },
+		{ "capture udp from any to 2001:db8::1/64", "write 2001:db8::/64" },
+		{ "capture udp from any/8 to any", "'any' after 'from' takes no prefix" },
+		{ "capture udp from any to [2001:db8::1:53", "no closing ']'" },
+		{ "capture udp from any to [192.0.2.1]:53", "is no address" },
+		{ "capture udp from any to [::1]x", "a prefix is written" },
+		{ "capture udp from any to [::/1]/1", "a prefix is written" },
+		{ "capture udp from any to fe80::1%lo", "leave the % part out" },
+		{ "capture udp from 192.0.2.1 to ::1", "different kinds" },
+		{ "capture icmp from any to any:7", "has no ports" },
+		{ "capture 47 from any:7 to any", "has no ports" },
+		{ "capture icmp from any to ::1", "write icmp6" },
+		{ "capture icmp6 from 192.0.2.1 to any", "write icmp" },
+	};
+	char word[300];
+	struct ktrxer_error err;
+	struct krx_rule r, untouched;
+
+	(void)state;
+	memset(&r, 0xa5, sizeof r);
+	untouched = r;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		err = (struct ktrxer_error){ 0 };
+		assert_int_equal(krx_rule_parse(&r, cases[i].text, &err), -EINVAL);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s: says \"%s\", not \"%s\"", cases[i].text, err.text, cases[i].says);
+		assert_memory_equal(&r, &untouched, sizeof r);
+	}
+	memset(word, 'x', sizeof word - 1);
+	word[sizeof word - 1] = '\0';
+	assert_int_equal(krx_rule_parse(&r, word, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "more than 79 characters"));
+}
+
+static void checks_rules_made_by_programs(void **state)
+{
+	struct ktrxer_error err;
+	struct krx_rule r = { .op = KRX_CAPTURE };
+	char text[KRX_RULE_TEXT];
+
+	(void)state;
+	assert_int_equal(krx_rule_check(&r, NULL), 0);
+	assert_int_equal(krx_rule_fields(&r), 0);
+	r.op = (enum krx_op)9;
+	assert_int_equal(krx_rule_check(&r, &err), -EINVAL);
+	assert_string_equal(krx_rule_format(&r, text), "? any from any to any");
+	r.op = KRX_CAPTURE;
+	r.from.family = 77;
+	assert_int_equal(krx_rule_check(&r, &err), -EINVAL);
+	r.from.family = AF_INET;
+	r.from_prefix = 33;
+	assert_int_equal(krx_rule_check(&r, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "IPv4 has 32 bits"));
+	r.from_prefix = 0;
+	assert_int_equal(krx_rule_check(&r, &err), 0);
+}
+
+static void matches_fields(void **state)
+{
+	struct ktrxer_packet_view v = { .version = 4, .proto = 17, .ports = true, .from_port = 9, .to_port = 53 };
+	struct krx_rule r;
+
+	(void)state;
+	v.from.family = v.to.family = AF_INET;
+	memcpy(v.from.bytes, "\012\0\0\1", 4);
+	memcpy(v.to.bytes, "\300\000\002\201", 4);
+	krx_rule_parse(&r, "capture udp from any to 192.0.2.128/25:53", NULL);
+	assert_true(krx_rule_matches(&r, &v));
+	v.to.bytes[3] = 0x7f;
+	assert_false(krx_rule_matches(&r, &v));
+	v.to.bytes[3] = 0x81;
+	v.ports = false; /* a later fragment */
+	assert_false(krx_rule_matches(&r, &v));
+	krx_rule_parse(&r, "capture udp from any to 192.0.2.128/25", NULL);
+	assert_true(krx_rule_matches(&r, &v));
+	krx_rule_parse(&r, "capture udp from ::/0 to any", NULL);
+	assert_false(krx_rule_matches(&r, &v));
+	v.version = 0; /* ARP, say: only for a rule that wants everything */
+	krx_rule_parse(&r, "capture udp from any to any", NULL);
+	assert_false(krx_rule_matches(&r, &v));
+	krx_rule_parse(&r, "capture any from any to any", NULL);
+	assert_true(krx_rule_matches(&r, &v));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parses_every_part),	   cmocka_unit_test(formats_what_it_parsed),
+		cmocka_unit_test(says_what_is_wrong),	   cmocka_unit_test(checks_rules_made_by_programs),
+		cmocka_unit_test(matches_fields),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

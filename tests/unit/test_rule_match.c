@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "limits.h"
+#include "random_packets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The law itself, with nothing clever in it. */
+static int scan(const struct krx_rule *rules, int count, const struct ktrxer_packet_view *view)
+{
+	int best = -1;
+
+	for (int i = 0; i < count; i++)
+		if (krx_rule_matches(&rules[i], view) && (best < 0 || rules[i].priority < rules[best].priority))
+			best = i;
+	return best;
+}
+
+static void equals_a_linear_scan(void **state)
+{
+	struct chance c = { .state = 42 };
+	struct krx_rule rules[200];
+	uint64_t met = 0, missed = 0;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		int count = (int)chance_next(&c, round % 2 ? 200 : 12);
+		struct krx_ruleset *set;
+
+		for (int i = 0; i < count; i++)
+			rules[i] = chance_rule(&c, (uint32_t)round % 11);
+		assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+		assert_int_equal(krx_ruleset_count(set), count);
+		for (int i = 0; i < 300; i++) {
+			struct ktrxer_packet_view view;
+			uint8_t frame[256];
+			uint32_t length = chance_frame(&c, frame, KTRXER_LINK_ETHERNET);
+			int want;
+
+			ktrxer_packet_parse(&view, frame, length, KTRXER_LINK_ETHERNET);
+			want = scan(rules, count, &view);
+			if (krx_ruleset_match(set, &view) != want)
+				fail_msg("round %d packet %d: rule %d, not %d", round, i, krx_ruleset_match(set, &view), want);
+			met += want >= 0;
+			missed += want < 0;
+		}
+		krx_ruleset_free(set);
+	}
+	/* The test is worth something only if both happen often. */
+	assert_true(met > 10000);
+	assert_true(missed > 10000);
+}
+
+static void asks_in_order(void **state)
+{
+	struct krx_rule rules[4];
+	struct ktrxer_packet_view view = { .version = 4 };
+	struct krx_ruleset *set;
+
+	(void)state;
+	krx_rule_parse(&rules[0], "capture any from any to any prio 5", NULL);
+	krx_rule_parse(&rules[1], "forward any from any to any prio 2", NULL);
+	krx_rule_parse(&rules[2], "capture any from any to any prio 2", NULL);
+	krx_rule_parse(&rules[3], "capture udp from any to any", NULL);
+	assert_int_equal(krx_ruleset_new(&set, rules, 4, NULL), 0);
+	assert_int_equal(krx_ruleset_match(set, &view), 1);
+	view.proto = 17;
+	assert_int_equal(krx_ruleset_match(set, &view), 3);
+	assert_int_equal(krx_ruleset_ranked(set, 0)->proto, 17);
+	assert_int_equal(krx_ruleset_ranked(set, 3)->priority, 5);
+	krx_ruleset_free(set);
+}
+
+static void refuses_what_it_cannot_hold(void **state)
+{
+	struct krx_rule *rules = calloc(KRX_RULES_MAX + 1, sizeof *rules);
+	struct krx_ruleset *set = NULL;
+	struct ktrxer_error err;
+	struct ktrxer_packet_view view = { .version = 4 };
+
+	(void)state;
+	assert_non_null(rules);
+	for (int i = 0; i <= KRX_RULES_MAX; i++)
+		rules[i].op = KRX_CAPTURE;
+	assert_int_equal(krx_ruleset_new(&set, rules, KRX_RULES_MAX + 1, &err), -E2BIG);
+	assert_int_equal(krx_ruleset_new(&set, rules, -1, &err), -EINVAL);
+	assert_int_equal(krx_ruleset_new(&set, NULL, 1, &err), -EINVAL);
+	rules[2].from_prefix = 1;
+	rules[2].from.family = 3;
+	assert_int_equal(krx_ruleset_new(&set, rules, 4, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "rule 3 of 4: "));
+	assert_null(set);
+	rules[2] = rules[1];
+	assert_int_equal(krx_ruleset_new(&set, rules, KRX_RULES_MAX, NULL), 0);
+	assert_int_equal(krx_ruleset_match(set, &view), 0);
+	krx_ruleset_free(set);
+	assert_int_equal(krx_ruleset_new(&set, NULL, 0, NULL), 0);
+	assert_int_equal(krx_ruleset_match(set, &view), -1);
+	krx_ruleset_free(set);
+	krx_ruleset_free(NULL);
+	free(rules);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equals_a_linear_scan),
+		cmocka_unit_test(asks_in_order),
+		cmocka_unit_test(refuses_what_it_cannot_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "host.h"
+#include "limits.h"
+#include "verdict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command command = { .name = "test", .summary = "A test", .measures = true };
+static struct cli cli;
+
+static int open_book(void **state)
+{
+	(void)state;
+	cli = (struct cli){ .command = &command, .stop_fd = -1 };
+	return verdict_open(&cli);
+}
+
+static int close_book(void **state)
+{
+	(void)state;
+	verdict_close(&cli);
+	return 0;
+}
+
+static void worst_word_stays(void **state)
+{
+	(void)state;
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
+	verdict_say(&cli, VERDICT_DEGRADED, "flow %d ended early", 3);
+	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
+	verdict_say(&cli, VERDICT_INVALID, "nothing received at all");
+	verdict_say(&cli, VERDICT_DEGRADED, "flow %d ended early", 3); /* once is enough */
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	assert_int_equal(verdict_reasons(&cli), 2);
+	assert_string_equal(verdict_reason(&cli, 0), "flow 3 ended early");
+}
+
+static void reasons_are_bounded(void **state)
+{
+	char large[2 * KTRXER_ERROR_TEXT];
+
+	(void)state;
+	memset(large, 'x', sizeof large - 1);
+	large[sizeof large - 1] = '\0';
+	verdict_say(&cli, VERDICT_DEGRADED, "%s", large);
+	for (int i = 0; i < 100; i++)
+		verdict_say(&cli, VERDICT_DEGRADED, "reason %d", i);
+	assert_int_equal(verdict_reasons(&cli), KTRXER_REASONS_MAX);
+	assert_string_equal(verdict_reason(&cli, KTRXER_REASONS_MAX - 1), "and 70 more reasons");
+}
+
+static void complaints_become_reasons(void **state)
+{
+	(void)state;
+	verdict_complaint(&cli, "no route to 192.0.2.1");
+	verdict_say_complaints(&cli);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	assert_string_equal(verdict_reason(&cli, 0), "no route to 192.0.2.1");
+}
+
+static void silence_is_invalid_too(void **state)
+{
+	(void)state;
+	verdict_say_complaints(&cli);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	assert_int_equal(verdict_reasons(&cli), 1);
+}
+
+/* `late` of `all` values are at `late_ns`, the others at 1 us. */
+static struct ktrxer_hist *lateness(int all, int late, int64_t late_ns)
+{
+	struct ktrxer_hist *hist = ktrxer_hist_new();
+
+	assert_non_null(hist);
+	for (int i = 0; i < all; i++)
+		ktrxer_hist_record(hist, i < late ? late_ns : 1000);
+	return hist;
+}
+
+static struct ktx_accounts accounts_of(uint64_t sent)
+{
+	return (struct ktx_accounts){ .requested = sent, .sent = sent, .driver = sent };
+}
+
+static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval_ns)
+{
+	struct ktrxer_hist *hist = lateness(all, late, late_ns);
+	struct ktx_accounts accounts = accounts_of((uint64_t)all);
+	enum verdict verdict;
+
+	close_book(NULL);
+	open_book(NULL);
+	verdict_probes(&cli, &accounts, hist, interval_ns);
+	verdict = verdict_now(&cli);
+	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
+	ktrxer_hist_free(hist);
+	return verdict;
+}
+
+static void late_probes(void **state)
+{
+	(void)state;
+	/* At 10 ms late is a millisecond, exactly 1 % is still well. */
+	assert_int_equal(judged(1000, 0, 0, 10000000), VERDICT_VALID);
+	assert_int_equal(judged(1000, 10, 5000000, 10000000), VERDICT_VALID);
+	assert_int_equal(judged(1000, 11, 5000000, 10000000), VERDICT_DEGRADED);
+	assert_int_equal(judged(1000, 100, 5000000, 10000000), VERDICT_DEGRADED);
+	assert_int_equal(judged(1000, 101, 5000000, 10000000), VERDICT_INVALID);
+	assert_int_equal(judged(1000, 1000, 5000000, 10000000), VERDICT_INVALID);
+	assert_int_equal(judged(1000, 1000, 900000, 10000000), VERDICT_VALID);
+	/* At 100 us a tenth would be 10 us, but the floor is 100 us. */
+	assert_int_equal(judged(1000, 1000, 90000, 100000), VERDICT_VALID);
+	assert_int_equal(judged(1000, 1000, 110000, 100000), VERDICT_INVALID);
+	/* A rate has no times to be late for; nothing timed, nothing judged. */
+	assert_int_equal(judged(1000, 1000, 5000000, 0), VERDICT_VALID);
+	assert_int_equal(judged(0, 0, 0, 10000000), VERDICT_VALID);
+	assert_int_equal(judged(1, 1, 5000000, 10000000), VERDICT_INVALID);
+	assert_int_equal(judged(1, 0, 0, UINT64_MAX), VERDICT_VALID);
+}
+
+static void skipped_probes_are_late(void **state)
+{
+	struct ktrxer_hist *hist = lateness(900, 0, 0);
+	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
+
+	(void)state;
+	verdict_probes(&cli, &accounts, hist, 10000000);
+	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
+	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
+	close_book(NULL);
+	open_book(NULL);
+	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
+	verdict_probes(&cli, &accounts, NULL, 10000000);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	ktrxer_hist_free(hist);
+}
+
+static void accounts_must_close(void **state)
+{
+	struct ktx_accounts good = { .requested = 10, .sent = 5, .wire = 1, .driver = 1, .queued = 3, .cancelled = 5 };
+	struct ktx_accounts lost = good, pending = good, proofless = good;
+
+	(void)state;
+	verdict_probes(&cli, &good, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
+	lost.requested++;
+	verdict_probes(&cli, &lost, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	close_book(NULL);
+	open_book(NULL);
+	pending.requested++;
+	pending.pending++;
+	verdict_probes(&cli, &pending, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	close_book(NULL);
+	open_book(NULL);
+	proofless.queued--;
+	verdict_probes(&cli, &proofless, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+}
+
+static void failed_probes(void **state)
+{
+	struct ktx_accounts accounts = {
+		.requested = 100, .sent = 99, .queued = 99, .failed = 1, .last_error = -ENOBUFS
+	};
+
+	(void)state;
+	verdict_probes(&cli, &accounts, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
+	accounts.sent = accounts.queued = 98;
+	accounts.failed = 2;
+	verdict_probes(&cli, &accounts, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
+	assert_non_null(strstr(verdict_reason(&cli, 0), "2 of 100 probes could not be sent"));
+	assert_non_null(strstr(verdict_reason(&cli, 0), strerror(ENOBUFS)));
+}
+
+static void figures(void **state)
+{
+	struct ktrxer_hist *hist = ktrxer_hist_new();
+	struct json *json = json_new(false);
+
+	(void)state;
+	json_object(json, NULL);
+	json_hist_us(json, "none", hist);
+	json_hist_us(json, "null", NULL);
+	for (int i = 1; i <= 100; i++)
+		ktrxer_hist_record(hist, i * 10 - 500);
+	json_hist_us(json, "some", hist);
+	json_object_end(json);
+	assert_string_equal(json_text(json, NULL),
+			    "{\"none\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
+			    "\"null\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
+			    "\"some\":{\"min\":-0.490,\"median\":0.000,\"iqr\":0.500,\"p99\":0.490,\"max\":0.500}}");
+	json_free(json);
+	ktrxer_hist_free(hist);
+}
+
+static int parse(struct host_cpu *cpu, const char *text)
+{
+	return host_cpu_parse(cpu, text, strlen(text));
+}
+
+static void ticks(void **state)
+{
+	struct host_cpu cpu;
+
+	(void)state;
+	assert_int_equal(parse(&cpu, "cpu  1 2 3 40 50 6 7 8 1000 2000\ncpu0 9 9 9 9\n"), 0);
+	assert_true(cpu.total == 117 && cpu.idle == 90 && cpu.steal == 8);
+	assert_int_equal(parse(&cpu, "cpu  1 2 3 4\n"), 0); /* Linux 2.4 */
+	assert_true(cpu.total == 10 && cpu.idle == 4 && cpu.steal == 0);
+	assert_int_equal(parse(&cpu, "cpu  1 2 3 4"), 0);
+	assert_int_equal(parse(&cpu, ""), -EBADMSG);
+	assert_int_equal(parse(&cpu, "cpu "), -EBADMSG);
+	assert_int_equal(parse(&cpu, "cpu0 1 2 3 4\n"), -EBADMSG);
+	assert_int_equal(parse(&cpu, "cpu  1 2 3\n4"), -EBADMSG);
+	assert_int_equal(parse(&cpu, "cpu  1 2 -3 4\n"), -EBADMSG);
+	assert_int_equal(parse(&cpu, "cpu  1 2 3 99999999999999999999\n"), -EBADMSG);
+}
+
+/* `busy` of 100 ticks in each of `windows` windows of half a second. */
+static void add_windows(struct host_load *load, struct host_cpu *cpu, int windows, unsigned int busy,
+			unsigned int stolen)
+{
+	for (int i = 0; i < windows; i++) {
+		cpu->total += 100;
+		cpu->idle += 100 - busy - stolen;
+		cpu->steal += stolen;
+		host_load_add(load, cpu, load->window_ns + 500000000);
+	}
+}
+
+static void load_of_the_host(void **state)
+{
+	struct host_load load = { 0 };
+	struct host_cpu cpu = { .total = 1000000, .idle = 500000, .steal = 10 };
+
+	(void)state;
+	assert_int_equal(host_load_cpu(&load), -1);
+	assert_false(host_load_too_busy(&load));
+	host_load_add(&load, &cpu, 1);
+	assert_int_equal(host_load_steal(&load), -1);
+	add_windows(&load, &cpu, 95, 50, 5);
+	assert_int_equal(host_load_cpu(&load), 5500);
+	assert_int_equal(host_load_steal(&load), 500);
+	assert_false(host_load_too_busy(&load));
+	add_windows(&load, &cpu, 5, 90, 0); /* exactly 90 % is not above */
+	assert_false(host_load_too_busy(&load));
+	add_windows(&load, &cpu, 5, 80, 11); /* stolen time is time that we did not have */
+	assert_false(host_load_too_busy(&load)); /* 5 of 105 windows are below 5 % */
+	add_windows(&load, &cpu, 1, 100, 0);
+	assert_true(host_load_too_busy(&load));
+}
+
+static void short_runs_are_not_judged(void **state)
+{
+	struct host_load load = { 0 };
+	struct host_cpu cpu = { .total = 1000, .idle = 500 };
+
+	(void)state;
+	host_load_add(&load, &cpu, 1);
+	for (int i = 0; i < 9; i++) { /* 0.9 s, all of it busy */
+		cpu.total += 20;
+		host_load_add(&load, &cpu, load.window_ns + 100000000);
+	}
+	assert_int_equal(host_load_cpu(&load), 10000);
+	assert_false(host_load_too_busy(&load));
+	cpu.total += 20;
+	host_load_add(&load, &cpu, load.window_ns + 99000000); /* the window is still open */
+	assert_false(host_load_too_busy(&load));
+	host_load_add(&load, &cpu, load.window_ns + 100000000);
+	assert_true(host_load_too_busy(&load));
+}
+
+static void counters_may_run_backwards(void **state)
+{
+	struct host_load load = { 0 };
+	struct host_cpu cpu = { .total = 1000, .idle = 500, .steal = 10 };
+
+	(void)state;
+	host_load_add(&load, &cpu, 1000);
+	cpu.total -= 5;
+	cpu.idle -= 5;
+	cpu.steal = 0;
+	host_load_add(&load, &cpu, 500);
+	host_load_add(&load, &cpu, 2000000000);
+	assert_int_equal(host_load_cpu(&load), -1);
+	assert_false(host_load_too_busy(&load));
+}
+
+#define BOOK_TEST(name) cmocka_unit_test_setup_teardown(name, open_book, close_book)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOOK_TEST(worst_word_stays),
+		BOOK_TEST(reasons_are_bounded),
+		BOOK_TEST(complaints_become_reasons),
+		BOOK_TEST(silence_is_invalid_too),
+		BOOK_TEST(late_probes),
+		BOOK_TEST(skipped_probes_are_late),
+		BOOK_TEST(accounts_must_close),
+		BOOK_TEST(failed_probes),
+		cmocka_unit_test(figures),
+		cmocka_unit_test(ticks),
+		cmocka_unit_test(load_of_the_host),
+		cmocka_unit_test(short_runs_are_not_judged),
+		cmocka_unit_test(counters_may_run_backwards),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
