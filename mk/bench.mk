@@ -1,0 +1,16 @@
+# Measurements of this machine. They show, and judge nothing; the bounds that a change must hold are tests (tests/system/test_figures.py).
+.PHONY: bench soak figures
+bench: ## the four benches in under five minutes: tables, and the promised ratios beside their targets; rows in build/bench/
+	@scripts/setup build demo bench
+	@$(MAKE) --no-print-directory build
+	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.ratios --keep $(BUILD)/bench
+
+figures: ## the figures that a change must hold, with their strict bounds; keeps build/bench.json
+	@scripts/setup build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.figures --strict --json $(BUILD)/bench.json
+
+soak: ## an hour at 10 kpps (SOAK_SECONDS=3600): accounts close, memory flat, mean rate exact; a line a minute
+	@scripts/setup build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600)

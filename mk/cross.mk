@@ -1,0 +1,33 @@
+# Static and cross builds (docs/building.md): build-static/ for x86-64, build-cross/ARCH/ for the others, all over musl.
+CROSS_ARCHES = aarch64 armhf mipsel mips
+CROSS_DIRS = build-static $(CROSS_ARCHES:%=build-cross/%)
+
+CROSS_FILES = build-cross/root.ini $< cross/small.ini
+
+.PHONY: cross static test-cross release-size cross-setup static-setup $(CROSS_ARCHES:%=cross-%)
+cross-setup:
+	@scripts/setup-cross
+
+static-setup:
+	@scripts/setup-cross static
+
+build-cross/%/build.ninja: cross/%.ini cross/small.ini | cross-setup
+	meson setup $(if $(wildcard $@),--wipe) build-cross/$* $(CROSS_FILES:%=--cross-file=%) >build-cross/$*.log || { cat build-cross/$*.log; exit 1; }
+
+build-static/build.ninja: cross/x86_64-musl.ini cross/small.ini | static-setup
+	meson setup $(if $(wildcard $@),--wipe) build-static $(CROSS_FILES:%=--native-file=%) >build-cross/static.log || \
+		{ cat build-cross/static.log; exit 1; }
+
+$(CROSS_ARCHES:%=cross-%): cross-%: build-cross/%/build.ninja
+	@ninja -C build-cross/$*
+
+cross: $(CROSS_ARCHES:%=cross-%) ## static binaries for aarch64, armhf, mipsel and mips in build-cross/
+
+static: build-static/build.ninja ## a static binary for x86-64 in build-static/
+	@ninja -C build-static
+
+test-cross: cross static ## unit tests of static and cross builds under qemu-user; sizes; memory
+	@scripts/test-cross $(CROSS_DIRS)
+
+release-size: cross static ## sizes of the static binaries, against the limit
+	@scripts/test-cross --sizes $(CROSS_DIRS)
