@@ -7,9 +7,9 @@
 int ping_inlet_open(struct ping_run *run, struct ktrxer_error *err)
 {
 	/* The head is enough: number and secret, behind an IP header with options and one of ICMP. */
-	const struct inlet_options options = { .path = &run->path, .tx = run->tx, .proto = run->proto, .port = run->id, .snap = 256 };
+	const struct inlet_options options = { .path = &run->p.path, .tx = run->p.tx, .proto = run->proto, .port = run->p.id, .snap = 256 };
 
-	return inlet_open(&run->inlet, &options, err);
+	return inlet_open(&run->p.inlet, &options, err);
 }
 
 int ping_inlet_next(struct ping_run *run, struct echo_reply *reply, struct echo_arrival *arrival)
@@ -19,14 +19,14 @@ int ping_inlet_next(struct ping_run *run, struct echo_reply *reply, struct echo_
 		struct inlet_arrival in;
 		const uint8_t *data;
 		uint32_t length;
-		int rc = inlet_next(&run->inlet, &data, &length, &in);
+		int rc = inlet_next(&run->p.inlet, &data, &length, &in);
 
 		if (rc == -EAGAIN)
 			continue;
 		if (rc <= 0)
 			return rc;
 		*arrival = (struct echo_arrival){ .received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from };
-		if (echo_reply_parse(reply, data, length, run->proto) && (run->proto == KTRXER_UDP || reply->id == run->id))
+		if (echo_reply_parse(reply, data, length, run->proto) && (run->proto == KTRXER_UDP || reply->id == run->p.id))
 			return 1;
 	}
 	return 0;

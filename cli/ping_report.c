@@ -4,7 +4,6 @@
 
 #include "error.h"
 #include "hist.h"
-#include "network_error.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -17,9 +16,9 @@ void ping_say_what(struct ping_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->cli, "ping %s (%s) from %s on %s: %s echo, %" PRIu64 " bytes of payload, by %s (%s)", run->o->host,
-		 ktrxer_addr_format(&run->path.to, to), ktrxer_addr_format(&run->path.source, from), run->path.device.name,
-		 run->o->udp ? "UDP" : "ICMP", run->o->payload, run->info.engine, run->info.reason);
+	out_text(run->p.cli, "ping %s (%s) from %s on %s: %s echo, %" PRIu64 " bytes of payload, by %s (%s)", run->o->p.host,
+		 ktrxer_addr_format(&run->p.path.to, to), ktrxer_addr_format(&run->p.path.source, from), run->p.path.device.name,
+		 run->o->udp ? "UDP" : "ICMP", run->o->payload, run->p.info.engine, run->p.info.reason);
 }
 
 static void say_line(struct ping_run *run, enum echo_event event, const struct echo_result *r)
@@ -28,11 +27,11 @@ static void say_line(struct ping_run *run, enum echo_event event, const struct e
 
 	ktrxer_addr_format(&r->from, from);
 	if (event == ECHO_DUPLICATE)
-		out_text(run->cli, "%s: number %" PRIu64 " once more: a duplicate", from, r->number);
+		out_text(run->p.cli, "%s: number %" PRIu64 " once more: a duplicate", from, r->number);
 	else if (event == ECHO_TOO_LATE)
-		out_text(run->cli, "%s: number %" PRIu64 " after it was given up as lost", from, r->number);
+		out_text(run->p.cli, "%s: number %" PRIu64 " after it was given up as lost", from, r->number);
 	else
-		out_text(run->cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from, r->number,
+		out_text(run->p.cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from, r->number,
 			 ktrxer_format_ns(rtt, r->rtt_ns), r->ttl, ktrxer_format_ns(late, (int64_t)(r->sent_ns - r->at_ns)), r->reordered ? ", reordered" : "");
 }
 
@@ -51,9 +50,9 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 	}
 	if (event == ECHO_ROUND_TRIP)
 		ktrxer_hist_record(run->rtt, r->rtt_ns);
-	if (run->talkative)
+	if (run->p.talkative)
 		say_line(run, event, r);
-	sample = out_sample(run->cli, names[event]);
+	sample = out_sample(run->p.cli, names[event]);
 	if (!sample)
 		return;
 	json_u64(sample, "number", r->number);
@@ -69,24 +68,7 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		json_u64(sample, "ttl", r->ttl);
 		json_bool(sample, "reordered", r->reordered);
 	}
-	out_put(run->cli, sample);
-}
-
-void ping_say_lost(struct ping_run *run, uint64_t number)
-{
-	struct json *sample = out_sample(run->cli, "lost");
-
-	if (run->talkative)
-		out_text(run->cli, "number %" PRIu64 " lost: no answer", number);
-	if (!sample)
-		return;
-	json_u64(sample, "number", number);
-	out_put(run->cli, sample);
-}
-
-void ping_say_network_errors(struct ping_run *run)
-{
-	network_errors_say(run->cli, run->tx, run->talkative, &run->network_errors);
+	out_put(run->p.cli, sample);
 }
 
 static void finish_text(struct ping_run *run, const struct ktx_accounts *a, const struct echo_counts *c, const struct ktrxer_hist *lateness)
@@ -95,16 +77,16 @@ static void finish_text(struct ping_run *run, const struct ktx_accounts *a, cons
 	uint64_t lost_tenths = c->sent ? c->lost * 1000 / c->sent : 0;
 
 	if (a->failed || a->skipped || a->cancelled)
-		out_text(run->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
-	out_text(run->cli, "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
+		out_text(run->p.cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
+	out_text(run->p.cli, "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
 		 " duplicates, %" PRIu64 " reordered", c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates,
 		 c->reordered);
 	if (ktrxer_hist_count(run->rtt))
-		out_text(run->cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
+		out_text(run->p.cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
 	if (ktrxer_hist_count(lateness))
-		out_text(run->cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
+		out_text(run->p.cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
 			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
 }
@@ -114,11 +96,11 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 {
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "host", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
-	json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
-	json_string(end, "device", run->path.device.name);
-	json_string(end, "engine", run->info.engine);
+	json_string(end, "host", run->o->p.host);
+	json_string(end, "to", ktrxer_addr_format(&run->p.path.to, address));
+	json_string(end, "from", ktrxer_addr_format(&run->p.path.source, address));
+	json_string(end, "device", run->p.path.device.name);
+	json_string(end, "engine", run->p.info.engine);
 	json_string(end, "protocol", run->o->udp ? "udp" : "icmp");
 	json_u64(end, "payload_bytes", run->o->payload);
 	json_u64(end, "requested", a->requested);
@@ -132,7 +114,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "duplicates", c->duplicates);
 	json_u64(end, "reordered", c->reordered);
 	json_u64(end, "too_late", c->too_late);
-	json_u64(end, "network_errors", run->network_errors);
+	json_u64(end, "network_errors", run->p.network_errors);
 	json_u64(end, "untimed", run->contradictions);
 	json_u64(end, "late", a->late);
 	json_hist_us(end, "rtt_us", run->rtt);
@@ -141,8 +123,8 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "sent_wire", a->wire);
 	json_u64(end, "sent_driver", a->driver);
 	json_u64(end, "sent_queued", a->queued);
-	json_u64(end, "received_kernel", run->inlet.kernel_stamps);
-	json_u64(end, "received_user", run->inlet.user_stamps);
+	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
+	json_u64(end, "received_user", run->p.inlet.user_stamps);
 	json_object_end(end);
 }
 
@@ -151,40 +133,36 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 {
 	struct krx_stats stats = { 0 };
 
-	verdict_probes(run->cli, a, lateness, run->o->interval_ns);
-	if (run->failure)
-		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->failure_text);
-	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX && run->next < run->wanted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
+	verdict_probes(run->p.cli, a, lateness, run->o->p.interval_ns);
+	if (run->p.failure)
+		verdict_say(run->p.cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->p.failure_text);
+	else if (cli_stopped(run->p.cli) && run->p.wanted != UINT64_MAX && run->p.next < run->p.wanted)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 	if (run->contradictions)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
 			    "are left out of the times", run->contradictions);
 	if (c->sent && !c->received)
-		verdict_say(run->cli, VERDICT_INVALID, "%s answered nothing at all", run->o->host);
-	if (run->inlet.overflows)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
-			    run->inlet.overflows);
-	if (run->inlet.krx && krx_stats(run->inlet.krx, &stats, NULL, 0) == 0 && stats.lost)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
+		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
+	if (run->p.inlet.overflows)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
+			    run->p.inlet.overflows);
+	if (run->p.inlet.krx && krx_stats(run->p.inlet.krx, &stats, NULL, 0) == 0 && stats.lost)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
 			    stats.lost);
 }
 
 int ping_finish(struct ping_run *run)
 {
-	struct ktrxer_hist *lateness = ktx_lateness(run->tx);
-	struct json *end = out_end(run->cli);
+	struct ktrxer_hist *lateness = ktx_lateness(run->p.tx);
+	struct json *end = out_end(run->p.cli);
 	struct ktx_accounts a;
 	struct echo_counts c;
 
-	ktx_accounts(run->tx, &a);
+	prober_accounts(&run->p, &a);
 	echo_book_counts(run->book, &c);
-	if (run->wanted != UINT64_MAX) {
-		a.requested += run->wanted - run->next;
-		a.cancelled += run->wanted - run->next;
-	}
 	finish_verdict(run, &a, &c, lateness);
 	finish_text(run, &a, &c, lateness);
 	finish_json(run, end, &a, &c, lateness);
 	ktrxer_hist_free(lateness);
-	return out_finish(run->cli, end);
+	return out_finish(run->p.cli, end);
 }

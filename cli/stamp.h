@@ -3,21 +3,18 @@
 #ifndef KTRXER_CLI_STAMP_H
 #define KTRXER_CLI_STAMP_H
 
-#include "cli.h"
 #include "clockest.h"
-#include "inlet.h"
+#include "prober.h"
 #include "sha256.h"
 #include "stamp_samples.h"
 #include "stamp_session.h"
-#include "template.h"
 
 struct stamp_options {
-	const char *host, *device, *engine, *auth_key_file, *tlv_key_file;
+	struct prober_options p;
+	const char *auth_key_file, *tlv_key_file;
 	struct opt_list tlvs;
-	struct ktrxer_addr from;
-	uint64_t count, for_ns, interval_ns, payload, timeout_ns, tos, ttl, port, ssid;
-	int64_t cpu;
-	bool precise, poisson, v4, v6, flood, ptp, follow_up, ssid_given;
+	uint64_t payload, timeout_ns, tos, ttl, port, ssid;
+	bool ptp, follow_up;
 };
 
 /* The clocks' own word, at one end. */
@@ -27,12 +24,8 @@ struct stamp_clock {
 };
 
 struct stamp_run {
-	struct cli *cli;
+	struct prober p;
 	const struct stamp_options *o;
-	struct ktrxer_path path;
-	struct ktx *tx;
-	struct ktx_info info;
-	struct template frame;     /* all but what changes from probe to probe */
 	uint32_t payload_at, payload_length;
 	uint32_t direct_at, mac_at; /* offsets in the payload; 0: none */
 	bool auth;
@@ -41,31 +34,21 @@ struct stamp_run {
 	struct stamp_session *session;
 	struct clockest *clock;
 	struct stamp_samples *samples;
-	struct ktrxer_schedule *schedule;
-	struct inlet inlet;
-	uint16_t port, ssid, error;
-	uint8_t seed[16];
-	uint64_t wanted, next;
-	uint64_t start_ns, end_ns;
-	uint64_t ahead_ns;         /* probes are committed so long before their time */
+	uint16_t ssid, error;
 	int64_t real_minus_mono;
 	struct stamp_clock own, peer; /* peer: the worst that it said */
 	bool peer_seen;
 	struct ktrxer_hist *rtt, *ipdv, *ipdv_forward, *ipdv_backward, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
 	uint64_t closing;          /* probes beyond those */
-	uint64_t network_errors;
 	uint64_t t3[3];            /* by enum stamp_t3 */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */
 	uint64_t steps;            /* of the far clock against ours */
-	bool talkative, interrupted;
-	int failure;
-	char failure_text[KTRXER_ERROR_TEXT];
+	bool interrupted;
 };
 
 /* stamp_plan.c */
 int stamp_plan(struct stamp_run *run, struct ktrxer_error *err);
-int stamp_schedule(struct stamp_run *run, struct ktrxer_error *err); /* once start_ns is known */
 /* Writes probe `number` into a frame; returns the time that its packet carries. */
 uint64_t stamp_fill(const struct stamp_run *run, uint8_t *frame, uint64_t number, uint64_t at_ns);
 void stamp_release(struct stamp_run *run);
@@ -73,7 +56,6 @@ void stamp_release(struct stamp_run *run);
 /* stamp_report.c */
 void stamp_say_what(struct stamp_run *run);
 void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *sample);
-void stamp_say_lost(struct stamp_run *run, uint64_t number);
 void stamp_say_event(struct stamp_run *run, enum stamp_event event);
 int stamp_finish(struct stamp_run *run);
 

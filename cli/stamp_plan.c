@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/timex.h>
 
 /* -------------------------------------------------------------------------------------------------------- the packet */
@@ -91,29 +89,29 @@ static int payload_make(struct stamp_run *run, uint8_t **payload, struct ktrxer_
 	return 0;
 }
 
-static int frame_make(struct stamp_run *run, struct ktrxer_error *err)
+static int frame_make(void *arg, struct ktrxer_error *err)
 {
+	struct stamp_run *run = arg;
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
-	struct ktrxer_path path = run->path;
+	struct ktrxer_path path = run->p.path;
 	uint8_t *payload;
 	int rc = payload_make(run, &payload, err);
 
 	if (rc < 0)
 		return rc;
-	path.device.link = run->info.link;
+	path.device.link = run->p.info.link;
 	spec.path = &path;
 	spec.proto = KTRXER_UDP;
-	spec.from_port = run->port;
+	spec.from_port = run->p.id;
 	spec.to_port = (uint16_t)run->o->port;
 	spec.tos = (uint8_t)run->o->tos;
 	spec.ttl = (uint8_t)run->o->ttl;
 	spec.payload = payload;
 	spec.payload_length = run->payload_length;
-	template_free(&run->frame);
-	rc = template_make(&run->frame, &spec, err);
+	rc = template_make(&run->p.frame, &spec, err);
 	free(payload);
 	if (rc == 0)
-		run->payload_at = run->frame.length - run->payload_length;
+		run->payload_at = run->p.frame.length - run->payload_length;
 	return rc;
 }
 
@@ -123,7 +121,7 @@ uint64_t stamp_fill(const struct stamp_run *run, uint8_t *frame, uint64_t number
 					   .time = stamp_time_of_ns((int64_t)at_ns + run->real_minus_mono, run->o->ptp) };
 	uint8_t *payload = frame + run->payload_at;
 
-	memcpy(frame, run->frame.frame, run->frame.length);
+	memcpy(frame, run->p.frame.frame, run->p.frame.length);
 	stamp_probe_write(payload, &probe, run->auth);
 	if (run->direct_at)
 		store_be32(payload + run->direct_at, (uint32_t)number + 1);
@@ -131,85 +129,33 @@ uint64_t stamp_fill(const struct stamp_run *run, uint8_t *frame, uint64_t number
 		stamp_sign(payload, &run->key);
 	if (run->mac_at)
 		stamp_tlv_mac(payload, run->auth, run->mac_at, run->tlv_mac_key, payload + run->mac_at + STAMP_TLV_HEAD);
-	ktrxer_frame_checksum(frame, run->frame.length, run->info.link);
+	ktrxer_frame_checksum(frame, run->p.frame.length, run->p.info.link);
 	return probe.time;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the way */
 
-static int plan_path(struct stamp_run *run, bool with_mac, struct ktrxer_error *err)
-{
-	const struct stamp_options *o = run->o;
-	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
-	struct ktrxer_addr to = run->path.to; /* the path is being written */
-
-	p.device = o->device;
-	p.from = o->from;
-	p.to = to;
-	p.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&run->path, &p, err);
-}
-
-static int plan_engine(struct stamp_run *run, struct ktrxer_error *err)
-{
-	const struct stamp_options *o = run->o;
-	struct ktx_options t = KTX_OPTIONS_INIT;
-	const bool by_stack = strcmp(o->engine, "udp") == 0 || strcmp(o->engine, "raw") == 0 ||
-			      (strcmp(o->engine, "auto") == 0 && run->path.needs_stack);
-	int rc;
-
-	t.device = o->device || !by_stack || run->path.to.scope_id ? run->path.device.name : NULL;
-	t.engine = o->engine;
-	t.wait = o->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
-	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
-	t.cpu = (int)o->cpu;
-	t.slots = 64;
-	while (t.slots < 1024 && t.slots * o->interval_ns < run->ahead_ns)
-		t.slots *= 2;
-	t.frame_size = 14 + 40 + 8 + tlvs_lay(run, NULL, (uint32_t)o->payload) + 64;
-	if ((rc = ktx_open(&run->tx, &t, err)) < 0)
-		return rc;
-	ktx_info(run->tx, &run->info);
-	if (!(run->info.features & KTX_CAN_WHOLE_FRAME))
-		return 0;
-	if (run->path.needs_stack)
-		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use --engine udp");
-	return plan_path(run, true, err);
-}
-
 /* A port that is ours alone: the far end tells sessions apart by it. */
 static int plan_port(struct stamp_run *run, struct ktrxer_error *err)
 {
-	int rc = -EADDRINUSE;
+	int rc = prober_identify(&run->p, frame_make, err);
 
-	for (int tries = 0; tries < 16 && rc == -EADDRINUSE; tries++) {
-		uint16_t random;
-
-		if (getrandom(&random, sizeof random, 0) != sizeof random)
-			return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-		run->port = (uint16_t)(49152u | random);
-		rc = frame_make(run, err);
-		if (rc == 0)
-			rc = ktx_check(run->tx, run->frame.frame, run->frame.length, err);
-	}
 	if (rc < 0)
 		return rc;
-	if (run->frame.length - (run->info.link == KTRXER_LINK_ETHERNET ? 14 : 0) > run->path.mtu)
+	if (run->p.frame.length - (run->p.info.link == KTRXER_LINK_ETHERNET ? 14 : 0) > run->p.path.mtu)
 		return ktrxer_fail(err, -EMSGSIZE, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'",
-				   run->payload_length, run->path.mtu, run->path.device.name);
+				   run->payload_length, run->p.path.mtu, run->p.path.device.name);
 	return 0;
 }
 
-static int check_options(const struct stamp_options *o, const struct ktrxer_addr *to, struct ktrxer_error *err)
+static int check_options(const struct stamp_options *o, struct ktrxer_error *err)
 {
-	const struct opt_rate rate = { .num = KTRXER_NS_PER_S, .den = o->interval_ns, .given = true };
-
 	if (o->auth_key_file && o->tlv_key_file)
 		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
 	for (int i = 0; i < o->tlvs.count; i++)
 		if (tlv_by_name(o->tlvs.items[i]) < 0)
 			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct", o->tlvs.items[i]);
-	return cli_guard_rate(to, &rate, o->flood, err);
+	return 0;
 }
 
 static int plan_keys(struct stamp_run *run, struct ktrxer_error *err)
@@ -231,7 +177,7 @@ static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 	const struct stamp_options *o = run->o;
 	struct stamp_session_options s = { .window = 64, .timeout_ns = o->timeout_ns, .ssid = run->ssid, .follow_up = o->follow_up,
 					   .auth_key = run->auth ? &run->key : NULL, .tlv_key = run->auth ? NULL : run->tlv_mac_key };
-	uint64_t waiting = (o->timeout_ns * 2 + run->ahead_ns) / o->interval_ns + 16;
+	uint64_t waiting = (o->timeout_ns * 2 + run->p.ahead_ns) / o->p.interval_ns + 16;
 
 	while (s.window < waiting && s.window < 65536)
 		s.window <<= 1;
@@ -264,60 +210,30 @@ static void plan_clock(struct stamp_run *run)
 	run->real_minus_mono = pair.real_ns - (int64_t)pair.mono_ns;
 }
 
-int stamp_schedule(struct stamp_run *run, struct ktrxer_error *err)
-{
-	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
-
-	s.kind = run->o->poisson ? KTRXER_SCHEDULE_POISSON : KTRXER_SCHEDULE_PERIODIC;
-	s.start_ns = run->start_ns;
-	s.gap_num = run->o->interval_ns;
-	memcpy(s.seed, run->seed, sizeof s.seed);
-	return ktrxer_schedule_new(&run->schedule, &s, err);
-}
-
 int stamp_plan(struct stamp_run *run, struct ktrxer_error *err)
 {
 	const struct stamp_options *o = run->o;
 	int rc;
 
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
-	if ((rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &run->path.to, err)) < 0 ||
-	    (rc = check_options(o, &run->path.to, err)) < 0 || (rc = plan_keys(run, err)) < 0)
+	if ((rc = check_options(o, err)) < 0 || (rc = prober_resolve(&run->p, err)) < 0 || (rc = plan_keys(run, err)) < 0)
 		return rc;
-	if (getrandom(run->seed, sizeof run->seed, 0) != sizeof run->seed)
-		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	/* 0 is no SSID. */
-	run->ssid = o->ssid ? (uint16_t)o->ssid : (uint16_t)(load_be16(run->seed) | 1);
-	run->wanted = o->count ? o->count : UINT64_MAX;
-	/*
-	 * Enough that a waiter of real-time priority does not starve when a busy machine keeps this thread, which has none, from
-	 * its processor; little enough that stopping cancels little.
-	 */
-	run->ahead_ns = (uint64_t)(o->precise ? 250 : 50) * KTRXER_NS_PER_MS;
-	run->talkative = o->interval_ns >= 200 * (uint64_t)KTRXER_NS_PER_MS;
+	run->ssid = o->ssid ? (uint16_t)o->ssid : (uint16_t)(load_be16(run->p.seed) | 1);
 	plan_clock(run);
-	if ((rc = plan_books(run, err)) < 0 || (rc = plan_path(run, false, err)) < 0 || (rc = plan_engine(run, err)) < 0 ||
-	    (rc = plan_port(run, err)) < 0)
+	if ((rc = plan_books(run, err)) < 0 ||
+	    (rc = prober_open(&run->p, 64, 14 + 40 + 8 + tlvs_lay(run, NULL, (uint32_t)o->payload) + 64, err)) < 0 ||
+	    (rc = plan_port(run, err)) < 0 || (rc = prober_try_schedule(&run->p, err)) < 0)
 		return rc;
-	run->start_ns = ktrxer_now_ns();
-	if ((rc = stamp_schedule(run, err)) < 0)
-		return rc;
-	ktrxer_schedule_free(run->schedule);
-	run->schedule = NULL;
-	return inlet_open(&run->inlet, &(struct inlet_options){ .path = &run->path, .tx = run->tx, .proto = KTRXER_UDP, .port = run->port,
+	return inlet_open(&run->p.inlet, &(struct inlet_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
 								.snap = run->payload_length + 1 }, err);
 }
 
 void stamp_release(struct stamp_run *run)
 {
-	inlet_close(&run->inlet);
-	ktx_close(run->tx);
-	ktrxer_schedule_free(run->schedule);
+	prober_close(&run->p);
 	stamp_session_free(run->session);
 	clockest_free(run->clock);
 	stamp_samples_free(run->samples);
-	template_free(&run->frame);
 	ktrxer_hist_free(run->rtt);
 	ktrxer_hist_free(run->ipdv);
 	ktrxer_hist_free(run->ipdv_forward);

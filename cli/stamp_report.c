@@ -18,14 +18,14 @@ void stamp_say_what(struct stamp_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->cli, "stamp %s (%s port %" PRIu64 ") from %s on %s: %s mode, %u bytes of payload, by %s (%s)", run->o->host,
-		 ktrxer_addr_format(&run->path.to, to), run->o->port, ktrxer_addr_format(&run->path.source, from), run->path.device.name,
-		 run->auth ? "authenticated" : "open", run->payload_length, run->info.engine, run->info.reason);
+	out_text(run->p.cli, "stamp %s (%s port %" PRIu64 ") from %s on %s: %s mode, %u bytes of payload, by %s (%s)", run->o->p.host,
+		 ktrxer_addr_format(&run->p.path.to, to), run->o->port, ktrxer_addr_format(&run->p.path.source, from), run->p.path.device.name,
+		 run->auth ? "authenticated" : "open", run->payload_length, run->p.info.engine, run->p.info.reason);
 }
 
 static void say_json(struct stamp_run *run, const struct stamp_sample *p)
 {
-	struct json *json = out_sample(run->cli, "round_trip");
+	struct json *json = out_sample(run->p.cli, "round_trip");
 
 	if (!json)
 		return;
@@ -55,17 +55,17 @@ static void say_json(struct stamp_run *run, const struct stamp_sample *p)
 	json_u64(json, "tos_backward", p->tos_back);
 	json_bool(json, "reordered_forward", p->reordered_forward);
 	json_bool(json, "reordered_backward", p->reordered_backward);
-	out_put(run->cli, json);
+	out_put(run->p.cli, json);
 }
 
 static void say_step(struct stamp_run *run)
 {
-	struct json *event = out_event(run->cli, "clock_step");
+	struct json *event = out_event(run->p.cli, "clock_step");
 
 	run->steps++;
-	out_text(run->cli, "the clocks of the two hosts were stepped against each other");
+	out_text(run->p.cli, "the clocks of the two hosts were stepped against each other");
 	if (event)
-		out_put(run->cli, event);
+		out_put(run->p.cli, event);
 }
 
 void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *p)
@@ -84,28 +84,16 @@ void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *p)
 	if (clockest_add(run->clock, p->t1_ns, p->t2_real_ns, p->t3_real_ns, p->t4_ns) == CLOCKEST_STEPPED)
 		say_step(run);
 	if (!stamp_samples_add(run->samples, p, clockest_segment(run->clock)))
-		run->failure = run->failure ? run->failure : -12;
+		run->p.failure = run->p.failure ? run->p.failure : -12;
 	run->peer.synchronised = p->peer_synchronised && (!run->peer_seen || run->peer.synchronised);
 	if (!run->peer_seen || p->peer_error_ns > run->peer.bound_ns)
 		run->peer.bound_ns = p->peer_error_ns;
 	run->peer_seen = true;
-	if (run->talkative)
-		out_text(run->cli, "number %" PRIu64 ", round trip %s, TTL %u there %u back, sent %s late%s", p->number,
+	if (run->p.talkative)
+		out_text(run->p.cli, "number %" PRIu64 ", round trip %s, TTL %u there %u back, sent %s late%s", p->number,
 			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_there, p->ttl_back, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
 			 p->reordered_forward || p->reordered_backward ? ", reordered" : "");
 	say_json(run, p);
-}
-
-void stamp_say_lost(struct stamp_run *run, uint64_t number)
-{
-	struct json *sample = out_sample(run->cli, "lost");
-
-	if (run->talkative)
-		out_text(run->cli, "number %" PRIu64 " lost: no answer", number);
-	if (!sample)
-		return;
-	json_u64(sample, "number", number);
-	out_put(run->cli, sample);
 }
 
 void stamp_say_event(struct stamp_run *run, enum stamp_event event)
@@ -115,9 +103,9 @@ void stamp_say_event(struct stamp_run *run, enum stamp_event event)
 
 	if (!names[event] || event == STAMP_FOREIGN)
 		return;
-	json = out_event(run->cli, names[event]);
+	json = out_event(run->p.cli, names[event]);
 	if (json)
-		out_put(run->cli, json);
+		out_put(run->p.cli, json);
 }
 
 /* ----------------------------------------------------------------------------------------------------- the one-way part */
@@ -241,7 +229,7 @@ static void delays_text(struct stamp_run *run, const char *what, const struct kt
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(run->cli, "%s: min %s, median %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
+	out_text(run->p.cli, "%s: min %s, median %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
 		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
 		 ktrxer_format_ns(x[3], ktrxer_hist_max(hist)), more);
 }
@@ -256,10 +244,10 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 		 ktrxer_format_ns(bound, (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns)));
 	delays_text(run, "one way there", w->forward, more);
 	delays_text(run, "one way back", w->backward, more);
-	out_text(run->cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
+	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
-		out_text(run->cli, "and gains %.3f ppm, +- %.3f ppm", w->clock.skew_ppm, w->clock.skew_bound_ppm);
+		out_text(run->p.cli, "and gains %.3f ppm, +- %.3f ppm", w->clock.skew_ppm, w->clock.skew_bound_ppm);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the end */
@@ -267,16 +255,16 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 static void counts_text(struct stamp_run *run, const struct ktx_accounts *a, const struct stamp_session_counts *c)
 {
 	if (a->failed || a->skipped || a->cancelled)
-		out_text(run->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
-	out_text(run->cli, "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
+		out_text(run->p.cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
+	out_text(run->p.cli, "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
 		 c->received, c->lost, c->duplicates_forward + c->duplicates_backward, c->reordered_forward + c->reordered_backward);
 	if (!c->lost)
 		return;
 	if (c->direction_known)
-		out_text(run->cli, "lost: %" PRIu64 " on the way there, %" PRIu64 " on the way back, %" PRIu64 " answered too late, %" PRIu64
+		out_text(run->p.cli, "lost: %" PRIu64 " on the way there, %" PRIu64 " on the way back, %" PRIu64 " answered too late, %" PRIu64
 			 " unknown", c->lost_forward, c->lost_backward, c->too_late, c->lost_unknown);
 	else
-		out_text(run->cli, "lost in which direction is not known: this reflector does not count");
+		out_text(run->p.cli, "lost in which direction is not known: this reflector does not count");
 }
 
 static void counts_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a, const struct stamp_session_counts *c)
@@ -311,7 +299,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "reflector_restarts", c->restarts);
 	json_bool(end, "reflector_stateful", c->stateful);
 	json_bool(end, "follow_up", c->follow_up_seen);
-	json_u64(end, "network_errors", run->network_errors);
+	json_u64(end, "network_errors", run->p.network_errors);
 	json_u64(end, "late", a->late);
 }
 
@@ -321,8 +309,8 @@ static void stamps_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "sent_wire", a->wire);
 	json_u64(end, "sent_driver", a->driver);
 	json_u64(end, "sent_queued", a->queued);
-	json_u64(end, "received_kernel", run->inlet.kernel_stamps);
-	json_u64(end, "received_user", run->inlet.user_stamps);
+	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
+	json_u64(end, "received_user", run->p.inlet.user_stamps);
 	json_u64(end, "reflector_sent_packet", run->t3[STAMP_T3_PACKET]);
 	json_u64(end, "reflector_sent_kernel", run->t3[STAMP_T3_SOFTWARE]);
 	json_u64(end, "reflector_sent_nic", run->t3[STAMP_T3_HARDWARE]);
@@ -334,12 +322,12 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 {
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "host", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
+	json_string(end, "host", run->o->p.host);
+	json_string(end, "to", ktrxer_addr_format(&run->p.path.to, address));
 	json_u64(end, "port", run->o->port);
-	json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
-	json_string(end, "device", run->path.device.name);
-	json_string(end, "engine", run->info.engine);
+	json_string(end, "from", ktrxer_addr_format(&run->p.path.source, address));
+	json_string(end, "device", run->p.path.device.name);
+	json_string(end, "engine", run->p.info.engine);
 	json_string(end, "mode", run->auth ? "authenticated" : "open");
 	json_u64(end, "ssid", run->ssid);
 	json_u64(end, "payload_bytes", run->payload_length);
@@ -355,37 +343,37 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 
 static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, const struct stamp_session_counts *c, const struct one_way *w)
 {
-	uint64_t lost = inlet_lost(&run->inlet);
+	uint64_t lost = inlet_lost(&run->p.inlet);
 
-	verdict_probes(run->cli, a, run->lateness, run->o->interval_ns);
-	if (run->failure)
-		verdict_say(run->cli, c->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
-			    run->failure_text[0] ? run->failure_text : "out of memory");
-	if (run->interrupted && run->wanted != UINT64_MAX)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->wanted);
+	verdict_probes(run->p.cli, a, run->lateness, run->o->p.interval_ns);
+	if (run->p.failure)
+		verdict_say(run->p.cli, c->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
+			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
+	if (run->interrupted && run->p.wanted != UINT64_MAX)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->p.wanted);
 	if (c->wrong_hmac && !c->received)
-		verdict_say(run->cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->host);
+		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
 	else if (c->sent && !c->received)
-		verdict_say(run->cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->host, run->o->port,
+		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->p.host, run->o->port,
 			    run->auth ? " (a reflector with another key stays silent, too)" : "");
 	if (lost)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated", lost);
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated", lost);
 	if (c->restarts)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
 			    c->restarts);
 	if (run->steps)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the clocks were stepped against each other %" PRIu64 " times; one-way delays are those of "
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "the clocks were stepped against each other %" PRIu64 " times; one-way delays are those of "
 			    "the longest part between", run->steps);
 	if (w->contradicted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "both clocks say that they are synchronised, and the round trips prove that they are not");
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "both clocks say that they are synchronised, and the round trips prove that they are not");
 	if (c->tlvs_refused)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the extensions of %" PRIu64 " answers failed their HMAC and were not used: the keys of the "
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "the extensions of %" PRIu64 " answers failed their HMAC and were not used: the keys of the "
 			    "two ends differ, or something changes packets on the way", c->tlvs_refused);
 }
 
 int stamp_finish(struct stamp_run *run)
 {
-	struct json *end = out_end(run->cli);
+	struct json *end = out_end(run->p.cli);
 	struct stamp_session_counts c;
 	struct one_way w;
 
@@ -402,5 +390,5 @@ int stamp_finish(struct stamp_run *run)
 	ktrxer_hist_free(run->lateness);
 	ktrxer_hist_free(w.forward);
 	ktrxer_hist_free(w.backward);
-	return out_finish(run->cli, end);
+	return out_finish(run->p.cli, end);
 }

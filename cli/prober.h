@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `ping` and `stamp` have in common: probes on a schedule to one host, and answers that come in beside. */
+#ifndef KTRXER_CLI_PROBER_H
+#define KTRXER_CLI_PROBER_H
+
+#include "cli.h"
+#include "inlet.h"
+#include "template.h"
+
+struct prober_options {
+	const char *host, *device, *engine;
+	struct ktrxer_addr from;
+	uint64_t count, for_ns, interval_ns;
+	int64_t cpu;
+	bool precise, poisson, v4, v6, flood;
+};
+
+extern const char *const prober_engines[];
+
+/* The rows "How" of an option table; FIELD(name) is the offset of a member of the prober_options in the command's own. */
+#define PROBER_HOW_OPTIONS(FIELD) \
+	{ .name = "precise", .letter = 'p', .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
+	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
+	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" }, \
+	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" }, \
+	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" }, \
+	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV", \
+	  .help = "Network device; by default the route's" }, \
+	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp", \
+	  .choices = prober_engines, .help = "Engine: udp (the host's sockets, no privilege), raw, packet, or auto" }, \
+	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095, \
+	  .help = "Processor of the waiting thread of --precise; -1: any" }, \
+	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood), \
+	  .help = "Allow more than 10,000 probes a second to an address that is not private, link-local or loopback" }
+
+/* What the command adds to the loop; `run` is the command's own. */
+struct prober_work {
+	bool (*commit)(void *run, uint64_t at_ns);  /* probe number `next`; false: no room for it now, or a failure */
+	void (*take)(void *run);                    /* reports, answers, losses */
+	bool (*ended)(void *run);                   /* every committed probe has been accounted for */
+	uint64_t (*next_loss)(void *run);           /* when the next probe is given up; KTRXER_NEVER */
+};
+
+struct prober {
+	struct cli *cli;
+	const struct prober_options *o;
+	const struct prober_work *work;
+	void *run;
+	struct ktrxer_path path;
+	struct ktx *tx;
+	struct ktx_info info;
+	struct template frame;     /* all but what changes from probe to probe */
+	struct ktrxer_schedule *schedule;
+	struct inlet inlet;
+	uint16_t id;               /* ICMP identifier or UDP source port */
+	uint8_t seed[16];          /* random: of the schedule, and whatever else must not be guessed */
+	uint64_t wanted, next;
+	uint64_t start_ns, end_ns;
+	uint64_t ahead_ns;         /* probes are committed so long before their time */
+	uint64_t network_errors;
+	bool talkative;            /* a line for each answer */
+	int failure;
+	char failure_text[KTRXER_ERROR_TEXT];
+};
+
+/* The first failure is the one that is told. */
+void prober_fail(struct prober *p, int rc, const char *text);
+
+/* Planning, in this order. The host: resolved once, and the rate allowed for what was found. */
+int prober_resolve(struct prober *p, struct ktrxer_error *err);
+/* The way there, and the engine with room for `slots` frames of `frame_size` bytes. */
+int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct ktrxer_error *err);
+/* An identifier that is ours alone, for which make() builds p->frame. */
+int prober_identify(struct prober *p, int (*make)(void *run, struct ktrxer_error *err), struct ktrxer_error *err);
+/* The schedule is tried, so that what is wrong with it is told before anything starts. */
+int prober_try_schedule(struct prober *p, struct ktrxer_error *err);
+/* From start_ns on. */
+int prober_schedule(struct prober *p, struct ktrxer_error *err);
+
+/* Waits for the time to start and begins the schedule. False: the command ends with EXIT_BAD, and has said why. */
+bool prober_begin(struct prober *p);
+/* Until all probes have ended, or it is stopped (true), or something failed. */
+bool prober_loop(struct prober *p);
+/* One round: pumps, takes in. Returns when the engine wants to be pumped again. */
+uint64_t prober_take(struct prober *p);
+/* Until then, or something comes in. */
+void prober_sleep(struct prober *p, uint64_t until);
+/* A probe without an answer: a line, a sample. */
+void prober_say_lost(struct prober *p, uint64_t number);
+/* The accounts, with what was asked for and never committed as cancelled. */
+void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
+void prober_close(struct prober *p);
+
+#endif
