@@ -509,7 +509,7 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
         apart["T4"].append(trip["received_ns"] + shift - times[0][n, True])
     middle = {name: statistics.median(values) / 1000 for name, values in apart.items()}
     print("figure: stamp's times after those of captures at both ends, medians in us: " + ", ".join(f"{k} {v:.3f}" for k, v in middle.items()))
-    assert len(apart["T1"]) > 90
+    assert len(apart["T1"]) > 50
     # Arrivals are the same stamps. Departures are stamped by the driver, after the tap has copied the packet: what lies
     # between is the capture's own cost, and the only thing in which the round trips differ.
     assert abs(middle["T2"]) < 0.1 and abs(middle["T4"]) < 1
