@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""In which direction each probe was lost, by the count that a stateful reflector puts into its answers (RFC 8762, section 4.3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+
+
+def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any]) -> NDArray[np.uint8]:
+    """New states. Of the probes between two answered ones, the reflector counted those that were lost on the way back. All or none of
+    them: then
+    each is known; some: then only their number is, and they stay as they were. `far_seq` has NaN where there was no answer, or no count."""
+    made = np.asarray(state, np.uint8).copy()
+    order = np.argsort(seq, kind="stable")
+    s, st, far = np.asarray(seq, np.int64)[order], made[order], np.asarray(far_seq, np.float64)[order]
+    known = np.nonzero((st == ANSWERED) & ~np.isnan(far))[0]
+    # A copy of the probe's own number is no count (stateless): then nothing is ever missing there, and nothing can be told.
+    if len(known) < 2 or (np.array_equal(far[known], s[known]) and bool((st == LOST).any())):
+        return made
+    for a, b in zip(known[:-1].tolist(), known[1:].tolist(), strict=True):
+        lost = [k for k in range(a + 1, b) if st[k] == LOST]
+        if not lost or s[b] - s[a] - 1 != len(lost):
+            continue
+        came = far[b] - far[a] - 1
+        if came == 0:
+            made[order[lost]] = LOST_FORWARD
+        elif came == len(lost):
+            made[order[lost]] = LOST_BACKWARD
+    return made

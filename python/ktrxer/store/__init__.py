@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs on disk (docs/store.md): NAME.ktrxer.part/ while one happens, NAME.ktrxer when it is finished.
+
+    run = open_run("rrul.ktrxer")            # checked: the file may be anybody's
+    run.meta.series, run.table("latency")    # dataclasses; pyarrow.Table
+    run.arrays(run.series("TCP upload BE"))  # numpy, in the order of time
+
+    writer = RunWriter(directory, meta)
+    writer.append("latency", {"series": [0], "t_ns": [5], ...})
+    writer.sync()
+    path = writer.finish()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ktrxer.store.errors import StoreError, one_line
+from ktrxer.store.meta import Host, Meta, Phase, Runner, Series, Zero
+
+if TYPE_CHECKING:
+    from ktrxer.store.recovery import recover
+    from ktrxer.store.run import Run, open_run
+    from ktrxer.store.writer import RunWriter
+
+_LAZY = {"Run": "run", "open_run": "run", "RunWriter": "writer", "recover": "recovery"}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs more than the standard library comes when it is used: the command line must be quick."""
+    if name not in _LAZY:
+        raise AttributeError(name)
+    from importlib import import_module
+
+    return getattr(import_module(f"ktrxer.store.{_LAZY[name]}"), name)
+
+
+__all__ = ["Host", "Meta", "Phase", "Run", "RunWriter", "Runner", "Series", "StoreError", "Zero", "one_line", "open_run", "recover"]

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Dataclasses from JSON of unknown origin, and back. The type of each field is what is checked; there is no other schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from functools import cache
+from typing import Any, TypeVar
+
+from ktrxer.store import limits
+from ktrxer.store.errors import StoreError
+
+T = TypeVar("T")
+Json = Any  # what JSON can hold: bounded, finite, but of any shape
+
+
+def load(text: bytes, where: str) -> Json:
+    """JSON without its dark corners: NaN, infinities, a name twice, numbers beyond 64 bits, endless nesting."""
+    if len(text) > limits.META_BYTES:
+        raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded, object_pairs_hook=_once)
+    except RecursionError:
+        raise StoreError(f"{where}: nested too deeply") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise StoreError(f"{where}: not JSON as a run has it: {error}") from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large")
+    return value
+
+
+def _bounded(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= (value := int(text)) < 2**64:
+        raise ValueError(f"{text[:40]} does not fit 64 bits")
+    return value
+
+
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return made
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def parse(kind: type[T], value: Json, where: str) -> T:
+    """`value` as a `kind` (a dataclass), or a StoreError that names the field. Fields that the class does not know are left out."""
+    if not isinstance(value, dict):
+        raise _wrong(where, "an object", value)
+    made: dict[str, Any] = {}
+    hints = _hints(typing.cast("Any", kind))
+    for field in dataclasses.fields(typing.cast("Any", kind)):
+        at = f"{where}.{field.name}"
+        if field.name in value:
+            made[field.name] = _one(hints[field.name], value[field.name], at)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise StoreError(f"{at}: missing")
+    try:
+        return kind(**made)
+    except ValueError as error:  # __post_init__ has rules of its own
+        raise StoreError(f"{where}: {error}") from None
+
+
+def _one(hint: Any, value: Json, where: str) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None:
+            return None
+        hint = next(part for part in typing.get_args(hint) if part is not type(None))
+        origin = typing.get_origin(hint)
+    if origin is typing.Literal:
+        if value not in typing.get_args(hint) or isinstance(value, bool):
+            raise _wrong(where, "one of " + ", ".join(map(str, typing.get_args(hint))), value)
+        return value
+    if origin is list:
+        if not isinstance(value, list):
+            raise _wrong(where, "a list", value)
+        if len(value) > limits.ITEMS:
+            raise StoreError(f"{where}: {len(value)} items; at most {limits.ITEMS} are read")
+        (item,) = typing.get_args(hint)
+        return [_one(item, entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise _wrong(where, "an object", value)
+        return free(value, where)
+    if dataclasses.is_dataclass(hint):
+        return parse(typing.cast("Any", hint), value, where)
+    if hint is Any:
+        return free(value, where)
+    return _plain(hint, value, where)
+
+
+def _plain(hint: Any, value: Json, where: str) -> Any:
+    if hint is str:
+        if not isinstance(value, str):
+            raise _wrong(where, "text", value)
+        if len(value) > limits.TEXT:
+            raise StoreError(f"{where}: a text of {len(value)} characters; at most {limits.TEXT} are read")
+        return value
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise _wrong(where, "true or false", value)
+        return value
+    if hint is int:
+        if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+            raise _wrong(where, "a whole number of 64 bits", value)
+        return value
+    if hint is float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise _wrong(where, "a number", value)
+        return float(value)
+    raise TypeError(f"{where}: no rule for {hint!r}")
+
+
+def free(value: Json, where: str, depth: int = limits.DEPTH) -> Json:
+    """JSON of any shape (metadata, a process' own words), bounded."""
+    if depth == 0:
+        raise StoreError(f"{where}: nested more than {limits.DEPTH} deep")
+    if isinstance(value, dict):
+        if len(value) > limits.ITEMS:
+            raise StoreError(f"{where}: {len(value)} members; at most {limits.ITEMS} are read")
+        return {_plain(str, name, where): free(entry, f"{where}.{name[:40]}", depth - 1) for name, entry in value.items()}
+    if isinstance(value, list):
+        if len(value) > limits.ITEMS:
+            raise StoreError(f"{where}: {len(value)} items; at most {limits.ITEMS} are read")
+        return [free(entry, f"{where}[{i}]", depth - 1) for i, entry in enumerate(value)]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _plain(str, value, where)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise _wrong(where, "a number of 64 bits", value)
+        return value
+    return _plain(float, value, where)
+
+
+def _wrong(where: str, wanted: str, value: Json) -> StoreError:
+    shown = json.dumps(value, default=str)[:40] if not isinstance(value, dict | list) else type(value).__name__
+    return StoreError(f"{where}: should be {wanted}, is {shown}")
+
+
+def dump(value: Any, where: str) -> bytes:
+    """The JSON of a dataclass, checked as if it had been read: what cannot be read again is not written."""
+    parse(type(value), made := dataclasses.asdict(value), where)
+    text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+    if len(text) > limits.META_BYTES:
+        raise StoreError(f"{where}: {len(text)} bytes, more than the {limits.META_BYTES} that may be stored")
+    return text

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The tables of a run: one for each kind of sample, and the events. Each column has a type, and may or may not be empty.
+
+Times are whole nanoseconds since the run's zero. Counts are cumulative, as the kernel or the process that counts has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ANSWERED, LOST, LOST_FORWARD, LOST_BACKWARD, FAILED, SKIPPED, DUPLICATE = range(7)
+LOCAL, REMOTE = 0, 1
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str  # Arrow's name of it
+    nullable: bool = False
+    most: int | None = None  # of a small enumeration
+
+
+def _filled(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "int64") for name in names)
+
+
+def _maybe(*names: str, type: str = "int64") -> tuple[Column, ...]:
+    return tuple(Column(name, type, True) for name in names)
+
+
+_SERIES = Column("series", "int32")
+_TIME = Column("t_ns", "int64")
+_END = Column("end", "uint8", most=REMOTE)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "latency": (
+        _SERIES,
+        _TIME,  # when the probe left; for one that never left, when it should have
+        Column("seq", "int64"),
+        *_maybe("rtt_ns", "forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "lateness_ns"),
+        Column("state", "uint8", most=DUPLICATE),
+        # The far end's own words: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses
+        # are made
+        # from them (estimate/one_way.py, estimate/loss.py).
+        *_maybe("far_ns", "far_seq"),
+    ),
+    "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns")),
+    "tcp_info": (
+        _SERIES,
+        _TIME,
+        _END,
+        *_maybe("rtt_us", "rttvar_us", "min_rtt_us", "cwnd_segments", "ssthresh_segments", "unacked", "lost", "retransmits"),
+        *_maybe("delivery_rate_bps", "pacing_rate_bps", "delivered_ce"),
+    ),
+    "udp": (_SERIES, _TIME, _END, *_filled("packets", "bytes", "ect0", "ect1", "ce"), *_maybe("lost")),
+    "qdisc": (
+        _SERIES,
+        _TIME,
+        *_filled("bytes", "packets", "drops", "overlimits", "requeues"),
+        *_maybe("marks"),
+        *_filled("backlog_bytes", "backlog_packets"),
+    ),
+    "host": (_SERIES, _TIME, *_maybe("cpu_percent", "steal_percent", type="float")),
+    "value": (_SERIES, _TIME, Column("value", "double", True)),
+    "events": (_TIME, Column("runner", "int32", True), Column("name", "string"), Column("text", "string")),
+}
+KINDS = tuple(TABLES)
+
+
+@cache
+def schema(kind: str) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(c.name, pa.type_for_alias(c.type), nullable=c.nullable) for c in TABLES[kind]])

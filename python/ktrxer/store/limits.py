@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a run may be at most. A file that claims more is refused before anything is allocated for it."""
+
+from __future__ import annotations
+
+META_BYTES = 32 << 20  # of meta.json
+MEMBERS = 64  # files in the zip
+DIRECTORY_BYTES = 64 << 10  # of the zip's central directory
+TEXT = 1 << 20  # characters of one string
+ITEMS = 100_000  # of one list in meta.json
+SERIES = 20_000
+RUNNERS = 5_000
+DEPTH = 32  # of nested free JSON
+ROWS = 1 << 28  # of one table
+# Times that differ by nanoseconds cannot be packed as densely as this: more rows a byte is a bomb.
+ROWS_A_BYTE = 16
+ROWS_FREE = 100_000  # so many are small in any case
+TABLE_BYTES = 4 << 30  # of one table in memory
+SPAN_NS = 400 * 86400 * 10**9  # a run's times lie within so long of its zero

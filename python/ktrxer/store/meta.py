@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""meta.json: all of a run that is not a sample. The classes are the specification (docs/store.md explains them)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ktrxer.store import checked, limits
+from ktrxer.store.errors import StoreError
+
+SCHEMA = "ktrxer-run/1"
+
+Kind = Literal["latency", "bytes", "tcp_info", "udp", "qdisc", "host", "value"]
+Status = Literal["planned", "running", "ended", "failed", "killed"]
+Verdict = Literal["valid", "degraded", "invalid"]
+
+
+@dataclass
+class Zero:
+    """The instant from which a run's times count, on two clocks of the host that measured."""
+
+    monotonic_ns: int
+    realtime_ns: int  # CLOCK_REALTIME then, to +- bound_ns
+    bound_ns: int = 0
+    boot_id: str | None = None
+
+
+@dataclass
+class Host:
+    name: str
+    kernel: str | None = None
+    machine: str | None = None
+    processors: int | None = None
+
+
+@dataclass
+class Phase:
+    name: Literal["idle_before", "load", "idle_after"]
+    from_ns: int
+    to_ns: int
+
+    def __post_init__(self) -> None:
+        if self.to_ns < self.from_ns:
+            raise ValueError("a phase ends before it begins")
+
+
+@dataclass
+class Runner:
+    """A process that measured (or should have)."""
+
+    id: int
+    name: str
+    kind: str  # ping, stamp, flow, ...
+    argv: list[str]
+    host: str | None = None  # the far end, as it was named
+    status: Status = "planned"
+    exit_status: int | None = None  # negative: the signal that killed it
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    end: dict[str, Any] | None = None  # its own last object (docs/schema/end.schema.json)
+    stderr_tail: str = ""
+    interval_ns: int | None = None  # of its probes or samples
+    from_ns: int | None = None  # when it should measure, as planned
+    to_ns: int | None = None
+
+
+@dataclass
+class Series:
+    id: int
+    name: str  # Flent's name where Flent has one: "TCP upload BE", "Ping (ms) ICMP"
+    kind: Kind
+    unit: str
+    runner: int | None = None  # Runner.id
+    flow: int | None = None
+    direction: Literal["up", "down", "both"] | None = None
+    klass: str | None = None  # BE, BK, CS5, EF, ... as the packets are marked
+    group: str | None = None  # what is summed or shown together: "TCP upload", "Ping (ms)"
+    data_name: str | None = None  # of an imported series
+
+
+@dataclass
+class Meta:
+    id: str
+    test: str
+    created: str  # RFC 3339
+    host: Host
+    zero: Zero
+    length_ns: int  # of the whole run as planned, idle phases and all
+    schema: str = SCHEMA
+    title: str = ""
+    version: str = ""  # of ktrxer
+    targets: list[str] = field(default_factory=list)  # the far hosts, as they were named
+    phases: list[Phase] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)  # the test's parameters
+    command: list[str] = field(default_factory=list)  # which repeats it
+    runners: list[Runner] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
+    accounts: dict[str, Any] = field(default_factory=dict)
+    verdict: Verdict | None = None  # None while it runs
+    reasons: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)  # before, after
+    plots: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.schema != SCHEMA:
+            raise ValueError(f"schema {self.schema[:40]!r}; this version of ktrxer reads {SCHEMA!r}: a newer one is needed")
+        for what, items, most in (("series", self.series, limits.SERIES), ("runners", self.runners, limits.RUNNERS)):
+            if len(items) > most:
+                raise ValueError(f"{len(items)} {what}; at most {most} are read")
+        for what, numbers in (("series", [s.id for s in self.series]), ("runners", [r.id for r in self.runners])):
+            if len(set(numbers)) != len(numbers):
+                raise ValueError(f"two of the {what} have the same id")
+            if any(not 0 <= number < 2**31 for number in numbers):
+                raise ValueError(f"an id of the {what} is no number of 31 bits")
+        names = [series.name for series in self.series]
+        if len({(series.name, series.kind) for series in self.series}) != len(names):
+            raise ValueError("two series have the same name and kind")
+        known = {runner.id for runner in self.runners}
+        if any(series.runner is not None and series.runner not in known for series in self.series):
+            raise ValueError("a series is of a runner that there is not")
+        if not 0 <= self.length_ns <= limits.SPAN_NS:
+            raise ValueError("length_ns is not a possible length")
+        if any(abs(at) > limits.SPAN_NS for phase in self.phases for at in (phase.from_ns, phase.to_ns)):
+            raise ValueError("a phase lies beyond the run")
+
+    def phase(self, name: str) -> Phase | None:
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+    def runner_of(self, series: Series) -> Runner | None:
+        return next((runner for runner in self.runners if runner.id == series.runner), None)
+
+    def of_kind(self, kind: str) -> list[Series]:
+        return [series for series in self.series if series.kind == kind]
+
+
+def read(text: bytes, where: str) -> Meta:
+    return checked.parse(Meta, checked.load(text, where), where)
+
+
+def write(meta: Meta) -> bytes:
+    return checked.dump(meta, "meta.json")
+
+
+__all__ = ["SCHEMA", "Host", "Meta", "Phase", "Runner", "Series", "StoreError", "Zero", "read", "write"]

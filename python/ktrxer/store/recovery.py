@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A run that a crash or a kill has left as a directory, closed into a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrxer.store.container import SUFFIX
+from ktrxer.store.errors import StoreError
+from ktrxer.store.run import Run, being_written, open_run
+from ktrxer.store.writer import PART, write_finished
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Judges the run, and gives the tables to be stored instead of the raw ones (one-way delays are made at the end).
+Close = Callable[[Run], "dict[str, pa.Table]"]
+
+
+def recover(path: Path | str, close: Close | None = None) -> Path:
+    """The finished file; the directory is gone then. StoreError when it is still being written, or is no run."""
+    part = Path(path)
+    if not part.is_dir() or not part.name.endswith(SUFFIX + PART):
+        raise StoreError(f"{part}: nothing to recover; a run that was cut off is a directory NAME{SUFFIX}{PART}")
+    if being_written(part):
+        raise StoreError(f"{part}: is being written right now; wait for its end, or stop that `ktrxer run` with Ctrl-C")
+    target = part.with_name(part.name.removesuffix(PART))
+    if target.exists():
+        raise StoreError(f"{target}: is there already; if it is this run, remove {part.name}, else move one of them away")
+    run = open_run(part)
+    tables = {kind: run.table(kind) for kind in run.kinds()}
+    for runner in run.meta.runners:
+        if runner.status in ("planned", "running"):
+            runner.status = "killed"
+    if close is not None:
+        tables |= close(run)
+    latest = max((int(table.column("t_ns")[i].as_py()) for table in tables.values() if len(table) for i in (len(table) - 1,)), default=0)
+    reason = f"the run was cut off: its last sample is at {latest / 1e9:.1f} s of {run.meta.length_ns / 1e9:.1f} s"
+    if run.meta.verdict in (None, "valid"):
+        run.meta.verdict = "degraded" if latest else "invalid"
+    run.meta.reasons.insert(0, reason)
+    try:
+        write_finished(target, run.meta, tables, part / ".finished")
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror}; {part.name} is as it was") from None
+    shutil.rmtree(part, ignore_errors=True)
+    return target
