@@ -34,6 +34,7 @@ const struct handover handover_table[] = {
 	{ "run", "Run a test of flows and probes, and store it" },
 	{ "runs", "List stored runs, or give them as one data set" },
 	{ "summary", "Summarise a run in figures" },
+	{ "tests", "List and explain the tests that `run` knows" },
 	{ "view", "Explore runs in a browser" },
 	{ NULL },
 };
@@ -118,6 +119,18 @@ static void clean_environment(void)
 	}
 }
 
+/* The experiments start processes of this very command. */
+static void say_which(void)
+{
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+
+	if (n <= 0)
+		return;
+	exe[n] = '\0';
+	setenv("KTRXER_BIN", exe, 1);
+}
+
 int handover_try(char *const argv[])
 {
 	char path[PATH_MAX];
@@ -135,6 +148,7 @@ int handover_try(char *const argv[])
 		}
 		clean_environment();
 	}
+	say_which();
 	execv(program, argv);
 	fprintf(stderr, "ktrxer %s: %s cannot be started: %s; install the Python part of ktrxer again\n", argv[1],
 		program, strerror(errno));

@@ -15,6 +15,11 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     "lab": Subcommand("ktrxer.lab.command", "run commands in emulated devices: other kernels, small machines, virtual time"),
+    "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has left open"),
+    "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),
+    "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or give them as one data set"),
+    "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
+    "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests that `ktrxer run` knows"),
 }
 
 
@@ -39,9 +44,15 @@ def main(arguments: list[str] | None = None) -> int:
         known = ", ".join(sorted(SUBCOMMANDS))
         print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)
         return 2
-    run = import_module(command.module).main
     try:
-        return int(run(words[1:]))
+        return int(import_module(command.module).main(words[1:]))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("ktrxer"):
+            raise
+        needs = f"it needs the Python package {error.name}, which {sys.executable} does not have"
+        remedy = "`make .venv/.ok` in the source tree, or `make install`, brings it (python/requirements.txt)"
+        print(f"ktrxer {words[0]}: {needs}: {remedy}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the subcommands share: how they complain, and what durations look like."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import NoReturn
+
+from ktrxer.store import one_line
+
+VALID, BAD, USAGE = 0, 1, 2
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class Parser(argparse.ArgumentParser):
+    """One line and the way to help, instead of the whole usage."""
+
+    def __init__(self, name: str, description: str, epilog: str = "") -> None:
+        raw = argparse.RawDescriptionHelpFormatter
+        super().__init__(f"ktrxer {name}", description=description, epilog=epilog, formatter_class=raw, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {one_line(message)} (`{self.prog} --help` tells more)\n")
+
+
+def complain(name: str, text: str) -> None:
+    for line in text.splitlines():
+        print(f"ktrxer {name}: {one_line(line, 1000)}", file=sys.stderr)
+
+
+def duration(text: str) -> float:
+    """`10ms`, `1.5s`, `2m`, or plain seconds."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([a-z]*)", text.strip())
+    unit = match[2] or "s" if match else ""
+    if not match or unit not in _UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: 10ms, 1.5s, 2m, or seconds")
+    return float(match[1]) * _UNITS[unit]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer run`: a test, from the check of everything it needs to its summary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import sys
+import uuid
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ktrxer import __version__, catalogue
+from ktrxer.catalogue.recipe import PlanError, Setting, Test
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration
+from ktrxer.run import binary, checks
+from ktrxer.run.schedule import Options, Schedule, make
+from ktrxer.store import Host, Meta, StoreError, Zero
+
+if TYPE_CHECKING:
+    from ktrxer.collect.collector import Collector
+
+EXAMPLES = """\
+examples:
+  ktrxer run rrul -H server.example               a minute of load, five idle seconds before and after
+  ktrxer run tcp_nup -H server.example -l 20 -t "new router" --test-parameter upload_streams=8
+  ktrxer run ./mine.py -H server.example          a test of your own
+`ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+
+
+def parser() -> Parser:
+    p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
+    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
+    p.add_argument("-H", "--host", required=True, help="the far end, where `ktrxer serve` runs")
+    p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="of the load (60)")
+    p.add_argument("-d", "--delay", type=duration, default=5.0, metavar="SECONDS", help="idle before and after the load (5)")
+    p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
+    p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the file is stored (here)")
+    several = "of the test (`ktrxer tests TEST` tells them); may be given several times"
+    p.add_argument("--test-parameter", "-p", action="append", default=[], metavar="NAME=VALUE", help=several)
+    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of uploads and downloads, or of each")
+    p.add_argument("--probe-interval", type=duration, default=0.01, metavar="D", help="between probes (10ms)")
+    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="between samples of flows (200ms)")
+    p.add_argument("--token-file", metavar="FILE", help="the server's secret, of mode 0600: what `ktrxer serve` printed, or was given")
+    p.add_argument("--port", type=int, default=8620, metavar="N", help="of the server (8620)")
+    family = p.add_mutually_exclusive_group()
+    family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
+    family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
+    p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
+    p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
+    p.add_argument("--json", action="store_true", help="print one object: file and summary")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
+    try:
+        return _run(given, arguments)
+    except PlanError as error:
+        complain("run", str(error))
+        return USAGE
+    except (checks.CheckError, StoreError) as error:
+        complain("run", str(error))
+        return BAD
+
+
+def setting_of(given: argparse.Namespace) -> Setting:
+    ccs = given.cc.split(",") if given.cc else ["", ""]
+    if len(ccs) > 2 or (given.cc and not all(ccs)):
+        raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
+    for name, value, low, high in (
+        ("--length", given.length, 0.2, 30 * 86400),
+        ("--delay", given.delay, 0, 3600),
+        ("--probe-interval", given.probe_interval, 1e-4, 60),
+        ("--sample-interval", given.sample_interval, 0.01, 60),
+        ("--port", given.port, 1, 65535),
+    ):
+        if not low <= value <= high:
+            raise PlanError(f"{name} may be {low:g} to {high:g}, not {value:g}")
+    return Setting(
+        given.host, given.length, given.delay, round(given.probe_interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
+    )  # fmt: skip
+
+
+def parameters_of(given: argparse.Namespace) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for text in given.test_parameter:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise PlanError(f"--test-parameter {text}: NAME=VALUE is wanted")
+        made[name] = value
+    return made
+
+
+def _run(given: argparse.Namespace, arguments: list[str]) -> int:
+    test = catalogue.find(given.test)
+    setting, parameters = setting_of(given), parameters_of(given)
+    plan = test.make(setting, parameters)
+    ktrxer = binary.find()
+    if ktrxer is None:
+        raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
+    if given.token_file and not os.access(given.token_file, os.R_OK):
+        raise checks.CheckError(f"{given.token_file}: cannot be read; it holds the server's secret (see `ktrxer serve --help`)")
+    options = Options(str(ktrxer), given.port, str(Path(given.token_file).resolve()) if given.token_file else None, given.family)
+    schedule = make(plan, setting, options)
+    address = checks.resolve(given.host, given.family)
+    checks.directory(given.directory, checks.rows_of(schedule))
+    checks.far_end(schedule)
+    meta = describe(test, setting, parameters, given, arguments)
+    meta.plots = list(plan.plots)
+    if given.dry_run:
+        return _say_plan(schedule, address)
+    return _measure(given, meta, schedule, address)
+
+
+def describe(test: Test, setting: Setting, parameters: dict[str, str], given: argparse.Namespace, arguments: list[str]) -> Meta:
+    system = platform.uname()
+    return Meta(
+        id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
+        settings=asdict(setting) | {"parameters": parameters, "port": given.port}, command=["ktrxer", "run", *arguments],
+    )  # fmt: skip
+
+
+def _say_plan(schedule: Schedule, address: str) -> int:
+    print(f"All is ready; nothing was measured. {schedule.length_ns / 1e9:g} seconds to {address}:")
+    for job in schedule.jobs:
+        begin = f"after {job.item.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
+        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.item.name}: {shlex.join(job.command)}")
+    return VALID
+
+
+def _extras(address: str) -> tuple[list[Collector], dict[str, Any]]:
+    from importlib import import_module
+
+    collect: Any = import_module("ktrxer.collect")
+    return (collect.default_collectors(address), collect.gather(address)) if hasattr(collect, "gather") else ([], {})
+
+
+def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str) -> int:
+    from ktrxer.run.session import DiskError, NoView, Session, View
+    from ktrxer.store import open_run
+
+    view: View = NoView()
+    if sys.stderr.isatty() and not given.quiet:
+        from ktrxer.run.live import TerminalView
+
+        view = TerminalView()
+    collectors: list[Collector] = []
+    if not given.no_extras:
+        collectors, meta.metadata["before"] = _extras(address)
+    session = Session(schedule, meta, given.directory, collectors, view)
+    if not given.no_extras:
+        session.after = lambda: _extras(address)[1]
+    try:
+        path = session.run()
+    except DiskError as error:
+        complain("run", str(error))
+        return BAD
+    return report(path, open_run(path), given)
+
+
+def report(path: Path, run: Any, given: argparse.Namespace) -> int:
+    from ktrxer.summary import figures, text
+
+    if given.quiet:
+        print(path)
+    elif given.json:
+        made = {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
+        print(json.dumps(made, indent=2))
+    else:
+        text.show(figures.summarise(run))
+        print(f"\n{path}")
+    return VALID if run.meta.verdict == "valid" else BAD

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer summary`: runs in figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.store import StoreError
+
+
+def main(arguments: list[str]) -> int:
+    p = Parser("summary", "Runs in figures: throughput, delay when idle and under load by direction, loss, responsiveness, grade, verdict.")
+    p.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="a run, finished or not; a file of Flent's; a directory of them")
+    p.add_argument("--series", "-s", action="store_true", help="also a line for each series")
+    p.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one a line")
+    given = p.parse_args(arguments)
+    from ktrxer.store import open_run
+    from ktrxer.store.listing import find
+    from ktrxer.summary import figures, text
+
+    status = VALID
+    paths = [path for given_path in given.runs for path in find(given_path)]
+    if not paths:
+        complain("summary", f"{given.runs[0]}: no runs there")
+        return BAD
+    for number, path in enumerate(paths):
+        try:
+            made = figures.summarise(open_run(path))
+        except StoreError as error:
+            complain("summary", str(error))
+            status = BAD
+            continue
+        if given.json:
+            print(json.dumps({"file": str(path)} | made.as_json(), indent=None if len(paths) > 1 else 2))
+            continue
+        print("\n" if number else "", end="")
+        text.show(made)
+        if given.series:
+            print("", *text.series_lines(made), sep="\n")
+    return status

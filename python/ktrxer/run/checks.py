@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What would go wrong, found before anything starts: a run of a minute must not fail in its last second for a reason of its first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ktrxer.catalogue.recipe import Flows
+from ktrxer.run.schedule import Schedule
+from ktrxer.store import one_line
+
+SECONDS = 12  # for all of them together, at most
+ROW_BYTES = 160  # of the directory and the file together
+ROOM = 8 << 20  # for everything else
+
+
+class CheckError(Exception):
+    """One line, or several: each says what and what now."""
+
+
+def resolve(host: str, family: str = "") -> str:
+    """An address of `host`, as the first of its processes will find it."""
+    if not host or host.startswith("-"):
+        raise CheckError(f"{host!r} is no host: names do not begin with a dash")
+    kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
+    try:
+        found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CheckError(f"{one_line(host, 80)}: no address of this host is known: {why}; see -H") from None
+    return str(found[0][4][0])
+
+
+def directory(path: Path, rows: int) -> None:
+    """Can the run be stored there?"""
+    if not path.is_dir():
+        raise CheckError(f"{path}: no such directory; make it, or name another one by -D")
+    try:
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise CheckError(f"{path}: no file can be made there: {error.strerror}; name another one by -D") from None
+    needed, free = rows * ROW_BYTES + ROOM, shutil.disk_usage(path).free
+    if free < needed:
+        raise CheckError(f"{path}: {free / 1e6:.1f} MB are free there, and this run may need {needed / 1e6:.1f} MB; name another one by -D")
+
+
+def rows_of(schedule: Schedule) -> int:
+    """How many samples there will be, about."""
+    count = 0
+    for job in schedule.jobs:
+        times = job.length_ns // (job.runner.interval_ns or 10**9)
+        count += times * (4 * len(job.item.series) if isinstance(job.item, Flows) else 1)
+    return count
+
+
+def far_end(schedule: Schedule) -> None:
+    """Does each kind of measurement get an answer? A tiny one of each, all at once."""
+    trials: dict[str, list[str]] = {}
+    for job in schedule.jobs:
+        command = list(job.command)
+        if isinstance(job.item, Flows):
+            command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
+            trials.setdefault(" ".join(command), [*command, "--bytes", "1", "--json"])
+        else:
+            command[command.index("--interval") + 1] = "50ms"
+            trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
+    with ThreadPoolExecutor(len(trials)) as pool:
+        told = [line for line in pool.map(_trial, trials.values()) if line]
+    if told:
+        raise CheckError("\n".join(dict.fromkeys(told)))
+
+
+def _trial(command: list[str]) -> str | None:
+    """None, or what is wrong."""
+    what = f"{Path(command[0]).name} {command[1]}"
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL, start_new_session=True)
+    except subprocess.TimeoutExpired:
+        return f"{what}: no result within {SECONDS} s; is the far end reachable, and does `ktrxer serve` run there?"
+    except OSError as error:
+        return f"{command[0]}: cannot be started: {error.strerror}"
+    said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    try:
+        end = json.loads(done.stdout)
+    except ValueError:
+        end = None
+    if isinstance(end, dict) and (end.get("received") or end.get("bytes") or end.get("verdict") in ("valid", "degraded")):
+        return None  # it is answered: how late three packets were says nothing of the run
+    if isinstance(end, dict) and end.get("reasons"):
+        return f"{what}: {one_line(str(end['reasons'][0]))}"
+    return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {done.returncode}, and not a word why"

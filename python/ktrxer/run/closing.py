@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The end of a run, whether it came by itself or `ktrxer recover` brings it: one-way delays, losses by direction, accounts, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ktrxer.estimate import loss
+from ktrxer.estimate.one_way import one_way
+from ktrxer.run.judge import Severity, judge
+from ktrxer.store import Run, columns
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST_BACKWARD
+from ktrxer.store.run import as_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Noted = Iterable[tuple[Severity, str, str]]
+
+
+def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
+    """The tables that replace those that were recorded; `run.meta` gets verdict, reasons and accounts."""
+    notes = list(noted)
+    tables: dict[str, pa.Table] = {}
+    if "latency" in run.kinds():
+        tables["latency"] = _latency(run, notes)
+    if "bytes" in run.kinds():
+        tables["bytes"] = _bytes(run)
+    book = judge(run, notes)
+    run.meta.verdict = book.verdict
+    run.meta.reasons = book.reasons()
+    run.meta.accounts = _accounts(run, tables)
+    return tables
+
+
+def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
+    table = run.table("latency")
+    columns_ = {name: as_array(table, name).copy() for name in table.column_names}
+    # Whole, where a double would not hold it: unix time in nanoseconds.
+    far = np.asarray(table.column("far_ns").fill_null(0).to_numpy())
+    for series in run.meta.of_kind("latency"):
+        mine = columns_["series"] == series.id
+        ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"])
+        if not ok.any():
+            continue
+        steps = _steps(run, series.runner)
+        for a, b in zip([-(2**62), *steps], [*steps, 2**62], strict=True):
+            part = ok & (columns_["t_ns"] >= a) & (columns_["t_ns"] < b)
+            if part.sum() < 2:
+                continue
+            made = one_way(columns_["t_ns"][part], columns_["rtt_ns"][part], far[part])
+            if made is None:
+                notes.append(("degraded", "the clocks of the two hosts were stepped against each other: no one-way delays", series.name))
+                continue
+            columns_["forward_ns"][part] = np.rint(made.forward_ns)
+            columns_["backward_ns"][part] = np.rint(made.backward_ns)
+            for name in ("forward_bound_ns", "backward_bound_ns"):
+                columns_[name][part] = np.ceil(made.bound_ns)
+        first = mine & (columns_["state"] != DUPLICATE)
+        columns_["state"][first] = loss.directions(columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first])
+    replaced = {name: columns_[name] for name in ("forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "state")}
+    return _replace(table, "latency", replaced)
+
+
+def _steps(run: Run, runner: int | None) -> list[int]:
+    return sorted(
+        row["t_ns"] for row in run.table("events").to_pylist() if row["name"] == "clock_step" and row["runner"] in (None, runner)
+    )
+
+
+def _bytes(run: Run) -> pa.Table:
+    """Times of the far end were converted by the process; how well, it says at its end."""
+    table = run.table("bytes")
+    bound, series, end = (as_array(table, name).copy() for name in ("bound_ns", "series", "end"))
+    for one in run.meta.of_kind("bytes"):
+        runner = run.meta.runner_of(one)
+        clock = (runner.end or {}).get("clock") if runner is not None else None
+        said = clock.get("bound_ns") if isinstance(clock, dict) else None
+        if isinstance(said, int | float):
+            bound[(series == one.id) & (end == columns.REMOTE) & np.isnan(bound)] = float(said)
+    return _replace(table, "bytes", {"bound_ns": bound})
+
+
+def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    for name, values in arrays.items():
+        field = columns.schema(kind).field(name)
+        made = pa.array(values, from_pandas=True).cast(field.type, safe=False)
+        table = table.set_column(table.column_names.index(name), field, made)
+    return table
+
+
+def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
+    """How many of what: the store's own count, to be held against the processes' (in runners[].end)."""
+    accounts: dict[str, Any] = {"rows": {kind: len(run.table(kind)) for kind in run.kinds()}}
+    if "latency" in tables:
+        states = np.bincount(as_array(tables["latency"], "state"), minlength=DUPLICATE + 1).tolist()
+        answered, lost = states[ANSWERED], sum(states[1 : LOST_BACKWARD + 1])
+        accounts["probes"] = {"sent": answered + lost, "answered": answered, "lost": lost, "duplicates": states[DUPLICATE]}
+    return accounts

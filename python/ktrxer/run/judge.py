@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Valid, degraded or invalid, and why: the design's table. Loss, delay and low throughput are results and no reasons here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ktrxer.estimate.throughput import bytes_rate, receiver_end
+from ktrxer.store import Run, one_line
+from ktrxer.store.columns import ANSWERED, DUPLICATE
+from ktrxer.store.meta import Runner, Series, Verdict
+
+LATE_FLOOR_NS = 100_000  # late is later than a tenth of the interval, and than this
+LATE_DEGRADED, LATE_INVALID = 0.01, 0.10
+COVERAGE = 0.99
+CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
+BUSY_PERCENT, BUSY_SHARE = 90, 0.05
+EARLY_NS = 1_000_000_000
+REASONS_MOST = 40
+
+Severity = Literal["degraded", "invalid"]
+_ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
+
+
+@dataclass
+class Book:
+    verdict: Verdict = "valid"
+    lines: list[tuple[str, str]] = field(default_factory=list)  # who, what
+
+    def say(self, severity: Severity, what: str, who: str = "") -> None:
+        if _ORDER[severity] > _ORDER[self.verdict]:
+            self.verdict = severity
+        if (who, what) not in self.lines:
+            self.lines.append((who, one_line(what)))
+
+    def reasons(self) -> list[str]:
+        """The same complaint of several processes once, with all their names, and with the figures of the first."""
+        grouped: dict[str, list[tuple[str, str]]] = {}
+        for who, what in self.lines:
+            grouped.setdefault(re.sub(r"[\d.]+ ?([mun]?s\b)?", "#", what), []).append((who, what))
+        told = [_told([who for who, _ in like if who], [what for _, what in like]) for like in grouped.values()]
+        return told[:REASONS_MOST] + ([f"and {len(told) - REASONS_MOST} more reasons"] if len(told) > REASONS_MOST else [])
+
+
+def _told(names: list[str], texts: list[str]) -> str:
+    more = "" if len(set(texts)) == 1 else " (figures of the first)"
+    return f"{_list(names)}: {texts[0]}{more}" if names else texts[0]
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
+    """`noted`: what was seen while it ran (severity, what, who)."""
+    book = Book()
+    for severity, what, who in noted:
+        book.say(severity, what, who)
+    samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
+    for runner in run.meta.runners:
+        _runner(book, runner, samples[runner.id])
+    for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
+        of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
+        if not any(samples[runner.id] for runner in of_kind):
+            book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
+    for series in run.meta.series:
+        if series.kind == "latency":
+            _probes(book, run, series)
+        elif series.kind == "bytes":
+            _flow(book, run, series)
+    _host(book, run)
+    return book
+
+
+def _samples(run: Run, runner: Runner) -> int:
+    """What was measured: answered probes, or bytes that moved."""
+    count = 0
+    for series in run.meta.series:
+        if series.runner != runner.id:
+            continue
+        arrays = run.arrays(series)
+        if series.kind == "latency":
+            count += int((arrays["state"] == ANSWERED).sum())
+        elif series.kind == "bytes" and len(arrays["bytes"]):
+            count += int(arrays["bytes"].max() > 0)
+    return count
+
+
+def _runner(book: Book, runner: Runner, samples: int) -> None:
+    end = runner.end or {}
+    told = end.get("reasons") if isinstance(end.get("reasons"), list) else []
+    worst: Severity = "degraded"
+    # A process calls its own measurement invalid; the run is that only when something was measured, and wrongly.
+    if end.get("verdict") == "invalid" and samples and runner.kind != "flow":
+        worst = "invalid"
+    if end.get("verdict") in ("degraded", "invalid"):
+        for reason in told or ["it gives no reason"]:
+            book.say(worst, str(reason), runner.name)
+    if runner.status in ("failed", "killed", "planned", "running"):
+        book.say("degraded", f"the process {_how(runner)}", runner.name)
+    elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
+        book.say("degraded", f"it ended {(runner.to_ns - runner.ended_ns) / 1e9:.1f} s before its time", runner.name)
+
+
+def _how(runner: Runner) -> str:
+    """It ended."""
+    words = runner.stderr_tail.strip().splitlines()
+    said = f": {words[-1]}" if words else ""
+    if runner.status == "planned":
+        return "never began" + said
+    if runner.exit_status is None:
+        return "was cut off" + said
+    if runner.exit_status < 0:
+        return f"was killed by signal {-runner.exit_status}{said}"
+    return f"ended without a result (exit status {runner.exit_status}){said}"
+
+
+def _probes(book: Book, run: Run, series: Series) -> None:
+    arrays, runner = run.arrays(series), run.meta.runner_of(series)
+    if runner is None or not runner.interval_ns:
+        return
+    first = arrays["state"] != DUPLICATE
+    late_ns = arrays["lateness_ns"][first]
+    late_ns = late_ns[~np.isnan(late_ns)]
+    if len(late_ns) and runner.end is None:  # else it has judged that itself, over the probes that were lost, too
+        limit = max(runner.interval_ns / 10, LATE_FLOOR_NS)
+        share = float((late_ns > limit).mean())
+        if share > LATE_DEGRADED:
+            severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
+            book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
+    end = runner.end or {}
+    received, rows = end.get("received"), int((arrays["state"] == ANSWERED).sum())
+    dropped = _number(end.get("output", {}), "dropped")
+    if isinstance(received, int) and rows + dropped + _number(end, "untimed") < received:
+        book.say("invalid", f"the accounts do not close: {received} probes answered, but {rows} recorded", series.name)
+    if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
+        due = (runner.to_ns - runner.from_ns) // runner.interval_ns
+        there = int(first.sum()) + _number(end, "unanswered_at_end")
+        if due and there < COVERAGE * due - 1:
+            book.say("degraded", f"{there} of {due} probes are recorded ({there / due:.1%})", series.name)
+
+
+def _number(made: Any, name: str) -> int:
+    value = made.get(name) if isinstance(made, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def _flow(book: Book, run: Run, series: Series) -> None:
+    runner, arrays = run.meta.runner_of(series), run.arrays(series)
+    if runner is None or runner.from_ns is None or runner.to_ns is None or not runner.interval_ns or runner.to_ns <= runner.from_ns:
+        return
+    end = receiver_end(series.direction)
+    there = arrays["end"] == end
+    side = "there"
+    if not there.any() and (arrays["end"] == 1 - end).any():
+        there, side = arrays["end"] == 1 - end, "here"
+        book.say("degraded", "what the receiver counted is missing; its throughput is what the sender saw acknowledged", series.name)
+    span = np.asarray([runner.from_ns, runner.to_ns], np.int64)
+    seen = bytes_rate(arrays["t_ns"][there], arrays["bytes"][there], span, gap_ns=gap_ns(runner.interval_ns)).coverage[0]
+    missing = (1 - float(seen)) * (runner.to_ns - runner.from_ns)
+    if missing > (1 - COVERAGE) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
+        book.say("degraded", f"only {seen:.1%} of its time is covered by counts taken {side}", series.name)
+
+
+def gap_ns(interval_ns: int) -> int:
+    """Samples further apart than this leave a hole: a few of them may be late on a busy host, and counts lose nothing by that."""
+    return 5 * interval_ns + 100_000_000
+
+
+def _host(book: Book, run: Run) -> None:
+    for series in run.meta.of_kind("host"):
+        arrays = run.arrays(series)
+        for name, what in (("cpu_percent", "its processors were busy"), ("steal_percent", "its hypervisor gave its processors to others")):
+            known = arrays[name][~np.isnan(arrays[name])]
+            share = float((known > BUSY_PERCENT).mean()) if len(known) else 0
+            if share > BUSY_SHARE:
+                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", f"host {run.meta.host.name}")

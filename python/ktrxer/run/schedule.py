@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A plan as processes: the command line of each, when it begins, and which series its lines belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting
+from ktrxer.store.meta import Phase, Runner, Series
+
+Item = Flows | Probe
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the processes are started: the same for all of them."""
+
+    ktrxer: str
+    port: int = 8620
+    token_file: str | None = None
+    family: str = ""  # "-4", "-6", or either
+    source: str | None = None
+
+
+@dataclass
+class Job:
+    """One process to be. Times are since the run's zero; None: not known before others have ended."""
+
+    item: Item
+    runner: Runner
+    command: list[str]  # without its times
+    from_ns: int | None
+    length_ns: int
+    series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow)
+
+    @property
+    def kind(self) -> str:
+        return self.runner.kind
+
+    def argv(self, start_at_real_ns: int) -> list[str]:
+        return [*self.command, "--for", f"{self.length_ns}ns", "--start-at", str(start_at_real_ns), "--jsonl", "--stop-on-eof"]
+
+
+@dataclass
+class Schedule:
+    jobs: list[Job]
+    series: list[Series]
+    phases: list[Phase]
+    length_ns: int
+
+    def after(self, name: str) -> list[Job]:
+        return [job for job in self.jobs if job.item.when.start_after == name]
+
+    def until(self, name: str) -> list[Job]:
+        return [job for job in self.jobs if job.item.when.stop_after == name]
+
+
+def ns(seconds: float) -> int:
+    return round(seconds * S)
+
+
+def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
+    total = ns(plan.total_s if plan.total_s is not None else setting.total_s)
+    jobs: list[Job] = []
+    series: list[Series] = []
+    items: list[Item] = [*plan.probes, *plan.flows]
+    for item in items:
+        jobs.append(_job(item, len(jobs), total, setting, options))
+        for key, made in _series(item, jobs[-1].runner.id).items():
+            made.id = len(series)
+            series.append(made)
+            jobs[-1].series[key] = made
+    return Schedule(jobs, series, _phases(plan, jobs, total), total)
+
+
+def _job(item: Item, number: int, total: int, setting: Setting, options: Options) -> Job:
+    when = item.when
+    begin = ns(when.delay_s) if when.start_after is None else None
+    length = ns(when.length_s) if when.length_s is not None else total - ns(when.delay_s)
+    if length <= 0 or (begin is not None and begin + length > total):
+        beyond = f"it would last beyond the end of the run ({total / S:g} s)"
+        raise PlanError(f"{item.name}: {beyond}; make the run longer or its idle phases shorter")
+    kind = "flow" if isinstance(item, Flows) else "ping" if item.protocol == "icmp" else "stamp"
+    runner = Runner(
+        number, item.name, kind, [], setting.host, interval_ns=item.sample_ns if isinstance(item, Flows) else item.interval_ns,
+        from_ns=begin, to_ns=begin + length if begin is not None else None,
+    )  # fmt: skip
+    return Job(item, runner, command_of(item, setting.host, options), begin, length)
+
+
+def command_of(item: Item, host: str, options: Options) -> list[str]:
+    """What is started, but for its times."""
+    common = [word for word in (options.family,) if word]
+    if options.source:
+        common += ["--from", options.source]
+    if isinstance(item, Flows):
+        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series)), "--sample", f"{item.sample_ns}ns"]
+        if item.cc:
+            command += ["--cc", ",".join(item.cc)]
+        if item.marks:
+            command += ["--dscp", ",".join(str(DSCP[mark or "BE"]) for mark in item.marks)]
+        command += ["--port", str(options.port)]
+        if options.token_file:
+            command += ["--token-file", options.token_file]
+        return command + common
+    tos = ["--tos", str(DSCP[item.mark] * 4)] if item.mark else []
+    command = [options.ktrxer, "ping" if item.protocol == "icmp" else "stamp", host, "--interval", f"{item.interval_ns}ns", *tos]
+    return command + (["--port", str(options.port)] if item.protocol == "udp" else []) + common
+
+
+def _series(item: Item, runner: int) -> dict[tuple[str, int | None], Series]:
+    if isinstance(item, Probe):
+        return {("latency", None): Series(0, item.name, "latency", "ms", runner, klass=item.mark, group=item.group)}
+    made: dict[tuple[str, int | None], Series] = {}
+    for flow, name in enumerate(item.series):
+        for kind, unit in (("bytes", "Mbit/s"), ("tcp_info", "")):
+            made[kind, flow] = Series(0, name, kind, unit, runner, flow, item.direction, item.mark(flow), item.name)  # type: ignore[arg-type]
+    return made
+
+
+def _phases(plan: Plan, jobs: list[Job], total: int) -> list[Phase]:
+    """When the path is loaded: from the first flow's beginning to the last one's end."""
+    flows = [job for job in jobs if isinstance(job.item, Flows)]
+    if plan.load_s is not None:
+        begin, end = map(ns, plan.load_s)
+    elif flows:
+        starts = [job.from_ns for job in flows if job.from_ns is not None]
+        begin = min(starts, default=0)
+        # One that begins after another one's end may last to the end of the run.
+        waits = any(job.from_ns is None for job in flows)
+        end = total if waits else max((job.from_ns or 0) + job.length_ns for job in flows)
+    else:
+        return [Phase("idle_before", 0, total)]
+    phases = [Phase("idle_before", 0, begin), Phase("load", begin, end), Phase("idle_after", end, total)]
+    return [phase for phase in phases if phase.to_ns > phase.from_ns]

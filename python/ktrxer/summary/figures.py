@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a person wants to know of a run, beside its data and never instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.estimate.latency import Delays, delays, grade, responsiveness_rpm, scale_text
+from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.run.judge import gap_ns
+from ktrxer.store import Run
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.meta import Series
+
+MS, S = 1e6, 10**9
+WINDOW_NS = S  # of the rates whose median and 99th percentile are told
+DIRECTIONS = (("round trip", "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"))
+
+
+@dataclass(frozen=True)
+class SeriesFigures:
+    name: str
+    kind: str
+    unit: str
+    mean: float | None
+    median: float | None
+    p99: float | None
+    count: int
+    direction: str | None = None
+    klass: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Delays in milliseconds, idle and under load; one-way ones are true to +- bound_ms."""
+
+    name: str
+    idle: Delays | None
+    loaded: Delays | None
+    bound_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Throughput:
+    name: str
+    direction: str | None
+    flows: int
+    mean_mbps: float | None  # of all flows together, over the time in which all of them are known
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Loss:
+    name: str  # of the phase
+    sent: int
+    lost: int
+    lost_up: int
+    lost_down: int
+
+
+@dataclass(frozen=True)
+class Responsiveness:
+    rpm: float
+    foreign_rpm: float | None
+    self_rpm: float | None
+
+
+@dataclass(frozen=True)
+class Grade:
+    letter: str
+    added_ms: float
+    scale: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    name: str
+    test: str
+    title: str
+    created: str
+    length_s: float
+    targets: list[str]
+    verdict: str | None
+    reasons: list[str]
+    series: list[SeriesFigures] = field(default_factory=list)
+    latency: list[Direction] = field(default_factory=list)
+    throughput: list[Throughput] = field(default_factory=list)
+    loss: list[Loss] = field(default_factory=list)
+    responsiveness: Responsiveness | None = None
+    grade: Grade | None = None
+    lateness_us: Delays | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarise(run: Run) -> Summary:
+    meta = run.meta
+    latency = _latency(run)
+    return Summary(
+        run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
+        series=[made for series in meta.series if (made := _series(run, series)) is not None],
+        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run), grade=_grade(latency),
+        lateness_us=delays(_pooled(run, "lateness_ns") / 1e3),
+    )  # fmt: skip
+
+
+def _pooled(run: Run, column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
+    """A column of all probes, of some phases or of the whole run."""
+    parts = [np.empty(0)]
+    for series in run.meta.of_kind("latency"):
+        arrays = run.arrays(series)
+        inside = np.zeros(len(arrays["t_ns"]), bool)
+        for phase in run.meta.phases:
+            if phase.name in phases:
+                inside |= (arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns)
+        parts.append(np.asarray(arrays[column], np.float64)[inside if phases else slice(None)])
+    return np.concatenate(parts)
+
+
+def _latency(run: Run) -> list[Direction]:
+    made = []
+    for name, column in DIRECTIONS:
+        # Before the load; where a test has no such phase, after it.
+        idle = delays(_pooled(run, column, ["idle_before"]) / MS) or delays(_pooled(run, column, ["idle_after"]) / MS)
+        loaded = delays(_pooled(run, column, ["load"]) / MS)
+        if idle is None and loaded is None:
+            continue
+        bound = delays(_pooled(run, column.replace("_ns", "_bound_ns")) / MS) if column != "rtt_ns" else None
+        made.append(Direction(name, idle, loaded, bound.maximum if bound is not None else None))
+    return made
+
+
+def _grade(latency: list[Direction]) -> Grade | None:
+    trip = next((one for one in latency if one.name == "round trip"), None)
+    if trip is None or trip.idle is None or trip.loaded is None:
+        return None
+    added = max(0.0, trip.loaded.median - trip.idle.median)
+    return Grade(grade(added), added, scale_text())
+
+
+def _loss(run: Run) -> list[Loss]:
+    made = []
+    for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",))):
+        state = _pooled(run, "state", phases)
+        counts = np.bincount(state.astype(np.int64), minlength=DUPLICATE + 1)
+        lost = int(counts[[LOST, LOST_FORWARD, LOST_BACKWARD]].sum())
+        if sent := int(counts[ANSWERED]) + lost:
+            made.append(Loss(name, sent, lost, int(counts[LOST_FORWARD]), int(counts[LOST_BACKWARD])))
+    return made
+
+
+def _responsiveness(run: Run) -> Responsiveness | None:
+    load = run.meta.phase("load")
+    if load is None:
+        return None
+    own = [np.empty(0)]
+    for series in run.meta.of_kind("tcp_info"):
+        arrays = run.arrays(series)
+        sender = arrays["end"] == 1 - receiver_end(series.direction)
+        own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
+    made = responsiveness_rpm(_pooled(run, "rtt_ns", ["load"]) / MS, np.concatenate(own))
+    return Responsiveness(*made) if made is not None else None
+
+
+def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
+    """Times, bytes so far at the receiver, and a note when it is the sender's word."""
+    arrays = run.arrays(series)
+    end = receiver_end(series.direction)
+    there, note = arrays["end"] == end, ""
+    if not there.any():
+        there, note = arrays["end"] == 1 - end, "as the sender saw it acknowledged"
+    return arrays["t_ns"][there], arrays["bytes"][there], note
+
+
+def _gap(run: Run, series: Series) -> int:
+    runner = run.meta.runner_of(series)
+    return gap_ns((runner.interval_ns if runner is not None else None) or 200_000_000)
+
+
+def _throughput(run: Run) -> list[Throughput]:
+    groups: dict[str, list[Series]] = {}
+    for series in run.meta.of_kind("bytes"):
+        groups.setdefault(series.group or series.name, []).append(series)
+    made = [_group(run, name, members) for name, members in groups.items()]
+    if len(made) > 1:
+        made.append(_group(run, "TCP totals", run.meta.of_kind("bytes")))
+    return made
+
+
+def _group(run: Run, name: str, members: list[Series]) -> Throughput:
+    """Bytes of all flows over the time in which all of them are known; no figure when there is a hole in it."""
+    direction = members[0].direction if len({series.direction for series in members}) == 1 else "both"
+    counted = [flow_counts(run, series) for series in members]
+    notes = sorted({note for _, _, note in counted if note})
+    silent = sum(len(t) < 2 for t, _, _ in counted)
+    if silent:
+        notes.append(f"{silent} of {len(members)} flows told nothing: no sum")
+        return Throughput(name, direction, len(members), None, 0.0, "; ".join(notes))
+    window = np.asarray([max(int(t[0]) for t, _, _ in counted), min(int(t[-1]) for t, _, _ in counted)], np.int64)
+    if window[1] <= window[0]:
+        return Throughput(name, direction, len(members), None, 0.0, "; ".join([*notes, "its flows were never there together: no sum"]))
+    total = sum_of_flows([bytes_rate(t, c, window, gap_ns=_gap(run, series)) for (t, c, _), series in zip(counted, members, strict=True)])
+    rate = total.total_rate_bps()
+    if rate is None:
+        notes.append(f"only {float(total.coverage[0]):.1%} of the time is covered: no sum")
+    mean, seconds = rate / 1e6 if rate is not None else None, float(window[1] - window[0]) / S
+    return Throughput(name, direction, len(members), mean, seconds, "; ".join(notes))
+
+
+def _series(run: Run, series: Series) -> SeriesFigures | None:
+    arrays = run.arrays(series)
+    common = {"direction": series.direction, "klass": series.klass}
+    if series.kind == "latency":
+        found = delays(arrays["rtt_ns"] / MS)
+        return _figures(series, "ms", found, int((arrays["state"] == ANSWERED).sum()), **common)
+    if series.kind == "bytes":
+        t, counts, note = flow_counts(run, series)
+        if len(t) < 2:
+            return _figures(series, "Mbit/s", None, len(t), note=note or "told nothing", **common)
+        windows = bytes_rate(t, counts, edges(int(t[0]), int(t[-1]), WINDOW_NS), gap_ns=_gap(run, series))
+        found = delays(windows.rate_bps() / 1e6)
+        mean = float(counts[-1] - counts[0]) * 8e3 / float(t[-1] - t[0]) if t[-1] > t[0] else None
+        median, p99 = (found.median, found.p99) if found is not None else (None, None)
+        return SeriesFigures(series.name, series.kind, "Mbit/s", mean, median, p99, len(t), note=note, **common)
+    if series.kind == "value":
+        found = delays(arrays["value"])
+        return _figures(series, series.unit, found, found.count if found is not None else 0, **common)
+    return None
+
+
+def _figures(series: Series, unit: str, found: Delays | None, count: int, **more: Any) -> SeriesFigures:
+    mean, median, p99 = (found.mean, found.median, found.p99) if found is not None else (None, None, None)
+    return SeriesFigures(series.name, series.kind, unit, mean, median, p99, count, **more)

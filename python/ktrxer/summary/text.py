@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The summary for a terminal: every figure with its unit, every estimate with what it is true to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from ktrxer.store import one_line
+from ktrxer.summary.figures import Direction, Summary
+
+_COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
+
+
+def show(summary: Summary, to: TextIO | None = None) -> None:
+    stream = sys.stdout if to is None else to
+    colour = stream.isatty() and "NO_COLOR" not in os.environ
+    stream.write("\n".join(lines(summary, colour)) + "\n")
+
+
+def lines(s: Summary, colour: bool = False) -> list[str]:
+    def paint(text: str, code: str) -> str:
+        return f"\033[{code}m{text}\033[0m" if colour else text
+
+    title = f" ({one_line(s.title, 80)})" if s.title else ""
+    made = [paint(f"{s.test}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
+    if s.throughput:
+        made += ["", *_table(["throughput", "mean", "flows", ""], [
+            [t.name, mbps(t.mean_mbps), str(t.flows), f"over {t.seconds:.1f} s" + (f"; {t.note}" if t.note else "")] for t in s.throughput
+        ])]  # fmt: skip
+    if s.latency:
+        loaded = any(one.loaded is not None for one in s.latency)
+        head = ["latency", "idle: median", "p99", *(["loaded: median", "p99", "max"] if loaded else ["max"]), ""]
+        made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
+    for loss in s.loss:
+        where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
+        made.append(f"{'loss, ' + loss.name:<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
+    if s.responsiveness is not None:
+        r = s.responsiveness
+        parts = [f"{name} {value:.0f}" for name, value in (("probes", r.foreign_rpm), ("the flows' own", r.self_rpm)) if value is not None]
+        made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load ({', '.join(parts)})"]
+    if s.grade is not None:
+        made.append(f"grade  {paint(s.grade.letter, '1')}: load adds {s.grade.added_ms:.1f} ms to the median round trip ({s.grade.scale})")
+    if s.lateness_us is not None:
+        late = s.lateness_us
+        made.append(f"our probes' own lateness  median {late.median:.1f} us, p99 {late.p99:.1f} us, max {late.maximum:.0f} us")
+    if s.verdict is None:
+        return [*made, "", "It is not finished yet, or was cut off: `ktrxer recover` closes it."]
+    made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
+    return made + [f"  - {one_line(reason, 1000)}" for reason in s.reasons]
+
+
+def series_lines(s: Summary) -> list[str]:
+    """A line for each series."""
+    head = ["series", "mean", "median", "p99", "unit", "samples", ""]
+    return _table(head, [[x.name, number(x.mean), number(x.median), number(x.p99), x.unit, str(x.count), x.note] for x in s.series])
+
+
+def _direction(one: Direction, loaded: bool) -> list[str]:
+    idle = [ms(one.idle.median), ms(one.idle.p99)] if one.idle is not None else ["-", "-"]
+    both = one.loaded or one.idle
+    load = [ms(one.loaded.median), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
+    bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
+    return [one.name, *idle, *(load if loaded else []), ms(both.maximum) if both is not None else "-", bound]
+
+
+def ms(value: float) -> str:
+    return f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 10 else f"{value:.1f} ms"
+
+
+def mbps(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} Mbit/s" if value >= 0.1 else f"{value * 1000:.2f} kbit/s"
+
+
+def number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, figures to the right, the last one as it comes."""
+    cells = [[one_line(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    made = []
+    for row in cells:
+        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        made.append("  ".join([row[0].ljust(widths[0]), *middle, row[-1]]).rstrip())
+    return made

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The estimators, against brute force and against what must hold for any samples."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ktrxer.estimate import latency, loss
+from ktrxer.estimate.one_way import one_way
+from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+
+QUICK = settings(max_examples=60, deadline=None)
+S, MS = 10**9, 10**6
+
+
+# -------------------------------------------------------------------------------------------------------------------- throughput
+
+counters = st.lists(st.tuples(st.integers(1, 400 * MS), st.integers(0, 10**7)), min_size=2, max_size=60).map(
+    lambda steps: (np.cumsum([0, *[dt for dt, _ in steps]]), np.cumsum([0, *[b for _, b in steps]]))
+)
+
+
+@QUICK
+@given(counters, st.integers(10 * MS, S))
+def test_windows_side_by_side_add_up_to_what_was_counted(flow, window):
+    t, counts = flow
+    at = edges(int(t[0]), int(t[-1]) + window, window)
+    made = bytes_rate(t, counts, at, gap_ns=S)
+    inner = ~np.isnan(made.bytes)
+    assert np.all(made.coverage[inner] > 0.999) and np.all(made.coverage <= 1 + 1e-9)
+    whole = int((~np.isnan(made.bytes)).sum())
+    assert whole == (t[-1] - t[0]) // window, "all windows but the last are seen in full"
+    passed = np.interp(at[whole], t, counts) - counts[0]
+    assert made.bytes[:whole].sum() == pytest.approx(passed, rel=1e-9, abs=1e-3)
+
+
+@QUICK
+@given(counters, st.integers(50 * MS, 300 * MS), st.integers(10 * MS, S))
+def test_coverage_is_that_of_the_steps_that_are_no_gaps(flow, gap, window):
+    t, counts = flow
+    at = edges(int(t[0]) - window // 2, int(t[-1]) + window, window)
+    made = bytes_rate(t, counts, at, gap_ns=gap)
+    for i in range(len(at) - 1):
+        seen = sum(max(0, min(b, at[i + 1]) - max(a, at[i])) for a, b in zip(t[:-1], t[1:], strict=True) if b - a <= gap)
+        assert made.coverage[i] == pytest.approx(seen / window, abs=1e-9)
+        assert np.isnan(made.bytes[i]) == (seen / window < 0.999999)
+
+
+def test_nothing_is_added_over_a_gap():
+    t = np.arange(0, 10 * S + 1, S // 5)
+    full = bytes_rate(t, t // 1000, edges(0, 10 * S, S), gap_ns=S)
+    holed = t[(t <= 3 * S) | (t >= 6 * S)]
+    hole = bytes_rate(holed, holed // 1000, edges(0, 10 * S, S), gap_ns=S)
+    both = sum_of_flows([full, hole])
+    assert np.isnan(both.bytes).tolist() == [False] * 3 + [True] * 3 + [False] * 4
+    assert both.bytes[0] == 2 * 10**6 and both.coverage[4] == 0
+    assert both.total_rate_bps() is None and full.total_rate_bps() == pytest.approx(8e6)
+    with pytest.raises(ValueError, match="different windows"):
+        sum_of_flows([full, bytes_rate(t, t, edges(1, 10 * S, S), gap_ns=S)])
+    with pytest.raises(ValueError, match="no flows"):
+        sum_of_flows([])
+
+
+def test_a_counter_that_began_anew_tells_nothing_there():
+    t = np.arange(0, 5 * S + 1, S // 5)
+    counts = np.where(t < 2 * S + S // 2, t // 1000, (t - 3 * S) // 1000 + 10**6)
+    made = bytes_rate(t, counts, edges(0, 5 * S, S), gap_ns=S)
+    assert np.isnan(made.bytes).tolist() == [False, False, True, False, False] and made.coverage[2] == 0
+
+
+@pytest.mark.parametrize("t", [[], [5], [5, 5]])
+def test_too_few_samples(t):
+    made = bytes_rate(np.asarray(t, "int64"), np.asarray(t), edges(0, 3 * S, S), gap_ns=S)
+    assert np.isnan(made.bytes).all() and made.coverage.tolist() == [0, 0, 0]
+
+
+def test_the_receiver_counts():
+    assert [receiver_end(d) for d in ("up", "down")] == [1, 0]
+    assert isinstance(bytes_rate(np.asarray([0, S]), np.asarray([0, 1]), edges(0, 0, S), gap_ns=S), Windows)
+
+
+# ----------------------------------------------------------------------------------------------------------------------- one way
+
+
+@QUICK
+@given(
+    st.integers(0, 2**32), st.integers(2, 400), st.integers(-(10**18), 10**18), st.floats(-200, 200), st.integers(0, 40 * MS), st.integers(0, 40 * MS),
+    st.integers(1, 30 * MS),
+)
+def test_the_truth_is_within_the_bound(seed, count, offset, skew_ppm, up_base, down_base, spread):
+    rng = np.random.default_rng(seed)
+    sent = np.sort(rng.integers(0, 60 * S, count))
+    up = up_base + rng.exponential(spread, count).astype("int64")
+    down = down_base + rng.exponential(spread, count).astype("int64")
+    theirs = sent + up + offset + np.rint((sent + up) * skew_ppm * 1e-6).astype("int64")
+    made = one_way(sent, up + down, theirs)
+    assert made is not None
+    # The drift of the far clock while a probe is under way is below a part in a thousand of it.
+    slack = 2 + 1e-3 * (up + down)
+    assert np.all(np.abs(made.forward_ns - up) <= made.bound_ns + slack)
+    assert np.allclose(made.forward_ns + made.backward_ns, up + down, atol=1e-3)
+    assert np.all(made.forward_ns >= -slack) and np.all(made.backward_ns >= -slack), "no delay is negative"
+    if count > 100 and spread < MS:
+        assert made.offset_bound_ns <= (up_base + down_base) / 2 + 3 * spread, "half of the smallest round trip, about"
+
+
+def test_clocks_that_were_stepped_give_none():
+    sent = np.arange(0, 10 * S, 10 * MS)
+    far = sent + 5 * MS + np.where(sent > 5 * S, 3 * S, 0)
+    assert one_way(sent, np.full(len(sent), 10 * MS), far) is None
+    assert one_way(sent[:1], sent[:1], far[:1]) is None
+
+
+def test_a_long_run_is_quick():
+    rng = np.random.default_rng(1)
+    sent = np.arange(0, 400_000) * MS
+    up = 5 * MS + rng.exponential(MS, len(sent)).astype("int64")
+    made = one_way(sent, up + 5 * MS, sent + up + 10**18)
+    assert abs(made.offset_bound_ns - 5 * MS) < MS
+
+
+# -------------------------------------------------------------------------------------------------------------------------- loss
+
+
+@QUICK
+@given(st.lists(st.sampled_from(["ok", "up", "down"]), min_size=1, max_size=80), st.randoms())
+def test_losses_get_the_direction_that_they_had(fates, random):
+    count, rows = 0, []
+    for number, fate in enumerate(fates):
+        far = np.nan
+        if fate != "up":
+            if fate == "ok":
+                far = count
+            count += 1
+        rows.append((number, ANSWERED if fate == "ok" else LOST, far))
+    random.shuffle(rows)
+    seq, state, far = (np.asarray(column) for column in zip(*rows, strict=True))
+    made = loss.directions(seq, state, far)
+    truth = {"ok": {ANSWERED}, "up": {LOST, LOST_FORWARD}, "down": {LOST, LOST_BACKWARD}}
+    for number, new in zip(seq, made, strict=True):
+        assert new in truth[fates[number]]
+    # Between two answers, where all were lost in one direction, each is known.
+    answered = [i for i, fate in enumerate(fates) if fate == "ok"]
+    if "up" in fates and "down" not in fates and len(answered) > 1 and not np.array_equal(far[~np.isnan(far)], seq[~np.isnan(far)]):
+        inside = [new for number, new in zip(seq, made, strict=True) if answered[0] < number < answered[-1] and fates[number] == "up"]
+        assert all(new == LOST_FORWARD for new in inside)
+
+
+# ------------------------------------------------------------------------------------------------------------------------ figures
+
+
+@QUICK
+@given(st.lists(st.one_of(st.just(float("nan")), st.floats(0, 1e9)), max_size=50))
+def test_quantiles_are_values_that_there_were(values):
+    made, known = latency.delays(np.asarray(values)), sorted(v for v in values if v == v)
+    if not known:
+        assert made is None
+        return
+    assert made.count == len(known) and {made.minimum, made.median, made.p95, made.p99, made.maximum} <= set(known)
+    assert sum(v <= made.p99 for v in known) >= 0.99 * len(known)
+
+
+def test_responsiveness_and_grade():
+    foreign, own = np.full(100, 20.0), np.full(10, 40.0)
+    assert latency.responsiveness_rpm(foreign, own) == (2000, 3000, 1500)
+    # The five largest of a hundred do not count.
+    assert latency.responsiveness_rpm(np.concatenate([np.full(95, 20.0), np.full(5, 9000.0)]), own)[1] == 3000
+    assert latency.responsiveness_rpm(foreign, np.empty(0)) == (3000, 3000, None)
+    assert latency.responsiveness_rpm(np.empty(0), np.asarray([np.nan])) is None
+    assert [latency.grade(x) for x in (0, 4.9, 5, 30, 60, 200, 400, 9e9)] == ["A+", "A+", "A", "B", "C", "D", "F", "F"]
+    assert latency.scale_text() == "A+ < 5 ms, A < 30 ms, B < 60 ms, C < 200 ms, D < 400 ms, else F"

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A test in progress, with doubles of the measuring processes: what is stored of good ones, and what the verdict says of bad ones."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ktrxer.catalogue import everything, find
+from ktrxer.catalogue.recipe import DSCP, Flows, NoParameters, Plan, PlanError, Setting, When, combine, icmp, parameters_of, udp, uploads
+from ktrxer.catalogue.recipe import Test as Recipe
+from ktrxer.collect.collector import CollectorError, Sample
+from ktrxer.run import checks
+from ktrxer.run import session as session_module
+from ktrxer.run.schedule import Options, make
+from ktrxer.run.session import DiskError, Session
+from ktrxer.store import Host, Meta, Series, Zero, open_run
+from ktrxer.summary import figures, text
+
+HERE = Path(__file__).parent
+MS = 10**6
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """fake(behaviour): a program."""
+    (tmp_path / "bin").mkdir()
+
+    def make_one(behaviour="good"):
+        path = tmp_path / "bin" / behaviour
+        path.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S {HERE / 'fake_ktrxer.py'} {behaviour} \"$@\"\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make_one
+
+
+@pytest.fixture
+def runs(tmp_path):
+    (tmp_path / "runs").mkdir()
+    return tmp_path / "runs"
+
+
+def blank():
+    return Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
+
+
+def session_of(plan, programs, runs, collectors=(), setting=None):
+    """`programs` by the name of the flow or probe."""
+    setting = setting or Setting("far", 0.5, 0.1, 10 * MS, 50 * MS)
+    schedule = make(plan, setting, Options(programs.get(None, "")))
+    for job in schedule.jobs:
+        job.command[0] = programs.get(job.item.name, job.command[0])
+    return Session(schedule, blank(), runs, collectors)
+
+
+def measure(*more, **also):
+    return open_run(session_of(*more, **also).run())
+
+
+# ----------------------------------------------------------------------------------------------------------------------- recipes
+
+
+def test_every_test_of_the_catalogue_makes_a_plan():
+    for test in everything():
+        plan = test.make(Setting("HOST"), {})
+        schedule = make(plan, Setting("HOST"), Options("ktrxer"))
+        assert plan.plots and schedule.series and test.summary
+        assert [s.id for s in schedule.series] == list(range(len(schedule.series)))
+
+
+def names_of(test, **parameters):
+    plan = find(test).make(Setting("HOST"), parameters)
+    return [name for flows in plan.flows for name in flows.series], [probe.name for probe in plan.probes]
+
+
+def test_series_have_flents_names():
+    flows, probes = names_of("rrul")
+    assert sorted(flows) == sorted(f"TCP {way}load {c}" for way in ("up", "down") for c in ("BE", "BK", "CS5", "EF"))
+    assert probes == ["Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"]
+    flows, probes = names_of("rrul_be")
+    assert flows[:4] == ["TCP upload BE", "TCP upload BE2", "TCP upload BE3", "TCP upload BE4"] and probes[1:] == [f"Ping (ms) UDP BE{n}" for n in (1, 2, 3)]
+    assert names_of("tcp_upload") == (["TCP upload"], ["Ping (ms) ICMP"])
+    assert names_of("tcp_nup", upload_streams="3") == ([f"TCP upload::{n}" for n in (1, 2, 3)], ["Ping (ms) ICMP"])
+    assert set(names_of("tcp_bidirectional")[0]) == {"TCP upload", "TCP download"}
+
+
+def test_rrul_marks_its_packets():
+    schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST", cc_up="bbr"), Options("ktrxer", token_file="/t"))
+    commands = {job.item.name: " ".join(job.command) for job in schedule.jobs}
+    assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
+    assert commands["Ping (ms) UDP EF"].endswith("--tos 184 --port 8620") and "--interval 10000000ns" in commands["Ping (ms) ICMP"]
+    assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
+        ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]
+    assert DSCP["AF41"] == 34
+
+
+@pytest.mark.parametrize("plan, complaint", [
+    (Plan(), "nothing would be measured"),
+    (Plan(probes=(icmp(Setting("H")), udp(Setting("H"), "Ping (ms) ICMP"))), "called 'Ping"),
+    (Plan(probes=(udp(Setting("H"), "x", "EFF"),)), "no marking is called 'EFF'"),
+    (Plan(probes=(icmp(Setting("H"), when=When(start_after="nobody")),)), "waits for 'nobody'"),
+    (Plan(probes=(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a")))), "waits for itself"),
+    (Plan(probes=(icmp(Setting("H", probe_interval_ns=1000)),)), "0.1 ms to 60 s"),
+    (Plan(probes=(icmp(Setting("H"), "a\x1b[2J"),)), "control characters"),
+    (Plan(flows=(Flows("f", "up", (), 10**8),)), "0 flows"),
+])
+def test_plans_that_cannot_be(plan, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        Recipe("x", "x", lambda _s, _p: plan).make(Setting("H"), {})
+
+
+def test_a_plan_longer_than_its_run():
+    with pytest.raises(PlanError, match="beyond the end of the run"):
+        make(Plan(probes=(icmp(Setting("H"), when=When(60, 60)),)), Setting("H"), Options(""))
+
+
+def test_parameters_are_typed_and_checked():
+    test = find("tcp_nup")
+    with pytest.raises(PlanError, match="no parameter 'streams'; it has: upload_streams"):
+        parameters_of(test, {"streams": "1"})
+    for bad in ("0", "-1", "1e3", "all", "2000"):
+        with pytest.raises(PlanError, match="no number of flows"):
+            test.make(Setting("H"), {"upload_streams": bad})
+    with pytest.raises(PlanError, match="did you mean rrul"):
+        find("rrull")
+
+
+OWN = '''
+from ktrxer.catalogue import tcp_upload
+from ktrxer.catalogue.recipe import *
+@dataclass(frozen=True)
+class Parameters:
+    gap_s: float = parameter(0.1, "between the two", low=0, high=5)
+def plan(setting, p):
+    return combine(tcp_upload.plan(setting, NoParameters()),
+                   uploads(setting, ["second"], name="second", when=When(p.gap_s, 0.2, start_after="TCP upload")))
+TEST = Test("mine", "two uploads, one after another", plan, Parameters)
+'''
+
+
+def test_a_users_own_test_by_its_path(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    test = find(str(path))
+    assert test.make(Setting("H"), {"gap_s": "0.5"}).flows[1].when == When(0.5, 0.2, "TCP upload")
+    with pytest.raises(PlanError, match="gap_s: 9; it may be 0 to 5"):
+        test.make(Setting("H"), {"gap_s": "9"})
+    path.write_text("x = 1\nraise RuntimeError('oops')\n")
+    with pytest.raises(PlanError, match=r"own.py, line 2: RuntimeError: oops"):
+        find(str(path))
+    path.write_text("x = 1\n")
+    with pytest.raises(PlanError, match="it has no TEST"):
+        find(str(path))
+    with pytest.raises(PlanError, match="no such file"):
+        find("./none.py")
+
+
+# -------------------------------------------------------------------------------------------------------------------------- runs
+
+GOOD = combine(Plan(probes=(icmp(Setting("H", probe_interval_ns=10 * MS)), udp(Setting("H", probe_interval_ns=10 * MS), "Ping (ms) UDP EF", "EF"))),
+               uploads(Setting("H", 0.5, 0.1, sample_interval_ns=50 * MS), ["one", "two"], ["BE", "EF"]))
+
+
+def test_a_good_run(fake, runs):
+    run = measure(GOOD, {None: fake()}, runs)
+    assert (run.meta.verdict, run.meta.reasons) == ("valid", [])
+    assert [r.status for r in run.meta.runners] == ["ended"] * 3 and {r.exit_status for r in run.meta.runners} == {0}
+    ping = run.arrays(run.series("Ping (ms) ICMP"))
+    assert len(ping["seq"]) == 70 and (ping["state"] == 1).sum() == 7
+    due = ping["t_ns"] - np.where(ping["state"] == 0, 2000, 0)
+    assert np.array_equal(due - due[0], ping["seq"] * 10 * MS), "a lost probe is where it should have left"
+    assert abs(due[0]) < MS, "all begin at the run's zero"
+    # Six milliseconds apart, of which one is the clocks': the round trips of 10 ms confine that to half of them.
+    stamp = run.arrays(run.series("Ping (ms) UDP EF"))
+    answered = stamp["state"] == 0
+    assert np.all(np.abs(stamp["forward_ns"][answered] + stamp["backward_ns"][answered] - stamp["rtt_ns"][answered]) <= 1)
+    assert np.all(stamp["forward_bound_ns"][answered] >= 4.9 * MS) and np.all(np.isnan(stamp["forward_ns"][~answered]))
+    assert np.all(np.abs(stamp["forward_ns"][answered] - 5 * MS) <= stamp["forward_bound_ns"][answered])
+    two = run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == "two"))
+    assert set(two["bound_ns"][two["end"] == 1]) == {777} and len(two["t_ns"]) == 20
+    assert run.meta.phase("load").from_ns == 100 * MS
+    made = figures.summarise(run)
+    (sums,) = made.throughput
+    # 1 and 2 bytes a microsecond.
+    assert sums.mean_mbps == pytest.approx(24, rel=1e-6) and sums.flows == 2
+    assert {s.name: s.mean for s in made.series if s.kind == "bytes"} == {"one": pytest.approx(8), "two": pytest.approx(16)}
+    assert [(loss.name, loss.lost) for loss in made.loss] == [("idle", 4), ("load", 10)]
+    assert made.responsiveness.self_rpm == pytest.approx(3000) and made.grade.letter == "A+"
+    assert any("24.00 Mbit/s" in line for line in text.lines(made))
+    json.dumps(made.as_json(), allow_nan=False)
+    assert [entry.name for entry in runs.iterdir()] == [run.path.name]
+
+
+def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch):
+    monkeypatch.setattr(session_module, "GRACE_NS", 300 * MS)
+    monkeypatch.setattr(session_module, "PATIENCE_NS", 300 * MS)
+    bad = ["garbage", "mad", "endless_line", "killed", "early", "silent_death", "deaf", "late", "miscounts", "good"]
+    setting = Setting("far", 1.5, 0, 20 * MS, 50 * MS)
+    plan = combine(Plan(probes=tuple(icmp(setting, name) for name in bad)), uploads(setting, ["f1", "f2"], name="server_dies"))
+    run = measure(plan, {name: fake(name) for name in [*bad, "server_dies"]}, runs, setting=setting)
+    told = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in run.meta.reasons}
+    print("\n".join(run.meta.reasons))
+    everything_said = "\n".join(run.meta.reasons)
+    assert run.meta.verdict == "invalid", "one of them says that its own probes were late"
+    assert "printed 4 lines that are not of its kind; the first: Segmentation fault" in told["garbage"]
+    assert "lines that are not of its kind; the first: xxxx" in everything_said and "mad" in everything_said
+    assert "yyyy" in everything_said and "endless_line" in everything_said
+    assert "killed by signal 9" in everything_said and "a bug" in told["silent_death"]
+    assert "before its time" in everything_said and "early" in everything_said
+    assert "did not end by itself" in told["deaf"] or "deaf" in everything_said
+    assert "30 of 100 probes" in told["late"]
+    assert "miscounts: the accounts do not close" in everything_said
+    assert "Connection reset by peer" in everything_said and "f1" in everything_said and "f2" in everything_said
+    assert not any(line.startswith("good") or ", good" in line for line in run.meta.reasons)
+    assert len(run.arrays(run.series("good"))["seq"]) == 75
+    status = {r.name: r.status for r in run.meta.runners}
+    assert status["killed"] == "killed" and status["silent_death"] == "failed" and status["good"] == "ended"
+
+
+def test_one_after_another(fake, runs, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    setting = Setting("far", 0.3, 0, 10 * MS, 50 * MS)
+    plan = find(str(tmp_path / "own.py")).make(Setting("far", 0.3, 0, 10 * MS, 50 * MS), {})
+    plan = Plan(plan.flows, (icmp(setting, when=When(stop_after="second")),), total_s=3)
+    run = measure(plan, {None: fake()}, runs, setting=setting)
+    first, second = (run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == name))["t_ns"] for name in ("TCP upload", "second"))
+    assert second.min() >= first.max() + 100 * MS
+    ping = run.arrays(run.series("Ping (ms) ICMP"))["t_ns"]
+    assert second.max() < ping.max() < second.max() + 1500 * MS < 3000 * MS, "stopped when the second one had ended"
+    assert run.meta.verdict == "valid", run.meta.reasons
+
+
+class Counter:
+    name, interval_ns = "counter", 50 * MS
+
+    def __init__(self, fail_at=None):
+        self.calls, self.fail_at, self.closed = 0, fail_at, 0
+
+    def open(self):
+        return [Series(0, "qdisc of eth0", "qdisc", ""), Series(0, "CPU", "host", "%")]
+
+    def sample(self):
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise CollectorError("eth0 is gone")
+        counts = dict.fromkeys(("bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets"), self.calls)
+        return [Sample(0, counts), Sample(1, {"cpu_percent": 95.0 if self.fail_at else 1.0})]
+
+    def close(self):
+        self.closed += 1
+
+
+class Absent(Counter):
+    name = "absent"
+
+    def open(self):
+        raise CollectorError("no netlink here")
+
+
+def test_what_is_recorded_beside_it(fake, runs):
+    good, bad = Counter(), Absent()
+    run = measure(GOOD, {None: fake()}, runs, [good, bad])
+    qdisc = run.arrays(run.series("qdisc of eth0"))
+    assert 10 <= len(qdisc["bytes"]) <= 30 and np.all(np.diff(qdisc["bytes"]) == 1) and (good.closed, bad.closed) == (1, 0)
+    assert run.meta.metadata["not_collected"] == ["absent: no netlink here"] and run.meta.verdict == "valid"
+    run = measure(GOOD, {None: fake()}, runs, [Counter(fail_at=5)])
+    assert run.meta.verdict == "degraded"
+    assert run.meta.reasons == ["counter: it was no longer recorded: eth0 is gone",
+                                "host near: its processors were busy to more than 90 % for 100% of the run"]
+
+
+# ------------------------------------------------------------------------------------------------------------- the command, signals
+
+
+def command(fake, runs, *words, behaviour="good"):
+    environment = os.environ | {"KTRXER_BIN": fake(behaviour), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return subprocess.Popen([sys.executable, "-m", "ktrxer", "run", *words, "-H", "localhost", "-D", str(runs), "--no-extras"], env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_part(runs, rows=1):
+    for _ in range(500):
+        for part in runs.glob("*.part"):
+            if (part / "latency.arrows").exists() and open_run(part).table("latency").num_rows >= rows:
+                return part
+        time.sleep(0.02)
+    raise AssertionError("nothing was synced")
+
+
+def children_of(pid):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def gone(pids, seconds=5):
+    for _ in range(int(seconds * 50)):
+        if not any(Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z" for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_two_at_once_and_what_they_print(fake, runs):
+    both = [command(fake, runs, "ping", "-l", "0.5", *more) for more in (["-t", "same"], ["-t", "same", "--json"])]
+    (out, err), (made, err2) = both[0].communicate(timeout=30), both[1].communicate(timeout=30)
+    assert (both[0].returncode, err, both[1].returncode, err2) == (0, "", 0, "")
+    paths = sorted(runs.iterdir())
+    assert len(paths) == 2 and out.splitlines()[-1] in map(str, paths) and "verdict: valid" in out
+    told = json.loads(made)
+    assert told["file"] in map(str, paths) and told["verdict"] == "valid"
+    assert {"name", "unit", "mean", "median", "p99", "count"} <= told["summary"]["series"][0].keys()
+
+
+def test_ctrl_c_closes_the_file(fake, runs):
+    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    wait_for_part(runs, 20)
+    processes = children_of(child.pid)
+    assert len(processes) == 6
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=20)
+    assert child.returncode == 1 and not err and gone(processes)
+    (path,) = runs.iterdir()
+    run = open_run(path)
+    assert run.meta.verdict == "degraded" and any("stopped by Ctrl-C" in reason for reason in run.meta.reasons) and str(path) in out
+    assert len(run.table("latency")) > 100 and len(run.table("bytes")) >= 8
+
+
+def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
+    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    part = wait_for_part(runs, 20)
+    processes = children_of(child.pid)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert gone(processes), "they end when their standard input does"
+    rows = open_run(part).table("latency").num_rows
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, "-m", "ktrxer", "recover", str(part)], capture_output=True, text=True, env=environment, timeout=30)
+    assert done.returncode == 0 and "the run was cut off: its last sample is at" in done.stdout
+    (path,) = runs.iterdir()
+    run = open_run(path)
+    assert run.table("latency").num_rows == rows and run.meta.verdict == "degraded"
+    done = subprocess.run([sys.executable, "-m", "ktrxer", "recover", str(path)], capture_output=True, text=True, env=environment, timeout=30)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "nothing to recover" in done.stderr
+
+
+def test_a_disk_that_fills_up(fake, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small file system here: {mounted.stderr.strip()}")
+    try:
+        setting = Setting("far", 30, 0, 2 * MS, 20 * MS)
+        plan = Plan(probes=tuple(icmp(setting, f"p{n}") for n in range(4)))
+        started = time.monotonic()
+        with pytest.raises(DiskError, match=r"No space left on device; make room, then `ktrxer recover .*\.part`"):
+            session_of(plan, {None: fake()}, disk, setting=setting).run()
+        assert time.monotonic() - started < 15, "it does not measure on for nobody"
+        (part,) = disk.iterdir()
+        assert open_run(part).table("latency").num_rows > 0
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("words, status, complaint", [
+    (["rrul", "-l", "x"], 2, "'x' is no duration"),
+    (["rrul", "-l", "0"], 2, "--length may be"),
+    (["rrul", "--probe-interval", "1us"], 2, "--probe-interval may be"),
+    (["rrull"], 2, "did you mean rrul"),
+    (["./none.py"], 2, "no such file"),
+    (["rrul", "-p", "x"], 2, "NAME=VALUE is wanted"),
+    (["rrul", "-p", "x=1"], 2, "has no parameter 'x'"),
+    (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
+    (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
+    (["ping", "-H", "no host at all"], 1, "no address of this host is known"),
+    (["ping", "-H=-x"], 1, "names do not begin with a dash"),
+    (["ping", "-D", "/nowhere"], 1, "no such directory"),
+    (["ping", "-D", "/proc"], 1, "no file can be made there"),
+])
+def test_one_line_for_what_is_wrong(fake, runs, words, status, complaint, capsys, monkeypatch):
+    from ktrxer.cli import main
+
+    monkeypatch.setenv("KTRXER_BIN", fake())
+    try:
+        code = main(["run", "-H", "localhost", "-D", str(runs), *words])
+    except SystemExit as end:
+        code = end.code
+    told = capsys.readouterr().err
+    assert code == status and told.count("\n") == 1 and complaint in told, told
+    assert not list(runs.iterdir())
+
+
+def test_nothing_starts_when_the_far_end_does_not_answer(fake, runs, capsys, monkeypatch):
+    from ktrxer.cli import main
+
+    monkeypatch.setenv("KTRXER_BIN", fake("refuses"))
+    assert main(["run", "rrul", "-H", "localhost", "-D", str(runs)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3 and all(line.startswith("ktrxer run: ktrxer ") and "--token-file" in line for line in told)
+    assert not list(runs.iterdir())
+    monkeypatch.setenv("KTRXER_BIN", "/nowhere/ktrxer")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("ktrxer.run.binary.find", lambda: None)
+    assert main(["run", "rrul", "-H", "localhost", "-D", str(runs)]) == 1
+    assert "not found" in capsys.readouterr().err
+
+
+def test_room_on_the_disk_is_looked_at(runs, monkeypatch):
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: type("U", (), {"free": 1000})())
+    with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 8.4 MB"):
+        checks.directory(runs, 100)
+
+
+def test_no_parameters_is_a_dataclass_too():
+    assert parameters_of(find("rrul"), {}) == NoParameters()
