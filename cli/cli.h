@@ -52,6 +52,8 @@ void cli_complain(const struct cli *cli, const char *format, ...) __attribute__(
  * start that has passed is now, and degrades the verdict.
  */
 int cli_wait_start(struct cli *cli, uint64_t *start_ns);
+/* The same for who needs longer to get ready. */
+int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns);
 
 /*
  * HOST, an address or a name, to an address; `family` 0, AF_INET (-4) or AF_INET6 (-6). Negative errno with one line.
@@ -76,6 +78,8 @@ int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bo
 struct json *out_sample(struct cli *cli, const char *kind);
 struct json *out_event(struct cli *cli, const char *name);  /* likewise; carries its time_ns already */
 void out_put(struct cli *cli, struct json *object);
+/* About so many samples of usual size would find room now: for who has many at once, and can wait. */
+uint32_t out_room(const struct cli *cli);
 bool out_wants_samples(const struct cli *cli);
 /*
  * A line for people on standard output, its newline added; nothing under --json, --jsonl or --quiet. Through the same

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-extern const struct command cmd_doctor, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
+extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 #ifdef KTRXER_HAVE_BENCH
 extern const struct command cmd_bench, cmd_bench_pairs, cmd_bench_rate, cmd_bench_schedule, cmd_bench_stamps;
 #endif
@@ -18,6 +18,7 @@ const struct command *const command_table[] = {
 	&cmd_bench_stamps,
 #endif
 	&cmd_doctor,
+	&cmd_flow,
 	&cmd_ping,
 	&cmd_recv,
 	&cmd_send,

@@ -235,6 +235,22 @@ bool out_wants_samples(const struct cli *cli)
 	return cli->out && cli->out->objects && !cli->out->finished;
 }
 
+uint32_t out_room(const struct cli *cli)
+{
+	struct out *out = cli->out;
+	size_t bytes;
+	uint32_t items;
+
+	if (!out_wants_samples(cli))
+		return 0;
+	bytes = atomic_load(&out->bytes);
+	items = atomic_load(&out->queue.head) - atomic_load(&out->queue.tail) + ROOM_FOR_THE_END;
+	if (bytes >= KTRXER_OUT_BYTES || items >= RING)
+		return 0;
+	bytes = (KTRXER_OUT_BYTES - bytes) / 512;
+	return RING - items < bytes ? RING - items : (uint32_t)bytes;
+}
+
 static struct json *object_new(struct cli *cli, const char *type)
 {
 	struct json *object;

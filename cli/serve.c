@@ -2,10 +2,11 @@
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
 #include "error.h"
+#include "limiter.h"
 #include "limits.h"
 #include "privilege.h"
 #include "secret.h"
-#include "serve_udp.h"
+#include "serve_control.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,12 +14,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timex.h>
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, rate, burst;
+	uint64_t port, stamp_port, rate, burst, max_clients, max_flows, max_ns, max_bps;
 	const char *token_file, *auth_key_file, *tlv_key_file;
 	bool stateless, ptp, v4, v6;
 };
@@ -44,6 +46,14 @@ static const struct opt serve_opts[] = {
 	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; 0: no limit" },
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
 	  .help = "So many answers at once after a silence" },
+	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
+	  .heading = "Flows", .help = "So many clients at once; 0: nobody gets flows" },
+	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
+	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "So many flows of each" },
+	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h", .min = 1000000000,
+	  .max = 365ULL * 86400 * 1000000000, .help = "Nothing that a client asks for lasts longer" },
+	{ .name = "max-rate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "R", .max = INT64_MAX,
+	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default there is no limit" },
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	{ .name = "ptp", .type = OPT_FLAG, .offset = FIELD(ptp), .help = "Timestamps in PTP's truncated format instead of NTP's" },
@@ -57,6 +67,7 @@ struct server {
 	const struct serve_options *o;
 	struct serve *loop;
 	struct reflector *reflector;
+	struct serve_control *control;
 	struct serve_udp *sockets[SOCKETS];
 	struct ktrxer_addr addrs[KTRXER_SERVE_ADDRESSES];
 	int addr_count, socket_count;
@@ -149,8 +160,36 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			if (rc < 0)
 				return rc;
 			s->socket_count++;
+			if (!second && s->o->max_clients && (rc = serve_control_listen(s->control, &s->addrs[i], (uint16_t)s->o->port, err)) < 0)
+				return rc;
 		}
 	return s->socket_count ? 0 : ktrxer_fail(err, -EAFNOSUPPORT, "this kernel has neither IPv4 nor IPv6");
+}
+
+/* As many descriptors as flows may need, if this process may have them. */
+static void descriptors_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_error *err)
+{
+	struct hmac_key token;
+	struct serve_control_options c = { .token = &token, .max_clients = (uint32_t)s->o->max_clients, .max_flows = (uint32_t)s->o->max_flows,
+					   .max_ns = s->o->max_ns, .max_bps = s->o->max_bps, .dscp_granted = REFLECTOR_DSCP_DEFAULT,
+					   .secret = limiter_mix(secret) };
+	int rc;
+
+	descriptors_allow();
+	hmac_key_set(&token, s->token, (size_t)s->token_length);
+	rc = serve_control_new(&s->control, s->loop, &c, err);
+	secret_forget(&token, sizeof token);
+	return rc;
 }
 
 static int server_open(struct server *s, struct ktrxer_error *err)
@@ -169,6 +208,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || serve_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	secret_forget(keys, sizeof keys);
+	if (rc == 0)
+		rc = control_open_all(s, r.secret, err);
 	return rc < 0 ? rc : sockets_open(s, err);
 }
 
@@ -222,8 +263,38 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		memcpy(text, s->token, (size_t)s->token_length);
 		text[s->token_length] = '\0';
 		json_string(json, "token", text);
+		snprintf(text, sizeof text, "(umask 077; echo %.*s >ktrxer.token); ktrxer flow down HOST%s --token-file ktrxer.token", s->token_length,
+			 (const char *)s->token, port);
+	} else {
+		snprintf(text, sizeof text, "ktrxer flow down HOST%s --token-file FILE", port);
 	}
+	if (s->o->max_clients)
+		json_string(json, "flow_client", text);
 	say(s, json);
+}
+
+static void control_json(struct server *s, struct json *json)
+{
+	struct serve_control_counts c;
+
+	serve_control_counts(s->control, &c);
+	json_object(json, "flows");
+	json_u64(json, "connections", c.connections);
+	json_u64(json, "clients", c.sessions);
+	json_u64(json, "started", c.flows);
+	json_u64(json, "bytes_in", c.bytes_in);
+	json_u64(json, "bytes_out", c.bytes_out);
+	json_u64(json, "packets_in", c.packets_in);
+	json_u64(json, "packets_out", c.packets_out);
+	json_u64(json, "clients_lost", c.lost_clients);
+	json_u64(json, "strangers_displaced", c.displaced);
+	json_u64(json, "strangers_slow", c.slow);
+	json_u64(json, "strangers_strange", c.strange);
+	json_object(json, "refused");
+	for (int i = CONTROL_OK + 1; i < CONTROL_REFUSALS; i++)
+		json_u64(json, control_refusal_names[i], c.refused[i]);
+	json_object_end(json);
+	json_object_end(json);
 }
 
 static void say_end(struct server *s)
@@ -257,6 +328,7 @@ static void say_end(struct server *s)
 	json_u64(json, "without_session", c.without_session);
 	json_u64(json, "tlv_integrity_failed", c.tlv_integrity);
 	json_object_end(json);
+	control_json(s, json);
 	say(s, json);
 }
 
@@ -264,6 +336,7 @@ static void server_close(struct server *s)
 {
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
+	serve_control_free(s->control);
 	serve_free(s->loop);
 	reflector_free(s->reflector);
 	secret_forget(s->token, sizeof s->token);
@@ -290,6 +363,7 @@ static int run_serve(struct cli *cli, const void *options)
 	rc = serve_run(s.loop, cli->stop_fd);
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
+	serve_control_end(s.control);
 	say_end(&s);
 	server_close(&s);
 	return rc < 0 ? EXIT_BAD : EXIT_VALID;

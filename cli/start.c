@@ -18,7 +18,7 @@ static int64_t until(uint64_t at_real_ns, struct ktrxer_clock_pair *pair)
 	return (int64_t)(at_real_ns - (uint64_t)pair->real_ns);
 }
 
-int cli_wait_start(struct cli *cli, uint64_t *start_ns)
+int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 {
 	uint64_t at = cli->common.start_at_real_ns;
 	struct ktrxer_clock_pair pair;
@@ -44,9 +44,9 @@ int cli_wait_start(struct cli *cli, uint64_t *start_ns)
 			     (unsigned long long)at, (long long)pair.real_ns);
 		return -EINVAL;
 	}
-	for (; left > KTRXER_START_AHEAD_MS * 1000000ll; left = until(at, &pair)) {
+	for (; left > ahead_ms * 1000000ll; left = until(at, &pair)) {
 		struct pollfd stop = { .fd = cli->stop_fd, .events = POLLIN };
-		int64_t wait_ms = left / 1000000 - KTRXER_START_AHEAD_MS;
+		int64_t wait_ms = left / 1000000 - ahead_ms;
 
 		if (cli_stopped(cli))
 			return 1;
@@ -62,4 +62,9 @@ int cli_wait_start(struct cli *cli, uint64_t *start_ns)
 		*start_ns = pair.mono_ns + (uint64_t)left;
 	}
 	return 0;
+}
+
+int cli_wait_start(struct cli *cli, uint64_t *start_ns)
+{
+	return cli_wait_start_ahead(cli, KTRXER_START_AHEAD_MS, start_ns);
 }

@@ -79,6 +79,27 @@ enum ktrxer_limits {
 	KTRXER_SERVE_BATCH = 64,           /* packets of one recvmmsg */
 	KTRXER_SERVE_ADDRESSES = 16,       /* --bind */
 
+	/* server and client: flows (docs/control.md) */
+	KTRXER_CONTROL_STRANGERS = 256,    /* connections that have not said what they are for */
+	KTRXER_CONTROL_NEW = 32,           /* control connections that have not shown the token */
+	KTRXER_CONTROL_HELLO_S = 5,        /* and so long they may take for it */
+	KTRXER_CONTROL_RATE = 20,          /* control connections a second from each /24 and /56: guesses at the token */
+	KTRXER_CONTROL_BURST = 100,
+	KTRXER_CONTROL_CONNECT_S = 30,     /* for all the flows of a session to be connected, and then to be started */
+	KTRXER_CONTROL_SILENCE_S = 30,     /* a client that says nothing for so long is gone; a full queue holds pings back for seconds */
+	KTRXER_CONTROL_AFTER_S = 60,       /* between the end of the last flow and that of the session */
+	KTRXER_CONTROL_LEAVE_S = 2,        /* a refusal has so long to arrive */
+	KTRXER_CONTROL_SAMPLES_BYTES = 256 << 10, /* of samples that wait for a slow client; more are counted and dropped */
+	KTRXER_FLOW_CLIENTS = 8,           /* --max-clients */
+	KTRXER_FLOW_FLOWS = 2048,          /* --max-flows, of one client; its most below */
+	KTRXER_FLOW_FLOWS_MOST = 16384,
+	KTRXER_FLOW_UDP_MOST = 64,         /* UDP flows of one client: each has a transmitter of its own */
+	KTRXER_FLOW_DURATION_S = 3600,     /* --max-duration */
+	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
+	KTRXER_FLOW_SAMPLES_S = 50000,     /* samples a second of all flows of a client */
+	KTRXER_FLOW_SETTLE_S = 2,          /* a receiver whose time is over waits for the sender's end */
+	KTRXER_FLOW_TOLD_MS = 1000,        /* and after the sender said that it has ended, for what is on its way */
+
 	/* command: output */
 	KTRXER_OUT_ITEMS = 4096,          /* objects that wait for a slow reader; power of two */
 	KTRXER_OUT_BYTES = 1 << 20,       /* and their bytes: resident memory stays below 2 MB (issue 2) */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum { EVENTS = 64 };
@@ -11,10 +12,22 @@ enum { EVENTS = 64 };
 struct serve {
 	int epoll;
 	bool stopped;
-	struct serve_timer *timers;
+	struct serve_timer *timers, *walk; /* `walk`: the one that is looked at next */
+	struct serve_source alarm; /* a timerfd: epoll_wait() itself knows milliseconds alone */
+	uint64_t armed_ns;
 	struct epoll_event events[EVENTS];
 	int count; /* of events that are being worked through */
 };
+
+static void alarm_ready(struct serve_source *source, uint32_t events)
+{
+	struct serve *serve = (struct serve *)((char *)source - offsetof(struct serve, alarm));
+	uint64_t count;
+
+	(void)events;
+	serve->armed_ns = KTRXER_NEVER;
+	(void)!read(source->fd, &count, sizeof count);
+}
 
 int serve_new(struct serve **out)
 {
@@ -24,10 +37,13 @@ int serve_new(struct serve **out)
 	*out = NULL;
 	if (!serve)
 		return -ENOMEM;
+	serve->armed_ns = KTRXER_NEVER;
+	serve->alarm.ready = alarm_ready;
 	serve->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (serve->epoll < 0) {
-		rc = -errno;
-		free(serve);
+	serve->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	rc = serve->epoll < 0 || serve->alarm.fd < 0 ? -errno : serve_watch(serve, &serve->alarm, EPOLLIN);
+	if (rc < 0) {
+		serve_free(serve);
 		return rc;
 	}
 	*out = serve;
@@ -38,7 +54,10 @@ void serve_free(struct serve *serve)
 {
 	if (!serve)
 		return;
-	close(serve->epoll);
+	if (serve->alarm.fd >= 0)
+		close(serve->alarm.fd);
+	if (serve->epoll >= 0)
+		close(serve->epoll);
 	free(serve);
 }
 
@@ -68,6 +87,8 @@ void serve_timer_add(struct serve *serve, struct serve_timer *timer)
 
 void serve_timer_remove(struct serve *serve, struct serve_timer *timer)
 {
+	if (serve->walk == timer)
+		serve->walk = timer->next;
 	for (struct serve_timer **t = &serve->timers; *t; t = &(*t)->next)
 		if (*t == timer) {
 			*t = timer->next;
@@ -75,13 +96,13 @@ void serve_timer_remove(struct serve *serve, struct serve_timer *timer)
 		}
 }
 
-/* What is due is called; how long until the next, in ms for epoll_wait(), rounded up. */
-static int timers_run(struct serve *serve)
+/* What is due is called, which may add and remove timers. Returns when the next one is. */
+static uint64_t timers_run(struct serve *serve, uint64_t now)
 {
-	uint64_t now = ktrxer_now_ns(), first = KTRXER_NEVER;
+	uint64_t first = KTRXER_NEVER;
 
-	for (struct serve_timer *t = serve->timers, *next; t; t = next) {
-		next = t->next;
+	for (struct serve_timer *t = serve->timers; t; t = serve->walk) {
+		serve->walk = t->next;
 		if (t->at_ns <= now) {
 			t->at_ns = KTRXER_NEVER;
 			t->due(t, now);
@@ -90,12 +111,22 @@ static int timers_run(struct serve *serve)
 	for (struct serve_timer *t = serve->timers; t; t = t->next)
 		if (t->at_ns < first)
 			first = t->at_ns;
-	if (first == KTRXER_NEVER)
+	return first;
+}
+
+/* How long epoll_wait() may take: not at all, or until the alarm. */
+static int alarm_set(struct serve *serve, uint64_t first)
+{
+	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(first / KTRXER_NS_PER_S), .tv_nsec = (long)(first % KTRXER_NS_PER_S) } };
+
+	if (first == KTRXER_NEVER || first == serve->armed_ns)
 		return -1;
-	if (first <= now)
+	if (first <= ktrxer_now_ns())
 		return 0;
-	first = (first - now + KTRXER_NS_PER_MS - 1) / KTRXER_NS_PER_MS;
-	return first > 60000 ? 60000 : (int)first;
+	if (timerfd_settime(serve->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL) != 0)
+		return 1;
+	serve->armed_ns = first;
+	return -1;
 }
 
 static void stop_ready(struct serve_source *source, uint32_t events)
@@ -109,8 +140,11 @@ int serve_run(struct serve *serve, int stop_fd)
 	struct serve_source stop = { .fd = stop_fd, .ready = stop_ready };
 	int rc = stop_fd >= 0 ? serve_watch(serve, &stop, EPOLLIN) : 0;
 
+	serve->stopped = false;
 	while (rc == 0 && !serve->stopped) {
-		serve->count = epoll_wait(serve->epoll, serve->events, EVENTS, timers_run(serve));
+		uint64_t first = timers_run(serve, ktrxer_now_ns());
+
+		serve->count = epoll_wait(serve->epoll, serve->events, EVENTS, alarm_set(serve, first));
 		if (serve->count < 0 && errno != EINTR)
 			rc = -errno;
 		for (int i = 0; i < serve->count; i++) {
@@ -120,6 +154,9 @@ int serve_run(struct serve *serve, int stop_fd)
 				serve->stopped = true;
 			else if (source)
 				source->ready(source, serve->events[i].events);
+			/* Sixty-four sources that have much to do are milliseconds; what has a time does not wait for them. */
+			if (serve->count > 1 && ktrxer_now_ns() >= first)
+				first = timers_run(serve, ktrxer_now_ns());
 		}
 		serve->count = 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The one event loop of `ktrxer serve`: descriptors that are ready, times that have come, one thread. Each service is a module
- * with sources and timers in it (serve_udp.h is one); none of them may block.
+ * with sources and timers in it (serve_udp.h and serve_control.h are); none of them may block. Times are kept by a timerfd, absolute.
  */
 #ifndef KTRXER_METHODS_SERVE_H
 #define KTRXER_METHODS_SERVE_H

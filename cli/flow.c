@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer flow`: many flows at once, each counted at both of its ends. */
+#include "flow.h"
+
+#include "limits.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#define FIELD(name) offsetof(struct flow_options, name)
+
+static const char *const directions[] = { "up", "down", "both", NULL };
+
+static const struct opt flow_opts[] = {
+	{ .name = "flows", .letter = 'n', .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
+	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "So many, in each direction" },
+	{ .name = "for", .letter = 't', .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .min = 1000000,
+	  .max = 365ULL * 86400 * 1000000000, .help = "How long each lasts; 10 s without it and without --bytes" },
+	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "N", .min = 1, .max = INT64_MAX,
+	  .help = "How many bytes each carries; with --for whichever is over first" },
+	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D", .max = 86400ULL * 1000000000,
+	  .help = "Each begins so long after the one before it; by default all at once" },
+	{ .name = "cc", .type = OPT_STRING, .offset = FIELD(cc), .argument = "A[,B...]",
+	  .help = "Congestion control of their senders, dealt out in turn; by default that of each host" },
+	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "X[,Y...]",
+	  .help = "Markings, dealt out in turn: BE, BK, CS5, EF, AF41, or 0 to 63" },
+	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
+	  .help = "Must ECN have been agreed: on, off or any, in turn. The hosts decide it (sysctl net.ipv4.tcp_ecn); here it is checked" },
+	{ .name = "rate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "R", .min = 1000, .max = INT64_MAX,
+	  .help = "Pace each flow to at most this; by default as fast as it gets" },
+
+	{ .name = "sample", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
+	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
+
+	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "The server",
+	  .help = "The server's token, in a file of mode 0600" },
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
+	  .help = "Port of `ktrxer serve`" },
+	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" },
+	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
+	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
+	{ 0 },
+};
+
+static const struct opt_positional flow_positionals[] = {
+	{ .name = "DIRECTION", .offset = FIELD(direction), .choices = directions, .help = "up: from here to HOST; down: from HOST to here; both" },
+	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name of a host where `ktrxer serve` runs" },
+	{ 0 },
+};
+
+/* To connect many flows takes a while: so long before --start-at it begins. */
+static uint32_t ahead_ms(const struct flow_run *run)
+{
+	return 3000 + run->plan.request.flows;
+}
+
+static void on_done(void *context)
+{
+	struct flow_run *run = context;
+
+	run->done = true;
+	serve_stop(run->loop);
+}
+
+static int flow_begin(struct flow_run *run, struct ktrxer_error *err)
+{
+	struct flow_client_options *p = &run->plan;
+	int rc = serve_new(&run->loop);
+
+	if (rc < 0)
+		return rc;
+	run->pending_timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = flow_pending_due };
+	serve_timer_add(run->loop, &run->pending_timer);
+	p->serve = run->loop;
+	p->sample = flow_on_sample;
+	p->connected = flow_on_connected;
+	p->started = flow_on_started;
+	p->ended = flow_on_ended;
+	p->tick = flow_on_tick;
+	p->done = on_done;
+	p->context = run;
+	return flow_client_new(&run->client, p, err);
+}
+
+static int flow_all(struct flow_run *run)
+{
+	struct ktrxer_error err = { 0 };
+	uint64_t start_ns;
+	int rc = flow_plan(run, &err);
+
+	if (rc < 0) {
+		cli_complain(run->cli, "%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
+	}
+	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+	flow_say_what(run);
+	if (cli_wait_start_ahead(run->cli, ahead_ms(run), &start_ns) < 0)
+		return EXIT_BAD;
+	run->plan.start_ns = run->cli->common.start_at_real_ns ? start_ns : 0;
+	rc = flow_begin(run, &err);
+	if (rc == 0)
+		rc = serve_run(run->loop, run->cli->stop_fd);
+	if (rc == 0 && !run->done) {
+		run->interrupted = true;
+		flow_client_stop(run->client);
+		if (!run->done)
+			rc = serve_run(run->loop, -1);
+	}
+	if (rc < 0) {
+		cli_complain(run->cli, "%s", err.code ? err.text : strerror(-rc));
+		return EXIT_BAD;
+	}
+	return flow_finish_report(run);
+}
+
+static int run_flow(struct cli *cli, const void *options)
+{
+	struct flow_run run = { .cli = cli, .o = options };
+	int status = flow_all(&run);
+
+	flow_release(&run);
+	return status;
+}
+
+const struct command cmd_flow = {
+	.name = "flow",
+	.summary = "TCP flows up and down, counted at both ends",
+	.description =
+		"Moves bytes between this host and one where `ktrxer serve` runs, by many TCP connections at once, and samples what each of them has "
+		"moved: at the sender what was acknowledged, with what the kernel knows of the connection (TCP_INFO), at the receiver what was "
+		"read. Samples are taken of all flows at the same times, by the clock, at both ends: a slow flow has as many as a fast one. Those "
+		"of the far end come over the control connection and are told in this host's time.\n\n"
+		"The rate of a flow is what its receiver read, over the time from its start to its end. A flow that ends before its time makes the "
+		"result degraded, and is named.\n\n"
+		"The server asks for its token; it never crosses the wire.",
+	.examples = "ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
+		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
+		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n",
+	.options = flow_opts,
+	.positionals = flow_positionals,
+	.options_size = sizeof(struct flow_options),
+	.run = run_flow,
+	.measures = true,
+};

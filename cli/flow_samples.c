@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `flow` hears while it runs: kept for the end, and told as it comes. */
+#include "flow.h"
+#include "flow_tcp.h"
+#include "limits.h"
+#include "units.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	PENDING_FIRST = 256,
+	PENDING_MOST = 1 << 16, /* 13 MB */
+	ROOM_LEFT = 64,         /* for events, which do not wait */
+};
+#define DRAIN_NS (5 * (uint64_t)KTRXER_NS_PER_MS)
+
+static const char *direction_of(const struct flow_run *run, uint32_t flow)
+{
+	return run->specs[flow].down ? "down" : "up";
+}
+
+/* ------------------------------------------------------------------------------------------------------------ samples */
+
+static struct json *sample_begin(struct flow_run *run, const char *kind, const struct flow_pending *p)
+{
+	struct json *json = out_sample(run->cli, kind);
+
+	if (!json)
+		return NULL;
+	json_u64(json, "flow", p->flow);
+	json_string(json, "direction", direction_of(run, p->flow));
+	json_string(json, "end", p->remote ? "remote" : "local");
+	json_u64(json, "time_ns", p->sample.time_ns);
+	if (p->remote)
+		json_u64(json, "remote_ns", p->remote_ns);
+	return json;
+}
+
+static void value_put(struct json *json, const char *name, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		json_null(json, name);
+	else
+		json_u64(json, name, value);
+}
+
+static void sample_put(struct flow_run *run, const struct flow_pending *p)
+{
+	struct json *json = sample_begin(run, "bytes", p);
+
+	if (json) {
+		json_u64(json, "bytes", p->sample.bytes);
+		out_put(run->cli, json);
+	}
+	if (p->sample.kind != FLOW_TCP || !(json = sample_begin(run, "tcp_info", p)))
+		return;
+	for (int i = 0; i < FLOW_TCP_VALUES; i++)
+		value_put(json, flow_tcp_names[i], p->sample.values[i]);
+	out_put(run->cli, json);
+}
+
+static void pending_drain(struct flow_run *run)
+{
+	while (run->pending_count && out_room(run->cli) > ROOM_LEFT) {
+		sample_put(run, &run->pending[run->pending_at]);
+		run->pending_at = (run->pending_at + 1) % run->pending_size;
+		run->pending_count--;
+	}
+	run->pending_timer.at_ns = run->pending_count ? ktrxer_now_ns() + DRAIN_NS : KTRXER_NEVER;
+}
+
+void flow_pending_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	(void)now_ns;
+	pending_drain((struct flow_run *)((char *)timer - offsetof(struct flow_run, pending_timer)));
+}
+
+static bool pending_grow(struct flow_run *run)
+{
+	const uint32_t size = run->pending_size ? run->pending_size * 2 : PENDING_FIRST;
+	struct flow_pending *larger;
+
+	if (size > PENDING_MOST || !(larger = malloc(size * sizeof *larger)))
+		return false;
+	for (uint32_t i = 0; i < run->pending_count; i++)
+		larger[i] = run->pending[(run->pending_at + i) % run->pending_size];
+	free(run->pending);
+	run->pending = larger;
+	run->pending_at = 0;
+	run->pending_size = size;
+	return true;
+}
+
+static void pending_put(struct flow_run *run, const struct flow_pending *p)
+{
+	if (!out_wants_samples(run->cli))
+		return;
+	if (run->pending_count == run->pending_size && !pending_grow(run)) {
+		run->pending_lost++;
+		return;
+	}
+	run->pending[(run->pending_at + run->pending_count++) % run->pending_size] = *p;
+	/* Not here and now: the next flow's sample is due. */
+	if (run->pending_timer.at_ns == KTRXER_NEVER)
+		run->pending_timer.at_ns = 0;
+}
+
+void flow_pending_flush(struct flow_run *run)
+{
+	static const struct timespec pause = { .tv_nsec = 2 * 1000 * 1000 };
+	uint64_t moved_ns = ktrxer_now_ns();
+
+	while (run->pending_count && ktrxer_now_ns() - moved_ns < KTRXER_OUT_STALL_MS * (uint64_t)KTRXER_NS_PER_MS) {
+		const uint32_t before = run->pending_count;
+
+		pending_drain(run);
+		if (run->pending_count != before)
+			moved_ns = ktrxer_now_ns();
+		else
+			nanosleep(&pause, NULL);
+	}
+	run->pending_lost += run->pending_count;
+	run->pending_count = 0;
+}
+
+void flow_on_sample(void *context, uint32_t flow, bool remote, const struct flow_sample *sample, uint64_t remote_ns)
+{
+	struct flow_run *run = context;
+	struct flow_record *record = &run->records[flow];
+	struct flow_side *side = remote ? &record->remote : &record->local;
+
+	side->samples++;
+	side->last_ns = sample->time_ns;
+	side->last_bytes = sample->bytes;
+	if (sample->kind != FLOW_BYTES) {
+		record->info = true;
+		memcpy(record->values, sample->values, sizeof record->values);
+	}
+	pending_put(run, &(struct flow_pending){ .flow = flow, .remote = remote, .remote_ns = remote_ns, .sample = *sample });
+}
+
+/* ------------------------------------------------------------------------------------------------------------- events */
+
+static struct json *event_begin(struct flow_run *run, const char *name, uint32_t flow)
+{
+	struct json *event = out_event(run->cli, name);
+
+	if (!event)
+		return NULL;
+	json_u64(event, "flow", flow);
+	json_string(event, "direction", direction_of(run, flow));
+	return event;
+}
+
+void flow_on_connected(void *context, uint32_t flow, int fd)
+{
+	struct flow_run *run = context;
+	struct json *event = event_begin(run, "flow_connected", flow);
+
+	if (!run->specs[flow].down)
+		flow_tcp_cc_name(fd, run->records[flow].cc);
+	if (event)
+		out_put(run->cli, event);
+}
+
+void flow_on_started(void *context, uint64_t start_ns, uint64_t late_ns)
+{
+	struct flow_run *run = context;
+	struct json *event = out_event(run->cli, "flows_started");
+
+	run->late_ns = late_ns;
+	run->shown_ns = run->result.start_ns = start_ns;
+	if (!event)
+		return;
+	json_u64(event, "start_ns", start_ns);
+	out_put(run->cli, event);
+}
+
+void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_end *end)
+{
+	static const char *const reasons[FLOW_REASONS] = { [FLOW_RUNNING] = "running", [FLOW_PLANNED] = "planned", [FLOW_STOPPED] = "stopped",
+							   [FLOW_BROKEN] = "broken", [FLOW_CLOSED] = "closed" };
+	struct flow_run *run = context;
+	struct flow_side *side = remote ? &run->records[flow].remote : &run->records[flow].local;
+	struct json *event;
+
+	side->ended = true;
+	side->end = *end;
+	pending_drain(run); /* its samples come before its end, where there is room for them */
+	event = event_begin(run, end->reason == FLOW_BROKEN ? "flow_failed" : "flow_ended", flow);
+	if (!event)
+		return;
+	json_string(event, "end", remote ? "remote" : "local");
+	json_u64(event, "ended_ns", end->time_ns);
+	json_u64(event, "bytes", end->bytes);
+	json_string(event, "reason", reasons[end->reason]);
+	if (end->error)
+		json_string(event, "error", flow_error_words[end->error]);
+	else
+		json_null(event, "error");
+	out_put(run->cli, event);
+}
+
+/* A line a second for people. */
+void flow_on_tick(void *context, uint64_t at_ns)
+{
+	struct flow_run *run = context;
+	const uint64_t span = at_ns - run->shown_ns;
+	uint64_t bytes[2] = { 0 };
+	char up[KTRXER_UNITS_TEXT], down[KTRXER_UNITS_TEXT];
+
+	if (at_ns < run->shown_ns + KTRXER_NS_PER_S)
+		return;
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		struct flow_record *r = &run->records[i];
+
+		bytes[run->specs[i].down] += r->local.last_bytes - r->shown_bytes;
+		r->shown_bytes = r->local.last_bytes;
+	}
+	run->shown_ns = at_ns;
+	for (int d = 0; d < 2; d++)
+		bytes[d] = (uint64_t)((double)bytes[d] * 8e9 / (double)span);
+	ktrxer_format_bitrate(up, bytes[0]);
+	ktrxer_format_bitrate(down, bytes[1]);
+	out_text(run->cli, "%7.1f s%s%s%s%s", (double)(at_ns - run->result.start_ns) / 1e9, run->up ? "   up " : "", run->up ? up : "",
+		 run->down ? "   down " : "", run->down ? down : "");
+}

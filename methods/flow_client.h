@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the others,
+ * all in one loop of serve.h. What is seen goes to the owner by calls, remote times already on our clock.
+ */
+#ifndef KTRXER_METHODS_FLOW_CLIENT_H
+#define KTRXER_METHODS_FLOW_CLIENT_H
+
+#include "clockest.h"
+#include "control_link.h"
+#include "flow_sample.h"
+#include "flow_set.h"
+
+struct flow_client_options {
+	struct serve *serve;
+	struct ktrxer_addr to, from; /* from.family 0: the route decides */
+	uint16_t port;
+	const struct hmac_key *token; /* copied */
+	const struct flow_spec *specs; /* request.flows of them; copied */
+	struct control_request request;
+	uint64_t start_ns;       /* 0: as soon as all is ready */
+	/* `remote`: taken by the server; sample->time_ns is then on our clock, remote_ns as it was on its own. */
+	void (*sample)(void *context, uint32_t flow, bool remote, const struct flow_sample *sample, uint64_t remote_ns);
+	void (*connected)(void *context, uint32_t flow, int fd);
+	void (*started)(void *context, uint64_t start_ns, uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
+	/* end->time_ns on our clock. */
+	void (*ended)(void *context, uint32_t flow, bool remote, const struct flow_end *end);
+	void (*tick)(void *context, uint64_t at_ns);
+	void (*done)(void *context); /* nothing more comes */
+	void *context;
+};
+
+struct flow_client_result {
+	bool granted, started;
+	bool server_gone;         /* the control connection broke; `error` says how */
+	uint32_t remote_missing;  /* flows of which the server never said how they ended */
+	struct ktrxer_error error; /* code 0: none */
+	uint64_t start_ns, pace_bps;
+	struct clockest_result clock; /* offset of the server's CLOCK_MONOTONIC */
+	uint32_t clock_steps;     /* that clock does not step: another host answers, or it was suspended */
+	uint64_t rtt_ns;          /* the shortest exchange over the control connection */
+};
+
+struct flow_client;
+int flow_client_new(struct flow_client **client, const struct flow_client_options *options, struct ktrxer_error *err);
+void flow_client_free(struct flow_client *client);
+/* Ends all flows; `done` follows within seconds. */
+void flow_client_stop(struct flow_client *client);
+void flow_client_result(const struct flow_client *client, struct flow_client_result *result);
+
+/* flow_client_words.c: one line for each way to fail. */
+int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_options *options, const struct control_refuse *refuse);
+int flow_client_say_connect(struct ktrxer_error *err, const struct flow_client_options *options, int error);
+int flow_client_say_gone(struct ktrxer_error *err, const struct flow_client_options *options, int error, bool greeted);
+
+#endif

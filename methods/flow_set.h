@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid of
+ * absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends on who
+ * sends, and on nothing else. All of it happens in the loop of serve.h.
+ *
+ * A sample is taken of every flow that runs whenever the grid says so, however much or little it has moved.
+ */
+#ifndef KTRXER_METHODS_FLOW_SET_H
+#define KTRXER_METHODS_FLOW_SET_H
+
+#include "flow_spec.h"
+#include "serve.h"
+
+enum flow_state {
+	FLOW_IDLE = 0,  /* nothing connects it yet */
+	FLOW_ATTACHED,  /* connected, waits for its start */
+	FLOW_GOING,
+	FLOW_SETTLING,  /* nothing is sent any more; what is on its way comes in */
+	FLOW_OVER,
+};
+
+struct flow_set;
+struct flow_udp;
+
+struct flow {
+	struct serve_source source; /* first */
+	struct flow_set *set;
+	struct flow_udp *udp;
+	struct flow_spec spec;
+	uint32_t index;
+	bool sends;
+	uint8_t state;         /* enum flow_state */
+	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
+	uint64_t bytes;        /* handed to the kernel, or read */
+	uint64_t acked_base;   /* what the kernel's count began with */
+	uint64_t settle_ns;    /* settling ends then at the latest */
+	struct flow_end end;
+	uint32_t missed;
+};
+
+struct flow_set_options {
+	struct serve *serve;
+	uint32_t flows;        /* how many there will be */
+	bool server;
+	uint64_t for_ns;       /* of each; 0: none */
+	uint64_t bytes;        /* of each; 0: none */
+	uint64_t sample_ns;
+	uint64_t pace_bps;     /* of all TCP flows of one direction; 0: none */
+	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample);
+	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
+	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
+	void *context;
+};
+
+/* The context may free the set in none of its calls. */
+int flow_set_new(struct flow_set **set, const struct flow_set_options *options);
+void flow_set_free(struct flow_set *set);
+
+/* The next one. */
+int flow_set_add(struct flow_set *set, const struct flow_spec *spec);
+uint32_t flow_set_count(const struct flow_set *set);
+const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
+
+/*
+ * A connected socket for it, which becomes the set's; `acked_base` what the kernel had counted as acknowledged before the
+ * first byte of the flow. Congestion control, DSCP and pacing are set here. 0, or a negative errno: then it stays the caller's.
+ */
+int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base);
+/* It cannot be connected. */
+void flow_set_fail(struct flow_set *set, uint32_t index, int error);
+bool flow_set_attached(const struct flow_set *set); /* all, or failed */
+
+void flow_set_start(struct flow_set *set, uint64_t at_ns);
+void flow_set_stop(struct flow_set *set);
+/* All have ended. */
+bool flow_set_over(const struct flow_set *set);
+/* The other end says that it has ended: what is here still open closes soon. */
+void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end);
+
+/* A sample of it was lost on the way out. */
+void flow_set_missed(struct flow_set *set, uint32_t index);
+
+/* For flow_tcp.c and flow_udp.c: it has ended, by itself. */
+void flow_finish(struct flow *flow, enum flow_reason reason, int error);
+const struct flow_set_options *flow_set_options(const struct flow_set *set);
+struct flow *flow_set_flow(struct flow_set *set, uint32_t index);
+/* Bytes that nothing compresses, to send. */
+enum { FLOW_BLOCK = 128 << 10 };
+const uint8_t *flow_set_block(struct flow_set *set);
+/* How much one flow may do before the others get their turn. */
+int flow_set_rounds(const struct flow_set *set);
+
+#endif

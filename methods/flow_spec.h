@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a flow is, what is seen of it, and how it ended: the nouns that client, server and the wire between them share.
+ */
+#ifndef KTRXER_METHODS_FLOW_SPEC_H
+#define KTRXER_METHODS_FLOW_SPEC_H
+
+#include <ktrxer.h>
+
+enum {
+	FLOW_CC_MAX = 16, /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
+	FLOW_PACKET_HEAD = 24, /* of a UDP flow's payload: flow, sequence, time of leaving */
+	FLOW_PAYLOAD_MAX = 65507,
+};
+
+enum flow_law {
+	FLOW_CONSTANT = 0, /* each gap the same */
+	FLOW_POISSON = 1,  /* exponential gaps */
+	FLOW_VOIP = 2,     /* talk spurts and pauses (ITU-T P.59), a packet each 20 ms while somebody talks */
+	FLOW_LAWS,
+};
+
+struct flow_spec {
+	bool down;         /* from server to client */
+	bool udp;
+	uint8_t tos;       /* DSCP times 4; UDP: and ECN */
+	uint8_t law;       /* UDP */
+	uint8_t cc_index;  /* on the wire: which of the request's names, from 1; 0: the sender's default */
+	char cc[FLOW_CC_MAX]; /* "": the sender's default */
+	uint64_t start_ns; /* after the start of all */
+	uint64_t rate_bps; /* of payload; TCP: 0, or paced at it. UDP: never 0 */
+	uint16_t payload_min, payload_max; /* UDP: drawn evenly */
+};
+
+/* How a flow ended, by the end that says so. */
+enum flow_reason {
+	FLOW_RUNNING = 0,
+	FLOW_PLANNED = 1,  /* its time or bytes were over */
+	FLOW_STOPPED = 2,  /* it was told to stop */
+	FLOW_BROKEN = 3,   /* an error of the network; see flow_error */
+	FLOW_CLOSED = 4,   /* the other end closed it */
+	FLOW_REASONS,
+};
+
+/* Errors as the wire carries them: errno's numbers differ between architectures. */
+enum flow_error {
+	FLOW_NO_ERROR = 0,
+	FLOW_RESET,
+	FLOW_TIMEOUT,
+	FLOW_REFUSED,
+	FLOW_UNREACHABLE,
+	FLOW_TOO_LARGE,
+	FLOW_NOT_ALLOWED,
+	FLOW_NO_ROOM,
+	FLOW_IN_USE,
+	FLOW_OTHER,
+	FLOW_ERRORS,
+};
+extern const char *const flow_error_words[FLOW_ERRORS]; /* as the end of a sentence */
+enum flow_error flow_error_of(int error); /* an errno, of either sign */
+
+/* What the kernel says of a TCP sender, and the counts of a UDP flow; UINT64_MAX: not known, or infinite. */
+enum flow_value {
+	FLOW_RTT_US, FLOW_RTTVAR_US, FLOW_MIN_RTT_US, FLOW_CWND, FLOW_SSTHRESH, FLOW_UNACKED, FLOW_LOST, FLOW_RETRANSMITS,
+	FLOW_DELIVERY_BPS, FLOW_PACING_BPS, FLOW_DELIVERED, FLOW_DELIVERED_CE, FLOW_NOTSENT, FLOW_MSS, FLOW_PMTU, FLOW_RCV_WINDOW,
+	FLOW_REORDERING, FLOW_CA_STATE, FLOW_OPTIONS,
+	FLOW_TCP_VALUES,
+};
+enum flow_udp_value {
+	FLOW_PACKETS, FLOW_ECT0, FLOW_ECT1, FLOW_CE, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_OVERFLOWS,
+	FLOW_UDP_VALUES,
+};
+enum { FLOW_VALUES_MAX = FLOW_TCP_VALUES };
+extern const char *const flow_tcp_names[FLOW_TCP_VALUES], *const flow_udp_names[FLOW_UDP_VALUES];
+
+enum { FLOW_ECN_NEGOTIATED = 8 }; /* in FLOW_OPTIONS, as tcpi_options has it */
+
+enum flow_sample_kind {
+	FLOW_BYTES = 0,    /* nothing but them */
+	FLOW_TCP = 1,      /* a TCP sender's */
+	FLOW_UDP = 2,      /* either end of a UDP flow */
+	FLOW_SAMPLE_KINDS,
+};
+
+struct flow_sample {
+	uint64_t time_ns;  /* of the host that took it */
+	uint64_t bytes;    /* so far: a sender's that were acknowledged (UDP: that left), a receiver's that were read */
+	uint8_t kind;
+	uint64_t values[FLOW_VALUES_MAX];
+};
+
+struct flow_end {
+	uint8_t reason;    /* enum flow_reason */
+	uint8_t error;     /* enum flow_error */
+	uint64_t time_ns;  /* of the host that says it */
+	uint64_t bytes;    /* as in a sample */
+	uint64_t packets;  /* UDP; else 0 */
+	uint32_t missed;   /* samples that could not be taken in time, or sent */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The socket of a TCP flow: what is set on it, what moves through it, what the kernel says of it. */
+#ifndef KTRXER_METHODS_FLOW_TCP_H
+#define KTRXER_METHODS_FLOW_TCP_H
+
+#include "flow_set.h"
+
+/* Before it connects or once it is accepted: DSCP, congestion control, pacing. 0 or a negative errno. */
+int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps);
+/* Is this congestion control to be had here? 0, -ENOENT, -EPERM. */
+int flow_tcp_cc(const char *name);
+/* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
+uint64_t flow_tcp_acked(int fd);
+/* The congestion control in force. */
+void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);
+
+void flow_tcp_begin(struct flow *flow);
+void flow_tcp_sample(const struct flow *flow, struct flow_sample *sample);
+/* Closed: in order, or (not `gently`) at once, with what is still unsent. */
+void flow_tcp_close(struct flow *flow, bool gently);
+/* Receives and forgets, until the other end closes. */
+void flow_tcp_settle(struct flow *flow);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "serve_session.h"
+
+#include "flow_tcp.h"
+#include "limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static uint64_t seconds(uint32_t s)
+{
+	return s * (uint64_t)KTRXER_NS_PER_S;
+}
+
+/* Nothing that is said after it is of interest, but to close at once could overtake it (a reset empties queues). */
+void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
+{
+	uint8_t *body;
+
+	if (s->state == SESSION_LEAVING)
+		return;
+	control_counts(s->control)->refused[why]++;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_REFUSE, control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value }));
+	s->state = SESSION_LEAVING;
+	flow_set_free(s->flows);
+	s->flows = NULL;
+	shutdown(s->link.source.fd, SHUT_WR);
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_LEAVE_S);
+	s->timer.at_ns = s->dead_ns;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ samples */
+
+static void block_send(struct session *s)
+{
+	uint8_t *body;
+
+	if (!s->block_used)
+		return;
+	body = control_link_begin(&s->link, s->block_used);
+	if (body) {
+		memcpy(body, s->block, s->block_used);
+		control_link_send(&s->link, CONTROL_SAMPLES, s->block_used);
+	}
+	s->block_used = 0;
+}
+
+static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	struct session *s = context;
+
+	if (s->block_used + FLOW_SAMPLE_MOST > CONTROL_BODY_MAX)
+		block_send(s);
+	/* What is written into a block counts as said; so it is only begun when there is room to send it. */
+	if (!s->block_used) {
+		if (control_link_waiting(&s->link) + CONTROL_BODY_MAX > KTRXER_CONTROL_SAMPLES_BYTES) {
+			flow_set_missed(s->flows, flow);
+			return;
+		}
+		s->block_ns = sample->time_ns;
+		s->block_used = flow_samples_begin(s->block, s->block_ns);
+	}
+	s->block_used += flow_sample_write(s->block + s->block_used, s->block_ns, flow, sample, &s->history);
+}
+
+static void on_tick(void *context, uint64_t at_ns)
+{
+	(void)at_ns;
+	block_send(context);
+}
+
+static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	struct session *s = context;
+	struct serve_control_counts *counts = control_counts(s->control);
+	const struct flow *f = flow_set_at(s->flows, flow);
+	uint8_t *body;
+
+	if (f->sends) {
+		counts->bytes_out += end->bytes;
+		counts->packets_out += end->packets;
+	} else {
+		counts->bytes_in += end->bytes;
+		counts->packets_in += end->packets;
+	}
+	block_send(s);
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
+	if (s->state == SESSION_RUNNING && flow_set_over(s->flows)) {
+		s->state = SESSION_ENDED;
+		s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_AFTER_S);
+	}
+}
+
+/* ----------------------------------------------------------------------------------------------------------- request */
+
+static enum control_refusal request_judge(struct session *s, uint64_t *value)
+{
+	const struct serve_control_options *o = control_options(s->control);
+	const struct control_request *r = &s->request;
+	uint64_t finest;
+
+	*value = o->max_clients;
+	if (control_clients(s->control) >= o->max_clients)
+		return CONTROL_CLIENTS;
+	*value = o->max_flows;
+	if (r->flows > o->max_flows)
+		return CONTROL_TOO_MANY;
+	*value = o->max_ns;
+	if (r->for_ns > o->max_ns || r->whole_ns > o->max_ns)
+		return CONTROL_TOO_LONG;
+	*value = o->max_bps;
+	if (o->max_bps && r->rate_bps > o->max_bps)
+		return CONTROL_TOO_FAST;
+	finest = r->flows * (uint64_t)KTRXER_NS_PER_S / KTRXER_FLOW_SAMPLES_S;
+	*value = finest > KTRXER_FLOW_SAMPLE_MIN_NS ? finest : KTRXER_FLOW_SAMPLE_MIN_NS;
+	if (r->sample_ns < *value)
+		return CONTROL_TOO_FINE;
+	for (int i = 0; i < r->cc_count; i++) {
+		const int rc = flow_tcp_cc(r->ccs[i]);
+
+		*value = (uint64_t)i;
+		if (rc < 0)
+			return rc == -EPERM || rc == -EACCES ? CONTROL_CC_LOCKED : CONTROL_NO_CC;
+	}
+	return CONTROL_OK;
+}
+
+static int flows_make(struct session *s)
+{
+	const struct control_request *r = &s->request;
+	const struct flow_set_options f = { .serve = control_serve(s->control), .flows = r->flows, .server = true, .for_ns = r->for_ns,
+					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = control_options(s->control)->max_bps,
+					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = s };
+
+	s->block = malloc(CONTROL_BODY_MAX + FLOW_SAMPLE_MOST);
+	if (!s->block || flow_history_new(&s->history, r->flows) < 0)
+		return -ENOMEM;
+	return flow_set_new(&s->flows, &f);
+}
+
+static void on_request(struct session *s, const struct control_frame *frame)
+{
+	struct control_grant grant = { .session = s->id };
+	enum control_refusal why;
+	uint64_t value;
+	uint8_t *body;
+
+	if (frame->type != CONTROL_REQUEST || control_request_read(&s->request, frame) < 0) {
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return;
+	}
+	why = request_judge(s, &value);
+	if (why != CONTROL_OK || flows_make(s) < 0) {
+		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);
+		return;
+	}
+	grant.max_ns = control_options(s->control)->max_ns;
+	grant.pace_bps = control_options(s->control)->max_bps;
+	s->state = SESSION_GRANTED;
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_CONNECT_S);
+	s->link.most = CONTROL_BODY_MAX;
+	/* Beyond the samples there is always room for the last word of each flow. */
+	s->link.out_limit = KTRXER_CONTROL_SAMPLES_BYTES + 8 * CONTROL_FIRST_MAX + s->request.flows * 128;
+	control_counts(s->control)->sessions++;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_GRANT, control_grant_write(body, &grant));
+}
+
+/* ------------------------------------------------------------------------------------------------------------- frames */
+
+static void ready_if_attached(struct session *s)
+{
+	if (s->state != SESSION_PLANNED || !flow_set_attached(s->flows))
+		return;
+	s->state = SESSION_READY;
+	control_link_say(&s->link, CONTROL_READY);
+}
+
+static enum control_refusal flows_add(struct session *s, const struct flow_spec *specs, int count, uint64_t *value)
+{
+	for (int i = 0; i < count; i++) {
+		*value = specs[i].tos >> 2;
+		if (!(control_options(s->control)->dscp_granted >> (specs[i].tos >> 2) & 1))
+			return CONTROL_NO_DSCP;
+		if (specs[i].udp || flow_set_add(s->flows, &specs[i]) < 0)
+			return CONTROL_MALFORMED;
+	}
+	return CONTROL_OK;
+}
+
+static void on_flows(struct session *s, const struct control_frame *frame)
+{
+	struct flow_spec specs[CONTROL_RECORDS];
+	enum control_refusal why = CONTROL_MALFORMED;
+	uint64_t value = 0;
+	uint32_t first;
+	int count = control_flows_read(specs, &first, frame, &s->request);
+	uint8_t *body;
+
+	if (count > 0 && first == flow_set_count(s->flows))
+		why = flows_add(s, specs, count, &value);
+	if (why != CONTROL_OK) {
+		session_refuse(s, why, value);
+		return;
+	}
+	if (flow_set_count(s->flows) < s->request.flows)
+		return;
+	s->state = SESSION_PLANNED;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, 0, NULL));
+	ready_if_attached(s);
+}
+
+static void on_ping(struct session *s, const struct control_frame *frame)
+{
+	struct control_pong pong = { .t2_ns = ktrxer_now_ns() };
+	uint8_t *body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+
+	if (control_time_read(&pong.t1_ns, frame) < 0 || !body)
+		return;
+	pong.t3_ns = ktrxer_now_ns();
+	control_link_send(&s->link, CONTROL_PONG, control_pong_write(body, &pong));
+}
+
+static void on_start(struct session *s, const struct control_frame *frame)
+{
+	const uint64_t now_ns = ktrxer_now_ns(), most = seconds(KTRXER_CONTROL_CONNECT_S);
+	uint64_t at_ns, whole = control_options(s->control)->max_ns;
+
+	if (s->state != SESSION_READY || control_time_read(&at_ns, frame) < 0 || at_ns > now_ns + most || at_ns + most < now_ns) {
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return;
+	}
+	if (s->request.whole_ns && s->request.whole_ns < whole)
+		whole = s->request.whole_ns;
+	s->state = SESSION_RUNNING;
+	s->dead_ns = at_ns + whole + seconds(KTRXER_CONTROL_AFTER_S);
+	control_counts(s->control)->flows += s->request.flows;
+	flow_set_start(s->flows, at_ns);
+}
+
+/* False: the session is gone. */
+static bool on_frame(struct control_link *link, const struct control_frame *frame)
+{
+	struct session *s = (struct session *)link;
+
+	if (s->state == SESSION_LEAVING)
+		return true;
+	if (s->state == SESSION_NEW) {
+		on_request(s, frame);
+		return true;
+	}
+	switch (frame->type) {
+	case CONTROL_FLOWS:
+		if (s->state == SESSION_GRANTED)
+			on_flows(s, frame);
+		else
+			session_refuse(s, CONTROL_MALFORMED, 0);
+		return true;
+	case CONTROL_PING:
+		on_ping(s, frame);
+		return true;
+	case CONTROL_START:
+		on_start(s, frame);
+		return true;
+	case CONTROL_STOP:
+		if (s->state == SESSION_RUNNING)
+			flow_set_stop(s->flows);
+		return true;
+	case CONTROL_BYE:
+		control_forget(s);
+		return false;
+	default:
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return true;
+	}
+}
+
+static void on_closed(struct control_link *link, int error)
+{
+	struct session *s = (struct session *)link;
+
+	if (s->state != SESSION_LEAVING && (error == -EBADMSG || error == -EMSGSIZE)) {
+		session_refuse(s, error == -EBADMSG && s->state == SESSION_NEW ? CONTROL_NO_TOKEN : CONTROL_MALFORMED, 0);
+		return;
+	}
+	if (s->state == SESSION_PLANNED || s->state == SESSION_READY || s->state == SESSION_RUNNING)
+		control_counts(s->control)->lost_clients++;
+	control_forget(s);
+}
+
+static void session_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct session *s = (struct session *)((char *)timer - offsetof(struct session, timer));
+	const uint64_t silence = seconds(KTRXER_CONTROL_SILENCE_S);
+
+	if (s->state == SESSION_LEAVING || (s->state == SESSION_NEW && now_ns >= s->dead_ns)) {
+		control_counts(s->control)->slow += s->state == SESSION_NEW;
+		control_forget(s);
+		return;
+	}
+	timer->at_ns = now_ns + seconds(1);
+	if (now_ns >= s->dead_ns)
+		session_refuse(s, CONTROL_TOO_LONG, control_options(s->control)->max_ns);
+	else if (now_ns >= s->link.heard_ns + silence)
+		session_refuse(s, CONTROL_SILENT, silence);
+}
+
+/* ------------------------------------------------------------------------------------------------- beginning and end */
+
+int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd)
+{
+	uint8_t right[CONTROL_COOKIE];
+	int rc;
+
+	if (s->state != SESSION_PLANNED || flow >= flow_set_count(s->flows))
+		return -EPROTO;
+	control_cookie(&s->link.keys, s->id, flow, right);
+	if (!secret_equal(right, cookie, sizeof right))
+		return -EPERM;
+	rc = flow_set_attach(s->flows, flow, fd, flow_tcp_acked(fd));
+	if (rc < 0)
+		return rc;
+	ready_if_attached(s);
+	return 0;
+}
+
+int session_new(struct session **out, struct serve_control *control, int fd, const struct ktrxer_addr *peer,
+		const uint8_t client[CONTROL_PREFACE], const struct hmac_key *token)
+{
+	struct session *s = calloc(1, sizeof *s);
+	struct control_preface mine = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
+	uint8_t answer[CONTROL_PREFACE];
+	int rc;
+
+	*out = NULL;
+	if (!s || getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) {
+		free(s);
+		close(fd);
+		return -ENOMEM;
+	}
+	s->control = control;
+	s->peer = *peer;
+	s->link.frame = on_frame;
+	s->link.closed = on_closed;
+	rc = control_link_open(&s->link, control_serve(control), fd);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	control_preface_write(answer, &mine);
+	control_keys_derive(&s->link.keys, token, client, answer, true);
+	s->link.keyed = true;
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_HELLO_S);
+	s->timer = (struct serve_timer){ .at_ns = s->dead_ns, .due = session_due };
+	serve_timer_add(control_serve(control), &s->timer);
+	control_link_bytes(&s->link, answer, sizeof answer);
+	*out = s;
+	return 0;
+}
+
+void session_greet(struct session *s, uint8_t version)
+{
+	if (version != CONTROL_VERSION)
+		session_refuse(s, CONTROL_NO_VERSION, CONTROL_VERSION);
+}
+
+void session_free(struct session *s)
+{
+	serve_timer_remove(control_serve(s->control), &s->timer);
+	flow_set_free(s->flows);
+	flow_history_free(&s->history);
+	control_link_close(&s->link);
+	free(s->block);
+	free(s);
+}
