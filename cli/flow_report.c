@@ -300,7 +300,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	const struct clockest_result *c = &run->result.clock;
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "host", run->o->host);
+	json_string(end, "server", run->o->host);
 	json_string(end, "to", ktrxer_addr_format(&run->plan.to, address));
 	json_u64(end, "port", run->o->port);
 	json_string(end, "protocol", "tcp");

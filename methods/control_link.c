@@ -69,12 +69,14 @@ uint32_t control_link_waiting(const struct control_link *link)
 	return link->out_used - link->out_at;
 }
 
-/* What the socket takes now. An error shows when it is read, and is told there. */
+/* What the socket takes now. An error is told once, to whoever meets it first: it is kept for the reader. */
 static void push(struct control_link *link)
 {
 	while (control_link_waiting(link)) {
 		ssize_t n = send(link->source.fd, link->out + link->out_at, control_link_waiting(link), MSG_DONTWAIT | MSG_NOSIGNAL);
 
+		if (n < 0 && errno != EAGAIN && errno != EINTR && !link->error)
+			link->error = -errno;
 		if (n <= 0)
 			break;
 		link->out_at += (uint32_t)n;
@@ -188,7 +190,7 @@ static bool pull(struct control_link *link)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return true;
 		if (n <= 0)
-			return fail(link, n < 0 ? -errno : 0);
+			return fail(link, n < 0 ? -errno : link->error == -EPIPE ? 0 : link->error);
 		link->heard_ns = ktrxer_now_ns();
 		if (!control_link_feed(link, piece, (uint32_t)n))
 			return false;

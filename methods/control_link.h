@@ -20,6 +20,7 @@ struct control_link {
 	uint32_t in_used, in_size, out_at, out_used, out_size;
 	uint64_t heard_ns;    /* when something last came */
 	uint64_t frames;      /* that came */
+	int error;            /* of the socket, met by a write */
 	/*
 	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there are
 	 * keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC; -EMSGSIZE,

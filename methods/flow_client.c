@@ -170,7 +170,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 		return;
 	c->state = CLIENT_HEARING;
 	c->over_ns = ktrxer_now_ns();
-	c->deadline_ns = c->over_ns + PATIENCE_NS;
+	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : PATIENCE_NS);
 	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
 }
 

@@ -144,6 +144,8 @@ int serve_run(struct serve *serve, int stop_fd)
 	while (rc == 0 && !serve->stopped) {
 		uint64_t first = timers_run(serve, ktrxer_now_ns());
 
+		if (serve->stopped)
+			break;
 		serve->count = epoll_wait(serve->epoll, serve->events, EVENTS, alarm_set(serve, first));
 		if (serve->count < 0 && errno != EINTR)
 			rc = -errno;
