@@ -27,7 +27,7 @@
 const struct handover handover_table[] = {
 	{ "batch", "Run many tests, shuffled, repeated, resumable" },
 	{ "compare", "Compare runs, with the uncertainty of the difference" },
-	{ "lab", "Run commands in emulated devices: small machines, other kernels, virtual time" },
+	{ "lab", "Run commands in networks of namespaces, and in emulated devices: other kernels, virtual time" },
 	{ "plot", "Draw a run for print" },
 	{ "recover", "Close a run that a crash has left open" },
 	{ "report", "Write a report of runs as one page" },

@@ -14,7 +14,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
-    "lab": Subcommand("ktrxer.lab.command", "run commands in emulated devices: other kernels, small machines, virtual time"),
+    "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices: other kernels, virtual time"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has left open"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),
     "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or give them as one data set"),

@@ -12,12 +12,21 @@ import tarfile
 from pathlib import Path
 from typing import NoReturn
 
-from ktrxer.lab import console, device, image, places, topology, vm
+from ktrxer.lab import console, device, image, local, places, topology, vm
 from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit
 
 # Exit statuses beside the command's own.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
 
+RUN_EXAMPLES = """\
+examples:
+  ktrxer lab run access -- ping -c 5 server
+  ktrxer lab run access --set up=5mbit --beside 'server=ktrxer serve' -- ktrxer run rrul -H server
+  ktrxer lab run ./mine.toml --in router -- tc -s qdisc
+  ktrxer lab run access -- sh                     # look around; `ip netns exec server COMMAND` runs one in another host
+Each host and router is known by its name (NAME-6: its IPv6 address). Needs no root. Nothing is left however it ends.
+The exit status is the command's; 125: the lab failed; 124: the time limit; 2: wrong use, or something wrong in FILE.
+"""
 EXAMPLES = """\
 examples:
   ktrxer lab vm -- uname -a
@@ -45,7 +54,7 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
-        parser.error("what? choose one of: vm, devices, setup, topology")
+        parser.error("what? choose one of: run, vm, devices, setup, topology")
     options.command = command
     try:
         return int(options.run(options))
@@ -73,8 +82,25 @@ def _say(message: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="ktrxer lab", description="Run commands in emulated devices.", allow_abbrev=False)
+    what = "Run commands in networks made of namespaces, and in emulated devices."
+    parser = Parser(prog="ktrxer lab", description=what, allow_abbrev=False)
     parsers = parser.add_subparsers(metavar="SUBCOMMAND", parser_class=Parser)
+
+    here = parsers.add_parser(
+        "run",
+        help="run one command in a topology of namespaces on this host",
+        usage="ktrxer lab run FILE [OPTION ...] -- COMMAND ...",
+        epilog=RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    here.set_defaults(run=_run)
+    add = here.add_argument
+    add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/topologies.md)")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
+    add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
+    add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
+    add("--timeout", type=float, metavar="S", help="end the command after this many seconds (default: never)")
 
     run = parsers.add_parser(
         "vm",
@@ -94,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
     add("--with", dest="layers", action="append", default=[], metavar="LAYER", help="more packages: python, capture (tcpdump, nft)")
-    add("--topology", metavar="NAME", help="make a topology first, e.g. flent")
+    add("--topology", metavar="FILE", help="make a topology first: a TOML file, or the name of one that comes along, e.g. flent")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. leaf=fq_codel")
     add("--in", dest="node", metavar="NODE", help="run the command in this node of the topology")
     add("--peer", metavar="SHELL", help="a second machine at 10.65.0.2 that runs this; the first is 10.65.0.1 (real time only)")
@@ -114,10 +140,11 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--device", action="append", metavar="NAME", help="only this device")
     setup.add_argument("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
 
-    show = parsers.add_parser("topology", help="print the shell script that makes a topology", allow_abbrev=False)
+    show = parsers.add_parser("topology", help="check a topology; describe it, or print the script that makes it", allow_abbrev=False)
     show.set_defaults(run=_topology)
-    show.add_argument("name", metavar="NAME")
-    show.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    show.add_argument("name", metavar="FILE", help="a TOML file, or the name of a topology that comes along")
+    show.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter")
+    show.add_argument("--describe", action="store_true", help="its hosts, addresses and links, in words")
     show.add_argument("--down", action="store_true", help="the script that takes it away")
     return parser
 
@@ -169,15 +196,10 @@ def _vm(options: argparse.Namespace) -> int:
         _wrong(str(error))
     command, setup = tuple(options.command), ""
     if options.topology is not None:
-        try:
-            chosen = topology.load(options.topology, dict(_pairs(options.set, "=", "--set")))
-        except LabError as error:
-            _wrong(str(error))
+        chosen = _load(options.topology, options.set)
         setup = chosen.script()
         if options.node is not None:
-            if options.node not in chosen.nodes:
-                _wrong(f"no node {options.node!r} in {options.topology}; choose one of: {', '.join(chosen.nodes)}")
-            command = ("ip", "netns", "exec", options.node, *command)
+            command = ("ip", "netns", "exec", _node(chosen, options.node), *command)
     elif options.set or options.node:
         _wrong("--set and --in need --topology")
     gets = _pairs(options.get, ":", "--get")
@@ -299,7 +321,31 @@ def _setup(options: argparse.Namespace) -> int:
     return 0
 
 
+def _load(name: str, settings: list[str]) -> topology.Topology:
+    try:
+        return topology.load(name, dict(_pairs(settings, "=", "--set")))
+    except LabError as error:
+        _wrong(str(error))
+
+
+def _node(chosen: topology.Topology, name: str) -> str:
+    if name not in chosen.nodes:
+        _wrong(f"no node {name[:64]!r} in {chosen.name}; choose one of: {', '.join(chosen.nodes)}")
+    return name
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.command:
+        _wrong(f"no command; give it after --, e.g. ktrxer lab run {options.file} -- ping -c 5 server")
+    if options.timeout is not None and not 0.1 <= options.timeout <= 604800:
+        _wrong(f"--timeout {options.timeout:g}: expected 0.1 to 604800 seconds")
+    chosen = _load(options.file, options.set)
+    beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
+    node = _node(chosen, options.node or chosen.client)
+    return local.run(chosen, local.Job(tuple(options.command), node, tuple(beside), options.timeout))
+
+
 def _topology(options: argparse.Namespace) -> int:
-    chosen = topology.load(options.name, dict(_pairs(options.set, "=", "--set")))
-    print(chosen.teardown() if options.down else chosen.script(), end="")
+    chosen = _load(options.name, options.set)
+    print(chosen.describe() if options.describe else chosen.teardown() if options.down else chosen.script(), end="")
     return 0

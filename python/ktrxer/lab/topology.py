@@ -1,161 +1,444 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Topologies: a TOML file of nodes and links, made into namespaces, veth pairs, routes and queues by a shell script.
+"""Topologies: a TOML file of hosts, routers and links, read and checked (docs/topologies.md).
 
-The script needs only `ip`, `tc` and `ethtool`: it runs in a device of the lab, or as root on a host.
+What makes one is a shell script (`wiring.py`), the same in a device of the lab, in namespaces of this host, and by hand.
+Nothing in a file is ever executed: each value is matched against what it may be and then quoted.
 """
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
+import itertools
 import re
-import shlex
+import tomllib
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ktrxer.lab import places
-from ktrxer.lab.device import field, read_toml
 from ktrxer.lab.errors import LabError
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,9}")
-NETEM_LIMIT = "100000"  # packets: never the bottleneck
-HTB_BURST = "1514"  # one frame: a bucket that is larger would let bursts pass the bottleneck
+NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # `to-NAME` is a device: 15 characters at most
+PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,31}")
+HOLE = re.compile(r"\{([^{}]*)\}")
+WORD = re.compile(r"[A-Za-z0-9_.:%/-]{1,32}")
+RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([kmg]?)bit(?:/s)?", re.IGNORECASE)
+TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
+PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
+
+FILE_LIMIT = 256 * 1024
+NODES_LIMIT, LINKS_LIMIT = 64, 250  # a link has a number in its addresses
+RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
+DELAY_LIMIT_NS = 60_000_000_000
+MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
+DEFAULT_QUEUE = "pfifo limit 1000"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one end of a link does to packets that leave through it."""
+    """What happens to packets that leave through one end of a link: first the queue and the rate, then the wire."""
 
-    rate: str | None
-    leaf: str | None
-    delay: str | None
+    rate_bps: int | None = None
+    queue: tuple[str, ...] = ()
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    loss_ppm: int = 0
+
+    @property
+    def impaired(self) -> bool:
+        return bool(self.delay_ns or self.loss_ppm)
+
+    @property
+    def shaped(self) -> bool:
+        return self.rate_bps is not None or bool(self.queue)
+
+    def words(self) -> str:
+        """For people: "10 Mbit/s, pfifo limit 1000, 25 ms"."""
+        parts = []
+        if self.rate_bps is not None:
+            parts.append(f"{self.rate_bps / 1e6:g} Mbit/s")
+        if self.shaped:
+            parts.append(" ".join(self.queue) or DEFAULT_QUEUE)
+        if self.delay_ns:
+            jitter = f" +- {self.jitter_ns / 1e6:g}" if self.jitter_ns else ""
+            parts.append(f"{self.delay_ns / 1e6:g}{jitter} ms")
+        if self.loss_ppm:
+            parts.append(f"{self.loss_ppm / 1e4:g} % lost")
+        return ", ".join(parts) or "unshaped"
 
 
 @dataclass(frozen=True)
 class Link:
     ends: tuple[str, str]
+    number: int
     subnet: ipaddress.IPv4Network
-    shapes: dict[str, Shape]
+    shapes: dict[str, Shape]  # by the node that sends
+    mtu: int = 1500
+    offload: bool = False
+
+    def other(self, node: str) -> str:
+        return self.ends[1] if node == self.ends[0] else self.ends[0]
 
     def device(self, node: str) -> str:
-        other = self.ends[1] if node == self.ends[0] else self.ends[0]
-        return f"to-{other}"
+        return f"to-{self.other(node)}"
 
     def address(self, node: str) -> ipaddress.IPv4Address:
         return self.subnet[1] if node == self.ends[0] else self.subnet[2]
 
+    @property
+    def subnet6(self) -> ipaddress.IPv6Network:
+        return ipaddress.IPv6Network(f"fd00:64:{self.number:x}::/64")
+
+    def address6(self, node: str) -> ipaddress.IPv6Address:
+        return self.subnet6[1] if node == self.ends[0] else self.subnet6[2]
+
+    @property
+    def wire(self) -> str | None:
+        """The namespace between the two ends, where one is needed: delay comes after a queue and must not share its device, and
+        loss must be possible where the kernel has no netem."""
+        needed = any(shape.loss_ppm or (shape.delay_ns and shape.shaped) for shape in self.shapes.values())
+        return f"wire-{self.number}" if needed else None
+
 
 @dataclass(frozen=True)
 class Topology:
+    name: str
     title: str
     nodes: tuple[str, ...]
+    routers: frozenset[str]
     links: tuple[Link, ...]
     client: str
     server: str
     parameters: dict[str, str]
+    path: Path
 
     def address(self, node: str) -> ipaddress.IPv4Address:
         """A node's address on its first link."""
         return next(link.address(node) for link in self.links if node in link.ends)
 
+    def address6(self, node: str) -> ipaddress.IPv6Address:
+        return next(link.address6(node) for link in self.links if node in link.ends)
+
+    def routes(self, node: str) -> list[tuple[Link, Link, str]]:
+        """For each link that a node is not on: that link, and the link and neighbour through which the way there leads."""
+        first: dict[str, tuple[Link, str] | None] = {node: None}
+        order = deque([node])
+        while order:
+            here = order.popleft()
+            if here != node and here not in self.routers:
+                continue  # hosts forward nothing
+            for link in self.links:
+                if here in link.ends and link.other(here) not in first:
+                    first[link.other(here)] = first[here] or (link, link.other(here))
+                    order.append(link.other(here))
+        found = []
+        for link in self.links:
+            # `first` is in the order of distance: the nearer end is the way.
+            nearest = next((end for end in first if end in link.ends and (end == node or end in self.routers)), None)
+            step = first[nearest] if nearest is not None else None
+            if step is not None:
+                found.append((link, *step))
+        return found
+
+    def reaches(self, node: str) -> set[str]:
+        """The other nodes whose addresses a node has a way to."""
+        near = {link.other(node) for link in self.links if node in link.ends}
+        return near | {end for link, _, _ in self.routes(node) for end in link.ends} - {node}
+
+    def hosts(self) -> list[tuple[str, str]]:
+        """Addresses and names, as in /etc/hosts."""
+        return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
+
     def script(self) -> str:
         """Shell commands that make the topology."""
-        lines = ["set -e", *(f"ip netns add {node}" for node in self.nodes)]
-        lines += [f"ip -n {node} link set lo up" for node in self.nodes]
-        lines += [f"ip netns exec {node} sysctl -qw net.ipv4.ip_forward=1" for node in self.nodes]
-        for link in self.links:
-            left, right = link.ends
-            lines.append(f"ip link add name {link.device(left)} netns {left} type veth peer name {link.device(right)} netns {right}")
-            for node in link.ends:
-                name = link.device(node)
-                lines.append(f"ip -n {node} address add {link.address(node)}/{link.subnet.prefixlen} dev {name}")
-                lines.append(f"ip -n {node} link set {name} up")
-                lines.append(f"ip netns exec {node} ethtool -K {name} tso off gso off gro off >/dev/null")
-        for link in self.links:
-            for node, shape in link.shapes.items():
-                where = f"dev {link.device(node)}"
-                lines += _shape_lines(f"tc -n {node} qdisc add {where}", f"tc -n {node} class add {where}", shape)
-        for node in self.nodes:
-            for subnet, gateway in self._routes(node):
-                lines.append(f"ip -n {node} route add {subnet} via {gateway}")
-        return "\n".join(lines) + "\n"
+        from ktrxer.lab import wiring
+
+        return wiring.script(self)
 
     def teardown(self) -> str:
-        return "\n".join(f"ip netns del {node}" for node in self.nodes) + "\n"
+        from ktrxer.lab import wiring
 
-    def _routes(self, node: str) -> list[tuple[ipaddress.IPv4Network, ipaddress.IPv4Address]]:
-        first_hop: dict[str, ipaddress.IPv4Address | None] = {node: None}
-        queue = deque([node])
-        while queue:
-            here = queue.popleft()
-            for link in self.links:
-                if here not in link.ends:
-                    continue
-                there = link.ends[1] if here == link.ends[0] else link.ends[0]
-                if there not in first_hop:
-                    first_hop[there] = first_hop[here] or link.address(there)
-                    queue.append(there)
-        routes = []
+        return wiring.teardown(self)
+
+    def describe(self) -> str:
+        """The topology in lines for people."""
+        lines = [self.title]
+        width = max(map(len, self.nodes))
+        for node in self.nodes:
+            kind = "router" if node in self.routers else "host"
+            where = ", ".join(str(link.address(node)) for link in self.links if node in link.ends)
+            lines.append(f"  {node:<{width}}  {kind:<6}  {where}")
         for link in self.links:
-            nearest = next((end for end in first_hop if end in link.ends), None)
-            gateway = first_hop[nearest] if nearest is not None else None
-            if gateway is not None:
-                routes.append((link.subnet, gateway))
-        return routes
-
-
-def _shape_lines(qdisc: str, group: str, shape: Shape) -> list[str]:
-    if shape.rate is not None:
-        rate = shlex.quote(shape.rate)
-        leaf = shlex.join(shlex.split(shape.leaf or "pfifo limit 1000"))
-        return [
-            f"{qdisc} root handle 1: htb default 1",
-            f"{group} parent 1: classid 1:1 htb rate {rate} burst {HTB_BURST} cburst {HTB_BURST}",
-            f"{qdisc} parent 1:1 handle 10: {leaf}",
-        ]
-    if shape.delay is not None:
-        return [f"{qdisc} root netem delay {shlex.join(shlex.split(shape.delay))} limit {NETEM_LIMIT}"]
-    return []
+            for node in link.ends:
+                lines.append(f"  {node} -> {link.other(node)}: {link.shapes[node].words()}")
+        return "\n".join(lines) + "\n"
 
 
 def names() -> list[str]:
     return sorted(path.stem for path in (places.data() / "topologies").glob("*.toml"))
 
 
-def load(name: str, settings: dict[str, str] | None = None) -> Topology:
-    """A topology by name, with some of its parameters set."""
+def find(name: str) -> Path:
+    """The file of a topology: its path, or the name of one that comes with the lab."""
+    if "/" in name or name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise LabError(f"{name}: {'this is a folder' if path.is_dir() else 'no such file'}; the lab's own are: {', '.join(names())}")
+        return path
     if name not in names():
-        raise LabError(f"no topology {name!r}; choose one of: {', '.join(names())}")
-    path = places.data() / "topologies" / f"{name}.toml"
-    table = read_toml(path)
-    parameters = {key: str(value) for key, value in field(table, "parameters", dict, path).items()}
-    for key, value in (settings or {}).items():
-        if key not in parameters:
-            raise LabError(f"topology {name} has no parameter {key!r}; choose one of: {', '.join(sorted(parameters))}")
-        parameters[key] = value
-    nodes = tuple(map(str, field(table, "nodes", list, path)))
-    for node in nodes:
-        if not NAME.fullmatch(node):
-            raise LabError(f"{path}: {node!r} is no name for a node (a-z, 0-9, at most 10)")
+        cure = f", or ./{name} for that file" if Path(name).is_file() else ""
+        raise LabError(f"no topology {name[:64]!r}; choose one of: {', '.join(names())}{cure}")
+    return places.data() / "topologies" / f"{name}.toml"
 
-    def shape(raw: dict[str, Any]) -> Shape:
-        unknown = set(raw) - {"rate", "leaf", "delay"}
-        if unknown:
-            raise LabError(f"{path}: unknown shape {', '.join(sorted(unknown))}")
-        values = {key: str(value).format(**parameters) for key, value in raw.items()}
-        return Shape(values.get("rate"), values.get("leaf"), values.get("delay"))
 
-    links = []
-    for raw in field(table, "links", list, path):
-        ends = field(raw, "ends", list, path)
-        if len(ends) != 2 or any(end not in nodes for end in ends):
-            raise LabError(f"{path}: a link needs two of the nodes as its ends, found {ends}")
-        shapes = {str(node): shape(value) for node, value in raw.get("shape", {}).items()}
-        if set(shapes) - set(ends):
-            raise LabError(f"{path}: the link {ends} shapes a node that is not its end")
-        links.append(Link((str(ends[0]), str(ends[1])), ipaddress.IPv4Network(field(raw, "subnet", str, path)), shapes))
-    client, server = field(table, "client", str, path), field(table, "server", str, path)
-    for node in (client, server):
-        if not any(node in link.ends for link in links):
-            raise LabError(f"{path}: {node!r} has no link")
-    return Topology(field(table, "title", str, path), nodes, tuple(links), client, server, parameters)
+def load(name: str, settings: Mapping[str, str] | None = None) -> Topology:
+    """A topology by name or path, with some of its parameters set."""
+    path = find(name)
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_LIMIT + 1)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
+    return parse(data, path, settings)
+
+
+def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) -> Topology:
+    if len(data) > FILE_LIMIT:
+        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB: this is no topology")
+    try:
+        table = tomllib.loads(data.decode())
+    except UnicodeDecodeError:
+        raise LabError(f"{path}: not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, ValueError) as error:
+        raise LabError(f"{path}: not TOML: {_line(error)}") from None
+    except RecursionError:
+        raise LabError(f"{path}: not TOML: nested too deeply") from None
+    return _Reader(path, settings or {}).topology(table)
+
+
+def _line(error: object) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _show(value: object) -> str:
+    """A value of a file for an error message: short, and nothing that moves the terminal."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of ten thousand digits has no repr
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class _Reader:
+    """One file's tables, into what they mean. Each complaint names the file and the place in it."""
+
+    def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
+        self.path = path
+        self.settings = settings
+        self.parameters: dict[str, str] = {}
+
+    def fail(self, where: str, what: str) -> LabError:
+        return LabError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
+
+    def only(self, table: dict[str, Any], known: Iterable[str], where: str) -> None:
+        known = list(known)
+        for key in table:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, 1)
+                hint = f"; do you mean `{near[0]}`?" if near else f"; known are: {', '.join(known)}"
+                raise self.fail(where, f"unknown key {_show(key)}{hint}")
+
+    def text(self, table: dict[str, Any], key: str, where: str, default: str | None = None) -> str | None:
+        value = table.get(key, default)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.fail(where, f"`{key}` must be text in quotes, found {_show(value)}")
+        if len(value) > 1000 or not value.isprintable():
+            raise self.fail(where, f"`{key}` must be one line of printable text of at most 1000 characters")
+        return value
+
+    def filled(self, table: dict[str, Any], key: str, where: str) -> str | None:
+        """Text in which {parameter} stands for its value."""
+        value = self.text(table, key, where)
+        if value is None:
+            return None
+
+        def put(hole: re.Match[str]) -> str:
+            if hole[1] not in self.parameters:
+                known = ", ".join(sorted(self.parameters)) or "none"
+                raise self.fail(where, f"`{key}` uses the parameter {_show(hole[1])}, which is not in [parameters] (there: {known})")
+            return self.parameters[hole[1]]
+
+        return HOLE.sub(put, value)
+
+    def topology(self, table: dict[str, Any]) -> Topology:
+        self.only(table, ("title", "hosts", "routers", "client", "server", "parameters", "links"), "")
+        title = self.text(table, "title", "") or self.path.stem
+        hosts, routers = self.node_names(table, "hosts"), self.node_names(table, "routers")
+        nodes = (*hosts, *routers)
+        if len(hosts) < 2:
+            raise self.fail("", f'`hosts` must name two or more, e.g. hosts = ["client", "server"]; found {_show(table.get("hosts"))}')
+        if len(nodes) > NODES_LIMIT:
+            raise self.fail("", f"{len(nodes)} hosts and routers: at most {NODES_LIMIT}")
+        for node in nodes:
+            if nodes.count(node) > 1:
+                raise self.fail("", f"{node!r} is named twice among hosts and routers")
+        self.parameters = self.read_parameters(table)
+        links = self.links(table, nodes)
+        ends = {end for link in links for end in link.ends}
+        for node in nodes:
+            if node not in ends:
+                raise self.fail("", f"{node!r} has no link")
+        client, server = self.text(table, "client", "") or hosts[0], self.text(table, "server", "") or hosts[-1]
+        for key, node in (("client", client), ("server", server)):
+            if node not in hosts:
+                raise self.fail("", f"`{key}` must be one of the hosts ({', '.join(hosts)}), found {_show(node)}")
+        if client == server:
+            raise self.fail("", f"`client` and `server` are both {client!r}: name two hosts")
+        # In the order of the links, so that a list of nodes reads along the path.
+        order = tuple(dict.fromkeys(end for link in links for end in link.ends))
+        made = Topology(
+            self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path
+        )
+        for host in hosts:
+            lost = set(hosts) - {host} - made.reaches(host)
+            if lost:
+                raise self.fail("", f"no path from {host!r} to {min(lost)!r}: only routers forward; link them through `routers`")
+        return made
+
+    def node_names(self, table: dict[str, Any], key: str) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list):
+            raise self.fail("", f"`{key}` must be a list of names, found {_show(value)}")
+        for name in value:
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                raise self.fail("", f"`{key}`: {_show(name)} is no name (a-z, then a-z and 0-9, at most 10)")
+        return tuple(value)
+
+    def read_parameters(self, table: dict[str, Any]) -> dict[str, str]:
+        raw = table.get("parameters", {})
+        if not isinstance(raw, dict):
+            raise self.fail("", f"[parameters] must be a table, found {_show(raw)}")
+        found: dict[str, str] = {}
+        for key in raw:
+            if not PARAMETER.fullmatch(key):
+                raise self.fail("[parameters]", f"{_show(key)} is no name (a-z, then a-z, 0-9 and _, at most 32)")
+            value = raw[key]
+            if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                raise self.fail("[parameters]", f"`{key}` must be text or a number, found {_show(value)}")
+            if isinstance(value, int) and abs(value) >= 1 << 63:
+                raise self.fail("[parameters]", f"`{key}` is too large a number")
+            found[key] = str(value)
+        for key, value in self.settings.items():
+            if key not in found:
+                known = f"choose one of: {', '.join(sorted(found))}" if found else "it has none"
+                raise LabError(f"topology {self.path.stem} has no parameter {key[:64]!r}; {known}")
+            found[key] = value
+        for key, value in found.items():
+            if len(value) > 200 or not value.isprintable():
+                raise self.fail("[parameters]", f"`{key}` must be one printable line of at most 200 characters")
+        return found
+
+    def links(self, table: dict[str, Any], nodes: tuple[str, ...]) -> tuple[Link, ...]:
+        raw = table.get("links")
+        if not isinstance(raw, list) or not raw or not all(isinstance(one, dict) for one in raw):
+            raise self.fail("", "no links; write [[links]] and ends = [...] for each")
+        if len(raw) > LINKS_LIMIT:
+            raise self.fail("", f"{len(raw)} links: at most {LINKS_LIMIT}")
+        links = [self.link(one, number, nodes) for number, one in enumerate(raw, start=1)]
+        for left, right in itertools.combinations(links, 2):
+            if set(left.ends) == set(right.ends):
+                raise self.fail(f"link {right.number}", f"{right.ends[0]} and {right.ends[1]} are linked already, by link {left.number}")
+            if left.subnet.overlaps(right.subnet):
+                raise self.fail(f"link {right.number}", f"subnet {right.subnet} overlaps that of link {left.number}, {left.subnet}")
+        return tuple(links)
+
+    def link(self, raw: dict[str, Any], number: int, nodes: tuple[str, ...]) -> Link:
+        ends = raw.get("ends")
+        where = f"link {number}"
+        if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) for end in ends):
+            raise self.fail(where, f'`ends` must be two names, e.g. ends = ["client", "router"]; found {_show(ends)}')
+        for end in ends:
+            if end not in nodes:
+                raise self.fail(where, f"{_show(end)} is not among hosts and routers ({', '.join(nodes)})")
+        if ends[0] == ends[1]:
+            raise self.fail(where, f"both ends are {ends[0]!r}")
+        where = f"link {number} ({ends[0]} - {ends[1]})"
+        self.only(raw, ("ends", "rate", "queue", "delay", "jitter", "loss", "from", "subnet", "mtu", "offload"), where)
+        apart = raw.get("from", {})
+        if not isinstance(apart, dict) or not all(isinstance(one, dict) for one in apart.values()):
+            raise self.fail(where, f'`from` holds one table for an end, e.g. from.{ends[0]} = {{ rate = "10mbit" }}')
+        for node in apart:
+            if node not in ends:
+                raise self.fail(where, f"`from.{_show(node)[1:-1]}`: not an end of this link")
+        shapes = {}
+        for node in ends:
+            side = f"{where}, from {node}"
+            keys = ("rate", "queue", "delay", "jitter", "loss")
+            self.only(apart.get(node, {}), keys, side)
+            merged = {key: raw[key] for key in keys if key in raw} | apart.get(node, {})
+            shapes[node] = self.shape(merged, side if node in apart else where)
+        mtu = raw.get("mtu", 1500)
+        if isinstance(mtu, bool) or not isinstance(mtu, int) or not MTU_BOUNDS[0] <= mtu <= MTU_BOUNDS[1]:
+            raise self.fail(where, f"`mtu` must be a number from {MTU_BOUNDS[0]} to {MTU_BOUNDS[1]}, found {_show(mtu)}")
+        offload = raw.get("offload", False)
+        if not isinstance(offload, bool):
+            raise self.fail(where, f"`offload` must be true or false, found {_show(offload)}")
+        if offload and any(shape.rate_bps for shape in shapes.values()):
+            raise self.fail(where, "`offload` and `rate` exclude each other: a rate is only true for packets of the size of the wire")
+        return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload)
+
+    def subnet(self, raw: dict[str, Any], number: int, where: str) -> ipaddress.IPv4Network:
+        text = self.text(raw, "subnet", where) or f"10.64.{number}.0/24"
+        try:
+            subnet = ipaddress.IPv4Network(text)
+        except ValueError as error:
+            raise self.fail(where, f"`subnet`: {_line(error)}") from None
+        if subnet.prefixlen > 30:
+            raise self.fail(where, f"`subnet` {subnet} has no room for two addresses; /30 is the smallest")
+        if not subnet.is_private or subnet.is_loopback or subnet.is_link_local or subnet.prefixlen < 8:
+            raise self.fail(where, f"`subnet` {subnet} must be of a private network, e.g. 10.64.{number}.0/24")
+        return subnet
+
+    def shape(self, raw: dict[str, Any], where: str) -> Shape:
+        rate, delay, jitter, loss = (self.filled(raw, key, where) for key in ("rate", "delay", "jitter", "loss"))
+        rate_bps = None if rate is None else self.rate(rate, where)
+        delay_ns = 0 if delay is None else self.time("delay", delay, where)
+        jitter_ns = 0 if jitter is None else self.time("jitter", jitter, where)
+        if jitter_ns > delay_ns:
+            raise self.fail(where, f"`jitter` {jitter} is more than `delay` {delay or '0'}")
+        return Shape(rate_bps, self.queue(raw, where), delay_ns, jitter_ns, 0 if loss is None else self.loss(loss, where))
+
+    def rate(self, text: str, where: str) -> int:
+        match = RATE.fullmatch(text.strip())
+        rate = round(float(match[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match[2].lower()]) if match else 0
+        if not RATE_BOUNDS[0] <= rate <= RATE_BOUNDS[1]:
+            raise self.fail(where, f'`rate` must be from 8kbit to 100gbit, e.g. "10mbit"; found {_show(text)}')
+        return rate
+
+    def time(self, key: str, text: str, where: str) -> int:
+        match = TIME.fullmatch(text.strip())
+        value = round(float(match[1]) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[match[2]]) if match else -1
+        if not 0 <= value <= DELAY_LIMIT_NS:
+            raise self.fail(where, f'`{key}` must be a time up to 60s, e.g. "25ms"; found {_show(text)}')
+        return value
+
+    def loss(self, text: str, where: str) -> int:
+        match = PERCENT.fullmatch(text.strip())
+        if not match or float(match[1]) > 100:
+            raise self.fail(where, f'`loss` must be 0% to 100%, e.g. "0.5%"; found {_show(text)}')
+        return round(float(match[1]) * 1e4)
+
+    def queue(self, raw: dict[str, Any], where: str) -> tuple[str, ...]:
+        text = self.filled(raw, "queue", where)
+        if text is None:
+            return ()
+        words = tuple(text.split())
+        # The kernel's own words for a queue; whether there is such a one shows when it is made, before anything runs.
+        if not words or len(words) > 32 or not all(WORD.fullmatch(word) for word in words) or not re.match("[a-z]", words[0]):
+            raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {_show(text)}')
+        return words

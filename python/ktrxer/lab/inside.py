@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Process 1 of `ktrxer lab run`: started by `local.py` in namespaces of its own; a program by itself, of the standard library only.
+
+    inside.py PLAN LIFE SAID      three descriptors: the plan (JSON) to read; bytes are signals and the end means stop; the answer (JSON)
+
+Makes the topology, runs the command and what runs beside it, and ends; as process 1 it takes with it whatever is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+LAB_FAILED, TIME_LIMIT, NOT_FOUND = 125, 124, 127
+GRACE_S = 3.0  # for the command, after a signal; and for what runs beside it, in the end
+SETTLE_S = 1.0  # at most, until what runs beside the command says something
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
+
+
+class Failed(Exception):
+    pass
+
+
+def mount(source: str, target: str, kind: str, flags: int) -> str | None:
+    """What went wrong; None when nothing did."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), None)
+    return None if done == 0 else os.strerror(ctypes.get_errno())
+
+
+def private_places() -> Path:
+    """A /run/netns of our own, and a /proc that shows our processes. Returns a folder to write to."""
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # refused in some containers: then the old one must do
+    place = Path("/run/netns")
+    target = place if place.is_dir() else Path("/run")  # a folder is not left behind on the host
+    wrong = mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV)
+    if wrong:
+        raise Failed(f"no private {target}: {wrong}")
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def build(plan: dict[str, Any], place: Path) -> None:
+    script, hosts = place / "script", place / "hosts"
+    script.write_text(plan["script"])
+    environment = os.environ | {"KTRXER_LAB_HOSTS": str(hosts), "KTRXER_LAB_REMEDY": plan["remedy"]}
+    try:
+        done = subprocess.run(["sh", str(script)], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        raise Failed("the topology was not made after 120 s") from None
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise Failed(lines[-1].removeprefix("topology: ") if lines else f"the topology's script ended with {done.returncode}")
+    if Path("/etc/hosts").exists():
+        mount(str(hosts), "/etc/hosts", "", MS_BIND)
+    hosts.unlink()
+    script.unlink()
+
+
+class Beside:
+    """A shell command that runs beside; what it prints goes to standard error, with its node's name."""
+
+    def __init__(self, node: str, shell: str) -> None:
+        self.node = node
+        self.heard, self.closed = threading.Event(), threading.Event()
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", node, "sh", "-c", shell],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the command
+        )
+        self.reader = threading.Thread(target=self._pass_on, daemon=True)
+        self.reader.start()
+
+    def _pass_on(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            text = line.decode(errors="replace").rstrip("\n")
+            with contextlib.suppress(OSError):
+                os.write(2, f"{self.node}| {text}\n".encode())
+            self.heard.set()
+        self.closed.set()
+        self.heard.set()
+
+
+class Children:
+    """All that process 1 reaps, its own children and the orphans of others."""
+
+    def __init__(self) -> None:
+        self.ended: dict[int, int] = {}
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self.ended[pid] = os.waitstatus_to_exitcode(status)
+
+    def alone(self) -> bool:
+        self.reap()
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        return False
+
+
+def work(plan: dict[str, Any], life: int) -> int:
+    if not shutil.which(plan["command"][0]):
+        return missing(plan["command"][0])
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    os.set_blocking(wake_read, False)
+    place = private_places()
+    build(plan, place)
+    children = Children()
+    beside = [Beside(node, shell) for node, shell in plan["beside"]]
+    deadline = time.monotonic() + SETTLE_S
+    for one in beside:
+        one.heard.wait(max(0.0, deadline - time.monotonic()))
+    # From here on this is process 1 as it should be: it hears its signals, and of each child's end.
+    signal.set_wakeup_fd(wake_write)
+    got: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: got.append(number))
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for one in beside:
+        end = time.monotonic() + SETTLE_S
+        while one.closed.is_set() and one.process.pid not in children.ended and time.monotonic() < end:
+            children.reap()
+            time.sleep(0.005)
+        if children.ended.get(one.process.pid, 0) != 0:
+            raise Failed(f"what runs in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
+    main = subprocess.Popen(["ip", "netns", "exec", plan["node"], *plan["command"]])
+    status = until_the_end(main.pid, children, life, wake_read, got, plan["timeout_s"])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGTERM)
+    end = time.monotonic() + GRACE_S
+    while not children.alone() and time.monotonic() < end:
+        select.select([wake_read], [], [], 0.05)
+        drain(wake_read)
+    for one in beside:
+        one.reader.join(0.2)  # its last lines
+    return status
+
+
+def until_the_end(main: int, children: Children, life: int, wake: int, got: list[int], timeout_s: float | None) -> int:
+    end = time.monotonic() + timeout_s if timeout_s else None
+    kill_at: float | None = None
+    late, open_life = False, True
+    while True:
+        children.reap()
+        if main in children.ended:
+            status = children.ended[main]
+            return TIME_LIMIT if late else status if status >= 0 else 128 - status
+        now = time.monotonic()
+        if end is not None and now >= end and not late:
+            late, kill_at = True, now + GRACE_S
+            forward(main, signal.SIGTERM)
+        if kill_at is not None and now >= kill_at:
+            forward(main, signal.SIGKILL)
+            kill_at = None
+        waits = [at - now for at in (end if not late else None, kill_at) if at is not None]
+        ready, _, _ = select.select([wake, *([life] if open_life else [])], [], [], max(0.0, min(waits)) if waits else None)
+        drain(wake)
+        if life in ready:
+            numbers = os.read(life, 16)
+            if not numbers:
+                return 128 + signal.SIGKILL  # nobody waits for us any more
+            for number in numbers:
+                # Ctrl-C at a terminal has reached the command already, and us too.
+                if number != signal.SIGINT or signal.SIGINT not in got:
+                    forward(main, number)
+                if number != signal.SIGINT:
+                    kill_at = time.monotonic() + GRACE_S
+            got.clear()
+
+
+def forward(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def drain(descriptor: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.read(descriptor, 4096)
+
+
+def missing(program: str) -> int:
+    print(f"ktrxer lab: {program}: command not found", file=sys.stderr)
+    return NOT_FOUND
+
+
+def main() -> int:
+    plan_fd, life, said = map(int, sys.argv[1:4])
+    for descriptor in (life, said):
+        os.set_inheritable(descriptor, False)
+    with os.fdopen(plan_fd, "rb") as file:
+        text = file.read()
+    if not text:
+        return LAB_FAILED  # whoever started us died
+    answer: dict[str, Any]
+    try:
+        answer = {"status": work(json.loads(text), life)}
+    except Failed as failure:
+        answer = {"error": str(failure)}
+    except KeyboardInterrupt:
+        answer = {"status": 130}
+    with contextlib.suppress(OSError):
+        os.write(said, json.dumps(answer).encode())
+    return LAB_FAILED if "error" in answer else int(answer["status"])
+
+
+if __name__ == "__main__":
+    os._exit(main())  # threads that still read are of no more use

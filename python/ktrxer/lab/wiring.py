@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A topology as a shell script: namespaces, veth pairs, addresses, routes and queues.
+
+The script needs only `ip`, `tc`, `ethtool` and a POSIX shell (and `nft` where loss must do without netem). It ends at the first thing
+that the kernel lacks, with one line that names it. The same script runs in a device of the lab, in `ktrxer lab run`, and by hand.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+from ktrxer.lab.topology import DEFAULT_QUEUE, Link, Shape, Topology
+
+NETEM_LIMIT = 100_000  # packets: never the bottleneck
+BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput
+FRAME_HEADER = 14  # bytes of Ethernet before the IP packet
+
+PRELUDE = """\
+set -eu
+fail() { echo "topology: $*" >&2; exit 1; }
+lack() { fail "this kernel has no $*${KTRXER_LAB_REMEDY:+; $KTRXER_LAB_REMEDY}"; }
+# step WHAT COMMAND...: a failure is one line, with the first thing that the command said
+step() {
+	what=$1; shift
+	said=$("$@" 2>&1) && return
+	said=$(printf '%s\\n' "$said" | sed -n '1s/^Error: //;1s/[.]$//;1p')
+	case $said in
+	*"Unknown device type"*) lack "device of the kind that $what needs" ;;
+	*"kind is unknown"* | *"Unknown qdisc"*) lack "$what" ;;
+	*) fail "$what: $said" ;;
+	esac
+}
+# try NODE WHAT QUEUE...: on a node's idle lo, so that what is missing is said before anything is half made
+try() {
+	node=$1 label=$2; shift 2
+	step "$label" tc -n "$node" qdisc replace dev lo root "$@"
+	tc -n "$node" qdisc del dev lo root
+}
+tune() {
+	node=$1; shift
+	ip netns exec "$node" sh -c 'for each in "$@"; do
+		file=/proc/sys/net/${each%%=*}; [ ! -e "$file" ] || echo "${each#*=}" >"$file"; done' sh "$@"
+}
+# no packets that are larger than the wire's
+bare() { step "ethtool -K $2" ip netns exec "$1" ethtool -K "$2" tso off gso off gro off; }
+[ -e /proc/sys/net/ipv6 ] && v6=1 || v6=0
+"""
+# A node that is silent by itself, whose addresses count at once, and which answers on whichever link it is asked.
+QUIET = (
+    "ipv4/conf/all/rp_filter=0",
+    "ipv4/conf/default/rp_filter=0",
+    "ipv6/conf/all/accept_dad=0",
+    "ipv6/conf/default/accept_dad=0",
+    "ipv6/conf/default/router_solicitations=0",
+)
+
+
+def script(topology: Topology) -> str:
+    return PRELUDE + "\n".join(_lines(topology)) + "\n"
+
+
+def teardown(topology: Topology) -> str:
+    lines = [f"ip netns del {node}" for node in (*topology.nodes, *_wires(topology))]
+    return "\n".join([*lines, *(f"rm -rf /etc/netns/{node}" for node in topology.nodes)]) + "\n"
+
+
+def _wires(topology: Topology) -> list[str]:
+    return [link.wire for link in topology.links if link.wire]
+
+
+def _lines(topology: Topology) -> Iterator[str]:
+    for node in (*topology.nodes, *_wires(topology)):
+        yield f"step 'network namespaces' ip netns add {node}"
+    for node in topology.nodes:
+        forward = int(node in topology.routers)
+        yield f"ip -n {node} link set lo up"
+        yield f"tune {node} ipv4/ip_forward={forward} ipv6/conf/all/forwarding={forward} {' '.join(QUIET)}"
+    yield from _tries(topology)
+    for link in topology.links:
+        yield from _link(link)
+    for link in topology.links:
+        for node in link.ends:
+            yield from _shape(link, node, link.shapes[node])
+    for node in topology.nodes:
+        found = topology.routes(node)
+        if found:
+            yield from _batch(f"routes of {node}", node, (f"route add {to.subnet} via {by.address(gate)}" for to, by, gate in found))
+            yield from _batch6(f"routes of {node}", node, (f"route add {to.subnet6} via {by.address6(gate)}" for to, by, gate in found))
+    yield from _names(topology)
+
+
+def _batch(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"step {shlex.quote(what)} ip -n {node} -batch - <<'END'"
+    yield from lines
+    yield "END"
+
+
+def _batch6(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
+    yield "if [ $v6 = 1 ]; then"
+    yield from _batch(what, node, lines)
+    yield "fi"
+
+
+def _tries(topology: Topology) -> Iterator[str]:
+    """Every kind of queue in the file, once, in its own words."""
+    node, seen = topology.nodes[0], set[tuple[str, ...]]()
+    for link in topology.links:
+        for end in link.ends:
+            shape, way = link.shapes[end], f"from {end} to {link.other(end)}"
+            wanted: list[tuple[str, tuple[str, ...]]] = []
+            if shape.rate_bps is not None:
+                wanted.append((f"htb (the rate {way})", ("handle", "1:", "htb", "default", "1")))
+            if shape.queue:
+                wanted.append((f"{shape.queue[0]} (the queue {way})", shape.queue))
+            if shape.delay_ns:
+                wanted.append((f"netem (the delay {way})", _netem(shape)))
+            for label, words in wanted:
+                if words not in seen:
+                    seen.add(words)
+                    yield f"try {node} {shlex.quote(label)} {shlex.join(words)}"
+    if any(shape.loss_ppm for link in topology.links for shape in link.shapes.values()):
+        yield f"netem=0; tc -n {node} qdisc replace dev lo root netem 2>/dev/null && netem=1 && tc -n {node} qdisc del dev lo root"
+
+
+def _link(link: Link) -> Iterator[str]:
+    left, right = link.ends
+    a, b, what = link.device(left), link.device(right), shlex.quote(f"the link {left} - {right}")
+    if link.wire:
+        # A namespace of its own between the two ends: a bridge of two ports.
+        w = link.wire
+        yield f"tune {w} ipv6/conf/all/disable_ipv6=1 ipv6/conf/default/disable_ipv6=1 {' '.join(QUIET)}"
+        yield f"step {what} ip -n {w} link add name wire mtu {link.mtu} type bridge stp_state 0 mcast_snooping 0"
+        for node in link.ends:
+            yield f"step {what} ip link add name {link.device(node)} netns {node} type veth peer name to-{node} netns {w}"
+            if not link.offload:
+                yield f"bare {w} to-{node}"
+            yield f"step {what} ip -n {w} link set to-{node} mtu {link.mtu} master wire up"
+        yield f"step {what} ip -n {w} link set wire up"
+    else:
+        yield f"step {what} ip link add name {a} netns {left} type veth peer name {b} netns {right}"
+    for node in link.ends:
+        device, other = link.device(node), link.other(node)
+        if not link.offload:
+            yield f"bare {node} {device}"
+        # Neighbours know each other from the start: no probe waits for ARP, and none is lost to the lab's own loss.
+        lines = (
+            f"link set {device} address {_mac(link, node)} mtu {link.mtu} up",
+            f"address add {link.address(node)}/{link.subnet.prefixlen} dev {device}",
+            f"neighbour add {link.address(other)} lladdr {_mac(link, other)} dev {device} nud permanent",
+        )
+        yield from _batch(f"the address of {node} on {device}", node, lines)
+        six = (
+            f"address add {link.address6(node)}/64 dev {device} nodad",
+            f"neighbour add {link.address6(other)} lladdr {_mac(link, other)} dev {device} nud permanent",
+        )
+        yield from _batch6(f"the address of {node} on {device}", node, six)
+
+
+def _mac(link: Link, node: str) -> str:
+    """Of our own making: the second bit says so."""
+    return f"02:64:00:00:{link.number:02x}:{link.ends.index(node) + 1:02x}"
+
+
+def _netem(shape: Shape) -> tuple[str, ...]:
+    words = ["netem", "limit", str(NETEM_LIMIT)]
+    if shape.delay_ns:
+        words += ["delay", f"{max(1, round(shape.delay_ns / 1000))}us"]  # tc counts in microseconds
+        if shape.jitter_ns:
+            words.append(f"{max(1, round(shape.jitter_ns / 1000))}us")
+    if shape.loss_ppm:
+        words += ["loss", f"{shape.loss_ppm / 1e4:.4f}%"]
+    return tuple(words)
+
+
+def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
+    way = f"from {node} to {link.other(node)}"
+    device = link.device(node)
+    at, queue = f"tc -n {node} qdisc add dev {device}", shlex.join(shape.queue or DEFAULT_QUEUE.split())
+    if shape.rate_bps is not None:
+        # A bucket that is larger than one frame, or than what a late wake-up needs, would let bursts pass the bottleneck.
+        burst = max(link.mtu + FRAME_HEADER, round(shape.rate_bps * BURST_S / 8))
+        what = shlex.quote(f"the rate {way}")
+        yield f"step {what} {at} root handle 1: htb default 1"
+        yield (
+            f"step {what} tc -n {node} class add dev {device} parent 1: classid 1:1 "
+            f"htb rate {shape.rate_bps}bit burst {burst} cburst {burst} quantum {link.mtu + FRAME_HEADER}"
+        )
+        yield f"step {shlex.quote(f'the queue {way}')} {at} parent 1:1 handle 10: {queue}"
+    elif shape.queue:
+        yield f"step {shlex.quote(f'the queue {way}')} {at} root handle 10: {queue}"
+    if not shape.impaired:
+        return
+    if link.wire is None:
+        yield f"step {shlex.quote(f'the delay {way}')} {at} root handle 20: {shlex.join(_netem(shape))}"
+        return
+    port, entry = f"to-{link.other(node)}", f"to-{node}"
+    netem = f"step {shlex.quote(f'the wire {way}')} tc -n {link.wire} qdisc add dev {port} root handle 20: {shlex.join(_netem(shape))}"
+    if not shape.loss_ppm:
+        yield netem
+        return
+    yield f"if [ $netem = 1 ]; then {netem}"
+    what = shlex.quote(f"the loss {way}, which nftables must do as this kernel has no netem")
+    yield f"else step {what} ip netns exec {link.wire} nft -f - <<'END'"
+    yield f"table netdev from_{node} {{"
+    yield "chain loss {"
+    yield f'type filter hook ingress device "{entry}" priority 0; policy accept;'
+    yield f"numgen random mod 1000000 < {shape.loss_ppm} counter drop"
+    yield "}"
+    yield "}"
+    yield "END"
+    yield "fi"  # a delay beside it has been tried above: then there is a netem
+
+
+def _names(topology: Topology) -> Iterator[str]:
+    """Each node by its name, and `NAME-6` for IPv6: in the file that $KTRXER_LAB_HOSTS names, or where `ip netns exec` looks."""
+    yield "hosts() {"
+    yield "cat <<'END'"
+    yield "127.0.0.1 localhost"
+    yield "::1 localhost"
+    yield from (f"{address} {name}" for address, name in topology.hosts())
+    yield "END"
+    yield "}"
+    yield 'if [ -n "${KTRXER_LAB_HOSTS:-}" ]; then hosts >"$KTRXER_LAB_HOSTS"; else'
+    yield f"for node in {' '.join(topology.nodes)}; do mkdir -p \"/etc/netns/$node\"; hosts >\"/etc/netns/$node/hosts\"; done"
+    yield "fi"

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Topology files: what they mean, and what is wrong with the wrong ones, in one line each."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ktrxer.lab import command, topology
+from ktrxer.lab.errors import LabError
+
+HEAD = 'hosts = ["a", "b"]\nrouters = ["r"]\n'
+LINK = '[[links]]\nends = ["a", "r"]\n'
+REST = '[[links]]\nends = ["r", "b"]\n'
+
+
+def parse(text: str, **settings: str) -> topology.Topology:
+    return topology.parse(text.encode(), Path("mine.toml"), settings)
+
+
+def test_both_directions_unless_one_is_said_apart() -> None:
+    made = parse(HEAD + LINK + 'rate = "10mbit"\ndelay = "5ms"\nfrom.r = { rate = "2.5 Mbit/s", queue = "fq_codel", loss = "0.1%" }\n' + REST)
+    there, back = (made.links[0].shapes[node] for node in ("a", "r"))
+    assert (there.rate_bps, there.queue, there.delay_ns, there.loss_ppm) == (10_000_000, (), 5_000_000, 0)
+    assert (back.rate_bps, back.queue, back.delay_ns, back.loss_ppm) == (2_500_000, ("fq_codel",), 5_000_000, 1000)
+    assert made.links[0].wire == "wire-1", "a delay beside a queue has a namespace of its own"
+    assert made.links[1].wire is None
+    assert (made.client, made.server, made.routers) == ("a", "b", {"r"})
+
+
+def test_parameters_fill_in_and_are_set() -> None:
+    text = HEAD + '[parameters]\nspeed = "1mbit"\n' + LINK + 'rate = "{speed}"\n' + REST
+    assert parse(text).links[0].shapes["a"].rate_bps == 1_000_000
+    assert parse(text, speed="2gbit").links[0].shapes["a"].rate_bps == 2_000_000_000
+    with pytest.raises(LabError, match="topology mine has no parameter 'sped'; choose one of: speed"):
+        parse(text, sped="1mbit")
+
+
+def test_routes_lead_through_routers_and_only_through_them() -> None:
+    ring = parse(
+        'hosts = ["a", "b", "c"]\nrouters = ["r", "s"]\n'
+        + "".join(f'[[links]]\nends = ["{x}", "{y}"]\n' for x, y in (("a", "r"), ("r", "s"), ("s", "b"), ("a", "c"), ("c", "s")))
+    )
+    ways = {to.number: gate for to, _, gate in ring.routes("a")}
+    assert ways == {2: "r", 3: "r", 5: "r"}, "c is a host: it forwards nothing"
+    assert str(ring.address("c")) == "10.64.4.2"
+
+
+def test_the_topologies_that_come_along_are_good_and_described() -> None:
+    assert {"access", "flent"} <= set(topology.names())
+    for name in topology.names():
+        made = topology.load(name)
+        assert made.title in made.describe()
+        assert all(f"{node} -> " in made.describe() for node in made.nodes)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "`hosts` must name two or more"),
+        ("hosts = 3\n", "`hosts` must be a list of names, found 3"),
+        ('hosts = ["a"]\n', "`hosts` must name two or more"),
+        ('hosts = ["a", "a"]\n' + LINK, "'a' is named twice"),
+        ('hosts = ["a", "../b"]\n' + LINK, "'../b' is no name"),
+        ('hosts = ["a", "$(reboot)"]\n' + LINK, "is no name"),
+        ('hosts = ["a", "verylonghostname"]\n' + LINK, "is no name"),
+        ("hosts = [" + ", ".join(f'"h{i}"' for i in range(65)) + "]\n" + LINK, "65 hosts and routers: at most 64"),
+        (HEAD, "no links"),
+        (HEAD + "links = 3\n", "no links"),
+        (HEAD + "links = [1]\n", "no links"),
+        (HEAD + LINK, "'b' has no link"),
+        (HEAD + '[[links]]\nends = ["a", "x"]\n', "link 1: 'x' is not among hosts and routers"),
+        (HEAD + '[[links]]\nends = ["a"]\n', "`ends` must be two names"),
+        (HEAD + '[[links]]\nends = ["a", "a"]\n', "both ends are 'a'"),
+        (HEAD + LINK + LINK + REST, "a and r are linked already, by link 1"),
+        ('hosts = ["a", "b", "c"]\n[[links]]\nends = ["a", "b"]\n[[links]]\nends = ["b", "c"]\n', "no path from 'a' to 'c': only routers forward"),
+        (HEAD + LINK + "leaf = 'codel'\n" + REST, "unknown key 'leaf'"),
+        (HEAD + LINK + "dealy = '1ms'\n" + REST, "unknown key 'dealy'; do you mean `delay`?"),
+        (HEAD + LINK + "from.b = {}\n" + REST, "`from.b`: not an end of this link"),
+        (HEAD + LINK + "from = 1\n" + REST, "`from` holds one table for an end"),
+        (HEAD + LINK + "rate = 10\n" + REST, "`rate` must be text in quotes, found 10"),
+        (HEAD + LINK + "rate = 'fast'\n" + REST, "`rate` must be from 8kbit to 100gbit, e.g. \"10mbit\"; found 'fast'"),
+        (HEAD + LINK + "rate = '-1mbit'\n" + REST, "`rate` must be"),
+        (HEAD + LINK + "rate = '1e9bit'\n" + REST, "`rate` must be"),
+        (HEAD + LINK + "rate = '{speed}'\n" + REST, "uses the parameter 'speed', which is not in [parameters]"),
+        (HEAD + "[parameters]\nx = '1'\n" + LINK + "rate = '{x.__class__}'\n" + REST, "uses the parameter 'x.__class__'"),
+        (HEAD + "[parameters]\nx = '1'\n" + LINK + "rate = '{x:>99999999999}'\n" + REST, "uses the parameter 'x:>99999999999'"),
+        (HEAD + "[parameters]\nx = []\n" + LINK + REST, "`x` must be text or a number"),
+        (HEAD + "[parameters]\nx = true\n" + LINK + REST, "`x` must be text or a number"),
+        (HEAD + f"[parameters]\nx = {'9' * 30}\n" + LINK + REST, "`x` is too large a number"),
+        (HEAD + LINK + "delay = '61s'\n" + REST, "`delay` must be a time up to 60s"),
+        (HEAD + LINK + "delay = '1 fortnight'\n" + REST, "`delay` must be a time"),
+        (HEAD + LINK + "jitter = '1ms'\n" + REST, "`jitter` 1ms is more than `delay` 0"),
+        (HEAD + LINK + "loss = '101%'\n" + REST, "`loss` must be 0% to 100%"),
+        (HEAD + LINK + "loss = '1'\n" + REST, "`loss` must be"),
+        (HEAD + LINK + "queue = ''\n" + REST, "`queue` must be a queue as tc names it"),
+        (HEAD + LINK + "queue = 'pfifo; reboot'\n" + REST, "`queue` must be a queue as tc names it"),
+        (HEAD + LINK + "queue = 'pfifo $(reboot)'\n" + REST, "`queue` must be"),
+        (HEAD + LINK + "queue = '-force'\n" + REST, "`queue` must be"),
+        (HEAD + LINK + "mtu = 100\n" + REST, "`mtu` must be a number from 576"),
+        (HEAD + LINK + "mtu = true\n" + REST, "`mtu` must be"),
+        (HEAD + LINK + "offload = 1\n" + REST, "`offload` must be true or false"),
+        (HEAD + LINK + "offload = true\nrate = '1mbit'\n" + REST, "exclude each other"),
+        (HEAD + LINK + "subnet = '10.0.0.1/24'\n" + REST, "`subnet`: 10.0.0.1/24 has host bits set"),
+        (HEAD + LINK + "subnet = '10.0.0.0/31'\n" + REST, "no room for two addresses"),
+        (HEAD + LINK + "subnet = '8.8.8.0/24'\n" + REST, "must be of a private network"),
+        (HEAD + LINK + "subnet = '127.0.0.0/24'\n" + REST, "must be of a private network"),
+        (HEAD + LINK + "subnet = '10.64.0.0/16'\n" + REST, "subnet 10.64.2.0/24 overlaps that of link 1"),
+        (HEAD + 'client = "r"\n' + LINK + REST, "`client` must be one of the hosts (a, b), found 'r'"),
+        (HEAD + 'client = "b"\n' + LINK + REST, "`client` and `server` are both 'b'"),
+        (HEAD + 'title = "x\\u001b[2Jy"\n' + LINK + REST, "one line of printable text"),
+        (HEAD + 'tilte = "x"\n' + LINK + REST, "unknown key 'tilte'; do you mean `title`?"),
+        ("hosts = [", "not TOML"),
+        ("x = " + "[" * 100_000, "not TOML: nested too deeply"),
+        ("x = " + "9" * 5000, "not TOML"),
+        ("#" * (256 * 1024 + 1), "larger than 256 KiB"),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
+    with pytest.raises(LabError) as caught:
+        parse(text)
+    said = str(caught.value)
+    assert words in said
+    assert said.startswith("mine.toml: ") and "\n" not in said and len(said) < 400 and said.isprintable()
+
+
+def test_not_utf8() -> None:
+    with pytest.raises(LabError, match=r"mine\.toml: not UTF-8"):
+        topology.parse(b"\xff\xfe", Path("mine.toml"))
+
+
+def test_a_name_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text(HEAD + LINK + REST)
+    assert topology.load("own.toml").name == "own"
+    assert topology.load("./own.toml").nodes == ("a", "r", "b")
+    for name, words in (
+        ("nowhere.toml", "no such file; the lab's own are: access"),
+        (f"{tmp_path}/", "this is a folder"),
+        ("ring", "no topology 'ring'; choose one of: access"),
+    ):
+        with pytest.raises(LabError, match=words):
+            topology.load(name)
+
+
+def test_every_script_is_shell_and_holds_no_word_of_the_file_unquoted(tmp_path: Path) -> None:
+    made = parse(HEAD + LINK + "rate = '1mbit'\nqueue = 'pfifo limit 10'\ndelay = '3ms'\njitter = '1ms'\nloss = '1%'\n" + REST)
+    for text in (made.script(), made.teardown(), topology.load("flent").script()):
+        assert subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, timeout=20).stderr == ""
+    assert "netem limit 100000 delay 3000us 1000us loss 1.0000%" in made.script()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "access"], "no command; give it after --"),
+        (["run", "access", "--in", "moon", "--", "true"], "no node 'moon' in access; choose one of: client, modem, isp, server"),
+        (["run", "access", "--beside", "moon=true", "--", "true"], "no node 'moon'"),
+        (["run", "access", "--beside", "server", "--", "true"], "--beside server: expected two parts with '=' between them"),
+        (["run", "access", "--set", "speed=1", "--", "true"], "topology access has no parameter 'speed'"),
+        (["run", "access", "--set", "up=1", "--", "true"], "`rate` must be from 8kbit"),
+        (["run", "access", "--timeout", "0", "--", "true"], "--timeout 0: expected 0.1"),
+        (["run", "ring", "--", "true"], "no topology 'ring'"),
+        (["run", "--", "true"], "the following arguments are required: FILE"),
+        (["topology", "ring"], "no topology 'ring'"),
+    ],
+)
+def test_wrong_use_is_status_2_and_one_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = command.main(arguments)
+    except SystemExit as wrong:
+        status = int(str(wrong.code))
+    said = capsys.readouterr().err
+    assert status == 2
+    assert words in said and said.count("\n") == 1
+
+
+def test_no_file_makes_it_fall_over() -> None:
+    """Good files with something changed: each is a topology or one line, and quickly."""
+    chance, started = random.Random(6), time.monotonic()
+    seeds = [topology.find(name).read_bytes() for name in topology.names()] + [(HEAD + LINK + "loss = '1%'\nmtu = 1400\n" + REST).encode()]
+    junk = [b"[", b"]", b"{", b"}", b'"', b"=", b"\n", b"-1", b"1e999", b"nan", b"true", b"[[links]]", b"\xff", b"{rate}", b"from.", b"9" * 400]
+    outcomes = {True: 0, False: 0}
+    for _ in range(1500):
+        data = bytearray(chance.choice(seeds))
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(data))
+            data[at : at + chance.choice((0, 1, 5, 40))] = chance.choice(junk)
+        try:
+            topology.parse(bytes(data), Path("fuzz.toml")).script()
+            outcomes[True] += 1
+        except LabError as error:
+            assert "\n" not in str(error) and len(str(error)) < 600
+            outcomes[False] += 1
+    assert min(outcomes.values()) > 50, outcomes
+    assert time.monotonic() - started < 60

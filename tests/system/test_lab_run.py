@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer lab run`: a topology is what its file says, and nothing of it is left, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = """
+hosts = ["near", "far"]
+routers = ["mid"]
+[parameters]
+loss = "0%"
+[[links]]
+ends = ["near", "mid"]
+from.near = { rate = "4mbit", queue = "pfifo limit 50" }
+loss = "{loss}"
+[[links]]
+ends = ["mid", "far"]
+from.mid = { rate = "2mbit", queue = "bfifo limit 60000" }
+"""
+# Sends UDP from near to far for two seconds, as fast as it goes; says what came, in bit/s of Ethernet frames.
+PUSH = """
+import socket, subprocess, sys, threading, time
+inside = ["ip", "netns", "exec", "far", sys.executable, "-c", '''
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", 9999)); s.settimeout(2)
+print("ready", flush=True)
+first = last = None; n = 0
+try:
+    while True:
+        d = s.recv(2000); last = time.monotonic(); first = first or last; n += len(d) + 42
+except TimeoutError:
+    print(n * 8 / (last - first), flush=True)
+''']
+far = subprocess.Popen(inside, stdout=subprocess.PIPE, text=True)
+far.stdout.readline()
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    s.sendto(bytes(958), ("far", 9999)); time.sleep(0.001)
+print(float(far.communicate(timeout=20)[0]))
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "slow.toml"
+    path.write_text(SLOW)
+    return path
+
+
+def words(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "ktrxer", "lab", *map(str, arguments)]
+
+
+def lab(*arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run(words(*arguments), env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+
+
+def has_netem() -> bool:
+    done = subprocess.run(
+        ["unshare", "-n", "tc", "qdisc", "replace", "dev", "lo", "root", "netem", "delay", "1ms"], capture_output=True, timeout=20
+    )
+    return done.returncode == 0
+
+
+def processes(mark: str) -> list[str]:
+    """Those that have this in their command line or their environment, which every child of the lab inherits."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        if int(process.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "cmdline").read_bytes() + (process / "environ").read_bytes():
+                found.append(process.name)
+    return found
+
+
+def gone(mark: str, seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while processes(mark):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def nothing_left(requires_namespaces: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A namespace is held by a process or by a name: there must be neither. Others may use this machine meanwhile."""
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setenv("KTRXER_TEST_MARK", mark)
+    yield
+    assert gone(mark), f"processes were left behind: {processes(mark)}"
+    names = {path.name for path in Path("/run/netns").glob("*")} | {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()}
+    assert not names & {"near", "mid", "far", "wire-1", "/etc/hosts"}, "names or mounts were left behind"
+
+
+def test_hosts_know_each_other_by_name_and_routers_forward(nothing_left: None, file: Path) -> None:
+    done = lab("run", file, "--", "sh", "-c", "ping -c 2 -i 0.05 -W 2 far && ping -6 -c 2 -i 0.05 -W 2 far-6 && ip netns list | sort | tr '\\n' ' '")
+    assert done.returncode == 0, done.stderr
+    assert "2 packets transmitted, 2 received" in done.stdout and "from far-6 (fd00:64:2::2)" in done.stdout
+    assert "ttl=63" in done.stdout, "one router is between them"
+    assert re.search(r"far (\(id: \d+\) )?mid (\(id: \d+\) )?near", done.stdout)
+    assert done.stderr == ""
+
+
+def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
+    done = lab("run", file, "--", sys.executable, "-c", PUSH)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(2e6, rel=0.03), "8 Mbit/s were sent, the second link has 2"
+
+
+def test_a_command_runs_where_it_is_told_and_its_status_comes_back(nothing_left: None, file: Path) -> None:
+    done = lab("run", file, "--in", "mid", "--", "sh", "-c", "ip -br address show to 10.64.0.0/16; tc qdisc show dev to-far; exit 7")
+    assert done.returncode == 7
+    assert "10.64.1.2/24" in done.stdout and "10.64.2.1/24" in done.stdout
+    assert "qdisc htb 1: root" in done.stdout and "qdisc bfifo 10: parent 1:1 limit 60000b" in done.stdout
+    assert lab("run", file, "--", "sh", "-c", "kill -9 $$").returncode == 137
+    missing = lab("run", file, "--", "no-such-program")
+    assert (missing.returncode, missing.stderr) == (127, "ktrxer lab: no-such-program: command not found\n")
+
+
+def test_what_runs_beside_ends_with_the_command(nothing_left: None, file: Path) -> None:
+    mark = f"sleep 54{os.getpid()}"
+    done = lab("run", file, "--beside", f"far=echo listening; {mark} & {mark}", "--", "echo", "done")
+    assert done.returncode == 0
+    assert done.stdout == "done\n" and "far| listening\n" in done.stderr
+    assert gone(mark)
+    failed = lab("run", file, "--beside", "far=exit 3", "--", "echo", "done")
+    assert (failed.returncode, failed.stdout) == (125, "")
+    assert failed.stderr == "ktrxer lab: what runs in far ended at once, with exit status 3\n"
+
+
+def test_a_time_limit(nothing_left: None, file: Path) -> None:
+    began = time.monotonic()
+    assert lab("run", file, "--timeout", "0.5", "--", "sleep", "60").returncode == 124
+    assert time.monotonic() - began < 20
+
+
+def test_loss_is_what_was_asked_for(nothing_left: None, file: Path) -> None:
+    if not has_netem() and shutil.which("nft") is None:
+        pytest.skip("neither netem in this kernel nor nft on this machine: nothing can lose packets")
+    done = lab("run", file, "--set", "loss=30%", "--", "ping", "-c", "300", "-i", "0.002", "-W", "1", "-q", "far")
+    received = int(re.search(r"(\d+) received", done.stdout)[1])
+    # 30 % each way: 49 % come back; five standard deviations of 300 trials.
+    assert received == pytest.approx(300 * 0.49, abs=5 * (300 * 0.49 * 0.51) ** 0.5), done.stdout + done.stderr
+
+
+def test_what_the_kernel_lacks_is_said_in_one_line(nothing_left: None, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    link = 'hosts = ["a", "b"]\n[[links]]\nends = ["a", "b"]\n'
+    wrong.write_text(link + 'queue = "nosuch"\n')
+    done = lab("run", wrong, "--", "true")
+    assert done.returncode == 125 and done.stderr.count("\n") == 1
+    assert "this kernel has no nosuch (the queue from a to b); the device lab has another kernel: ktrxer lab vm --topology " in done.stderr
+    wrong.write_text(link + 'queue = "pfifo limit many"\n')
+    done = lab("run", wrong, "--", "true")
+    assert done.returncode == 125 and done.stderr.startswith("ktrxer lab: pfifo (the queue from a to b): ")
+    assert "limit" in done.stderr and "device lab" not in done.stderr and done.stderr.count("\n") == 1
+    if not has_netem():
+        wrong.write_text(link + 'delay = "5ms"\n')
+        done = lab("run", wrong, "--", "true")
+        assert done.returncode == 125 and done.stderr.startswith("ktrxer lab: this kernel has no netem (the delay from a to b)")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_whatever_ends_it(nothing_left: None, file: Path, number: int) -> None:
+    mark = f"sleep 98{os.getpid()}{int(number)}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    child = subprocess.Popen(
+        words("run", file, "--beside", f"far=echo up; {mark}", "--", "sh", "-c", f"echo begun; trap '' INT; {mark} & {mark}"),
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )
+    try:
+        assert child.stdout is not None and child.stdout.readline() == "begun\n"
+        assert not gone(mark, 0.1)
+        child.send_signal(number)
+        if number == signal.SIGINT:  # the command does not mind it: as a shell, the lab waits for it
+            time.sleep(0.3)
+            assert child.poll() is None
+            child.send_signal(signal.SIGTERM)
+        child.wait(20)
+        assert gone(mark), "processes were left behind"
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.parametrize("victim", ["unshare", "inside.py"])
+def test_nothing_is_left_when_its_middle_is_killed(nothing_left: None, file: Path, victim: str) -> None:
+    mark = f"sleep 97{os.getpid()}{len(victim)}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    child = subprocess.Popen(
+        words("run", file, "--", "sh", "-c", f"echo begun; {mark}"),
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    family = [child.pid]
+    for _ in range(3):
+        family += [int(word) for pid in family for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if int(word) not in family]
+    at = next(pid for pid in family[1:] if Path(f"/proc/{pid}/comm").read_text().strip() == "unshare")
+    if victim == "inside.py":
+        at = int(Path(f"/proc/{at}/task/{at}/children").read_text().split()[0])
+    os.kill(at, signal.SIGKILL)
+    _, said = child.communicate(timeout=20)
+    assert child.returncode == 125 and "was killed" in said.splitlines()[-1]  # some versions of `unshare` have a word of their own before
+    assert gone(mark)
+
+
+@pytest.fixture
+def nobody(nothing_left: None) -> Iterator[list[str]]:
+    """The command line of `ktrxer lab run slow.toml` by a user without any privilege."""
+    if os.geteuid() != 0 or os.environ.get("KTRXER_USER_NAMESPACE"):
+        pytest.skip("the other tests have shown it: they are not run by the machine's root")
+    drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"]
+
+    def can(*command: str) -> bool:
+        # By a shell: setpriv itself still has the right to look into every folder.
+        return subprocess.run([*drop, "sh", "-c", 'exec "$@"', "sh", *command], env=environment, capture_output=True, timeout=20, cwd="/").returncode == 0
+
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "python"), "HOME": "/nonexistent"}
+    if not can("unshare", "-Urnm", "true"):
+        pytest.skip("this kernel lets only root make user namespaces")
+    check = "import ktrxer.lab.command, sys; assert sys.version_info >= (3, 11)"
+    python = next((one for one in (sys.executable, "/usr/bin/python3") if can(one, "-c", check)), None)
+    if python is None:
+        pytest.skip(f"nobody may not read {ROOT}, or run a Python of 3.11 or newer")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "slow.toml"
+        path.write_text(SLOW)
+        mark = f"KTRXER_TEST_MARK={os.environ['KTRXER_TEST_MARK']}"
+        yield ["env", "-C", "/", "-i", mark, *(f"{key}={value}" for key, value in environment.items()), *drop, python, "-m", "ktrxer", "lab", "run", str(path)]
+
+
+def test_it_needs_no_root(nobody: list[str]) -> None:
+    done = subprocess.run([*nobody, "--", "sh", "-c", "ping -c 1 -W 2 far; id -u"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "1 received" in done.stdout and done.stdout.endswith("\n0\n"), "root of its own namespace"
+
+
+def test_killed_without_root_nothing_is_left_either(nobody: list[str]) -> None:
+    """The signal of a parent's death depends on credentials, which change on the way into a user namespace."""
+    mark = f"sleep 96{os.getpid()}"
+    child = subprocess.Popen([*nobody, "--", "sh", "-c", f"echo begun; {mark}"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None and child.stdout.readline() == "begun\n"
+        assert processes(mark)
+        child.kill()
+        child.wait(20)
+        assert gone(mark)
+    finally:
+        child.kill()
+        child.communicate()
