@@ -99,6 +99,17 @@ def test_modprobe_finds_all_that_is_needed() -> None:
     assert files["modules.alias"] == "alias qdisc-one sch_one\n"
 
 
+def test_modprobe_loads_what_is_needed_twice_before_both() -> None:
+    """As the bridge: it needs llc and stp, and stp needs llc; the line is loaded from its end."""
+    there = {
+        "kernel/net/bridge.ko": made_module(depends="llc,stp"),
+        "kernel/net/stp.ko": made_module(depends="llc"),
+        "kernel/net/llc.ko": made_module(depends=""),
+    }
+    files = modules.index_files(modules.select(there, ["net/bridge*"]))
+    assert "kernel/net/bridge.ko: kernel/net/stp.ko kernel/net/llc.ko" in files["modules.dep"].splitlines()
+
+
 def test_a_module_that_is_not_in_the_package_is_told_by_who_wants_it() -> None:
     with pytest.raises(LabError, match="nowhere, which other needs"):
         modules.select(package(), ["drivers/*"])

@@ -71,20 +71,20 @@ def select(compressed: dict[str, bytes], include: list[str]) -> list[Module]:
 
 
 def index_files(chosen: list[Module]) -> dict[str, str]:
-    """modules.dep and modules.alias, in their text form."""
+    """modules.dep and modules.alias, in their text form. modprobe loads a line from its end: whatever needs another stands before it."""
     by_name = {module.name: module for module in chosen}
     dep_lines, alias_lines = [], []
     for module in chosen:
-        closure: list[str] = []
+        needed: dict[str, None] = {}  # dependencies first
 
-        def walk(name: str, closure: list[str] = closure) -> None:
+        def walk(name: str, needed: dict[str, None] = needed) -> None:
             for other in depends(by_name[name]):
                 path = by_name[other].path
-                if path not in closure:
-                    closure.append(path)
+                if path not in needed:
                     walk(other)
+                    needed[path] = None
 
         walk(module.name)
-        dep_lines.append(f"{module.path}: {' '.join(closure)}".rstrip())
+        dep_lines.append(f"{module.path}: {' '.join(reversed(needed))}".rstrip())
         alias_lines += [f"alias {value} {module.name}" for key, value in elf.module_info(module.data) if key == "alias"]
     return {"modules.dep": "\n".join(dep_lines) + "\n", "modules.alias": "\n".join(alias_lines) + "\n"}
