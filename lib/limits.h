@@ -63,6 +63,9 @@ enum ktrxer_limits {
 	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
 	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
 	KRX_STAMPS_ON_NS = 2 * 1000 * 1000, /* the kernel switches arrival stamps on by deferred work (engines.md 3.2) */
+	KRX_QUEUES_MAX = 64,        /* receive queues that get an AF_XDP socket of their own */
+	KRX_NFT_RULES_MAX = 1024,   /* each packet passes them one after another */
+	KRX_NOTE = 320,
 	KRX_HEADERS_SNAP = 256, /* link, IP and transport headers with room for options: what matching a rule needs */
 
 	/* server */

@@ -37,6 +37,7 @@ struct ktrxer_pcapng {
 	FILE *stream;
 	char *buffer;
 	int interfaces;
+	int64_t real_minus_mono; /* one for the whole file: differences between stamps stay exact */
 	int error;	 /* the first one */
 	char path[200];	 /* for messages */
 };
@@ -129,6 +130,7 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 			 struct ktrxer_error *err)
 {
 	struct ktrxer_pcapng *file = calloc(1, sizeof *file);
+	struct ktrxer_clock_pair clocks;
 	struct utsname os;
 	char text[256], word[80];
 	struct block b;
@@ -137,6 +139,8 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 	if (!file)
 		return ktrxer_fail(err, -ENOMEM, "%s: no memory", path);
 	snprintf(file->path, sizeof file->path, "%s", path);
+	ktrxer_clock_pair_read(&clocks);
+	file->real_minus_mono = clocks.real_ns - (int64_t)clocks.mono_ns;
 	file->stream = strcmp(path, "-") ? fopen(path, "wbe") : stdout;
 	if (!file->stream) {
 		code = -errno;
@@ -203,7 +207,8 @@ int ktrxer_pcapng_packet(struct ktrxer_pcapng *file, int interface, const struct
 		return -EINVAL;
 	block_begin(&b, BLOCK_PACKET);
 	put32(&b, (uint32_t)interface);
-	put_time(&b, packet->raw_ns);
+	/* Stamps since the machine was started would be of 1970. */
+	put_time(&b, packet->clock == KTRXER_CLOCK_MONOTONIC ? packet->raw_ns + file->real_minus_mono : packet->raw_ns);
 	put32(&b, packet->length);
 	put32(&b, packet->original_length);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Files of packets. Written: pcapng, nanoseconds, the raw stamps. Read: pcap (micro- and nanoseconds, both byte orders,
+ * Files of packets. Written: pcapng, nanoseconds, the raw stamps (those on
+ * CLOCK_MONOTONIC moved to CLOCK_REALTIME by one difference for the whole file). Read: pcap (micro- and nanoseconds, both byte orders,
  * Kuznetzov's variant) and pcapng (sections, interfaces, resolutions and offsets, packets of all three kinds), as a
  * stream: a file may be larger than memory, come by a pipe, and be hostile.
  */

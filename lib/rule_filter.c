@@ -133,8 +133,10 @@ static void require(struct assembler *a, uint32_t test, uint32_t k, uint32_t els
 static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rule)
 {
 	/* When looking at fewer fields than the rule has, one cannot know whether it is this rule that will speak. */
-	if (a->fields != KRX_FIELDS_ALL || rule->op != KRX_FORWARD)
+	if (a->fields != KRX_FIELDS_ALL || (rule->op != KRX_FORWARD && rule->op != KRX_DROP))
 		return a->snap;
+	if (rule->op == KRX_DROP) /* who drops it counts it */
+		return 0;
 	return a->snap < KRX_HEADERS_SNAP ? a->snap : KRX_HEADERS_SNAP;
 }
 

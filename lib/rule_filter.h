@@ -3,7 +3,7 @@
  * A rule set as a classic BPF program for SO_ATTACH_FILTER, so that the kernel hands over only what a rule asks for
  * (K8).
  *
- * The promise: it accepts every packet for which a rule speaks. It may accept more: packets with IPv6 extension headers
+ * The promise: it accepts every packet for which a rule speaks that is not `drop` (which a tap cannot do: another one does it). It may accept more: packets with IPv6 extension headers
  * where a rule for IPv6 exists, and much more when the set is too large for the kernel's 4096 instructions; then the
  * program looks at fewer fields (`fields`), in the last resort at none. What is right is always decided afterwards by
  * krx_ruleset_match().

@@ -4,11 +4,15 @@
 #include "error.h"
 #include "limits.h"
 #include "options.h"
+#include "rx_guard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 const struct krx_backend *const krx_backend_table[] = {
 	&krx_backend_packet,
+	&krx_backend_xdp,
+	&krx_backend_nft,
 	NULL,
 };
 
@@ -18,6 +22,7 @@ struct krx {
 	struct krx_ruleset *rules;
 	struct krx_rule_stats *stats; /* one a rule */
 	uint32_t snap;
+	char why[KRX_NOTE];
 };
 
 /* Can this back end carry out every rule? err names the first that it cannot. */
@@ -35,25 +40,65 @@ static int backend_suits(const struct krx_backend *backend, const struct krx_rul
 	return 0;
 }
 
-/* The back end of that name, or the first that suits; -ENOENT, -EOPNOTSUPP. */
-static int backend_choose(const struct krx_backend **chosen, const char *name, const struct krx_ruleset *rules,
-			  struct ktrxer_error *err)
+/* What another back end may still be able to do. */
+static bool may_try_another(int rc)
 {
-	bool automatic = !name || !strcmp(name, "auto");
-	int ret = -ENOENT;
+	return rc == -EOPNOTSUPP || rc == -EBUSY || rc == -E2BIG || rc == -ENOSYS;
+}
+
+static int backend_open(struct krx *rx, const struct krx_backend *backend, const struct krx_backend_setup *setup, struct ktrxer_error *err)
+{
+	int ret = backend_suits(backend, rx->rules, err);
+
+	if (ret)
+		return ret;
+	ret = backend->open(&rx->state, setup, err);
+	if (!ret)
+		rx->backend = backend;
+	return ret;
+}
+
+/* The back end of that name; or the first that can do it, and then the complaint of the one that came nearest. */
+static int backend_choose(struct krx *rx, const struct krx_backend_setup *setup, struct ktrxer_error *err)
+{
+	const char *name = setup->options->backend;
+	const bool automatic = !name || !strcmp(name, "auto");
+	struct ktrxer_error refused = { 0 };
 
 	for (int i = 0; krx_backend_table[i]; i++) {
-		if (!automatic && strcmp(name, krx_backend_table[i]->name) != 0)
+		const struct krx_backend *backend = krx_backend_table[i];
+		struct ktrxer_error why = { 0 };
+		int ret;
+
+		if (!automatic && strcmp(name, backend->name) != 0)
 			continue;
-		ret = backend_suits(krx_backend_table[i], rules, err);
+		if (automatic && backend_suits(backend, rx->rules, NULL))
+			continue;
+		ret = backend_open(rx, backend, setup, &why);
 		if (!ret) {
-			*chosen = krx_backend_table[i];
+			if (!automatic)
+				snprintf(rx->why, sizeof rx->why, "it was asked for");
+			else if (refused.code)
+				snprintf(rx->why, sizeof rx->why, "%s: %s", backend->why, refused.text);
+			else
+				snprintf(rx->why, sizeof rx->why, "%s", backend->why);
 			return 0;
 		}
+		if (!refused.code)
+			refused = why;
+		if (!may_try_another(ret))
+			break;
 	}
-	if (ret == -ENOENT)
-		return ktrxer_fail(err, ret, "no back end '%s'; there is auto, and packet", name);
-	return ret;
+	if (!refused.code)
+		return ktrxer_fail(err, -ENOENT, "no back end '%.40s'; there are auto, packet, xdp and nftables", name);
+	return ktrxer_fail(err, refused.code, "%s", refused.text);
+}
+
+static int guard(const struct krx *rx, struct ktrxer_error *err)
+{
+	struct krx_session sessions[KRX_SESSIONS_MAX];
+
+	return krx_guard(rx->rules, sessions, krx_sessions_find(sessions), err);
 }
 
 int krx_open(struct krx **out, const struct krx_options *given, const struct krx_rule *rules, int count,
@@ -66,7 +111,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	int ret;
 
 	ret = ktrxer_options_copy(&options, sizeof options, given, given->size,
-				  offsetof(struct krx_options, see_outgoing) + sizeof options.see_outgoing,
+				  offsetof(struct krx_options, see_outgoing) + sizeof options.see_outgoing, /* its first version */
 				  "krx_options", err);
 	if (ret)
 		return ret;
@@ -94,9 +139,11 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		ret = ktrxer_fail(err, -ENOMEM, "receiver: no memory for %d rules", count);
 		goto fail;
 	}
-	ret = backend_choose(&rx->backend, options.backend, rx->rules, err);
-	if (ret)
-		goto fail;
+	if (!options.force) {
+		ret = guard(rx, err);
+		if (ret)
+			goto fail;
+	}
 	if (options.device) {
 		ret = ktrxer_device_get(&device, options.device, err);
 		if (ret)
@@ -105,7 +152,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	setup = (struct krx_backend_setup){
 		.options = &options, .device = options.device ? &device : NULL, .rules = rx->rules
 	};
-	ret = rx->backend->open(&rx->state, &setup, err);
+	ret = backend_choose(rx, &setup, err);
 	if (ret)
 		goto fail;
 	*out = rx;
@@ -150,7 +197,7 @@ int krx_next(struct krx *rx, struct krx_packet *packet)
 			return ret;
 		if (!rx->backend->decides) {
 			rule = rule_find(rx, packet);
-			if (rule < 0)
+			if (rule < 0 || krx_ruleset_rule(rx->rules, rule)->op == KRX_DROP)
 				continue;
 			packet->rule = (uint32_t)rule;
 			rx->stats[rule].matched++;
@@ -172,9 +219,8 @@ int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *ru
 	if (count > have)
 		count = have;
 	if (rules && count > 0) {
-		if (!rx->backend->decides) {
-			memcpy(rules, rx->stats, (size_t)count * sizeof *rules);
-		} else {
+		memcpy(rules, rx->stats, (size_t)count * sizeof *rules);
+		if (rx->backend->rule_stats) {
 			ret = rx->backend->rule_stats(rx->state, rules, count);
 			if (ret)
 				return ret;
@@ -184,6 +230,11 @@ int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *ru
 		.backend = rx->backend->name,
 		.before_taps = rx->backend->before_taps,
 		.after_gro = rx->backend->after_gro,
+		.mode = "",
+		.why = rx->why,
+		.note = "",
 	};
+	if (rx->backend->describe)
+		rx->backend->describe(rx->state, stats);
 	return rx->backend->losses(rx->state, &stats->lost, &stats->clock_steps);
 }

@@ -24,6 +24,7 @@ struct krx_backend {
 	uint32_t ops;	   /* bit 1 << enum krx_op for each operation that it can carry out */
 	const char *no_op; /* why it cannot do the others, and what can: the end of a sentence that names the rule */
 	bool before_taps, after_gro;
+	const char *why;   /* why `auto` takes it: a sentence */
 	bool decides;	   /* krx_packet.rule is set by next(), and rule_stats() counts */
 
 	/* Nothing that arrived before the rules were in force is ever delivered. */
@@ -39,12 +40,14 @@ struct krx_backend {
 
 	/* Packets for which there was no room, since open; clock steps. */
 	int (*losses)(struct krx_backend_state *state, uint64_t *lost, uint64_t *clock_steps);
-	/* NULL unless `decides` */
+	/* NULL: rx.c counts all. Else fills them; unless `decides`, it adds to what rx.c has counted. */
 	int (*rule_stats)(struct krx_backend_state *state, struct krx_rule_stats *rules, int count);
+	/* NULL, or: before_taps, after_gro, mode, note as they came out here. */
+	void (*describe)(const struct krx_backend_state *state, struct krx_stats *stats);
 };
 
 /* In the order in which `auto` tries them; NULL-terminated. */
 extern const struct krx_backend *const krx_backend_table[];
-extern const struct krx_backend krx_backend_packet;
+extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft;
 
 #endif

@@ -21,6 +21,7 @@
 #include "error.h"
 #include "limits.h"
 #include "rule_filter.h"
+#include "rx_watch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -281,27 +282,6 @@ static int packet_fd(const struct krx_backend_state *s)
 
 /* -------------------------------------------------------------------------------------------------------- receiving */
 
-/*
- * Why does nothing come? 0: because nothing arrives. The kernel tells a socket once that its device went down, and
- * nothing more when the device is then removed; so that is looked at, too.
- */
-static int device_trouble(struct krx_backend_state *s)
-{
-	struct sockaddr_ll address;
-	socklen_t length = sizeof address;
-	int error = 0;
-	socklen_t error_length = sizeof error;
-
-	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &error_length))
-		return -errno;
-	if (!s->device)
-		return 0; /* others are there */
-	/* The kernel sets the index to -1 when the device goes for good. */
-	if (!getsockname(s->fd, (struct sockaddr *)&address, &length) && address.sll_ifindex != (int)s->device)
-		return -ENODEV;
-	return -error;
-}
-
 static struct tpacket2_hdr *slot_of(const struct krx_backend_state *s, uint32_t index)
 {
 	return (struct tpacket2_hdr *)(void *)(s->ring + (size_t)(index / s->slots_per_block) * s->block_size +
@@ -369,7 +349,7 @@ static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
 	header = slot_of(s, s->at);
 	status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
 	if (!(status & TP_STATUS_USER))
-		return device_trouble(s);
+		return krx_watch_look(s->fd, s->device); /* why does nothing come? */
 	s->held = header;
 	s->at = s->at + 1 == s->slots ? 0 : s->at + 1;
 
@@ -420,7 +400,8 @@ static int packet_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *
 const struct krx_backend krx_backend_packet = {
 	.name = "packet",
 	.ops = 1u << KRX_CAPTURE | 1u << KRX_FORWARD,
-	.no_op = "is a tap and cannot drop; drops need the back end 'xdp' or 'nft', which this build does not have",
+	.no_op = "is a tap and cannot drop; drops need the back end 'xdp' or 'nftables'",
+	.why = "no rule drops, and a tap changes nothing about the device",
 	.before_taps = false,
 	.after_gro = true,
 	.open = packet_open,

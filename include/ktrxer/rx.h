@@ -51,16 +51,20 @@ struct krx_packet {
 struct krx_options {
 	size_t size;
 	const char *device;   /* NULL: all */
-	const char *backend;  /* NULL or "auto" */
+	const char *backend;  /* NULL or "auto"; "packet", "xdp", "nftables" */
 	uint32_t snap_length; /* 0: whole packets */
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
 	bool see_outgoing;    /* also what this host sends */
+	bool force;           /* rules that drop everything, or the SSH session that this process hangs on, are meant */
 };
 #define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
 
 struct krx;
-/* Rules first, then the device is listened to: no packet from before the rules is ever delivered. */
+/*
+ * Rules first, then the device is listened to: no packet from before the rules is ever delivered. -EPERM: no privilege, or a rule that
+ * wants `force`; -EBUSY: another XDP program is on the device; -E2BIG: too many rules for the back end; -EOPNOTSUPP: it cannot be had here.
+ */
 KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, const struct krx_rule *rules, int count,
 			struct ktrxer_error *err);
 KTRXER_API void krx_close(struct krx *rx);
@@ -69,7 +73,7 @@ KTRXER_API int krx_fd(const struct krx *rx);
 KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
 
 struct krx_rule_stats {
-	uint64_t matched, captured, dropped;
+	uint64_t matched, captured, dropped; /* captured: handed to the tool; what is matched, and neither captured nor lost, still waits */
 };
 struct krx_stats {
 	const char *backend;
@@ -77,6 +81,9 @@ struct krx_stats {
 	bool after_gro;   /* a packet may be several of the wire */
 	uint64_t lost;    /* captured by a rule, but there was no room */
 	uint64_t clock_steps; /* of CLOCK_REALTIME, seen while running */
+	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; else "" */
+	const char *why;      /* a sentence: why this back end */
+	const char *note;     /* what is not as it could be, and why; "" */
 };
 KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
 

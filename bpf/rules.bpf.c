@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * The receiver's half in the kernel: rules in front of the stack. A packet is classified, looked up in the hash of whole 5-tuples, then
+ * held against the rules with wildcards that come before the one found there. What the deciding rule wants kept goes to the tool by the
+ * ring buffer, or (capture+drop) by AF_XDP. A packet for which no rule speaks costs the look-up, and nothing is written for it.
+ *
+ * Compiled twice: rules_nic.bpf.c has the NIC's own stamps and the tags that it took off, where kernel and driver tell them.
+ */
+#include "rules_classify.h"
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+/* Alone in its section, so that the library finds it at the start. */
+const volatile struct rules_constants constants = { .config = { .snap = RULES_DATA_MAX } };
+
+/* The numbers of entries are set when it is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct rules_key4);
+	__type(value, struct rules_verdict);
+} exact4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct rules_key6);
+	__type(value, struct rules_verdict);
+} exact6 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rules_counts);
+} counts SEC(".maps");
+
+/* Packets for which the ring buffer had no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} packets SEC(".maps");
+
+/* By receive queue. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rules_control);
+} control SEC(".maps");
+
+/* ------------------------------------------------------------------------------------------------------- which rule */
+
+/*
+ * Functions that are not static are verified by themselves, whoever calls them and however the packet came there. Without that the ways
+ * through classification, list and sizes of records would multiply, and loading would take seconds.
+ */
+#define APART __attribute__((noinline))
+
+APART int rules_look(struct xdp_md *ctx, struct rules_view *v)
+{
+	if (!v)
+		return -1;
+	rules_classify(v, (const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, constants.config.raw_ip);
+	return 0;
+}
+
+/*
+ * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1: none.
+ */
+APART int rules_list(const struct rules_view *v, __u32 rank)
+{
+	if (!v)
+		return -1;
+	for (__u32 i = 0; i < RULES_LIST_MAX; i++) {
+		const volatile struct rules_wild *w = &constants.list[i];
+
+		if (i >= constants.config.list_count || w->verdict.rank > rank)
+			break;
+		if (rules_wild_matches(w, v))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* The rank of the deciding rule, and the rest of its verdict; RULES_NONE. */
+static __always_inline __u32 rules_decide(const struct rules_view *v, struct rules_verdict *verdict)
+{
+	const volatile struct rules_config *c = &constants.config;
+	const struct rules_verdict *found = (void *)0;
+	__u32 rank = RULES_NONE;
+
+	if (v->version == 4 && c->exact4 && v->from_port && v->to_port) {
+		struct rules_key4 key = { .from = v->from[0], .to = v->to[0], .from_port = v->from_port, .to_port = v->to_port,
+					  .proto = v->proto };
+
+		found = bpf_map_lookup_elem(&exact4, &key);
+	} else if (v->version == 6 && c->exact6 && v->from_port && v->to_port) {
+		struct rules_key6 key = { .from_port = v->from_port, .to_port = v->to_port, .proto = v->proto };
+
+		for (int i = 0; i < 4; i++) {
+			key.from[i] = v->from[i];
+			key.to[i] = v->to[i];
+		}
+		found = bpf_map_lookup_elem(&exact6, &key);
+	}
+	if (found) {
+		*verdict = *found;
+		rank = found->rank;
+	}
+	if (c->list_count) {
+		__u32 at = (__u32)rules_list(v, rank);
+
+		if (at < RULES_LIST_MAX) {
+			const volatile struct rules_wild *w = &constants.list[at];
+
+			rank = w->verdict.rank;
+			verdict->rule = w->verdict.rule;
+			verdict->op = w->verdict.op;
+		}
+	}
+	return rank;
+}
+
+/* ------------------------------------------------------------------------------------------------------- what is kept */
+
+#ifdef RULES_NIC
+extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp) __ksym;
+extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *proto, __u16 *tci) __ksym;
+
+/* What the driver does not tell stays 0. */
+static __always_inline void nic_words(struct xdp_md *ctx, struct rules_stamp *s)
+{
+	__u64 stamp = 0;
+	__be16 tpid = 0;
+	__u16 tci = 0;
+
+	if (!bpf_xdp_metadata_rx_timestamp(ctx, &stamp))
+		s->nic_ns = stamp;
+	if (!bpf_xdp_metadata_rx_vlan_tag(ctx, &tpid, &tci)) {
+		s->vlan_tpid = tpid;
+		s->vlan_tci = tci;
+	}
+}
+#else
+static __always_inline void nic_words(struct xdp_md *ctx, struct rules_stamp *s)
+{
+	(void)ctx;
+	(void)s;
+}
+#endif
+
+/* A record of one of a few sizes: the kernel wants to know it beforehand. */
+static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length, __u64 kept, const __u64 size)
+{
+	struct rules_record *r = bpf_ringbuf_reserve(&packets, sizeof *r + size, 0);
+
+	if (!r)
+		return 0;
+	RULES_ONCE(kept);
+	if (kept > size)
+		kept = size;
+	r->stamp = *stamp;
+	r->length = length;
+	r->kept = (__u32)kept;
+	if (kept < 1 || (constants.config.has_frags ? bpf_xdp_load_bytes(ctx, 0, r->data, (__u32)kept)
+						    : bpf_probe_read_kernel(r->data, (__u32)kept, (const void *)(long)ctx->data)))
+		r->kept = 0;
+	bpf_ringbuf_submit(r, 0);
+	return 1;
+}
+
+APART int keep_by_ring(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length)
+{
+	__u32 zero = 0, kept = length < constants.config.snap ? length : constants.config.snap;
+	__u64 *none;
+	_Bool done;
+
+	if (!stamp)
+		return -1;
+	if (kept <= 128)
+		done = keep(ctx, stamp, length, kept, 128);
+	else if (kept <= 512)
+		done = keep(ctx, stamp, length, kept, 512);
+	else if (kept <= 1600)
+		done = keep(ctx, stamp, length, kept, 1600);
+	else if (kept <= 9600)
+		done = keep(ctx, stamp, length, kept, 9600);
+	else
+		done = keep(ctx, stamp, length, kept, RULES_DATA_MAX);
+	if (done)
+		return 0;
+	none = bpf_map_lookup_elem(&lost, &zero);
+	if (none)
+		*none += 1;
+	return -1;
+}
+
+/* To the AF_XDP socket of this queue, the stamp before it. Negative: there is none, or the packet is too long for it. */
+static __always_inline int keep_by_socket(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct rules_stamp *meta;
+
+	if (length > constants.config.xsk_most || !bpf_map_lookup_elem(&sockets, &queue) ||
+	    bpf_xdp_adjust_meta(ctx, -(int)sizeof *meta))
+		return -1;
+	meta = (void *)(long)ctx->data_meta;
+	if ((void *)(meta + 1) > (void *)(long)ctx->data)
+		return -1;
+	*meta = *stamp;
+	return (int)bpf_redirect_map(&sockets, queue, XDP_DROP);
+}
+
+static __always_inline int keep_packet(struct xdp_md *ctx, const struct rules_verdict *verdict, __u32 length)
+{
+	struct rules_stamp stamp = { .mono_ns = bpf_ktime_get_ns(), .rule = verdict->rule };
+
+	nic_words(ctx, &stamp);
+	if (verdict->op == RULES_CAPTURE_DROP) {
+		if (constants.config.xsk_most) {
+			int rc = keep_by_socket(ctx, &stamp, length);
+
+			if (rc >= 0)
+				return rc;
+		}
+		keep_by_ring(ctx, &stamp, length);
+		return XDP_DROP;
+	}
+	keep_by_ring(ctx, &stamp, length);
+	return XDP_PASS;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- a packet */
+
+static __always_inline struct rules_control *control_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&control, &zero);
+}
+
+static __always_inline int rules_run(struct xdp_md *ctx)
+{
+	const volatile struct rules_config *c = &constants.config;
+	struct rules_verdict verdict = { 0 };
+	struct rules_control *told;
+	struct rules_counts *n;
+	struct rules_view view;
+	__u32 length, rank;
+
+	if (c->heartbeat) {
+		told = control_get();
+		if (!told || bpf_ktime_get_ns() > told->alive_ns + RULES_SILENCE_NS)
+			return XDP_PASS;
+	}
+	if (rules_look(ctx, &view))
+		return XDP_PASS;
+	rank = rules_decide(&view, &verdict);
+	if (c->traced) {
+		told = control_get();
+		if (told)
+			told->decided = rank == RULES_NONE ? 0 : verdict.rule + 1;
+	}
+	if (rank == RULES_NONE)
+		return XDP_PASS;
+	n = bpf_map_lookup_elem(&counts, &verdict.rule);
+	if (!n)
+		return XDP_PASS;
+	n->matched++;
+	if (verdict.op == RULES_DROP || verdict.op == RULES_CAPTURE_DROP)
+		n->dropped++;
+	if (verdict.op == RULES_DROP)
+		return XDP_DROP;
+	if (verdict.op == RULES_FORWARD)
+		return XDP_PASS;
+	length = c->has_frags ? (__u32)bpf_xdp_get_buff_len(ctx) : (__u32)(ctx->data_end - ctx->data);
+	return keep_packet(ctx, &verdict, length);
+}
+
+SEC("xdp")
+int rules(struct xdp_md *ctx)
+{
+	return rules_run(ctx);
+}
+
+/* bpf_probe_read_kernel(), where the kernel is older than 5.18 */
+char LICENSE[] SEC("license") = "GPL";

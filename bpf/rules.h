@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the rules' program and the library share: the tables that the library fills before the program is loaded, and the records
+ * that come back. Addresses and ports are in network order throughout; nothing here is ever swapped on the way of a packet.
+ */
+#ifndef KTRXER_BPF_RULES_H
+#define KTRXER_BPF_RULES_H
+
+#include <linux/types.h>
+
+enum {
+	RULES_LIST_MAX = 256,  /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
+	RULES_NONE = 0xffffffffu,
+	RULES_SILENCE_NS = 1000000000, /* with a heartbeat: after that long without one everything passes */
+	RULES_DATA_MAX = 65536,
+};
+
+/* As enum krx_op. */
+enum { RULES_CAPTURE = 1, RULES_DROP = 2, RULES_CAPTURE_DROP = 3, RULES_FORWARD = 4 };
+
+/* What a packet says of itself, as far as rules ask. No ports is port 0, which no rule can name. */
+struct rules_view {
+	__u32 from[4], to[4]; /* IPv4: the first word, the others 0 */
+	__u16 from_port, to_port;
+	__u8 version; /* 4, 6; 0: not IP, and nothing else counts */
+	__u8 proto;
+	__u16 offset; /* for the way through extension headers */
+};
+
+/* Whole 5-tuples: keys of two hashes, hashed word by word. */
+struct rules_key4 {
+	__u32 from, to;
+	__u16 from_port, to_port;
+	__u32 proto;
+};
+struct rules_key6 {
+	__u32 from[4], to[4];
+	__u16 from_port, to_port;
+	__u32 proto;
+};
+
+struct rules_verdict {
+	__u32 rank; /* in the order of asking; the smallest decides */
+	__u32 rule; /* its position as the caller gave it */
+	__u32 op;
+};
+
+/* A rule with wildcards. (packet & mask) == value; a mask of 0 is a wildcard. */
+struct rules_wild {
+	struct rules_verdict verdict;
+	__u32 from[4], from_mask[4], to[4], to_mask[4];
+	__u16 from_port, to_port;
+	__u8 proto, family; /* 4, 6; 0: both */
+	__u8 fields;        /* 0: means every packet, also one that is not IP */
+	__u8 zero;
+};
+
+/* Constant from loading on: the verifier knows the values, and leaves out what they make needless. */
+struct rules_config {
+	__u32 list_count;
+	__u32 snap;      /* bytes of a captured packet, 1 to RULES_DATA_MAX */
+	__u32 xsk_most;  /* the longest packet that AF_XDP takes; 0: no AF_XDP */
+	__u8 exact4, exact6;
+	__u8 raw_ip;     /* packets have no link header */
+	__u8 has_frags;  /* Linux 5.18: packets of several pieces, and the calls that read them */
+	__u8 heartbeat;
+	__u8 traced;     /* for tests: each decision is told in `control` */
+	__u16 zero;
+};
+struct rules_constants {
+	struct rules_config config;
+	struct rules_wild list[RULES_LIST_MAX];
+};
+
+struct rules_control {
+	__u64 alive_ns;      /* the heartbeat, on CLOCK_MONOTONIC */
+	__u32 decided;       /* traced: 1 + the rule's position; 0: none */
+	__u32 next;          /* rules_cases.bpf.c: the case that comes next */
+};
+
+struct rules_counts { /* one a rule and processor */
+	__u64 matched, dropped;
+};
+
+/* Stands before a packet: in the ring buffer, and as metadata before an AF_XDP frame (then `length` and `kept` are the frame's own). */
+struct rules_stamp {
+	__u64 mono_ns;
+	__u64 nic_ns;    /* 0: none */
+	__u32 rule;
+	__u16 vlan_tpid; /* of a tag that the NIC took off; 0: none */
+	__u16 vlan_tci;
+};
+struct rules_record {
+	struct rules_stamp stamp;
+	__u32 length, kept;
+	__u8 data[];
+};
+
+/* For tests: packets that one BPF_PROG_RUN shows to the program one after another (a call costs 26 ms, whatever it does). */
+enum { RULES_CASES = 1024, RULES_CASE_MOST = 256 };
+struct rules_case {
+	__u32 length;  /* 14 to RULES_CASE_MOST */
+	__u32 decided, action; /* the answer */
+	__u32 zero;
+	__u8 data[RULES_CASE_MOST];
+};
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "rules_program.h"
+
+#include "clock.h"
+#include "limits.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef BPF_F_XDP_HAS_FRAGS /* 5.18 */
+#define BPF_F_XDP_HAS_FRAGS (1U << 5)
+#endif
+#ifndef BPF_F_XDP_DEV_BOUND_ONLY /* 6.3 */
+#define BPF_F_XDP_DEV_BOUND_ONLY (1U << 6)
+#endif
+
+extern const unsigned char rules_object[], rules_nic_object[];
+extern const size_t rules_object_size, rules_nic_object_size;
+
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static struct bpf_map *map_named(const struct rules_program *program, const char *name)
+{
+	return bpf_object__find_map_by_name(program->object, name);
+}
+
+static int map_fd(const struct rules_program *program, const char *name)
+{
+	return bpf_map__fd(map_named(program, name));
+}
+
+static uint32_t ring_size(uint32_t wanted)
+{
+	uint32_t size = (uint32_t)sysconf(_SC_PAGESIZE);
+
+	while (size < wanted && size < 1u << 30)
+		size *= 2;
+	return size;
+}
+
+static int entries_set(const struct rules_program *program, const char *name, uint32_t count)
+{
+	return bpf_map__set_max_entries(map_named(program, name), count ? count : 1);
+}
+
+static int shape(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table)
+{
+	const char *name = setup->object ? setup->object->program : "rules";
+	struct bpf_map *map, *constants = NULL;
+	struct bpf_program *each;
+	uint32_t flags = program->frags ? BPF_F_XDP_HAS_FRAGS : 0;
+	int rc;
+
+	/* The section's name has the object's in front of it. */
+	bpf_object__for_each_map(map, program->object)
+		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
+			constants = map;
+	bpf_object__for_each_program(each, program->object)
+		bpf_program__set_autoload(each, !strcmp(bpf_program__name(each), name));
+	program->program = bpf_object__find_program_by_name(program->object, name);
+	if (!constants || !program->program)
+		return -ENOENT;
+	rc = bpf_map__set_initial_value(constants, &table->constants, sizeof table->constants);
+	if (!rc)
+		rc = entries_set(program, "exact4", table->counts[0]);
+	if (!rc)
+		rc = entries_set(program, "exact6", table->counts[1]);
+	if (!rc)
+		rc = entries_set(program, "counts", table->rules);
+	if (!rc)
+		rc = entries_set(program, "packets", ring_size(setup->ring_bytes));
+	if (!rc)
+		rc = entries_set(program, "sockets", setup->queues);
+	if (rc)
+		return rc;
+	if (program->nic) {
+		flags |= BPF_F_XDP_DEV_BOUND_ONLY;
+		bpf_program__set_ifindex(program->program, setup->nic);
+	}
+	return bpf_program__set_flags(program->program, flags);
+}
+
+static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ktrxer_rules");
+	int rc;
+
+	table->constants.config.has_frags = program->frags;
+	if (setup->object)
+		program->object = bpf_object__open_mem(setup->object->bytes, setup->object->size, &options);
+	else if (program->nic)
+		program->object = bpf_object__open_mem(rules_nic_object, rules_nic_object_size, &options);
+	else
+		program->object = bpf_object__open_mem(rules_object, rules_object_size, &options);
+	if (!program->object)
+		return -errno;
+	rc = shape(program, setup, table);
+	if (!rc)
+		rc = bpf_object__load(program->object);
+	if (!rc)
+		return 0;
+	bpf_object__close(program->object);
+	program->object = NULL;
+	return rc;
+}
+
+/* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
+static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
+{
+	libbpf_print_fn_t before = libbpf_set_print(say_nothing); /* a library does not print; what fails is said by its number */
+	int rc = -EINVAL;
+
+	program->frags = true;
+	if (setup->nic) {
+		program->nic = true;
+		rc = load_once(program, setup, table);
+		program->nic = !rc;
+	}
+	if (rc && rc != -EPERM)
+		rc = load_once(program, setup, table);
+	if (rc && rc != -EPERM && rc != -ENOMEM && rc != -E2BIG) {
+		program->frags = false;
+		rc = load_once(program, setup, table);
+	}
+	libbpf_set_print(before);
+	return rc;
+}
+
+static int load_failed(int rc, struct ktrxer_error *err)
+{
+	char word[64];
+
+	if (rc == -EPERM || rc == -EACCES)
+		return ktrxer_fail(err, -EPERM, "rules by XDP need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, which this process does not have: run it "
+				   "as root (sudo)");
+	if (rc == -ENOMEM || rc == -E2BIG)
+		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller --ring");
+	if (rc == -ENOSYS)
+		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL), so no XDP");
+	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.12",
+			   ktrxer_strerror(rc, word, sizeof word));
+}
+
+static int exact_fill(const struct rules_program *program, const struct rules_table *table)
+{
+	const int four = map_fd(program, "exact4"), six = map_fd(program, "exact6");
+
+	for (uint32_t i = 0; i < table->exact_count; i++) {
+		const struct rules_exact *e = &table->exact[i];
+		const void *key = e->family == 4 ? (const void *)&e->key.four : &e->key.six;
+
+		/* They come in the order of asking, so the first of equals stays. */
+		if (bpf_map_update_elem(e->family == 4 ? four : six, key, &e->verdict, BPF_NOEXIST) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+/* What can only be done once it is loaded. */
+static int furnish(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table, struct ktrxer_error *err)
+{
+	char word[64];
+	void *at;
+	int rc = exact_fill(program, table);
+
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the kernel's table of rules does not take them all: %s", ktrxer_strerror(rc, word, sizeof word));
+	at = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd(program, "control"), 0);
+	if (at == MAP_FAILED)
+		return ktrxer_fail(err, -ENOMEM, "a page of the rules' program cannot be mapped");
+	program->control = at;
+	rc = bpf_ring_open(&program->ring, map_fd(program, "packets"), ring_size(setup->ring_bytes));
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the ring of packets cannot be mapped: %s", ktrxer_strerror(rc, word, sizeof word));
+	return 0;
+}
+
+int rules_program_open(struct rules_program *program, const struct rules_setup *setup, struct ktrxer_error *err)
+{
+	struct rules_table *table = malloc(sizeof *table);
+	struct rules_config *config;
+	int rc;
+
+	memset(program, 0, sizeof *program);
+	if (!table)
+		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
+	rc = rules_table_make(table, setup->rules, err);
+	if (rc < 0)
+		goto free_table;
+	config = &table->constants.config;
+	config->snap = setup->snap && setup->snap < RULES_DATA_MAX ? setup->snap : RULES_DATA_MAX;
+	config->xsk_most = setup->queues ? setup->xsk_most : 0;
+	config->raw_ip = setup->link == KTRXER_LINK_RAW_IP;
+	config->heartbeat = setup->heartbeat;
+	config->traced = setup->traced;
+	program->rules = table->rules;
+	program->processors = libbpf_num_possible_cpus();
+	program->each = program->processors > 0 ? calloc((size_t)program->processors, sizeof *program->each) : NULL;
+	if (!program->each) {
+		rc = ktrxer_fail(err, -ENOMEM, "receiver: no memory");
+		goto fail;
+	}
+	rc = load(program, setup, table);
+	if (rc < 0)
+		rc = load_failed(rc, err);
+	else
+		rc = furnish(program, setup, table, err);
+	if (rc == 0) {
+		rules_table_free(table);
+		free(table);
+		return 0;
+	}
+fail:
+	rules_program_close(program);
+	rules_table_free(table);
+free_table:
+	free(table);
+	return rc;
+}
+
+void rules_program_close(struct rules_program *program)
+{
+	bpf_ring_close(&program->ring);
+	if (program->control)
+		munmap(program->control, (size_t)sysconf(_SC_PAGESIZE));
+	bpf_object__close(program->object);
+	free(program->each);
+	memset(program, 0, sizeof *program);
+}
+
+int rules_program_fd(const struct rules_program *program)
+{
+	return bpf_program__fd(program->program);
+}
+
+int rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket)
+{
+	return bpf_map_update_elem(map_fd(program, "sockets"), &queue, &socket, 0) ? -errno : 0;
+}
+
+int rules_program_ring_fd(const struct rules_program *program)
+{
+	return map_fd(program, "packets");
+}
+
+int rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum)
+{
+	*sum = (struct rules_counts){ 0 };
+	if (bpf_map_lookup_elem(map_fd(program, "counts"), &rule, program->each))
+		return -errno;
+	for (int i = 0; i < program->processors; i++) {
+		sum->matched += program->each[i].matched;
+		sum->dropped += program->each[i].dropped;
+	}
+	return 0;
+}
+
+int rules_program_lost(struct rules_program *program, uint64_t *lost)
+{
+	uint64_t *each = (uint64_t *)(void *)program->each;
+	const uint32_t zero = 0;
+
+	_Static_assert(sizeof *each <= sizeof *program->each, "room for one number a processor");
+	*lost = 0;
+	if (bpf_map_lookup_elem(map_fd(program, "lost"), &zero, each))
+		return -errno;
+	for (int i = 0; i < program->processors; i++)
+		*lost += each[i];
+	return 0;
+}
+
+int rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = packet, .data_size_in = length, .repeat = (int)repeat);
+
+	program->control->decided = 0;
+	if (bpf_prog_test_run_opts(rules_program_fd(program), &options))
+		return -errno;
+	*trial = (struct rules_trial){ .action = options.retval, .cost_ns = options.duration,
+				       .decided = (int)*(volatile __u32 *)&program->control->decided - 1 };
+	return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "rx_guard.h"
+
+#include "error.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	ANCESTORS_MAX = 32,
+	ENVIRONMENT_MAX = 1 << 17, /* of one process; what lies behind is not looked at */
+};
+
+static bool drops(enum krx_op op)
+{
+	return op == KRX_DROP || op == KRX_CAPTURE_DROP;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- sessions */
+
+/* An IPv4 address that a socket of IPv6 calls ::ffff:192.0.2.1 is in IPv4 packets. */
+static void unmap(struct ktrxer_addr *addr)
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+	addr->scope_id = 0; /* rules have none */
+	if (addr->family != AF_INET6 || memcmp(addr->bytes, mapped, sizeof mapped) != 0)
+		return;
+	addr->family = AF_INET;
+	memmove(addr->bytes, addr->bytes + 12, 4);
+	memset(addr->bytes + 4, 0, 12);
+}
+
+static bool port_parse(uint16_t *port, const char *text)
+{
+	char *end;
+	unsigned long number;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	number = strtoul(text, &end, 10);
+	*port = (uint16_t)number;
+	return !*end && number && number <= 65535;
+}
+
+bool krx_session_parse(struct krx_session *session, const char *text)
+{
+	char words[4][KTRXER_ADDR_TEXT], more;
+
+	_Static_assert(KTRXER_ADDR_TEXT == 64, "the widths below");
+	if (sscanf(text, "%63s %63s %63s %63s %c", words[0], words[1], words[2], words[3], &more) != 4 ||
+	    ktrxer_addr_parse(&session->from, words[0]) || !port_parse(&session->from_port, words[1]) ||
+	    ktrxer_addr_parse(&session->to, words[2]) || !port_parse(&session->to_port, words[3]))
+		return false;
+	unmap(&session->from);
+	unmap(&session->to);
+	return session->from.family == session->to.family;
+}
+
+static int add(struct krx_session sessions[KRX_SESSIONS_MAX], int count, const struct krx_session *session)
+{
+	for (int i = 0; i < count; i++)
+		if (ktrxer_addr_equal(&sessions[i].from, &session->from) && ktrxer_addr_equal(&sessions[i].to, &session->to) &&
+		    sessions[i].from_port == session->from_port && sessions[i].to_port == session->to_port)
+			return count;
+	if (count < KRX_SESSIONS_MAX)
+		sessions[count++] = *session;
+	return count;
+}
+
+static int add_text(struct krx_session sessions[KRX_SESSIONS_MAX], int count, const char *text)
+{
+	struct krx_session session;
+
+	return text && krx_session_parse(&session, text) ? add(sessions, count, &session) : count;
+}
+
+/* A process's parent; 0: it has none, or /proc does not tell. */
+static long parent_of(long process)
+{
+	char path[64], line[512];
+	const char *behind;
+	size_t length;
+	long parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", process);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	length = fread(line, 1, sizeof line - 1, f);
+	fclose(f);
+	line[length] = '\0';
+	behind = strrchr(line, ')'); /* the name may hold anything */
+	return behind && sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : 0;
+}
+
+static int add_environment(struct krx_session sessions[KRX_SESSIONS_MAX], int count, long process)
+{
+	static const char name[] = "SSH_CONNECTION=";
+	char path[64], *text = malloc(ENVIRONMENT_MAX + 1);
+	size_t length;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/environ", process);
+	f = text ? fopen(path, "re") : NULL;
+	if (f) {
+		length = fread(text, 1, ENVIRONMENT_MAX, f);
+		fclose(f);
+		text[length] = '\0';
+		for (const char *at = text; at < text + length; at += strlen(at) + 1)
+			if (!strncmp(at, name, sizeof name - 1))
+				count = add_text(sessions, count, at + sizeof name - 1);
+	}
+	free(text);
+	return count;
+}
+
+static bool addr_of(struct ktrxer_addr *addr, uint16_t *port, const struct sockaddr_storage *from)
+{
+	memset(addr, 0, sizeof *addr);
+	addr->family = (uint8_t)from->ss_family;
+	if (from->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)from;
+
+		memcpy(addr->bytes, &in->sin_addr, 4);
+		*port = ntohs(in->sin_port);
+	} else if (from->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)from;
+
+		memcpy(addr->bytes, &in->sin6_addr, 16);
+		*port = ntohs(in->sin6_port);
+	} else {
+		return false;
+	}
+	unmap(addr);
+	return true;
+}
+
+static int add_socket(struct krx_session sessions[KRX_SESSIONS_MAX], int count, int fd)
+{
+	struct sockaddr_storage peer, own;
+	socklen_t peer_length = sizeof peer, own_length = sizeof own, type_length = sizeof(int);
+	struct krx_session session;
+	int type = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) || type != SOCK_STREAM || getpeername(fd, (void *)&peer, &peer_length) ||
+	    getsockname(fd, (void *)&own, &own_length) || !addr_of(&session.from, &session.from_port, &peer) ||
+	    !addr_of(&session.to, &session.to_port, &own))
+		return count;
+	return add(sessions, count, &session);
+}
+
+int krx_sessions_find(struct krx_session sessions[KRX_SESSIONS_MAX])
+{
+	int count = add_text(sessions, 0, getenv("SSH_CONNECTION"));
+	long process = (long)getpid();
+
+	for (int fd = 0; fd < 3; fd++)
+		count = add_socket(sessions, count, fd);
+	for (int i = 0; i < ANCESTORS_MAX && process > 1; i++, process = parent_of(process))
+		count = add_environment(sessions, count, process);
+	return count;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- rules */
+
+static bool side_is_everybody(const struct ktrxer_addr *addr, uint8_t prefix)
+{
+	return !addr->family || !prefix;
+}
+
+static bool means_everything(const struct krx_rule *rule)
+{
+	return !rule->proto && !rule->from_port && !rule->to_port && side_is_everybody(&rule->from, rule->from_prefix) &&
+	       side_is_everybody(&rule->to, rule->to_prefix);
+}
+
+int krx_guard(const struct krx_ruleset *rules, const struct krx_session *sessions, int count, struct ktrxer_error *err)
+{
+	char text[KRX_RULE_TEXT], address[KTRXER_ADDR_TEXT];
+
+	for (int i = 0; i < krx_ruleset_count(rules); i++) {
+		const struct krx_rule *rule = krx_ruleset_rule(rules, i);
+
+		if (drops(rule->op) && means_everything(rule))
+			return ktrxer_fail(err, -EPERM, "rule '%.80s' drops everything that arrives, and cuts off whoever is here over the network; if that is "
+					   "meant: --force", krx_rule_format(rule, text));
+	}
+	for (int i = 0; i < count; i++) {
+		const struct krx_session *s = &sessions[i];
+		const struct ktrxer_packet_view view = { .version = s->from.family == AF_INET ? 4 : 6, .proto = KTRXER_TCP, .first_fragment = true,
+							 .from = s->from, .to = s->to, .ports = true, .from_port = s->from_port, .to_port = s->to_port };
+		const int found = krx_ruleset_match(rules, &view);
+
+		if (found >= 0 && drops(krx_ruleset_rule(rules, found)->op))
+			return ktrxer_fail(err, -EPERM, "rule '%.80s' would cut off this session's own connection (from %s port %u); put a forward rule "
+					   "for it before, or: --force", krx_rule_format(krx_ruleset_rule(rules, found), text),
+					   ktrxer_addr_format(&s->from, address), s->from_port);
+	}
+	return 0;
+}

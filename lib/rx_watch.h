@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Notices that a device goes down or away, and keeps it promiscuous, for back ends that have no socket of their own on it: a packet
+ * socket that takes no packets.
+ */
+#ifndef KTRXER_LIB_RX_WATCH_H
+#define KTRXER_LIB_RX_WATCH_H
+
+#include "error.h"
+
+struct krx_watch {
+	int fd; /* becomes readable when there is something to notice; -1: none */
+	uint32_t device;
+};
+
+int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous, struct ktrxer_error *err);
+void krx_watch_close(struct krx_watch *watch);
+/* 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). */
+int krx_watch_look(int fd, uint32_t device);
+
+#endif
