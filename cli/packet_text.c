@@ -71,9 +71,21 @@ static void add_icmp(char text[PACKET_TEXT], size_t *n, const struct ktrxer_pack
 		add(text, n, " type %u code %u", view->icmp_type, view->icmp_code);
 }
 
+/* The time of day for a person: of CLOCK_REALTIME's stamps their own, of others by what the clocks say now. */
+static int64_t time_of_day(const struct krx_packet *packet)
+{
+	struct ktrxer_clock_pair pair;
+
+	if (packet->clock == KTRXER_CLOCK_REALTIME)
+		return packet->raw_ns;
+	ktrxer_clock_pair_read(&pair);
+	return (int64_t)packet->mono_ns + pair.real_ns - (int64_t)pair.mono_ns;
+}
+
 const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 {
-	time_t seconds = (time_t)(packet->raw_ns / KTRXER_NS_PER_S);
+	const int64_t ns = time_of_day(packet);
+	time_t seconds = (time_t)(ns / KTRXER_NS_PER_S);
 	struct ktrxer_packet_view view;
 	struct tm day = { 0 };
 	char number[12];
@@ -82,7 +94,7 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	localtime_r(&seconds, &day);
 	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec,
-	    (long long)(packet->raw_ns % KTRXER_NS_PER_S));
+	    (long long)(ns % KTRXER_NS_PER_S));
 	if (view.vlans)
 		add(text, &n, " vlan %u", view.vlan_tci & 0xfffu);
 	if (!view.version) {

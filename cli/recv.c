@@ -17,12 +17,12 @@ struct recv_options {
 	int backend; /* index into backends[] */
 	struct opt_list rules;
 	uint64_t count, duration_ns, snap, ring;
-	bool promiscuous, outgoing;
+	bool promiscuous, outgoing, force;
 };
 
 #define FIELD(name) offsetof(struct recv_options, name)
 
-static const char *const backends[] = { "auto", "packet", NULL };
+static const char *const backends[] = { "auto", "packet", "xdp", "nftables", NULL };
 
 static const struct opt recv_table[] = {
 	{ "device", 'd', OPT_STRING, FIELD(device), "DEV", .help = "Listen on this device; without it, on all of them",
@@ -35,6 +35,8 @@ static const struct opt recv_table[] = {
 	{ "outgoing", 0, OPT_FLAG, FIELD(outgoing), .help = "Also packets that this host sends" },
 	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
 	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
+	{ "force", 0, OPT_FLAG, FIELD(force),
+	  .help = "Also rules that drop everything, or what this SSH session lives by" },
 	{ "count", 'c', OPT_UINT, FIELD(count), "N", "0", "End after so many packets; 0 is no end",
 	  .heading = "How long" },
 	{ "for", 0, OPT_DURATION, FIELD(duration_ns), "D", "0", "End after this time; 0 is no end" },
@@ -285,6 +287,15 @@ static void receive(struct receiver *r, uint64_t end_ns)
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
+/* By what means, and why that. */
+static void backend_json(const struct krx_stats *stats, struct json *json)
+{
+	json_string(json, "backend", stats->backend);
+	json_string(json, "backend_mode", stats->mode[0] ? stats->mode : NULL);
+	json_string(json, "backend_why", stats->why);
+	json_string(json, "backend_note", stats->note[0] ? stats->note : NULL);
+}
+
 static int report(struct receiver *r)
 {
 	struct krx_rule_stats *counts = calloc((size_t)r->rule_count, sizeof *counts);
@@ -316,7 +327,7 @@ static int report(struct receiver *r)
 
 	end = out_end(r->cli);
 	json_string(end, "device", r->options->device);
-	json_string(end, "backend", stats.backend);
+	backend_json(&stats, end);
 	json_bool(end, "before_taps", stats.before_taps);
 	json_bool(end, "after_gro", stats.after_gro);
 	json_u64(end, "start_ns", r->start_ns);
@@ -348,11 +359,13 @@ static void listening_say(struct receiver *r)
 	event = out_event(r->cli, "listening");
 	if (event) {
 		json_string(event, "device", r->options->device);
-		json_string(event, "backend", stats.backend);
+		backend_json(&stats, event);
 		out_put(r->cli, event);
 	}
-	out_text(r->cli, "listening on %s by %s, %d rule%s", r->options->device ? r->options->device : "all devices",
-		 stats.backend, r->rule_count, r->rule_count == 1 ? "" : "s");
+	out_text(r->cli, "listening on %s by %s%s%s, %d rule%s (%s)", r->options->device ? r->options->device : "all devices",
+		 stats.backend, stats.mode[0] ? ", " : "", stats.mode, r->rule_count, r->rule_count == 1 ? "" : "s", stats.why);
+	if (stats.note[0])
+		out_text(r->cli, "note: %s", stats.note);
 }
 
 static int run_recv(struct cli *cli, const void *arguments)
@@ -376,6 +389,7 @@ static int run_recv(struct cli *cli, const void *arguments)
 	rx.ring_bytes = (uint32_t)options->ring;
 	rx.promiscuous = options->promiscuous;
 	rx.see_outgoing = options->outgoing;
+	rx.force = options->force;
 	if (krx_open(&r.rx, &rx, r.rules, r.rule_count, &err)) {
 		cli_complain(cli, "%s", err.text);
 		goto out;
@@ -411,6 +425,13 @@ const struct command cmd_recv = {
 		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
 		"cannot drop. Stamps are those of the kernel that libpcap shows, too. Forwarded packets reach this "
 		"process cut to their headers, to be counted.\n\n"
+		"The back end xdp (Linux 5.12) has the rules in front of the stack and of tcpdump, in the device's driver where "
+		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver tells. What is "
+		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its own "
+		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where no "
+		"rule drops, else xdp, else nftables.\n\n"
+		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, is "
+		"refused without --force.\n\n"
 		"The text is for people and may change; programs ask for --jsonl. With --write nothing is printed for "
 		"each packet.",
 	.examples =
@@ -418,7 +439,9 @@ const struct command cmd_recv = {
 		"Ten questions for a name server.\n"
 		"ktrxer recv --device eth0 --write all.pcapng --for 10s\tEverything of ten seconds, for Wireshark.\n"
 		"ktrxer recv --device eth0 --rule 'capture icmp from 192.0.2.0/24 to any' --jsonl\t"
-		"One object a packet.",
+		"One object a packet.\n"
+		"ktrxer recv --device eth0 --rule 'capture+drop tcp from 192.0.2.1:80 to any:50000'\t"
+		"Answers to a connection made by hand: the host does not see them, and does not reset it.",
 	.options = recv_table,
 	.options_size = sizeof(struct recv_options),
 	.run = run_recv,
