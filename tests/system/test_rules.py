@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+Rules in front of the stack, by XDP and by nftables: what they do to packets, and that nothing of them stays behind.
+
+      A                              B
+    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, the rules in B judge
+       fd78:1::1                     fd78:1::2
+"""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from receivers import KTRXER, Net, Recv, read_pcapng, reasons, sh, wait_for
+
+pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
+
+# Prints the payload of each UDP datagram that the host's own stack hands to port 2000, until its input ends.
+STACK = """
+import socket, sys, threading
+for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind((address, int(sys.argv[1])))
+    def loop(s=s):
+        while True:
+            print(s.recv(65536)[:32].hex(), flush=True)
+    threading.Thread(target=loop, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+BY = ["xdp", "nftables"]
+
+
+@pytest.fixture(scope="module")
+def net():
+    n = Net()
+    try:
+        n.up()
+        done = run(n, "--device", "b0", "--backend", "xdp", "--rule", "forward udp from any to any", "--for", "10ms")
+        if re.search("built without|Linux 5.12|CONFIG_BPF", done.stderr):
+            pytest.skip(done.stderr.strip())
+        yield n
+    finally:
+        n.down()
+
+
+def run(net, *args, prefix=()):
+    return subprocess.run(["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", *args], capture_output=True, text=True, timeout=20)
+
+
+@contextlib.contextmanager
+def stack(net, port=2000):
+    """What B's own sockets get while this lasts: a list of payloads."""
+    child = subprocess.Popen(["ip", "netns", "exec", net.b, sys.executable, "-c", STACK, str(port)], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+    got = []
+    try:
+        assert child.stdout.readline() == "ready\n"
+        yield got
+        time.sleep(0.1)
+        child.stdin.close()
+        got += [bytes.fromhex(line) for line in child.stdout]
+        child.wait(10)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def rules(*texts):
+    return [x for text in texts for x in ("--rule", text)]
+
+
+def counts(end):
+    return [(r["matched"], r["captured"], r["dropped"]) for r in end["rules"]]
+
+
+def xdp_on(net, device="b0"):
+    return json.loads(sh(f"ip -n {net.b} -j link show {device}"))[0].get("xdp")
+
+
+def tables(net):
+    return sh(f"ip netns exec {net.b} nft list tables").split() if shutil.which("nft") else []
+
+
+# ------------------------------------------------------------------------------------------------------ what rules do
+
+
+@pytest.mark.parametrize("by", BY)
+def test_the_four_operations(net, by):
+    texts = ["capture udp from any:1 to any:2000", "drop udp from any:2 to any:2000", "capture+drop udp from any:3 to any:2000",
+             "forward udp from any:4 to any:2000", "drop udp from any:4 to any:2000 prio 1"]
+    with stack(net) as got, Recv(net, "--backend", by, *rules(*texts)) as recv:
+        for version in (4, 6):
+            net.send([net.frame(b"%d by %d" % (port, version), ports=(port, 2000), version=version) for port in (1, 2, 3, 4, 5) for _ in range(3)])
+        end = recv.stop()
+    assert end["backend"] == by and end["lost"] == 0 and not reasons(end)
+    assert counts(end) == [(6, 6, 0), (6, 0, 6), (6, 6, 6), (6, 0, 0), (0, 0, 0)]
+    assert [(s["from_port"], s["rule"]) for s in recv.samples] == ([(1, 0)] * 3 + [(3, 2)] * 3) * 2
+    assert sorted(got) == sorted(b"%d by %d" % (port, version) for port in (1, 4, 5) for version in (4, 6) for _ in range(3))
+    assert end["before_taps"] is (by == "xdp") and end["after_gro"] is (by != "xdp")
+
+
+@pytest.mark.parametrize("by", BY)
+def test_odd_packets(net, by):
+    """Tags, later fragments, what is not IP, packets for others: as a linear scan of the rules has it."""
+    frames = [
+        net.frame(bytes(16), ports=(9, 9)),
+        net.frame(bytes(16), fragment=0x2000, ports=(9, 9)),  # the first: its ports are there
+        net.frame(bytes(16), fragment=0x0003),                # a later one: no ports
+        net.frame(b"x", ports=(9, 9), tags=[(0x8100, 5)]),
+        net.frame(b"x", ports=(9, 9), to="192.0.2.77", mac=bytes.fromhex("02aabbccddee")),
+        net.frame(b"x", proto=47),
+        net.mac["b0"] + net.mac["a0"] + b"\x88\xb6" + bytes(50),
+    ]
+    texts = ["drop udp from any to any:9", "capture+drop udp from any to any", "capture+drop 47 from 10.78.1.0/24 to any",
+             "capture+drop any from any to any prio 1"]
+    with Recv(net, "--force", "--backend", by, *rules(*texts)) as recv:
+        net.send(frames)
+        end = recv.stop()
+    assert counts(end)[:3] == [(4, 0, 4), (1, 1, 1), (1, 1, 1)]
+    assert counts(end)[3][0] >= 1 and counts(end)[3][0] == counts(end)[3][1] == counts(end)[3][2]
+    mine = [s for s in recv.samples if s.get("proto") in (17, 47) or s.get("ethertype") == 0x88B6]
+    assert [s["rule"] for s in mine] == [1, 2, 3]
+
+
+def test_two_tags_and_extension_headers(net):
+    """What only XDP looks behind."""
+    inner = struct.pack("!HHHH", 9, 9, 8, 0)
+    hops = bytes([60, 0, 1, 4, 0, 0, 0, 0]) + bytes([17, 0, 1, 4, 0, 0, 0, 0]) + inner
+    ip = struct.pack("!IHBB", 6 << 28, len(hops), 0, 64) + socket.inet_pton(socket.AF_INET6, "fd78:1::1") + socket.inet_pton(socket.AF_INET6, "fd78:1::2")
+    frames = [net.frame(b"x", ports=(9, 9), tags=[(0x88A8, 7), (0x8100, 8)]), net.mac["b0"] + net.mac["a0"] + b"\x86\xdd" + ip + hops,
+              net.frame(b"x", ports=(9, 9), tags=[(0x88A8, 7), (0x8100, 8), (0x8100, 9)])]
+    with Recv(net, "--backend", "xdp", *rules("capture+drop udp from any to any:9")) as recv:
+        net.send(frames)
+        end = recv.stop()
+    assert counts(end) == [(2, 2, 2)]
+    assert [s["length"] for s in recv.samples] == [len(f) for f in frames[:2]]
+
+
+def test_bytes_and_stamps(net, tmp_path):
+    """By ring buffer and by AF_XDP, small and jumbo, each packet is whole, in order, and has a stamp that is true."""
+    chance = random.Random(1)
+    frames = [net.frame(bytes(chance.randrange(256) for _ in range(size)), ports=(1 + i % 2, 2000))
+              for i, size in enumerate([1, 18, 64, 100, 200, 470, 600, 1400, 1472, 1473, 2000, 3500, 4000, 8900] * 4)]
+    path = tmp_path / "x.pcapng"
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.time_ns()
+    with Recv(net, "--backend", "xdp", "--write", str(path), *rules("capture udp from any:1 to any:2000", "capture+drop udp from any:2 to any:2000")) as recv:
+        net.send(frames, gap=0.001)
+        end = recv.stop()
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.time_ns()
+    assert end["lost"] == 0 and counts(end) == [(28, 28, 0), (28, 28, 28)]
+    got = read_pcapng(path)
+    assert [p[1] for p in got] == frames and [p[2] for p in got] == [len(f) for f in frames]
+    assert [p[0] for p in got] == sorted(p[0] for p in got) and before[1] - 10**6 < got[0][0] and got[-1][0] < after[1] + 10**6
+    stamps = [s["time_ns"] for s in recv.samples]
+    assert stamps == sorted(stamps) and before[0] < stamps[0] and stamps[-1] < after[0]
+    assert all(s["raw_ns"] == s["time_ns"] and s["clock"] == "monotonic" and s["source"] == "xdp" and s["bound_ns"] == 0 for s in recv.samples)
+    gaps = [b - a for a, b in zip(stamps, stamps[1:])]
+    assert min(gaps) > 500_000, "a millisecond was between them"
+
+
+def test_snap(net, tmp_path):
+    path = tmp_path / "x.pcapng"
+    with Recv(net, "--backend", "xdp", "--snap", "50", "--write", str(path), *rules("capture udp from any:1 to any:2000", "capture+drop udp from any:2 to any:2000")) as recv:
+        net.send([net.frame(b"x", size=1000, ports=(1, 2000)), net.frame(b"x", size=1000, ports=(2, 2000)), net.frame(b"x", ports=(1, 2000))])
+        recv.stop()
+    assert [(len(p[1]), p[2]) for p in read_pcapng(path)] == [(50, 1042), (50, 1042), (43, 43)]
+
+
+def test_a_tag_that_the_device_has_taken_off_is_there_again(net):
+    """A VLAN device hands its tag to veth beside the packet."""
+    added = subprocess.run(["ip", "-n", net.a, "link", "add", "link", "a0", "name", "a0.5", "type", "vlan", "id", "5"], capture_output=True, text=True)
+    if "Unknown device type" in added.stderr:
+        pytest.skip("this kernel has no VLAN devices (CONFIG_VLAN_8021Q)")
+    sh(f"ip -n {net.a} addr add 10.79.5.1/24 dev a0.5 && ip -n {net.a} link set a0.5 up")
+    try:
+        with Recv(net, "--backend", "xdp", *rules("capture udp from 10.79.5.1 to any:7")) as recv:
+            sh(f"ip -n {net.a} neigh add 10.79.5.2 lladdr {net.mac['b0'].hex(':')} dev a0.5")
+            sh(f"ip netns exec {net.a} {sys.executable} -c \"import socket; socket.socket(2, 2).sendto(b'x', ('10.79.5.2', 7))\"")
+            end = recv.stop()
+        assert counts(end) == [(1, 1, 0)]
+        assert recv.samples[0].get("vlan") == 5 and recv.samples[0]["length"] == 14 + 4 + 28 + 1
+    finally:
+        sh(f"ip -n {net.a} link del a0.5", check=False)
+
+
+def test_generic_mode_where_the_driver_has_none(net):
+    with Recv(net, *rules("capture+drop udp from any to any:7"), device="lo") as recv:
+        assert recv.lines[-1]["backend"] == "xdp" and recv.lines[-1]["backend_mode"] == "generic"
+        assert "generic XDP" in recv.lines[-1]["backend_note"]
+        sh(f"ip netns exec {net.b} {sys.executable} -c \"import socket; [socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 7)) for _ in range(5)]\"")
+        end = recv.stop()
+    assert counts(end) == [(5, 5, 5)] and [s["direction"] for s in recv.samples] == ["in"] * 5
+
+
+@pytest.mark.parametrize("ring", ["4Ki", "256Ki"])
+@pytest.mark.parametrize("what", ["capture", "capture+drop"])
+def test_overrun_is_counted_to_the_last_packet(net, ring, what):
+    count = 5000
+    with Recv(net, "--backend", "xdp", "--ring", ring, *rules(f"{what} udp from any to any:2000")) as recv:
+        recv.process.send_signal(signal.SIGSTOP)
+        net.send([net.frame(b"x")] * count)
+        recv.process.send_signal(signal.SIGCONT)
+        end = recv.stop()
+    assert end["rules"][0]["matched"] == count
+    assert end["captured"] + end["lost"] == count and end["lost"] > 0 and end["captured"] > 0
+    assert end["verdict"] == "degraded" and any("were lost" in r for r in end["reasons"])
+
+
+# ------------------------------------------------------------------------------------------------- a connection by hand
+
+
+def sniff(net, ready):
+    """RSTs that B sends, as A's device sees them: a packet socket in A."""
+    code = ("import socket, sys\n"
+            "s = socket.socket(17, 3, socket.htons(3)); s.bind(('a0', 0)); print('ready', flush=True)\n"
+            "while True:\n"
+            "    f = s.recv(2048)\n"
+            "    ip = f[14:]\n"
+            "    six = f[12:14] == b'\\x86\\xdd'\n"
+            "    if f[6:12].hex() == sys.argv[1] and (ip[6] if six else ip[9]) == 6:\n"
+            "        print('%02x' % ip[(40 if six else 20) + 13], flush=True)\n")
+    child = subprocess.Popen(["ip", "netns", "exec", net.a, sys.executable, "-c", code, net.mac["b0"].hex()], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == ready
+    return child
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("operation", ["capture+drop", "capture"])
+def test_a_connection_made_by_hand(net, version, operation):
+    """With capture+drop the host does not hear of the answer. With capture alone it does, and resets what it knows nothing of."""
+    example = KTRXER.parents[1] / "examples" / "example_handshake"
+    to = "10.78.1.1" if version == 4 else "fd78:1::1"
+    server = subprocess.Popen(["ip", "netns", "exec", net.a, sys.executable, "-c",
+                               "import socket\n"
+                               f"s = socket.create_server(('{to}', 7007), family=socket.{'AF_INET' if version == 4 else 'AF_INET6'})\n"
+                               "print('ready', flush=True)\n"
+                               "s.settimeout(3)\n"
+                               "c, peer = s.accept(); print(peer[1], flush=True)\n"
+                               "c.settimeout(3)\n"
+                               "try: print(c.recv(1), flush=True)\n"
+                               "except ConnectionResetError: print('reset', flush=True)\n"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    flags = None
+    try:
+        assert server.stdout.readline() == "ready\n"
+        flags = sniff(net, "ready\n")
+        hand = subprocess.Popen(["ip", "netns", "exec", net.b, str(example), to, "7007", operation], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        out = hand.stdout.readline()
+        assert out.startswith("answers come by "), hand.stderr.read()
+        assert hand.stdout.readline() == "established\n", hand.stderr.read()
+        if operation == "capture+drop":
+            assert server.stdout.readline() == "50123\n"
+        time.sleep(0.1)
+        hand.communicate("", timeout=10)
+        assert hand.returncode == 0
+        if operation == "capture+drop":
+            assert server.stdout.readline() == "b''\n", "the FIN came"
+        time.sleep(0.05)
+        flags.kill()
+        sent = [int(x, 16) for x in flags.communicate()[0].split()]
+    finally:
+        for child in (server, flags):
+            if child:
+                child.kill()
+                child.wait()
+    if operation == "capture+drop":
+        assert [x & 0x17 for x in sent][:3] == [0x02, 0x10, 0x11], "SYN, ACK, FIN by hand and nothing between"
+        assert "xdp" in out
+    else:
+        assert any(x & 0x04 for x in sent), "the host's own TCP resets it"
+        assert "packet" in out
+
+
+# -------------------------------------------------------------------------------------------------- nothing stays behind
+
+
+@pytest.mark.parametrize("by", BY)
+def test_all_is_gone_with_the_process(net, by):
+    recv = Recv(net, "--backend", by, *rules("drop udp from any to any:2000"))
+    with recv:
+        assert bool(xdp_on(net)) is (by == "xdp")
+        assert any("ktrxer-" in word for word in tables(net)) is (by == "nftables" and bool(shutil.which("nft")))
+        with stack(net) as got:
+            net.send([net.frame(b"dropped")] * 3)
+        assert got == []
+        recv.process.kill()
+        recv.process.wait()
+    wait_for(lambda: not xdp_on(net) and not tables(net), 10)
+    with stack(net) as got:
+        net.send([net.frame(b"passes")] * 3)
+    assert got == [b"passes"] * 3
+
+
+def test_stopped_rules_still_hold(net):
+    """A process that is stopped is not gone."""
+    with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")) as recv, stack(net) as got:
+        recv.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        net.send([net.frame(b"dropped")] * 3)
+        recv.process.send_signal(signal.SIGCONT)
+        end = recv.stop()
+    assert got == [] and counts(end) == [(3, 0, 3)]
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("fault", ["del", "down"])
+def test_the_device_goes_in_mid_run(net, fault, by):
+    sh(f"ip -n {net.b} link add gone0 type veth peer name gone1 netns {net.a}")
+    try:
+        sh(f"ip -n {net.b} link set gone0 up && ip -n {net.a} link set gone1 up")
+        with Recv(net, "--backend", by, *rules("drop udp from any to any"), device="gone0") as recv:
+            sh(f"ip -n {net.b} link " + ("del gone0" if fault == "del" else "set gone0 down"))
+            end = recv.end()
+        word = "was removed" if fault == "del" else "went down"
+        assert recv.process.returncode == 1 and word in recv.complaints and any(word in r for r in end["reasons"])
+    finally:
+        sh(f"ip -n {net.b} link del gone0", check=False)
+
+
+# -------------------------------------------------------------------------------------------------------- which back end
+
+
+def test_auto_takes_what_the_rules_need(net):
+    for texts, backend, why in ((["capture udp from any to any"], "packet", "no rule drops"), (["drop udp from any to any"], "xdp", "a rule drops")):
+        with Recv(net, *rules(*texts)) as recv:
+            end = recv.stop()
+        assert end["backend"] == backend and why in end["backend_why"]
+    assert end["backend_mode"] == "native"
+
+
+def test_another_program_is_there(net):
+    with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")):
+        done = run(net, "--device", "b0", "--backend", "xdp", *rules("drop udp from any to any:2001"))
+        assert done.returncode == 1
+        assert re.search(r"another XDP program, 'rules' \(number \d+\), is on 'b0' already.*`ip link set dev b0 xdp off`.*--backend nftables", done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+        # auto goes on to the next, and says why
+        with Recv(net, *rules("drop udp from any to any:2001")) as recv, stack(net, 2001) as got:
+            net.send([net.frame(b"x", ports=(1, 2001))] * 2)
+            end = recv.stop()
+        assert got == [] and counts(end) == [(2, 0, 2)]
+        assert end["backend"] == "nftables" and "another XDP program" in end["backend_why"]
+
+
+def test_a_queue_that_is_taken_comes_by_the_ring_buffer(net):
+    code = ("import ctypes, socket, struct, time, sys\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            "s = socket.socket(44, 3, 0)\n"
+            "memory = ctypes.create_string_buffer(1 << 17)\n"
+            "at = (ctypes.addressof(memory) + 4095) & ~4095\n"
+            "s.setsockopt(283, 4, struct.pack('=QQII', at, 65536, 2048, 0))\n"
+            "for name in (5, 6, 2): s.setsockopt(283, name, struct.pack('=I', 16))\n"
+            "a = struct.pack('=HHIII', 44, 2, int(sys.argv[1]), 0, 0)\n"
+            "assert libc.bind(s.fileno(), a, len(a)) == 0, ctypes.get_errno()\n"
+            "print('ready', flush=True)\n"
+            "sys.stdin.read()\n")
+    index = json.loads(sh(f"ip -n {net.b} -j link show b0"))[0]["ifindex"]
+    other = subprocess.Popen(["ip", "netns", "exec", net.b, sys.executable, "-c", code, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "ready\n"
+        with Recv(net, *rules("capture+drop udp from any to any:2000")) as recv:
+            note = recv.lines[-1]["backend_note"]
+            net.send([net.frame(b"x")] * 5)
+            end = recv.stop()
+        assert "capture+drop by the ring buffer" in note and "queue 0 belongs to another AF_XDP socket" in note
+        assert counts(end) == [(5, 5, 5)] and end["lost"] == 0
+    finally:
+        other.kill()
+        other.communicate()
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("args, status, says", [
+    (["--rule", "drop any from any to any"], 1, "drops everything"),
+    (["--backend", "nftables", "--rule", "capture+drop any from 0.0.0.0/0 to any"], 1, "--force"),
+    (["--backend", "xdp", "--outgoing", "--rule", "capture udp from any to any"], 1, "do without --outgoing"),
+    (["--backend", "xdp", *rules(*(f"drop udp from any to any:{i}" for i in range(1, 258)))], 1, "257 rules have wildcards"),
+    (["--backend", "nftables", *rules(*(f"drop udp from 10.0.0.1:{i} to 10.0.0.2:1" for i in range(1, 1026)))], 1, "1025 rules are more than the 1024"),
+])
+def test_refusals(net, args, status, says):
+    done = run(net, "--device", "b0", *args)
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_force_means_it(net):
+    with stack(net) as got, Recv(net, "--force", *rules("drop any from any to any")) as recv:
+        net.send([net.frame(b"x")] * 3)
+        end = recv.stop()
+    assert got == [] and end["rules"][0]["dropped"] >= 3
+
+
+def test_the_session_that_it_was_typed_over(net):
+    """Not by sudo either, which takes the variable away: an ancestor has it."""
+    session = os.environ | {"SSH_CONNECTION": "10.78.1.1 50022 10.78.1.2 22"}
+    command = f"ip netns exec {net.b} $0 {KTRXER} recv --device b0 --rule 'drop tcp from any to any:22'; exit $?"
+    for wrap in ("", "env -u SSH_CONNECTION"):
+        done = subprocess.run(["sh", "-c", command.replace("$0", wrap)], capture_output=True, text=True, timeout=20, env=session)
+        assert done.returncode == 1
+        assert "this session's own connection (from 10.78.1.1 port 50022)" in done.stderr and "--force" in done.stderr
+    with Recv(net, *rules("drop tcp from any to any:23")) as recv:
+        recv.stop()
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv (util-linux) is not installed")
+def test_without_privileges_it_says_what_is_missing(net):
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
+    raw = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+net_raw", "--ambient-caps=+net_raw", "--bounding-set=+net_raw")
+    if subprocess.run([*nobody, str(KTRXER), "--help"], capture_output=True).returncode:
+        pytest.skip("the user nobody cannot reach the build directory")
+    for prefix, backend, capability in ((nobody, "xdp", "CAP_NET_RAW"), (raw, "xdp", "CAP_BPF"), (raw, "nftables", "CAP_NET_ADMIN")):
+        done = run(net, "--device", "b0", "--backend", backend, "--rule", "drop udp from any to any", prefix=prefix)
+        assert done.returncode == 1 and capability in done.stderr and "root" in done.stderr, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+# A kernel without this or that: the system call refuses. argv: call number, errno, first argument (or -1), command.
+REFUSE = """
+import ctypes, os, struct, sys
+number, error, first = map(int, sys.argv[1:4])
+libc = ctypes.CDLL(None, use_errno=True)
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
+if first >= 0:
+    code = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, first), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
+program = b"".join(struct.pack("=HBBI", *c) for c in code)
+buffer = ctypes.create_string_buffer(program)
+class Fprog(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+fprog = Fprog(len(code), ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(fprog), 0, 0) == 0, ctypes.get_errno()
+os.execvp(sys.argv[4], sys.argv[4:])
+"""
+BPF, LINK_CREATE, PROG_LOAD, ENOSYS, EINVAL = 321, 28, 5, 38, 22
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are x86-64's")
+@pytest.mark.parametrize("refused, says", [
+    ((BPF, ENOSYS, -1), "this kernel has no bpf() call"),
+    ((BPF, EINVAL, PROG_LOAD), "XDP rules need Linux 5.12"),
+    ((BPF, EINVAL, LINK_CREATE), "Linux 5.12 does"),
+])
+def test_a_kernel_that_is_too_old(net, refused, says):
+    prefix = (sys.executable, "-c", REFUSE, *map(str, refused))
+    done = run(net, "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any:2000", prefix=prefix)
+    assert done.returncode == 1 and says in done.stderr and len(done.stderr.splitlines()) == 1
+    # auto finds another way, and says why
+    done = run(net, "--device", "b0", "--rule", "drop udp from any to any:2000", "--for", "50ms", "--json", prefix=prefix)
+    end = json.loads(done.stdout)
+    assert end["backend"] == "nftables" and says in end["backend_why"]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are x86-64's")
+def test_without_af_xdp_it_is_the_ring_buffer(net):
+    """A kernel without AF_XDP: socket(44, ...) is refused."""
+    prefix = (sys.executable, "-c", REFUSE, "41", "97", "44")
+    command = ["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", "--device", "b0", "--rule", "capture+drop udp from any to any:2000", "--for", "1s", "--json"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: xdp_on(net))
+        net.send([net.frame(b"x")] * 5)
+        out, errors = child.communicate(timeout=20)
+    finally:
+        child.kill()
+        child.communicate()
+    end = json.loads(out)
+    assert counts(end) == [(5, 5, 5)], errors
+    assert "capture+drop by the ring buffer" in end["backend_note"] and "this kernel has none" in end["backend_note"]
+
+
+def test_thousands_of_rules(net):
+    texts = [f"drop udp from 10.78.1.1:{1 + i} to 10.78.1.2:{10000 - i}" for i in range(3000)]
+    chosen = [0, 1, 7, 1500, 2999]
+    with Recv(net, *rules(*texts)) as recv:
+        net.send([net.frame(b"x", ports=(1 + i, 10000 - i)) for i in chosen] + [net.frame(b"x", ports=(3, 3))])
+        end = recv.stop()
+    assert end["backend"] == "xdp"
+    assert [i for i, r in enumerate(end["rules"]) if r["matched"]] == chosen

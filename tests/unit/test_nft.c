@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The transaction that makes a table is well formed in each message and attribute; counters are read back from such messages. */
+#include "cm.h"
+#include "limits.h"
+#include "nft_rules.h"
+#include "random_packets.h"
+#include "rtnl.h"
+
+#include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdlib.h>
+
+/* Attributes all the way down fill what holds them, to the byte. */
+static void check_attributes(struct bytes b, int depth)
+{
+	while (bytes_left(&b)) {
+		struct nlattr attribute;
+		struct bytes value;
+		size_t padding;
+
+		assert_true(bytes_copy(&b, &attribute, sizeof attribute));
+		assert_true(attribute.nla_len >= sizeof attribute);
+		value = bytes_sub(&b, attribute.nla_len - sizeof attribute);
+		assert_true(b.ok);
+		padding = -(size_t)attribute.nla_len % 4;
+		assert_true(bytes_skip(&b, padding));
+		if (attribute.nla_type & NLA_F_NESTED) {
+			assert_true(depth < 8);
+			check_attributes(value, depth + 1);
+		}
+	}
+}
+
+/* How many messages of each kind; every length right. */
+static void check_batch(const struct nft_batch *batch, int *rules)
+{
+	struct bytes b = bytes_of(batch->data, batch->length);
+	uint32_t sequence = 0;
+	bool ended = false;
+
+	*rules = 0;
+	while (bytes_left(&b)) {
+		struct nlmsghdr header;
+		struct bytes body;
+
+		assert_false(ended);
+		assert_true(bytes_copy(&b, &header, sizeof header));
+		assert_int_equal(header.nlmsg_len % 4, 0);
+		assert_true(header.nlmsg_len >= sizeof header + sizeof(struct nfgenmsg));
+		assert_int_equal(header.nlmsg_seq, sequence++);
+		body = bytes_sub(&b, header.nlmsg_len - sizeof header);
+		assert_true(b.ok);
+		assert_true(bytes_skip(&body, sizeof(struct nfgenmsg)));
+		check_attributes(body, 0);
+		if (header.nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE))
+			++*rules;
+		ended = header.nlmsg_type == NFNL_MSG_BATCH_END;
+		/* The last before the end is the one that is acknowledged. */
+		assert_int_equal(!!(header.nlmsg_flags & NLM_F_ACK), sequence + 1 == batch->sequence);
+	}
+	assert_true(ended);
+}
+
+static int rules_of(const char *const *texts)
+{
+	struct krx_rule rules[8];
+	struct nft_batch batch;
+	struct krx_ruleset *set;
+	int count = 0, made;
+
+	for (; texts[count]; count++)
+		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+	assert_int_equal(nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
+	check_batch(&batch, &made);
+	nft_batch_free(&batch);
+	krx_ruleset_free(set);
+	return made;
+}
+
+static void makes_well_formed_transactions(void **state)
+{
+	(void)state;
+	assert_int_equal(rules_of((const char *const[]){ "drop any from any to any", NULL }), 1);
+	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any", NULL }), 1);
+	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any:53", NULL }), 2);
+	assert_int_equal(rules_of((const char *const[]){ "drop any from any to any:53", NULL }), 10);
+	assert_int_equal(rules_of((const char *const[]){ "drop tcp from 10.0.0.1:1 to 10.0.0.2:2", "capture any from fe80::/10 to any", NULL }), 2);
+}
+
+static void takes_any_rules(void **state)
+{
+	struct chance c = { .state = 5 };
+	struct krx_rule rules[50];
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		struct nft_batch batch;
+		struct krx_ruleset *set;
+		int made;
+
+		for (int i = 0; i < 50; i++)
+			rules[i] = chance_rule(&c, 3);
+		assert_int_equal(krx_ruleset_new(&set, rules, 50, NULL), 0);
+		assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
+		check_batch(&batch, &made);
+		assert_true(made >= 50);
+		nft_batch_free(&batch);
+		krx_ruleset_free(set);
+	}
+}
+
+static void refuses_too_many(void **state)
+{
+	struct krx_rule *rules = calloc(KRX_NFT_RULES_MAX + 1, sizeof *rules);
+	struct krx_ruleset *set;
+	struct nft_batch batch;
+	struct ktrxer_error err;
+
+	(void)state;
+	assert_non_null(rules);
+	for (int i = 0; i <= KRX_NFT_RULES_MAX; i++)
+		rules[i].op = KRX_DROP;
+	assert_int_equal(krx_ruleset_new(&set, rules, KRX_NFT_RULES_MAX + 1, NULL), 0);
+	assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
+	assert_non_null(strstr(err.text, "use prefixes"));
+	krx_ruleset_free(set);
+	free(rules);
+}
+
+static void reads_counters(void **state)
+{
+	struct nft_batch b;
+	size_t list, element, data;
+	const uint32_t mark = 77;
+	uint32_t got_mark = 0;
+	uint64_t packets = 0;
+	uint8_t number[8];
+	struct bytes body;
+
+	(void)state;
+	store_be64(number, 0x123456789a);
+	nft_batch_begin(&b);
+	nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
+	list = nft_nest(&b, NFTA_RULE_EXPRESSIONS);
+	element = nft_nest(&b, NFTA_LIST_ELEM);
+	nft_put_string(&b, NFTA_EXPR_NAME, "counter");
+	data = nft_nest(&b, NFTA_EXPR_DATA);
+	nft_put(&b, NFTA_COUNTER_PACKETS, number, sizeof number);
+	nft_nest_end(&b, data);
+	nft_nest_end(&b, element);
+	nft_nest_end(&b, list);
+	nft_put(&b, NFTA_RULE_USERDATA, &mark, sizeof mark);
+	nft_message_end(&b);
+	assert_false(b.failed);
+	body = bytes_of(b.data + b.message + sizeof(struct nlmsghdr), b.length - b.message - sizeof(struct nlmsghdr));
+	assert_true(nft_rule_read(body, &got_mark, &packets));
+	assert_int_equal(got_mark, mark);
+	assert_true(packets == 0x123456789a);
+	/* Cut anywhere it is no such rule, and nothing past the end is read. */
+	for (size_t n = 0; n < bytes_left(&body); n++)
+		assert_false(nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
+	nft_batch_free(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(makes_well_formed_transactions),
+		cmocka_unit_test(takes_any_rules),
+		cmocka_unit_test(refuses_too_many),
+		cmocka_unit_test(reads_counters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The kernel's half of the receiver, run here: what rules_classify() says of a packet must be what ktrxer_packet_parse() says, and what
+ * the tables decide must be what a linear scan decides. test_rules_program.c does the same in the kernel.
+ */
+#include "cm.h"
+#include "limits.h"
+#include "random_packets.h"
+#include "rules_twin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void say_equals_parse(uint64_t round, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
+{
+	const char *difference = rules_twin_differs(frame, length, link);
+
+	if (difference)
+		fail_msg("packet %llu of %u bytes: %s", (unsigned long long)round, length, difference);
+}
+
+static void classifies_as_the_parser_does(void **state)
+{
+	struct chance c = { .state = 7 };
+	uint64_t ports = 0, fragments = 0, odd = 0;
+
+	(void)state;
+	for (uint64_t round = 0; round < 400000; round++) {
+		const enum ktrxer_link link = round % 8 ? KTRXER_LINK_ETHERNET : KTRXER_LINK_RAW_IP;
+		struct ktrxer_packet_view view;
+		uint8_t frame[256];
+		uint32_t length = chance_frame(&c, frame, link);
+
+		say_equals_parse(round, frame, length, link);
+		ktrxer_packet_parse(&view, frame, length, link);
+		ports += view.ports;
+		fragments += view.fragment && !view.first_fragment;
+		odd += view.malformed;
+	}
+	/* The test is worth something only if each happens often. */
+	assert_true(ports > 10000 && fragments > 1000 && odd > 10000);
+}
+
+/* Every header chain of IPv6 up to a few headers, each length that lies, each place to cut. */
+static void walks_every_chain(void **state)
+{
+	static const uint8_t kinds[] = { 0, 43, 44, 51, 60, 17, 59 };
+	struct chance c = { .state = 9 };
+
+	(void)state;
+	for (uint32_t chain = 0; chain < 7 * 7 * 7 * 7; chain++) {
+		uint8_t frame[256] = { 0 };
+		uint32_t at = 14 + 40, left = chain, next = 14 + 6;
+
+		store_be16(frame + 12, 0x86dd);
+		frame[14] = 0x60;
+		for (int i = 0; i < 4; i++, left /= 7) {
+			frame[next] = kinds[left % 7];
+			next = at;
+			frame[at + 1] = (uint8_t)chance_next(&c, 3);
+			store_be16(frame + at + 2, (uint16_t)(chance_next(&c, 3) ? 0 : 8));
+			at += kinds[left % 7] == 44 ? 8 : kinds[left % 7] == 51 ? (frame[at + 1] + 2u) * 4 : (frame[at + 1] + 1u) * 8;
+		}
+		frame[next] = 17;
+		store_be16(frame + at, 1000);
+		store_be16(frame + at + 2, 2000);
+		at += 8;
+		store_be16(frame + 14 + 4, (uint16_t)(at - 54));
+		for (uint32_t length = 0; length <= at; length++)
+			say_equals_parse(chain, frame, length, KTRXER_LINK_ETHERNET);
+		store_be16(frame + 14 + 4, (uint16_t)chance_next(&c, at));
+		say_equals_parse(chain, frame, at, KTRXER_LINK_ETHERNET);
+	}
+}
+
+static void ends_after_sixteen_headers(void **state)
+{
+	uint8_t frame[512];
+
+	(void)state;
+	for (uint32_t headers = 0; headers <= 20; headers++) {
+		struct ktrxer_packet_view view;
+		uint32_t at = 54;
+
+		memset(frame, 0, sizeof frame);
+		store_be16(frame + 12, 0x86dd);
+		frame[14] = 0x60;
+		frame[20] = headers ? 60 : 17;
+		for (uint32_t i = 0; i < headers; i++, at += 8)
+			frame[at] = i + 1 < headers ? 60 : 17;
+		store_be16(frame + at, 1);
+		store_be16(frame + at + 2, 2);
+		at += 8;
+		store_be16(frame + 18, (uint16_t)(at - 54));
+		say_equals_parse(headers, frame, at, KTRXER_LINK_ETHERNET);
+		ktrxer_packet_parse(&view, frame, at, KTRXER_LINK_ETHERNET);
+		assert_int_equal(view.ports, headers <= KTRXER_IPV6_EXTENSIONS_MAX);
+	}
+}
+
+static void tables_decide_as_a_linear_scan_does(void **state)
+{
+	struct chance c = { .state = 11 };
+	struct krx_rule rules[200];
+	uint64_t met = 0, missed = 0;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		int count = (int)(1 + chance_next(&c, round % 2 ? 199 : 12));
+		struct rules_table *table = malloc(sizeof *table);
+		struct krx_ruleset *set;
+
+		assert_non_null(table);
+		for (int i = 0; i < count; i++)
+			rules[i] = chance_rule(&c, (uint32_t)round % 11);
+		assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+		assert_int_equal(rules_table_make(table, set, NULL), 0);
+		assert_int_equal(table->exact_count + table->constants.config.list_count, count);
+		for (int i = 0; i < 300; i++) {
+			struct ktrxer_packet_view view;
+			uint8_t frame[256];
+			uint32_t length = chance_frame(&c, frame, KTRXER_LINK_ETHERNET);
+			int want, got;
+
+			ktrxer_packet_parse(&view, frame, length, KTRXER_LINK_ETHERNET);
+			want = krx_ruleset_match(set, &view);
+			got = rules_twin_match(table, frame, length, KTRXER_LINK_ETHERNET);
+			if (got != want)
+				fail_msg("round %d packet %d: rule %d, not %d", round, i, got, want);
+			met += want >= 0;
+			missed += want < 0;
+		}
+		rules_table_free(table);
+		free(table);
+		krx_ruleset_free(set);
+	}
+	assert_true(met > 10000 && missed > 10000);
+}
+
+static void refuses_a_list_that_is_too_long(void **state)
+{
+	struct krx_rule *rules = calloc(RULES_LIST_MAX + 2, sizeof *rules);
+	struct rules_table *table = malloc(sizeof *table);
+	struct krx_ruleset *set;
+	struct ktrxer_error err;
+
+	(void)state;
+	assert_true(rules && table);
+	for (int i = 0; i < RULES_LIST_MAX + 1; i++)
+		rules[i] = (struct krx_rule){ .op = KRX_DROP, .proto = 17, .to_port = (uint16_t)(1 + i) };
+	assert_int_equal(krx_rule_parse(&rules[RULES_LIST_MAX + 1], "drop udp from 10.0.0.1:1 to 10.0.0.2:2", NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, RULES_LIST_MAX + 2, NULL), 0);
+	assert_int_equal(rules_table_make(table, set, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "257 rules have wildcards"));
+	krx_ruleset_free(set);
+	assert_int_equal(krx_ruleset_new(&set, rules + 1, RULES_LIST_MAX + 1, NULL), 0);
+	assert_int_equal(rules_table_make(table, set, NULL), 0);
+	assert_int_equal(table->constants.config.list_count, RULES_LIST_MAX);
+	assert_int_equal(table->exact_count, 1);
+	rules_table_free(table);
+	krx_ruleset_free(set);
+	free(table);
+	free(rules);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classifies_as_the_parser_does),
+		cmocka_unit_test(walks_every_chain),
+		cmocka_unit_test(ends_after_sixteen_headers),
+		cmocka_unit_test(tables_decide_as_a_linear_scan_does),
+		cmocka_unit_test(refuses_a_list_that_is_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
