@@ -184,6 +184,7 @@ def test_a_good_run(fake, runs):
     assert np.all(np.abs(stamp["forward_ns"][answered] - 5 * MS) <= stamp["forward_bound_ns"][answered])
     two = run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == "two"))
     assert set(two["bound_ns"][two["end"] == 1]) == {777} and len(two["t_ns"]) == 20
+    assert np.array_equal(two["t_ns"][two["end"] == 1], two["t_ns"][two["end"] == 0]), "converted anew, by what is known at the end"
     assert run.meta.phase("load").from_ns == 100 * MS
     made = figures.summarise(run)
     (sums,) = made.throughput

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,13 +28,19 @@ def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
     tables: dict[str, pa.Table] = {}
     if "latency" in run.kinds():
         tables["latency"] = _latency(run, notes)
-    if "bytes" in run.kinds():
-        tables["bytes"] = _bytes(run)
+    for kind in ("bytes", "tcp_info"):
+        if kind in run.kinds():
+            tables[kind] = _far(run, kind)
+    run = Run(run.path, run.meta, {kind: partial(_table, run, tables, kind) for kind in run.kinds()})
     book = judge(run, notes)
     run.meta.verdict = book.verdict
     run.meta.reasons = book.reasons()
     run.meta.accounts = _accounts(run, tables)
     return tables
+
+
+def _table(run: Run, tables: dict[str, pa.Table], kind: str) -> pa.Table:
+    return tables[kind] if kind in tables else run.table(kind)
 
 
 def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
@@ -71,17 +78,35 @@ def _steps(run: Run, runner: int | None) -> list[int]:
     )
 
 
-def _bytes(run: Run) -> pa.Table:
-    """Times of the far end were converted by the process; how well, it says at its end."""
-    table = run.table("bytes")
-    bound, series, end = (as_array(table, name).copy() for name in ("bound_ns", "series", "end"))
-    for one in run.meta.of_kind("bytes"):
-        runner = run.meta.runner_of(one)
-        clock = (runner.end or {}).get("clock") if runner is not None else None
-        said = clock.get("bound_ns") if isinstance(clock, dict) else None
-        if isinstance(said, int | float):
-            bound[(series == one.id) & (end == columns.REMOTE) & np.isnan(bound)] = float(said)
-    return _replace(table, "bytes", {"bound_ns": bound})
+def _far(run: Run, kind: str) -> pa.Table:
+    """What was counted at the far end has a time of its clock. While a flow runs, its process knows the offset of the two clocks only so
+    well;
+    at the end it knows it best, and says to what: so those times are converted anew."""
+    table = run.table(kind)
+    names = ("t_ns", "series", "end", *(["bound_ns"] if kind == "bytes" else []))
+    arrays = {name: as_array(table, name).copy() for name in names}
+    there = np.asarray(table.column("far_ns").is_valid().to_numpy()) & (arrays["end"] == columns.REMOTE)
+    far = np.asarray(table.column("far_ns").fill_null(0).to_numpy())
+    for runner in run.meta.runners:
+        clock = (runner.end or {}).get("clock")
+        if not isinstance(clock, dict):
+            continue
+        its = [series.id for series in run.meta.of_kind(kind) if series.runner == runner.id]
+        mine = (arrays["end"] == columns.REMOTE) & np.isin(arrays["series"], its)
+        offset, at, bound = (_whole(clock.get(name)) for name in ("offset_ns", "at_ns", "bound_ns"))
+        if offset is not None and at is not None:
+            skew = clock.get("skew_ppm")
+            ppm = float(skew) if isinstance(skew, int | float) and abs(skew) < 1000 else 0.0
+            ours = far - offset
+            ours -= np.rint((ours - at) * (ppm * 1e-6)).astype(np.int64)
+            arrays["t_ns"] = np.where(mine & there, ours - run.meta.zero.monotonic_ns, arrays["t_ns"])
+        if kind == "bytes" and bound is not None:
+            arrays["bound_ns"][mine & np.isnan(arrays["bound_ns"])] = bound
+    return _replace(table, kind, {name: arrays[name] for name in ("t_ns", *names[3:])})
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**62 else None
 
 
 def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:

@@ -11,7 +11,7 @@ from ktrxer.store import columns
 from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED
 
 NS_MOST = 2**62
-_TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable]
+_TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable and column.name != "far_ns"]
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
 _ENDS = {"local": columns.LOCAL, "remote": columns.REMOTE}
 
@@ -92,6 +92,7 @@ class Translator:
         if series is None or end is None:
             raise Strange(f"a sample of flow {json.dumps(sample.get('flow'), default=str)[:20]} at end {str(sample.get('end'))[:20]!r}")
         row: Row = {"series": series.id, "t_ns": number(sample, "time_ns") - self.zero_ns, "end": end}
+        row["far_ns"] = maybe(sample, "remote_ns")
         if kind == "bytes":
             row |= {"bytes": number(sample, "bytes"), "bound_ns": maybe(sample, "bound_ns")}
         else:

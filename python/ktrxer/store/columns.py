@@ -49,13 +49,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         # from them (estimate/one_way.py, estimate/loss.py).
         *_maybe("far_ns", "far_seq"),
     ),
-    "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns")),
+    # far_ns: by the far end's clock, for what was counted there.
+    "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns", "far_ns")),
     "tcp_info": (
         _SERIES,
         _TIME,
         _END,
         *_maybe("rtt_us", "rttvar_us", "min_rtt_us", "cwnd_segments", "ssthresh_segments", "unacked", "lost", "retransmits"),
-        *_maybe("delivery_rate_bps", "pacing_rate_bps", "delivered_ce"),
+        *_maybe("delivery_rate_bps", "pacing_rate_bps", "delivered_ce", "far_ns"),
     ),
     "udp": (_SERIES, _TIME, _END, *_filled("packets", "bytes", "ect0", "ect1", "ce"), *_maybe("lost")),
     "qdisc": (

@@ -7,6 +7,7 @@ What has been synced survives a kill and a power failure; a stream that was cut 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -51,33 +52,37 @@ class RunWriter:
         self._failed = False
         self._committing: threading.Thread | None = None
         self._error: OSError | None = None
-        self.part, self.path = self._claim(Path(directory), name or file_name(meta.test, meta.created, meta.title))
+        # Made under another name, then renamed: nobody ever sees a run without its meta.
+        directory = Path(directory)
+        self.part = directory / f".ktrxer-{os.getpid()}-{id(self):x}"
         try:
+            self.part.mkdir()
             # Held while this process lives: so `recover` knows whether anybody still writes.
             self._lock = (self.part / LOCK).open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._replace_meta(meta_file.write(meta))
+            self.path = self._claim(directory, name or file_name(meta.test, meta.created, meta.title))
+        except OSError as error:
+            shutil.rmtree(self.part, ignore_errors=True)
+            raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
         except BaseException:
             shutil.rmtree(self.part, ignore_errors=True)
             raise
+        container.sync_directory(directory)
 
-    @staticmethod
-    def _claim(directory: Path, name: str) -> tuple[Path, Path]:
-        """A name that nobody else has: making a directory succeeds once."""
+    def _claim(self, directory: Path, name: str) -> Path:
+        """A name that nobody else has: a directory that is not empty cannot be replaced."""
         for number in range(1, 1000):
-            numbered = f"{name}-{number}" if number > 1 else name
-            path = directory / f"{numbered}{container.SUFFIX}"
-            part = directory / f"{path.name}{PART}"
+            path = directory / f"{name}{f'-{number}' if number > 1 else ''}{container.SUFFIX}"
             if path.exists():
                 continue
             try:
-                part.mkdir()
-            except FileExistsError:
-                continue
+                self.part = self.part.rename(directory / f"{path.name}{PART}")
             except OSError as error:
-                raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
-            container.sync_directory(directory)
-            return part, path
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    continue
+                raise
+            return path
         raise StoreError(f"{directory}: a thousand runs are called {name} there; choose another title")
 
     def append(self, kind: str, rows: Mapping[str, Sequence[Any]]) -> None:

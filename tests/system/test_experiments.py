@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer run` with the real processes, over a path with a bottleneck in its middle.
+
+    a 10.77.0.1 ---- 10.77.0.2 r 10.78.0.1 ---- 10.78.0.2 b
+                            20 Mbit/s each way, in r
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ktrxer.bench import hosts
+
+pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
+
+from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
+from ktrxer.store import open_run
+from ktrxer.summary import figures
+
+ROOT = Path(__file__).resolve().parents[2]
+MBIT = 20
+HEADERS = 66  # Ethernet, IPv4, TCP with timestamps: of each segment, when nothing is joined on the way
+
+
+@contextlib.contextmanager
+def bottleneck(limit="100k"):
+    with hosts.Netns("a") as a, hosts.Netns("r") as r, hosts.Netns("b") as b:
+        hosts.join(a, r, net=77, devices=("a0", "ra"))
+        hosts.join(r, b, net=78, devices=("rb", "b0"))
+        r.sysctl("ipv4/ip_forward", 1)
+        a.ip("route", "add", "10.78.0.0/24", "via", "10.77.0.2")
+        b.ip("route", "add", "10.77.0.0/24", "via", "10.78.0.1")
+        for device in ("ra", "rb"):
+            r.run(["tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{MBIT}mbit", "burst", "10k", "limit", limit])
+        for host, device in ((a, "a0"), (r, "ra"), (r, "rb"), (b, "b0")):
+            host.run(["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"])
+        yield a, r, b
+
+
+@pytest.fixture(scope="module")
+def path(requires_namespaces):
+    with bottleneck() as three:
+        yield three
+
+
+@pytest.fixture
+def token(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a-secret-of-the-tests\n")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def started(ktrxer, serve, needs_command, path, token, tmp_path):
+    """started(*words) is `ktrxer run` in host a, against a server in b."""
+    needs_command("flow")
+    a, _, b = path
+    server = serve(b, "--token-file", token)
+    (tmp_path / "runs").mkdir()
+    environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
+
+    def start(*words, host=a, far=b, token_file=token):
+        command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", tmp_path / "runs", "--token-file", token_file]
+        return host.popen(list(map(str, command)), env=environment)
+
+    start.server = server
+    start.runs = tmp_path / "runs"
+    return start
+
+
+def ended(child, timeout=60):
+    out, err = child.communicate(timeout=timeout)
+    return child.returncode, out, err
+
+
+def test_rrul(started):
+    status, out, err = ended(started("rrul", "-l", "4", "-d", "1", "-t", "system test", "--json"))
+    assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
+    told = json.loads(out)
+    run = open_run(told["file"])
+    assert run.meta.title == "system test" and told["verdict"] == run.meta.verdict
+    assert all("failed" not in reason and "covered" not in reason and "recorded" not in reason for reason in run.meta.reasons), run.meta.reasons
+    for series in run.meta.of_kind("bytes"):
+        arrays = run.arrays(series)
+        assert arrays["bytes"].max() > 0, f"{series.name} moved nothing"
+        assert {0, 1} == set(arrays["end"]), "counted at both ends"
+    for series in run.meta.of_kind("latency"):
+        assert len(run.arrays(series)["seq"]) == 600, series.name
+    made = figures.summarise(run)
+    rates = {t.name: t.mean_mbps for t in made.throughput}
+    print(f"figure: rrul over 2 x {MBIT} Mbit/s: {rates}")
+    assert all(0.5 * MBIT < rates[f"TCP {way}"] < MBIT for way in ("upload", "download")), rates
+    trip = made.latency[0]
+    assert trip.loaded.median > trip.idle.median + 10, "100 kB of queue are 40 ms each way"
+    up = next(one for one in made.latency if one.name == "up")
+    assert up.loaded.median > 5 * up.bound_ms, "one-way delays mean something here"
+    assert made.responsiveness.rpm < 60_000 / 10 and made.grade.letter in "ABC"
+    marks = {series.klass: series.name for series in run.meta.of_kind("latency")}
+    assert marks.keys() == {None, "BE", "BK", "EF"}
+
+
+OWN = """
+from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, uploads
+def plan(setting: Setting, _: NoParameters) -> Plan:
+    return uploads(setting, [f"TCP upload::{n}" for n in range(3)])
+TEST = Test("mine", "three uploads, and nothing else on the wire", plan)
+"""
+
+
+# What came in on b0 so far, and when: all day long.
+WATCH = """
+import re, time
+while True:
+    before = time.monotonic_ns()
+    text = open("/proc/net/dev").read()
+    after = time.monotonic_ns()
+    got = re.search(r"b0: *([0-9]+) +([0-9]+)", text)
+    if after - before < 500_000:
+        print((before + after) // 2, got[1], got[2], flush=True)
+    time.sleep(0.004)
+"""
+
+
+def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tmp_path):
+    """By the far host's own device: what came in over the same time, less the headers of so many segments. No probes here, and a queue so
+    deep that nothing comes twice."""
+    (tmp_path / "own.py").write_text(OWN)
+    with bottleneck("20m") as (a, _, b):
+        server = b.popen([ktrxer, "serve", "--token-file", token])
+        assert server.stdout is not None and server.stdout.readline()
+        for _ in range(int(os.environ.get("KTRXER_TURNS", "1"))):
+            with (tmp_path / "watched").open("w") as watched:
+                watch = b.popen([sys.executable, "-c", WATCH], stdout=watched)
+                status, out, err = ended(started(str(tmp_path / "own.py"), "-l", "6", "-d", "0.2", "--json", "--no-extras", host=a))
+                watch.kill()
+                watch.wait()
+            told = json.loads(out)
+            assert not err and status in (0, 1), told["reasons"]
+            run = open_run(told["file"])
+            lines = (tmp_path / "watched").read_text().splitlines()[:-1]
+            at, count, packets = np.asarray([line.split() for line in lines], np.int64).T
+            flows = [figures.flow_counts(run, series) for series in run.meta.of_kind("bytes")]
+            # From the third sample on: with the first packets, it matters which moment is called the first.
+            window = np.asarray([max(t[2] for t, _, _ in flows), min(t[-1] for t, _, _ in flows)])
+            arrived = np.diff(np.interp(window, at - run.meta.zero.monotonic_ns, count - HEADERS * packets))[0]
+            counted = sum_of_flows([bytes_rate(t, c, window, gap_ns=10**9) for t, c, _ in flows]).bytes[0]
+            seconds = np.diff(window)[0] / 1e9
+            print(f"figure: {len(flows)} flows over {seconds:.2f} s: {counted:.0f} bytes, at the far end {arrived:.0f}: {counted / arrived - 1:+.4%}")
+            assert seconds > 5 and abs(counted - arrived) < 0.001 * arrived
+
+
+def test_the_server_dies_in_mid_run(started):
+    child = started("tcp_bidirectional", "-l", "4", "-d", "0.5", "--json", "--no-extras")
+    for _ in range(300):
+        parts = list(started.runs.glob("*.part/bytes.arrows"))
+        if parts and open_run(parts[0].parent).table("bytes").num_rows > 4:
+            break
+        time.sleep(0.05)
+    started.server.process.kill()
+    status, out, err = ended(child)
+    told = json.loads(out)
+    print("\n".join(told["reasons"]))
+    assert status == 1 and not err and told["verdict"] in ("degraded", "invalid")
+    for name in ("TCP upload", "TCP download"):
+        assert any(name in reason for reason in told["reasons"]), f"{name} is named"
+    run = open_run(told["file"])
+    assert run.table("bytes").num_rows > 0 and (run.arrays(run.series("Ping (ms) ICMP"))["state"] == 0).sum() > 300, "pings go on"
+
+
+def test_another_token_and_no_server(started, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("another-secret\n")
+    other.chmod(0o600)
+    status, out, err = ended(started("tcp_upload", "-l", "1", token_file=other))
+    assert (status, out) == (1, "") and err.startswith("ktrxer run: ") and "token" in err and err.count("\n") == 1, err
+    started.server.stop()
+    started_at = time.monotonic()
+    status, out, err = ended(started("rrul", "-l", "1"))
+    assert status == 1 and not out and time.monotonic() - started_at < 20
+    assert all(line.startswith("ktrxer run: ktrxer ") for line in err.splitlines()) and "flow" in err and "stamp" in err, err
+    assert not list(started.runs.iterdir())
+
+
+def test_a_congestion_control_that_is_not_there(started):
+    status, out, err = ended(started("tcp_upload", "-l", "1", "--cc", "magic"))
+    assert status in (1, 2) and not out and "magic" in err and err.count("\n") == 1, err
+
+
+def test_a_kill_leaves_no_process(started):
+    child = started("rrul", "-l", "30", "-d", "0.5", "--no-extras")
+    for _ in range(300):
+        if any(open_run(part).table("bytes").num_rows for part in started.runs.glob("*.part")):
+            break
+        time.sleep(0.05)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    (part,) = started.runs.iterdir()
+    for _ in range(100):
+        left = subprocess.run(["pgrep", "-f", f"ktrxer (ping|stamp|flow) .*{10}.78.0.2 .*--stop-on-eof"], capture_output=True, text=True).stdout
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-m", "ktrxer", "recover", part], capture_output=True, text=True, env=environment, timeout=30)
+    assert done.returncode == 0 and not part.exists(), done.stderr
