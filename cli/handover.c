@@ -27,6 +27,8 @@
 const struct handover handover_table[] = {
 	{ "batch", "Run many tests, shuffled, repeated, resumable" },
 	{ "compare", "Compare runs, with the uncertainty of the difference" },
+	{ "export", "Write runs as Flent's data files" },
+	{ "import", "Make runs of Flent's data files" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices: other kernels, virtual time" },
 	{ "plot", "Draw a run for print" },
 	{ "recover", "Close a run that a crash has left open" },

@@ -14,6 +14,8 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
+    "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
+    "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices: other kernels, virtual time"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has left open"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),

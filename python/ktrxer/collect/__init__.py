@@ -3,6 +3,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+from typing import Any
+
 from ktrxer.collect.collector import Collector, CollectorError, Sample
 
-__all__ = ["Collector", "CollectorError", "Sample"]
+__all__ = ["Collector", "CollectorError", "Sample", "default_collectors", "gather"]
+
+
+def default_collectors(target: str) -> list[Collector]:
+    """Beside every run: the queues of the device through which packets to an address leave, and this host's CPUs."""
+    from ktrxer.collect.netlink import Netlink
+    from ktrxer.collect.processor import ProcessorCollector
+    from ktrxer.collect.qdisc import QdiscCollector
+
+    found: list[Collector] = []
+    with contextlib.suppress(CollectorError, OSError):
+        netlink = Netlink()
+        try:
+            device = socket.if_indextoname(netlink.way_to(target).index)
+            if any(one.kind not in ("", "noqueue") for one in netlink.qdiscs(socket.if_nametoindex(device))):
+                found.append(QdiscCollector(device))
+        finally:
+            netlink.close()
+    return [*found, ProcessorCollector()]
+
+
+def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
+    """The state of this host, JSON-clean; what is private only with `full`."""
+    from ktrxer.collect import metadata
+
+    return metadata.gather(target, full=full)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer import`: runs of Flent's data files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.store import StoreError, one_line
+
+ENDINGS = re.compile(r"(\.flent|\.flnt|\.json)?(\.gz|\.bz2)?$")
+EXAMPLES = """\
+examples:
+  ktrxer import rrul-2017-02-21T215510.flent.gz
+  ktrxer import archive/*.flent.gz -D runs
+A file of Flent's can be given to summary, plot and report as it is; an imported one opens faster and is kept with the others.
+The exit status is 1 when a file cannot be read; the others are imported all the same.
+"""
+
+def main(arguments: list[str]) -> int:
+    parser = Parser("import", "Makes runs of Flent's data files (.flent, .flent.gz, .flent.bz2, .json.gz), of all versions.", EXAMPLES)
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the runs go (default: here)")
+    parser.add_argument("--force", action="store_true", help="replace a run that is there already")
+    parser.add_argument("--json", action="store_true", help="print one object a file: source, file, series, samples, notes")
+    options = parser.parse_args(arguments)
+    if not options.directory.is_dir():
+        complain("import", f"{options.directory}: no such folder")
+        return USAGE
+    status = VALID
+    for source in options.files:
+        try:
+            _import(source, options)
+        except StoreError as error:
+            complain("import", str(error))
+            status = BAD
+        except MemoryError:
+            complain("import", f"{source}: it does not fit into this machine's memory")
+            status = BAD
+    return status
+
+
+def _import(source: Path, options: argparse.Namespace) -> None:
+    from ktrxer.flent import FlentError, open_run
+    from ktrxer.store.container import SUFFIX
+    from ktrxer.store.writer import write_finished
+
+    # The name comes from the file's own name and from nothing in it.
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", ENDINGS.sub("", source.name)).lstrip(".-")[:200] or "imported"
+    target = options.directory / f"{stem}{SUFFIX}"
+    if target.exists() and not options.force:
+        raise FlentError(f"{target}: it is there already; --force replaces it")
+    run = open_run(source)
+    tables = {kind: run.table(kind) for kind in run.kinds()}
+    try:
+        write_finished(target, run.meta, tables, options.directory / f".{target.name}.tmp")
+    except OSError as error:
+        raise FlentError(f"{target}: {error.strerror}") from None
+    samples = sum(len(table) for table in tables.values())
+    notes = run.meta.metadata["notes"]
+    if options.json:
+        print(json.dumps({"source": str(source), "file": str(target), "series": len(run.meta.series), "samples": samples, "notes": notes}))
+    else:
+        print(one_line(f"{target}: {run.meta.test}, {len(run.meta.series)} series, {samples} samples"))
+        for note in [*run.meta.reasons, *notes]:
+            print(f"  {one_line(note)}")

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The outer form of a Flent file: gzip, bzip2 or plain JSON, read under limits and written the same each time."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from ktrxer.flent import FlentError
+
+FILE_LIMIT = 256 << 20  # bytes on disk
+TEXT_LIMIT = 256 << 20  # bytes of JSON: an hour of 200 series on a grid of 50 ms
+VALUES_LIMIT = 24_000_000  # values and brackets in it: what they become in memory
+CHUNK = 1 << 20
+NAME_LIMIT = 250  # characters, with suffix: what file systems take
+
+GZIP, BZIP2 = b"\x1f\x8b", b"BZh"
+
+
+def load(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(FILE_LIMIT + 1)
+    except IsADirectoryError:
+        raise FlentError("this is a folder") from None
+    except OSError as error:
+        raise FlentError(f"{error.strerror}") from None
+
+
+def parse(data: bytes) -> Any:
+    """A file's JSON value. The codec is what the bytes say, whatever its name."""
+    if len(data) > FILE_LIMIT:
+        raise FlentError(f"larger than {FILE_LIMIT >> 20} MiB: this is no Flent file")
+    text = _unpacked(data)
+    if sum(text.count(mark) for mark in (b",", b"[", b"{")) > VALUES_LIMIT:
+        raise FlentError(f"more than {VALUES_LIMIT // 1_000_000} million values: refused, it would fill the memory")
+    # json.JSONDecodeError is a ValueError, as is an integer of more digits than Python converts (4300).
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise FlentError("not Flent's JSON: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise FlentError("not JSON: not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        cut = "; the file is cut off" if error.pos >= len(text) - 1 else ""
+        raise FlentError(f"not JSON: {error.msg} (line {error.lineno}){cut}") from None
+    except ValueError:
+        raise FlentError("not Flent's JSON: a number with too many digits") from None
+
+
+def _no_number(_: str) -> None:
+    """NaN and the infinities, which Python's JSON writes though JSON has none: a missing value."""
+    return
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data.startswith(GZIP):
+        return _bounded(data, _Gunzip(), "gzip")
+    if data.startswith(BZIP2):
+        return _bounded(data, bz2.BZ2Decompressor(), "bzip2")
+    return data
+
+
+class _Gunzip:
+    """zlib's decompressor with the manners of bz2's: how much comes out at a time is bounded."""
+
+    def __init__(self) -> None:
+        self.inner = zlib.decompressobj(wbits=31)
+        self.first = True
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        given, self.first = (data if self.first else self.inner.unconsumed_tail), False
+        return self.inner.decompress(given, limit)
+
+    @property
+    def eof(self) -> bool:
+        return self.inner.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self.inner.unconsumed_tail and not self.inner.eof
+
+
+def _bounded(data: bytes, codec: Any, name: str) -> bytes:
+    parts, size = [], 0
+    try:
+        part = codec.decompress(data, CHUNK)
+        while True:
+            size += len(part)
+            if size > TEXT_LIMIT:
+                raise FlentError(f"unpacks to more than {TEXT_LIMIT >> 20} MiB: refused, it looks like a bomb")
+            parts.append(part)
+            if codec.eof or (codec.needs_input and not part):
+                break
+            part = codec.decompress(b"", CHUNK)
+            if not part and codec.needs_input:
+                break
+    except (zlib.error, OSError, EOFError, ValueError) as error:
+        raise FlentError(f"damaged {name}: {error}") from None
+    if not codec.eof:
+        raise FlentError(f"damaged {name}: the file is cut off")
+    return b"".join(parts)
+
+
+def write(path: Path, value: Any) -> None:
+    """Written beside and moved into place: whoever looks sees the whole file or none. The same value gives the same bytes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True).encode()
+    if path.suffix == ".gz":
+        packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # no name and no time in the header
+        data = packer.compress(text) + packer.flush()
+    elif path.suffix in (".bz2", ".flnt"):
+        data = bz2.compress(text)
+    else:
+        data = text
+    try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+            Path(name).chmod(0o666 & ~_umask())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise FlentError(f"{path}: {error.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

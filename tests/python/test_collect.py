@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Collectors and metadata: what the kernel says, as it says it; nothing private unless asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ktrxer.collect import CollectorError, netlink
+from ktrxer.collect.metadata import _plain, gather
+from ktrxer.collect.processor import ProcessorCollector
+from ktrxer.collect.qdisc import QdiscCollector
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def qdisc(kind: bytes, app: bytes = b"", packets64: int | None = None) -> netlink.Qdisc:
+    stats = attribute(1, struct.pack("=QI", 1 << 40, 77)) + attribute(3, struct.pack("=5I", 5, 6000, 7, 8, 9)) + attribute(4, app)
+    if packets64 is not None:
+        stats += attribute(8, struct.pack("=Q", packets64))
+    return netlink._qdisc(3, 0x100000, 0xFFFFFFFF, memoryview(attribute(1, kind + b"\0") + attribute(7, stats)))
+
+
+def test_the_counters_that_all_queues_have() -> None:
+    one = qdisc(b"pfifo")
+    assert (one.kind, one.name, one.bytes, one.packets) == ("pfifo", "pfifo 10:", 1 << 40, 77)
+    assert (one.backlog_packets, one.backlog_bytes, one.drops, one.requeues, one.overlimits, one.marks) == (5, 6000, 7, 8, 9, None)
+    assert qdisc(b"pfifo", packets64=1 << 33).packets == 1 << 33
+
+
+@pytest.mark.parametrize(
+    ("kind", "app", "marks"),
+    [
+        (b"fq_codel", struct.pack("=10I", 0, 1514, 0, 11, 4, 0, 0, 3, 0, 0), 14),  # ecn_mark and ce_mark
+        (b"codel", struct.pack("=9I", 1514, 0, 0, 0, 0, 0, 12, 0, 5), 17),
+        (b"codel", struct.pack("=8I", 1514, 0, 0, 0, 0, 0, 12, 0), 12),  # before ce_mark was
+        (b"pie", struct.pack("=Q8I", 0, 0, 0, 0, 0, 0, 0, 0, 13), 13),
+        (b"fq_pie", struct.pack("=9I", 1, 2, 3, 4, 15, 0, 0, 0, 0), 15),
+        (b"red", struct.pack("=4I", 0, 0, 0, 16), 16),
+        (b"cake", attribute(10, attribute(1, attribute(8, struct.pack("=I", 20))) + attribute(2, attribute(8, struct.pack("=I", 3)))), 23),
+        (b"fq_codel", b"\0" * 8, None),
+        (b"cake", b"\0" * 3, None),
+        (b"htb", b"\0" * 40, None),
+    ],
+)
+def test_marks_of_each_kind(kind: bytes, app: bytes, marks: int | None) -> None:
+    assert qdisc(kind, app).marks == marks
+
+
+def test_damaged_attributes_end_where_they_are_damaged() -> None:
+    whole = attribute(1, b"abc\0") + attribute(2, b"12345678")
+    for cut in range(len(whole)):
+        found = dict(netlink.attributes(memoryview(whole[:cut])))
+        assert set(found) <= {1, 2}
+    assert list(netlink.attributes(memoryview(struct.pack("=HH", 3, 1) + bytes(8)))) == []
+    assert list(netlink.attributes(memoryview(struct.pack("=HH", 60000, 1) + bytes(8)))) == []
+
+
+def inside(script: str, *setup: str) -> str:
+    """A Python script in a network namespace of its own, with a shaped device."""
+    if subprocess.run(["unshare", "-Urn", "true"], capture_output=True, timeout=20).returncode:
+        pytest.skip("this kernel lets only root make user namespaces")
+    lines = [
+        "ip link set lo up", "ip link add name v0 type veth peer name v1", "ip address add 10.9.8.1/24 dev v0", "ip link set v0 up", "ip link set v1 up",
+        "tc qdisc add dev v0 root handle 1: htb default 1", "tc class add dev v0 parent 1: classid 1:1 htb rate 1mbit",
+        "tc qdisc add dev v0 parent 1:1 handle 10: pfifo limit 5", "ip neigh add 10.9.8.2 lladdr 02:00:00:00:00:01 dev v0", *setup,
+    ]
+    shell = "set -e\n" + "\n".join(lines) + '\nexec "$0" -c "$1"'
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+    done = subprocess.run(["unshare", "-Urn", "sh", "-c", shell, sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    if done.returncode and "Operation not supported" in done.stderr:
+        pytest.skip(f"this kernel has no veth or htb: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_queue_that_overflows_is_seen_to_and_counts_what_tc_counts() -> None:
+    out = inside("""
+import json, socket, subprocess, time
+from ktrxer.collect import default_collectors
+collectors = default_collectors("10.9.8.2")
+series = [one for c in collectors for one in c.open()]
+print(json.dumps([(s.name, s.kind) for s in series]))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(200):
+    s.sendto(bytes(1000), ("10.9.8.2", 9))
+q = collectors[0]
+began = time.perf_counter()
+for _ in range(50):
+    sample = q.sample()
+print((time.perf_counter() - began) / 50)
+told = json.loads(subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", "v0"], capture_output=True, text=True).stdout)
+sample = q.sample()
+print(json.dumps([dict(one.values) for one in sample]))
+print(json.dumps(told))
+[c.close() for c in collectors]
+""")
+    names, cost, ours, tc = out.splitlines()
+    assert json.loads(names) == [["qdisc v0 htb 1:", "qdisc"], ["qdisc v0 pfifo 10:", "qdisc"], ["CPU", "host"]]
+    assert float(cost) < 0.002, "a sample must not be felt"
+    by_kind = {one["kind"]: one for one in json.loads(tc)}
+    root, leaf = json.loads(ours)
+    assert leaf["drops"] == by_kind["pfifo"]["drops"] > 100
+    assert leaf["backlog_packets"] <= 5 and leaf["marks"] is None
+    assert root["packets"] >= by_kind["htb"]["packets"] and root["overlimits"] >= 1
+
+
+def test_metadata_of_the_device_towards_the_target_and_what_is_private_only_when_asked() -> None:
+    out = inside("""
+import json
+from ktrxer.collect import gather
+print(json.dumps([gather("10.9.8.2"), gather("10.9.8.2", full=True), gather("192.0.2.1")]))
+""", "ip route add 10.99.0.0/16 via 10.9.8.2")
+    small, full, nowhere = json.loads(out)
+    assert small["egress"]["device"] == "v0" and small["egress"]["driver"] == "veth" and small["egress"]["link"]["mtu"] == 1500
+    assert {one["kind"]: one["handle"] for one in small["egress"]["qdiscs"]} == {"htb": "1:", "pfifo": "10:"}
+    assert small["egress"]["qdiscs"][0]["parent"] == "root" and "bytes" in small["egress"]["qdiscs"][0]["stats"]
+    assert small["egress"]["qdiscs"][0]["parameters"], "htb's own settings"
+    assert set(small["egress"]["offloads"]) >= {"tso", "gso", "gro"}
+    assert small["kernel"]["release"] == os.uname().release and small["cpu"]["online"] and small["clock"]["source"]
+    assert "net.ipv4.tcp_rmem" in small["sysctls"] and "net.ipv4.tcp_fastopen_key" not in small["sysctls"]
+    text = json.dumps(small)
+    assert "10.9.8." not in text and not re.search(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", text), "neither addresses nor MACs"
+    assert full["egress"]["source"] == "10.9.8.1" and re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", full["egress"]["mac"])
+    assert "10.9.8.1/24" in full["addresses"]["v0"] and {"to": "10.99.0.0/16", "gateway": "10.9.8.2", "device": "v0"} in full["routes"]
+    assert "unreachable" in nowhere["egress"]["error"]
+
+
+def test_what_cannot_be_collected_says_so() -> None:
+    with pytest.raises(CollectorError, match="no device 'nosuch0' here"):
+        QdiscCollector("nosuch0").open()
+    with pytest.raises(CollectorError, match="'far' is no IP address"):
+        netlink.Netlink().way_to("far")
+    with pytest.raises(CollectorError, match="nothing to count"):
+        QdiscCollector("lo").open()
+
+
+def test_busy_and_stolen_time(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 0 100 800 50 0 0 0 0 0\ncpu0 1 2 3\n")
+    one = ProcessorCollector(path=stat)
+    assert [series.kind for series in one.open()] == ["host"]
+    assert one.sample() == [], "no tick has passed"
+    stat.write_text("cpu  130 0 110 830 60 0 0 20 0 0\n")
+    (sample,) = one.sample()
+    assert sample.values == {"cpu_percent": pytest.approx(60.0), "steal_percent": pytest.approx(20.0)}
+    stat.write_text("cpu  nonsense\n")
+    with pytest.raises(CollectorError, match="not as expected"):
+        one.sample()
+    one.close()
+    with pytest.raises(CollectorError, match="No such file"):
+        ProcessorCollector(path=tmp_path / "nowhere").open()
+
+
+def test_this_processor_works() -> None:
+    one = ProcessorCollector()
+    one.open()
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        pass
+    (sample,) = one.sample()
+    assert 0 < sample.values["cpu_percent"] <= 100
+    one.close()
+
+
+def test_metadata_is_json_whatever_netlink_had() -> None:
+    odd = {"attrs": [("TCA_FQ_CODEL_TARGET", 4999), ("TCA_X", b"bytes"), ("TCA_Y", {"a": [1] * 100, "b": 1.5})], "header": object()}
+    assert _plain(odd) == {"target": 4999, "y": {"b": 1.5}}
+    assert json.dumps(gather()) and "egress" not in gather()
