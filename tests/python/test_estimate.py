@@ -136,15 +136,17 @@ def test_losses_get_the_direction_that_they_had(fates, random):
         rows.append((number, ANSWERED if fate == "ok" else LOST, far))
     random.shuffle(rows)
     seq, state, far = (np.asarray(column) for column in zip(*rows, strict=True))
-    made = loss.directions(seq, state, far)
+    made = loss.directions(seq, state, far, True)
+    assert np.array_equal(loss.directions(seq, state, far, False), state), "one that does not count tells nothing"
     truth = {"ok": {ANSWERED}, "up": {LOST, LOST_FORWARD}, "down": {LOST, LOST_BACKWARD}}
     for number, new in zip(seq, made, strict=True):
         assert new in truth[fates[number]]
     # Between two answers, where all were lost in one direction, each is known.
     answered = [i for i, fate in enumerate(fates) if fate == "ok"]
-    if "up" in fates and "down" not in fates and len(answered) > 1 and not np.array_equal(far[~np.isnan(far)], seq[~np.isnan(far)]):
-        inside = [new for number, new in zip(seq, made, strict=True) if answered[0] < number < answered[-1] and fates[number] == "up"]
-        assert all(new == LOST_FORWARD for new in inside)
+    for way, one in (("up", LOST_FORWARD), ("down", LOST_BACKWARD)):
+        if len(answered) > 1 and {"up", "down"} & set(fates) == {way}:
+            inside = [new for number, new in zip(seq, made, strict=True) if answered[0] < number < answered[-1] and fates[number] == way]
+            assert all(new == one for new in inside)
 
 
 # ------------------------------------------------------------------------------------------------------------------------ figures

@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
 
 
-def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any]) -> NDArray[np.uint8]:
-    """New states. Of the probes between two answered ones, the reflector counted those that were lost on the way back. All or none of
-    them: then
-    each is known; some: then only their number is, and they stay as they were. `far_seq` has NaN where there was no answer, or no count."""
+def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], stateful: bool | None = None) -> NDArray[np.uint8]:
+    """New states. Of the probes between two answered ones, the reflector counted those that were lost on the way back. All or none of them:
+    then each is known; some: then only their number is, and they stay as they were. `far_seq` has NaN where there was no answer, or no count;
+    `stateful`: whether the reflector counts at all, None when that is not known."""
     made = np.asarray(state, np.uint8).copy()
     order = np.argsort(seq, kind="stable")
     s, st, far = np.asarray(seq, np.int64)[order], made[order], np.asarray(far_seq, np.float64)[order]
     known = np.nonzero((st == ANSWERED) & ~np.isnan(far))[0]
-    # A copy of the probe's own number is no count (stateless): then nothing is ever missing there, and nothing can be told.
-    if len(known) < 2 or (np.array_equal(far[known], s[known]) and bool((st == LOST).any())):
+    # One that copies the probe's own number looks like one that counts and had every probe: then nothing can be told.
+    if stateful is None:
+        stateful = not np.array_equal(far[known], s[known])
+    if not stateful:
         return made
     for a, b in zip(known[:-1].tolist(), known[1:].tolist(), strict=True):
         lost = [k for k in range(a + 1, b) if st[k] == LOST]

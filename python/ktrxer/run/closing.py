@@ -67,7 +67,11 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             for name in ("forward_bound_ns", "backward_bound_ns"):
                 columns_[name][part] = np.ceil(made.bound_ns)
         first = mine & (columns_["state"] != DUPLICATE)
-        columns_["state"][first] = loss.directions(columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first])
+        runner = run.meta.runner_of(series)
+        counts = (runner.end or {}).get("reflector_stateful") if runner is not None else None
+        columns_["state"][first] = loss.directions(
+            columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first], counts if isinstance(counts, bool) else None
+        )
     replaced = {name: columns_[name] for name in ("forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "state")}
     return _replace(table, "latency", replaced)
 

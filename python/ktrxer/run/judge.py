@@ -173,6 +173,8 @@ def gap_ns(interval_ns: int) -> int:
 
 
 def _host(book: Book, run: Run) -> None:
+    if any("processors of this host" in what for _, what in book.lines):
+        return  # the processes have said it themselves
     for series in run.meta.of_kind("host"):
         arrays = run.arrays(series)
         for name, what in (("cpu_percent", "its processors were busy"), ("steal_percent", "its hypervisor gave its processors to others")):
