@@ -13,7 +13,8 @@ from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
 
 def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], stateful: bool | None = None) -> NDArray[np.uint8]:
     """New states. Of the probes between two answered ones, the reflector counted those that were lost on the way back. All or none of them:
-    then each is known; some: then only their number is, and they stay as they were. `far_seq` has NaN where there was no answer, or no count;
+    then each is known; some: then only their number is, and they stay as they were. `far_seq` has NaN where there was no answer, or no
+    count;
     `stateful`: whether the reflector counts at all, None when that is not known."""
     made = np.asarray(state, np.uint8).copy()
     order = np.argsort(seq, kind="stable")

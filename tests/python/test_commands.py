@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer runs`, `summary` and `tests`, as a person types them."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from ktrxer.cli import main
+from ktrxer.store import RunWriter, open_run
+from synthetic import synthetic
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    synthetic(place, seconds=14, delay=3, title="\x1b[31mred\n<script>alert(1)</script>", name="one")
+    synthetic(place, seconds=14, delay=3, seed=8, name="two")
+    (place / "broken.ktrxer").write_bytes(b"PK\5\6 or so")
+    writer = RunWriter(place, open_run(place / "two.ktrxer").meta, "cut")
+    writer.append("value", {"series": [], "t_ns": [], "value": []})
+    writer.meta.verdict = None
+    writer.sync()
+    writer.abandon()
+    return place
+
+
+def say(capsys, *words):
+    status = main([str(word) for word in words])
+    told = capsys.readouterr()
+    assert "\x1b[31m" not in told.out + told.err and "\x1b[31m" not in told.err, "nobody's title moves a cursor"
+    return status, told.out, told.err
+
+
+def test_runs(directory, capsys):
+    status, out, err = say(capsys, "runs", directory)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == 5 and lines[0].split() == ["when", "test", "title", "to", "length", "verdict", "file"]
+    assert any("cut off" in line and "cut.ktrxer.part" in line for line in lines) and any("damaged" in line and "broken" in line for line in lines)
+    assert sum("valid" in line for line in lines) == 2
+    made = json.loads(say(capsys, "runs", directory, "--json")[1])
+    assert sorted(entry["state"] for entry in made["runs"]) == ["cut off", "damaged", "finished", "finished"]
+    assert say(capsys, "runs", directory / "none")[0] == 1
+
+
+def test_many_runs_as_one_data_set(directory, capsys, tmp_path):
+    import pyarrow.dataset
+
+    status, out, err = say(capsys, "runs", directory, "--parquet", tmp_path / "all")
+    assert (status, err) == (0, "") and out.startswith("3 runs in ")
+    table = pyarrow.dataset.dataset(tmp_path / "all" / "latency").to_table()
+    assert len(table) == 2 * 4 * 1400 and set(table.column("name").to_pylist()) == {
+        "Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"}
+    assert len(pyarrow.dataset.dataset(tmp_path / "all" / "runs.parquet").to_table()) == 3
+    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "x") == (1, "", "ktrxer runs: no runs that could be read\n")
+
+
+def test_summary(directory, capsys):
+    status, out, err = say(capsys, "summary", directory / "one.ktrxer", "--series")
+    assert (status, err) == (0, "")
+    # 48 Mbit/s up and twice that down, less the ramp; a queue of some 80 ms.
+    words = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert "Mbit/s" in words["TCP upload"] and "verdict: valid" in out and "TCP download CS5" in out
+    made = json.loads(say(capsys, "summary", directory / "one.ktrxer", "--json")[1])
+    rates = {t["name"]: t["mean_mbps"] for t in made["throughput"]}
+    assert rates["TCP upload"] == pytest.approx(45, rel=0.1) and rates["TCP download"] == pytest.approx(2 * rates["TCP upload"], rel=0.1)
+    assert rates["TCP totals"] == pytest.approx(rates["TCP upload"] + rates["TCP download"], rel=1e-3)
+    trip = next(one for one in made["latency"] if one["name"] == "round trip")
+    assert trip["idle"]["median"] == pytest.approx(10, rel=0.05) and 30 < trip["loaded"]["median"] < 120
+    assert {"name", "unit", "mean", "median", "p99", "count"} <= made["series"][0].keys() and made["verdict"] == "valid"
+    assert made["grade"]["scale"].startswith("A+ < 5 ms") and made["responsiveness"]["self_rpm"] > 0
+
+
+def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
+    status, out, err = say(capsys, "summary", directory)
+    assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err
+    assert out.count("verdict: valid") == 2 and "not finished yet, or was cut off: `ktrxer recover` closes it" in out
+    assert say(capsys, "summary", tmp_path / "none.ktrxer")[0] == 1
+    assert say(capsys, "summary", tmp_path) == (1, "", f"ktrxer summary: {tmp_path}: no runs there\n")
+
+
+def test_tests(capsys):
+    status, out, err = say(capsys, "tests")
+    assert (status, err) == (0, "") and [line.split()[0] for line in out.splitlines()[:8]] == [
+        "ping", "rrul", "rrul_be", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload"]
+    status, out, _ = say(capsys, "tests", "tcp_nup")
+    assert "Parameter upload_streams" in out and "num_cpus" in out
+    made = json.loads(say(capsys, "tests", "--json")[1])
+    assert {"name", "summary", "series", "parameters", "plots"} <= made["tests"][0].keys()
+    assert say(capsys, "tests", "tcp_nop")[0] == 2
+
+
+def test_help_is_quick():
+    """Nothing large is loaded for it. A ratio, since the machine may be busy: of an interpreter that does nothing."""
+
+    def best(*words):
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *words], check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    nothing, ours = best("-c", "pass"), best("-m", "ktrxer", "--help")
+    print(f"figure: `python -m ktrxer --help` {ours * 1000:.0f} ms, an interpreter alone {nothing * 1000:.0f} ms")
+    assert ours < 4 * nothing
+    loaded = subprocess.run([sys.executable, "-c", "import sys; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"],
+                            capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib", "pyroute2"} & set(loaded)
