@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What `ktrxer plot` and `ktrxer report` have in common: reading runs, writing a file whole or not at all, words for what went wrong."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ktrxer.store import Run
+
+MOST_RUNS = 64
+MOST_POINTS = 50_000  # of one series in a page; at 10 ms that is more than eight minutes, whole
+
+
+class ViewError(Exception):
+    """One line for a person."""
+
+
+def read(paths: Sequence[Path]) -> list[Run]:
+    from ktrxer.store import open_run
+
+    if len(paths) > MOST_RUNS:
+        raise ViewError(f"{len(paths)} runs; at most {MOST_RUNS} can be shown together")
+    return [open_run(path) for path in paths]
+
+
+def write(path: Path, inputs: Sequence[Path], make: Callable[[Path], None]) -> None:
+    """`make` writes a file beside `path`, which takes its name when it is whole: a full disk leaves the old one and no half one."""
+    if any(path.resolve() == one.resolve() for one in inputs):
+        raise ViewError(f"{path}: is one of the runs, and would be overwritten; choose another name for -o")
+    if path.is_dir():
+        raise ViewError(f"{path}: is a directory; -o names a file")
+    if path.exists() and not path.is_file():  # a pipe, /dev/stdout
+        make(path)
+        return
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    except OSError as error:
+        raise ViewError(f"{path.parent}: cannot be written to: {error.strerror}") from None
+    os.close(handle)
+    part = Path(name)
+    try:
+        make(part)
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(path)
+    except OSError as error:
+        raise ViewError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The plot model on paper or in a picture, by matplotlib. Without pyplot: that asks for a screen, and doubles the time to the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ktrxer.estimate.distribution import envelope
+from ktrxer.view import palette
+from ktrxer.view.model import Floats, Panel, PlotModel, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, PANEL_HEIGHT, HEAD, FOOT = 9.0, 2.6, 0.62, 0.35  # inches
+FORMATS = ("svg", "pdf", "png")
+# A vector picture with more points than this is slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
+VECTOR_POINTS = 8000
+
+# Text stays text in SVG (searchable, small), with fonts that are everywhere; a title with a dollar is no formula. Nothing in the files says
+# when or where they were made, so that the same run gives the same bytes.
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ktrxer",
+    "pdf.fonttype": 42,
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica", "sans-serif"],
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#b8bec6",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e9ec",
+    "grid.linewidth": 0.6,
+    "xtick.color": "#59636e",
+    "ytick.color": "#59636e",
+    "axes.labelcolor": "#59636e",
+    "text.color": "#1b1f24",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    "path.simplify": True,
+    "path.simplify_threshold": 0.4,
+    "agg.path.chunksize": 20000,
+    "text.parse_math": False,
+    "axes.formatter.useoffset": False,
+    "axes.formatter.limits": (-9, 9),
+}
+
+METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
+
+
+def save(model: PlotModel, path: Path, kind: str) -> None:
+    """Into a file of that kind (FORMATS). OSError when it cannot be written."""
+    import matplotlib
+
+    with matplotlib.rc_context(cast("Any", STYLE)):
+        figure = draw(model, vector=kind != "png")
+        figure.savefig(path, format=kind, dpi=150, metadata=METADATA.get(kind, {}))
+
+
+def draw(model: PlotModel, *, vector: bool) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    count = len(model.panels)
+    heights = [PANEL_HEIGHT + _legend_lines(panel) * 0.17 for panel in model.panels]
+    notes = [_wrapped(list(panel.notes)) for panel in model.panels]
+    names = [max((len(name.splitlines()) for name in _names(panel)), default=1) * 0.14 for panel in model.panels]
+    rooms = [0.48 + deep + 0.145 * len(lines) for deep, lines in zip(names, notes, strict=True)]  # below each panel: labels and notes
+    total = HEAD + sum(heights) + sum(rooms)
+    figure = Figure(figsize=(WIDTH, total), facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.text(0.075, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
+    figure.text(0.075, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
+    top = total - HEAD
+    shared: dict[str, Axes] = {}
+    for i in range(count):
+        panel, lines = model.panels[i], notes[i]
+        legend = _legend_lines(panel) * 0.17 + 0.32
+        height = heights[i] - legend
+        bottom = top - legend - height
+        axes = figure.add_axes((0.075, bottom / total, 0.905, height / total), sharex=shared.get(panel.link))
+        if panel.link:
+            shared.setdefault(panel.link, axes)
+        _panel(axes, panel, vector)
+        axes.set_title(panel.title, pad=legend * 72 - 13)
+        if not panel.x.names and panel.series:
+            above = 1 + 0.15 / height
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel), borderaxespad=0.0, borderpad=0.1)
+        if lines:
+            figure.text(
+                0.075, (bottom - 0.32 - names[i]) / total, "\n".join(lines), fontsize=7, color="#59636e", va="top", linespacing=1.35
+            )
+        top = bottom - rooms[i]
+    return figure
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _wrapped(notes: list[str], width: int = 165) -> list[str]:
+    import textwrap
+
+    return [line for note in notes for line in textwrap.wrap(note, width)][:10]
+
+
+def _names(panel: Panel) -> list[str]:
+    """As wide as their places, in at most three lines."""
+    import textwrap
+
+    width = max(8, 100 // max(1, len(panel.x.names)))
+    return ["\n".join(textwrap.wrap(_short(name, 3 * width), width)[:3]) for name in panel.x.names]
+
+
+def _columns(panel: Panel) -> int:
+    longest = max((len(_short(series.label, 44)) for series in panel.series), default=1)
+    return max(1, min(8, int(118 / (longest + 7))))
+
+
+def _legend_lines(panel: Panel) -> int:
+    if panel.x.names:
+        return 0
+    return -(-len(panel.series) // _columns(panel))
+
+
+def _panel(axes: Axes, panel: Panel, vector: bool) -> None:
+    for band in panel.bands:
+        if band.kind == "load":
+            axes.axvspan(band.start, band.end, color="#3c5a82", alpha=0.075, linewidth=0, zorder=0)
+    row = 0
+    for series in panel.series:
+        color = palette.LIGHT[series.color]
+        label = _short(series.label, 44)
+        # A name that begins with an underscore would be left out of the legend.
+        label = "\u200b" + label if label.startswith("_") else label
+        dash: Any = (0, series.dash) if series.dash else "solid"
+        _STYLES[series.style](axes, series, {"color": color, "label": label}, dash, vector)
+        if series.low is not None and series.high is not None:
+            at = slice(None) if not vector else envelope(series.y, VECTOR_POINTS)
+            step: Any = "post" if series.style == "step" else None
+            axes.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
+        if series.lost is not None and len(series.lost):
+            # As in the page: crosses along the top, a row for each series.
+            level = np.full(len(series.lost), 0.97 - 0.035 * row)
+            axes.plot(
+                series.lost, level, "x", color=color, markersize=3, markeredgewidth=0.7, transform=axes.get_xaxis_transform(), clip_on=False
+            )
+            row += 1
+    _scales(axes, panel)
+    for band in panel.bands:
+        where: Any = ("data", "axes fraction")
+        axes.annotate(band.label, (band.start, 1), xytext=(3, 2), textcoords="offset points", xycoords=where, fontsize=7, color="#59636e")
+
+
+def _scales(axes: Axes, panel: Panel) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    named = [f"{axis.label} ({axis.unit})" if axis.unit else axis.label for axis in (panel.x, panel.y)]
+    axes.set_xlabel(named[0])
+    axes.set_ylabel(named[1])
+    if panel.x.names:
+        axes.set_xticks(range(len(panel.x.names)), _names(panel))
+        axes.set_xlim(-0.6, len(panel.x.names) - 0.4)
+    else:
+        span = [end for series in panel.series for end in (series.x[[0, -1]] if len(series.x) else ())]
+        span += [end for band in panel.bands for end in (band.start, band.end)]
+        span = [end for end in span if np.isfinite(end)]
+        if span:
+            low, high = min(span), max(span)
+            low = min(low, 0.0) if panel.x.zero else low
+            axes.set_xlim(low, high if high > low else low + 1)
+    for axis, set_scale, ticks in ((panel.x, axes.set_xscale, axes.xaxis), (panel.y, axes.set_yscale, axes.yaxis)):
+        if axis.scale == "log":
+            set_scale("log", nonpositive="mask")
+            ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ticks.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    if panel.y.scale == "linear" and panel.y.zero:
+        low = min((float(np.nanmin(s.y)) for s in panel.series if s.samples), default=0.0)
+        axes.set_ylim(bottom=None if low < 0 else 0)
+    if panel.y.most is not None:
+        axes.set_ylim(top=panel.y.most)
+
+
+def _line(axes: Axes, series: Series, look: dict[str, Any], dash: Any, vector: bool) -> None:
+    x, y = _thin(series, vector)
+    axes.plot(x, y, linestyle=dash, linewidth=series.width * 0.75, **look)
+    # A sample alone between two gaps is a dot, not nothing.
+    gap = np.concatenate([[True], np.isnan(y), [True]])
+    alone = gap[:-2] & gap[2:] & ~gap[1:-1]
+    if alone.any():
+        axes.plot(x[alone], y[alone], linestyle="none", marker=".", markersize=2, color=look["color"])
+
+
+def _step(axes: Axes, series: Series, look: dict[str, Any], dash: Any, _vector: bool) -> None:
+    axes.plot(series.x, series.y, drawstyle="steps-post", linestyle=dash, linewidth=series.width * 0.8, **look)
+
+
+def _points(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, vector: bool) -> None:
+    x, y = _thin(series, vector)
+    # Thousands of marks are an image inside a vector picture, axes and text are not.
+    axes.plot(x, y, linestyle="none", marker="o", markersize=series.width * 0.75, markeredgewidth=0, rasterized=vector, alpha=0.7, **look)
+
+
+def _box(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
+    if len(series.y) != 5:
+        return
+    at, color = float(series.x[0]), look["color"]
+    axes.vlines(at, series.y[0], series.y[4], color=color, linewidth=1.2)
+    axes.bar(at, series.y[3] - series.y[1], 0.5, series.y[1], facecolor="white", edgecolor=color, linewidth=1.4, zorder=2)
+    axes.hlines(series.y[2], at - 0.25, at + 0.25, color=color, linewidth=2, zorder=3)
+    for end in (series.y[0], series.y[4]):
+        axes.hlines(end, at - 0.1, at + 0.1, color=color, linewidth=1.2)
+
+
+_STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = {
+    "line": _line,
+    "step": _step,
+    "points": _points,
+    "box": _box,
+}
+
+
+def _thin(series: Series, vector: bool) -> tuple[Floats, Floats]:
+    if not vector:
+        return series.x, series.y
+    at = envelope(series.y, VECTOR_POINTS)
+    return series.x[at], series.y[at]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Plots by name: which panels belong together. Names that Flent has mean here what they mean there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import numpy as np
+
+from ktrxer.store import Run
+from ktrxer.view import palette
+from ktrxer.view.model import Axis, Panel, PlotModel, Series
+from ktrxer.view.panels import MAKERS, others
+
+
+class PlotError(Exception):
+    """No such plot, or nothing to draw; one line."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    summary: str
+    panels: tuple[str, ...]  # of panels.MAKERS
+
+
+PLOTS: dict[str, Plot] = {
+    "all": Plot("throughput of each flow by direction, and round-trip times", ("download", "upload", "latency")),
+    "totals": Plot("both directions as sums, and round-trip times", ("totals", "latency")),
+    "download": Plot("throughput of each flow down", ("download",)),
+    "upload": Plot("throughput of each flow up", ("upload",)),
+    "ping": Plot("round-trip times by class", ("latency",)),
+    "ping_cdf": Plot("distribution of round-trip times, idle and under load", ("latency_cdf",)),
+    "oneway": Plot("one-way delay to the far end and back", ("to", "back")),
+    "box_totals": Plot("sums of throughput and round-trip times under load as boxes", ("box_throughput", "box_latency")),
+    "box_ping": Plot("round-trip times under load as boxes", ("box_latency",)),
+    "lateness": Plot("how late our own probes left", ("lateness",)),
+    "tcp_cwnd": Plot("congestion windows", ("cwnd",)),
+    "tcp_rtt": Plot("round-trip times as TCP knows them", ("tcp_rtt",)),
+    "tcp_delivery_rate": Plot("delivery rates as TCP knows them", ("delivery",)),
+    "tcp_retransmits": Plot("retransmitted segments", ("retransmits",)),
+    "qdisc": Plot("backlog, drops and marks of the queues", ("queue", "drops")),
+    "cpu": Plot("processors: busy and stolen", ("host",)),
+}
+SCALED = "_scaled"  # after any of them: without outliers, as Flent's plots of that name
+REPORT = (
+    "download",
+    "upload",
+    "latency",
+    "to",
+    "back",
+    "latency_cdf",
+    "lateness",
+    "queue",
+    "drops",
+    "cwnd",
+    "tcp_rtt",
+    "retransmits",
+    "host",
+)
+OUTLIERS = 99.0  # percentile of y that a scaled plot ends above
+
+
+def known(name: str) -> str:
+    """The plot's name without `_scaled`; PlotError for one that does not exist."""
+    plain = name.removesuffix(SCALED)
+    if plain in PLOTS:
+        return plain
+    near = get_close_matches(plain, PLOTS, 1)
+    meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(PLOTS)}"
+    raise PlotError(f"no plot is called {name[:60]!r}{meant}")
+
+
+def default(run: Run) -> str:
+    """What the run's test wants to be shown first, as far as this version knows it."""
+    return next((name for name in run.meta.plots if name.removesuffix(SCALED) in PLOTS), "all")
+
+
+def title_of(run: Run) -> str:
+    return run.meta.title or run.name
+
+
+def subtitle_of(run: Run) -> str:
+    meta = run.meta
+    parts = [meta.test, f"from {meta.host.name}" if meta.host.name else "", f"to {', '.join(meta.targets)}" if meta.targets else ""]
+    words = " ".join(part for part in parts if part)
+    return f"{words}, {meta.created[:19].replace('T', ' ')} UTC" if meta.created else words
+
+
+def panels_of(run: Run, makers: Sequence[str]) -> list[Panel]:
+    made = [MAKERS[name](run) for name in makers]
+    return [panel for panel in made if panel is not None]
+
+
+def report_panels(run: Run) -> list[Panel]:
+    return panels_of(run, REPORT) + others(run)
+
+
+def model(runs: Sequence[Run], name: str) -> PlotModel:
+    """One run, or several over each other."""
+    plot = PLOTS[known(name)]
+    if len(runs) == 1:
+        panels = panels_of(runs[0], plot.panels)
+        title, subtitle = title_of(runs[0]), subtitle_of(runs[0])
+    else:
+        panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
+        title, subtitle = plot.summary[:1].upper() + plot.summary[1:], f"{len(runs)} runs"
+    if not panels:
+        raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: nothing to draw in {name!r}: there are no such samples")
+    if name.endswith(SCALED):
+        panels = [scaled(panel) for panel in panels]
+    return PlotModel(title, subtitle, tuple(panels))
+
+
+def scaled(panel: Panel) -> Panel:
+    """Its y axis ends a little above what nearly all samples reach; says so where that cuts something off."""
+    there = [series.y[~np.isnan(series.y)] for series in panel.series]
+    if panel.y.scale == "log" or not any(len(y) for y in there):
+        return panel
+    together = np.concatenate(there)
+    most = float(np.percentile(together, OUTLIERS)) * 1.1
+    above = int((together > most).sum())
+    if not above or most <= 0:
+        return panel
+    note = f"Scaled to {OUTLIERS:g} % of the samples; {above:,} of {len(together):,} lie above."
+    return replace(panel, y=replace(panel.y, most=most), notes=(*panel.notes, note))
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """What tells the runs apart: their titles, or where those do not, the names of their files."""
+    titles = [title_of(run) for run in runs]
+    if len(set(titles)) == len(titles):
+        return titles
+    names = [run.name for run in runs]
+    return names if len(set(names)) == len(names) else [f"{name} ({i + 1})" for i, name in enumerate(names)]
+
+
+def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
+    """Panels of the same key over each other: a colour for each run, a dash for each of its series. Of throughput with a sum, only that."""
+    keys = list(dict.fromkeys(panel.key for _, panels in parts for panel in panels))
+    made = []
+    for key in keys:
+        found = [(i, label, panel) for i, (label, panels) in enumerate(parts) for panel in panels if panel.key == key]
+        first = found[0][2]
+        drawn: list[Series] = []
+        notes: list[str] = []
+        for i, label, panel in found:
+            factor = _factor(panel.y, first.y)
+            across = _factor(panel.x, first.x)
+            sums = [series for series in panel.series if series.key.endswith(" sum")]
+            chosen = sums or [series for series in panel.series if series.color != palette.GREY or i == 0]
+            for j, series in enumerate(chosen):
+                name = label if len(chosen) == 1 else f"{label}: {series.label}"
+                look = palette.DASHES[j % len(palette.DASHES)]
+                drawn.append(
+                    replace(
+                        series, key=f"{i}: {series.key}", label=name, color=palette.FIRST + i % palette.COUNT, dash=look,
+                        x=series.x * across, y=series.y * factor, width=max(1.2, series.width) if sums else series.width,
+                        low=None if series.low is None else series.low * factor, high=None if series.high is None else series.high * factor,
+                    )
+                )  # fmt: skip
+            notes += [f"{label}: {note}" for note in panel.notes]
+        axis = first.x
+        if axis.names:
+            drawn = [replace(series, x=np.full(len(series.x), float(at))) for at, series in enumerate(drawn)]
+            axis = replace(axis, names=tuple(series.label for series in drawn))
+        bands = first.bands if all(panel.bands == first.bands for _, _, panel in found) else ()
+        # The same words about every run are said once.
+        plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
+        rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
+        made.append(replace(first, x=axis, series=tuple(drawn), bands=bands, notes=(*plain, *rest[:12])))
+    return made
+
+
+_UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+
+def _factor(one: Axis, other: Axis) -> float:
+    """From the unit of one axis to that of the other."""
+    if one.unit == other.unit or one.unit not in _UNITS or other.unit not in _UNITS:
+        return 1.0
+    return _UNITS[one.unit] / _UNITS[other.unit]

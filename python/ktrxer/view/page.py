@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The page that a report is: the built page (web/) with its title, its text and its data put in. Nothing of a run becomes markup.
+
+The page forbids itself everything by its own policy: only the one program and the one style in it, known by their digests, may run, and
+nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+TITLE, STATIC, DATA = "%TITLE%", "%STATIC%", "%DATA%"
+SAFE_INTEGER = 2**53 - 1  # beyond it JavaScript's numbers are not whole
+
+
+class PageError(Exception):
+    """The page is not there or not whole; one line."""
+
+
+def template() -> str:
+    file = resources.files("ktrxer.view") / "bundle" / "report.html"
+    try:
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise PageError(f"{file}: {error.strerror}; `make web` builds it, and an installed ktrxer has it") from None
+    if any(text.count(mark) != 1 for mark in (TITLE, STATIC, DATA)):
+        raise PageError(f"{file}: not the page of a report; `make web` builds it")
+    return text
+
+
+def json_for_html(value: Any) -> str:
+    """JSON that ends no element and opens none, whatever is in it. NaN is not JSON and is an error."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def plain(value: Any, depth: int = 64) -> Any:
+    """Free JSON as the page's language can hold it: no NaN, no whole number that would lose digits, an end to depth."""
+    if depth == 0:
+        return "… (nested too deeply to show)"
+    if isinstance(value, dict):
+        return {str(name): plain(item, depth - 1) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, depth - 1) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= SAFE_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    return str(value)
+
+
+def fill(title: str, data: dict[str, Any]) -> str:
+    """The whole page. Each mark is looked for only in what stood there before, so text that looks like one stays text."""
+    head, rest = template().split(TITLE)
+    middle, rest = rest.split(STATIC)
+    before, after = rest.split(DATA)
+    return "".join((head, html.escape(title), middle, static(data), before, json_for_html(data), after))
+
+
+def static(data: dict[str, Any]) -> str:
+    """What can be read where no program runs: the words and figures, without the pictures."""
+    parts = ["<main>"]
+    for run in data["runs"]:
+        parts.append(_element("h1", run["title"]))
+        parts.append(_element("p", run["subtitle"]))
+        parts.append(_element("p", f"Verdict: {run['verdict']}."))
+        parts.append(_list([*run["damage"], *run["reasons"]]))
+        parts.append(_list([f"{f['label']}: {f['value']} {f['unit']} {f['note']}".strip() for f in run["figures"]]))
+        for table in run["tables"]:
+            rows = "".join("<tr>" + "".join(_element("td", cell) for cell in row) + "</tr>" for row in table["rows"])
+            head = "<tr>" + "".join(_element("th", name) for name in table["columns"]) + "</tr>"
+            parts.append(f"<table>{_element('caption', table['title'])}{head}{rows}</table>")
+        parts += [f"<pre>{html.escape(line)}</pre>" for line in run["repeat"]]
+    parts.append("<noscript><p>The pictures need JavaScript, which is in this file; nothing is fetched.</p></noscript></main>")
+    return "".join(parts)
+
+
+def _element(name: str, text: str) -> str:
+    return f"<{name}>{html.escape(text)}</{name}>"
+
+
+def _list(items: Sequence[str]) -> str:
+    return "<ul>" + "".join(_element("li", item) for item in items) + "</ul>" if items else ""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Colours that people with any colour vision can tell apart, on white and on dark.
+
+Six hues (blue, brick, green, pink, gold, indigo) whose saturation and brightness were searched for the greatest distance between any two,
+the worst of normal vision and simulated protanopia, deuteranopia and tritanopia, while each stands out from its ground by 3:1 (WCAG 2.1,
+1.4.11). tests/python/test_view_palette.py holds them to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+INK = 0  # sums, limits: what stands above the single series
+GREY = 1
+
+LIGHT: tuple[str, ...] = ("#1b1f24", "#7a828c", "#015fd5", "#9f3605", "#0b9c5a", "#d75eb5", "#b28f01", "#3e338d")
+DARK: tuple[str, ...] = ("#e6eaef", "#8b949e", "#326fc0", "#da6236", "#23cd86", "#d180b0", "#edd549", "#a9a3ef")
+LIGHT_GROUND, DARK_GROUND = "#ffffff", "#181c21"
+
+FIRST = 2  # of the colours for single series
+COUNT = len(LIGHT) - FIRST
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
+
+# A class looks the same in every panel and every run.
+CLASSES = {"BE": 0, "CS0": 0, "BK": 1, "CS1": 1, "CS5": 2, "VI": 2, "AF41": 2, "EF": 3, "VO": 3, "CS6": 3, "ICMP": 4}
+
+Look = tuple[int, tuple[float, ...]]
+
+
+def looks(wishes: Sequence[str | None]) -> list[Look]:
+    """A colour and a dash for each series of a panel; `wishes` are their classes. No two of the first 24 look the same."""
+    chosen: list[Look | None] = [None] * len(wishes)
+    taken: set[Look] = set()
+    for i, wish in enumerate(wishes):
+        if wish is None or wish not in CLASSES:
+            continue
+        look = (FIRST + CLASSES[wish], DASHES[0])
+        if look not in taken:
+            chosen[i] = look
+            taken.add(look)
+    everything = [(FIRST + color, dash) for dash in DASHES for color in range(COUNT)]
+    free = [look for look in everything if look not in taken] or everything
+    used = 0
+    made: list[Look] = []
+    for had in chosen:
+        if had is None:
+            # When all are used up they begin again: then only the legend tells the series apart.
+            had = free[used] if used < len(free) else everything[used % len(everything)]
+            used += 1
+        made.append(had)
+    return made

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer plot`: a picture of one or more runs as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.view.arguments import ViewError, read, write
+
+if TYPE_CHECKING:
+    from ktrxer.view.model import PlotModel
+
+EXAMPLES = """\
+examples:
+  ktrxer plot rrul.ktrxer                              the plot that the test names first, as rrul-all_scaled.svg
+  ktrxer plot rrul.ktrxer -p ping_cdf -o cdf.pdf
+  ktrxer plot fifo.ktrxer fq_codel.ktrxer -p totals -o both.png
+  ktrxer plot rrul.ktrxer -p ping --json               the same as numbers
+  ktrxer plot --list
+A name with _scaled behind it ends the axis where 99 % of the samples do.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    if options.list:
+        return _list()
+    if not options.run:
+        _parser().error("which run? A file NAME.ktrxer, NAME.flent.gz, or a directory NAME.ktrxer.part")
+    from ktrxer.store import StoreError
+    from ktrxer.view import names
+
+    try:
+        runs = read(options.run)
+        plot = options.plot or names.default(runs[0])
+        model = names.model(runs, plot)
+        if options.json and options.output is None:
+            print(json.dumps(_numbers(plot, model), allow_nan=False))
+            return VALID
+        path, kind = _output(options, plot, runs[0].name)
+        from ktrxer.view import figure
+
+        write(path, options.run, lambda part: figure.save(model, part, kind))
+        print(json.dumps({"file": str(path), **_outline(plot, model)}) if options.json else path)
+    except (StoreError, ViewError, names.PlotError) as error:
+        complain("plot", str(error))
+        return BAD
+    return VALID
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("plot", "Draws stored runs.", EXAMPLES)
+    parser.add_argument(
+        "run", nargs="*", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are drawn over each other"
+    )
+    parser.add_argument("-p", "--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the picture: FILE.svg, .pdf or .png (RUN-PLOT.svg)")
+    parser.add_argument("--json", action="store_true", help="what was drawn, as JSON; without -o also every number, and no picture")
+    parser.add_argument("--list", action="store_true", help="the plots that there are")
+    return parser
+
+
+def _list() -> int:
+    from ktrxer.view.names import PLOTS
+
+    width = max(map(len, PLOTS))
+    for name, plot in PLOTS.items():
+        print(f"{name:<{width}}  {plot.summary}")
+    print("\nEach also as NAME_scaled, without outliers.")
+    return VALID
+
+
+def _output(options: argparse.Namespace, plot: str, name: str) -> tuple[Path, str]:
+    from ktrxer.view.figure import FORMATS
+
+    path = options.output if options.output is not None else Path(f"{name}-{plot}.svg")
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise ViewError(f"{path}: no picture of that kind; the name may end in .{', .'.join(FORMATS)}")
+    return path, kind
+
+
+def _outline(plot: str, model: PlotModel) -> dict[str, Any]:
+    panels = [
+        {
+            "key": panel.key,
+            "title": panel.title,
+            "x": {"label": panel.x.label, "unit": panel.x.unit},
+            "y": {"label": panel.y.label, "unit": panel.y.unit},
+            "series": [{"name": series.label, "samples": series.samples} for series in panel.series],
+            "notes": list(panel.notes),
+        }
+        for panel in model.panels
+    ]
+    return {"plot": plot, "title": model.title, "panels": panels}
+
+
+def _numbers(plot: str, model: PlotModel) -> dict[str, Any]:
+    """The outline, and every sample; null where there is none."""
+    made = _outline(plot, model)
+    for outline, panel in zip(made["panels"], model.panels, strict=True):
+        for one, series in zip(outline["series"], panel.series, strict=True):
+            one["x"], one["y"] = series.x.tolist(), [None if value != value else value for value in series.y.tolist()]
+            one["lost"] = [] if series.lost is None else series.lost.tolist()
+    return made

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""One or more runs as the data of a page (web/src/data.ts reads it): what came out, whether to trust it, pictures, and how to repeat it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ktrxer
+from ktrxer.store import Run, Runner, StoreError
+from ktrxer.summary.figures import Summary, summarise
+from ktrxer.view import names, pack, palette
+from ktrxer.view.arguments import MOST_POINTS
+from ktrxer.view.model import Panel
+from ktrxer.view.page import plain
+
+SCHEMA = "ktrxer-report/1"
+MOST_EVENTS = 500
+MOST_COMMANDS = 200
+MOST_SERIES = 200
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A run of which all that is left can be read without another error, and a sentence for each part that cannot."""
+
+    run: Run
+    damage: tuple[str, ...]
+
+
+def readable(run: Run) -> Readable:
+    damage = []
+    good = {}
+    for kind in run.kinds():
+        try:
+            table = run.table(kind)
+        except StoreError as error:
+            damage.append(f"Its {kind} samples cannot be read: {error}")
+        else:
+            good[kind] = lambda table=table: table
+    if not run.finished:
+        damage.insert(0, "It was not finished: what is here ends where the recording ended. `ktrxer recover` makes a whole file of it.")
+    if not damage:
+        return Readable(run, ())
+    return Readable(Run(run.path, run.meta, good, finished=run.finished), tuple(damage))
+
+
+def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tuple[str, dict[str, Any]]:
+    """Title and data of the page."""
+    pool = pack.Pool()
+    parts = [names.report_panels(one.run) for one in runs]
+    titles = names.labels([one.run for one in runs])
+    made = [_run(one, title, panels, pool, most) for one, title, panels in zip(runs, titles, parts, strict=True)]
+    title = titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
+    overview = None
+    if len(runs) > 1:
+        chosen = ("throughput-down", "throughput-up", "latency", "latency-cdf")
+        over = names.overlay([(label, [p for p in panels if p.key in chosen]) for label, panels in zip(titles, parts, strict=True)])
+        overview = {"tables": [_comparison(titles, made)], "panels": [pack.panel(panel, pool, most) for panel in over]}
+    data = {
+        "schema": SCHEMA,
+        "title": title,
+        "generator": f"ktrxer {ktrxer.__version__}",
+        "created": created,
+        "palette": {"light": list(palette.LIGHT), "dark": list(palette.DARK)},
+        "arrays": pool.packed,
+        "overview": overview,
+        "runs": made,
+    }
+    return title, data
+
+
+def _run(one: Readable, title: str, panels: Sequence[Panel], pool: pack.Pool, most: int) -> dict[str, Any]:
+    run, meta = one.run, one.run.meta
+    figures, tables = summary(run)
+    return {
+        "title": title,
+        "subtitle": names.subtitle_of(run),
+        "verdict": meta.verdict or "unknown",
+        "reasons": list(meta.reasons),
+        "damage": list(one.damage),
+        "facts": [[name, value] for name, value in facts(run) if value],
+        "figures": figures,
+        "tables": tables,
+        "panels": [pack.panel(panel, pool, most) for panel in panels],
+        "commands": [_command(runner) for runner in meta.runners[:MOST_COMMANDS]],
+        "repeat": [shlex.join(meta.command)] if meta.command else [],
+        "events": _events(run),
+        "metadata": plain({"settings": meta.settings, **meta.metadata, "accounts": meta.accounts}),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------------------- summary
+
+NONE, MINUS = "\u2013", "\u2212"
+Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
+
+
+def summary(run: Run) -> Made:
+    """The figures of `ktrxer summary`, as tiles and tables."""
+    made = summarise(run)
+    tables = [_delays(made), _throughputs(made), _losses(made), _each(made)]
+    return _tiles(made), [table for table in tables if table["rows"]]
+
+
+def _tiles(s: Summary) -> list[dict[str, str]]:
+    tiles = []
+    for direction, label in (("down", "Download"), ("up", "Upload")):
+        found = next((t for t in s.throughput if t.direction == direction), None)
+        if found is not None:
+            value, unit = _rate(found.mean_mbps)
+            tiles.append(_tile(label, value, unit, found.note or f"{_flows(found.flows)} over {found.seconds:.1f} s"))
+    trip = next((one for one in s.latency if one.name == "round trip"), None)
+    if trip is not None:
+        for label, delays in (("Latency, idle", trip.idle), ("Latency, loaded", trip.loaded)):
+            if delays is not None:
+                tiles.append(_tile(label, *_delay(delays.median), f"median; 99 % within {' '.join(_delay(delays.p99))}"))
+    under = next((one for one in s.loss if one.name == "load"), None) or next(iter(s.loss), None)
+    if under is not None:
+        where = "under load" if under.name == "load" else "idle"
+        tiles.append(_tile(f"Loss, {where}", figure(100 * under.lost / under.sent), "%", f"{under.lost:,} of {under.sent:,} probes"))
+    if s.responsiveness is not None:
+        tiles.append(_tile("Responsiveness", figure(s.responsiveness.rpm), "RPM", "round trips a minute under load"))
+    if s.grade is not None:
+        tiles.append(_tile("Grade", s.grade.letter, "", f"load adds {' '.join(_delay(s.grade.added_ms))}"))
+    return tiles
+
+
+def _tile(label: str, value: str, unit: str, note: str) -> dict[str, str]:
+    return {"label": label, "value": value, "unit": unit, "note": note}
+
+
+def _flows(count: int) -> str:
+    return f"{count} flow{'' if count == 1 else 's'}"
+
+
+def _rate(mbps: float | None) -> tuple[str, str]:
+    if mbps is None:
+        return NONE, ""
+    size, unit = next(((size, unit) for size, unit in ((1e3, "Gbit/s"), (1.0, "Mbit/s")) if mbps >= size), (1e-3, "kbit/s"))
+    return figure(mbps / size), unit
+
+
+def _delay(ms: float) -> tuple[str, str]:
+    return (figure(ms), "ms") if ms >= 1 or ms == 0 else (figure(ms * 1e3), "µs")
+
+
+def _quantity(pair: tuple[str, str]) -> str:
+    return " ".join(pair).strip()
+
+
+def _table(title: str, columns: Sequence[str], rows: list[list[str]], notes: Sequence[str] = ()) -> dict[str, Any]:
+    return {"title": title, "columns": list(columns), "rows": rows, "notes": list(notes)}
+
+
+def _delays(s: Summary) -> dict[str, Any]:
+    rows = []
+    for one in s.latency:
+        cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.median, d.p99)] or [NONE] * 2
+        cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.median, d.p95, d.p99, d.maximum)] or [NONE] * 4
+        rows.append([one.name, *cells, f"±{_quantity(_delay(one.bound_ms))}" if one.bound_ms is not None else ""])
+    columns = ["delay", "idle: median", "99 %", "loaded: median", "95 %", "99 %", "greatest", "true to"]
+    notes = []
+    late = s.lateness_us
+    if late is not None:
+        notes.append(
+            f"Our own probes left {figure(late.median)} µs late (median), 99 % of them within {figure(late.p99)} µs, "
+            f"the latest {figure(late.maximum)} µs."
+        )
+    if s.grade is not None:
+        notes.append(f"The grade is for what load adds to the median round trip: {s.grade.scale}.")
+    return _table("Latency by direction", columns, rows, notes)
+
+
+def _throughputs(s: Summary) -> dict[str, Any]:
+    rows = [[t.name, _quantity(_rate(t.mean_mbps)), str(t.flows), f"{t.seconds:.1f} s", t.note] for t in s.throughput]
+    return _table("Throughput", ["flows", "mean of their sum", "number", "over", ""], rows)
+
+
+def _losses(s: Summary) -> dict[str, Any]:
+    rows = []
+    for one in s.loss:
+        unknown = one.lost - one.lost_up - one.lost_down
+        rows.append(
+            [
+                one.name,
+                f"{one.sent:,}",
+                f"{one.lost:,}",
+                f"{100 * one.lost / one.sent:.2f} %",
+                str(one.lost_up),
+                str(one.lost_down),
+                str(unknown),
+            ]
+        )
+    return _table("Lost probes", ["phase", "sent", "lost", "share", "on the way there", "on the way back", "unknown"], rows)
+
+
+def _each(s: Summary) -> dict[str, Any]:
+    rows = [
+        [one.name, figure(one.mean), figure(one.median), figure(one.p99), one.unit, f"{one.count:,}", one.note]
+        for one in s.series[:MOST_SERIES]
+    ]
+    notes = [f"The first {MOST_SERIES} of {len(s.series)} series."] if len(s.series) > MOST_SERIES else []
+    return _table("Each series, over the whole run", ["series", "mean", "median", "99 %", "unit", "samples", ""], rows, notes)
+
+
+def figure(value: float | None) -> str:
+    """As web/src/format.ts writes numbers."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    size = abs(value)
+    if size == 0:
+        text = "0"
+    elif size >= 1e9 or size < 1e-4:
+        text = f"{size:.2e}"
+    elif size >= 1000:
+        text = f"{size:,.0f}"
+    else:
+        text = f"{size:.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}" if size >= 0.1 else f"{size:.3g}"
+    return MINUS + text if value < 0 else text
+
+
+def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The headline figures of each run side by side."""
+    labels = list(dict.fromkeys(f["label"] for one in made for f in one["figures"]))
+    rows = []
+    for title, one in zip(titles, made, strict=True):
+        known = {f["label"]: f"{f['value']} {f['unit']}".strip() for f in one["figures"]}
+        rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
+    return _table("The runs side by side", ["run", "verdict", *labels], rows)
+
+
+# ------------------------------------------------------------------------------------------------------------------- facts
+
+
+def facts(run: Run) -> list[tuple[str, str]]:
+    meta = run.meta
+    load = meta.phase("load")
+    machine = ", ".join(
+        filter(None, [meta.host.kernel and f"Linux {meta.host.kernel}", meta.host.machine, _processors(meta.host.processors)])
+    )
+    return [
+        ("test", meta.test),
+        ("from", meta.host.name),
+        ("to", ", ".join(meta.targets)),
+        ("begun", meta.created.replace("T", " ")),
+        (
+            "length",
+            f"{meta.length_ns / 1e9:g} s" + (f", under load from {load.from_ns / 1e9:g} s to {load.to_ns / 1e9:g} s" if load else ""),
+        ),
+        ("machine", machine),
+        ("file", run.path.name),
+        ("measured by", f"ktrxer {meta.version}" if meta.version else ""),
+        ("id", meta.id),
+    ]
+
+
+def _processors(count: int | None) -> str | None:
+    return None if count is None else f"{count} processor{'' if count == 1 else 's'}"
+
+
+def _command(runner: Runner) -> dict[str, str]:
+    parts: list[str] = [runner.status]
+    if runner.exit_status is not None:
+        parts.append(f"exit status {runner.exit_status}" if runner.exit_status >= 0 else f"killed by signal {-runner.exit_status}")
+    if runner.started_ns is not None and runner.ended_ns is not None:
+        parts.append(f"{(runner.ended_ns - runner.started_ns) / 1e9:.1f} s")
+    return {
+        "name": runner.name,
+        "host": runner.host or "",
+        "outcome": ", ".join(parts),
+        "words": shlex.join(runner.argv),
+        "output": runner.stderr_tail,
+    }
+
+
+def _events(run: Run) -> dict[str, Any] | None:
+    table = run.table("events")
+    if not len(table):
+        return None
+    runners = {runner.id: runner.name for runner in run.meta.runners}
+    shown = table.slice(0, MOST_EVENTS).to_pylist()
+    shown.sort(key=lambda row: row["t_ns"])
+    rows = [[f"{row['t_ns'] / 1e9:.3f} s", row["name"], runners.get(row["runner"], ""), row["text"]] for row in shown]
+    notes = [f"The first {MOST_EVENTS} of {len(table):,}."] if len(table) > MOST_EVENTS else []
+    return {"title": "Events", "columns": ["time", "event", "runner", "text"], "rows": rows, "notes": notes}

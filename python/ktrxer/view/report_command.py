@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer report`: runs as one page that opens anywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
+
+EXAMPLES = """\
+examples:
+  ktrxer report rrul.ktrxer                            writes rrul.html
+  ktrxer report fifo.ktrxer fq_codel.ktrxer -o both.html
+"""
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    from ktrxer.store import StoreError
+    from ktrxer.view import page, report
+
+    try:
+        if options.points and options.points < 100:
+            raise ViewError("--points below 100 would draw no curve; 0 keeps every sample")
+        runs = read(options.run)
+        output = options.output if options.output is not None else Path(f"{runs[0].name}.html")
+        created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        title, data = report.build([report.readable(run) for run in runs], created, options.points)
+        text = page.fill(title, data).encode("utf-8", "replace")  # a lone surrogate in a title is no character
+        write(output, options.run, lambda part: _save(part, text))
+    except (StoreError, ViewError, page.PageError) as error:
+        complain("report", str(error))
+        return BAD
+    if options.json:
+        print(
+            json.dumps(
+                {"file": str(output), "bytes": len(text), "runs": [{"title": r["title"], "damage": r["damage"]} for r in data["runs"]]}
+            )
+        )
+    else:
+        for run in data["runs"]:
+            for line in run["damage"]:
+                complain("report", f"{run['title']}: {line}")
+        print(output)
+    return VALID
+
+
+def _save(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("report", "Writes runs as one HTML file with interactive plots, which needs no network.", EXAMPLES)
+    parser.add_argument(
+        "run", nargs="+", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are compared"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="where to (RUN.html)")
+    parser.add_argument(
+        "--points", type=int, default=MOST_POINTS, metavar="N",
+        help="draw longer series through N samples, extremes kept; 0: all of them (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="what was written, as JSON")
+    return parser

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The plot model against what is in the run: rates are bytes over windows, gaps stay gaps, notes say what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
+from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
+from ktrxer.view import names, pack, panels
+from ktrxer.view.model import Panel
+from synthetic import synthetic
+
+S, MS = 10**9, 10**6
+
+
+@pytest.fixture(scope="module")
+def rrul(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return open_run(synthetic(tmp_path_factory.mktemp("view"), seconds=20, delay=4))
+
+
+def made(directory: Path, series: list[Series], rows: dict[str, list[dict[str, Any]]], **more: Any) -> Run:
+    given: dict[str, Any] = {"phases": [Phase("idle_before", 0, S), Phase("load", S, 9 * S)]} | more
+    meta = Meta(id="m", test="t", created="2026-11-21T15:30:00Z", host=Host("h"), zero=Zero(0, 0), length_ns=10 * S, series=series,
+                runners=[Runner(0, "r", "ping", ["x"], interval_ns=10 * MS)], **given)  # fmt: skip
+    writer = RunWriter(directory, meta, "made")
+    for kind, batches in rows.items():
+        for batch in batches:
+            writer.append(kind, batch)
+    return open_run(writer.finish())
+
+
+def flow(number: int, t: np.ndarray, count: np.ndarray, end: int = 1) -> dict[str, Any]:
+    return {"series": [number] * len(t), "t_ns": t.tolist(), "end": [end] * len(t), "bytes": count.tolist(), "bound_ns": [None] * len(t)}
+
+
+def up(number: int, klass: str | None = None) -> Series:
+    return Series(number, f"TCP upload {klass or number}", "bytes", "Mbit/s", 0, number, "up", klass, "TCP upload")
+
+
+def by_key(panel: Panel | None, key: str) -> Any:
+    assert panel is not None
+    return next(series for series in panel.series if series.key == key)
+
+
+# -------------------------------------------------------------------------------------------------------------- throughput
+
+
+def test_rates_are_bytes_over_windows_and_sums_are_sums_of_bytes(rrul: Run) -> None:
+    panel = panels.throughput(rrul, "down")
+    assert panel is not None and panel.y.unit == "Mbit/s"
+    total = by_key(panel, "down sum")
+    span = np.diff(total.x)
+    drawn = float(np.nansum(total.y[:-1] * span)) * 1e6 / 8
+    counted = 0
+    for series in rrul.meta.of_kind("bytes"):
+        if series.direction == "down":
+            arrays = rrul.arrays(series)
+            there = arrays["bytes"][arrays["end"] == 0]
+            counted += int(there[-1] - there[0])
+    # All but what passed in the half windows at either end.
+    assert drawn == pytest.approx(counted, rel=0.03)
+    parts = sum(np.nan_to_num(s.y[:-1]).sum() for s in panel.series if s.key != "down sum")
+    assert parts == pytest.approx(np.nan_to_num(total.y[:-1]).sum(), rel=0.02)
+
+
+def test_a_constant_flow_has_a_constant_rate(tmp_path: Path) -> None:
+    t = np.arange(S, 9 * S, 50 * MS)
+    run = made(tmp_path, [up(0)], {"bytes": [flow(0, t, (t - S) // 1000)]})  # 1 byte in a microsecond: 8 Mbit/s
+    series = by_key(panels.throughput(run, "up"), "TCP upload 0")
+    assert series.y == pytest.approx(np.full(len(series.y), 8.0))
+    assert series.x[0] == 1.0
+    assert len(series.x) == len(series.y)
+
+
+def test_no_sum_is_drawn_where_a_flow_is_missing_and_that_is_said(tmp_path: Path) -> None:
+    t = np.arange(S, 9 * S, 100 * MS)
+    hole = (t > 3 * S) & (t < 6 * S)
+    run = made(tmp_path, [up(0, "BE"), up(1, "EF")], {"bytes": [flow(0, t, t // 1000), flow(1, t[~hole], t[~hole] // 1000)]})
+    panel = panels.throughput(run, "up")
+    total = by_key(panel, "up sum")
+    inside = (total.x > 3.3) & (total.x < 5.7)
+    assert inside.any() and np.isnan(total.y[inside]).all()
+    assert total.y[np.searchsorted(total.x, 2.0)] == pytest.approx(16.0)
+    assert panel is not None and any("only where all 2 flows were seen" in note for note in panel.notes)
+    alone = by_key(panel, "TCP upload BE")
+    assert not np.isnan(alone.y).any()
+
+
+def test_whole_coverage_needs_no_words(rrul: Run) -> None:
+    panel = panels.throughput(rrul, "up")
+    assert panel is not None and not any("only where" in note for note in panel.notes)
+    assert any("receiving end" in note for note in panel.notes)
+
+
+def test_counts_of_the_sender_alone_are_called_that(tmp_path: Path) -> None:
+    t = np.arange(S, 9 * S, 100 * MS)
+    panel = panels.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1000, end=0)]}), "up")
+    assert panel is not None and any("no counts of the receiving end" in note for note in panel.notes)
+
+
+def test_many_flows_are_a_mean_and_a_spread(tmp_path: Path) -> None:
+    t = np.arange(S, 9 * S, 200 * MS)
+    count = 40
+    run = made(tmp_path, [up(i) for i in range(count)], {"bytes": [flow(i, t, t // 1000 * (i + 1)) for i in range(count)]})
+    panel = panels.throughput(run, "up")
+    assert panel is not None and [series.key for series in panel.series] == ["mean of flows", "up sum"]
+    spread = panel.series[0]
+    assert spread.low is not None and spread.high is not None
+    middle = len(spread.y) // 2
+    assert spread.high[middle] / spread.low[middle] == pytest.approx(count)
+    assert by_key(panel, "up sum").y[middle] > spread.y[middle]
+
+
+def test_units_fit_the_figures(tmp_path: Path) -> None:
+    t = np.arange(S, 9 * S, 100 * MS)
+    panel = panels.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1_000_000)]}), "up")
+    assert panel is not None and panel.y.unit == "kbit/s"
+
+
+# ----------------------------------------------------------------------------------------------------------------- latency
+
+
+def probes(states: list[int], rtt: list[int | None], late: list[int | None] | None = None) -> dict[str, Any]:
+    n = len(states)
+    return {"series": [0] * n, "t_ns": [i * 10 * MS for i in range(n)], "seq": list(range(n)), "state": states, "rtt_ns": rtt,
+            "lateness_ns": late or [None] * n}  # fmt: skip
+
+
+PING = Series(0, "Ping (ms) ICMP", "latency", "ms", 0, group="Ping (ms)")
+
+
+def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
+    run = made(tmp_path, [PING], {"latency": [probes([0, 1, 0, 2, 3, 4, 5, 6, 0], [MS, None, 2 * MS, None, None, None, None, 9 * MS, 3 * MS])]})
+    panel = panels.latency(run)
+    series = by_key(panel, "Ping (ms) ICMP")
+    assert series.label == "ICMP"
+    assert series.lost.tolist() == pytest.approx([0.01, 0.03, 0.04])
+    # Neither what was never sent nor a second answer to the same probe is on the line.
+    assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
+    assert panel is not None
+    assert "ICMP: 3 of 6 lost (50.00 %: 1 on the way there, 1 on the way back); 1 probe could not be sent; 1 left out by us." in panel.notes
+
+
+def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
+    run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
+    assert [panel for panel in names.report_panels(run) if panel.key != "lateness"] == []
+    with pytest.raises(names.PlotError, match="nothing to draw"):
+        names.model([run], "all")
+
+
+def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
+    panel = panels.latency_cdf(rrul)
+    loaded, idle = by_key(panel, "Ping (ms) ICMP"), by_key(panel, "Ping (ms) ICMP (idle)")
+    assert loaded.dash == () and idle.dash
+    assert loaded.y[-1] == idle.y[-1] == 100 and loaded.y[0] == idle.y[0] == 0
+    half = [float(series.x[np.searchsorted(series.y, 50)]) for series in (loaded, idle)]
+    assert half[0] > 2 * half[1]
+    assert (np.diff(loaded.x) >= 0).all() and (np.diff(loaded.y) >= 0).all()
+
+
+def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
+    panel = panels.one_way(rrul, "forward")
+    assert panel is not None and panel.notes == ("The offset between the two clocks is known to ±180 µs; the band is that wide.",)
+    series = panel.series[0]
+    assert series.high is not None and series.low is not None
+    width = series.high - series.low
+    assert np.nanmax(width) == pytest.approx(0.36, rel=1e-6)
+    assert [s.key for s in panel.series] == ["Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"]
+
+
+def test_lateness_has_the_line_of_the_verdict(tmp_path: Path) -> None:
+    run = made(tmp_path, [PING], {"latency": [probes([0, 0, 0], [MS, MS, MS], [5000, -2000, 2_000_000])]})
+    panel = panels.lateness(run)
+    assert panel is not None and panel.y.unit == "µs"
+    assert by_key(panel, "limit of lateness").y.tolist() == [1000, 1000]  # a tenth of 10 ms
+    assert any("1 probe left early, by at most 2 µs" in note for note in panel.notes)
+
+
+# ------------------------------------------------------------------------------------------------------------ distributions
+
+
+def test_the_empirical_distribution() -> None:
+    x, share = ecdf(np.array([3.0, 1.0, np.nan, 1.0, 2.0]))
+    assert x.tolist() == [1, 2, 3] and share.tolist() == [0.5, 0.75, 1]
+    assert len(ecdf(np.array([]))[0]) == 0
+
+
+def test_a_thinned_distribution_keeps_its_ends_and_its_shape() -> None:
+    rng = np.random.default_rng(1)
+    x, share = ecdf(rng.gamma(2, 10, 50_000))
+    few_x, few = thin_ecdf(x, share, 2000)
+    assert len(few_x) <= 2000
+    assert few_x[:64].tolist() == x[:64].tolist() and few_x[-64:].tolist() == x[-64:].tolist()
+    assert np.diff(few).max() <= 1 / (2000 - 128) + 2 / 50_000
+    assert set(few_x) <= set(x)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fewer_samples_keep_every_extreme_and_every_long_gap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.normal(0, 1, 30_000)
+    spikes = rng.integers(0, 12_000, 5)
+    y[spikes] = 100 + spikes
+    y[12_000:15_000] = np.nan
+    kept = envelope(y, 1000)
+    assert len(kept) <= 1010 and (np.diff(kept) > 0).all()
+    assert y[spikes].max() == y[kept][~np.isnan(y[kept])].max()
+    assert np.nanmin(y) == np.nanmin(y[kept])
+    assert np.isnan(y[kept]).any()
+    # No line over the gap: between the samples on its sides there is one without a value.
+    before, after = kept[kept < 12_000].max(), kept[kept >= 15_000].min()
+    assert np.isnan(y[kept[(kept > before) & (kept < after)]]).all() and ((kept > before) & (kept < after)).any()
+
+
+def test_few_samples_and_nothing_stay_as_they_are() -> None:
+    assert envelope(np.array([1.0, np.nan]), 100).tolist() == [0, 1]
+    assert envelope(np.array([]), 100).tolist() == []
+    assert len(envelope(np.full(1000, np.nan), 100)) >= 2
+
+
+# ------------------------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("plot", [*names.PLOTS, *(name + "_scaled" for name in names.PLOTS)])
+def test_every_plot_draws_an_rrul(rrul: Run, plot: str) -> None:
+    model = names.model([rrul], plot)
+    assert model.panels
+    for panel in model.panels:
+        assert panel.series and panel.y.label and panel.title
+        assert panel.x.names or panel.x.unit
+        for series in panel.series:
+            assert len(series.x) == len(series.y)
+            assert series.samples
+
+
+def test_all_names_that_tests_give_are_known_or_passed_over(rrul: Run) -> None:
+    assert names.default(rrul).removesuffix("_scaled") in names.PLOTS
+    rrul_plots = rrul.meta.plots
+    try:
+        rrul.meta.plots = ["a plot of the future", "__class__"]
+        assert names.default(rrul) == "all"
+    finally:
+        rrul.meta.plots = rrul_plots
+
+
+@pytest.mark.parametrize(("wrong", "words"), [("pign", "did you mean ping?"), ("zzz", "there are all, totals"), ("", "there are all")])
+def test_a_wrong_name_is_helped(rrul: Run, wrong: str, words: str) -> None:
+    with pytest.raises(names.PlotError, match=words.replace("?", r"\?")):
+        names.model([rrul], wrong)
+
+
+def test_scaled_plots_say_what_they_cut_off(tmp_path: Path) -> None:
+    rtt: list[int | None] = [10 * MS] * 500
+    rtt[77] = 900 * MS
+    (panel,) = names.model([made(tmp_path, [PING], {"latency": [probes([0] * 500, rtt)]})], "ping_scaled").panels
+    assert panel.y.most == pytest.approx(11)
+    assert panel.notes[-1] == "Scaled to 99 % of the samples; 1 of 500 lie above."
+    calm = made(tmp_path, [PING], {"latency": [probes([0] * 500, [10 * MS] * 500)]})
+    assert names.model([calm], "ping_scaled").panels[0].y.most is None
+
+
+def test_runs_over_each_other_are_told_apart(tmp_path: Path, rrul: Run) -> None:
+    other = open_run(synthetic(tmp_path, seconds=20, delay=4, seed=3, depth_ms=0.02, name="other", title="synthetic"))
+    model = names.model([rrul, other], "all")
+    assert [panel.key for panel in model.panels] == ["throughput-down", "throughput-up", "latency"]
+    down, _, latency = model.panels
+    # The same title twice: the files' names tell them apart.
+    assert [series.label for series in down.series] == [rrul.name, "other"]
+    assert len({(s.color, s.dash) for s in latency.series}) == len(latency.series) == 8
+    # Both in the unit of the first.
+    assert float(np.nanmedian(latency.series[-1].y)) == pytest.approx(10, rel=0.3)
+
+
+# -------------------------------------------------------------------------------------------------------------------- pack
+
+
+def unpack(packed: dict[str, Any]) -> np.ndarray:
+    import base64
+
+    kinds = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
+    raw = np.frombuffer(base64.b64decode(packed["data"]), kinds[packed["type"]])
+    assert len(raw) == packed["count"]
+    values = packed["base"] + packed["scale"] * raw.astype(np.float64)
+    return np.where(raw == pack.NOTHING, np.nan, values) if packed["type"] == "i32" else values
+
+
+def test_columns_come_back_as_exact_as_promised() -> None:
+    pool = pack.Pool()
+    times = np.array([-3.0, 0.0, 1e-6, 69.999999, np.nan])
+    values = np.array([1e-3, 123.456789, np.nan, -5e4, 0.0])
+    assert np.nanmax(np.abs(unpack(pool.packed[pool.times(times)]) - times)) < 0.6e-6
+    back = unpack(pool.packed[pool.values(values)])
+    assert np.nanmax(np.abs(back - values) / np.maximum(np.abs(values), 1e-9)) < 1.2e-7
+    assert np.isnan(back[2])
+    assert pool.times(times) == 0 and pool.values(values) == 1 and len(pool.packed) == 2  # each once
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, np.nan], [1e308, -1e308, 5e-324], [np.inf, -np.inf]])
+def test_strange_columns_are_packed_too(values: list[float]) -> None:
+    pool = pack.Pool()
+    given = np.array(values)
+    np.testing.assert_array_equal(unpack(pool.packed[pool.values(given)]), given)
+    assert len(unpack(pool.packed[pool.times(given)])) == len(values)
+
+
+def test_long_series_are_thinned_for_the_page_and_that_is_said(rrul: Run) -> None:
+    panel = panels.latency(rrul)
+    assert panel is not None
+    pool = pack.Pool()
+    packed = pack.panel(panel, pool, 500)
+    assert any("drawn through" in note for note in packed["notes"])
+    assert all(pool.packed[series["x"]]["count"] <= 520 for series in packed["series"])
+    assert not any("drawn through" in note for note in pack.panel(panel, pool, 0)["notes"])
