@@ -23,6 +23,7 @@ demo: ## install what is missing, build, and show it: two hosts, a timed send ag
 test: ## install what is missing, build, and run every test that this machine can run (under 15 minutes)
 	@scripts/setup build demo test
 	@$(MAKE) --no-print-directory .venv/.ok
+	@$(MAKE) --no-print-directory web/node_modules/.ok
 	@tests/run
 
 install: build ## install (prefix=/usr/local, DESTDIR=); no setuid bit and no file capability is set

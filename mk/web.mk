@@ -1,0 +1,17 @@
+# The page that a report is. It is built from web/ and committed (docs/decisions/0029-the-page-is-committed.md), so that only who changes it needs node.
+REPORT ?=
+
+web/node_modules/.ok: web/package-lock.json
+	cd web && npm ci
+	touch $@
+
+.PHONY: web picture
+web: ## build the page of reports after a change in web/ (needs node)
+	@scripts/setup web
+	@$(MAKE) --no-print-directory web/node_modules/.ok
+	cd web && npm run --silent check && npm run --silent build
+
+picture: .venv/.ok ## docs/report.png from REPORT=FILE.html (a made-up run without one); needs node and Chromium
+	@scripts/setup web browser
+	@$(MAKE) --no-print-directory web/node_modules/.ok
+	web/picture '$(REPORT)' docs/report.png

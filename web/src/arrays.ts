@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Columns of samples as the Python side packs them (python/ktrxer/view/pack.py): little-endian raw numbers in base64,
+// value = base + scale * raw. The smallest raw integer means "no value".
+
+export interface PackedArray {
+  type: "f32" | "f64" | "i32" | "i16";
+  count: number;
+  base: number;
+  scale: number;
+  data: string;
+}
+
+const SIZES = { f32: 4, f64: 8, i32: 4, i16: 2 } as const;
+const NOTHING = { i32: -2147483648, i16: -32768 } as const;
+
+export class PackedError extends Error {}
+
+export function decode(packed: PackedArray): Float64Array {
+  const { type, count, base, scale, data } = packed;
+  let text: string;
+  try {
+    text = atob(data);
+  } catch {
+    throw new PackedError("a column of samples is not base64");
+  }
+  if (text.length !== count * SIZES[type]) {
+    throw new PackedError(`a column should hold ${count} samples and has ${text.length} bytes`);
+  }
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const out = new Float64Array(count);
+  // The machine that made the report and the one that shows it may differ in byte order; DataView does not care.
+  const view = new DataView(bytes.buffer);
+  switch (type) {
+    case "f64":
+      for (let i = 0; i < count; i++) out[i] = base + scale * view.getFloat64(8 * i, true);
+      break;
+    case "f32":
+      for (let i = 0; i < count; i++) out[i] = base + scale * view.getFloat32(4 * i, true);
+      break;
+    case "i32":
+      for (let i = 0; i < count; i++) {
+        const raw = view.getInt32(4 * i, true);
+        out[i] = raw === NOTHING.i32 ? NaN : base + scale * raw;
+      }
+      break;
+    case "i16":
+      for (let i = 0; i < count; i++) {
+        const raw = view.getInt16(2 * i, true);
+        out[i] = raw === NOTHING.i16 ? NaN : base + scale * raw;
+      }
+      break;
+  }
+  return out;
+}
+
+/** The pool of a report: each column is decoded when it is first drawn. */
+export class Columns {
+  private readonly done = new Map<number, Float64Array>();
+
+  constructor(private readonly packed: readonly PackedArray[]) {}
+
+  get(index: number): Float64Array {
+    let found = this.done.get(index);
+    if (!found) {
+      const packed = this.packed[index];
+      if (!packed) throw new PackedError(`there is no column ${index}`);
+      found = decode(packed);
+      this.done.set(index, found);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What a report holds, and the one reader of it. The Python side writes the same (python/ktrxer/view/report.py). A report may have been
+// cut off, edited or made by somebody else: everything is checked here, and what follows may trust its types.
+
+import type { PackedArray } from "./arrays";
+
+export interface Axis {
+  label: string;
+  unit: string;
+  scale: "linear" | "log";
+  /** Whether the axis begins at zero. */
+  zero: boolean;
+  /** Where the axis ends although samples lie above; null: it holds them all. */
+  most: number | null;
+  /** Of the places 0, 1, 2, ... instead of numbers. */
+  names: string[];
+}
+
+export interface Band {
+  from: number;
+  to: number;
+  label: string;
+  kind: "idle" | "load";
+}
+
+export interface Series {
+  /** The same key in two panels is the same flow or probe: they are hidden and highlighted together. */
+  key: string;
+  label: string;
+  style: "line" | "step" | "points" | "box";
+  color: number;
+  dash: number[];
+  width: number;
+  x: number;
+  y: number;
+  low: number | null;
+  high: number | null;
+  lost: number | null;
+  hidden: boolean;
+  hint: string;
+}
+
+export interface Panel {
+  key: string;
+  title: string;
+  x: Axis;
+  y: Axis;
+  /** Panels with the same link share their x axis and cursor. */
+  link: string;
+  /** The axis that the reader may make logarithmic. */
+  log: "x" | "y";
+  bands: Band[];
+  series: Series[];
+  notes: string[];
+}
+
+export interface Table {
+  title: string;
+  columns: string[];
+  rows: string[][];
+  notes: string[];
+}
+
+export interface Figure {
+  label: string;
+  value: string;
+  unit: string;
+  note: string;
+}
+
+export interface Command {
+  name: string;
+  host: string;
+  outcome: string;
+  words: string;
+  output: string;
+}
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Run {
+  title: string;
+  subtitle: string;
+  verdict: "valid" | "degraded" | "invalid" | "unknown";
+  reasons: string[];
+  damage: string[];
+  facts: [string, string][];
+  figures: Figure[];
+  tables: Table[];
+  panels: Panel[];
+  commands: Command[];
+  repeat: string[];
+  events: Table | null;
+  metadata: Json;
+}
+
+export interface Report {
+  title: string;
+  generator: string;
+  created: string;
+  palette: { light: string[]; dark: string[] };
+  arrays: PackedArray[];
+  overview: { tables: Table[]; panels: Panel[] } | null;
+  runs: Run[];
+}
+
+export class DataError extends Error {}
+
+export const SCHEMA = "ktrxer-report/1";
+
+type Dict = Record<string, unknown>;
+
+function fail(path: string, wanted: string): never {
+  throw new DataError(`${path} is not ${wanted}`);
+}
+
+function dict(value: unknown, path: string): Dict {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) fail(path, "an object");
+  return value as Dict;
+}
+
+function list<T>(value: unknown, path: string, one: (value: unknown, path: string) => T): T[] {
+  if (!Array.isArray(value)) fail(path, "a list");
+  return value.map((item, i) => one(item, `${path}[${i}]`));
+}
+
+function text(value: unknown, path: string): string {
+  if (typeof value !== "string") fail(path, "text");
+  return value;
+}
+
+function flag(value: unknown, path: string): boolean {
+  if (typeof value !== "boolean") fail(path, "true or false");
+  return value;
+}
+
+function finite(value: unknown, path: string): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) fail(path, "a finite number");
+  return value;
+}
+
+function index(value: unknown, path: string, below = Number.MAX_SAFE_INTEGER): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < 0 || value >= below) fail(path, "an index");
+  return value;
+}
+
+function oneOf<T extends string>(value: unknown, path: string, words: readonly T[]): T {
+  if (typeof value !== "string" || !(words as readonly string[]).includes(value)) fail(path, `one of ${words.join(", ")}`);
+  return value as T;
+}
+
+function pair(value: unknown, path: string): [string, string] {
+  const both = list(value, path, text);
+  if (both.length !== 2) fail(path, "a pair");
+  return [both[0] as string, both[1] as string];
+}
+
+function packed(value: unknown, path: string): PackedArray {
+  const a = dict(value, path);
+  return {
+    type: oneOf(a.type, `${path}.type`, ["f32", "f64", "i32", "i16"]),
+    count: index(a.count, `${path}.count`),
+    base: finite(a.base, `${path}.base`),
+    scale: finite(a.scale, `${path}.scale`),
+    data: text(a.data, `${path}.data`),
+  };
+}
+
+function axis(value: unknown, path: string): Axis {
+  const a = dict(value, path);
+  return {
+    label: text(a.label, `${path}.label`),
+    unit: text(a.unit, `${path}.unit`),
+    scale: oneOf(a.scale, `${path}.scale`, ["linear", "log"]),
+    zero: flag(a.zero, `${path}.zero`),
+    most: a.most === null ? null : finite(a.most, `${path}.most`),
+    names: list(a.names, `${path}.names`, text),
+  };
+}
+
+function table(value: unknown, path: string): Table {
+  const t = dict(value, path);
+  return {
+    title: text(t.title, `${path}.title`),
+    columns: list(t.columns, `${path}.columns`, text),
+    rows: list(t.rows, `${path}.rows`, (row, where) => list(row, where, text)),
+    notes: list(t.notes, `${path}.notes`, text),
+  };
+}
+
+function reader(arrays: number, colors: number): (value: unknown, path: string) => Panel {
+  const column = (value: unknown, path: string): number => index(value, path, arrays);
+  const maybe = (value: unknown, path: string): number | null => (value === null ? null : column(value, path));
+
+  const series = (value: unknown, path: string): Series => {
+    const s = dict(value, path);
+    return {
+      key: text(s.key, `${path}.key`),
+      label: text(s.label, `${path}.label`),
+      style: oneOf(s.style, `${path}.style`, ["line", "step", "points", "box"]),
+      color: index(s.color, `${path}.color`, colors),
+      dash: list(s.dash, `${path}.dash`, finite),
+      width: finite(s.width, `${path}.width`),
+      x: column(s.x, `${path}.x`),
+      y: column(s.y, `${path}.y`),
+      low: maybe(s.low, `${path}.low`),
+      high: maybe(s.high, `${path}.high`),
+      lost: maybe(s.lost, `${path}.lost`),
+      hidden: flag(s.hidden, `${path}.hidden`),
+      hint: text(s.hint, `${path}.hint`),
+    };
+  };
+
+  const band = (value: unknown, path: string): Band => {
+    const b = dict(value, path);
+    return {
+      from: finite(b.from, `${path}.from`),
+      to: finite(b.to, `${path}.to`),
+      label: text(b.label, `${path}.label`),
+      kind: oneOf(b.kind, `${path}.kind`, ["idle", "load"]),
+    };
+  };
+
+  return (value, path) => {
+    const p = dict(value, path);
+    return {
+      key: text(p.key, `${path}.key`),
+      title: text(p.title, `${path}.title`),
+      x: axis(p.x, `${path}.x`),
+      y: axis(p.y, `${path}.y`),
+      link: text(p.link, `${path}.link`),
+      log: oneOf(p.log, `${path}.log`, ["x", "y"]),
+      bands: list(p.bands, `${path}.bands`, band),
+      series: list(p.series, `${path}.series`, series),
+      notes: list(p.notes, `${path}.notes`, text),
+    };
+  };
+}
+
+export function parse(source: string): Report {
+  let whole: unknown;
+  try {
+    whole = JSON.parse(source);
+  } catch {
+    throw new DataError("the data of this report is not JSON: the file was cut off or changed");
+  }
+  const r = dict(whole, "the report");
+  if (r.schema !== SCHEMA) fail("the report's schema", SCHEMA);
+  const colors = dict(r.palette, "palette");
+  const palette = { light: list(colors.light, "palette.light", text), dark: list(colors.dark, "palette.dark", text) };
+  if (palette.light.length === 0 || palette.light.length !== palette.dark.length) fail("palette", "two lists of one length");
+  const arrays = list(r.arrays, "arrays", packed);
+  const panel = reader(arrays.length, palette.light.length);
+
+  const run = (value: unknown, path: string): Run => {
+    const one = dict(value, path);
+    return {
+      title: text(one.title, `${path}.title`),
+      subtitle: text(one.subtitle, `${path}.subtitle`),
+      verdict: oneOf(one.verdict, `${path}.verdict`, ["valid", "degraded", "invalid", "unknown"]),
+      reasons: list(one.reasons, `${path}.reasons`, text),
+      damage: list(one.damage, `${path}.damage`, text),
+      facts: list(one.facts, `${path}.facts`, pair),
+      figures: list(one.figures, `${path}.figures`, (item, where) => {
+        const f = dict(item, where);
+        return {
+          label: text(f.label, `${where}.label`),
+          value: text(f.value, `${where}.value`),
+          unit: text(f.unit, `${where}.unit`),
+          note: text(f.note, `${where}.note`),
+        };
+      }),
+      tables: list(one.tables, `${path}.tables`, table),
+      panels: list(one.panels, `${path}.panels`, panel),
+      commands: list(one.commands, `${path}.commands`, (item, where) => {
+        const c = dict(item, where);
+        return {
+          name: text(c.name, `${where}.name`),
+          host: text(c.host, `${where}.host`),
+          outcome: text(c.outcome, `${where}.outcome`),
+          words: text(c.words, `${where}.words`),
+          output: text(c.output, `${where}.output`),
+        };
+      }),
+      repeat: list(one.repeat, `${path}.repeat`, text),
+      events: one.events === null ? null : table(one.events, `${path}.events`),
+      metadata: one.metadata as Json, // shown value by value, each by its type
+    };
+  };
+
+  let overview: Report["overview"] = null;
+  if (r.overview !== null) {
+    const o = dict(r.overview, "overview");
+    overview = { tables: list(o.tables, "overview.tables", table), panels: list(o.panels, "overview.panels", panel) };
+  }
+  return {
+    title: text(r.title, "title"),
+    generator: text(r.generator, "generator"),
+    created: text(r.created, "created"),
+    palette,
+    arrays,
+    overview,
+    runs: list(r.runs, "runs", run),
+  };
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The legend is the control: a button for each series. A click hides or shows it everywhere, a double click or Shift leaves it alone,
+// hovering or focusing highlights it. It is also where the cursor's values stand.
+
+import type { Series } from "./data";
+import { el } from "./dom";
+import type { Selection } from "./link";
+
+export interface Legend {
+  root: HTMLElement;
+  update(): void;
+  values(values: (string | null)[] | null): void;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A piece of the line as it is drawn, so that dashes tell what colours alone should not. */
+function swatch(series: Series): SVGSVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", `swatch c${series.color}`);
+  svg.setAttribute("viewBox", "0 0 22 10");
+  svg.setAttribute("aria-hidden", "true");
+  if (series.style === "points") {
+    for (const [x, y] of [[4, 6], [11, 3], [18, 7]] as const) {
+      const dot = document.createElementNS(SVG, "rect");
+      for (const [name, value] of Object.entries({ x: x - 1.5, y: y - 1.5, width: 3, height: 3 })) dot.setAttribute(name, String(value));
+      svg.append(dot);
+    }
+  } else {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("d", "M0 5H22");
+    path.setAttribute("stroke-width", String(Math.max(2, series.width * 1.5)));
+    if (series.dash.length > 0) path.setAttribute("stroke-dasharray", series.dash.join(" "));
+    svg.append(path);
+  }
+  return svg;
+}
+
+export function legend(series: readonly Series[], selection: Selection): Legend {
+  const keys = series.map((one) => one.key);
+  const buttons = series.map((one) => {
+    const value = el("span", { class: "value" });
+    const node = el(
+      "button",
+      { type: "button", title: one.hint || one.label, "data-key": one.key },
+      swatch(one),
+      el("span", { class: "name" }, one.label),
+      value,
+    );
+    let clicked = 0;
+    node.addEventListener("click", (event) => {
+      // The second click of a double click undoes what the first has hidden, and then leaves only this one.
+      if (event.shiftKey) selection.only(one.key, keys);
+      else if (event.timeStamp - clicked < 350) {
+        selection.hidden.delete(one.key);
+        selection.only(one.key, keys);
+      } else selection.toggle(one.key);
+      clicked = event.timeStamp;
+    });
+    node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && selection.highlight(one.key));
+    node.addEventListener("pointerleave", () => selection.highlight(null));
+    node.addEventListener("focus", () => node.matches(":focus-visible") && selection.highlight(one.key));
+    node.addEventListener("blur", () => selection.highlight(null));
+    return { node, value, key: one.key };
+  });
+  const root = el("div", { class: "legend", role: "group", "aria-label": "Series: press to hide or show" }, ...buttons.map(({ node }) => node));
+  const update = (): void => {
+    for (const { node, key } of buttons) node.setAttribute("aria-pressed", String(!selection.hidden.has(key)));
+  };
+  update();
+  return {
+    root,
+    update,
+    values(values) {
+      buttons.forEach(({ value }, i) => {
+        value.textContent = values ? (values[i] ?? "\u2013") : "";
+      });
+      root.classList.toggle("reading", values !== null);
+    },
+  };
+}

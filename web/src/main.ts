@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { Columns } from "./arrays";
+import { DataError, parse } from "./data";
+import { el, must } from "./dom";
+import { Page } from "./page";
+import { Theme } from "./theme";
+
+/** The text that stands in the page already stays when anything goes wrong. */
+function complain(what: string): void {
+  document.body.prepend(el("div", { class: "damage", role: "alert" }, el("strong", {}, "This report cannot be shown whole. "), what));
+}
+
+function start(): void {
+  const source = must(document.getElementById("report"), "the data of this report").textContent ?? "";
+  const report = parse(source);
+  const theme = new Theme(report.palette);
+  const sheet = new CSSStyleSheet();
+  // The colours of the legend are the palette's. A value goes in through the style API, which takes no more than a colour.
+  report.palette.light.forEach((_, i) => {
+    sheet.insertRule(`.c${i} {}`);
+    const rule = sheet.cssRules[0] as CSSStyleRule;
+    const paint = (): void => rule.style.setProperty("color", theme.ink.series[i] ?? "");
+    paint();
+    theme.onChange(paint);
+  });
+  document.adoptedStyleSheets = [sheet];
+  const root = must(document.getElementById("root"), "the place of this report");
+  const stage = el("div", { id: "root" });
+  new Page(report, new Columns(report.arrays), theme).render(stage);
+  root.replaceWith(stage);
+  document.documentElement.dataset.ready = "yes";
+}
+
+try {
+  start();
+} catch (error) {
+  complain(error instanceof DataError ? `${error.message}.` : `${String(error)}.`);
+  document.documentElement.dataset.ready = "failed";
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// One file comes out: python/ktrxer/view/report.html, page, style and program together. The Python side fills in title, text and data.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+function digest(text: string): string {
+  return `'sha256-${createHash("sha256").update(text, "utf8").digest("base64")}'`;
+}
+
+function oneFile(): Plugin {
+  return {
+    name: "one-file",
+    enforce: "post",
+    generateBundle(_options, bundle) {
+      let script = "";
+      let style = "";
+      for (const [name, file] of Object.entries(bundle)) {
+        if (file.type === "chunk") {
+          if (script) this.error(`a second chunk: ${name}`);
+          script = file.code;
+          delete bundle[name];
+        } else if (name.endsWith(".css")) {
+          style += String(file.source);
+          delete bundle[name];
+        }
+      }
+      const page = bundle["index.html"];
+      if (page?.type !== "asset" || !script || !style) this.error("a page, a program and a style were expected");
+      // The licences of what is bundled go where it goes.
+      const licence = readFileSync(new URL("node_modules/uplot/LICENSE", import.meta.url), "utf8").trim();
+      script = `/*!\nktrxer: MIT OR Apache-2.0\n\nWith uPlot:\n${licence}\n*/\n${script.trim()}\n`.replaceAll("</script", "<\\/script");
+      style = style.trim();
+      // Only these two, by their digest, may run or style; nothing may be fetched, and no text may become markup.
+      const policy = [
+        "default-src 'none'",
+        `script-src ${digest(script)}`,
+        `style-src ${digest(style)}`,
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+      ].join("; ");
+      const html = String(page.source)
+        .replace(/\s*<(script|link)[^>]*(src|href)="[^"]*\/assets\/[^"]*"[^>]*>(<\/script>)?/g, "")
+        .replace(/\s*<script[^>]*src=[^>]*><\/script>/g, "")
+        .replace("%CSP%", () => policy)
+        .replace("</head>", () => `<style>${style}</style>\n  </head>`)
+        .replace("</body>", () => `<script type="module">${script}</script>\n  </body>`);
+      page.source = html;
+      page.fileName = "report.html";
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [oneFile()],
+  // A browser beside other work takes its time; a test that hangs is still ended.
+  test: { testTimeout: 60_000, hookTimeout: 60_000 },
+  build: {
+    outDir: process.env.KTRXER_WEB_OUT ?? "../python/ktrxer/view/bundle",
+    emptyOutDir: true,
+    target: "es2022",
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+});
