@@ -20,3 +20,9 @@ install-python:
 lint-python: .venv/.ok ## ruff and strict mypy over the Python part
 	.venv/bin/ruff check python tests/lab
 	cd python && ../.venv/bin/mypy
+
+# The real Flent, in an environment of its own, for the test that has it draw what `ktrxer export` writes; without it that test is skipped.
+.venv-flent/.ok: python/requirements-flent.txt
+	$(PYTHON) -m venv .venv-flent
+	.venv-flent/bin/python $(PIP_LOCKED) -r $<
+	touch $@

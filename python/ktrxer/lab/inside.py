@@ -133,6 +133,7 @@ def work(plan: dict[str, Any], life: int) -> int:
     deadline = time.monotonic() + SETTLE_S
     for one in beside:
         one.heard.wait(max(0.0, deadline - time.monotonic()))
+        one.closed.wait(0.05)  # a program that complains and ends is not one that listens
     # From here on this is process 1 as it should be: it hears its signals, and of each child's end.
     signal.set_wakeup_fd(wake_write)
     got: list[int] = []
