@@ -25,11 +25,9 @@
 #endif
 
 const struct handover handover_table[] = {
-	{ "batch", "Run many tests, shuffled, repeated, resumable" },
-	{ "compare", "Compare runs, with the uncertainty of the difference" },
 	{ "export", "Write runs as Flent's data files" },
 	{ "import", "Make runs of Flent's data files" },
-	{ "lab", "Run commands in networks of namespaces, and in emulated devices: other kernels, virtual time" },
+	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },
 	{ "plot", "Draw a run for print" },
 	{ "recover", "Close a run that a crash has left open" },
 	{ "report", "Write a report of runs as one page" },
@@ -37,7 +35,6 @@ const struct handover handover_table[] = {
 	{ "runs", "List stored runs, or give them as one data set" },
 	{ "summary", "Summarise a run in figures" },
 	{ "tests", "List and explain the tests that `run` knows" },
-	{ "view", "Explore runs in a browser" },
 	{ NULL },
 };
 

@@ -96,7 +96,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 {
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "host", run->o->p.host);
+	json_string(end, "target", run->o->p.host);
 	json_string(end, "to", ktrxer_addr_format(&run->p.path.to, address));
 	json_string(end, "from", ktrxer_addr_format(&run->p.path.source, address));
 	json_string(end, "device", run->p.path.device.name);

@@ -322,7 +322,7 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 {
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "host", run->o->p.host);
+	json_string(end, "server", run->o->p.host);
 	json_string(end, "to", ktrxer_addr_format(&run->p.path.to, address));
 	json_u64(end, "port", run->o->port);
 	json_string(end, "from", ktrxer_addr_format(&run->p.path.source, address));

@@ -16,7 +16,7 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: dict[str, Subcommand] = {
     "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
     "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),
-    "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices: other kernels, virtual time"),
+    "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has left open"),
     "report": Subcommand("ktrxer.view.report_command", "stored runs as one page with interactive plots"),

@@ -72,6 +72,13 @@ def shared_pair(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.
         yield both
 
 
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two members with one name a reader would keep either."""
+    members = dict(pairs)
+    assert len(members) == len(pairs), f"a name twice in one object: {[name for name, _ in pairs]}"
+    return members
+
+
 class Json:
     """`ktrxer ... --json` in a host, parsed."""
 
@@ -81,7 +88,7 @@ class Json:
     def __call__(self, host: hosts.Netns, *arguments: str, status: int | None = 0, timeout: float = 60) -> dict[str, Any]:
         done = host.run([self.command, *arguments, "--json"], check=False, timeout=timeout)
         assert status is None or done.returncode == status, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
-        result: dict[str, Any] = json.loads(done.stdout)
+        result: dict[str, Any] = json.loads(done.stdout, object_pairs_hook=unique)
         return result
 
 

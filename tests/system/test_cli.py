@@ -78,6 +78,15 @@ def test_help_of_each_command(program, name):
             assert "no such option" not in tried.stderr, (word, tried.stderr)
 
 
+def test_help_lists_the_commands_of_the_python_part():
+    """Each that there is, and no other."""
+    from ktrxer.cli import SUBCOMMANDS
+
+    listed = run(KTRXER, "--help").stdout.split("\nExperiments")[1]
+    told = dict(re.findall(r"^  (\w+) +(.*)$", listed, re.M))
+    assert told.keys() == SUBCOMMANDS.keys()
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_and_version(program):
     assert run(program).returncode == 2
