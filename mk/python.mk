@@ -4,8 +4,7 @@ PIP_LOCKED = -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .venv/.ok: python/requirements.txt python/requirements-test.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/python $(PIP_LOCKED) -r python/requirements.txt
-	.venv/bin/python $(PIP_LOCKED) -r python/requirements-test.txt
+	.venv/bin/python $(PIP_LOCKED) --no-compile -r python/requirements.txt -r python/requirements-test.txt
 	echo "$(CURDIR)/python" > "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/ktrxer.pth"
 	touch $@
 
