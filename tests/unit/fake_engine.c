@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "fake_engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+struct fake_script fake;
+
+/* ---------------------------------------------------------------------------------------------- what all have in common */
+
+static int fake_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
+{
+	(void)device;
+	info->features = KTX_CAN_WHOLE_FRAME;
+	return 0;
+}
+
+static int fake_open(struct ktx_engine_state **state, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
+{
+	(void)err;
+	fake.cells = setup->cells;
+	fake.mask = setup->slots - 1;
+	*state = (struct ktx_engine_state *)&fake;
+	return 0;
+}
+
+static void fake_close(struct ktx_engine_state *state)
+{
+	(void)state;
+}
+
+static uint32_t fake_features(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return fake.stamps ? KTX_CAN_DRIVER_STAMP : 0;
+}
+
+static int fake_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+{
+	(void)state;
+	return frame[0] == 0xbd && length ? ktrxer_fail(err, -EBADMSG, "no frame of mine") : 0;
+}
+
+static int fake_event_fd(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return -1;
+}
+
+/* ------------------------------------------------------------------------------------------------- the user side waits */
+
+static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+{
+	(void)state;
+	fake.sends++;
+	if (fake.send_lasts_ms)
+		poll(NULL, 0, fake.send_lasts_ms);
+	if (count > fake.largest)
+		fake.largest = count;
+	if (fake.refuse) {
+		fake.refuse--;
+		return fake.refuse_with;
+	}
+	if (fake.take_most && count > fake.take_most)
+		count = fake.take_most;
+	for (int i = 0; i < count; i++) {
+		fake.next_key++;
+		if (fake.holds_buffers) {
+			cells[i]->buffer_busy = true;
+			fake.held[fake.held_count++] = cells[i];
+		}
+		if (fake.sent < 4096) {
+			fake.sent_at[fake.sent] = ktrxer_now_ns();
+			fake.order[fake.sent++] = cells[i]->id;
+		}
+	}
+	return count;
+}
+
+static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+{
+	struct ktrxer_clock_pair pair;
+	int n = 0;
+
+	(void)state;
+	if (fake.gives_back)
+		while (fake.held_count)
+			fake.held[--fake.held_count]->buffer_busy = false;
+	if (!fake.stamps || !fake.stamps_come)
+		return 0;
+	ktrxer_clock_pair_read(&pair);
+	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++)
+		harvest->stamp(harvest->context, fake.stamped_key,
+			       pair.real_ns - (int64_t)pair.mono_ns +
+				       (int64_t)fake.sent_at[fake.stamped_key % 4096] + fake.stamp_after_ns,
+			       KTX_PROOF_DRIVER, false);
+	return n;
+}
+
+static int fake_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
+{
+	(void)state;
+	assert_true(cell->buffer_busy);
+	fake.given_up++;
+	return fake.give_up_with;
+}
+
+/* ---------------------------------------------------------------------------------------------------- the kernel waits */
+
+static uint32_t kernel_features(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return KTX_CAN_DRIVER_STAMP | KTX_CAN_KERNEL_WAIT;
+}
+
+static void fake_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
+{
+	(void)state;
+	assert_int_equal(from, fake.published);
+	fake.last_from = from;
+	fake.published = to;
+	fake.publishes++;
+}
+
+static int fake_tend(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
+{
+	(void)state;
+	fake.tends++;
+	fake.cancel_to = work->cancel_to;
+	fake.advance_ns = (uint32_t)work->advance_ns; /* far below a second */
+	*next_ns = KTRXER_NEVER;
+	assert_true((int32_t)(work->head - work->done) >= 0);
+	assert_true((int32_t)(work->cancel_to - work->head) <= 0);
+	return fake.gone;
+}
+
+static bool cell_end(uint32_t number, const struct ktx_work *work)
+{
+	struct ktx_cell *cell = &fake.cells[number & fake.mask];
+	const uint64_t base = cell->at_ns ? cell->at_ns : work->now_ns;
+	const bool sent = fake.sends_to == UINT32_MAX ? base <= work->now_ns : (int32_t)(fake.sends_to - number) > 0;
+
+	assert_int_equal(cell->status, KTX_PENDING);
+	cell->planned_ns = cell->at_ns;
+	if (sent && !fake.fail_with) {
+		cell->status = KTX_SENT;
+		cell->proof = KTX_PROOF_DRIVER;
+		cell->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
+		cell->raw_ns = (int64_t)cell->sent_ns;
+		cell->tries = 1;
+		return true;
+	}
+	if (fake.gone || (sent && fake.fail_with)) {
+		cell->status = KTX_FAILED;
+		cell->error = fake.gone ? fake.gone : fake.fail_with;
+		cell->tries = 1;
+		return true;
+	}
+	if ((int32_t)(work->cancel_to - number) > 0) {
+		cell->status = KTX_CANCELLED;
+		return true;
+	}
+	return false;
+}
+
+static uint32_t fake_collect(struct ktx_engine_state *state, const struct ktx_work *work)
+{
+	uint32_t number = work->done;
+
+	(void)state;
+	while (number != work->head && cell_end(number, work))
+		number++;
+	return number - work->done;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- the table */
+
+static const struct ktx_engine fake_engine = {
+	.name = "fake", .summary = "for tests", .probe = fake_probe, .open = fake_open, .close = fake_close,
+	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
+};
+
+static const struct ktx_engine holder_engine = {
+	.name = "holder", .summary = "for tests", .probe = fake_probe, .open = fake_open, .close = fake_close,
+	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
+	.harvest_ns = 200000, .frame_max = 1000, .give_up = fake_give_up,
+};
+
+static const struct ktx_engine kernel_engine = {
+	.name = "kernel", .summary = "for tests", .waits = KTX_KERNEL_WAITS, .harvest_ns = 100000, .probe = fake_probe, .open = fake_open,
+	.close = fake_close, .features = kernel_features, .check = fake_check, .publish = fake_publish, .tend = fake_tend,
+	.collect = fake_collect, .event_fd = fake_event_fd,
+};
+
+const struct ktx_engine *const ktx_engine_table[] = { &fake_engine, &holder_engine, &kernel_engine, NULL };
+
+const struct ktx_engine *ktx_engine_find(const char *name)
+{
+	for (int i = 0; ktx_engine_table[i]; i++)
+		if (strcmp(ktx_engine_table[i]->name, name) == 0)
+			return ktx_engine_table[i];
+	return NULL;
+}
+
+const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, enum ktx_purpose purpose, uint32_t frame_size,
+					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err)
+{
+	(void)frame_size;
+	(void)refused;
+	(void)device;
+	(void)purpose;
+	(void)err;
+	strcpy(reason, "the only one");
+	return &fake_engine;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- helpers */
+
+struct ktx *fake_open_with(struct ktx_options options)
+{
+	struct ktrxer_error err = { 0 };
+	struct ktx *tx;
+
+	memset(&fake, 0, sizeof fake);
+	options.flags |= KTX_NO_REALTIME;
+	assert_int_equal(ktx_open(&tx, &options, &err), 0);
+	return tx;
+}
+
+int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags)
+{
+	const struct ktx_probe probe = { .id = id, .at_ns = at_ns, .length = 60, .flags = flags };
+	struct ktrxer_error err;
+	struct ktx_slot slot;
+	int rc = ktx_reserve(tx, &slot);
+
+	if (rc < 0)
+		return rc;
+	assert_true(slot.capacity >= 60);
+	memset(slot.frame, 0, 60);
+	return ktx_commit(tx, &probe, &err);
+}
+
+struct ktx_accounts fake_drain(struct ktx *tx)
+{
+	struct ktx_accounts a;
+
+	assert_int_equal(ktx_drain(tx, ktrxer_now_ns() + 5 * (uint64_t)KTRXER_NS_PER_S), 0);
+	ktx_accounts(tx, &a);
+	assert_int_equal(a.requested, a.sent + a.failed + a.skipped + a.cancelled);
+	assert_int_equal(a.pending, 0);
+	assert_int_equal(a.sent, a.wire + a.driver + a.queued);
+	return a;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Engines that do as they are told: what is refused, when stamps come, when the device goes, stands in one script, so that every way to
+ * end a probe can be walked. fake_engine.c takes the place of the library's table of engines at link time.
+ *
+ *   fake    the user side waits; the one that `auto` takes
+ *   holder  the same with buffers of its own, of which no descriptor tells when they come back; frames of 1000 bytes at most
+ *   kernel  the kernel waits
+ */
+#ifndef KTRXER_TESTS_FAKE_ENGINE_H
+#define KTRXER_TESTS_FAKE_ENGINE_H
+
+#include "tx.h"
+
+struct fake_script {
+	/* fake, holder */
+	_Atomic int refuse;          /* so many hand-overs are refused ... */
+	_Atomic int refuse_with;     /* ... with this */
+	_Atomic int take_most;       /* of one batch; 0: all */
+	_Atomic bool stamps, stamps_come;
+	int64_t stamp_after_ns; /* the hand-over */
+	int send_lasts_ms;
+	_Atomic int sends, largest; /* seen */
+	uint32_t next_key, stamped_key;
+	uint64_t sent_at[4096];
+	uint64_t order[4096];
+	_Atomic int sent;
+	_Atomic bool holds_buffers; /* the kernel reads frames until they are given back ... */
+	_Atomic bool gives_back;    /* ... which it does now */
+	struct ktx_cell *held[64];
+	int held_count;
+	_Atomic int given_up, give_up_with;
+
+	/* kernel */
+	struct ktx_cell *cells;
+	uint32_t mask;
+	_Atomic uint32_t published, publishes; /* by the tool's thread */
+	_Atomic uint32_t sends_to;  /* the kernel has sent those before this; UINT32_MAX: all whose time has come */
+	_Atomic int gone;           /* negative errno */
+	_Atomic uint32_t tends;
+	_Atomic uint32_t cancel_to;
+	_Atomic uint32_t advance_ns;
+	int64_t late_ns;            /* of each stamp */
+	int fail_with;              /* instead of being sent */
+	uint32_t last_from;
+};
+extern struct fake_script fake;
+
+/* With an empty script, and without real-time priority. */
+struct ktx *fake_open_with(struct ktx_options options);
+/* A frame of 60 zero bytes. */
+int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags);
+/* Within 5 s; the accounts close. */
+struct ktx_accounts fake_drain(struct ktx *tx);
+
+#endif
