@@ -201,14 +201,15 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		__u64 at = slot->at_ns;
 
 		if (at) {
-			__u64 now = bpf_ktime_get_ns();
+			__u64 now = bpf_ktime_get_ns(), advance = READ(c->advance_ns);
 
+			/* At both ends of the clock times stay there. */
 			if (config.shifts && !slot->refused)
-				at += c->shift_ns;
-			until = at - READ(c->advance_ns);
+				at = at > ~0ULL - c->shift_ns ? ~0ULL : at + c->shift_ns;
+			until = at > advance ? at - advance : 0;
 			if (now + WAIT_NS < until)
 				return XDP_DROP;
-			if (now > at + config.late_most_ns && !slot->refused) {
+			if (now > at && now - at > config.late_most_ns && !slot->refused) {
 				if (config.skips) {
 					pass_over(c, end, LIVE_END(LIVE_SKIPPED, 0));
 					return XDP_DROP;

@@ -197,6 +197,7 @@ static void say_settings(struct bench_run *run, struct json *json)
 	json_u64(json, "interval_ns", o->interval_ns);
 	json_u64(json, "for_ns", o->for_ns);
 	json_u64(json, "train", o->train);
+	json_u64(json, "threads", o->threads);
 	json_u64(json, "seed", o->seed);
 	json_object_end(json);
 	json_string(json, "judge", farend_name(run->far));

@@ -24,7 +24,7 @@ struct bench_options {
 	const char *engines, *cross, *gaps, *compare, *csv, *device, *far_device, *far_netns;
 	struct ktrxer_addr to;
 	struct opt_range payload;
-	uint64_t rounds, count, interval_ns, for_ns, train, seed;
+	uint64_t rounds, count, interval_ns, for_ns, train, threads, seed;
 	bool no_baselines, no_bpf;
 };
 
@@ -40,6 +40,7 @@ struct bench_who {
 enum bench_pattern {
 	BENCH_TIMED = 1,  /* probes or trains at exact times */
 	BENCH_FLOOD = 2,  /* as many as go, for a time */
+	BENCH_TEMPLATE = 3, /* the same from a template; engines only */
 };
 
 struct bench_job {
@@ -50,6 +51,7 @@ struct bench_job {
 	uint64_t train_gap_ns; /* 0: back to back */
 	uint64_t interval_ns;  /* between trains */
 	uint64_t for_ns;       /* of a flood */
+	uint32_t threads;      /* of a template */
 	bool trains_matter;    /* the engine is opened for rate */
 	bool reports;          /* sent_ns is wanted */
 };
@@ -137,6 +139,13 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 /* bench_engine.c, bench_baseline.c: sends, until all is sent. */
 int bench_send_engine(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 		      struct bench_turn *turn, struct ktrxer_error *err);
+/* bench_template.c */
+int bench_send_template(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+			struct bench_turn *turn, struct ktrxer_error *err);
+struct template;
+/* The probe's frame of number 0. */
+int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port, uint32_t payload,
+		struct ktrxer_error *err);
 int bench_send_baseline(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 			struct bench_turn *turn, struct ktrxer_error *err);
 int bench_baselines_find(struct bench_run *run, struct ktrxer_error *err);

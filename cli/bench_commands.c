@@ -50,6 +50,8 @@ static const struct opt rate_opts[] = {
 	  .help = "How long a flood lasts" },
 	{ .name = "train", .type = OPT_UINT, .offset = FIELD(train), .argument = "N", .fallback = "100", .min = 2, .max = 4096,
 	  .help = "Probes in a train" },
+	{ .name = "threads", .type = OPT_UINT, .offset = FIELD(threads), .argument = "N", .fallback = "1", .min = 1, .max = 64,
+	  .help = "Processors that send a template together" },
 	ROUNDS, REST,
 };
 
@@ -117,8 +119,9 @@ static const struct bench_kind *const kinds[] = { &bench_pairs, &bench_rate, &be
 static int options_of(struct bench_options *o, const struct bench_settings *s, struct ktrxer_error *err)
 {
 	*o = (struct bench_options){ .cross = s->cross, .gaps = s->gaps, .rounds = s->rounds, .count = s->count,
-				     .interval_ns = s->interval_ns, .for_ns = s->for_ns, .train = s->train, .seed = s->seed };
-	if (!s->rounds || s->rounds > 1000 || s->count > 100000 || s->train > 4096 || s->interval_ns > 10 * 1000000000ULL ||
+				     .interval_ns = s->interval_ns, .for_ns = s->for_ns, .train = s->train,
+				     .threads = s->threads ? s->threads : 1, .seed = s->seed };
+	if (!s->rounds || s->rounds > 1000 || s->count > 100000 || s->train > 4096 || s->threads > 64 || s->interval_ns > 10 * 1000000000ULL ||
 	    s->for_ns > 60 * 1000000000ULL || !s->cross[0])
 		return ktrxer_fail(err, -EBADMSG, "--compare: the file's settings are missing or out of bounds");
 	return ktrxer_parse_range(&o->payload.from, &o->payload.to, &o->payload.step, s->payload, err);

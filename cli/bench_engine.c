@@ -144,14 +144,14 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 	return ktx_open(&s->tx, &t, err);
 }
 
-static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
+int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port, uint32_t payload,
+		struct ktrxer_error *err)
 {
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
-	struct ktrxer_path path = s->run->path;
+	struct ktrxer_path path = run->path;
 	struct ktx_info info;
 
-	ktx_info(s->tx, &info);
-	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT ? LEAD_KERNEL_NS : LEAD_NS;
+	ktx_info(tx, &info);
 	path.device.link = info.link;
 	if (!(info.features & KTX_CAN_WHOLE_FRAME)) { /* the host's stack writes them */
 		memset(path.device.mac, 0, sizeof path.device.mac);
@@ -159,10 +159,19 @@ static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
 	}
 	spec.path = &path;
 	spec.proto = KTRXER_UDP;
-	spec.from_port = (uint16_t)(FROM_PORT + s->run->turns % 4096);
+	spec.from_port = from_port;
 	spec.to_port = port;
-	spec.payload_length = s->job->payload;
-	return template_make(&s->probe, &spec, err);
+	spec.payload_length = payload;
+	return template_make(probe, &spec, err);
+}
+
+static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
+{
+	struct ktx_info info;
+
+	ktx_info(s->tx, &info);
+	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT ? LEAD_KERNEL_NS : LEAD_NS;
+	return bench_frame(s->run, s->tx, &s->probe, port, (uint16_t)(FROM_PORT + s->run->turns % 4096), s->job->payload, err);
 }
 
 static int make_schedule(struct sender *s, struct ktrxer_error *err)

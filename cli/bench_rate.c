@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* E1: how many packets a second arrive, in trains of 100 and for as long as a flood lasts. */
+/* E1: how many packets a second arrive, in trains of 100, for as long as a flood lasts, and from a template. */
 #include "bench.h"
 
 #include <errno.h>
 
-enum { TRAIN, FLOOD, POOLS };
+enum { TRAIN, FLOOD, TEMPLATE, POOLS };
 
 #define TRAINS 10
 #define TRAIN_INTERVAL_NS (5 * KTRXER_NS_PER_MS)
@@ -28,6 +28,8 @@ static const struct bench_column columns[] = {
 	{ .key = "train_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
 	{ .key = "rate_kpps", .head = "flood kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "rate_spread_kpps" },
 	{ .key = "rate_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
+	{ .key = "template_kpps", .head = "template kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "template_spread_kpps" },
+	{ .key = "template_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
 	{ .key = "rate_mbps", .head = "Mbit/s", .decimals = 3, .shown = 0, .better = 0 },
 	{ .key = "lost_percent", .head = "lost %", .decimals = 3, .shown = 2 },
 	{ .key = "cross_arrived_kpps", .head = "cross kpps", .decimals = 3, .shown = 2 },
@@ -63,7 +65,7 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 {
 	struct bench_job job = { .pattern = BENCH_TIMED, .payload = point->payload, .count = TRAINS, .train = (uint32_t)run->o->train,
 				 .interval_ns = TRAIN_INTERVAL_NS, .trains_matter = true };
-	struct bench_turn t;
+	struct bench_turn t, made;
 	int64_t rate;
 	int rc = bench_turn(run, who, &job, &t, err);
 
@@ -80,6 +82,16 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 	rate = bench_rate_milli(t.far.probes, t.far.first_ns, t.far.last_ns);
 	if (rate != BENCH_NONE)
 		bench_pool_add(&pools[FLOOD], rate / 1000);
+	if (who->engine) {
+		job.pattern = BENCH_TEMPLATE;
+		job.threads = (uint32_t)run->o->threads;
+		if ((rc = bench_turn(run, who, &job, &made, err)) < 0)
+			return rc;
+		bench_quiet_join(quiet, &made.quiet);
+		rate = bench_rate_milli(made.far.probes, made.far.first_ns, made.far.last_ns);
+		if (rate != BENCH_NONE)
+			bench_pool_add(&pools[TEMPLATE], rate / 1000);
+	}
 	if (t.sent != UINT64_MAX) {
 		g->expected += t.sent;
 		g->arrived += t.far.probes;
@@ -99,6 +111,8 @@ static void row(struct bench_run *run, struct bench_row *r, struct bench_set *se
 	bench_set(table, r, "train_spread_kpps", bench_pool_iqr(&set->medians[TRAIN]));
 	bench_set(table, r, "rate_kpps", rate);
 	bench_set(table, r, "rate_spread_kpps", bench_pool_iqr(&set->medians[FLOOD]));
+	bench_set(table, r, "template_kpps", bench_pool_median(&set->medians[TEMPLATE]));
+	bench_set(table, r, "template_spread_kpps", bench_pool_iqr(&set->medians[TEMPLATE]));
 	if (rate != BENCH_NONE) /* of IP packets, in kbit/s */
 		bench_set(table, r, "rate_mbps", rate * (payload + 28) * 8 / 1000);
 }
@@ -107,7 +121,7 @@ const struct bench_kind bench_rate = {
 	.name = "rate",
 	.columns = columns,
 	.explains = "kpps: thousand packets a second at the far end, (n-1)/(last-first); median over the rounds and how far these are apart (IQR). "
-		    "Mbit/s: of IP packets, the flood's.",
+		    "Mbit/s: of IP packets, the flood's. template: number, source port and checksum differ, engines only.",
 	.pools = POOLS,
 	.rate = true,
 	.baselines = baselines,

@@ -202,7 +202,7 @@ static bool read_setting(struct reader *r, const char *key, struct bench_setting
 		{ "gaps", s->gaps, sizeof s->gaps, NULL },          { "rounds", NULL, 0, &s->rounds },
 		{ "count", NULL, 0, &s->count },                    { "interval_ns", NULL, 0, &s->interval_ns },
 		{ "for_ns", NULL, 0, &s->for_ns },                  { "train", NULL, 0, &s->train },
-		{ "seed", NULL, 0, &s->seed },
+		{ "threads", NULL, 0, &s->threads },                { "seed", NULL, 0, &s->seed },
 	};
 	const uint8_t c = peek(r);
 	int64_t value;

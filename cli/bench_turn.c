@@ -20,7 +20,10 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 		memset(run->sent_ns, 0, run->slots * sizeof *run->sent_ns);
 	farend_begin(run->far, port, BENCH_CROSS_PORT);
 	bench_watch_begin(run->watch);
-	rc = who->engine ? bench_send_engine(run, who, job, port, turn, err) : bench_send_baseline(run, who, job, port, turn, err);
+	if (job->pattern == BENCH_TEMPLATE)
+		rc = bench_send_template(run, who, job, port, turn, err);
+	else
+		rc = who->engine ? bench_send_engine(run, who, job, port, turn, err) : bench_send_baseline(run, who, job, port, turn, err);
 	turn->quiet = bench_watch_end(run->watch);
 	farend_end(run->far, &turn->far);
 	if (rc < 0)

@@ -2,19 +2,15 @@
 /* `ktrxer send`: probes at their times, and the account of them. */
 #include "send.h"
 
-#include "network_error.h"
 #include "units.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <string.h>
-#include <time.h>
 
 #define FIELD(name) offsetof(struct send_options, name)
 
 static const char *const late_names[] = { "catch-up", "skip", "shift", NULL };
-static const char *const engine_names[] = { "auto", "packet", "raw", "udp", NULL };
+static const char *const engine_names[] = { "auto", "live", "packet", "raw", "udp", "xsk", NULL };
 
 static const struct opt send_opts[] = {
 	{ .name = "to", .type = OPT_ENDPOINT, .offset = FIELD(to), .argument = "IP[:PORT]", .heading = "What is sent",
@@ -29,6 +25,13 @@ static const struct opt send_opts[] = {
 	  .help = "DSCP (times 4) and ECN" },
 	{ .name = "ttl", .type = OPT_UINT, .offset = FIELD(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
 	{ .name = "may-fragment", .type = OPT_FLAG, .offset = FIELD(may_fragment), .help = "Clear IPv4's don't-fragment bit" },
+
+	{ .name = "vary", .type = OPT_LIST, .offset = FIELD(vary), .argument = "FIELD=HOW", .heading = "What varies",
+	  .help = "A field that differs from probe to probe: FIELD=counter:FROM-TO[/STEP], random:FROM-TO[/STEP][@SEED] (each value once before any "
+		  "comes again) or table:V,V... (or table:@FILE), and *N behind it to change it after N probes; FIELD is src, dst, src-port, dst-port, "
+		  "ip-id, flow-label, tos, ttl, payload+OFFSET.WIDTH or frame+OFFSET.WIDTH. Checksums stay right" },
+	{ .name = "combine", .type = OPT_FLAG, .offset = FIELD(combine),
+	  .help = "Come to every combination of what varies, the first field changing fastest, instead of all fields at once" },
 
 	{ .name = "pcap", .type = OPT_STRING, .offset = FIELD(pcap), .argument = "FILE", .heading = "Replay",
 	  .help = "Send the frames of a pcap or pcapng file (- for standard input) with the file's own timing; needs --device" },
@@ -71,6 +74,8 @@ static const struct opt send_opts[] = {
 	  .help = "Link address to send to, instead of asking by ARP or ND" },
 	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095,
 	  .help = "Processor of the waiting thread; -1: any" },
+	{ .name = "threads", .type = OPT_UINT, .offset = FIELD(threads), .argument = "N", .fallback = "1", .min = 1, .max = 256,
+	  .help = "So many processors send; together they keep one schedule, or share the numbers without overlap or gap" },
 	{ .name = "sleep", .type = OPT_FLAG, .offset = FIELD(sleep),
 	  .help = "Sleep to the send time instead of spinning before it: little CPU, tens of microseconds later" },
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
@@ -81,148 +86,6 @@ static const struct opt send_opts[] = {
 	  .help = "Write one line for each probe" },
 	{ 0 },
 };
-
-/* Commit no further ahead than this: what is stopped early should not have promised hours of probes. */
-#define AHEAD_NS (500 * KTRXER_NS_PER_MS)
-
-static void read_reports(struct send_run *run)
-{
-	struct ktx_report reports[64];
-
-	for (int n; (n = ktx_reports(run->tx, reports, 64)) > 0;)
-		for (int i = 0; i < n; i++)
-			send_report(run, &reports[i]);
-	network_errors_say(run->cli, run->tx, false, &run->network_errors);
-}
-
-/* Until the transmitter, or a wish to stop, or `until_ns`. */
-static void rest(struct send_run *run, uint64_t until_ns)
-{
-	struct pollfd fds[2] = { { .fd = run->cli->stop_fd, .events = POLLIN }, { .fd = ktx_fd(run->tx), .events = POLLIN } };
-	uint64_t now = ktrxer_now_ns(), span;
-	struct timespec t;
-
-	if (until_ns <= now)
-		return;
-	span = until_ns - now > (uint64_t)KTRXER_NS_PER_S ? (uint64_t)KTRXER_NS_PER_S : until_ns - now;
-	t = (struct timespec){ .tv_sec = (time_t)(span / KTRXER_NS_PER_S), .tv_nsec = (long)(span % KTRXER_NS_PER_S) };
-	ppoll(fds, 2, &t, NULL);
-}
-
-static void fail(struct send_run *run, const struct ktrxer_error *err)
-{
-	run->failure = err->code;
-	memcpy(run->failure_text, err->text, sizeof run->failure_text);
-}
-
-/* What goes out next, and when. */
-struct item {
-	struct ktrxer_deadline due;
-	bool timed;
-};
-
-/* 0, or -ENODATA when there is no more, or what ended it (and was noted). */
-static int item_next(struct send_run *run, struct item *item)
-{
-	struct ktrxer_error err = { 0 };
-	uint64_t offset;
-	int rc;
-
-	*item = (struct item){ .timed = run->schedule != NULL };
-	if (run->o->pcap) {
-		rc = send_replay_next(run, &offset, &err);
-		if (rc < 0 && rc != -ENODATA && !cli_stopped(run->cli)) /* a pipe that we stopped listening to is no damaged file */
-			fail(run, &err);
-		if (rc < 0)
-			return rc;
-		if (!run->schedule) {
-			item->timed = true;
-			item->due.at_ns = offset > UINT64_MAX - run->start_ns ? UINT64_MAX - 1 : run->start_ns + offset;
-		}
-	}
-	return run->schedule ? ktrxer_schedule_next(run->schedule, &item->due) : 0;
-}
-
-/* 0: committed. -EAGAIN: no room. Else: what ended it. */
-static int commit_next(struct send_run *run, const struct item *item)
-{
-	struct ktx_probe probe = { .id = run->next, .length = run->probe.length };
-	struct ktrxer_error err;
-	struct ktx_slot slot;
-	int rc = ktx_reserve(run->tx, &slot);
-
-	if (rc < 0)
-		return rc;
-	if (item->timed) {
-		probe.at_ns = item->due.at_ns;
-		probe.flags = item->due.train_goes_on && run->next + 1 < run->wanted ? KTX_TRAIN_GOES_ON : 0;
-	}
-	if (run->o->pcap) {
-		probe.length = run->replay.packet.length;
-		memcpy(slot.frame, run->replay.packet.data, probe.length);
-	} else {
-		template_fill(&run->probe, slot.frame, run->next);
-	}
-	rc = ktx_commit(run->tx, &probe, &err);
-	if (rc < 0) {
-		fail(run, &err);
-		return rc;
-	}
-	run->next++;
-	return 0;
-}
-
-static void send_loop(struct send_run *run)
-{
-	struct item item;
-	bool have = false;
-
-	while (run->next < run->wanted && !cli_stopped(run->cli)) {
-		int rc;
-
-		if (!have && item_next(run, &item) < 0)
-			break;
-		have = true;
-		if (item.timed ? item.due.at_ns >= run->end_ns : ktrxer_now_ns() >= run->end_ns)
-			break;
-		if (item.timed && item.due.at_ns > ktrxer_now_ns() + AHEAD_NS) {
-			read_reports(run);
-			rest(run, item.due.at_ns - AHEAD_NS / 2);
-			if (item.due.at_ns > ktrxer_now_ns() + AHEAD_NS)
-				continue;
-		}
-		rc = commit_next(run, &item);
-		if (rc == -EAGAIN) {
-			read_reports(run);
-			rest(run, KTRXER_NEVER);
-			continue;
-		}
-		if (rc < 0)
-			break;
-		have = false;
-	}
-}
-
-/* Waits for what was committed, with an open ear for a wish to stop and for a device that went away. */
-static void send_drain(struct send_run *run)
-{
-	while (!cli_stopped(run->cli)) {
-		struct ktx_accounts a;
-
-		read_reports(run);
-		if (ktx_drain(run->tx, ktrxer_now_ns() + 50 * KTRXER_NS_PER_MS) == 0)
-			break;
-		ktx_accounts(run->tx, &a);
-		if (!a.pending)
-			break;
-	}
-	ktx_cancel(run->tx);
-	/* What was handed over waits for its stamp 100 ms at most. */
-	ktx_drain(run->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
-	read_reports(run);
-	if (run->wanted != UINT64_MAX && !run->o->pcap && (run->failure || cli_stopped(run->cli)))
-		run->never_committed = run->wanted - run->next;
-}
 
 static void say_replay(struct send_run *run)
 {
@@ -250,9 +113,12 @@ static void say_what(struct send_run *run)
 		say_replay(run);
 		return;
 	}
-	out_text(run->cli, "%u bytes on the link, %s to %s by %s on %s: %s", run->probe.length,
+	out_text(run->cli, "%u bytes on the link, %s to %s by %s on %s: %s", run->workers[0].probe.length,
 		 ktrxer_addr_format(&run->path.source, from), ktrxer_addr_format(&run->path.to, to), run->info.engine,
 		 run->path.device.name, run->reason);
+	if (vary_has(&run->vary, KTX_FIELD_DESTINATION) && run->info.link == KTRXER_LINK_ETHERNET)
+		out_text(run->cli, "note: all frames go to the link address of %s, whatever their destination",
+			 ktrxer_addr_format(&run->path.next_hop, to));
 }
 
 static int send_run_all(struct send_run *run)
@@ -276,14 +142,13 @@ static int send_run_all(struct send_run *run)
 		cli_complain(run->cli, "%s", err.text);
 		return EXIT_BAD;
 	}
-	send_loop(run);
-	send_drain(run);
+	send_work(run);
 	return send_finish(run);
 }
 
 static int run_send(struct cli *cli, const void *options)
 {
-	struct send_run run = { .cli = cli, .o = options };
+	struct send_run run = { .cli = cli, .o = options, .lock = PTHREAD_MUTEX_INITIALIZER };
 	int status = send_run_all(&run);
 
 	send_release(&run);
@@ -303,6 +168,7 @@ const struct command cmd_send = {
 	.examples =
 		"ktrxer send --to 192.0.2.1:7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
 		"ktrxer send --to 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"
+		"ktrxer send --to 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, from all those ports.\n"
 		"ktrxer send --pcap trace.pcapng --device eth0 --speed 2\tA capture once more, twice as fast.\n"
 		"ktrxer send --to 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n",
 	.options = send_opts,

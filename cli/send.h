@@ -6,6 +6,9 @@
 #include "cli.h"
 #include "send_replay.h"
 #include "template.h"
+#include "send_vary.h"
+
+#include <pthread.h>
 
 struct send_options {
 	const char *device, *engine, *schedule_file, *reports, *pcap;
@@ -19,6 +22,28 @@ struct send_options {
 	const char *seed;
 	int late;
 	bool poisson, flood, sleep, no_realtime, no_stamps, may_fragment;
+	struct opt_list vary;
+	bool combine;
+	uint64_t threads;
+};
+
+struct send_run;
+
+/* One transmitter, and what it is to send: all of it, or its share. */
+struct send_worker {
+	struct send_run *run;
+	uint32_t number;
+	struct ktx *tx;
+	struct template probe;     /* the frame of number 0; without --pcap */
+	struct ktx_template *made; /* the same with what varies */
+	struct ktrxer_schedule *schedule; /* NULL: as fast as it goes */
+	uint64_t next;             /* number of its next probe */
+	uint64_t committed;
+	uint64_t chunk_left;       /* without a schedule: numbers of its chunk that it has not committed */
+	uint64_t network_errors;   /* ICMP errors that came back */
+	int failure;               /* negative errno that ended it early */
+	char failure_text[KTRXER_ERROR_TEXT];
+	pthread_t thread;
 };
 
 /* One run of it. */
@@ -26,29 +51,31 @@ struct send_run {
 	struct cli *cli;
 	const struct send_options *o;
 	struct ktrxer_path path;
-	struct ktx *tx;
-	struct ktx_info info;
+	struct send_worker *workers;
+	uint32_t workers_count;
+	struct ktx_info info; /* of the first one's transmitter */
 	const char *reason;   /* why this engine */
-	struct template probe;
+	struct vary vary;
 	struct replay replay; /* with --pcap */
-	struct ktrxer_schedule *schedule; /* NULL: as fast as it goes */
+	bool timed;           /* there is a schedule, or the file's own times */
+	bool streams;         /* the engine makes the frames itself */
 	struct ktrxer_schedule_list *list;
 	uint64_t interval_ns; /* between trains; 0: none */
 	uint64_t wanted;      /* probes, UINT64_MAX: until the time is over */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: no end in time */
-	uint64_t next;        /* number of the next probe to commit */
-	uint64_t never_committed;
-	uint64_t network_errors; /* ICMP errors that came back */
-	int failure;          /* negative errno that ended it early */
-	char failure_text[KTRXER_ERROR_TEXT];
+	pthread_mutex_t lock; /* of what follows, while several workers run */
+	uint64_t next_chunk;  /* first number that nobody has taken yet */
 	FILE *csv;
 };
 
 /* send_plan.c: all that can be wrong is found here, before anything is sent. */
 int send_plan(struct send_run *run, struct ktrxer_error *err);
 void send_release(struct send_run *run);
-/* After the start is known. */
+/* After the start is known: a schedule for each worker. */
 int send_schedule(struct send_run *run, struct ktrxer_error *err);
+
+/* send_worker.c: all that is to be sent, by all workers, to the end or until asked to stop. */
+void send_work(struct send_run *run);
 
 /* send_report.c */
 void send_report(struct send_run *run, const struct ktx_report *report);

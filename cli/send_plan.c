@@ -8,6 +8,7 @@
 #include "units.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ static int check_replay_options(const struct send_options *o, struct ktrxer_erro
 		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are: name the device to send them on (--device DEV)");
 	if (o->to.given || o->from.family || o->train > 1 || o->schedule_file)
 		return ktrxer_fail(err, -EINVAL, "--pcap takes addresses and times from the file: --to, --from, --train and --schedule do not go with it");
+	if (o->vary.count || o->threads > 1)
+		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are, in their order: --vary and --threads do not go with it");
 	if (o->speed.given && (o->interval_ns || o->rate.given))
 		return ktrxer_fail(err, -EINVAL, "--speed scales the file's timing, --interval and --rate put another in its place: give one of them");
 	if (o->speed.given && !o->speed.num)
@@ -54,7 +57,17 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "--gap is the distance inside a train: give --train N, two or more");
 	if (o->rate.given && !o->rate.num)
 		return ktrxer_fail(err, -EINVAL, "--rate 0 never sends");
+	if (o->combine && o->vary.count < 2)
+		return ktrxer_fail(err, -EINVAL, "--combine is for two fields or more: give --vary for each");
+	if (o->threads > 1 && o->late == KTX_LATE_SHIFT && is_timed(o))
+		return ktrxer_fail(err, -EINVAL, "--late shift moves all that follow, and each of several threads knows its own probes alone: --threads 1");
 	return 0;
+}
+
+/* Only a run that has no times; reports of each probe need a slot each. */
+static bool wants_stream(const struct send_run *run)
+{
+	return !is_timed(run->o) && !run->o->reports && !out_wants_samples(run->cli);
 }
 
 static int plan_path(struct send_run *run, bool with_mac, const char *device, struct ktrxer_error *err)
@@ -98,7 +111,7 @@ static uint32_t slots_for(const struct send_options *o)
 	return a_second / 2 < 64 ? 64 : a_second / 2 > most ? most : (uint32_t)(a_second / 2);
 }
 
-static int plan_engine(struct send_run *run, struct ktrxer_error *err)
+static int engine_open(struct send_run *run, struct send_worker *worker, struct ktrxer_error *err)
 {
 	const struct send_options *o = run->o;
 	struct ktx_options t = KTX_OPTIONS_INIT;
@@ -110,7 +123,8 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	 */
 	t.device = o->device || (!by_name && !run->path.needs_stack) ||
 		   (by_name && strcmp(o->engine, "udp") != 0 && strcmp(o->engine, "raw") != 0) ? run->path.device.name : NULL;
-	t.engine = o->engine;
+	t.engine = worker->number ? run->info.engine : o->engine; /* all of them the same */
+	t.queue = worker->number;
 	t.purpose = purpose_of(o);
 	t.wait = o->sleep ? KTX_WAIT_SLEEP : KTX_WAIT_SPIN;
 	t.late = (enum ktx_late_policy)o->late;
@@ -121,10 +135,88 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	t.slots = slots_for(o);
 	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
-	return ktx_open(&run->tx, &t, err);
+	return ktx_open(&worker->tx, &t, err);
 }
 
-static int plan_frame(struct send_run *run, uint16_t from_port, struct ktrxer_error *err)
+static int worker_new(struct send_run *run, struct ktrxer_error *err)
+{
+	struct send_worker *worker = &run->workers[run->workers_count];
+
+	*worker = (struct send_worker){ .run = run, .number = run->workers_count++ };
+	return engine_open(run, worker, err);
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : CPU_SETSIZE;
+}
+
+/* The first one says which engine it is; more of them only where that engine does not share the work by itself. */
+static int plan_engine(struct send_run *run, struct ktrxer_error *err)
+{
+	const struct send_options *o = run->o;
+	int rc;
+
+	run->workers = calloc(o->threads, sizeof *run->workers);
+	if (!run->workers)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %llu threads", (unsigned long long)o->threads);
+	rc = worker_new(run, err);
+	if (rc < 0)
+		return rc;
+	ktx_info(run->workers[0].tx, &run->info);
+	run->reason = run->info.reason;
+	run->timed = is_timed(o);
+	run->streams = wants_stream(run) && run->info.features & KTX_CAN_TEMPLATE;
+	if (run->info.features & KTX_CAN_KERNEL_WAIT && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
+		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and one of %d must be left to fill its slots",
+				   (unsigned long long)o->threads, run->info.engine, processors());
+	if (run->streams && o->threads > (uint64_t)processors())
+		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and this process may use %d",
+				   (unsigned long long)o->threads, run->info.engine, processors());
+	while (rc == 0 && !run->streams && run->workers_count < o->threads)
+		rc = worker_new(run, err);
+	return rc;
+}
+
+/* The probe's number, which the payload carries, and what the user wants to vary. */
+static int plan_fields(struct send_run *run, struct send_worker *worker, struct ktrxer_error *err)
+{
+	struct ktx_template_options t = KTX_TEMPLATE_OPTIONS_INIT;
+	struct ktx_vary fields[VARY_FIELDS + 1];
+	uint32_t count = 0;
+
+	for (int i = 0; i < run->vary.count; i++)
+		fields[count++] = run->vary.fields[i];
+	t.every_combination = run->o->combine;
+	if (worker->probe.number_at)
+		fields[count++] = (struct ktx_vary){ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8, .every = 1 };
+	t.frame = worker->probe.frame;
+	t.length = worker->probe.length;
+	t.link = run->info.link;
+	t.fields = fields;
+	t.field_count = count;
+	ktx_template_free(worker->made);
+	return ktx_template_new(&worker->made, &t, err);
+}
+
+/* An engine that sends by the host's stack may refuse what varies: found now, by the first few. */
+static int check_frames(const struct send_run *run, const struct send_worker *worker, struct ktrxer_error *err)
+{
+	uint8_t *frame = malloc(worker->probe.length);
+	int rc = frame ? 0 : ktrxer_fail(err, -ENOMEM, "no memory for a frame");
+
+	for (uint64_t number = 0; rc == 0 && number <= (run->vary.count ? 2 : 0); number++) {
+		ktx_template_fill(worker->made, frame, number);
+		rc = ktx_check(worker->tx, frame, worker->probe.length, err);
+	}
+	free(frame);
+	return rc;
+}
+
+static int plan_frame(struct send_run *run, struct send_worker *worker, uint16_t from_port, struct ktrxer_error *err)
 {
 	const struct send_options *o = run->o;
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
@@ -140,23 +232,36 @@ static int plan_frame(struct send_run *run, uint16_t from_port, struct ktrxer_er
 	spec.ttl = (uint8_t)o->ttl;
 	spec.may_fragment = o->may_fragment;
 	spec.payload_length = (uint32_t)o->payload;
-	template_free(&run->probe);
-	rc = template_make(&run->probe, &spec, err);
-	if (rc < 0)
+	template_free(&worker->probe);
+	rc = template_make(&worker->probe, &spec, err);
+	if (rc < 0 || (rc = plan_fields(run, worker, err)) < 0)
 		return rc;
-	return ktx_check(run->tx, run->probe.frame, run->probe.length, err);
+	return check_frames(run, worker, err);
 }
 
 /* What the engine refuses is refused before the first probe; a port of our own choosing may be taken, then another is tried. */
-static int plan_port(struct send_run *run, struct ktrxer_error *err)
+static int worker_port(struct send_run *run, struct send_worker *worker, struct ktrxer_error *err)
 {
 	const uint32_t own = (uint32_t)getpid();
 	int rc = -EADDRINUSE;
 
-	if (run->o->from_port)
-		return plan_frame(run, (uint16_t)run->o->from_port, err);
-	for (uint32_t i = 0; i < 16 && rc == -EADDRINUSE; i++)
-		rc = plan_frame(run, (uint16_t)(49152u + (own + i * 1021u) % 16384u), err);
+	if (run->o->from_port) {
+		rc = plan_frame(run, worker, (uint16_t)run->o->from_port, err);
+		if (rc == -EADDRINUSE && worker->number)
+			ktrxer_fail(err, rc, "--from-port: each thread of the %s engine needs a port of its own: leave it out", run->info.engine);
+		return rc;
+	}
+	for (uint32_t i = 0; i < 16 + worker->number && rc == -EADDRINUSE; i++)
+		rc = plan_frame(run, worker, (uint16_t)(49152u + (own + i * 1021u) % 16384u), err);
+	return rc;
+}
+
+static int plan_port(struct send_run *run, struct ktrxer_error *err)
+{
+	int rc = vary_networks(&run->vary, &run->path.source, &run->path.to, err);
+
+	for (uint32_t i = 0; rc == 0 && i < run->workers_count; i++)
+		rc = worker_port(run, &run->workers[i], err);
 	return rc;
 }
 
@@ -226,7 +331,10 @@ int send_schedule(struct send_run *run, struct ktrxer_error *err)
 	}
 	if (o->seed && (rc = seed_parse(s.seed, o->seed, err)) < 0)
 		return rc;
-	return ktrxer_schedule_new(&run->schedule, &s, err);
+	for (uint32_t i = 0; i < run->workers_count; i++)
+		if ((rc = ktrxer_schedule_new(&run->workers[i].schedule, &s, err)) < 0)
+			return rc;
+	return 0;
 }
 
 static int plan_replay(struct send_run *run, struct ktrxer_error *err)
@@ -235,8 +343,6 @@ static int plan_replay(struct send_run *run, struct ktrxer_error *err)
 
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
-	ktx_info(run->tx, &run->info);
-	run->reason = run->info.reason;
 	if (!(run->info.features & KTX_CAN_WHOLE_FRAME))
 		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot send whole frames as they are in a file: use packet", run->info.engine);
 	return send_replay_open(run, err);
@@ -250,7 +356,6 @@ static int plan_probe(struct send_run *run, struct ktrxer_error *err)
 
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
-	ktx_info(run->tx, &run->info);
 	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && !by_name
 			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->info.reason;
 	if (run->path.needs_stack && run->info.features & KTX_CAN_WHOLE_FRAME)
@@ -258,6 +363,14 @@ static int plan_probe(struct send_run *run, struct ktrxer_error *err)
 	if (run->info.features & KTX_CAN_WHOLE_FRAME && (rc = plan_path(run, true, run->path.device.name, err)) < 0)
 		return rc;
 	return plan_port(run, err);
+}
+
+static void schedules_free(struct send_run *run)
+{
+	for (uint32_t i = 0; i < run->workers_count; i++) {
+		ktrxer_schedule_free(run->workers[i].schedule);
+		run->workers[i].schedule = NULL;
+	}
 }
 
 int send_plan(struct send_run *run, struct ktrxer_error *err)
@@ -269,8 +382,9 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 
 	if (o->interval_ns)
 		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1), .den = o->interval_ns, .given = true };
-	if ((rc = check_options(o, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
-	    (!o->pcap && (rc = cli_guard_rate(&o->to.addr, &rate, o->flood, err)) < 0) || (rc = plan_amount(run, err)) < 0)
+	if ((rc = check_options(o, err)) < 0 || (rc = vary_add_all(&run->vary, &o->vary, o->to.addr.family, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
+	    (!o->pcap && (rc = cli_guard_rate(&o->to.addr, &rate, o->flood, err)) < 0) ||
+	    (rc = vary_guard(&run->vary, &rate, o->flood, err)) < 0 || (rc = plan_amount(run, err)) < 0)
 		return rc;
 	if ((rc = o->pcap ? plan_replay(run, err) : plan_probe(run, err)) < 0)
 		return rc;
@@ -278,20 +392,24 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 	run->start_ns = ktrxer_now_ns();
 	if ((rc = send_schedule(run, err)) < 0)
 		return rc;
-	ktrxer_schedule_free(run->schedule);
-	run->schedule = NULL;
+	schedules_free(run);
 	return o->reports ? send_csv_open(run, err) : 0;
 }
 
 void send_release(struct send_run *run)
 {
-	ktx_close(run->tx);
+	schedules_free(run);
+	for (uint32_t i = 0; i < run->workers_count; i++) {
+		ktx_close(run->workers[i].tx);
+		ktx_template_free(run->workers[i].made);
+		template_free(&run->workers[i].probe);
+	}
+	free(run->workers);
+	vary_free(&run->vary);
 	send_replay_close(run);
-	ktrxer_schedule_free(run->schedule);
 	if (run->list)
 		ktrxer_schedule_list_free(run->list);
 	free(run->list);
-	template_free(&run->probe);
 	if (run->csv)
 		fclose(run->csv);
 }

@@ -9,6 +9,25 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
+
+static uint64_t network_errors(const struct send_run *run)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < run->workers_count; i++)
+		count += run->workers[i].network_errors;
+	return count;
+}
+
+/* The first that something ended; NULL: none. */
+static const struct send_worker *failed_worker(const struct send_run *run)
+{
+	for (uint32_t i = 0; i < run->workers_count; i++)
+		if (run->workers[i].failure)
+			return &run->workers[i];
+	return NULL;
+}
 
 static const char *const status_names[] = { "pending", "sent", "failed", "skipped", "cancelled" };
 static const char *const proof_names[] = { "", "queued", "driver", "wire" };
@@ -131,8 +150,8 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000, rate_milli % 1000,
 			 ktrxer_format_ns(x[0], (int64_t)duration), miss);
 	}
-	if (run->network_errors)
-		out_text(cli, "%" PRIu64 " errors came back from the network", run->network_errors);
+	if (network_errors(run))
+		out_text(cli, "%" PRIu64 " errors came back from the network", network_errors(run));
 	if (run->info.notes[0])
 		out_text(cli, "note: %s", run->info.notes);
 }
@@ -186,6 +205,16 @@ static void replay_verdict(struct send_run *run)
 			    r->refused_link, run->path.device.name);
 }
 
+static void vary_json(const struct send_run *run, struct json *end)
+{
+	if (!run->vary.count)
+		return;
+	json_array(end, "vary");
+	for (int i = 0; i < run->o->vary.count; i++)
+		json_string(end, NULL, run->o->vary.items[i]);
+	json_array_end(end);
+}
+
 static void finish_json(struct send_run *run, struct json *end, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
 			uint64_t duration, uint64_t rate_milli)
 {
@@ -200,8 +229,10 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	} else {
 		json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
 		json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
-		json_u64(end, "frame_bytes", run->probe.length);
+		json_u64(end, "frame_bytes", run->workers[0].probe.length);
 	}
+	vary_json(run, end);
+	json_u64(end, "threads", run->o->threads);
 	json_u64(end, "requested", a->requested);
 	json_u64(end, "sent", a->sent);
 	json_u64(end, "failed", a->failed);
@@ -209,7 +240,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	json_u64(end, "cancelled", a->cancelled);
 	json_u64(end, "late", a->late);
 	json_u64(end, "tries", a->tries);
-	json_u64(end, "network_errors", run->network_errors);
+	json_u64(end, "network_errors", network_errors(run));
 	json_u64(end, "duration_ns", duration);
 	json_fixed(end, "rate_pps", (int64_t)rate_milli, 3);
 	if (rate_error_ppm(run, a, &ppm))
@@ -232,26 +263,91 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
 {
 	/* Where no interval is known (a list, a file), or it is less than a nanosecond, late is what is past the verdict's floor. */
-	verdict_probes(run->cli, a, lateness, !run->schedule && !run->o->pcap ? 0 : run->interval_ns ? run->interval_ns : 1);
+	verdict_probes(run->cli, a, lateness, !run->timed ? 0 : run->interval_ns ? run->interval_ns : 1);
 	replay_verdict(run);
-	if (run->failure)
-		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s", run->failure_text);
+	if (a->uncounted)
+		verdict_say(run->cli, VERDICT_DEGRADED, "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64 " frames that were "
+			    "handed over %" PRIu64 " are missing in the statistics of '%s'", a->queued, a->uncounted, run->path.device.name);
+	if (failed_worker(run))
+		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s", failed_worker(run)->failure_text);
 	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX)
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 }
 
+/* Some drivers bring their statistics up to date once a second. */
+static void accounts_of(const struct send_worker *worker, struct ktx_accounts *a)
+{
+	const struct timespec nap = { .tv_sec = 1, .tv_nsec = 200000000 };
+
+	ktx_accounts(worker->tx, a);
+	if (!a->uncounted)
+		return;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+	ktx_accounts(worker->tx, a);
+}
+
+/* Of all workers. */
+static void accounts_join(struct ktx_accounts *sum, const struct ktx_accounts *a)
+{
+	sum->requested += a->requested;
+	sum->sent += a->sent;
+	sum->failed += a->failed;
+	sum->skipped += a->skipped;
+	sum->cancelled += a->cancelled;
+	sum->pending += a->pending;
+	sum->late += a->late;
+	sum->tries += a->tries;
+	sum->bytes += a->bytes;
+	sum->wire += a->wire;
+	sum->driver += a->driver;
+	sum->queued += a->queued;
+	sum->stamps_missing += a->stamps_missing;
+	sum->uncounted += a->uncounted;
+	if (a->sent && (!sum->first_ns || a->first_ns < sum->first_ns))
+		sum->first_ns = a->first_ns;
+	if (a->last_ns > sum->last_ns)
+		sum->last_ns = a->last_ns;
+	if (a->last_error)
+		sum->last_error = a->last_error;
+}
+
+static struct ktrxer_hist *workers_join(const struct send_run *run, struct ktx_accounts *sum, uint64_t *committed)
+{
+	struct ktrxer_hist *all = NULL;
+
+	*sum = (struct ktx_accounts){ 0 };
+	*committed = 0;
+	for (uint32_t i = 0; i < run->workers_count; i++) {
+		const struct send_worker *worker = &run->workers[i];
+		struct ktrxer_hist *lateness = ktx_lateness(worker->tx);
+		struct ktx_accounts a;
+
+		accounts_of(worker, &a);
+		accounts_join(sum, &a);
+		*committed += worker->committed;
+		if (all && lateness)
+			ktrxer_hist_merge(all, lateness);
+		if (!all)
+			all = lateness;
+		else
+			ktrxer_hist_free(lateness);
+	}
+	return all;
+}
+
 int send_finish(struct send_run *run)
 {
-	struct ktrxer_hist *lateness = ktx_lateness(run->tx);
 	struct json *end = out_end(run->cli);
 	struct ktx_accounts a;
-	uint64_t duration, rate_milli = 0;
+	uint64_t duration, rate_milli = 0, committed, never = 0;
+	struct ktrxer_hist *lateness = workers_join(run, &a, &committed);
 
-	ktx_accounts(run->tx, &a);
-	ktx_info(run->tx, &run->info);
+	ktx_info(run->workers[0].tx, &run->info);
 	/* What was asked for by number and never reached the transmitter was cancelled, too. */
-	a.requested += run->never_committed + replay_refused(run);
-	a.cancelled += run->never_committed;
+	if (run->wanted != UINT64_MAX && !run->o->pcap && (failed_worker(run) || cli_stopped(run->cli)))
+		never = run->wanted - committed;
+	a.requested += never + replay_refused(run);
+	a.cancelled += never;
 	a.failed += replay_refused(run);
 	duration = a.sent > 1 ? a.last_ns - a.first_ns : 0;
 	if (duration)

@@ -3,7 +3,7 @@
  * libktrxer: probes that leave on time, and the proof of it.
  *
  * A transmitter (ktx) sends whole frames at absolute times through one engine and reports, for each probe, when it left,
- * by whose word, and how late. A receiver (krx) gives the packets that its rules ask for, with the kernel's own stamps.
+ * by whose word, and how late. A template makes frames that differ in some of their fields. A receiver (krx) gives the packets that its rules ask for, with the kernel's own stamps.
  * The two are independent of each other.
  *
  * Conventions
@@ -20,6 +20,7 @@
 #include <ktrxer/path.h>
 #include <ktrxer/rx.h>
 #include <ktrxer/schedule.h>
+#include <ktrxer/template.h>
 #include <ktrxer/tx.h>
 
 #endif

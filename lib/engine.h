@@ -68,6 +68,23 @@ struct ktx_harvest {
 	void *context;
 };
 
+/* A range of a template's numbers that an engine sends by itself. */
+struct ktx_stream {
+	const struct ktx_template *made;
+	uint64_t first, count;
+	uint32_t threads;
+};
+
+/* How far it is. */
+struct ktx_stream_look {
+	uint64_t taken;  /* numbers, of `count`; each is sent or failed soon */
+	uint64_t sent, failed, queued, tries; /* queued: of those sent, the ones that nobody proved */
+	uint64_t first_ns, last_ns;
+	int error;       /* negative errno of the last failure */
+	int lost;        /* negative errno that ended it early */
+	bool ended;
+};
+
 enum ktx_waiter { KTX_USER_WAITS, KTX_KERNEL_WAITS };
 
 struct ktx_engine {
@@ -77,6 +94,7 @@ struct ktx_engine {
 	bool needs_device;
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
 	uint32_t harvest_ns;         /* no descriptor tells when harvest has work: look this often while cells wait; 0: one does */
+	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
 
@@ -126,6 +144,18 @@ struct ktx_engine {
 	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
 	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
 	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
+
+	/*
+	 * Streams (KTX_CAN_TEMPLATE; NULL: none). Called by the tool's thread, but for stream_ended; `tend` looks after one that runs. One
+	 * is started when the one before has ended. stream_stop: no more numbers, it ends within milliseconds.
+	 */
+	int (*stream_start)(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err);
+	void (*stream_stop)(struct ktx_engine_state *state);
+	void (*stream_look)(const struct ktx_engine_state *state, struct ktx_stream_look *look);
+	bool (*stream_ended)(const struct ktx_engine_state *state);
+
+	/* Packets that the device says it has sent since the engine was opened, for one that has no better proof; NULL, or -EOPNOTSUPP. */
+	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/* Readable (POLLIN or POLLERR) when harvest has work; -1: never. */
 	int (*event_fd)(const struct ktx_engine_state *state);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The engines of this build, and how `auto` chooses among them. The only place that knows them all. */
+#include "busy.h"
 #include "engine.h"
 #include "tx.h"
 
@@ -84,9 +85,14 @@ const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, e
 			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
 				 engine->frame_max);
 		}
+		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
+		if (info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free()) {
+			info.available = false;
+			snprintf(info.reason, sizeof info.reason, "it polls a whole processor, and all are busy now");
+		}
 		if (info.available)
 			best = engine;
-		else if (!passed[0])
+		else if (!passed[0] || engine->polls) /* the one that is missed most, if there is one */
 			snprintf(passed, sizeof passed, "%s: %.200s", engine->name, info.reason);
 	}
 	if (!best) {

@@ -8,6 +8,7 @@
 #include "live_device.h"
 #include "live_program.h"
 #include "live_runner.h"
+#include "live_stream.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -21,6 +22,10 @@
 struct ktx_engine_state {
 	struct live_program program;
 	struct live_runner runner;
+	struct live_stream stream;
+	struct ktrxer_device device;
+	const struct ktx_options *options;
+	uint64_t device_packets; /* that it had sent before */
 	struct ktx_cell *cells;
 	uint32_t mask;
 	_Atomic bool trains; /* seen by the committing thread */
@@ -50,6 +55,7 @@ static int live_ready(struct live_program *program, const struct live_setup *set
 static uint32_t features_of(const struct live_program *program)
 {
 	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_KERNEL_WAIT | KTX_CAN_MAPPED | KTX_CAN_BYPASS |
+	       KTX_CAN_TEMPLATE |
 	       (program->traced ? KTX_CAN_DRIVER_STAMP : 0);
 }
 
@@ -93,6 +99,10 @@ static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setu
 	if (rc < 0)
 		goto close_program;
 	state->cells = setup->cells;
+	state->device = *setup->device;
+	state->options = setup->options;
+	if (!state->program.traced)
+		(void)live_device_sent(&state->device, &state->device_packets);
 	state->mask = setup->slots - 1;
 	state->shifts = program_setup.late == KTX_LATE_SHIFT;
 	*out = state;
@@ -107,6 +117,7 @@ free_state:
 
 static void live_close(struct ktx_engine_state *state)
 {
+	live_stream_close(&state->stream);
 	live_runner_close(&state->runner);
 	live_program_close(&state->program);
 	free(state);
@@ -183,6 +194,9 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
 	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
 		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
+	rc = atomic_load(&state->stream.lost);
+	if (!state->lost && rc && rc != -ECANCELED)
+		state->lost = rc;
 	if (!state->lost) {
 		rc = live_runner_tend(&state->runner, &need, next_ns);
 		if (rc < 0)
@@ -190,6 +204,7 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	}
 	if (state->lost)
 		live_runner_stop(&state->runner, work->now_ns, next_ns);
+	live_stream_tend(&state->stream, work->now_ns, next_ns);
 	return state->lost;
 }
 
@@ -276,6 +291,37 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 	return number - work->done;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- streams */
+
+static int stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
+{
+	return live_stream_start(&state->stream, &state->device, state->options, stream, err);
+}
+
+static void stream_stop(struct ktx_engine_state *state)
+{
+	live_stream_stop(&state->stream);
+}
+
+static void stream_look(const struct ktx_engine_state *state, struct ktx_stream_look *look)
+{
+	live_stream_look(&state->stream, look);
+}
+
+static bool stream_ended(const struct ktx_engine_state *state)
+{
+	return atomic_load(&state->stream.phase) == STREAM_ENDED;
+}
+
+static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
+{
+	int rc = state->program.traced ? -EOPNOTSUPP : live_device_sent(&state->device, packets);
+
+	if (rc == 0)
+		*packets -= state->device_packets;
+	return rc;
+}
+
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
 	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
@@ -283,6 +329,7 @@ const struct ktx_engine ktx_engine_live = {
 	.needs_device = true,
 	.frame_max = LIVE_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
+	.polls = true,
 	.rank_timing = 1, /* the most precise, and a whole processor: only who names it gets it */
 	.rank_rate = 80,
 	.why_timing = "an XDP program keeps the time in the kernel",
@@ -297,4 +344,9 @@ const struct ktx_engine ktx_engine_live = {
 	.publish = live_publish,
 	.tend = live_tend,
 	.collect = live_collect,
+	.stream_start = stream_start,
+	.stream_stop = stream_stop,
+	.stream_look = stream_look,
+	.stream_ended = stream_ended,
+	.device_sent = device_sent,
 };

@@ -87,6 +87,7 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 	if (!state)
 		return ktrxer_fail(err, rc, "no memory for the xsk engine");
 	socket_setup.slots = setup->slots;
+	socket_setup.queue = setup->options->queue;
 	socket_setup.spares = setup->slots < 4 * SPARES_MOST ? setup->slots / 4 : SPARES_MOST;
 	state->busy = calloc(setup->slots + socket_setup.spares, sizeof *state->busy);
 	state->spares = calloc(socket_setup.spares + 1, sizeof *state->spares); /* never of no size, which may be NULL */

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <linux/genetlink.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
 
 /* <linux/netdev.h> of Linux 6.3, by number: older headers lack it. */
@@ -88,6 +90,42 @@ static int features_ask(struct rtnl *rtnl, struct features_answer *answer)
 	rtnl_request_begin(&request, family, 0, &header, sizeof header);
 	rtnl_request_put_u32(&request, NETDEV_ATTRIBUTE_IFINDEX, answer->index);
 	return rtnl_talk(rtnl, &request, features_take, answer, NULL);
+}
+
+/* A link with its 64-bit counters; the second one is packets sent. */
+bool live_statistics_of(struct bytes body, uint64_t *packets)
+{
+	struct bytes value;
+	uint64_t skipped;
+	uint16_t type;
+
+	if (!bytes_skip(&body, sizeof(struct ifinfomsg)))
+		return false;
+	while (rtnl_next(&body, &type, &value))
+		if (type == IFLA_STATS64)
+			return bytes_copy(&value, &skipped, sizeof skipped) && bytes_copy(&value, packets, sizeof *packets);
+	return false;
+}
+
+static int statistics_take(void *context, uint16_t type, struct bytes body)
+{
+	(void)type;
+	return live_statistics_of(body, context) ? 0 : -ENODATA;
+}
+
+int live_device_sent(const struct ktrxer_device *device, uint64_t *packets)
+{
+	const struct ifinfomsg header = { .ifi_index = (int)device->index };
+	struct rtnl_request request;
+	struct rtnl *rtnl;
+	int rc = rtnl_open(&rtnl);
+
+	if (rc < 0)
+		return rc;
+	rtnl_request_begin(&request, RTM_GETLINK, 0, &header, sizeof header);
+	rc = rtnl_talk(rtnl, &request, statistics_take, packets, NULL);
+	rtnl_close(rtnl);
+	return rc;
 }
 
 int live_device_check(const struct ktrxer_device *device, struct ktrxer_error *err)

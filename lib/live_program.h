@@ -19,7 +19,7 @@ struct live_setup {
 
 struct live_program {
 	struct bpf_object *object;
-	struct bpf_link *taken, *turned_back;
+	struct bpf_link *links[2];
 	int lanes[LIVE_LANES];
 	struct live_control *control;
 	uint64_t *ends;

@@ -2,6 +2,7 @@
 #include "live_runner.h"
 
 #include "limits.h"
+#include "live_thread.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -23,7 +22,6 @@
 #define WATCH_NS (100ULL * 1000 * 1000)
 /* Below the pump, which needs some microseconds now and then, and would rather have another processor than this one. */
 #define LANE_PRIORITY 1
-#define LANE_NICE (-20)
 /* While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor ... */
 #define REST_LEAST_NS (600ULL * 1000)
 /* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
@@ -33,57 +31,9 @@
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
 #define REST_OVERHEAD_NS 6000
-#define LANE_STACK (128 * 1024)
 #define REPEAT_DEFAULT (1U << 31)
 
-/* ------------------------------------------------------------------------------------------------------- the signal */
-
-static void signal_nothing(int number)
-{
-	(void)number; /* its arrival alone ends the call */
-}
-
-/*
- * A call is ended by a signal to its thread. The last real-time signal that nobody uses is taken, with a handler that does nothing; it
- * stays so while the process lives, and only these threads have it unblocked for our sake. -EBUSY: there is none left.
- */
-static int signal_choose(void)
-{
-	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
-		struct sigaction now, ours = { .sa_handler = signal_nothing };
-
-		if (sigaction(number, NULL, &now) != 0)
-			continue;
-		if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == signal_nothing)
-			return number;
-		if (now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL)
-			continue;
-		if (sigaction(number, &ours, NULL) == 0)
-			return number;
-	}
-	return -EBUSY;
-}
-
 /* ------------------------------------------------------------------------------------------------------ lane threads */
-
-static void lane_prepare(const struct live_lane_thread *lane)
-{
-	const struct live_runner *runner = lane->runner;
-	sigset_t set;
-	cpu_set_t cpus;
-
-	prctl(PR_SET_NAME, "ktx-live", 0, 0, 0);
-	sigemptyset(&set);
-	sigaddset(&set, runner->signal);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	/* Counts where real time is refused, or not asked for. */
-	(void)!setpriority(PRIO_PROCESS, 0, LANE_NICE);
-	if (runner->cpu < 0 || runner->cpu >= CPU_SETSIZE)
-		return;
-	CPU_ZERO(&cpus);
-	CPU_SET(runner->cpu, &cpus);
-	(void)!sched_setaffinity(0, sizeof cpus, &cpus);
-}
 
 static void *lane_main(void *context)
 {
@@ -91,7 +41,7 @@ static void *lane_main(void *context)
 	struct live_runner *runner = lane->runner;
 	int rc;
 
-	lane_prepare(lane);
+	live_thread_prepare(runner->signal, runner->cpu);
 	pthread_mutex_lock(&runner->lock);
 	while (lane->phase != LANE_QUITS) {
 		if (lane->phase == LANE_RESTS) {
@@ -113,20 +63,12 @@ static void *lane_main(void *context)
 static int lane_make(struct live_runner *runner, int number, struct ktrxer_error *err)
 {
 	struct live_lane_thread *lane = &runner->lanes[number];
-	pthread_attr_t attr;
-	sigset_t all, old;
 	int rc;
 
 	*lane = (struct live_lane_thread){ .runner = runner, .number = number, .resting = true };
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, LANE_STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&lane->thread, &attr, lane_main, lane);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (rc)
-		return ktrxer_fail(err, -rc, "no thread for the live engine (%d)", rc);
+	rc = live_thread_make(&lane->thread, lane_main, lane, err);
+	if (rc < 0)
+		return rc;
 	lane->has_thread = true;
 	return 0;
 }
@@ -199,11 +141,9 @@ int live_runner_open(struct live_runner *runner, const struct live_program *prog
 	runner->batch = times ? 1 : LIVE_BATCH_MAX;
 	pthread_mutex_init(&runner->lock, NULL);
 	pthread_cond_init(&runner->turn, NULL);
-	runner->signal = signal_choose();
-	if (runner->signal < 0) {
-		rc = ktrxer_fail(err, -EBUSY, "every real-time signal of this process is in use: the live engine needs one to end its calls");
+	rc = runner->signal = live_signal_choose(err);
+	if (rc < 0)
 		goto close;
-	}
 	for (int i = 0; i < LIVE_LANES; i++)
 		if ((rc = lane_make(runner, i, err)) < 0)
 			goto close;

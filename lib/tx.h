@@ -43,6 +43,7 @@ struct ktx {
 	_Atomic bool tool_waits;      /* a report is awaited on report_fd */
 	_Atomic bool space_waits;     /* a free slot is awaited on report_fd */
 	_Atomic bool drain_waits;     /* ktx_drain() sleeps until done == head */
+	_Atomic bool stream_runs;     /* the pump is to say when it has ended */
 	_Atomic bool quit;
 	_Atomic int dead;             /* negative errno: the device is gone */
 	int wake_fd, report_fd, poll_fd;
@@ -60,6 +61,10 @@ struct ktx {
 	uint64_t last_at_ns;
 	uint64_t counted_shift_ns; /* of the probe counted last */
 	struct ktx_accounts sums;
+	bool streams;           /* a range is with the engine; it is entered into `sums` when it has ended */
+	bool stream_open;       /* until it is cancelled */
+	uint64_t stream_count;
+	uint32_t stream_length; /* of its frames */
 	struct ktrxer_hist *lateness;
 
 	/* pump side */
@@ -103,6 +108,11 @@ void ktx_thread_stop(struct ktx *tx);
 
 /* tx_accounts.c: enters into the accounts what has become final. */
 void ktx_count(struct ktx *tx);
+
+/* tx_template.c: ranges of templates that are with the engine. */
+bool ktx_stream_running(struct ktx *tx);
+void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts);
+void ktx_stream_stop(struct ktx *tx);
 
 /* engine_list.c */
 const struct ktx_engine *ktx_engine_find(const char *name);

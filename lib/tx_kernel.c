@@ -35,11 +35,11 @@ static void advance_learn(struct ktx *tx, const struct ktx_cell *cell)
 /* When there will be something to bring back. */
 static uint64_t next_look(const struct ktx *tx, uint64_t now)
 {
-	const struct ktx_cell *oldest = ktx_cell_at(tx, tx->handed);
-	const uint64_t often = tx->engine->harvest_ns;
+	const uint64_t at = ktx_cell_at(tx, tx->handed)->at_ns, often = tx->engine->harvest_ns;
+	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
 	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
-	return oldest->at_ns + AFTER_NS > now + often / 2 ? oldest->at_ns + AFTER_NS : now + often;
+	return after > now + often / 2 ? after : now + often;
 }
 
 int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
@@ -74,6 +74,10 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	rc = tx->engine->tend(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+	if (atomic_load(&tx->stream_runs) && tx->engine->stream_ended(tx->state)) {
+		atomic_store(&tx->stream_runs, false);
+		ktx_signal(tx->report_fd);
+	}
 
 	if (tx->handed != work.head)
 		tx->busy_ns = work.now_ns;

@@ -72,12 +72,24 @@ void ktx_count(struct ktx *tx)
 		count_one(tx, ktx_cell_at(tx, tx->counted++));
 }
 
+/* Where nobody proves that a frame left, the device's own statistics may show that it did not. */
+static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
+{
+	uint64_t packets;
+
+	if (!tx->engine->device_sent || tx->engine->device_sent(tx->state, &packets) < 0)
+		return 0;
+	return queued > packets ? queued - packets : 0;
+}
+
 void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 {
 	/* Counting is bookkeeping: to the caller nothing changes. */
 	ktx_count((struct ktx *)tx);
 	*accounts = tx->sums;
+	ktx_stream_count(tx, accounts);
 	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
+	accounts->uncounted = uncounted(tx, accounts->queued);
 }
 
 struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
@@ -289,6 +301,7 @@ int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_erro
 void ktx_cancel(struct ktx *tx)
 {
 	head_publish(tx);
+	ktx_stream_stop(tx);
 	atomic_store(&tx->cancel_to, tx->written);
 	atomic_fetch_add(&tx->cancel_seq, 1);
 	ktx_signal(tx->wake_fd);
@@ -332,7 +345,7 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 		if (tx->options.flags & KTX_CALLER_PUMPS)
 			ktx_pump_once(tx, &next);
 		now = ktrxer_now_ns();
-		rc = atomic_load(&tx->done) == atomic_load(&tx->head) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
+		rc = atomic_load(&tx->done) == atomic_load(&tx->head) && !ktx_stream_running(tx) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
 		if (rc != -EAGAIN)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);

@@ -69,6 +69,7 @@ struct ktx_options {
 	uint64_t late_ns;        /* later than this counts as late, and lets the late policy act; 0: 100 us */
 	uint64_t retry_ns;       /* how long a refused probe is tried again; 0: 10 ms */
 	int cpu;                 /* the waiter's processor; -1: any */
+	uint32_t queue;          /* of the device, for engines that are bound to one (xsk) */
 };
 #define KTX_OPTIONS_INIT { .size = sizeof(struct ktx_options), .cpu = -1 }
 
@@ -166,6 +167,8 @@ struct ktx_accounts {
 	uint64_t first_ns, last_ns; /* sent times of the first and the last one sent */
 	uint64_t stamps_missing;    /* asked for and not come within 100 ms */
 	int32_t last_error; /* negative errno of the last failure */
+	/* Sent on the kernel's word alone, and missing in the device's own statistics: lost, or (some drivers) not counted yet. */
+	uint64_t uncounted;
 };
 KTRXER_API void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts);
 /* Lateness (signed) of all probes sent that had a time: a copy, to be freed with ktrxer_hist_free(). NULL: no memory. */
@@ -205,6 +208,7 @@ enum ktx_feature {
 	KTX_CAN_REPLY_FD = 1 << 9,
 	KTX_CAN_BYPASS = 1 << 10,       /* past the qdisc */
 	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves; as the device is now */
+	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
 };
 
 struct ktx_engine_info {

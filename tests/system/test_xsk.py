@@ -5,90 +5,47 @@ a0 10.77.0.1 ---- b0 10.77.0.2
 """
 
 import json
-import sys
 import time
 
 import pytest
-
-# Prints the numbers that the probes carry, in the order of arrival, until none comes for a second.
-LISTEN = """
-import socket, struct, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-s.bind((sys.argv[1], 9))
-print("ready", flush=True)
-s.settimeout(10)
-try:
-    while True:
-        data = s.recv(65536)
-        assert not any(data[8:]), "the rest of the payload is zero"
-        print(len(data), struct.unpack_from("!Q", data)[0])
-        s.settimeout(1)
-except TimeoutError:
-    pass
-"""
+from far_end import Engine, Listener, closes, flowing
 
 
 @pytest.fixture(autouse=True)
-def xsk(requires_real_root, pair, ktrxer_json):
-    """Skips, with the engine's own reason, where there is no AF_XDP."""
-    engine = engine_of(ktrxer_json, pair[0])
-    if not engine["available"] and ("CONFIG_XDP_SOCKETS" in engine["reason"] or "if_xdp.h" in engine["reason"]):
-        pytest.skip(engine["reason"])
+def xsk(requires_real_root, pair, ktrxer, ktrxer_json):
+    """The engine; skips, with its own reason, where there is no AF_XDP."""
+    engine = Engine("xsk", ktrxer, ktrxer_json)
+    said = engine.doctor(pair[0])
+    if not said["available"] and ("CONFIG_XDP_SOCKETS" in said["reason"] or "if_xdp.h" in said["reason"]):
+        pytest.skip(said["reason"])
     return engine
 
 
-def engine_of(ktrxer_json, host, device=None):
-    engines = ktrxer_json(host, "doctor", "--device", device or host.device, status=None)["engines"]
-    return next(engine for engine in engines if engine["name"] == "xsk")
-
-
-def send(ktrxer_json, a, b, *options, status=0, **more):
-    return ktrxer_json(
-        a, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, *map(str, options), status=status, **more
-    )
-
-
-def refusal(ktrxer, host, *options, wrap=()):
-    done = host.run([*wrap, ktrxer, "send", "--engine", "xsk", "--device", host.device, *map(str, options)], check=False)
-    assert done.returncode != 0
-    (line,) = done.stderr.splitlines()
-    return line
-
-
-def closes(result):
-    ends = result["sent"] + result["failed"] + result["skipped"] + result["cancelled"]
-    assert ends == result["requested"]
-    assert sum(result["proof"].values()) == result["sent"]
-
-
-def test_doctor_says_what_it_can(xsk):
-    assert xsk["available"]
-    assert {"whole-frame", "mapped", "train", "qdisc-bypass"} <= set(xsk["features"])
+def test_doctor_says_what_it_can(xsk, pair):
+    said = xsk.doctor(pair[0])
+    assert said["available"]
+    assert {"whole-frame", "mapped", "train", "qdisc-bypass"} <= set(said["features"])
     # veth has no zero copy, and a completion is no stamp
-    assert not {"zero-copy", "driver-stamp", "wire-stamp"} & set(xsk["features"])
+    assert not {"zero-copy", "driver-stamp", "wire-stamp"} & set(said["features"])
 
 
 @pytest.mark.parametrize("payload", [8, 28, 470, 1472])
-def test_frames_arrive_whole_and_in_order(pair, ktrxer_json, payload):
+def test_frames_arrive_whole_and_in_order(xsk, pair, payload):
     a, b = pair
     count = 5000  # several times round the ring
-    listener = b.popen([sys.executable, "-c", LISTEN, b.address])
-    assert listener.stdout.readline() == "ready\n"
-    result = send(ktrxer_json, a, b, "--count", count, "--rate", "20k", "--payload", payload, status=None)
+    listener = Listener(b)
+    result = xsk.send(a, b, "--count", count, "--rate", "20k", "--payload", payload)
     closes(result)
     assert result["sent"] == count
     assert result["proof"] == {"wire": 0, "driver": 0, "queued": count}
-    out, errors = listener.communicate(timeout=30)
-    assert not errors
-    arrived = [tuple(map(int, line.split())) for line in out.splitlines()]
+    arrived = listener.probes()
     assert arrived == [(payload, number) for number in range(arrived[0][1], arrived[0][1] + count)]
 
 
-def test_as_fast_as_it_goes_nothing_is_lost_or_doubled(pair, ktrxer_json):
+def test_as_fast_as_it_goes_nothing_is_lost_or_doubled(xsk, pair):
     a, b = pair
     before = b.counters()["rx"]["packets"]
-    result = send(ktrxer_json, a, b, "--count", 300_000, status=None, timeout=60)
+    result = xsk.send(a, b, "--count", 300_000, timeout=60)
     closes(result)
     assert result["sent"] == 300_000
     # those that veth drops at a full receive queue are told in its own counters
@@ -96,39 +53,32 @@ def test_as_fast_as_it_goes_nothing_is_lost_or_doubled(pair, ktrxer_json):
     assert 300_000 <= rx["packets"] - before + rx["dropped"] + a.counters()["tx"]["dropped"] <= 300_000 + 50
 
 
-def test_trains_leave_in_one_piece(pair, ktrxer_json):
-    result = send(ktrxer_json, *pair, "--count", 320, "--train", 32, "--interval", "5ms", status=None)
+def test_trains_leave_in_one_piece(xsk, pair):
+    result = xsk.send(*pair, "--count", 320, "--train", 32, "--interval", "5ms")
     closes(result)
     assert result["sent"] == 320
 
 
-def test_no_program_is_attached(pair, ktrxer):
+def test_no_program_is_attached(xsk, pair):
     a, b = pair
-    child = a.popen([ktrxer, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, "--for", "2s", "--interval", "10ms"])
+    child = a.popen(xsk.words(a, b.address, "--for", "2s", "--interval", "10ms"))
     time.sleep(0.7)
     assert child.poll() is None
     assert "xdp" not in a.ip_json("-d", "link", "show", "dev", a.device)[0]
     child.kill()
 
 
-def test_another_socket_on_the_queue(pair, ktrxer, ktrxer_json):
+def test_another_socket_on_the_queue(xsk, pair):
     a, b = pair
-    child = a.popen([ktrxer, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, "--for", "5s", "--interval", "10ms"])
+    child = a.popen(xsk.words(a, b.address, "--for", "5s", "--interval", "10ms"))
     time.sleep(0.7)
-    line = refusal(ktrxer, a, "--to", b.address, "--count", 1)
+    line = xsk.refusal(a, "--count", 1)
     assert "queue 0 of 'a0' belongs to another AF_XDP socket" in line
     assert "packet engine" in line
     child.terminate()
     child.communicate(timeout=10)
     # the queue is freed by the kernel's deferred work: no reason to refuse the next one
-    assert send(ktrxer_json, a, b, "--count", 10, "--interval", "1ms", status=None)["sent"] == 10
-
-
-def flowing(host):
-    """Until probes are on their way: a busy machine may take its time to begin."""
-    end = time.monotonic() + 10
-    while host.counters()["tx"]["packets"] < 300 and time.monotonic() < end:
-        time.sleep(0.05)
+    assert xsk.send(a, b, "--count", 10, "--interval", "1ms")["sent"] == 10
 
 
 @pytest.mark.parametrize(
@@ -138,11 +88,9 @@ def flowing(host):
     ids=["down", "removed"],
 )
 @pytest.mark.parametrize("rate", ["1k", "100k"])
-def test_the_device_goes_in_mid_run(pair, ktrxer, fault, words, rate):
+def test_the_device_goes_in_mid_run(xsk, pair, fault, words, rate):
     a, b = pair
-    child = a.popen(
-        [ktrxer, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, "--for", "4s", "--rate", rate, "--json"]
-    )
+    child = a.popen(xsk.words(a, b.address, "--for", "4s", "--rate", rate, "--json"))
     flowing(a)
     a.ip(*fault)
     begin = time.monotonic()
@@ -155,11 +103,9 @@ def test_the_device_goes_in_mid_run(pair, ktrxer, fault, words, rate):
     assert any(word in reason for reason in result["reasons"] for word in words)
 
 
-def test_without_carrier_the_schedule_still_ends(pair, ktrxer):
+def test_without_carrier_the_schedule_still_ends(xsk, pair):
     a, b = pair
-    child = a.popen(
-        [ktrxer, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, "--for", "2s", "--rate", "20k", "--json"]
-    )
+    child = a.popen(xsk.words(a, b.address, "--for", "2s", "--rate", "20k", "--json"))
     flowing(a)
     b.ip("link", "set", b.device, "down")
     out, _ = child.communicate(timeout=8)
@@ -171,10 +117,10 @@ def test_without_carrier_the_schedule_still_ends(pair, ktrxer):
     assert 0 <= b.counters()["rx"]["packets"] - result["sent"] <= 20
 
 
-def test_a_carrier_that_comes_and_goes(pair, ktrxer):
+def test_a_carrier_that_comes_and_goes(xsk, pair):
     """It goes in the middle of a batch, too: what the kernel took of that comes back all the same."""
     a, b = pair
-    words = [ktrxer, "send", "--engine", "xsk", "--device", a.device, "--to", b.address, "--for", "4s", "--json"]
+    words = xsk.words(a, b.address, "--for", "4s", "--json")
     child = a.popen(words)
     time.sleep(0.7)
     for _ in range(100):
@@ -185,12 +131,12 @@ def test_a_carrier_that_comes_and_goes(pair, ktrxer):
     closes(json.loads(output))
 
 
-def test_missing_privileges_are_named(pair, ktrxer):
+def test_missing_privileges_are_named(xsk, pair, ktrxer):
     a, b = pair
-    target = ("--to", b.address, "--count", 1)
-    assert "CAP_NET_RAW" in refusal(ktrxer, a, *target, wrap=("setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"))
-    line = refusal(
-        ktrxer, a, *target, wrap=("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", "prlimit", "--memlock=0")
+    target = ("--count", 1)
+    assert "CAP_NET_RAW" in xsk.refusal(a, *target, wrap=("setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"))
+    line = xsk.refusal(
+        a, *target, wrap=("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", "prlimit", "--memlock=0")
     )
     assert "ulimit -l" in line
     assert "CAP_IPC_LOCK" in line
@@ -221,25 +167,25 @@ def test_auto_takes_it_for_rate_and_not_for_timing(pair, ktrxer_json):
     assert ktrxer_json(a, "send", *options, "--interval", "1ms", status=None)["engine"] == "packet"
 
 
-def test_frames_longer_than_a_chunk(pair, ktrxer, ktrxer_json):
+def test_frames_longer_than_a_chunk(xsk, pair):
     a, b = pair
     for host in pair:
         host.ip("link", "set", host.device, "mtu", "9000")
-    line = refusal(ktrxer, a, "--to", b.address, "--payload", 8000, "--count", 1)
+    line = xsk.refusal(a, "--payload", 8000, "--count", 1)
     assert "8042" in line or "8062" in line
     assert "packet engine" in line
     # shorter ones go, in chunks of the larger size, too
     for payload in (28, 1400, 3900):
-        assert send(ktrxer_json, a, b, "--payload", payload, "--count", 100, "--interval", "100us", status=None)["sent"] == 100
+        assert xsk.send(a, b, "--payload", payload, "--count", 100, "--interval", "100us")["sent"] == 100
 
 
-def test_a_device_without_ethernet_header(pair, ktrxer_json):
+def test_a_device_without_ethernet_header(xsk, pair):
     a, _ = pair
     try:
         a.run(["ip", "tuntap", "add", "t0", "mode", "tun"])
     except RuntimeError as error:
         pytest.skip(f"no tun device: {error}")
     a.ip("link", "set", "t0", "up")
-    engine = engine_of(ktrxer_json, a, "t0")
+    engine = xsk.doctor(a, "t0")
     assert not engine["available"]
     assert "'t0' has no Ethernet header" in engine["reason"]

@@ -112,7 +112,7 @@ static int fake_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
 static uint32_t kernel_features(const struct ktx_engine_state *state)
 {
 	(void)state;
-	return KTX_CAN_DRIVER_STAMP | KTX_CAN_KERNEL_WAIT;
+	return KTX_CAN_DRIVER_STAMP | KTX_CAN_KERNEL_WAIT | KTX_CAN_TEMPLATE;
 }
 
 static void fake_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
@@ -175,6 +175,37 @@ static uint32_t fake_collect(struct ktx_engine_state *state, const struct ktx_wo
 	return number - work->done;
 }
 
+static int fake_stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
+{
+	(void)state;
+	if (fake.stream_refused)
+		return ktrxer_fail(err, fake.stream_refused, "not this one");
+	fake.stream = *stream;
+	fake.stream_starts++;
+	fake.stream_ends = fake.stream_stopped = false;
+	fake.look = (struct ktx_stream_look){ 0 };
+	return 0;
+}
+
+static void fake_stream_stop(struct ktx_engine_state *state)
+{
+	(void)state;
+	fake.stream_stopped = true;
+}
+
+static void fake_stream_look(const struct ktx_engine_state *state, struct ktx_stream_look *look)
+{
+	(void)state;
+	*look = fake.look;
+	look->ended = fake.stream_ends;
+}
+
+static bool fake_stream_ended(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return fake.stream_ends;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
 static const struct ktx_engine fake_engine = {
@@ -191,7 +222,8 @@ static const struct ktx_engine holder_engine = {
 static const struct ktx_engine kernel_engine = {
 	.name = "kernel", .summary = "for tests", .waits = KTX_KERNEL_WAITS, .harvest_ns = 100000, .probe = fake_probe, .open = fake_open,
 	.close = fake_close, .features = kernel_features, .check = fake_check, .publish = fake_publish, .tend = fake_tend,
-	.collect = fake_collect, .event_fd = fake_event_fd,
+	.collect = fake_collect, .event_fd = fake_event_fd, .stream_start = fake_stream_start, .stream_stop = fake_stream_stop,
+	.stream_look = fake_stream_look, .stream_ended = fake_stream_ended,
 };
 
 const struct ktx_engine *const ktx_engine_table[] = { &fake_engine, &holder_engine, &kernel_engine, NULL };

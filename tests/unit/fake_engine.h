@@ -43,6 +43,10 @@ struct fake_script {
 	int64_t late_ns;            /* of each stamp */
 	int fail_with;              /* instead of being sent */
 	uint32_t last_from;
+	struct ktx_stream stream;   /* as it was started */
+	int stream_starts, stream_refused; /* negative errno */
+	struct ktx_stream_look look; /* what the engine says of it */
+	_Atomic bool stream_ends, stream_stopped;
 };
 extern struct fake_script fake;
 

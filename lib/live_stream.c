@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "live_stream.h"
+
+#include "live_bpf.h"
+#include "live_thread.h"
+#include "template_plan.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* Runs of a call; then the thread makes the next one. */
+#define REPEAT (1U << 31)
+/* How often to look while it runs. */
+#define LOOK_NS (1000ULL * 1000)
+
+extern const unsigned char stream_object[];
+extern const size_t stream_object_size;
+
+/* ------------------------------------------------------------------------------------------------------- lanes' threads */
+
+static uint64_t read_u64(const __u64 *at)
+{
+	return *(const volatile __u64 *)at;
+}
+
+/* Numbers that this lane has taken and not come to an end with. Only while its call is not running this is the last word. */
+static bool lane_has_work(const struct live_stream_lane *lane)
+{
+	const volatile struct stream_lane *state = lane->state;
+
+	return state->next != state->chunk_end || state->again_in != state->again_out;
+}
+
+static void *lane_main(void *context)
+{
+	struct live_stream_lane *lane = context;
+	const struct live_stream *stream = lane->stream;
+	int rc;
+
+	live_thread_prepare(stream->signal, lane->cpu);
+	for (;;) {
+		lane->state->left = 0; /* a call begins with a batch */
+		rc = live_bpf_run(lane->program, stream->frame, stream->length, REPEAT, STREAM_BATCH);
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN) {
+			atomic_store(&lane->result, rc);
+			break;
+		}
+		if (atomic_load(&stream->lost) || (atomic_load(&lane->finish) && !lane_has_work(lane)))
+			break;
+	}
+	atomic_store(&lane->done, true);
+	return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- loading the lanes */
+
+static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config, const struct ktx_template *made)
+{
+	const struct live_stream_lane *first = &lane->stream->lanes[0];
+	struct bpf_map *words = live_bpf_map(lane->object, "words"), *share = live_bpf_map(lane->object, "share");
+	int rc = live_bpf_constants(lane->object, config, sizeof *config);
+
+	if (rc == 0)
+		rc = bpf_map__set_max_entries(words, made->word_count ? made->word_count : 1);
+	if (rc == 0 && lane != first) {
+		rc = bpf_map__reuse_fd(words, live_bpf_map_fd(first->object, "words"));
+		if (rc == 0)
+			rc = bpf_map__reuse_fd(share, live_bpf_map_fd(first->object, "share"));
+	}
+	return rc;
+}
+
+static int lane_load(struct live_stream_lane *lane, const struct stream_config *config, const struct ktrxer_device *device,
+		     const struct ktx_template *made, struct ktrxer_error *err)
+{
+	int rc = live_bpf_open(&lane->object, stream_object, stream_object_size, "ktrxer_stream", err);
+
+	if (rc == 0 && (rc = lane_shape(lane, config, made)) < 0)
+		rc = ktrxer_fail(err, rc, "the stream program is not the one that this library was built with");
+	if (rc < 0 || (rc = live_bpf_load(lane->object, err)) < 0 || (rc = live_bpf_aim(lane->object, device, err)) < 0)
+		return rc;
+	lane->program = bpf_program__fd(bpf_object__find_program_by_name(lane->object, "stream_next"));
+	lane->state_size = sizeof *lane->state;
+	lane->state = live_bpf_mmap(lane->object, "lane", &lane->state_size);
+	if ((void *)lane->state == MAP_FAILED)
+		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
+	return 0;
+}
+
+static void lane_unload(struct live_stream_lane *lane)
+{
+	if (lane->state && (void *)lane->state != MAP_FAILED)
+		munmap(lane->state, lane->state_size);
+	bpf_link__destroy(lane->links[1]);
+	bpf_link__destroy(lane->links[0]);
+	bpf_object__close(lane->object);
+	lane->state = NULL;
+	lane->links[0] = lane->links[1] = NULL;
+	lane->object = NULL;
+}
+
+static int words_write(struct live_stream *stream, const struct ktx_template *made, struct ktrxer_error *err)
+{
+	size_t size = made->word_count * sizeof *made->words;
+	uint64_t *words;
+
+	if (!size)
+		return 0;
+	words = live_bpf_mmap(stream->lanes[0].object, "words", &size);
+	if (words == MAP_FAILED)
+		return ktrxer_fail(err, -ENOMEM, "the template's tables (%zu KiB) cannot be mapped", size / 1024);
+	memcpy(words, made->words, made->word_count * sizeof *words);
+	munmap(words, size);
+	return 0;
+}
+
+/* False: it is loaded, and tracepoints there are none. */
+static bool lanes_trace(struct live_stream *stream)
+{
+	for (uint32_t i = 0; i < stream->lanes_count; i++)
+		if (!live_bpf_trace(stream->lanes[i].object, "stream_taken", "stream_turned_back", stream->lanes[i].links))
+			return false;
+	return true;
+}
+
+static void lanes_unload(struct live_stream *stream)
+{
+	if (stream->share && (void *)stream->share != MAP_FAILED)
+		munmap(stream->share, stream->share_size);
+	stream->share = NULL;
+	for (uint32_t i = stream->lanes_count; i-- > 0;)
+		lane_unload(&stream->lanes[i]);
+}
+
+static int lanes_load(struct live_stream *stream, struct stream_config *config, const struct ktrxer_device *device,
+		      const struct ktx_template *made, struct ktrxer_error *err)
+{
+	int rc = 0;
+
+	config->traced = stream->traced;
+	for (uint32_t i = 0; rc == 0 && i < stream->lanes_count; i++)
+		rc = lane_load(&stream->lanes[i], config, device, made, err);
+	if (rc < 0 || (rc = words_write(stream, made, err)) < 0)
+		return rc;
+	stream->share_size = sizeof *stream->share;
+	stream->share = live_bpf_mmap(stream->lanes[0].object, "share", &stream->share_size);
+	if ((void *)stream->share == MAP_FAILED)
+		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
+	stream->share->count = stream->count;
+	return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- start */
+
+static void stream_clear(struct live_stream *stream)
+{
+	for (uint32_t i = 0; i < stream->lanes_count; i++)
+		if (stream->lanes[i].has_thread)
+			pthread_join(stream->lanes[i].thread, NULL);
+	lanes_unload(stream);
+	free(stream->lanes);
+	stream->lanes = NULL;
+	stream->lanes_count = 0;
+}
+
+static int processors_check(uint32_t threads, cpu_set_t *set, struct ktrxer_error *err)
+{
+	CPU_ZERO(set);
+	if (sched_getaffinity(0, sizeof *set, set) != 0 || (uint32_t)CPU_COUNT(set) >= threads)
+		return 0;
+	return ktrxer_fail(err, -EINVAL, "%u threads that poll want as many processors, and this process may use %d", threads, CPU_COUNT(set));
+}
+
+static int cpu_number(const cpu_set_t *set, uint32_t n)
+{
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, set) && n-- == 0)
+			return cpu;
+	return -1;
+}
+
+static int lanes_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads, struct ktrxer_error *err)
+{
+	cpu_set_t set;
+	int rc = processors_check(threads, &set, err);
+
+	if (rc < 0)
+		return rc;
+	stream->lanes = calloc(threads, sizeof *stream->lanes);
+	if (!stream->lanes)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u threads", threads);
+	stream->lanes_count = threads;
+	for (uint32_t i = 0; i < threads; i++) {
+		stream->lanes[i].stream = stream;
+		/* Several must not share a processor while another one is free. */
+		stream->lanes[i].cpu = threads > 1 ? cpu_number(&set, i) : options->cpu;
+	}
+	return 0;
+}
+
+static int threads_make(struct live_stream *stream, struct ktrxer_error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < stream->lanes_count; i++) {
+		rc = live_thread_make(&stream->lanes[i].thread, lane_main, &stream->lanes[i], err);
+		stream->lanes[i].has_thread = rc == 0;
+	}
+	return rc;
+}
+
+static int stream_load(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+		       const struct ktx_stream *what, struct ktrxer_error *err)
+{
+	const struct ktx_template *made = what->made;
+	struct stream_config *config = calloc(1, sizeof *config);
+	int rc;
+
+	if (!config)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a template");
+	config->first = what->first;
+	config->retry_ns = options->retry_ns;
+	config->plan = made->plan;
+	memcpy(config->frame, made->frame, made->plan.length);
+	stream->traced = true;
+	rc = lanes_load(stream, config, device, made, err);
+	if (rc == 0 && !lanes_trace(stream)) {
+		/* Once more, with a program that does not wait for what nobody tells. */
+		lanes_unload(stream);
+		stream->traced = false;
+		rc = lanes_load(stream, config, device, made, err);
+	}
+	free(config);
+	return rc;
+}
+
+int live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+		      const struct ktx_stream *what, struct ktrxer_error *err)
+{
+	int rc;
+
+	stream_clear(stream); /* of the one before */
+	atomic_store(&stream->phase, STREAM_NONE);
+	atomic_store(&stream->lost, 0);
+	if (what->made->plan.length < 14 || what->made->plan.length > LIVE_FRAME_MAX)
+		return ktrxer_fail(err, -EMSGSIZE, "a template of %u bytes: the live engine sends 14 to %d", what->made->plan.length, LIVE_FRAME_MAX);
+	rc = stream->signal = live_signal_choose(err);
+	if (rc < 0)
+		return rc;
+	stream->length = what->made->plan.length;
+	stream->count = what->count;
+	stream->began_ns = ktrxer_now_ns();
+	ktx_template_fill(what->made, stream->frame, what->first);
+	if ((rc = lanes_make(stream, options, what->threads, err)) < 0 || (rc = stream_load(stream, device, options, what, err)) < 0)
+		goto clear;
+	rc = threads_make(stream, err);
+	if (rc < 0) {
+		live_stream_close(stream);
+		return rc;
+	}
+	atomic_store(&stream->phase, STREAM_RUNS);
+	return 0;
+
+clear:
+	stream_clear(stream);
+	return rc;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- its way */
+
+void live_stream_stop(struct live_stream *stream)
+{
+	if (atomic_load(&stream->phase) == STREAM_RUNS)
+		__atomic_store_n(&stream->share->stop, 1, __ATOMIC_RELEASE);
+}
+
+static bool no_more_numbers(const struct live_stream *stream)
+{
+	return *(const volatile uint32_t *)&stream->share->stop || read_u64(&stream->share->taken) >= stream->count;
+}
+
+static void lose(struct live_stream *stream, int error)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&stream->lost, &none, error);
+}
+
+void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns)
+{
+	uint32_t running = 0;
+
+	if (atomic_load(&stream->phase) != STREAM_RUNS)
+		return;
+	for (uint32_t i = 0; i < stream->lanes_count; i++) {
+		struct live_stream_lane *lane = &stream->lanes[i];
+		const int error = *(const volatile int *)&lane->state->error, result = atomic_load(&lane->result);
+
+		if (error == ENODEV || error == ENETDOWN)
+			lose(stream, -error);
+		if (result < 0)
+			lose(stream, result);
+	}
+	for (uint32_t i = 0; i < stream->lanes_count; i++) {
+		struct live_stream_lane *lane = &stream->lanes[i];
+
+		if (atomic_load(&lane->done))
+			continue;
+		running++;
+		if (no_more_numbers(stream))
+			atomic_store(&lane->finish, true);
+		/* The signal may come just before the call begins, or while there is work left: then the thread makes another call. */
+		if (atomic_load(&stream->lost) || (atomic_load(&lane->finish) && !lane_has_work(lane)))
+			pthread_kill(lane->thread, stream->signal);
+	}
+	if (!running) {
+		atomic_store(&stream->phase, STREAM_ENDED);
+		return;
+	}
+	if (now_ns + LOOK_NS < *next_ns)
+		*next_ns = now_ns + LOOK_NS;
+}
+
+void live_stream_close(struct live_stream *stream)
+{
+	const struct timespec nap = { .tv_nsec = (long)LOOK_NS };
+
+	lose(stream, -ECANCELED);
+	for (uint32_t i = 0; i < stream->lanes_count; i++)
+		while (stream->lanes[i].has_thread && !atomic_load(&stream->lanes[i].done)) {
+			pthread_kill(stream->lanes[i].thread, stream->signal);
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		}
+	stream_clear(stream);
+}
+
+void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look)
+{
+	const bool ended = atomic_load(&stream->phase) == STREAM_ENDED;
+
+	*look = (struct ktx_stream_look){ .ended = ended, .lost = atomic_load(&stream->lost) };
+	for (uint32_t i = 0; i < stream->lanes_count; i++) {
+		const struct stream_lane *lane = stream->lanes[i].state;
+		/* Those that no tracepoint has told of yet; in the end there is nothing to wait for. */
+		const uint64_t flying = ended || !stream->traced ? lane->flown - lane->landed : 0;
+		const uint64_t first = read_u64(&lane->first_ns), last = read_u64(&lane->last_ns);
+
+		look->sent += read_u64(&lane->sent) + flying;
+		look->queued += read_u64(&lane->unproven) + flying;
+		look->failed += read_u64(&lane->failed);
+		look->tries += read_u64(&lane->refusals);
+		if (first && (!look->first_ns || first < look->first_ns))
+			look->first_ns = first;
+		if (last > look->last_ns)
+			look->last_ns = last;
+		if (lane->error)
+			look->error = -lane->error;
+	}
+	look->tries += look->sent;
+	look->taken = stream->share ? read_u64(&stream->share->taken) : 0;
+	if (look->taken > stream->count)
+		look->taken = stream->count;
+	if (!stream->traced && look->sent) { /* nobody stamped them */
+		look->first_ns = stream->began_ns;
+		look->last_ns = ktrxer_now_ns();
+	}
+}

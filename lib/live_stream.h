@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A template's range, sent by the stream program (bpf/stream.h): one lane for each processor that takes part, with a program, maps and a
+ * thread of its own. Started and looked at by the tool's thread, tended by the pump's; the phase says whose it is.
+ */
+#ifndef KTRXER_LIB_LIVE_STREAM_H
+#define KTRXER_LIB_LIVE_STREAM_H
+
+#include "engine.h"
+#include "stream.h"
+
+#include <pthread.h>
+
+struct bpf_link;
+struct bpf_object;
+struct live_stream;
+
+struct live_stream_lane {
+	struct live_stream *stream;
+	struct bpf_object *object;
+	struct bpf_link *links[2];
+	int program;
+	struct stream_lane *state;
+	size_t state_size;
+	int cpu;
+	pthread_t thread;
+	bool has_thread;
+	_Atomic bool done;   /* by the thread: its last call has ended */
+	_Atomic int result;  /* negative errno: the kernel does not run it */
+	_Atomic bool finish; /* by the pump: no more numbers are to come */
+};
+
+struct live_stream {
+	_Atomic enum live_stream_phase { STREAM_NONE, STREAM_RUNS, STREAM_ENDED } phase; /* STREAM_ENDED is set by the pump */
+	_Atomic int lost;      /* negative errno: the device or the kernel side is gone */
+	uint32_t lanes_count;
+	struct live_stream_lane *lanes;
+	struct stream_share *share;
+	size_t share_size;
+	uint8_t frame[LIVE_FRAME_MAX]; /* what a call's buffers begin with */
+	uint32_t length;
+	uint64_t count;
+	uint64_t began_ns;
+	int signal;
+	bool traced;
+};
+
+/* Only where the last one has ended. */
+int live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+		      const struct ktx_stream *what, struct ktrxer_error *err);
+void live_stream_stop(struct live_stream *stream);
+void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
+/* The pump's; says when to come back. */
+void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
+/* Ends what runs, whatever is left of it. The pump does not run any more. */
+void live_stream_close(struct live_stream *stream);
+
+#endif

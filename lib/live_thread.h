@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Threads that sit in a call of a live program, and how such a call is ended: by a signal to its thread. */
+#ifndef KTRXER_LIB_LIVE_THREAD_H
+#define KTRXER_LIB_LIVE_THREAD_H
+
+#include "error.h"
+
+#include <pthread.h>
+
+/*
+ * The last real-time signal that nobody uses, with a handler that does nothing; it stays so while the process lives, and only our
+ * threads have it unblocked for our sake. -EBUSY: there is none left.
+ */
+int live_signal_choose(struct ktrxer_error *err);
+
+/* All signals are blocked in it; it calls live_thread_prepare() first. */
+int live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
+/* `cpu` -1: any. */
+void live_thread_prepare(int signal, int cpu);
+
+#endif

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The live engine where something is missing, or goes: one line with a way out, accounts that close, nothing that stays.
+
+a0 10.77.0.1 ---- b0 10.77.0.2
+"""
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from far_end import Engine, closes, flowing, gro
+from test_live import child_of, gone_within, live_threads, programs
+
+
+@pytest.fixture(autouse=True)
+def live(requires_real_root, pair, ktrxer, ktrxer_json):
+    engine = Engine("live", ktrxer, ktrxer_json)
+    gro(pair[1], True)
+    said = engine.doctor(pair[0])
+    if not said["available"] and re.search("built without|Linux 5.18|one for all|CONFIG_BPF", said["reason"]):
+        pytest.skip(said["reason"])
+    return engine
+
+
+@pytest.fixture
+def shim(ktrxer):
+    """env words that make this kernel look like another one."""
+    path = ktrxer.parents[1] / "tests" / "system" / "bpf_shim.so"
+    if not path.exists():
+        pytest.skip("bpf_shim.so is not built here (32 bits, or a sanitizer)")
+    return lambda kind: ("env", f"KTRXER_BPF_SHIM={kind}", f"LD_PRELOAD={path}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("no-live", "this kernel does not run XDP programs with live frames (Invalid argument): it needs Linux 5.18; use the packet engine"),
+        ("no-bpf", "this kernel has no bpf() call (CONFIG_BPF_SYSCALL): use the packet engine"),
+        ("no-map-memory", "no memory for the live engine"),
+    ],
+)
+def test_a_kernel_that_lacks_it_is_told_in_one_line(live, pair, ktrxer, shim, kind, words):
+    a, b = pair
+    assert words in live.refusal(a, "--count", 1, wrap=shim(kind))
+    # auto takes the next best
+    done = a.run([*shim(kind), ktrxer, "send", "--device", a.device, "--to", b.address, "--count", "100", "--json"], check=False)
+    result = json.loads(done.stdout)
+    assert result["sent"] == 100 and result["engine"] != "live"
+
+
+def test_kernel_btf_is_not_needed(live, pair):
+    a, b = pair
+    hide = "[ ! -e /sys/kernel/btf ] || mount -t tmpfs none /sys/kernel/btf; [ ! -e /sys/kernel/btf/vmlinux ] || exit 9; exec \"$@\""
+    done = a.run(["unshare", "-m", "sh", "-c", hide, "sh", *live.words(a, b.address, "--count", 100, "--vary", "ttl=counter", "--json")])
+    assert json.loads(done.stdout)["proof"]["driver"] == 100
+
+
+@pytest.mark.parametrize("options", [["--interval", "1ms", "--count", 2000], ["--for", "2s"]], ids=["timed", "template"])
+def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, shim, options):
+    a, b = pair
+    words = [*shim("no-tracepoint"), *live.words(a, b.address, *options, "--json")]
+    child = a.popen(words)
+    flowing(a)
+    gro(b, False)  # from here on its driver drops them, and nobody says so
+    result = json.loads(child.communicate(timeout=30)[0])
+    closes(result)
+    assert result["proof"] == {"wire": 0, "driver": 0, "queued": result["sent"]}
+    (reason,) = (reason for reason in result["reasons"] if "no tracepoints" in reason)
+    handed, missing = map(int, re.findall(r"of (\d+) frames .* over (\d+) are missing", reason)[0])
+    assert handed == result["sent"]
+    assert abs(b.counters()["rx"]["packets"] + missing - handed) <= 50
+    assert result["verdict"] == "degraded"
+
+
+def test_without_tracepoints_nothing_is_missing_where_nothing_is_lost(live, pair, shim):
+    a, b = pair
+    done = a.run([*shim("no-tracepoint"), *live.words(a, b.address, "--count", 3000, "--json")], check=False)
+    result = json.loads(done.stdout)
+    assert result["proof"]["queued"] == result["sent"] == 3000
+    assert not any("no tracepoints" in reason for reason in result["reasons"])
+
+
+@pytest.mark.parametrize("kind", ["bridge", "ifb", "macvlan"])
+def test_a_driver_that_takes_no_redirected_frames(live, pair, ktrxer_json, kind):
+    a, _ = pair
+    where = ["link", a.device] if kind == "macvlan" else []
+    try:
+        a.ip("link", "add", *where, "name", "odd0", "type", kind)
+    except RuntimeError as error:
+        pytest.skip(f"no {kind} in this kernel: {error}")
+    a.ip("link", "set", "odd0", "up")
+    reason = live.doctor(a, "odd0")["reason"]
+    assert f"the driver of 'odd0' ({kind}) takes no redirected frames" in reason and "use the packet engine" in reason
+
+
+def test_a_template_killed_in_mid_run_leaves_nothing(live, pair):
+    a, b = pair
+    if not gone_within(5):
+        pytest.skip("another live engine runs on this machine")
+    child = a.popen(live.words(a, b.address, "--for", "60s"))
+    flowing(a)
+    pid = child_of(child.pid)
+    assert live_threads(pid) >= 3
+    assert {"stream_next", "stream_taken"} <= set(programs())
+    os.kill(pid, signal.SIGKILL)
+    child.communicate(timeout=10)
+    assert gone_within(5)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("fault", [("link", "set", "a0", "down"), ("link", "del", "a0")], ids=["down", "removed"])
+@pytest.mark.parametrize("options", [["--for", "20s"], ["--count", 10**12, "--threads", 2]], ids=["open", "counted"])
+def test_the_device_goes_below_a_template(live, pair, fault, options):
+    a, b = pair
+    child = a.popen(live.words(a, b.address, *options, "--json"))
+    flowing(a)
+    a.ip(*fault)
+    began = time.monotonic()
+    out, _ = child.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    assert child.returncode == 1
+    result = json.loads(out)
+    closes(result)
+    assert result["sent"] > 0
+    if "--count" in options:
+        assert result["failed"] == 10**12 - result["sent"]
+    assert any("is gone" in reason or "went down" in reason for reason in result["reasons"]), result["reasons"]
+
+
+def test_a_template_stops_when_it_is_told(live, pair):
+    a, b = pair
+    child = a.popen(live.words(a, b.address, "--count", 10**12, "--json"))
+    flowing(a)
+    os.kill(child_of(child.pid), signal.SIGINT)
+    began = time.monotonic()
+    result = json.loads(child.communicate(timeout=10)[0])
+    assert time.monotonic() - began < 3
+    closes(result)
+    assert result["requested"] == 10**12 and result["sent"] > 0
+    assert result["cancelled"] == 10**12 - result["sent"]
+
+
+def test_more_threads_than_processors(live, pair):
+    assert "may use" in live.refusal(pair[0], "--count", 1, "--threads", 200)
