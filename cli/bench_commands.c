@@ -120,7 +120,7 @@ static int options_of(struct bench_options *o, const struct bench_settings *s, s
 {
 	*o = (struct bench_options){ .cross = s->cross, .gaps = s->gaps, .rounds = s->rounds, .count = s->count,
 				     .interval_ns = s->interval_ns, .for_ns = s->for_ns, .train = s->train,
-				     .threads = s->threads ? s->threads : 1, .seed = s->seed };
+				     .threads = s->threads, .seed = s->seed };
 	if (!s->rounds || s->rounds > 1000 || s->count > 100000 || s->train > 4096 || s->threads > 64 || s->interval_ns > 10 * 1000000000ULL ||
 	    s->for_ns > 60 * 1000000000ULL || !s->cross[0])
 		return ktrxer_fail(err, -EBADMSG, "--compare: the file's settings are missing or out of bounds");

@@ -84,7 +84,7 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 		bench_pool_add(&pools[FLOOD], rate / 1000);
 	if (who->engine) {
 		job.pattern = BENCH_TEMPLATE;
-		job.threads = (uint32_t)run->o->threads;
+		job.threads = run->o->threads ? (uint32_t)run->o->threads : 1;
 		if ((rc = bench_turn(run, who, &job, &made, err)) < 0)
 			return rc;
 		bench_quiet_join(quiet, &made.quiet);

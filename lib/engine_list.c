@@ -70,6 +70,7 @@ const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, e
 	for (int i = 0; ktx_engine_table[i]; i++) {
 		const struct ktx_engine *engine = ktx_engine_table[i];
 		struct ktx_engine_info info;
+		bool busy = false;
 		int rank = purpose == KTX_FOR_RATE ? engine->rank_rate : engine->rank_timing;
 
 		if (best && rank <= (purpose == KTX_FOR_RATE ? best->rank_rate : best->rank_timing))
@@ -86,13 +87,14 @@ const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, e
 				 engine->frame_max);
 		}
 		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
-		if (info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free()) {
+		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
+		if (busy) {
 			info.available = false;
 			snprintf(info.reason, sizeof info.reason, "it polls a whole processor, and all are busy now");
 		}
 		if (info.available)
 			best = engine;
-		else if (!passed[0] || engine->polls) /* the one that is missed most, if there is one */
+		else if (!passed[0] || busy) /* of all the one that would have been taken */
 			snprintf(passed, sizeof passed, "%s: %.200s", engine->name, info.reason);
 	}
 	if (!best) {
