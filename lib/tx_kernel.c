@@ -66,7 +66,6 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	for (uint32_t i = 0; i < ended; i++)
 		advance_learn(tx, ktx_cell_at(tx, tx->handed + i));
 	tx->handed += ended;
-	ktx_done_advance(tx, work.now_ns);
 
 	work.done = tx->handed;
 	if ((int32_t)(work.cancel_to - work.done) < 0)
@@ -74,6 +73,8 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	rc = tx->engine->tend(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+	/* After that: who is told that all has ended must find out why, too. */
+	ktx_done_advance(tx, work.now_ns);
 	if (atomic_load(&tx->stream_runs) && tx->engine->stream_ended(tx->state)) {
 		atomic_store(&tx->stream_runs, false);
 		ktx_signal(tx->report_fd);
