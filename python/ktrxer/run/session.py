@@ -38,6 +38,8 @@ LEAD_NS = 400 * MS  # from the start of the processes to the start of the measur
 LEAD_EACH_NS = 25 * MS
 SYNC_NS = S
 VIEW_NS = 250 * MS
+# Between looks at the pipes, which hold much more than comes meanwhile: a wake-up for each line would cost more than its work.
+PAUSE_S = 0.025
 GRACE_NS = 8 * S  # beyond its time, for the last answers and the far end's figures
 PATIENCE_NS = 4 * S  # between being asked to stop and being killed
 EVENTS_MOST = 20_000
@@ -201,6 +203,7 @@ class Session:
                         os.read(key.fd, 4096)
                 else:
                     self._read(key.data, key.fd)
+            time.sleep(PAUSE_S)
 
     def _watch(self, now: int) -> None:
         """Those that were to have ended, those that were asked to, and those that wait for others."""
