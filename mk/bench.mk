@@ -1,5 +1,10 @@
 # Measurements of this machine. They show, and judge nothing; the bounds that a change must hold are tests (tests/system/test_figures.py).
-.PHONY: bench soak figures
+.PHONY: bench soak figures timing
+timing: ## one probe each 10 ms: ktrxer beside sockets that sleep, judged by the far end's kernel (ten seconds)
+	@scripts/setup build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.timing
+
 bench: ## the four benches in under five minutes: tables, and the promised ratios beside their targets; rows in build/bench/
 	@scripts/setup build demo bench
 	@$(MAKE) --no-print-directory build

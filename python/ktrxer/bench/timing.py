@@ -1,4 +1,4 @@
-"""`make demo`: two hosts, what the machine can do, a ping, and a timed send against sockets that sleep."""
+"""`make timing`: two hosts, what the machine can do, a ping, and a timed send against sockets that sleep."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def main() -> int:
                 title("One probe each 10 ms: who keeps the time?")
                 duel(a, b)
     except RuntimeError as error:
-        print(f"demo: {error}", file=sys.stderr)
+        print(f"timing: {error}", file=sys.stderr)
         return 1
     print(f"\nWhat next: {BOLD}{contest.ktrxer().relative_to(contest.ROOT)} --help{PLAIN}, `make test`, docs/index.md")
     return 0
