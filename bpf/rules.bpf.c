@@ -107,19 +107,13 @@ static __always_inline __u32 rules_decide(const struct rules_view *v, struct rul
 	const struct rules_verdict *found = (void *)0;
 	__u32 rank = RULES_NONE;
 
-	if (v->version == 4 && c->exact4 && v->from_port && v->to_port) {
-		struct rules_key4 key = { .from = v->from[0], .to = v->to[0], .from_port = v->from_port, .to_port = v->to_port,
-					  .proto = v->proto };
+	if (v->version == 4 && c->exact4 && v->key.from_port && v->key.to_port) {
+		struct rules_key4 key = { .from = v->key.from[0], .to = v->key.to[0], .from_port = v->key.from_port, .to_port = v->key.to_port,
+					  .proto = v->key.proto };
 
 		found = bpf_map_lookup_elem(&exact4, &key);
-	} else if (v->version == 6 && c->exact6 && v->from_port && v->to_port) {
-		struct rules_key6 key = { .from_port = v->from_port, .to_port = v->to_port, .proto = v->proto };
-
-		for (int i = 0; i < 4; i++) {
-			key.from[i] = v->from[i];
-			key.to[i] = v->to[i];
-		}
-		found = bpf_map_lookup_elem(&exact6, &key);
+	} else if (v->version == 6 && c->exact6 && v->key.from_port && v->key.to_port) {
+		found = bpf_map_lookup_elem(&exact6, &v->key);
 	}
 	if (found) {
 		*verdict = *found;
@@ -263,7 +257,7 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 	struct rules_verdict verdict = { 0 };
 	struct rules_control *told;
 	struct rules_counts *n;
-	struct rules_view view;
+	struct rules_view view = { 0 };
 	__u32 length, rank;
 
 	if (c->heartbeat) {

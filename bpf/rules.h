@@ -18,15 +18,6 @@ enum {
 /* As enum krx_op. */
 enum { RULES_CAPTURE = 1, RULES_DROP = 2, RULES_CAPTURE_DROP = 3, RULES_FORWARD = 4 };
 
-/* What a packet says of itself, as far as rules ask. No ports is port 0, which no rule can name. */
-struct rules_view {
-	__u32 from[4], to[4]; /* IPv4: the first word, the others 0 */
-	__u16 from_port, to_port;
-	__u8 version; /* 4, 6; 0: not IP, and nothing else counts */
-	__u8 proto;
-	__u16 offset; /* for the way through extension headers */
-};
-
 /* Whole 5-tuples: keys of two hashes, hashed word by word. */
 struct rules_key4 {
 	__u32 from, to;
@@ -37,6 +28,14 @@ struct rules_key6 {
 	__u32 from[4], to[4];
 	__u16 from_port, to_port;
 	__u32 proto;
+};
+
+/* What a packet says of itself, as far as rules ask. No ports is port 0, which no rule can name. */
+struct rules_view {
+	struct rules_key6 key; /* IPv4: the first word of each address, the others 0 */
+	__u16 offset;          /* for the way through extension headers */
+	__u8 version;          /* 4, 6; 0: not IP, and nothing else counts */
+	__u8 zero;
 };
 
 struct rules_verdict {

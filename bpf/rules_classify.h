@@ -80,13 +80,13 @@ static __always_inline void rules_ports(struct rules_view *v, const __u8 *data, 
 {
 	const __u8 *p;
 
-	if (!rules_has_ports(v->proto))
+	if (!rules_has_ports(v->key.proto))
 		return;
 	p = rules_take(data, end, at, limit, 4);
 	if (!p)
 		return;
-	v->from_port = RULES_HALF(p);
-	v->to_port = RULES_HALF(p + 2);
+	v->key.from_port = RULES_HALF(p);
+	v->key.to_port = RULES_HALF(p + 2);
 }
 
 static __always_inline void rules_ipv4(struct rules_view *v, const __u8 *data, const __u8 *end, __u64 at)
@@ -97,9 +97,9 @@ static __always_inline void rules_ipv4(struct rules_view *v, const __u8 *data, c
 	if (!p || p[0] >> 4 != 4)
 		return;
 	v->version = 4;
-	v->proto = p[9];
-	v->from[0] = RULES_WORD(p + 12);
-	v->to[0] = RULES_WORD(p + 16);
+	v->key.proto = p[9];
+	v->key.from[0] = RULES_WORD(p + 12);
+	v->key.to[0] = RULES_WORD(p + 16);
 	header = (__u64)(p[0] & 15) * 4;
 	total = rules_number(p + 2);
 	/* A total of 0 is what Linux shows for a merged packet of more than 64 KiB. */
@@ -116,7 +116,7 @@ static __always_inline _Bool rules_extensions(struct rules_view *v, const __u8 *
 	__u64 at = *offset;
 
 	for (int i = 0; i <= RULES_EXTENSIONS_MAX; i++) {
-		const __u32 proto = v->proto;
+		const __u32 proto = v->key.proto;
 		const _Bool fragment = proto == 44;
 		const __u8 *p, *q = data;
 		__u64 length;
@@ -145,7 +145,7 @@ static __always_inline _Bool rules_extensions(struct rules_view *v, const __u8 *
 		q += at;
 		if (q > end)
 			return 0;
-		v->proto = p[0];
+		v->key.proto = p[0];
 		if (later)
 			return 0;
 	}
@@ -160,26 +160,26 @@ static __always_inline void rules_ipv6(struct rules_view *v, const __u8 *data, c
 	if (!p || p[0] >> 4 != 6)
 		return;
 	v->version = 6;
-	v->proto = p[6];
+	v->key.proto = p[6];
 	for (int i = 0; i < 4; i++) {
-		v->from[i] = RULES_WORD(p + 8 + 4 * i);
-		v->to[i] = RULES_WORD(p + 24 + 4 * i);
+		v->key.from[i] = RULES_WORD(p + 8 + 4 * i);
+		v->key.to[i] = RULES_WORD(p + 24 + 4 * i);
 	}
 	length = rules_number(p + 4);
 	at += 40;
 	/* 0 is a jumbogram, or a merged packet; 59 says that nothing follows. */
-	limit = length || v->proto == 59 ? at + length : RULES_NO_LIMIT;
+	limit = length || v->key.proto == 59 ? at + length : RULES_NO_LIMIT;
 	if (rules_extensions(v, data, end, &at, limit))
 		rules_ports(v, data, end, at, limit);
 }
 
+/* `v` is all zeros when it comes here. */
 static __always_inline void rules_classify(struct rules_view *v, const __u8 *data, const __u8 *end, _Bool raw_ip)
 {
 	const __u8 *p;
 	__u64 at = 0;
 	__u32 type;
 
-	__builtin_memset(v, 0, sizeof *v);
 	if (raw_ip) {
 		p = rules_take(data, end, 0, RULES_NO_LIMIT, 1);
 		if (!p)
@@ -218,11 +218,11 @@ static __always_inline _Bool rules_wild_matches(const volatile struct rules_wild
 {
 	if (!w->fields)
 		return 1;
-	if (!v->version || (w->family && w->family != v->version) || (w->proto && w->proto != v->proto) ||
-	    (w->from_port && w->from_port != v->from_port) || (w->to_port && w->to_port != v->to_port))
+	if (!v->version || (w->family && w->family != v->version) || (w->proto && w->proto != v->key.proto) ||
+	    (w->from_port && w->from_port != v->key.from_port) || (w->to_port && w->to_port != v->key.to_port))
 		return 0;
 	for (int i = 0; i < 4; i++)
-		if ((v->from[i] & w->from_mask[i]) != w->from[i] || (v->to[i] & w->to_mask[i]) != w->to[i])
+		if ((v->key.from[i] & w->from_mask[i]) != w->from[i] || (v->key.to[i] & w->to_mask[i]) != w->to[i])
 			return 0;
 	return 1;
 }

@@ -6,7 +6,7 @@
 
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 #ifdef KTRXER_HAVE_BENCH
-extern const struct command cmd_bench, cmd_bench_pairs, cmd_bench_rate, cmd_bench_schedule, cmd_bench_stamps;
+extern const struct command cmd_bench, cmd_bench_pairs, cmd_bench_rate, cmd_bench_receive, cmd_bench_schedule, cmd_bench_stamps;
 #endif
 
 const struct command *const command_table[] = {
@@ -14,6 +14,9 @@ const struct command *const command_table[] = {
 	&cmd_bench,
 	&cmd_bench_pairs,
 	&cmd_bench_rate,
+#ifdef KTRXER_HAVE_RULES
+	&cmd_bench_receive,
+#endif
 	&cmd_bench_schedule,
 	&cmd_bench_stamps,
 #endif

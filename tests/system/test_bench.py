@@ -154,3 +154,21 @@ def test_without_privileges(ktrxer):
         pytest.skip("this needs the machine's root, to become somebody else")
     done = bench(ktrxer, "schedule", status=(1,), user=65534, group=65534, cwd="/")
     assert "network namespace" in done.stderr
+
+
+def test_receive(ktrxer, needs_command, requires_real_root):
+    """In small: every part is there, and what was sent is captured or counted as lost."""
+    needs_command("bench receive")
+    told = json.loads(bench(ktrxer, "receive", "--rounds", "1", "--repeat", "10000", "--rules", "1,1000", "--for", "10ms", "--no-flow", "--json").stdout)
+    rows = {(row["what"], row["rules"], row["wildcards"]): row for row in told["rows"]}
+    for version in (4, 6):
+        for count in (1, 1000):
+            assert 5 < rows[f"cost, unmatched IPv{version}", count, 0]["cost_ns"] < 100_000
+    assert rows["cost, unmatched IPv4", 1, 256]["cost_ns"] > rows["cost, unmatched IPv4", 1, 0]["cost_ns"], "256 rules one after another are seen"
+    rate = rows.get(("capture+drop", 0, 1))
+    if not rate:
+        assert any("no rate was measured" in reason for reason in told["reasons"])
+        pytest.skip(next(reason for reason in told["reasons"] if "no rate was measured" in reason))
+    assert rate["captured"] + rate["lost"] == rate["sent"] > 10_000 and rate["rate_kpps"] > 0
+    bench(ktrxer, "receive", "--rules", "0", status=(2,))
+    bench(ktrxer, "receive", "--rules", "1,x", status=(2,))

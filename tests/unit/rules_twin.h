@@ -14,7 +14,7 @@
 static inline const char *rules_twin_differs(const uint8_t *frame, uint32_t length, enum ktrxer_link link)
 {
 	struct ktrxer_packet_view want;
-	struct rules_view got;
+	struct rules_view got = { 0 };
 
 	ktrxer_packet_parse(&want, frame, length, link);
 	rules_classify(&got, frame, frame + length, link == KTRXER_LINK_RAW_IP);
@@ -22,24 +22,24 @@ static inline const char *rules_twin_differs(const uint8_t *frame, uint32_t leng
 		return "IP version";
 	if (!want.version)
 		return NULL;
-	if (got.proto != want.proto)
+	if (got.key.proto != want.proto)
 		return "protocol";
-	if (memcmp(got.from, want.from.bytes, 16) != 0 || memcmp(got.to, want.to.bytes, 16) != 0)
+	if (memcmp(got.key.from, want.from.bytes, 16) != 0 || memcmp(got.key.to, want.to.bytes, 16) != 0)
 		return "addresses";
-	if (ntohs(got.from_port) != (want.ports ? want.from_port : 0) || ntohs(got.to_port) != (want.ports ? want.to_port : 0))
+	if (ntohs(got.key.from_port) != (want.ports ? want.from_port : 0) || ntohs(got.key.to_port) != (want.ports ? want.to_port : 0))
 		return "ports";
 	return NULL;
 }
 
 static inline bool rules_twin_is(const struct rules_exact *e, const struct rules_view *v)
 {
-	if (e->family != v->version || !v->from_port || !v->to_port)
+	if (e->family != v->version || !v->key.from_port || !v->key.to_port)
 		return false;
 	if (e->family == 4)
-		return e->key.four.from == v->from[0] && e->key.four.to == v->to[0] && e->key.four.from_port == v->from_port &&
-		       e->key.four.to_port == v->to_port && e->key.four.proto == v->proto;
-	return !memcmp(e->key.six.from, v->from, 16) && !memcmp(e->key.six.to, v->to, 16) && e->key.six.from_port == v->from_port &&
-	       e->key.six.to_port == v->to_port && e->key.six.proto == v->proto;
+		return e->key.four.from == v->key.from[0] && e->key.four.to == v->key.to[0] && e->key.four.from_port == v->key.from_port &&
+		       e->key.four.to_port == v->key.to_port && e->key.four.proto == v->key.proto;
+	return !memcmp(e->key.six.from, v->key.from, 16) && !memcmp(e->key.six.to, v->key.to, 16) && e->key.six.from_port == v->key.from_port &&
+	       e->key.six.to_port == v->key.to_port && e->key.six.proto == v->key.proto;
 }
 
 /* The position of the rule that decides, -1: none. */
@@ -47,7 +47,7 @@ static inline int rules_twin_match(const struct rules_table *table, const uint8_
 {
 	const struct rules_constants *c = &table->constants;
 	uint32_t rank = RULES_NONE, rule = 0;
-	struct rules_view v;
+	struct rules_view v = { 0 };
 
 	rules_classify(&v, frame, frame + length, link == KTRXER_LINK_RAW_IP);
 	for (uint32_t i = 0; i < table->exact_count && rank == RULES_NONE; i++)

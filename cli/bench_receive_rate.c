@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * How many packets a second reach this process, captured and dropped. All of a round's probes are committed beforehand, with their
+ * times, so that while they fly one processor has the sender and the device's polling, and the other is the receiver's alone.
+ */
+#include "bench_receive.h"
+
+#include "error.h"
+#include "template.h"
+#include "thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SETTLE_NS (300 * KTRXER_NS_PER_MS)
+#define LEAD_NS (150 * KTRXER_NS_PER_MS)
+
+enum { PORT = 9, SLOTS_MAX = 1 << 20, PRIORITY = 40, FLOOD_PPS = 2000000 /* for how many probes there is to be room */, BUNCH = 16 /* probes that share a deadline: a hand-over of the engine's */ };
+
+struct listener {
+	struct krx *rx;
+	pthread_t thread;
+	int stop_fd;
+	_Atomic uint64_t captured, last_seen_ns;
+	uint64_t first_ns, last_ns;
+};
+
+static void *listen_thread(void *argument)
+{
+	struct listener *l = argument;
+	struct pollfd fds[2] = { { .fd = krx_fd(l->rx), .events = POLLIN }, { .fd = l->stop_fd, .events = POLLIN } };
+	const struct sched_param param = { .sched_priority = PRIORITY };
+	struct krx_packet packet;
+	uint64_t count = 0;
+
+	/* Before the sender's own threads, where that is permitted: it is the receiver that is measured. It sleeps when there is nothing. */
+	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
+	for (;;) {
+		int rc = krx_next(l->rx, &packet);
+
+		if (rc > 0) {
+			if (!count++)
+				l->first_ns = packet.mono_ns;
+			l->last_ns = packet.mono_ns;
+			if (count % 64 == 0)
+				atomic_store_explicit(&l->captured, count, memory_order_relaxed);
+			continue;
+		}
+		atomic_store_explicit(&l->captured, count, memory_order_relaxed);
+		if (rc < 0)
+			return NULL;
+		poll(fds, 2, -1);
+		if (fds[1].revents && !(fds[0].revents & POLLIN))
+			return NULL;
+	}
+}
+
+static int listener_open(struct receive_bench *b, struct listener *l, struct krx_stats *stats, struct ktrxer_error *err)
+{
+	struct krx_options options = KRX_OPTIONS_INIT;
+	struct krx_rule rule;
+	int rc;
+
+	memset(l, 0, sizeof *l);
+	l->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (l->stop_fd < 0)
+		return ktrxer_fail(err, -errno, "no eventfd");
+	options.device = b->net.far_device;
+	options.backend = "xdp";
+	options.ring_bytes = (uint32_t)b->o->ring;
+	rc = krx_rule_parse(&rule, "capture+drop udp from 10.99.0.1 to 10.99.0.2:9", err);
+	if (!rc)
+		rc = bench_net_far(&b->net);
+	if (!rc) {
+		rc = krx_open(&l->rx, &options, &rule, 1, err);
+		if (bench_net_near(&b->net) < 0 && !rc)
+			rc = ktrxer_fail(err, -EIO, "no way back from the far host");
+	}
+	if (!rc)
+		rc = krx_stats(l->rx, stats, NULL, 0);
+	if (!rc)
+		rc = cli_thread_start(&l->thread, "receiver", listen_thread, l);
+	if (rc) {
+		krx_close(l->rx);
+		close(l->stop_fd);
+	}
+	return rc;
+}
+
+static void listener_stop(struct listener *l)
+{
+	const uint64_t one = 1;
+
+	if (write(l->stop_fd, &one, sizeof one) < 0)
+		return;
+	pthread_join(l->thread, NULL);
+}
+
+static void listener_close(struct listener *l)
+{
+	krx_close(l->rx);
+	close(l->stop_fd);
+}
+
+/* -------------------------------------------------------------------------------------------------------- the sender */
+
+static int frame_make(struct receive_bench *b, struct template *t, struct ktrxer_error *err)
+{
+	struct ktrxer_path_options where = KTRXER_PATH_OPTIONS_INIT;
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_path path;
+	int rc;
+
+	where.device = b->net.near_device;
+	where.to = b->net.to;
+	rc = ktrxer_path_resolve(&path, &where, err);
+	if (rc < 0)
+		return rc;
+	spec.path = &path;
+	spec.proto = KTRXER_UDP;
+	spec.from_port = 41000;
+	spec.to_port = PORT;
+	spec.payload_length = (uint32_t)b->o->payload;
+	return template_make(t, &spec, err);
+}
+
+static int send_all(struct receive_bench *b, struct ktx *tx, const struct template *t, uint64_t count, struct ktrxer_error *err)
+{
+	const struct opt_rate *rate = &b->o->rate;
+	struct ktx_slot slot;
+	uint64_t start = ktrxer_now_ns() + LEAD_NS + count * 150; /* the time that filling takes */
+
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t bunch = i / BUNCH * BUNCH;
+		struct ktx_probe probe = { .id = i, .length = t->length };
+		int rc = ktx_reserve(tx, &slot);
+
+		if (rc < 0)
+			return ktrxer_fail(err, rc, "no slot for probe %llu", (unsigned long long)i);
+		probe.at_ns = start + (rate->given ? bunch * (uint64_t)KTRXER_NS_PER_S * rate->den / rate->num : 0);
+		probe.flags = i % BUNCH != BUNCH - 1 && i + 1 < count ? KTX_TRAIN_GOES_ON : 0;
+		template_fill(t, slot.frame, i);
+		rc = ktx_commit(tx, &probe, err);
+		if (rc < 0)
+			return rc;
+	}
+	while (!cli_stopped(b->cli))
+		if (ktx_drain(tx, ktrxer_now_ns() + 50 * KTRXER_NS_PER_MS) == 0)
+			break;
+	return 0;
+}
+
+/* Until what was sent has been taken, or nothing more comes. */
+static void settle(const struct listener *l, uint64_t sent)
+{
+	uint64_t seen = atomic_load(&l->captured), since = ktrxer_now_ns();
+	const struct timespec nap = { .tv_nsec = 2000000 };
+
+	while (seen < sent && ktrxer_now_ns() < since + SETTLE_NS) {
+		uint64_t now;
+
+		nanosleep(&nap, NULL);
+		now = atomic_load(&l->captured);
+		if (now != seen)
+			since = ktrxer_now_ns();
+		seen = now;
+	}
+}
+
+struct round_result {
+	uint64_t sent, captured, matched, lost;
+	int64_t rate_milli;
+	struct bench_quiet quiet;
+};
+
+static int one_round(struct receive_bench *b, const struct template *t, uint64_t count, struct round_result *r, struct krx_stats *stats,
+		     struct ktrxer_error *err)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct krx_rule_stats rule = { 0 };
+	struct ktx_accounts accounts;
+	struct listener l;
+	struct ktx *tx = NULL;
+	int rc = listener_open(b, &l, stats, err);
+
+	if (rc < 0)
+		return rc;
+	options.device = b->net.near_device;
+	options.engine = "live";
+	options.purpose = KTX_FOR_RATE;
+	options.flags = KTX_NO_STAMPS;
+	options.slots = (uint32_t)count;
+	options.frame_size = t->length;
+	options.reports = KTX_REPORT_NONE;
+	rc = ktx_open(&tx, &options, err);
+	if (rc == 0) {
+		bench_watch_begin(b->watch);
+		rc = send_all(b, tx, t, count, err);
+		ktx_accounts(tx, &accounts);
+		settle(&l, accounts.sent);
+		r->quiet = bench_watch_end(b->watch);
+		r->sent = accounts.sent;
+	}
+	ktx_close(tx);
+	listener_stop(&l);
+	if (rc == 0)
+		rc = krx_stats(l.rx, stats, &rule, 1);
+	r->matched = rule.matched;
+	r->captured = rule.captured;
+	r->lost = stats->lost;
+	r->rate_milli = bench_rate_milli(rule.captured, l.first_ns, l.last_ns);
+	if (rc == 0 && r->matched != r->captured + r->lost)
+		rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close: %llu matched, %llu captured, %llu lost", (unsigned long long)r->matched,
+				 (unsigned long long)r->captured, (unsigned long long)r->lost);
+	listener_close(&l);
+	return rc;
+}
+
+int receive_rate(struct receive_bench *b, struct ktrxer_error *err)
+{
+	const uint64_t pps = b->o->rate.given ? b->o->rate.num / b->o->rate.den : FLOOD_PPS;
+	uint64_t count = b->o->for_ns / 1000 * pps / 1000000;
+	struct bench_pool rates = { 0 };
+	struct round_result sum = { 0 };
+	struct krx_stats stats = { .note = "" };
+	struct template t = { 0 };
+	int64_t lossless = 0;
+	struct bench_row *row;
+	char note[400] = "";
+	int rc;
+
+	if (count > SLOTS_MAX)
+		count = SLOTS_MAX;
+	rc = frame_make(b, &t, err);
+	/* Round -1 warms up. */
+	for (int64_t round = -1; rc == 0 && round < (int64_t)b->o->rounds && !cli_stopped(b->cli); round++) {
+		struct round_result r = { 0 };
+
+		rc = one_round(b, &t, count, &r, &stats, err);
+		if (rc < 0) {
+			/* No engine to send with, or no XDP here: that is said, and the other parts stand. */
+			if (rc == -EBADMSG)
+				break;
+			verdict_say(b->cli, VERDICT_DEGRADED, "no rate was measured: %s", err->text);
+			template_free(&t);
+			return 0;
+		}
+		snprintf(note, sizeof note, "%s", stats.note);
+		if (round < 0)
+			continue;
+		b->stalled += r.quiet.stalled;
+		sum.sent += r.sent;
+		sum.captured += r.captured;
+		sum.lost += r.lost + (r.sent > r.matched ? r.sent - r.matched : 0);
+		lossless += r.sent == r.captured;
+		if (r.rate_milli != BENCH_NONE)
+			bench_pool_add(&rates, r.rate_milli / 1000);
+	}
+	template_free(&t);
+	if (rc == 0 && rates.count) {
+		row = bench_table_row(&b->table);
+		if (!row) {
+			rc = -ENOMEM;
+		} else {
+			bench_set_text(&b->table, row, "what", "capture+drop");
+			bench_set(&b->table, row, "rules", 0);
+			bench_set(&b->table, row, "wildcards", 1);
+			bench_set(&b->table, row, "rounds", (int64_t)rates.count);
+			bench_set(&b->table, row, "sent", (int64_t)sum.sent);
+			bench_set(&b->table, row, "captured", (int64_t)sum.captured);
+			bench_set(&b->table, row, "lost", (int64_t)sum.lost);
+			bench_set(&b->table, row, "lossless_rounds", lossless);
+			bench_set(&b->table, row, "rate_kpps", bench_pool_median(&rates));
+			bench_set(&b->table, row, "rate_spread_kpps", bench_pool_iqr(&rates));
+		}
+		if (note[0])
+			out_text(b->cli, "note: %s", note);
+	}
+	bench_pool_free(&rates);
+	return rc;
+}
