@@ -148,7 +148,7 @@ static int run_receive(struct cli *cli, const void *options)
 
 const struct command cmd_bench_receive = {
 	.name = "bench receive",
-	.summary = "Rules by XDP: their cost for a packet, how much they capture, what a flow beside them loses",
+	.summary = "Rules by XDP: cost of a packet, packets captured, a flow beside them",
 	.description =
 		"Three parts, all between two network namespaces of the bench's own.\n\n"
 		"Cost: the rules' program on a packet for which no rule speaks, with more and more rules, by BPF_PROG_RUN. Rate: packets that the live engine "
