@@ -45,6 +45,17 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
+/*
+ * What the packet at hand says. Not on the stack: there the verifier would follow each field along each way through the headers, and
+ * loading would take seconds. Of a map's memory it knows nothing, so that all ways look alike to it from here on.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rules_view);
+} views SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -69,26 +80,10 @@ struct {
 /* ------------------------------------------------------------------------------------------------------- which rule */
 
 /*
- * Functions that are not static are verified by themselves, whoever calls them and however the packet came there. Without that the ways
- * through classification, list and sizes of records would multiply, and loading would take seconds.
- */
-#define APART __attribute__((noinline))
-
-APART int rules_look(struct xdp_md *ctx, struct rules_view *v)
-{
-	if (!v)
-		return -1;
-	rules_classify(v, (const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, constants.config.raw_ip);
-	return 0;
-}
-
-/*
  * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1: none.
  */
-APART int rules_list(const struct rules_view *v, __u32 rank)
+static __always_inline int rules_list(const struct rules_view *v, __u32 rank)
 {
-	if (!v)
-		return -1;
 	for (__u32 i = 0; i < RULES_LIST_MAX; i++) {
 		const volatile struct rules_wild *w = &constants.list[i];
 
@@ -181,14 +176,12 @@ static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *
 	return 1;
 }
 
-APART int keep_by_ring(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length)
+static __always_inline void keep_by_ring(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length)
 {
 	__u32 zero = 0, kept = length < constants.config.snap ? length : constants.config.snap;
 	__u64 *none;
 	_Bool done;
 
-	if (!stamp)
-		return -1;
 	if (kept <= 128)
 		done = keep(ctx, stamp, length, kept, 128);
 	else if (kept <= 512)
@@ -200,11 +193,10 @@ APART int keep_by_ring(struct xdp_md *ctx, const struct rules_stamp *stamp, __u3
 	else
 		done = keep(ctx, stamp, length, kept, RULES_DATA_MAX);
 	if (done)
-		return 0;
+		return;
 	none = bpf_map_lookup_elem(&lost, &zero);
 	if (none)
 		*none += 1;
-	return -1;
 }
 
 /* To the AF_XDP socket of this queue, the stamp before it. Negative: there is none, or the packet is too long for it. */
@@ -257,17 +249,20 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 	struct rules_verdict verdict = { 0 };
 	struct rules_control *told;
 	struct rules_counts *n;
-	struct rules_view view = { 0 };
-	__u32 length, rank;
+	struct rules_view *view;
+	__u32 length, rank, zero = 0;
 
 	if (c->heartbeat) {
 		told = control_get();
 		if (!told || bpf_ktime_get_ns() > told->alive_ns + RULES_SILENCE_NS)
 			return XDP_PASS;
 	}
-	if (rules_look(ctx, &view))
+	view = bpf_map_lookup_elem(&views, &zero);
+	if (!view)
 		return XDP_PASS;
-	rank = rules_decide(&view, &verdict);
+	__builtin_memset(view, 0, sizeof *view);
+	rules_classify(view, (const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, c->raw_ip);
+	rank = rules_decide(view, &verdict);
 	if (c->traced) {
 		told = control_get();
 		if (told)

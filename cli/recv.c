@@ -425,7 +425,7 @@ const struct command cmd_recv = {
 		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
 		"cannot drop. Stamps are those of the kernel that libpcap shows, too. Forwarded packets reach this "
 		"process cut to their headers, to be counted.\n\n"
-		"The back end xdp (Linux 5.12) has the rules in front of the stack and of tcpdump, in the device's driver where "
+		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's driver where "
 		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver tells. What is "
 		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its own "
 		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where no "

@@ -122,7 +122,7 @@ static int load(struct rules_program *program, const struct rules_setup *setup, 
 	libbpf_print_fn_t before = libbpf_set_print(say_nothing); /* a library does not print; what fails is said by its number */
 	int rc = -EINVAL;
 
-	program->frags = true;
+	program->frags = !setup->plain;
 	if (setup->nic) {
 		program->nic = true;
 		rc = load_once(program, setup, table);
@@ -149,7 +149,7 @@ static int load_failed(int rc, struct ktrxer_error *err)
 		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller --ring");
 	if (rc == -ENOSYS)
 		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL), so no XDP");
-	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.12",
+	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.9",
 			   ktrxer_strerror(rc, word, sizeof word));
 }
 

@@ -26,6 +26,7 @@ struct rules_setup {
 	enum ktrxer_link link;
 	uint32_t nic;        /* index of a device whose driver is asked for its own stamps; 0: none */
 	bool heartbeat, traced;
+	bool plain;          /* for tests: as a kernel before 5.18 has it */
 	const struct rules_object *object; /* NULL: the program of bpf/rules.bpf.c */
 };
 

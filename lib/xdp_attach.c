@@ -60,7 +60,7 @@ static int attach_failed(int rc, const struct ktrxer_device *device, struct ktrx
 	if (rc == -ENODEV)
 		return ktrxer_fail(err, rc, "device '%s' is gone", device->name);
 	if (rc == -EINVAL)
-		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel puts no XDP program on '%s' by a link (Linux 5.12 does)", device->name);
+		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel puts no XDP program on '%s' by a link (Linux 5.9 does)", device->name);
 	return ktrxer_fail(err, rc, "no XDP program can be put on '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
 }
 

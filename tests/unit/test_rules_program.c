@@ -25,18 +25,26 @@ static struct krx_ruleset *ruleset(const struct krx_rule *rules, int count)
 	return set;
 }
 
-static int program_of(struct rules_program *program, const struct krx_ruleset *set, uint32_t ring, uint32_t snap)
+static int program_as(struct rules_program *program, const struct krx_ruleset *set, uint32_t ring, uint32_t snap, bool plain)
 {
-	const struct rules_setup setup = { .rules = set, .ring_bytes = ring, .snap = snap, .link = KTRXER_LINK_ETHERNET, .traced = true };
+	const struct rules_setup setup = { .rules = set, .ring_bytes = ring, .snap = snap, .link = KTRXER_LINK_ETHERNET, .traced = true, .plain = plain };
 	struct ktrxer_error err = { 0 };
 	int rc = rules_program_open(program, &setup, &err);
 
 	if (rc < 0)
 		print_message("%s\n", err.text);
+	else
+		assert_int_equal(program->frags, !plain);
 	return rc;
 }
 
+static int program_of(struct rules_program *program, const struct krx_ruleset *set, uint32_t ring, uint32_t snap)
+{
+	return program_as(program, set, ring, snap, false);
+}
+
 static bool have_kernel;
+static uint64_t begun_ns;
 
 static int look(void **state)
 {
@@ -46,6 +54,7 @@ static int look(void **state)
 	int rc = program_of(&program, set, 4096, 0);
 
 	(void)state;
+	begun_ns = ktrxer_now_ns();
 	have_kernel = rc == 0;
 	if (!rc)
 		rules_program_close(&program);
@@ -79,7 +88,7 @@ static void check_record(struct rules_program *program, const uint8_t *frame, ui
 	assert_int_equal(record->kept, length);
 	assert_int_equal(record->stamp.rule, rule);
 	assert_int_equal(record->stamp.nic_ns, 0);
-	assert_true(record->stamp.mono_ns <= ktrxer_now_ns() && record->stamp.mono_ns + KTRXER_NS_PER_S > ktrxer_now_ns());
+	assert_true(record->stamp.mono_ns >= begun_ns && record->stamp.mono_ns <= ktrxer_now_ns());
 	assert_memory_equal(record->data, frame, length);
 	bpf_ring_take(&program->ring);
 }
@@ -290,10 +299,12 @@ static void keeps_as_much_as_was_asked_for(void **state)
 	NEEDS_KERNEL();
 	for (uint32_t i = 0; i < sizeof frame; i++)
 		frame[i] = (uint8_t)(i * 7 + i / 256);
-	for (size_t s = 0; s < sizeof snaps / sizeof *snaps; s++) {
+	for (size_t way = 0; way < 2 * sizeof snaps / sizeof *snaps; way++) {
+		const size_t s = way / 2;
 		struct rules_program program;
 
-		assert_int_equal(program_of(&program, set, 1 << 17, snaps[s]), 0);
+		/* By the calls of Linux 5.18, and by those that were there before. */
+		assert_int_equal(program_as(&program, set, 1 << 17, snaps[s], way % 2), 0);
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 			const uint32_t want = snaps[s] && snaps[s] < lengths[i] ? snaps[s] : lengths[i];
 			const struct rules_record *record;
