@@ -14,8 +14,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Runs of a call; then the thread makes the next one. */
-#define REPEAT (1U << 31)
+/*
+ * Runs of a call at most, some 15 s: then its thread looks around by itself, whoever has no processor to end it. Between two calls lie
+ * tens of milliseconds. At least: a few milliseconds.
+ */
+#define REPEAT_MOST (1U << 28)
+#define REPEAT_LEAST (1U << 16)
 /* How often to look while it runs. */
 #define LOOK_NS (1000ULL * 1000)
 
@@ -37,21 +41,51 @@ static bool lane_has_work(const struct live_stream_lane *lane)
 	return state->next != state->chunk_end || state->again_in != state->again_out;
 }
 
+static bool no_more_numbers(const struct live_stream *stream)
+{
+	return *(const volatile uint32_t *)&stream->share->stop || read_u64(&stream->share->taken) >= stream->count;
+}
+
+/* This lane's part of what is left, if all are equally fast: its last call ends by itself then. */
+static uint32_t repeat_of(const struct live_stream *stream)
+{
+	const uint64_t taken = read_u64(&stream->share->taken), left = taken < stream->count ? stream->count - taken : 0;
+	const uint64_t runs = left / stream->lanes_count + 1;
+
+	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
+}
+
+/* Where all processors are taken nobody else would ever run, the thread that ends the calls included. */
+static void leave_room(const struct live_stream *stream)
+{
+	const struct sched_param none = { 0 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof set, &set) == 0 && stream->lanes_count >= (uint32_t)CPU_COUNT(&set))
+		(void)!sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 static void *lane_main(void *context)
 {
 	struct live_stream_lane *lane = context;
 	const struct live_stream *stream = lane->stream;
 	int rc;
 
-	live_thread_prepare(stream->signal, lane->cpu);
+	leave_room(stream);
+	/*
+	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a move what it has
+	 * been asked to do there waits for a turn, and all that is sent meanwhile is refused.
+	 */
+	live_thread_prepare(stream->signal, lane->cpu < 0 ? sched_getcpu() : lane->cpu);
 	for (;;) {
 		lane->state->left = 0; /* a call begins with a batch */
-		rc = live_bpf_run(lane->program, stream->frame, stream->length, REPEAT, STREAM_BATCH);
+		rc = live_bpf_run(lane->program, stream->frame, stream->length, repeat_of(stream), STREAM_BATCH);
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN) {
 			atomic_store(&lane->result, rc);
 			break;
 		}
-		if (atomic_load(&stream->lost) || (atomic_load(&lane->finish) && !lane_has_work(lane)))
+		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !lane_has_work(lane)))
 			break;
 	}
 	atomic_store(&lane->done, true);
@@ -280,11 +314,6 @@ void live_stream_stop(struct live_stream *stream)
 		__atomic_store_n(&stream->share->stop, 1, __ATOMIC_RELEASE);
 }
 
-static bool no_more_numbers(const struct live_stream *stream)
-{
-	return *(const volatile uint32_t *)&stream->share->stop || read_u64(&stream->share->taken) >= stream->count;
-}
-
 static void lose(struct live_stream *stream, int error)
 {
 	int none = 0;
@@ -313,10 +342,8 @@ void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *nex
 		if (atomic_load(&lane->done))
 			continue;
 		running++;
-		if (no_more_numbers(stream))
-			atomic_store(&lane->finish, true);
 		/* The signal may come just before the call begins, or while there is work left: then the thread makes another call. */
-		if (atomic_load(&stream->lost) || (atomic_load(&lane->finish) && !lane_has_work(lane)))
+		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !lane_has_work(lane)))
 			pthread_kill(lane->thread, stream->signal);
 	}
 	if (!running) {

@@ -27,7 +27,6 @@ struct live_stream_lane {
 	bool has_thread;
 	_Atomic bool done;   /* by the thread: its last call has ended */
 	_Atomic int result;  /* negative errno: the kernel does not run it */
-	_Atomic bool finish; /* by the pump: no more numbers are to come */
 };
 
 struct live_stream {
