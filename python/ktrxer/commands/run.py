@@ -51,6 +51,8 @@ def parser() -> Parser:
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
+    small = "small (default): nothing of who and where this host is; full: its name, addresses, routes and link addresses, too"
+    p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     p.add_argument("--json", action="store_true", help="print one object: file and summary")
@@ -137,11 +139,10 @@ def _say_plan(schedule: Schedule, address: str) -> int:
     return VALID
 
 
-def _extras(address: str) -> tuple[list[Collector], dict[str, Any]]:
-    from importlib import import_module
+def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
+    from ktrxer import collect
 
-    collect: Any = import_module("ktrxer.collect")
-    return (collect.default_collectors(address), collect.gather(address)) if hasattr(collect, "gather") else ([], {})
+    return collect.gather(address, full=given.metadata == "full")
 
 
 def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str) -> int:
@@ -155,10 +156,12 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
         view = TerminalView()
     collectors: list[Collector] = []
     if not given.no_extras:
-        collectors, meta.metadata["before"] = _extras(address)
+        from ktrxer.collect import default_collectors
+
+        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, address)
     session = Session(schedule, meta, given.directory, collectors, view)
     if not given.no_extras:
-        session.after = lambda: _extras(address)[1]
+        session.after = lambda: _gather(given, address)
     try:
         path = session.run()
     except DiskError as error:
