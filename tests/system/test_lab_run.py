@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +68,7 @@ def words(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "ktrxer", "lab", *map(str, arguments)]
 
 
-def lab(*arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def lab(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     return subprocess.run(words(*arguments), env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
@@ -267,3 +269,29 @@ def test_killed_without_root_nothing_is_left_either(nobody: list[str]) -> None:
     finally:
         child.kill()
         child.communicate()
+
+
+def test_the_demo(nothing_left: None, ktrxer: Path, needs_command: Any, tmp_path: Path) -> None:
+    """From the topology to the report, by the command that a newcomer types."""
+    needs_command("flow")
+    if ktrxer != ROOT / "build" / "cli" / "ktrxer":
+        pytest.skip("the demo runs the build in build/, which is not what is under test")
+    environment = os.environ | {"DEMO_SECONDS": "1", "DEMO_IDLE": "1", "DEMO_DIR": str(tmp_path)}
+    done = subprocess.run([ROOT / "scripts" / "demo"], env=environment, capture_output=True, text=True, timeout=120, cwd="/", stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("client -> modem", "throughput", "TCP totals", "round trip", "responsiveness", "grade", "verdict: ", str(tmp_path / "report.html")):
+        assert words in done.stdout
+    (run,) = tmp_path.glob("*.ktrxer")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["report.html", run.name]), "the secret is gone"
+    assert "<script" in (tmp_path / "report.html").read_text()
+
+    from ktrxer.store import open_run
+
+    meta = open_run(run).meta
+    series = {(one.name, one.kind) for one in meta.series}
+    assert {("TCP upload BE", "bytes"), ("TCP download EF", "tcp_info"), ("Ping (ms) UDP BK", "latency"), ("CPU", "host")} <= series
+    before, after = meta.metadata["before"], meta.metadata["after"]
+    assert before["egress"]["device"] == after["egress"]["device"] == "to-modem" and before["kernel"]["release"] == os.uname().release
+    assert "10.64." not in json.dumps([before, after]) and "02:64:" not in json.dumps([before, after]), "what is private is not recorded unasked"
+    exported = subprocess.run([ktrxer, "export", run, "-D", tmp_path], capture_output=True, text=True, timeout=60)
+    assert exported.returncode == 0 and (tmp_path / f"{run.name.removesuffix('.ktrxer')}.flent.gz").is_file(), exported.stderr
