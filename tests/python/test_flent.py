@@ -81,6 +81,7 @@ def test_rates_become_bytes_that_add_up(tmp_path: Path) -> None:
     flow = arrays(run, "TCP upload", "bytes")
     assert flow["t_ns"][0] == pytest.approx(1e9, abs=1000) and flow["t_ns"][-1] == pytest.approx(11e9, abs=1000)
     assert flow["bytes"][0] == 0 and flow["bytes"][-1] == 10_000_000, "8 Mbit/s for ten seconds"
+    assert run.meta.runners[2].interval_ns == pytest.approx(0.25e9, rel=1e-3), "so far apart its counts may lie without a gap"
     info = arrays(run, "TCP upload", "tcp_info")
     assert (info["cwnd_segments"][0], info["rtt_us"][0], info["rttvar_us"][0], info["delivery_rate_bps"][0]) == (10, 21500, 1250, 7.5e6)
     qdisc = arrays(run, "qdisc_stats_near", "qdisc")

@@ -78,6 +78,7 @@ class Tables:
     columns: dict[str, Columns] = field(default_factory=dict)
     dropped: int = 0  # samples whose time cannot be of this run
     last_s: float = 0.0
+    longest_s: dict[str, float] = field(default_factory=dict)  # between two counts of a flow: all of it is known
 
     def add(self, series: Series, rows: Columns) -> None:
         """Rows with `t_s`, seconds since the run's zero; those of an impossible time are left out."""
@@ -139,6 +140,9 @@ def convert(document: Document) -> tuple[Meta, dict[str, Columns]]:
         before = len(tables.series)
         _series(document, name, tables)
         runner = _runner(document, name, len(runners), found=len(tables.series) > before)
+        longest = tables.longest_s.get(name)
+        if runner is not None and longest is not None:
+            runner.interval_ns = max(1, round(longest * 1e9))
         if runner is not None:
             runners.append(runner)
             for one in tables.series[before:]:
@@ -272,6 +276,7 @@ def _flow(document: Document, name: str, points: list[Point], made: Callable[...
         document.notes.append(f"{name}: parts of its time are not accounted for: kept as the rates that Flent has")
         tables.add(made("value", "Mbits/s"), {"t_s": [t for t, _, _ in rows], "value": [rate for _, _, rate in rows]})
         return
+    tables.longest_s[name] = max(after - before for before, after in itertools.pairwise(times))
     tables.add(made("bytes", "bytes"), {"t_s": times, "end": [0] * len(times), "bytes": counts})
 
 
