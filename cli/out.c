@@ -28,6 +28,8 @@ enum {
 	ROOM_FOR_THE_END = 64,   /* of the ring: `end` and what is said about it fit always */
 	CHUNK = 4096,            /* PIPE_BUF: what a pipe that polls as writable takes at once, without blocking */
 	LINE_MAX_TEXT = 1024,
+	POOL_MS = 20,            /* under --jsonl: a line waits so long for others, */
+	POOL_ITEMS = 256,        /* unless so many have come */
 };
 
 struct ring {
@@ -48,7 +50,7 @@ struct out {
 	atomic_size_t bytes;     /* in the queue */
 	atomic_size_t dropped;
 	atomic_size_t progress;  /* bytes that the reader took; wraps */
-	atomic_bool sleeping, closing, abandoned, done;
+	atomic_bool sleeping, pooling, closing, abandoned, done;
 	atomic_int error;        /* positive errno of the write that ended it all */
 	pthread_t writer;
 };
@@ -92,7 +94,38 @@ static void wake_if_asleep(struct out *out)
 		wake(out);
 }
 
+static uint32_t queued(struct out *out)
+{
+	return atomic_load(&out->queue.head) - atomic_load(&out->queue.tail);
+}
+
+/* Once, when it becomes too many: the writer takes all that there are. */
+static void wake_if_pooling(struct out *out)
+{
+	if (atomic_load(&out->pooling) && queued(out) >= POOL_ITEMS && atomic_exchange(&out->pooling, false))
+		wake(out);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- writer */
+
+static void wait_to_be_woken(struct out *out, int timeout_ms)
+{
+	struct pollfd ready = { .fd = out->wake_fd, .events = POLLIN };
+	uint64_t count;
+
+	if (poll(&ready, 1, timeout_ms) > 0 && read(out->wake_fd, &count, sizeof count) < 0) {
+		/* Somebody else read it: then there is work anyway. */
+	}
+}
+
+/* Programs read objects, and none of them waits for a single one: a thread that is woken for each would cost as much as the probe. */
+static void pool(struct out *out)
+{
+	atomic_store(&out->pooling, true);
+	if (queued(out) < POOL_ITEMS && !atomic_load(&out->closing) && !atomic_load(&out->abandoned))
+		wait_to_be_woken(out, POOL_MS);
+	atomic_store(&out->pooling, false);
+}
 
 /* False: the reader is gone, the device is full, or we were told to leave. */
 static bool write_all(struct out *out, const char *bytes, size_t length)
@@ -152,17 +185,14 @@ static void *writer(void *argument)
 			 * is seen.
 			 */
 			atomic_store(&out->sleeping, true);
-			if (atomic_load(&out->queue.head) == atomic_load(&out->queue.tail)) {
-				struct pollfd ready = { .fd = out->wake_fd, .events = POLLIN };
-				uint64_t count;
-
+			if (!queued(out)) {
 				if (atomic_load(&out->closing))
 					break;
-				if (poll(&ready, 1, -1) > 0 && read(out->wake_fd, &count, sizeof count) < 0) {
-					/* Somebody else read it: then there is work anyway. */
-				}
+				wait_to_be_woken(out, -1);
 			}
 			atomic_store(&out->sleeping, false);
+			if (out->objects)
+				pool(out);
 			continue;
 		}
 		text = json_text(item, &length);
@@ -228,6 +258,7 @@ static void item_put(struct out *out, struct json *item)
 	ring_put(&out->queue, item, RING); /* fewer objects exist than it has places */
 	pthread_mutex_unlock(&out->producers);
 	wake_if_asleep(out);
+	wake_if_pooling(out);
 }
 
 bool out_wants_samples(const struct cli *cli)

@@ -4,12 +4,14 @@
 import json
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 from ktrxer.cli import main
 from ktrxer.store import RunWriter, open_run
 from synthetic import synthetic
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -92,20 +94,15 @@ def test_tests(capsys):
     assert say(capsys, "tests", "tcp_nop")[0] == 2
 
 
-def test_help_is_quick():
-    """Nothing large is loaded for it. A ratio, since the machine may be busy: of an interpreter that does nothing."""
-
-    def best(*words):
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *words], check=True, capture_output=True)
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    nothing, ours = best("-c", "pass"), best("-m", "ktrxer", "--help")
-    print(f"figure: `python -m ktrxer --help` {ours * 1000:.0f} ms, an interpreter alone {nothing * 1000:.0f} ms")
-    assert ours < 4 * nothing
-    loaded = subprocess.run([sys.executable, "-c", "import sys; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"],
-                            capture_output=True, text=True, check=True).stdout.split()
+def test_a_command_line_is_read_before_anything_large_is_loaded():
+    """What makes `ktrxer run --help`, and every wrong word, quick."""
+    code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib", "pyroute2"} & set(loaded)
+
+
+def test_without_its_packages_it_says_which_and_what_now(directory):
+    words = ["summary", str(directory / "one.ktrxer")]
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); from ktrxer.cli import main; sys.exit(main({words!r}))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("ktrxer summary: it needs the Python package ")

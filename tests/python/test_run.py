@@ -243,8 +243,8 @@ def test_one_after_another(fake, runs, tmp_path):
 class Counter:
     name, interval_ns = "counter", 50 * MS
 
-    def __init__(self, fail_at=None):
-        self.calls, self.fail_at, self.closed = 0, fail_at, 0
+    def __init__(self, fail_at=None, error=CollectorError):
+        self.calls, self.fail_at, self.closed, self.error = 0, fail_at, 0, error
 
     def open(self):
         return [Series(0, "qdisc of eth0", "qdisc", ""), Series(0, "CPU", "host", "%")]
@@ -252,7 +252,7 @@ class Counter:
     def sample(self):
         self.calls += 1
         if self.calls == self.fail_at:
-            raise CollectorError("eth0 is gone")
+            raise self.error("eth0 is gone")
         counts = dict.fromkeys(("bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets"), self.calls)
         return [Sample(0, counts), Sample(1, {"cpu_percent": 95.0 if self.fail_at else 1.0})]
 
@@ -271,10 +271,14 @@ def test_what_is_recorded_beside_it(fake, runs):
     good, bad = Counter(), Absent()
     run = measure(GOOD, {None: fake()}, runs, [good, bad])
     qdisc = run.arrays(run.series("qdisc of eth0"))
-    assert 10 <= len(qdisc["bytes"]) <= 30 and np.all(np.diff(qdisc["bytes"]) == 1) and (good.closed, bad.closed) == (1, 0)
+    # At 20 a second of some 0.7 s; fewer where the machine is too busy, and then they are not made up for.
+    assert 1 <= len(qdisc["bytes"]) == good.calls <= 300 and np.all(np.diff(qdisc["bytes"]) == 1) and (good.closed, bad.closed) == (1, 0)
+    assert np.all(np.diff(qdisc["t_ns"]) > 0)
     assert run.meta.metadata["not_collected"] == ["absent: no netlink here"] and run.meta.verdict == "valid"
-    run = measure(GOOD, {None: fake()}, runs, [Counter(fail_at=5)])
-    assert run.meta.verdict == "degraded"
+    session = session_of(GOOD, {None: fake()}, runs, [Counter(fail_at=2, error=ZeroDivisionError)])
+    session.after = lambda: {"bad": float("nan")}
+    run = open_run(session.run())
+    assert run.meta.verdict == "degraded" and "should be a number" in run.meta.metadata["after"]["missing"]
     assert run.meta.reasons == ["counter: it was no longer recorded: eth0 is gone",
                                 "host near: its processors were busy to more than 90 % for 100% of the run"]
 

@@ -180,5 +180,5 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
         print(json.dumps(made, indent=2))
     else:
         text.show(figures.summarise(run))
-        print(f"\n{path}")
+        print(f"\nstored; `ktrxer report` and `ktrxer plot` draw it:\n{path}")
     return VALID if run.meta.verdict == "valid" else BAD

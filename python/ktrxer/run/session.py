@@ -364,7 +364,7 @@ class Session:
         for collector in collectors:
             try:
                 series = list(collector.open())
-            except CollectorError as error:
+            except (CollectorError, OSError) as error:
                 self.meta.metadata.setdefault("not_collected", []).append(f"{collector.name}: {error}")
                 continue
             for one in series:
@@ -376,7 +376,7 @@ class Session:
         collector, series = self._collectors[i]
         try:
             samples = collector.sample()
-        except CollectorError as error:
+        except Exception as error:  # a bug of a collector is no reason to lose a run, either
             self.notes.append(("degraded", f"it was no longer recorded: {error}", collector.name))
             self._given_up.add(collector.name)
             return
@@ -395,6 +395,12 @@ class Session:
             with contextlib.suppress(Exception):
                 collector.close()
 
+    def _look_again(self, after: Callable[[], dict[str, object]]) -> None:
+        try:
+            self.meta.metadata["after"] = free(after(), "metadata")
+        except Exception as error:  # the measurement stands without it
+            self.meta.metadata["after"] = {"missing": one_line(str(error))}
+
     def _finish(self) -> Path:
         if self.stopping and self._disk is None:
             at = max(0.0, self.now_ns / S)
@@ -404,7 +410,7 @@ class Session:
             if self._disk is not None:
                 raise self._disk
             if self.after is not None:
-                self.meta.metadata["after"] = self.after()
+                self._look_again(self.after)
             self.writer.sync()
             tables = self.writer.tables()
             run = Run(self.writer.part, self.meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
