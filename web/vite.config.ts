@@ -59,7 +59,7 @@ function oneFile(): Plugin {
 export default defineConfig({
   plugins: [oneFile()],
   // A browser beside other work takes its time; a test that hangs is still ended.
-  test: { testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { testTimeout: 120_000, hookTimeout: 120_000 },
   build: {
     outDir: process.env.KTRXER_WEB_OUT ?? "../python/ktrxer/view/bundle",
     emptyOutDir: true,

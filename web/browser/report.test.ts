@@ -51,144 +51,6 @@ describe("a report of an rrul", () => {
     await close();
   });
 
-  it("draws each series in its colour, hides it everywhere and brings it back", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    await panel(page, "latency");
-    await panel(page, "oneway-forward");
-    expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
-    const legend = page.locator('figure[data-panel="latency"] .legend button', { hasText: "UDP BE" });
-    await legend.click();
-    await page.mouse.move(0, 0);
-    expect(await legend.getAttribute("aria-pressed")).toBe("false");
-    expect(await pixels(page, "latency", BLUE)).toBe(0);
-    expect(await pixels(page, "oneway-forward", BLUE)).toBe(0);
-    await page.waitForTimeout(400); // or it would be a double click
-    await legend.click();
-    await page.mouse.move(0, 0);
-    expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
-    await close();
-  });
-
-  it("leaves a series alone on a double click and shows all on the next", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    const figure = await panel(page, "latency");
-    const buttons = figure.locator(".legend button");
-    await buttons.nth(1).dblclick();
-    const pressed = (): Promise<(string | null)[]> => buttons.evaluateAll((all) => all.map((one) => one.getAttribute("aria-pressed")));
-    expect((await pressed()).filter((state) => state === "true").length).toBe(1);
-    expect((await pressed())[1]).toBe("true");
-    await page.waitForTimeout(400);
-    await buttons.nth(1).dblclick();
-    expect((await pressed()).every((state) => state === "true")).toBe(true);
-    await close();
-  });
-
-  it("highlights what the pointer or the focus is on", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    const figure = await panel(page, "latency");
-    const before = await pixels(page, "latency", BLUE);
-    await figure.locator(".legend button", { hasText: "EF" }).hover();
-    expect(await pixels(page, "latency", BLUE)).toBeLessThan(before / 4);
-    await page.mouse.move(0, 0);
-    expect(await pixels(page, "latency", BLUE)).toBe(before);
-    await close();
-  });
-
-  it("zooms all plots over time together, by dragging, and shows all again by a double click", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    await panel(page, "latency");
-    const over = (await panel(page, "throughput-down")).locator(".u-over");
-    const box = await over.boundingBox();
-    if (!box) throw new Error("no plot");
-    await page.mouse.move(box.x + box.width * 0.25, box.y + 60);
-    await page.mouse.down();
-    await page.mouse.move(box.x + box.width * 0.5, box.y + 90, { steps: 4 });
-    await page.mouse.up();
-    const [from, to] = await range(page, "throughput-down");
-    expect(from).toBeGreaterThan(15);
-    expect(from).toBeLessThan(20);
-    expect(to).toBeGreaterThan(33);
-    expect(to).toBeLessThan(37);
-    for (const key of TIME_PANELS) expect(await range(page, key)).toEqual([from, to]);
-    await picture(page, "zoomed", false);
-    await page.mouse.dblclick(box.x + box.width / 2, box.y + 60);
-    const [begin, end] = await range(page, "latency");
-    expect(end - begin).toBeGreaterThan(69);
-    await close();
-  });
-
-  it("reads all plots at one cursor, and says what the samples say", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    const other = await panel(page, "latency");
-    const over = (await panel(page, "throughput-down")).locator(".u-over");
-    const box = await over.boundingBox();
-    if (!box) throw new Error("no plot");
-    await page.mouse.move(box.x + box.width * 0.5, box.y + 50);
-    const words = await page.locator('figure[data-panel="throughput-down"] .readout').textContent();
-    expect(words).toMatch(/^Time 3[45]\.\d+\u00a0s$/);
-    expect(await other.locator(".readout").textContent()).toBe(words);
-    const shown = await other.locator(".legend .value").allTextContents();
-    expect(shown.length).toBe(4);
-    for (const value of shown) expect(value).toMatch(/^([\d.]+\u00a0ms|\u2013)$/);
-    // The truth, from the data of the page itself.
-    const truth = await page.evaluate((at) => {
-      const data = JSON.parse(document.getElementById("report")?.textContent ?? "");
-      const one = data.runs[0].panels.find((item: { key: string }) => item.key === "latency").series[0];
-      const bytes = (index: number): DataView => new DataView(Uint8Array.from(atob(data.arrays[index].data), (c) => c.charCodeAt(0)).buffer);
-      const [x, y, column] = [bytes(one.x), bytes(one.y), data.arrays[one.x]];
-      let best = 0;
-      let distance = Infinity;
-      for (let i = 0; i < column.count; i++) {
-        const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
-        if (away < distance) [best, distance] = [i, away];
-      }
-      return y.getFloat32(4 * best, true);
-    }, Number(/([\d.]+)/.exec(words ?? "")?.[1]));
-    if (Number.isFinite(truth)) expect(Math.abs(Number.parseFloat(shown[0] ?? "") - truth)).toBeLessThan(0.02 * truth + 8);
-    await page.mouse.move(5, 5);
-    expect(await other.locator(".readout").textContent()).toBe("");
-    await close();
-  });
-
-  it("can be used by keyboard alone", async () => {
-    const { page, close } = await open(browser, "rrul.html");
-    const figure = await panel(page, "latency");
-    await figure.locator(".plot").focus();
-    await page.keyboard.press("ArrowRight");
-    const first = await figure.locator(".readout").textContent();
-    await page.keyboard.press("ArrowRight");
-    expect(first).toMatch(/^Time /);
-    expect(await figure.locator(".readout").textContent()).not.toBe(first);
-    await page.keyboard.press("+");
-    await page.keyboard.press("+");
-    const [from, to] = await range(page, "latency");
-    expect(to - from).toBeLessThan(18);
-    await page.keyboard.press("Shift+ArrowRight");
-    expect((await range(page, "latency"))[0]).toBeGreaterThan(from);
-    await page.keyboard.press("0");
-    expect((await range(page, "latency"))[1]).toBeGreaterThan(69);
-    // On from the picture come its series, by Tab.
-    const reached: string[] = [];
-    for (let i = 0; i < 4; i++) {
-      await page.keyboard.press("Tab");
-      reached.push(await page.evaluate(() => document.activeElement?.querySelector(".name")?.textContent ?? ""));
-    }
-    expect(reached).toEqual(["ICMP", "UDP BE", "UDP BK", "UDP EF"]);
-    await page.keyboard.press("Enter");
-    expect(await figure.locator(".legend button").nth(3).getAttribute("aria-pressed")).toBe("false");
-    // Every control is a thing that the keyboard reaches, and says what it is.
-    const controls = await page.evaluate(() =>
-      [...document.querySelectorAll<HTMLElement>("button, a, summary, input, [tabindex]")].map((node) => ({
-        name: node.getAttribute("aria-label") ?? node.textContent?.trim() ?? "",
-        reachable: node.tabIndex >= 0 || node.id === "content",
-      })),
-    );
-    expect(controls.length).toBeGreaterThan(80);
-    expect(controls.filter((one) => one.name === "" && one.reachable).length).toBeLessThanOrEqual(await page.locator("pre[tabindex]").count());
-    expect(controls.every((one) => one.reachable)).toBe(true);
-    await close();
-  });
-
   it("has a logarithmic scale and gives its samples away", async () => {
     const { page, complaints, close } = await open(browser, "rrul.html");
     const figure = await panel(page, "latency");
@@ -270,6 +132,145 @@ describe("a report of an rrul", () => {
     expect(text).toContain("ktrxer run rrul -H far.example");
     expect(text).toContain("need JavaScript");
     await close();
+  });
+});
+
+describe("a report in the hand", () => {
+  // One page for all of them: each leaves it as it was.
+  let page: Page;
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    ({ page, close } = await open(browser, "rrul.html"));
+  });
+  afterAll(async () => close());
+
+  it("draws each series in its colour, hides it everywhere and brings it back", async () => {
+    await panel(page, "latency");
+    await panel(page, "oneway-forward");
+    expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
+    const legend = page.locator('figure[data-panel="latency"] .legend button', { hasText: "UDP BE" });
+    await legend.click();
+    await page.mouse.move(0, 0);
+    expect(await legend.getAttribute("aria-pressed")).toBe("false");
+    expect(await pixels(page, "latency", BLUE)).toBe(0);
+    expect(await pixels(page, "oneway-forward", BLUE)).toBe(0);
+    await page.waitForTimeout(400); // or it would be a double click
+    await legend.click();
+    await page.mouse.move(0, 0);
+    expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
+  });
+
+  it("leaves a series alone on a double click and shows all on the next", async () => {
+    const figure = await panel(page, "latency");
+    const buttons = figure.locator(".legend button");
+    await buttons.nth(1).dblclick();
+    const pressed = (): Promise<(string | null)[]> => buttons.evaluateAll((all) => all.map((one) => one.getAttribute("aria-pressed")));
+    expect((await pressed()).filter((state) => state === "true").length).toBe(1);
+    expect((await pressed())[1]).toBe("true");
+    await page.waitForTimeout(400);
+    await buttons.nth(1).dblclick();
+    expect((await pressed()).every((state) => state === "true")).toBe(true);
+  });
+
+  it("highlights what the pointer or the focus is on", async () => {
+    const figure = await panel(page, "latency");
+    await page.mouse.move(0, 0);
+    const before = await pixels(page, "latency", BLUE);
+    await figure.locator(".legend button", { hasText: "EF" }).hover();
+    expect(await pixels(page, "latency", BLUE)).toBeLessThan(before / 4);
+    await page.mouse.move(0, 0);
+    expect(await pixels(page, "latency", BLUE)).toBe(before);
+  });
+
+  it("zooms all plots over time together, by dragging, and shows all again by a double click", async () => {
+    await panel(page, "latency");
+    const over = (await panel(page, "throughput-down")).locator(".u-over");
+    const box = await over.boundingBox();
+    if (!box) throw new Error("no plot");
+    await page.mouse.move(box.x + box.width * 0.25, box.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 90, { steps: 4 });
+    await page.mouse.up();
+    const [from, to] = await range(page, "throughput-down");
+    expect(from).toBeGreaterThan(15);
+    expect(from).toBeLessThan(20);
+    expect(to).toBeGreaterThan(33);
+    expect(to).toBeLessThan(37);
+    for (const key of TIME_PANELS) expect(await range(page, key)).toEqual([from, to]);
+    await picture(page, "zoomed", false);
+    await page.mouse.dblclick(box.x + box.width / 2, box.y + 60);
+    const [begin, end] = await range(page, "latency");
+    expect(end - begin).toBeGreaterThan(69);
+  });
+
+  it("reads all plots at one cursor, and says what the samples say", async () => {
+    const other = await panel(page, "latency");
+    const over = (await panel(page, "throughput-down")).locator(".u-over");
+    const box = await over.boundingBox();
+    if (!box) throw new Error("no plot");
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 50);
+    const words = await page.locator('figure[data-panel="throughput-down"] .readout').textContent();
+    expect(words).toMatch(/^Time 3[45]\.\d+\u00a0s$/);
+    expect(await other.locator(".readout").textContent()).toBe(words);
+    const shown = await other.locator(".legend .value").allTextContents();
+    expect(shown.length).toBe(4);
+    for (const value of shown) expect(value).toMatch(/^([\d.]+\u00a0ms|\u2013)$/);
+    // The truth, from the data of the page itself.
+    const truth = await page.evaluate((at) => {
+      const data = JSON.parse(document.getElementById("report")?.textContent ?? "");
+      const one = data.runs[0].panels.find((item: { key: string }) => item.key === "latency").series[0];
+      const bytes = (index: number): DataView => new DataView(Uint8Array.from(atob(data.arrays[index].data), (c) => c.charCodeAt(0)).buffer);
+      const [x, y, column] = [bytes(one.x), bytes(one.y), data.arrays[one.x]];
+      let best = 0;
+      let distance = Infinity;
+      for (let i = 0; i < column.count; i++) {
+        const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
+        if (away < distance) [best, distance] = [i, away];
+      }
+      return y.getFloat32(4 * best, true);
+    }, Number(/([\d.]+)/.exec(words ?? "")?.[1]));
+    if (Number.isFinite(truth)) expect(Math.abs(Number.parseFloat(shown[0] ?? "") - truth)).toBeLessThan(0.02 * truth + 8);
+    await page.mouse.move(5, 5);
+    expect(await other.locator(".readout").textContent()).toBe("");
+  });
+
+  it("can be used by keyboard alone", async () => {
+    const figure = await panel(page, "latency");
+    await figure.locator(".plot").focus();
+    await page.keyboard.press("ArrowRight");
+    const first = await figure.locator(".readout").textContent();
+    await page.keyboard.press("ArrowRight");
+    expect(first).toMatch(/^Time /);
+    expect(await figure.locator(".readout").textContent()).not.toBe(first);
+    await page.keyboard.press("+");
+    await page.keyboard.press("+");
+    const [from, to] = await range(page, "latency");
+    expect(to - from).toBeLessThan(18);
+    await page.keyboard.press("Shift+ArrowRight");
+    expect((await range(page, "latency"))[0]).toBeGreaterThan(from);
+    await page.keyboard.press("0");
+    expect((await range(page, "latency"))[1]).toBeGreaterThan(69);
+    // On from the picture come its series, by Tab.
+    const reached: string[] = [];
+    for (let i = 0; i < 4; i++) {
+      await page.keyboard.press("Tab");
+      reached.push(await page.evaluate(() => document.activeElement?.querySelector(".name")?.textContent ?? ""));
+    }
+    expect(reached).toEqual(["ICMP", "UDP BE", "UDP BK", "UDP EF"]);
+    await page.keyboard.press("Enter");
+    expect(await figure.locator(".legend button").nth(3).getAttribute("aria-pressed")).toBe("false");
+    await page.waitForTimeout(400);
+    await page.keyboard.press("Enter");
+    // Every control is a thing that the keyboard reaches, and says what it is.
+    const controls = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLElement>("button, a, summary, input, [tabindex]")].map((node) => ({
+        name: node.getAttribute("aria-label") ?? node.textContent?.trim() ?? "",
+        reachable: node.tabIndex >= 0 || node.id === "content",
+      })),
+    );
+    expect(controls.length).toBeGreaterThan(80);
+    expect(controls.filter((one) => one.name === "" && one.reachable).length).toBeLessThanOrEqual(await page.locator("pre[tabindex]").count());
+    expect(controls.every((one) => one.reachable)).toBe(true);
   });
 });
 

@@ -33,7 +33,7 @@ export function ticks(values: readonly (number | null)[], step: number): (string
   return values.map((value) => {
     if (value === null || !Number.isFinite(value)) return null;
     const size = Math.abs(value);
-    if (size >= 1e7 || (size > 0 && size < 1e-6)) return value.toExponential(0).replace("-", MINUS);
+    if (size >= 1e6 || (size > 0 && size < 1e-6)) return value.toExponential(0).replace("-", MINUS);
     const text = size.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, useGrouping: size >= 10000 });
     return value < 0 ? MINUS + text : text;
   });

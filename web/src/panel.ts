@@ -20,7 +20,7 @@ export interface Loaded {
   lost: Float64Array;
 }
 
-const AXIS_WIDTH = 54; // the same for all panels, so that one second stands below the other
+const AXIS_WIDTH = 56; // the same for all panels, so that one second stands below the other
 const FAINT = 0.13; // of what is not highlighted
 const DRAW = { line, step, box };
 const REACH_PIXELS = 24; // a cursor reads no sample farther away
@@ -327,7 +327,7 @@ export class PanelView implements Member {
       ctx.setLineDash(series.dash.map((length) => length * ratio));
       if (one.low && one.high) {
         ctx.globalAlpha *= 0.18;
-        band(samples.x, one.low, one.high, view, (shape) => {
+        band(samples.x, one.low, one.high, series.style === "step", view, (shape) => {
           ctx.beginPath();
           for (const [x, y] of shape) ctx.lineTo(x, y);
           ctx.closePath();
@@ -517,6 +517,6 @@ function logTicks(values: readonly (number | null)[]): (string | null)[] {
     if (value === null) return null;
     const first = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
     if (!digits.some((digit) => Math.abs(first - digit) < 1e-6)) return null;
-    return value >= 1e7 || value < 1e-4 ? value.toExponential(0) : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
+    return value >= 1e5 || value < 1e-4 ? value.toExponential(0) : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
   });
 }

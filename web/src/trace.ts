@@ -128,8 +128,13 @@ export function box(samples: Samples, view: View, sink: Sink): void {
   stroke([left, median], [right, median]);
 }
 
-/** The area between two values of each sample, as closed shapes: one for each stretch without a gap. */
-export function band(x: Float64Array, low: Float64Array, high: Float64Array, view: View, shape: (points: [number, number][]) => void): void {
+/**
+ * The area between two values of each sample, as closed shapes: one for each stretch without a gap. Of `steps`, each pair of values holds
+ * until the next sample, as their line does.
+ */
+export function band(
+  x: Float64Array, low: Float64Array, high: Float64Array, steps: boolean, view: View, shape: (points: [number, number][]) => void,
+): void {
   const begin = Math.max(0, lower(x, view.from) - 1);
   const end = Math.min(x.length, low.length, high.length, upper(x, view.to) + 1);
   let top: [number, number][] = [];
@@ -148,6 +153,14 @@ export function band(x: Float64Array, low: Float64Array, high: Float64Array, vie
     const up = view.py(high[i] as number);
     const down = view.py(low[i] as number);
     const previous = top.length - 1;
+    if (steps) {
+      if (i + 1 < end) {
+        const until = Math.round(view.px(x[i + 1] as number));
+        top.push([at, up], [until, up]);
+        bottom.push([at, down], [until, down]);
+      }
+      continue;
+    }
     if (previous >= 0 && (top[previous] as [number, number])[0] === at) {
       // One column: the widest of its bounds. Pixels count downwards.
       (top[previous] as [number, number])[1] = Math.min((top[previous] as [number, number])[1], up);

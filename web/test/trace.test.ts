@@ -76,8 +76,16 @@ describe("points", () => {
 describe("a band", () => {
   it("is closed, and one for each stretch", () => {
     const shapes: [number, number][][] = [];
-    band(f(0, 10, 20, 30), f(1, 1, NaN, 4), f(2, 3, 9, 5), plain, (shape) => shapes.push(shape));
+    band(f(0, 10, 20, 30), f(1, 1, NaN, 4), f(2, 3, 9, 5), false, plain, (shape) => shapes.push(shape));
     expect(shapes).toEqual([[[0, 2], [10, 3], [10, 1], [0, 1]], [[30, 5], [30, 4]]]);
+  });
+});
+
+describe("a band of steps", () => {
+  it("holds until the next sample, and the last one only ends it", () => {
+    const shapes: [number, number][][] = [];
+    band(f(0, 10, 20), f(1, 3, 3), f(2, 4, 4), true, plain, (shape) => shapes.push(shape));
+    expect(shapes).toEqual([[[0, 2], [10, 2], [10, 4], [20, 4], [20, 3], [10, 3], [10, 1], [0, 1]]]);
   });
 });
 

@@ -410,7 +410,8 @@ def lateness(run: Run) -> Panel | None:
             probes.append((series, arrays))
     if not probes:
         return None
-    scale, unit = 1e3, "µs"
+    # A busy machine is late by milliseconds, a good one by less than one.
+    scale, unit = unit_of([arrays["lateness_ns"] / 10 for _, arrays in probes], DELAYS[:2])
     drawn, early, furthest = [], 0, 0.0
     limits = set()
     for (series, arrays), (color, _) in zip(probes, _looks([p[0] for p in probes]), strict=True):
@@ -618,7 +619,7 @@ def others(run: Run) -> list[Panel]:
     groups: dict[tuple[str, str], list[Stored]] = {}
     for series in run.meta.of_kind("value"):
         if _key(series) not in shown:
-            groups.setdefault((series.group or series.name, series.unit), []).append(series)
+            groups.setdefault((series.group or series.name.split("::")[0], series.unit), []).append(series)
     made = [values(run, f"value-{i}", group, found, "Value") for i, ((group, _), found) in enumerate(groups.items())]
     return [panel for panel in made if panel is not None]
 
