@@ -15,7 +15,7 @@ figures: ## the figures that a change must hold, with their strict bounds; keeps
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.figures --strict --json $(BUILD)/bench.json
 
-soak: ## an hour at 10 kpps (SOAK_SECONDS=3600): accounts close, memory flat, mean rate exact; a line a minute
+soak: ## an hour at 10 kpps (SOAK_SECONDS=3600 SOAK_ENGINE=auto): accounts close, memory flat, mean rate exact; a line a minute
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
-	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600)
+	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600) --engine $(or $(SOAK_ENGINE),auto)
