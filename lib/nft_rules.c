@@ -6,13 +6,17 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
-#include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <sys/socket.h>
 
 #define CHAIN "rules"
 
 enum {
+	/* <linux/netfilter.h> has them, and does not go together with musl's <netinet/in.h> */
+	NF_DROP = 0,
+	NF_ACCEPT = 1,
+	NF_NETDEV_INGRESS = 0,
+
 	FIRST = INT32_MIN / 2, /* before the chains of others, which seldom go below -500 */
 	REGISTER = NFT_REG_1,  /* 16 bytes: an IPv6 address */
 	OFFSET_MASK = 0x1fff,  /* of an IPv4 header's seventh and eighth byte: where a fragment lies */
