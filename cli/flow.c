@@ -3,6 +3,7 @@
 #include "flow.h"
 
 #include "limits.h"
+#include "prober.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #define FIELD(name) offsetof(struct flow_options, name)
 
+static const char *const laws[] = { [FLOW_CONSTANT] = "constant", [FLOW_POISSON] = "poisson", [FLOW_VOIP] = "voip", NULL };
 static const char *const directions[] = { "up", "down", "both", NULL };
 
 static const struct opt flow_opts[] = {
@@ -26,9 +28,27 @@ static const struct opt flow_opts[] = {
 	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "X[,Y...]",
 	  .help = "Markings, dealt out in turn: BE, BK, CS5, EF, AF41, or 0 to 63" },
 	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
-	  .help = "Must ECN have been agreed: on, off or any, in turn. The hosts decide it (sysctl net.ipv4.tcp_ecn); here it is checked" },
+	  .help = "TCP: must ECN have been agreed: on, off or any, in turn; the hosts decide it (sysctl net.ipv4.tcp_ecn), here it is checked. "
+		  "UDP: the mark of the packets, ect0, ect1 or off" },
 	{ .name = "rate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "R", .min = 1000, .max = INT64_MAX,
-	  .help = "Pace each flow to at most this; by default as fast as it gets" },
+	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the rate of each flow's payload" },
+
+	{ .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = FIELD(udp), .heading = "UDP",
+	  .help = "UDP flows, each packet with its send time, instead of TCP" },
+	{ .name = "payload", .letter = 's', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
+	  .max = FLOW_PAYLOAD_MAX, .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly" },
+	{ .name = "law", .type = OPT_CHOICE, .offset = FIELD(law), .argument = "LAW", .fallback = "constant", .choices = laws,
+	  .help = "When packets leave: constant, poisson (exponential gaps), or voip (as long as somebody talks; ITU-T P.59)" },
+	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp",
+	  .choices = prober_engines, .help = "Engine of flows up: udp (the host's sockets, no privilege), raw, packet, or auto" },
+	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
+	  .help = "Network device of flows up; by default the route's" },
+	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise),
+	  .help = "Spin before each send time of flows up: microseconds late at most, for a share of a processor" },
+	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095,
+	  .help = "Processor of the waiting threads of --precise; -1: any" },
+	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood),
+	  .help = "Allow more than 10,000 packets a second to an address that is not private, link-local or loopback" },
 
 	{ .name = "sample", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
 	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
@@ -125,7 +145,7 @@ static int run_flow(struct cli *cli, const void *options)
 
 const struct command cmd_flow = {
 	.name = "flow",
-	.summary = "TCP flows up and down, counted at both ends",
+	.summary = "TCP and UDP flows up and down, counted at both ends",
 	.description =
 		"Moves bytes between this host and one where `ktrxer serve` runs, by many TCP connections at once, and samples what each of them has "
 		"moved: at the sender what was acknowledged, with what the kernel knows of the connection (TCP_INFO), at the receiver what was "
@@ -133,10 +153,13 @@ const struct command cmd_flow = {
 		"of the far end come over the control connection and are told in this host's time.\n\n"
 		"The rate of a flow is what its receiver read, over the time from its start to its end. A flow that ends before its time makes the "
 		"result degraded, and is named.\n\n"
+		"With --udp the packets of each flow leave on a schedule, and its receiver counts by their numbers what was lost, overtaken or came "
+		"twice, and the ECN marks with which they arrived.\n\n"
 		"The server asks for its token; it never crosses the wire.",
 	.examples = "ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
 		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
-		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n",
+		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n"
+		    "ktrxer flow up far --udp --rate 10M --payload 1000 --law poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n",
 	.options = flow_opts,
 	.positionals = flow_positionals,
 	.options_size = sizeof(struct flow_options),

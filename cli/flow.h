@@ -7,10 +7,13 @@
 #include "flow_client.h"
 
 struct flow_options {
-	const char *direction, *host, *token_file, *cc, *dscp, *ecn;
+	const char *direction, *host, *token_file, *cc, *dscp, *ecn, *engine, *device;
 	struct ktrxer_addr from;
+	struct opt_range payload;
 	uint64_t flows, for_ns, bytes, sample_ns, stagger_ns, rate_bps, port;
-	bool v4, v6;
+	int64_t cpu;
+	int law;
+	bool v4, v6, udp, precise, flood;
 };
 
 enum flow_ecn { FLOW_ECN_ANY = 0, FLOW_ECN_ON, FLOW_ECN_OFF };
@@ -27,7 +30,7 @@ struct flow_record {
 	struct flow_side local, remote;
 	uint8_t ecn_wanted;        /* enum flow_ecn */
 	char cc[FLOW_CC_MAX];      /* in force at this end; "": not known */
-	bool info;                 /* a sender's values were seen: the last ones */
+	bool info;                 /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
 	uint64_t values[FLOW_VALUES_MAX];
 	uint64_t shown_bytes;      /* by the last line for people */
 };
@@ -35,7 +38,7 @@ struct flow_record {
 struct flow_pending {
 	uint32_t flow;
 	bool remote;
-	uint64_t remote_ns;
+	struct flow_origin origin;
 	struct flow_sample sample;
 };
 
@@ -64,7 +67,7 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err);
 void flow_release(struct flow_run *run);
 
 /* flow_samples.c: what the client tells while it runs */
-void flow_on_sample(void *run, uint32_t flow, bool remote, const struct flow_sample *sample, uint64_t remote_ns);
+void flow_on_sample(void *run, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin);
 void flow_on_connected(void *run, uint32_t flow, int fd);
 void flow_on_started(void *run, uint64_t start_ns, uint64_t late_ns);
 void flow_on_ended(void *run, uint32_t flow, bool remote, const struct flow_end *end);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What `flow` says at the end: what each flow moved, who ended before its time, and what the times are true to. */
 #include "flow.h"
+#include "flow_udp.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -61,6 +62,11 @@ static uint64_t rate_over(uint64_t bytes, uint64_t span_ns)
 	return span_ns ? (uint64_t)((double)bytes * 8e9 / (double)span_ns + 0.5) : 0;
 }
 
+static uint64_t value_of(const struct flow_record *r, int which)
+{
+	return r->info ? r->values[which] : UINT64_MAX;
+}
+
 void flow_say_what(struct flow_run *run)
 {
 	const struct flow_options *o = run->o;
@@ -69,8 +75,8 @@ void flow_say_what(struct flow_run *run)
 
 	ktrxer_format_size(size, r->bytes);
 	ktrxer_format_duration(span, r->for_ns);
-	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " TCP flow%s%s, %s%s%s each, sampled each %s", o->direction, o->host,
-		 ktrxer_addr_format(&run->plan.to, to), o->port, o->flows, o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
+	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " %s flow%s%s, %s%s%s each, sampled each %s", o->direction, o->host,
+		 ktrxer_addr_format(&run->plan.to, to), o->port, o->flows, o->udp ? "UDP" : "TCP", o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
 		 r->bytes ? size : "", r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "", ktrxer_format_duration(sample, r->sample_ns));
 }
 
@@ -175,10 +181,31 @@ static void judge_ecn(struct flow_run *run)
 		const struct flow_record *r = &run->records[i];
 		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX && r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
 
-		if (!r->info || r->ecn_wanted == FLOW_ECN_ANY || on == (r->ecn_wanted == FLOW_ECN_ON))
+		if (run->o->udp || !r->info || r->ecn_wanted == FLOW_ECN_ANY || on == (r->ecn_wanted == FLOW_ECN_ON))
 			continue;
 		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i, direction_of(run, i),
 			    on ? "agreed on" : "no", on ? 0 : 1, on ? "either host" : "both hosts");
+	}
+}
+
+/* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
+static void judge_udp(struct flow_run *run)
+{
+	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
+		const struct flow_side *s = sender(run, i);
+		struct ktx_accounts accounts;
+		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+
+		if (lateness)
+			verdict_probes(run->cli, &accounts, lateness, flow_udp_gap_ns(&run->specs[i]));
+		ktrxer_hist_free(lateness);
+		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
+				    flow_error_words[s->end.error]);
+		if (receiver(run, i)->ended && receiver(run, i) == &run->records[i].local && value_of(&run->records[i], FLOW_OVERFLOWS) != UINT64_MAX &&
+		    value_of(&run->records[i], FLOW_OVERFLOWS))
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+				    "overstated", i, direction_of(run, i), value_of(&run->records[i], FLOW_OVERFLOWS));
 	}
 }
 
@@ -200,6 +227,7 @@ static void judge(struct flow_run *run)
 			    "its end is what came before", run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
+	judge_udp(run);
 	if (run->late_ns > 0)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
 			    ktrxer_format_ns(late, (int64_t)run->late_ns));
@@ -218,22 +246,53 @@ static void or_null(struct json *json, const char *key, bool known, uint64_t val
 		json_null(json, key);
 }
 
-static uint64_t value_of(const struct flow_record *r, int which)
-{
-	return r->info ? r->values[which] : UINT64_MAX;
-}
-
 static const char *error_of(const struct flow_run *run, uint32_t flow)
 {
 	return as_planned(run, flow) || run->interrupted ? NULL : why_ended(run, flow);
+}
+
+static void value_json(struct json *json, const char *key, const struct flow_record *r, int which)
+{
+	or_null(json, key, value_of(r, which) != UINT64_MAX, value_of(r, which));
+}
+
+static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
+{
+	const struct flow_record *r = &run->records[i];
+	const uint64_t options = value_of(r, FLOW_OPTIONS);
+
+	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
+	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
+	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
+	json_string(json, "cc", r->cc[0] ? r->cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+}
+
+static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
+{
+	static const char *const marks[4] = { "off", "ect1", "ect0", "ce" };
+	const struct flow_record *r = &run->records[i];
+	const struct flow_side *s = sender(run, i);
+	struct ktx_accounts accounts;
+	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+
+	or_null(json, "sent_packets", s->ended, s->end.packets);
+	for (int v = 0; v < FLOW_UDP_VALUES; v++)
+		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
+	json_string(json, "ecn", marks[run->specs[i].tos & 3]);
+	if (lateness)
+		json_hist_us(json, "lateness_us", lateness);
+	else
+		json_null(json, "lateness_us");
+	ktrxer_hist_free(lateness);
+	json_null(json, "retransmits");
+	json_null(json, "cc");
 }
 
 static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
 	const struct flow_record *r = &run->records[i];
 	const struct flow_spec *s = &run->specs[i];
-	const uint64_t retransmits = value_of(r, FLOW_RETRANSMITS), options = value_of(r, FLOW_OPTIONS);
-	const char *cc = r->cc[0] ? r->cc : s->cc[0] ? s->cc : NULL;
 
 	json_object(json, NULL);
 	json_u64(json, "flow", i);
@@ -244,12 +303,11 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 		receiver(run, i)->ended ? receiver(run, i)->end.bytes : receiver(run, i)->last_bytes);
 	or_null(json, "acked_bytes", sender(run, i)->samples || sender(run, i)->ended,
 		sender(run, i)->ended ? sender(run, i)->end.bytes : sender(run, i)->last_bytes);
-	or_null(json, "retransmits", retransmits != UINT64_MAX, retransmits);
-	or_null(json, "delivered_ce", value_of(r, FLOW_DELIVERED_CE) != UINT64_MAX, value_of(r, FLOW_DELIVERED_CE));
-	or_null(json, "min_rtt_us", value_of(r, FLOW_MIN_RTT_US) != UINT64_MAX, value_of(r, FLOW_MIN_RTT_US));
-	json_string(json, "cc", cc);
 	json_u64(json, "dscp", s->tos >> 2);
-	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+	if (s->udp)
+		udp_json(run, json, i);
+	else
+		tcp_json(run, json, i);
 	json_u64(json, "start_ns", start_of(run, i));
 	json_u64(json, "duration_ns", span_of(run, i, counter(run, i)));
 	json_u64(json, "samples_local", r->local.samples);
@@ -262,7 +320,7 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 /* What all of one direction moved, over the time from the first start to the last end. */
 struct total {
 	uint32_t flows;
-	uint64_t bytes, retransmits, rate_bps;
+	uint64_t bytes, retransmits, lost, sent, rate_bps;
 };
 
 static void total_make(const struct flow_run *run, bool down, struct total *t)
@@ -277,7 +335,10 @@ static void total_make(const struct flow_run *run, bool down, struct total *t)
 			continue;
 		t->flows++;
 		t->bytes += flow_bytes(run, i);
-		if (value_of(&run->records[i], FLOW_RETRANSMITS) != UINT64_MAX)
+		if (run->o->udp && value_of(&run->records[i], FLOW_UDP_LOST) != UINT64_MAX) {
+			t->lost += value_of(&run->records[i], FLOW_UDP_LOST);
+			t->sent += sender(run, i)->end.packets;
+		} else if (!run->o->udp && value_of(&run->records[i], FLOW_RETRANSMITS) != UINT64_MAX)
 			t->retransmits += run->records[i].values[FLOW_RETRANSMITS];
 		if (start_of(run, i) < from_ns)
 			from_ns = start_of(run, i);
@@ -303,7 +364,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	json_string(end, "server", run->o->host);
 	json_string(end, "to", ktrxer_addr_format(&run->plan.to, address));
 	json_u64(end, "port", run->o->port);
-	json_string(end, "protocol", "tcp");
+	json_string(end, "protocol", run->o->udp ? "udp" : "tcp");
 	json_string(end, "direction", run->o->direction);
 	json_u64(end, "start_ns", run->result.start_ns);
 	json_u64(end, "sample_ns", run->plan.request.sample_ns);
@@ -331,6 +392,24 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 
 /* --------------------------------------------------------------------------------------------------------- for people */
 
+static void udp_table_text(struct flow_run *run)
+{
+	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_ECT0, FLOW_ECT1, FLOW_CE };
+	char rate[KTRXER_UNITS_TEXT], dscp[8], cells[7][24];
+
+	out_text(run->cli, "flow  way   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		for (int c = 0; c < 7; c++) {
+			const uint64_t value = value_of(&run->records[i], columns[c]);
+
+			snprintf(cells[c], sizeof cells[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
+		}
+		out_text(run->cli, "%4u  %-4s  %-15s  %8s  %9s  %9s  %8s  %9s  %9s  %9s  %s", i, direction_of(run, i),
+			 ktrxer_format_bitrate(rate, rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)))), cells[0], cells[1], cells[2],
+			 cells[3], cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
+	}
+}
+
 static void table_text(struct flow_run *run)
 {
 	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], dscp[8], again[24];
@@ -350,7 +429,7 @@ static void table_text(struct flow_run *run)
 
 static void total_text(struct flow_run *run, const char *way, bool down, const struct total *t)
 {
-	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT];
+	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], what[96];
 	uint64_t least = UINT64_MAX, most = 0;
 
 	if (!t->flows)
@@ -365,18 +444,24 @@ static void total_text(struct flow_run *run, const char *way, bool down, const s
 	}
 	ktrxer_format_bitrate(rate, t->rate_bps);
 	ktrxer_format_size(bytes, t->bytes);
-	if (t->flows == 1)
-		out_text(run->cli, "%s: %s, %s received, %" PRIu64 " retransmitted segments", way, rate, bytes, t->retransmits);
+	if (run->o->udp)
+		snprintf(what, sizeof what, "%" PRIu64 " of %" PRIu64 " packets lost (%.3f %%)", t->lost, t->sent,
+			 t->sent ? 100.0 * (double)t->lost / (double)t->sent : 0.0);
 	else
-		out_text(run->cli, "%s: %s in all, %s received, %" PRIu64 " retransmitted segments; the slowest of %u flows %s, the fastest %s", way, rate,
-			 bytes, t->retransmits, t->flows, ktrxer_format_bitrate(low, least), ktrxer_format_bitrate(high, most));
+		snprintf(what, sizeof what, "%" PRIu64 " retransmitted segments", t->retransmits);
+	if (t->flows == 1)
+		out_text(run->cli, "%s: %s, %s received, %s", way, rate, bytes, what);
+	else
+		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s", way, rate, bytes, what, t->flows, ktrxer_format_bitrate(low, least), ktrxer_format_bitrate(high, most));
 }
 
 static void report_text(struct flow_run *run, const struct total totals[2])
 {
 	char bound[KTRXER_UNITS_TEXT], pace[KTRXER_UNITS_TEXT];
 
-	if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MOST)
+	if (run->o->udp)
+		udp_table_text(run);
+	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MOST)
 		table_text(run);
 	total_text(run, "up", false, &totals[0]);
 	total_text(run, "down", true, &totals[1]);

@@ -33,8 +33,10 @@ static struct json *sample_begin(struct flow_run *run, const char *kind, const s
 	json_string(json, "direction", direction_of(run, p->flow));
 	json_string(json, "end", p->remote ? "remote" : "local");
 	json_u64(json, "time_ns", p->sample.time_ns);
-	if (p->remote)
-		json_u64(json, "remote_ns", p->remote_ns);
+	if (p->remote) {
+		json_u64(json, "remote_ns", p->origin.remote_ns);
+		json_u64(json, "bound_ns", p->origin.bound_ns);
+	}
 	return json;
 }
 
@@ -46,10 +48,27 @@ static void value_put(struct json *json, const char *name, uint64_t value)
 		json_u64(json, name, value);
 }
 
+static void udp_put(struct flow_run *run, const struct flow_pending *p)
+{
+	struct json *json = sample_begin(run, "udp", p);
+
+	if (!json)
+		return;
+	json_u64(json, "bytes", p->sample.bytes);
+	for (int i = 0; i < FLOW_UDP_VALUES; i++)
+		value_put(json, flow_udp_names[i], p->sample.values[i]);
+	out_put(run->cli, json);
+}
+
 static void sample_put(struct flow_run *run, const struct flow_pending *p)
 {
-	struct json *json = sample_begin(run, "bytes", p);
+	struct json *json;
 
+	if (p->sample.kind == FLOW_UDP) {
+		udp_put(run, p);
+		return;
+	}
+	json = sample_begin(run, "bytes", p);
 	if (json) {
 		json_u64(json, "bytes", p->sample.bytes);
 		out_put(run->cli, json);
@@ -125,20 +144,23 @@ void flow_pending_flush(struct flow_run *run)
 	run->pending_count = 0;
 }
 
-void flow_on_sample(void *context, uint32_t flow, bool remote, const struct flow_sample *sample, uint64_t remote_ns)
+void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin)
 {
 	struct flow_run *run = context;
+	const bool remote = origin != NULL;
 	struct flow_record *record = &run->records[flow];
 	struct flow_side *side = remote ? &record->remote : &record->local;
 
 	side->samples++;
 	side->last_ns = sample->time_ns;
 	side->last_bytes = sample->bytes;
-	if (sample->kind != FLOW_BYTES) {
+	/* Of a UDP flow's two ends the receiver knows more. */
+	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != run->specs[flow].down)) {
 		record->info = true;
 		memcpy(record->values, sample->values, sizeof record->values);
 	}
-	pending_put(run, &(struct flow_pending){ .flow = flow, .remote = remote, .remote_ns = remote_ns, .sample = *sample });
+	pending_put(run, &(struct flow_pending){ .flow = flow, .remote = remote, .origin = remote ? *origin : (struct flow_origin){ 0 },
+						 .sample = *sample });
 }
 
 /* ------------------------------------------------------------------------------------------------------------- events */

@@ -152,7 +152,11 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 		for (int second = 0; second <= (s->o->stamp_port && s->o->stamp_port != s->o->port); second++) {
 			struct serve_udp_options u = { .bind = s->addrs[i], .reflector = s->reflector,
 						       .port = (uint16_t)(second ? s->o->stamp_port : s->o->port) };
-			int rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
+			int rc;
+
+			u.claim = second || !s->o->max_clients ? NULL : serve_control_claim;
+			u.context = s->control;
+			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
 			/* A kernel without IPv6 is no fault when nobody asked for it. */
 			if (rc == -EAFNOSUPPORT && !s->o->bind.count && s->addr_count > 1)

@@ -70,8 +70,9 @@ uint32_t control_link_waiting(const struct control_link *link)
 }
 
 /* What the socket takes now. An error is told once, to whoever meets it first: it is kept for the reader. */
-static void push(struct control_link *link)
+void control_link_push(struct control_link *link)
 {
+	link->held = false;
 	while (control_link_waiting(link)) {
 		ssize_t n = send(link->source.fd, link->out + link->out_at, control_link_waiting(link), MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -108,7 +109,7 @@ int control_link_bytes(struct control_link *link, const uint8_t *data, uint32_t 
 		return -ENOBUFS;
 	memcpy(at, data, length);
 	link->out_used += length;
-	push(link);
+	control_link_push(link);
 	return 0;
 }
 
@@ -122,7 +123,8 @@ uint8_t *control_link_begin(struct control_link *link, uint32_t most)
 void control_link_send(struct control_link *link, uint8_t type, uint32_t length)
 {
 	link->out_used += control_seal(&link->keys, link->out + link->out_used, type, length);
-	push(link);
+	if (!link->held)
+		control_link_push(link);
 }
 
 void control_link_say(struct control_link *link, uint8_t type)
@@ -208,5 +210,5 @@ static void link_ready(struct serve_source *source, uint32_t events)
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !pull(link))
 		return;
 	if (events & EPOLLOUT)
-		push(link);
+		control_link_push(link);
 }

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "flow_connect.h"
+#include "flow_register.h"
 #include "limits.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ struct flow_client {
 	bool *heard;             /* flows of which the server has said how they ended */
 	uint32_t heard_count;
 	struct flow_connect *connect;
+	struct flow_register *registers;
 	struct clockest *clock;
 	struct serve_timer timer;
 	uint64_t deadline_ns;    /* of what this state awaits */
@@ -150,7 +152,7 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 {
 	struct flow_client *c = context;
 
-	c->options.sample(c->options.context, flow, false, sample, 0);
+	c->options.sample(c->options.context, flow, sample, NULL);
 }
 
 static void on_tick(void *context, uint64_t at_ns)
@@ -161,11 +163,22 @@ static void on_tick(void *context, uint64_t at_ns)
 		c->options.tick(c->options.context, at_ns);
 }
 
+/* A receiver of UDP cannot know by itself when all is there. */
+static void sent_tell(struct flow_client *c, uint32_t flow, const struct flow_end *end)
+{
+	uint8_t *body;
+
+	if (!c->specs[flow].udp || c->specs[flow].down || c->link_gone || !(body = control_link_begin(&c->link, CONTROL_FIRST_MAX)))
+		return;
+	control_link_send(&c->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
+}
+
 static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	struct flow_client *c = context;
 
 	c->options.ended(c->options.context, flow, false, end);
+	sent_tell(c, flow, end);
 	if (!flow_set_over(c->flows) || c->state != CLIENT_RUNNING)
 		return;
 	c->state = CLIENT_HEARING;
@@ -237,7 +250,27 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	flows_tell(c);
 }
 
-static void on_planned(struct flow_client *c)
+static bool udp_open(struct flow_client *c, const struct control_frame *frame)
+{
+	const struct flow_client_options *o = &c->options;
+	struct control_port ports[KTRXER_FLOW_UDP_MOST];
+	struct flow_register_options r = { .serve = o->serve, .flows = c->flows, .keys = &c->link.keys, .session = c->session, .ports = ports,
+					   .way = { .from = o->from, .to = o->to, .to_port = o->port, .device = o->device, .engine = o->engine,
+						    .precise = o->precise, .cpu = o->cpu } };
+	struct ktrxer_error why = { .text = "no memory" };
+	uint32_t flow;
+	int rc;
+
+	r.port_count = control_ports_read(ports, KTRXER_FLOW_UDP_MOST, frame);
+	rc = flow_register_new(&c->registers, &r, &flow, &why);
+	if (rc == 0 || rc == -ENODATA)
+		return true;
+	ktrxer_fail(&c->result.error, rc, "flow %u: %.200s", flow, why.text);
+	client_fail(c);
+	return false;
+}
+
+static void on_planned(struct flow_client *c, const struct control_frame *frame)
 {
 	struct flow_connect_options f = { .serve = c->options.serve, .to = c->options.to, .from = c->options.from, .port = c->options.port,
 					  .flows = c->flows, .keys = &c->link.keys, .session = c->session, .connected = on_connected,
@@ -245,6 +278,10 @@ static void on_planned(struct flow_client *c)
 
 	c->state = CLIENT_CONNECTING;
 	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + KTRXER_CONTROL_CONNECT_S * (uint64_t)KTRXER_NS_PER_S;
+	if (!udp_open(c, frame))
+		return;
+	if (c->registers) /* datagrams that do not arrive are soon known not to */
+		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS / 5 * 3;
 	if (flow_connect_new(&c->connect, &f) < 0) {
 		ktrxer_fail(&c->result.error, -ENOMEM, "no memory for connections");
 		client_fail(c);
@@ -261,10 +298,11 @@ static void on_samples(struct flow_client *c, const struct control_frame *frame)
 	if (flow_samples_open(&block, frame->body, frame->length, &base_ns) < 0)
 		return;
 	while (flow_sample_read(&block, base_ns, &flow, &sample, &c->history) > 0) {
-		const uint64_t remote_ns = sample.time_ns;
+		struct flow_origin origin = { .remote_ns = sample.time_ns };
 
-		sample.time_ns = ours(c, remote_ns);
-		c->options.sample(c->options.context, flow, true, &sample, remote_ns);
+		sample.time_ns = ours(c, origin.remote_ns);
+		origin.bound_ns = clockest_bound_at(&c->result.clock, sample.time_ns);
+		c->options.sample(c->options.context, flow, &sample, &origin);
 	}
 }
 
@@ -313,11 +351,12 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 		break;
 	case CONTROL_PLANNED:
 		if (c->state == CLIENT_TELLING)
-			on_planned(c);
+			on_planned(c, frame);
 		break;
 	case CONTROL_READY:
 		if (c->state != CLIENT_CONNECTING)
 			break;
+		flow_register_done(c->registers);
 		c->state = CLIENT_TIMING;
 		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + TIMING_NS;
 		ping(c);
@@ -423,6 +462,9 @@ static void too_long(struct flow_client *c)
 	}
 	if (c->state == CLIENT_GREETING && !flow_connect_established(c->link.source.fd))
 		flow_client_say_connect(&c->result.error, &c->options, -ETIMEDOUT);
+	else if (c->state == CLIENT_CONNECTING && c->registers)
+		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
+			    ktrxer_addr_format(&c->options.to, host), c->options.port);
 	else
 		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s port %u: %s", ktrxer_addr_format(&c->options.to, host), c->options.port, awaited[c->state]);
 	client_fail(c);
@@ -484,6 +526,7 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clockest_new(&c->clock) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", count);
 	memcpy(c->specs, o->specs, count * sizeof *c->specs);
+	c->options.specs = c->specs;
 	if (getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce)
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	control_preface_write(c->preface, &mine);
@@ -510,6 +553,7 @@ void flow_client_free(struct flow_client *c)
 	if (c->link.keyed && c->link.source.fd >= 0 && !c->link_gone)
 		control_link_say(&c->link, CONTROL_BYE);
 	flow_connect_free(c->connect);
+	flow_register_free(c->registers);
 	flow_set_free(c->flows);
 	control_link_close(&c->link);
 	serve_timer_remove(c->options.serve, &c->timer);
@@ -524,4 +568,9 @@ void flow_client_free(struct flow_client *c)
 void flow_client_result(const struct flow_client *c, struct flow_client_result *result)
 {
 	*result = c->result;
+}
+
+struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)
+{
+	return flow_udp_lateness(flow_set_at(c->flows, flow), accounts);
 }

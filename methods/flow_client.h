@@ -11,16 +11,24 @@
 #include "flow_sample.h"
 #include "flow_set.h"
 
+/* A sample's time as the server had it, and what its conversion may err, as was known when it came. */
+struct flow_origin {
+	uint64_t remote_ns, bound_ns;
+};
+
 struct flow_client_options {
 	struct serve *serve;
 	struct ktrxer_addr to, from; /* from.family 0: the route decides */
 	uint16_t port;
 	const struct hmac_key *token; /* copied */
+	const char *device, *engine; /* of UDP senders; NULL: the route's, udp */
+	bool precise;
+	int cpu;
 	const struct flow_spec *specs; /* request.flows of them; copied */
 	struct control_request request;
 	uint64_t start_ns;       /* 0: as soon as all is ready */
-	/* `remote`: taken by the server; sample->time_ns is then on our clock, remote_ns as it was on its own. */
-	void (*sample)(void *context, uint32_t flow, bool remote, const struct flow_sample *sample, uint64_t remote_ns);
+	/* `origin` NULL: taken here. Else by the server, and sample->time_ns is on our clock. */
+	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin);
 	void (*connected)(void *context, uint32_t flow, int fd);
 	void (*started)(void *context, uint64_t start_ns, uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
 	/* end->time_ns on our clock. */
@@ -47,6 +55,8 @@ void flow_client_free(struct flow_client *client);
 /* Ends all flows; `done` follows within seconds. */
 void flow_client_stop(struct flow_client *client);
 void flow_client_result(const struct flow_client *client, struct flow_client_result *result);
+/* The books of a UDP sender here, and how late it was: see flow_udp.h. NULL: it is none. */
+struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow, struct ktx_accounts *accounts);
 
 /* flow_client_words.c: one line for each way to fail. */
 int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_options *options, const struct control_refuse *refuse);

@@ -50,6 +50,9 @@ int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_o
 	case CONTROL_SILENT:
 		return ktrxer_fail(err, -ETIMEDOUT, "%s gave up: it had heard nothing from here for %s", host, ktrxer_format_duration(text, r->value));
 	case CONTROL_NO_FAMILY:
+		if (r->value == FLOW_TOO_LARGE)
+			return ktrxer_fail(err, -EMSGSIZE, "%s refuses: a payload of %u bytes makes packets larger than the MTU of its way to here; give "
+					   "a smaller --payload", host, o->specs[0].payload_max);
 		return ktrxer_fail(err, -EIO, "%s refuses: it could not open a socket for a UDP flow: %s", host,
 				   r->value < FLOW_ERRORS ? flow_error_words[r->value] : "no reason given");
 	case CONTROL_STOPPING:

@@ -2,6 +2,7 @@
 #include "flow_set.h"
 
 #include "flow_tcp.h"
+#include "flow_udp.h"
 #include "limiter.h"
 #include "limits.h"
 
@@ -42,7 +43,8 @@ void flow_set_free(struct flow_set *set)
 		return;
 	serve_timer_remove(set->options.serve, &set->timer);
 	for (uint32_t i = 0; i < set->count; i++) {
-		flow_tcp_close(&set->flows[i], false);
+		flow_tcp_close(&set->flows[i], set->flows[i].spec.udp);
+		flow_udp_free(&set->flows[i]);
 	}
 	free(set->block);
 	free(set);
@@ -159,9 +161,14 @@ static void sample_take(struct flow *flow, uint64_t now_ns)
 	const struct flow_set_options *o = &flow->set->options;
 	struct flow_sample sample = { .time_ns = now_ns };
 
-	flow_tcp_sample(flow, &sample);
+	if (flow->spec.udp)
+		flow_udp_sample(flow, &sample);
+	else
+		flow_tcp_sample(flow, &sample);
 	o->sample(o->context, flow->index, &sample);
 	flow->end.bytes = sample.bytes;
+	if (flow->spec.udp)
+		flow->end.packets = sample.values[FLOW_PACKETS];
 }
 
 /* Closes what is open, or lets it run out. */
@@ -180,6 +187,17 @@ static void release(struct flow *flow, bool gently, bool settles)
 	flow->state = FLOW_OVER;
 }
 
+/* Once: of many flows that end together all are sampled first, and then let go. */
+static void last_sample(struct flow *flow, enum flow_reason reason)
+{
+	if (flow->end.time_ns)
+		return;
+	if (flow->spec.udp)
+		flow_udp_stop(flow);
+	flow->end.time_ns = flow->spec.udp && !flow->sends && reason == FLOW_PLANNED ? flow_udp_last_ns(flow) : ktrxer_now_ns();
+	sample_take(flow, flow->end.time_ns);
+}
+
 void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 {
 	struct flow_set *set = flow->set;
@@ -195,17 +213,24 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 		return;
 	}
 	no_longer_idle(set, flow);
-	flow->end.time_ns = ktrxer_now_ns();
 	if (was_going)
-		sample_take(flow, flow->end.time_ns);
+		last_sample(flow, reason);
+	else
+		flow->end.time_ns = ktrxer_now_ns();
 	flow->end.reason = (uint8_t)reason;
-	flow->end.error = (uint8_t)flow_error_of(error);
+	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->spec.udp ? flow_udp_error(flow) : 0);
 	flow->end.missed = flow->missed;
 	if (was_going)
 		flow->state = FLOW_GOING;
-	release(flow, gently, settles);
+	release(flow, gently || flow->spec.udp, settles);
 	set->open--;
+	set->timer.at_ns = 0; /* a turn follows, soon if this is none */
 	o->ended(o->context, flow->index, &flow->end);
+}
+
+void flow_set_attach_udp(struct flow_set *set, uint32_t index)
+{
+	no_longer_idle(set, &set->flows[index]);
 }
 
 void flow_set_fail(struct flow_set *set, uint32_t index, int error)
@@ -219,12 +244,16 @@ void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *
 	struct flow *flow = &set->flows[index];
 	const uint64_t soon = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_TOLD_MS * KTRXER_NS_PER_MS;
 
+	set->timer.at_ns = 0;
+	if (flow->spec.udp && !flow->sends) {
+		flow_udp_told(flow, end);
+		return;
+	}
 	/* What it sent last is on its way; then nothing more comes. */
 	if (end->reason != FLOW_PLANNED || !flow->sends) {
 		if (flow->end_ns > soon)
 			flow->end_ns = soon;
 	}
-	set->timer.at_ns = 0;
 }
 
 void flow_set_missed(struct flow_set *set, uint32_t index)
@@ -249,7 +278,20 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void flow_begin(struct flow *flow)
 {
 	flow->state = FLOW_GOING;
-	flow_tcp_begin(flow);
+	if (flow->spec.udp)
+		flow_udp_begin(flow);
+	else
+		flow_tcp_begin(flow);
+}
+
+static uint64_t end_of(struct flow *flow, uint64_t now_ns)
+{
+	return flow->spec.udp ? flow_udp_end_ns(flow, now_ns) : flow->end_ns;
+}
+
+static bool ends_now(struct flow *flow, uint64_t now_ns)
+{
+	return (flow->state == FLOW_GOING || flow->state == FLOW_SETTLING) && !flow->end.reason && end_of(flow, now_ns) <= now_ns;
 }
 
 /* What is due of one flow; returns when the next thing is. */
@@ -257,7 +299,7 @@ static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 {
 	if (flow->state == FLOW_ATTACHED && flow->start_ns <= now_ns)
 		flow_begin(flow);
-	if ((flow->state == FLOW_GOING || flow->state == FLOW_SETTLING) && !flow->end.reason && flow->end_ns <= now_ns)
+	if (ends_now(flow, now_ns))
 		flow_finish(flow, FLOW_PLANNED, 0);
 	if (flow->state == FLOW_SETTLING && flow->end.reason && flow->settle_ns <= now_ns)
 		release(flow, false, false);
@@ -265,7 +307,7 @@ static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 	case FLOW_ATTACHED:
 		return flow->start_ns;
 	case FLOW_GOING:
-		return flow->end_ns;
+		return end_of(flow, now_ns);
 	case FLOW_SETTLING:
 		return flow->end.reason ? flow->settle_ns : flow->end_ns;
 	default:
@@ -283,6 +325,9 @@ static void sample_all(struct flow_set *set, uint64_t now_ns)
 
 		if (flow->end.reason || (flow->state != FLOW_GOING && flow->state != FLOW_SETTLING))
 			continue;
+		/* A receiver that only waits for what is late: its time is over, and its last word is to come. */
+		if (flow->spec.udp && flow->end_ns <= at_ns)
+			continue;
 		flow->missed += (uint32_t)missed;
 		sample_take(flow, ktrxer_now_ns());
 	}
@@ -299,10 +344,15 @@ static void set_due(struct serve_timer *timer, uint64_t now_ns)
 	if (!set->started)
 		return;
 	for (uint32_t i = 0; i < set->count; i++)
+		if (ends_now(&set->flows[i], now_ns))
+			last_sample(&set->flows[i], FLOW_PLANNED);
+	for (uint32_t i = 0; i < set->count; i++)
 		next = earlier(next, flow_turn(&set->flows[i], now_ns));
 	if (set->open && set->grid_ns <= now_ns)
 		sample_all(set, now_ns);
 	timer->at_ns = set->open ? earlier(next, set->grid_ns) : next;
+	if (set->options.turned)
+		set->options.turned(set->options.context);
 }
 
 void flow_set_start(struct flow_set *set, uint64_t at_ns)

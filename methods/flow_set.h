@@ -50,6 +50,7 @@ struct flow_set_options {
 	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample);
 	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
 	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
+	void (*turned)(void *context); /* after all that was due at one time; NULL: nothing */
 	void *context;
 };
 
@@ -67,6 +68,8 @@ const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
  * first byte of the flow. Congestion control, DSCP and pacing are set here. 0, or a negative errno: then it stays the caller's.
  */
 int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base);
+/* A UDP flow whose end here is open, and whose other end is known. */
+void flow_set_attach_udp(struct flow_set *set, uint32_t index);
 /* It cannot be connected. */
 void flow_set_fail(struct flow_set *set, uint32_t index, int error);
 bool flow_set_attached(const struct flow_set *set); /* all, or failed */

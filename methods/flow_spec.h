@@ -9,14 +9,14 @@
 
 enum {
 	FLOW_CC_MAX = 16, /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
-	FLOW_PACKET_HEAD = 24, /* of a UDP flow's payload: flow, sequence, time of leaving */
-	FLOW_PAYLOAD_MAX = 65507,
+	FLOW_PACKET_HEAD = 24, /* of a UDP flow's payload: tag, number, time of leaving */
+	FLOW_PAYLOAD_MAX = 9000, /* what the server's socket takes in whole */
 };
 
 enum flow_law {
 	FLOW_CONSTANT = 0, /* each gap the same */
 	FLOW_POISSON = 1,  /* exponential gaps */
-	FLOW_VOIP = 2,     /* talk spurts and pauses (ITU-T P.59), a packet each 20 ms while somebody talks */
+	FLOW_VOIP = 2,     /* talk spurts and pauses (ITU-T P.59) */
 	FLOW_LAWS,
 };
 

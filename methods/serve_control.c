@@ -2,6 +2,7 @@
 #include "serve_control.h"
 
 #include "error.h"
+#include "flow_udp.h"
 #include "limiter.h"
 #include "limits.h"
 #include "serve_session.h"
@@ -36,6 +37,17 @@ struct stranger {
 	uint8_t preface[CONTROL_PREFACE];
 };
 
+/* Where the packets of a flow come from. */
+struct peer {
+	struct peer *next;
+	struct ktrxer_addr addr;
+	uint16_t port;
+	struct session *session;
+	uint32_t flow;
+};
+
+enum { PEERS = 256 };
+
 struct serve_control {
 	struct serve *serve;
 	struct serve_control_options options;
@@ -46,6 +58,7 @@ struct serve_control {
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
 	struct session *sessions;
+	struct peer *peers[PEERS];
 	uint32_t next_id;
 	struct serve_control_counts counts;
 	struct stranger strangers[KTRXER_CONTROL_STRANGERS];
@@ -118,10 +131,74 @@ uint32_t control_clients(const struct serve_control *control)
 	return n;
 }
 
+/* -------------------------------------------------------------------------------------------------------------- peers */
+
+static struct peer **peer_place(struct serve_control *control, const struct ktrxer_addr *addr, uint16_t port)
+{
+	const uint64_t mixed = load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ control->options.secret;
+
+	return &control->peers[limiter_mix(mixed) % PEERS];
+}
+
+int control_peer_add(struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port)
+{
+	struct peer **place = peer_place(session->control, from, port), *peer = malloc(sizeof *peer);
+
+	if (!peer)
+		return -ENOMEM;
+	*peer = (struct peer){ .next = *place, .addr = *from, .port = port, .session = session, .flow = flow };
+	*place = peer;
+	return 0;
+}
+
+static void peers_forget(struct serve_control *control, const struct session *session)
+{
+	for (int i = 0; i < PEERS; i++)
+		for (struct peer **p = &control->peers[i]; *p;) {
+			struct peer *one = *p;
+
+			if (one->session != session) {
+				p = &one->next;
+				continue;
+			}
+			*p = one->next;
+			free(one);
+		}
+}
+
+static bool claim_cookie(struct serve_control *control, const struct serve_datagram *d)
+{
+	struct control_preface preface;
+	struct session *session;
+
+	if (d->whole != CONTROL_PREFACE || control_preface_read(&preface, d->data, d->length) < 0 || preface.kind != CONTROL_DATAGRAM)
+		return false;
+	session = session_of(control, preface.session);
+	if (!session || session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
+		control->counts.strange++;
+	return true;
+}
+
+bool serve_control_claim(void *context, const struct serve_datagram *d)
+{
+	struct serve_control *control = context;
+	const struct peer *p;
+
+	if (!control->sessions)
+		return false;
+	p = *peer_place(control, &d->arrival.from, d->arrival.from_port);
+	for (; p; p = p->next)
+		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
+		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns))
+			return true;
+	return claim_cookie(control, d);
+}
+
 void control_forget(struct session *session)
 {
 	struct serve_control *control = session->control;
 
+	peers_forget(control, session);
 	for (struct session **s = &control->sessions; *s; s = &(*s)->next)
 		if (*s == session) {
 			*s = session->next;
@@ -147,6 +224,13 @@ static void new_sessions_thin(struct serve_control *control)
 	control_forget(oldest);
 }
 
+void control_session_add(struct serve_control *control, struct session *session)
+{
+	session->id = ++control->next_id;
+	session->next = control->sessions;
+	control->sessions = session;
+}
+
 static void stranger_asks(struct stranger *s, const struct control_preface *preface)
 {
 	struct serve_control *control = s->control;
@@ -163,9 +247,7 @@ static void stranger_asks(struct stranger *s, const struct control_preface *pref
 	new_sessions_thin(control);
 	if (session_new(&session, control, fd, &s->from, s->preface, &control->token) < 0)
 		return;
-	session->id = ++control->next_id;
-	session->next = control->sessions;
-	control->sessions = session;
+	control_session_add(control, session);
 	session_greet(session, preface->version);
 }
 

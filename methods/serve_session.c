@@ -2,9 +2,11 @@
 #include "serve_session.h"
 
 #include "flow_tcp.h"
+#include "flow_udp.h"
 #include "limits.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -74,6 +76,14 @@ static void on_tick(void *context, uint64_t at_ns)
 	block_send(context);
 }
 
+static void on_turned(void *context)
+{
+	struct session *s = context;
+
+	if (s->link.held)
+		control_link_push(&s->link);
+}
+
 static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	struct session *s = context;
@@ -88,6 +98,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 		counts->bytes_in += end->bytes;
 		counts->packets_in += end->packets;
 	}
+	s->link.held = true; /* until on_turned(): many flows may end together */
 	block_send(s);
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body)
@@ -137,7 +148,8 @@ static int flows_make(struct session *s)
 	const struct control_request *r = &s->request;
 	const struct flow_set_options f = { .serve = control_serve(s->control), .flows = r->flows, .server = true, .for_ns = r->for_ns,
 					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = control_options(s->control)->max_bps,
-					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = s };
+					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
+					    .context = s };
 
 	s->block = malloc(CONTROL_BODY_MAX + FLOW_SAMPLE_MOST);
 	if (!s->block || flow_history_new(&s->history, r->flows) < 0)
@@ -190,8 +202,79 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 		*value = specs[i].tos >> 2;
 		if (!(control_options(s->control)->dscp_granted >> (specs[i].tos >> 2) & 1))
 			return CONTROL_NO_DSCP;
-		if (specs[i].udp || flow_set_add(s->flows, &specs[i]) < 0)
+		if (flow_set_add(s->flows, &specs[i]) < 0)
 			return CONTROL_MALFORMED;
+	}
+	return CONTROL_OK;
+}
+
+/* What each direction will carry by UDP: nothing slows it down but what is said here. */
+static enum control_refusal udp_judge(const struct session *s, uint64_t *value)
+{
+	const uint64_t most = control_options(s->control)->max_bps;
+	uint64_t rates[2] = { 0 };
+	uint32_t flows = 0;
+
+	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
+		const struct flow_spec *spec = &flow_set_at(s->flows, i)->spec;
+
+		if (!spec->udp)
+			continue;
+		flows++;
+		rates[spec->down] += spec->rate_bps;
+		*value = most;
+		if (most && rates[spec->down] > most)
+			return CONTROL_TOO_FAST;
+		if (rates[spec->down] > INT64_MAX)
+			return CONTROL_MALFORMED;
+	}
+	*value = KTRXER_FLOW_UDP_MOST;
+	return flows > KTRXER_FLOW_UDP_MOST ? CONTROL_TOO_MANY : CONTROL_OK;
+}
+
+static void address_here(const struct session *s, struct ktrxer_addr *addr)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = { 0 };
+	socklen_t length = sizeof name;
+
+	memset(addr, 0, sizeof *addr);
+	if (getsockname(s->link.source.fd, &name.sa, &length) != 0)
+		return;
+	addr->family = (uint8_t)name.sa.sa_family;
+	if (addr->family == AF_INET6)
+		memcpy(addr->bytes, &name.v6.sin6_addr, 16);
+	else
+		memcpy(addr->bytes, &name.v4.sin_addr, 4);
+}
+
+static enum control_refusal udp_open(struct session *s, struct control_port *ports, uint32_t *count, uint64_t *value)
+{
+	struct flow_udp_way way = { .to = s->peer, .to_port = 9, .cpu = -1 };
+	struct ktrxer_error err;
+
+	address_here(s, &way.from);
+	*count = 0;
+	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
+		struct flow *flow = flow_set_flow(s->flows, i);
+		int rc = 0;
+
+		if (!flow->spec.udp)
+			continue;
+		control_cookie(&s->link.keys, s->id, i, way.cookie);
+		if (flow->sends) {
+			ports[*count].flow = i;
+			rc = flow_udp_open_sender(flow, &way, &ports[*count].port, &err);
+			++*count;
+		} else {
+			rc = flow_udp_open_counter(flow, way.cookie);
+		}
+		*value = flow_error_of(rc);
+		if (rc < 0)
+			return CONTROL_NO_FAMILY;
 	}
 	return CONTROL_OK;
 }
@@ -199,25 +282,44 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 static void on_flows(struct session *s, const struct control_frame *frame)
 {
 	struct flow_spec specs[CONTROL_RECORDS];
+	struct control_port ports[KTRXER_FLOW_UDP_MOST];
 	enum control_refusal why = CONTROL_MALFORMED;
 	uint64_t value = 0;
-	uint32_t first;
+	uint32_t first, port_count = 0;
 	int count = control_flows_read(specs, &first, frame, &s->request);
+	bool all;
 	uint8_t *body;
 
 	if (count > 0 && first == flow_set_count(s->flows))
 		why = flows_add(s, specs, count, &value);
+	all = why == CONTROL_OK && flow_set_count(s->flows) == s->request.flows;
+	if (all)
+		why = udp_judge(s, &value);
+	if (all && why == CONTROL_OK)
+		why = udp_open(s, ports, &port_count, &value);
 	if (why != CONTROL_OK) {
 		session_refuse(s, why, value);
 		return;
 	}
-	if (flow_set_count(s->flows) < s->request.flows)
+	if (!all)
 		return;
 	s->state = SESSION_PLANNED;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body)
-		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, 0, NULL));
+		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, port_count, ports));
 	ready_if_attached(s);
+}
+
+/* A UDP flow up has ended at the client: so many packets there were. */
+static void on_flow_end(struct session *s, const struct control_frame *frame)
+{
+	struct flow_end end;
+	uint32_t flow;
+
+	if (control_flow_end_read(&flow, &end, frame) < 0 || flow >= flow_set_count(s->flows))
+		return;
+	if (s->state == SESSION_RUNNING && flow_set_at(s->flows, flow)->spec.udp && !flow_set_at(s->flows, flow)->sends)
+		flow_set_told(s->flows, flow, &end);
 }
 
 static void on_ping(struct session *s, const struct control_frame *frame)
@@ -271,6 +373,9 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 		return true;
 	case CONTROL_START:
 		on_start(s, frame);
+		return true;
+	case CONTROL_FLOW_END:
+		on_flow_end(s, frame);
 		return true;
 	case CONTROL_STOP:
 		if (s->state == SESSION_RUNNING)
@@ -330,6 +435,30 @@ int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTRO
 	rc = flow_set_attach(s->flows, flow, fd, flow_tcp_acked(fd));
 	if (rc < 0)
 		return rc;
+	ready_if_attached(s);
+	return 0;
+}
+
+int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from, uint16_t port)
+{
+	uint8_t right[CONTROL_COOKIE];
+	struct flow *f;
+
+	if (!s->flows || flow >= flow_set_count(s->flows))
+		return -EPROTO;
+	control_cookie(&s->link.keys, s->id, flow, right);
+	if (!secret_equal(right, cookie, sizeof right))
+		return -EPERM;
+	f = flow_set_flow(s->flows, flow);
+	if (!f->spec.udp || !f->udp)
+		return -EPROTO;
+	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
+		return 1;
+	if (f->sends)
+		flow_udp_aim(f, from, port);
+	else if (control_peer_add(s, flow, from, port) < 0)
+		return -ENOMEM;
+	flow_set_attach_udp(s->flows, flow);
 	ready_if_attached(s);
 	return 0;
 }

@@ -44,6 +44,9 @@ void session_greet(struct session *session, uint8_t version);
 void session_free(struct session *session);
 /* A connection that has shown this cookie: 0, then `fd` is the session's; else a negative errno. */
 int session_attach(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd);
+/* A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative errno. */
+int session_register(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from,
+		     uint16_t port);
 /* A last word; the connection ends. */
 void session_refuse(struct session *session, enum control_refusal why, uint64_t value);
 
@@ -51,7 +54,10 @@ void session_refuse(struct session *session, enum control_refusal why, uint64_t 
 struct serve *control_serve(struct serve_control *control);
 const struct serve_control_options *control_options(const struct serve_control *control);
 struct serve_control_counts *control_counts(struct serve_control *control);
+/* What comes from there is of this flow. 0 or -ENOMEM. */
+int control_peer_add(struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
 uint32_t control_clients(const struct serve_control *control); /* who have shown the token */
+void control_session_add(struct serve_control *control, struct session *session); /* gives it its number */
 void control_forget(struct session *session); /* out of the list; frees it */
 
 #endif

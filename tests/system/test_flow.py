@@ -110,19 +110,20 @@ def narrow_pair(requires_namespaces):
 
 
 def check_series(run, sample_ns):
-    """Each flow has each of its samples, at both ends, and they only grow."""
+    """Each flow has its samples at both ends, the first at its start, the last at its end, and they only grow."""
     all_series = {}
     for one in run.samples():
         all_series.setdefault((one["flow"], one["end"]), []).append(one)
     for one in run.flows:
+        due = one["duration_ns"] // sample_ns
         for end in ("local", "remote"):
             series = all_series[one["flow"], end]
             times, counts = [s["time_ns"] for s in series], [s["bytes"] for s in series]
             assert counts == sorted(counts) and times == sorted(times) and counts[0] == 0, (one, end)
             assert all(s["direction"] == one["direction"] for s in series)
-            # One in each cell of the grid, the first at the start, and the last word.
-            cells = {(t - one["start_ns"] + sample_ns // 2) // sample_ns for t in times}
-            assert set(range(one["duration_ns"] // sample_ns)) <= cells, (one, end, sorted(cells))
+            # A machine that has other things to do may be late for one; what is missing the command says itself.
+            assert due <= len(series) + one["samples_missing"] <= due + 4 and one["samples_missing"] <= 1 + due // 10, (one, end, times)
+            assert abs(times[0] - one["start_ns"]) < sample_ns and times[-1] - one["start_ns"] > one["duration_ns"] - sample_ns
 
 
 # ------------------------------------------------------------------------------------------------------- it measures
@@ -167,7 +168,7 @@ def test_one_timeline(shared_pair, flow, serve, token):
     remote = run.samples(end="remote")
     assert len(remote) >= 20
     for one in remote:
-        assert abs(one["time_ns"] - one["remote_ns"]) <= clock["bound_ns"] + MS, one
+        assert abs(one["time_ns"] - one["remote_ns"]) <= one["bound_ns"], one
     # Both ends sample at the same times.
     check_series(run, 100 * MS)
     starts = [one["start_ns"] for one in run.flows]
@@ -178,11 +179,11 @@ def test_sixteen_flows_on_ten_megabit(narrow_pair, flow, serve, token):
     """However little a flow gets, it has as many samples as the others; and together they are not more than the link."""
     a, b = narrow_pair
     serve(b, "--token-file", token)
-    run = flow(a, "down", b.address, "--flows", 16, "--for", "4s", "--sample", "200ms")
+    run = flow(a, "down", b.address, "--flows", 16, "--for", "3s", "--sample", "200ms")
     assert not run.reasons, run.reasons
     check_series(run, 200 * MS)
     counts = {len(run.samples(flow=one["flow"], end="local")) for one in run.flows}
-    assert counts == {21}, counts
+    assert counts == {16}, counts
     assert 5e6 < run.end["rate_bps"] < 10.2e6
     assert sum(one["bytes"] for one in run.flows) == run.end["bytes"]
     assert all(one["samples_missing"] == 0 for one in run.flows)
@@ -196,7 +197,7 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
         run = flow(a, "down", b.address, "--flows", 1000, "--for", "2s", "--sample", "500ms")
     finally:
         narrow(b, "b0")
-    assert len(run.flows) == 1000 and not [r for r in run.reasons if "flow" in r], run.reasons
+    assert len(run.flows) == 1000 and not [r for r in run.reasons if "samples are missing" not in r], run.reasons
     assert all(one["error"] is None for one in run.flows)
     assert run.end["output"]["dropped"] == 0
     check_series(run, 500 * MS)
@@ -425,21 +426,23 @@ def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
         children = []
         for a, b in (first, second):
             serve(b, "--token-file", token)
-            options = ["--rate", "10M", "--for", "1s", "--sample", "100ms", "--jsonl"]
+            options = ["--rate", "10M", "--for", "1500ms", "--sample", "100ms", "--jsonl"]
             children.append(a.popen(command(ktrxer, token, "both", b.address, *options)))
-        for child in children:
-            wait_for(child, "flows_started")
-        time.sleep(0.5)
         for host in (first[1], second[0]):
             host.run(["nft", "add", "table", "inet", "loss"])
-            host.run(["nft", "add", "chain", "inet", "loss", "in", "{ type filter hook input priority 0; policy drop; }"])
+            host.run(["nft", "add", "chain", "inet", "loss", "in", "{ type filter hook input priority 0; policy accept; }"])
+        for child in children:
+            wait_for(child, "flows_started")
+        time.sleep(0.4)
+        for host in (first[1], second[0]):
+            host.run(["nft", "chain", "inet", "loss", "in", "{ policy drop; }"])
         begin = time.monotonic()
         for child in children:
             out, err = child.communicate(timeout=30)
             run = Run('{"type":"start"}\n' + out, child.returncode, err)
             assert run.end["verdict"] != "valid"
             assert any("last word on 2 of 2 flows never came" in r for r in run.reasons), run.reasons
-            assert all(0.2e6 < one["bytes"] < 1.3e6 for one in run.flows), run.flows
+            assert all(0 < one["bytes"] < 1.7e6 for one in run.flows), run.flows
         assert time.monotonic() - begin < 15
 
 
@@ -466,13 +469,261 @@ def test_the_clock_is_stepped(shared_pair, ktrxer, token):
         pytest.skip("clock_shim.so is not built here (32 bits, or a sanitizer)")
     a, b = shared_pair
     stepped = ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={3600 * S}", "CLOCK_SHIM_AFTER_MS=500", "CLOCK_SHIM_BACK_MS=400"]
-    server = b.popen([*stepped, ktrxer, "serve", "--token-file", token])
+    server = b.popen([*stepped, ktrxer, "serve", "--token-file", token, "--port", 8621])
     server.stdout.readline()
-    done = a.run([*stepped, *command(ktrxer, token, "both", b.address, "--rate", "10M", "--for", "1500ms", "--sample", "100ms"), "--jsonl"], check=False)
+    done = a.run([*stepped, *command(ktrxer, token, "both", b.address, "--rate", "10M", "--for", "1500ms", "--sample", "100ms", "--port", 8621), "--jsonl"], check=False)
+    server.terminate()
+    server.communicate(timeout=10)
     run = Run(done.stdout, done.returncode, done.stderr)
     check_series(run, 100 * MS)
     assert all(1.49 * S < one["duration_ns"] < 1.8 * S for one in run.flows)
     # Ours is noticed, as in all commands; of the flows nothing is said.
     assert not [r for r in run.reasons if "clock" not in r.lower()], run.reasons
-    server.terminate()
-    server.communicate(timeout=10)
+
+
+# -------------------------------------------------------------------------------------------------------------------- UDP
+
+
+def udp_ends(run, one):
+    """The last samples of sender and receiver."""
+    ends = {end: run.samples("udp", flow=one["flow"], end=end)[-1] for end in ("local", "remote")}
+    return (ends["local"], ends["remote"]) if one["direction"] == "up" else (ends["remote"], ends["local"])
+
+
+@pytest.mark.parametrize("address", ["address", "address6"])
+def test_udp(shared_pair, flow, serve, token, validators, address):
+    a, b = shared_pair
+    server = serve(b, "--token-file", token)
+    options = ["--flows", 2, "--rate", "4M", "--payload", "200..1200", "--for", "1s", "--ecn", "ect0,ect1", "--sample", "100ms"]
+    run = flow(a, "both", getattr(b, address), "--udp", *options)
+    assert not [r for r in run.reasons if "late" not in r], run.reasons
+    for one in run.flows:
+        sent, received = udp_ends(run, one)
+        assert one["sent_packets"] == one["received_packets"] == sent["packets"] == received["packets"]
+        assert one["lost"] == one["reordered"] == one["duplicates"] == 0
+        assert one["bytes"] == sent["bytes"] == received["bytes"]
+        assert 3.5e6 < one["rate_bps"] < 4.3e6 and 200 <= one["bytes"] / one["received_packets"] <= 1200
+        mark, other = ("ect0", "ect1") if one["flow"] % 2 == 0 else ("ect1", "ect0")
+        assert one["ecn"] == mark and one[mark] == one["received_packets"] and one[other] == one["ce"] == 0
+        assert (one["lateness_us"] is None) == (one["direction"] == "down")
+        for end in ("local", "remote"):
+            assert 9 <= len(run.samples("udp", flow=one["flow"], end=end)) <= 13
+    for one in run.objects:
+        validators[one["type"]].validate(one)
+    counts = stop(server)
+    assert counts["packets_in"] == sum(one["received_packets"] for one in run.flows[:2])
+    assert counts["packets_out"] == sum(one["sent_packets"] for one in run.flows[2:])
+
+
+def test_udp_laws(shared_pair, flow, serve, token):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    run = flow(a, "both", b.address, "--udp", "--law", "poisson", "--rate", "8M", "--payload", 500, "--for", "1s")
+    for one in run.flows:
+        # 2000 packets on average: six standard deviations to each side.
+        assert 1730 < one["sent_packets"] < 2270 and one["received_packets"] == one["sent_packets"], one
+    run = flow(a, "down", b.address, "--udp", "--law", "voip", "--flows", 8, "--for", "1s")
+    assert all(0 < one["sent_packets"] <= 51 and one["bytes"] == 172 * one["received_packets"] for one in run.flows)
+    run = flow(a, "down", b.address, "--udp", "--rate", "20M", "--payload", 1000, "--bytes", "100k")
+    assert run.flows[0]["received_packets"] == 100 and run.flows[0]["error"] is None
+
+
+def test_what_happens_on_the_way_is_counted(pair, flow, serve, token):
+    """A known part is dropped, another marked, both ways; each packet has its fate."""
+    a, b = pair
+    serve(b, "--token-file", token)
+    for host in (a, b):
+        host.run(["nft", "add", "table", "ip", "way"])
+        host.run(["nft", "add", "chain", "ip", "way", "in", "{ type filter hook prerouting priority -300; }"])
+        rule = ["nft", "add", "rule", "ip", "way", "in", "udp", "length", "1008"]
+        host.run([*rule, "numgen", "inc", "mod", "10", "==", "3", "drop"])
+        host.run([*rule, "numgen", "inc", "mod", "9", "==", "4", "ip", "ecn", "set", "ce"])
+    run = flow(a, "both", b.address, "--udp", "--rate", "8M", "--payload", 1000, "--for", "1s", "--ecn", "ect1")
+    for one in run.flows:
+        sent = one["sent_packets"]
+        assert 990 < sent <= 1001
+        lost = len([i for i in range(sent) if i % 10 == 3])
+        assert one["lost"] == lost and one["received_packets"] == sent - lost, one
+        assert one["ce"] == len([i for i in range(sent - lost) if i % 9 == 4]) and one["ect1"] == one["received_packets"] - one["ce"]
+
+
+def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
+    a, b = pair
+    server = serve(b, "--token-file", token, "--max-rate", "10M")
+    assert "limit of 10.000 Mbit/s" in refusal(a, b.address, "--udp", "--rate", "6M", "--flows", 2)
+    # Larger than the MTU: of this host's way, of the server's.
+    for way in ("up", "down"):
+        assert "1473 bytes" in refusal(a, b.address, "--udp", "--rate", "1M", "--payload", 1473, direction=way)
+    # Nothing but TCP gets through.
+    b.run(["nft", "add", "table", "inet", "wall"])
+    b.run(["nft", "add", "chain", "inet", "wall", "in", "{ type filter hook input priority 0; }"])
+    b.run(["nft", "add", "rule", "inet", "wall", "in", "meta", "l4proto", "udp", "drop"])
+    assert "no datagram from here gets through to UDP port 8620" in refusal(a, b.address, "--udp", "--rate", "1M", direction="up")
+    b.run(["nft", "delete", "table", "inet", "wall"])
+    # A bottleneck of one's own: what its queue drops is lost, and the packets behind it are not late for it.
+    narrow(a, "a0", "2mbit")
+    run = flow(a, "up", b.address, "--udp", "--rate", "4M", "--payload", 1000, "--for", "1s")
+    (one,) = run.flows
+    assert one["received_packets"] < 0.8 * (one["received_packets"] + one["lost"]) and one["rate_bps"] < 2.3e6
+    assert any("could not be sent" in r for r in run.reasons), run.reasons
+    stop(server)
+    done = a.run([*command(ktrxer, token, "up", b.address, "--udp")], check=False)
+    assert done.returncode == 2 and "--udp needs a --rate" in done.stderr
+
+
+def test_the_path_grows_narrow(pair, flow, serve, token):
+    """A router on the way has a smaller MTU than ours: it says so, and the flow does."""
+    from ktrxer.bench import hosts
+
+    a, b = pair
+    with hosts.Netns("c") as c:
+        hosts.join(b, c, net=79, devices=("b1", "c0"), mtu=1280)
+        b.sysctl("ipv4/ip_forward", 1)
+        a.ip("route", "add", "10.79.0.0/24", "via", b.address)
+        c.ip("route", "add", "10.77.0.0/24", "via", "10.79.0.1")
+        serve(c, "--token-file", token)
+        run = flow(a, "up", "10.79.0.2", "--udp", "--rate", "1M", "--payload", 1400, "--for", "1s")
+        assert run.end["verdict"] == "invalid" and run.flows[0]["received_packets"] == 0
+        assert any("packets are larger than the path takes (MTU)" in r for r in run.reasons), run.reasons
+        # TCP finds its way by itself.
+        run = flow(a, "both", "10.79.0.2", "--bytes", "1M")
+        assert [one["bytes"] for one in run.flows] == [1_000_000] * 2 and not run.reasons, run.reasons
+
+
+# ---------------------------------------------------------------------------------------------------- hostile to the server
+
+HOSTILE = r"""
+import hashlib, hmac, os, socket, struct, sys, threading, time
+host, mode, token = sys.argv[1], sys.argv[2], open(sys.argv[3], "rb").read().strip()
+def connect():
+    s = socket.create_connection((host, 8620), timeout=5); s.settimeout(20); return s
+def rest(s):
+    data = b""
+    try:
+        while part := s.recv(65536): data += part
+    except ConnectionError: pass
+    return data
+def mac(key, data): return hmac.new(key, data, hashlib.sha256).digest()
+class Control:
+    def __init__(self, token=token, hello=None):
+        self.s = connect()
+        hello = hello or b"ktrxerC\1" + os.urandom(24)
+        self.s.sendall(hello)
+        answer = b""
+        while len(answer) < 32:
+            part = self.s.recv(32 - len(answer))
+            if not part: raise ConnectionError
+            answer += part
+        base = mac(token, b"ktrxer control\0" + hello + answer)
+        self.key, self.cookies, self.n = mac(base, b"to server"), mac(base, b"cookies"), 0
+    def seal(self, kind, body):
+        frame = struct.pack(">I", kind << 24 | len(body)) + body
+        self.n += 1
+        return frame + mac(self.key, struct.pack(">Q", self.n - 1) + frame)[:16]
+    def send(self, kind, body=b""):
+        frame = self.seal(kind, body); self.s.sendall(frame); return frame
+def request(flows=1): return struct.pack(">IQQQQQB", flows, 10**9, 0, 10**9, 10**8, 0, 0)
+REFUSE = lambda why: struct.pack(">IB", 13 << 24 | 9, why)
+if mode == "garbage":
+    for data in (os.urandom(4000), b"GET / HTTP/1.1\r\n\r\n", b"ktrxerX\1" + bytes(24), b"ktrxerD\1" + os.urandom(24), b"ktrxerC", b""):
+        s = connect(); s.sendall(data); s.shutdown(socket.SHUT_WR); assert rest(s) == b"", data
+elif mode == "slow":
+    begin = time.monotonic()
+    many = [connect() for _ in range(40)]
+    def drip(s):
+        try:
+            for byte in b"ktrxerC\1" + bytes(24):
+                s.sendall(bytes([byte])); time.sleep(0.5)
+        except OSError: pass
+    threads = [threading.Thread(target=drip, args=(s,)) for s in many[:5]]
+    [t.start() for t in threads]
+    half = Control()   # it has shown a nonce, and says no more
+    assert rest(half.s) is not None
+    for s in many: assert rest(s) == b""
+    took = time.monotonic() - begin
+    assert 4.5 < took < 7.5, took
+    [t.join() for t in threads]
+elif mode == "oversized":
+    c = Control(); c.s.sendall(struct.pack(">I", 1 << 24 | 513)); assert REFUSE(3) in rest(c.s)
+    c = Control(); c.send(1, request()); c.s.sendall(struct.pack(">I", 3 << 24 | 0xffffff)); assert REFUSE(3) in rest(c.s)
+    c = Control(); c.send(1, request(2**32 - 1)); assert REFUSE(5) in rest(c.s)
+    c = Control(); c.send(1, bytes(300)); assert REFUSE(3) in rest(c.s)
+    c = Control(); c.send(8, bytes(8)); assert REFUSE(3) in rest(c.s)       # out of turn
+    c = Control(); c.send(1, request()); c.send(3, struct.pack(">IH", 0, 1) + bytes(39)); assert REFUSE(3) in rest(c.s)
+elif mode == "replayed":
+    hello = b"ktrxerC\1" + bytes(24)
+    c = Control(hello=hello); recorded = c.send(1, request()); c.s.recv(64)
+    again = Control(hello=hello); again.s.sendall(recorded); assert REFUSE(1) in rest(again.s)
+    c.s.sendall(recorded); assert REFUSE(3) in rest(c.s)                   # the same again, on the same connection
+    c = Control(token=b"wrong"); c.send(1, request()); assert REFUSE(1) in rest(c.s)
+elif mode == "cookies":
+    c = Control(); c.send(1, request()); grant = c.s.recv(64)
+    session = struct.unpack(">I", grant[4:8])[0]
+    c.send(3, struct.pack(">IH", 0, 1) + bytes(40)); c.s.recv(64)
+    right = mac(c.cookies, struct.pack(">II", session, 0))[:16]
+    for flow, cookie in ((0, os.urandom(16)), (1, right), (2**32 - 1, right)):
+        s = connect(); s.sendall(b"ktrxerD\1" + struct.pack(">II", session, flow) + cookie); assert rest(s) == b""
+    good = connect(); good.sendall(b"ktrxerD\1" + struct.pack(">II", session, 0) + right)
+    assert c.s.recv(20)[0] == 5                                            # READY
+    s = connect(); s.sendall(b"ktrxerD\1" + struct.pack(">II", session, 0) + right); assert rest(s) == b""   # taken
+    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(100): u.sendto(b"ktrxerU\1" + struct.pack(">II", session, 0) + os.urandom(16), (host, 8620))
+elif mode == "flood":
+    end = time.monotonic() + 1.5
+    held = []
+    while time.monotonic() < end:
+        try: held.append(connect())
+        except OSError: pass
+        if len(held) > 400: held.pop(0).close()
+elif mode == "guess":
+    refused = closed = 0
+    for _ in range(140):
+        try:
+            c = Control(token=os.urandom(8)); c.send(1, request()); refused += REFUSE(1) in rest(c.s)
+        except (OSError, ConnectionError, IndexError): closed += 1
+        if closed > 3: break
+    assert 90 < refused < 140 and closed, (refused, closed)
+print("done", flush=True)
+"""
+
+
+def attack(host, server, token, mode, timeout=30):
+    return host.popen(["timeout", str(timeout), "python3", "-c", HOSTILE, server.address, mode, token])
+
+
+def finished(child):
+    out, err = child.communicate(timeout=40)
+    assert child.returncode == 0 and "done" in out, err
+
+
+def resident(server):
+    (line,) = [one for one in Path(f"/proc/{server.process.pid}/status").read_text().splitlines() if one.startswith("VmRSS")]
+    return int(line.split()[1])
+
+
+def test_hostile_clients(shared_pair, flow, serve, token):
+    """Whatever they do, an honest client is served meanwhile and afterwards, and nothing of theirs is left."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token, "--max-clients", 3)
+    descriptors = Path(f"/proc/{server.process.pid}/fd")
+    before, memory = len(list(descriptors.iterdir())), resident(server)
+    slow = attack(a, b, token, "slow")
+    for mode in ("garbage", "oversized", "replayed", "cookies"):
+        child = attack(a, b, token, mode)
+        assert flow(a, "both", b.address, "--bytes", "1M").end["bytes"] == 2_000_000
+        finished(child)
+    child = attack(a, b, token, "flood")
+    run = flow(a, "both", b.address, "--rate", "5M", "--for", "1s")
+    finished(child)
+    assert all(one["error"] is None and one["bytes"] > 400_000 for one in run.flows), run.flows
+    finished(slow)
+    finished(attack(a, b, token, "guess"))
+    deadline = time.monotonic() + 10
+    while len(list(descriptors.iterdir())) > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(list(descriptors.iterdir())) == before
+    assert resident(server) < memory + 4096
+    counts = stop(server)
+    assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] >= 5 and counts["refused"]["malformed"] >= 5
+    assert counts["refused"]["wrong_token"] >= 90
+    assert counts["bytes_in"] > 4_000_000

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "flow_register.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define AGAIN_NS (100 * (uint64_t)KTRXER_NS_PER_MS)
+
+struct flow_register {
+	struct flow_register_options options;
+	struct serve_timer timer;
+	uint16_t ports[]; /* of each flow at the server; 0: none */
+};
+
+static void call_all(struct flow_register *r)
+{
+	const struct flow_register_options *o = &r->options;
+
+	for (uint32_t i = 0; i < flow_set_count(o->flows); i++) {
+		struct flow *flow = flow_set_flow(o->flows, i);
+		struct control_preface p = { .kind = CONTROL_DATAGRAM, .version = CONTROL_VERSION, .session = o->session, .flow = i };
+		uint8_t bytes[CONTROL_PREFACE];
+
+		if (!flow->spec.udp || !flow->udp)
+			continue;
+		control_cookie(o->keys, p.session, i, p.cookie);
+		control_preface_write(bytes, &p);
+		if (flow->sends) {
+			flow_udp_introduce(flow, bytes);
+			continue;
+		}
+		flow_udp_call(flow, &o->way, o->way.to_port, bytes);
+		/* So that what stands between lets the flow through: it comes from this port. */
+		if (r->ports[i])
+			flow_udp_call(flow, &o->way, r->ports[i], bytes);
+	}
+}
+
+static void register_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	call_all((struct flow_register *)((char *)timer - offsetof(struct flow_register, timer)));
+	timer->at_ns = now_ns + AGAIN_NS;
+}
+
+static int open_one(struct flow_register *r, struct flow *flow, struct ktrxer_error *err)
+{
+	struct flow_udp_way way = r->options.way;
+	uint16_t port;
+	int rc;
+
+	control_cookie(r->options.keys, r->options.session, flow->index, way.cookie);
+	rc = flow->sends ? flow_udp_open_sender(flow, &way, &port, err) : flow_udp_open_receiver(flow, &way, err);
+	if (rc == 0)
+		flow_set_attach_udp(r->options.flows, flow->index);
+	return rc;
+}
+
+int flow_register_new(struct flow_register **out, const struct flow_register_options *o, uint32_t *flow, struct ktrxer_error *err)
+{
+	const uint32_t count = flow_set_count(o->flows);
+	struct flow_register *r;
+	uint32_t some = 0;
+
+	*out = NULL;
+	for (uint32_t i = 0; i < count; i++)
+		some += flow_set_at(o->flows, i)->spec.udp;
+	if (!some)
+		return -ENODATA;
+	r = calloc(1, sizeof *r + count * sizeof r->ports[0]);
+	if (!r)
+		return -ENOMEM;
+	*out = r;
+	r->options = *o;
+	r->timer = (struct serve_timer){ .at_ns = 0, .due = register_due };
+	serve_timer_add(o->serve, &r->timer);
+	for (int i = 0; i < o->port_count; i++)
+		if (o->ports[i].flow < count)
+			r->ports[o->ports[i].flow] = o->ports[i].port;
+	r->options.ports = NULL;
+	for (*flow = 0; *flow < count; ++*flow) {
+		struct flow *one = flow_set_flow(o->flows, *flow);
+		int rc = one->spec.udp ? open_one(r, one, err) : 0;
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void flow_register_done(struct flow_register *r)
+{
+	if (r)
+		r->timer.at_ns = KTRXER_NEVER;
+}
+
+void flow_register_free(struct flow_register *r)
+{
+	if (!r)
+		return;
+	serve_timer_remove(r->options.serve, &r->timer);
+	free(r);
+}
