@@ -7,6 +7,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows 
 """
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -203,6 +204,27 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     check_series(run, 500 * MS)
     # Somebody got through in two seconds: not all may have, and each is told.
     assert sum(one["bytes"] > 0 for one in run.flows) > 500
+
+
+def test_as_fast_as_iperf3(shared_pair, flow, serve, token):
+    """In turns with it, so that what else the machine does meets both."""
+    if not shutil.which("iperf3"):
+        pytest.skip("no iperf3: `scripts/setup test` installs it")
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    peer = b.popen(["iperf3", "--server", "--forceflush"])
+    while "listening" not in peer.stdout.readline():
+        assert peer.poll() is None
+    ratios = {}
+    for way, option in (("up", []), ("down", ["--reverse"])):
+        rates = []
+        for _ in range(2):
+            ours = flow(a, way, b.address, "--for", "700ms").end["rate_bps"]
+            done = a.run(["iperf3", "--client", b.address, "--time", "1", "--json", *option])
+            rates.append((ours, json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]))
+        ratios[way] = max(ours for ours, _ in rates) / max(theirs for _, theirs in rates)
+        print(f"{way}: ktrxer {max(r[0] for r in rates) / 1e9:.2f} Gbit/s, iperf3 {max(r[1] for r in rates) / 1e9:.2f} Gbit/s, ratio {ratios[way]:.2f}")
+    assert min(ratios.values()) >= 0.95, ratios
 
 
 def test_marks_and_controls(shared_pair, flow, serve, token):
