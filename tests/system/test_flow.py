@@ -648,7 +648,10 @@ def request(flows=1): return struct.pack(">IQQQQQB", flows, 10**9, 0, 10**9, 10*
 REFUSE = lambda why: struct.pack(">IB", 13 << 24 | 9, why)
 if mode == "garbage":
     for data in (os.urandom(4000), b"GET / HTTP/1.1\r\n\r\n", b"ktrxerX\1" + bytes(24), b"ktrxerD\1" + os.urandom(24), b"ktrxerC", b""):
-        s = connect(); s.sendall(data); s.shutdown(socket.SHUT_WR); assert rest(s) == b"", data
+        s = connect()
+        try: s.sendall(data); s.shutdown(socket.SHUT_WR)
+        except OSError: pass   # closed by then: the first bytes were wrong
+        assert rest(s) == b"", data
 elif mode == "slow":
     begin = time.monotonic()
     many = [connect() for _ in range(40)]
