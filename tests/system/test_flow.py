@@ -749,6 +749,6 @@ def test_hostile_clients(shared_pair, flow, serve, token):
     assert len(list(descriptors.iterdir())) == before
     assert resident(server) < memory + 4096
     counts = stop(server)
-    assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] >= 5 and counts["refused"]["malformed"] >= 5
+    assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] + counts["strangers_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
     assert counts["refused"]["wrong_token"] >= 90
     assert counts["bytes_in"] > 4_000_000
