@@ -51,7 +51,7 @@ static const struct opt recv_table[] = {
 	{ NULL },
 };
 
-enum { INTERFACES_MAX = 256, GONE_WAIT_MS = 200, DRAIN_MAX_NS = 1000000000 };
+enum { INTERFACES_MAX = 256, GONE_WAIT_MS = 500, DRAIN_MAX_NS = 1000000000 };
 
 /* The file, and which of its interfaces stands for which device. */
 struct capture_file {
@@ -207,6 +207,9 @@ static int down_or_gone(struct receiver *r, int error)
 		ret = krx_next(r->rx, &packet);
 		if (ret < 0)
 			error = ret;
+		/* Its name goes first; its sockets are told when all that hung on it, an XDP program say, is taken apart. */
+		if (r->options->device && !if_nametoindex(r->options->device))
+			error = -ENODEV;
 	}
 	return error;
 }
