@@ -55,12 +55,13 @@ static int check_names(const struct bench_run *run, const struct ktx_engine_info
 /* May processes of ours run under SCHED_FIFO? By trying, for a moment. */
 static bool realtime_allowed(void)
 {
-	struct sched_param param = { .sched_priority = 1 };
+	struct sched_param param = { .sched_priority = 1 }, before = { 0 };
+	const int policy = sched_getscheduler(0);
 
+	sched_getparam(0, &before);
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
 		return false;
-	param.sched_priority = 0;
-	sched_setscheduler(0, SCHED_OTHER, &param);
+	sched_setscheduler(0, policy, &before); /* `chrt` may have given us one already */
 	return true;
 }
 
