@@ -15,3 +15,7 @@ picture: .venv/.ok ## docs/report.png from REPORT=FILE.html (a made-up run witho
 	@scripts/setup web browser
 	@$(MAKE) --no-print-directory web/node_modules/.ok
 	web/picture '$(REPORT)' docs/report.png
+
+.PHONY: bench-pictures
+bench-pictures: .venv/.ok .venv-flent/.ok ## ktrxer plot beside the real Flent, on RUN=FILE.ktrxer
+	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.pictures '$(RUN)'

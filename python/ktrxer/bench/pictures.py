@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""How long pictures take: `ktrxer plot` and the real Flent on the same run, in turns, each in a process of its own.
+
+python3 -m ktrxer.bench.pictures RUN [--flent .venv-flent/bin/flent] [--rounds N]
+
+Processor time is what is compared: it is the same on a busy machine and on a quiet one, nearly. Flent gets the run as `ktrxer export`
+writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+GOAL = 0.5
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Seconds of processors, and of the clock on the wall."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-2000:]}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--flent", type=Path, default=ROOT / ".venv-flent/bin/flent", help="the real Flent, with matplotlib")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    if not os.access(options.flent, os.X_OK):
+        sys.exit(f"{options.flent}: not here: `make .venv-flent/.ok` makes it")
+    ours = [sys.executable, "-I", str(ROOT / "python/ktrxer-py")]
+    with tempfile.TemporaryDirectory(prefix="ktrxer-pictures-") as name:
+        place = Path(name)
+        foreign = place / "run.flent.gz"
+        subprocess.run([*ours, "export", str(options.run), "-o", str(foreign)], check=True, capture_output=True)
+        figures: list[tuple[str, list[tuple[float, float]], list[tuple[float, float]]]] = []
+        for kind in ("png", "svg"):
+            flent, ktrxer = [], []
+            for _ in range(options.rounds):
+                flent.append(timed([str(options.flent), "-i", str(foreign), "-p", "all_scaled", "-o", str(place / f"flent.{kind}")]))
+                ktrxer.append(timed([*ours, "plot", str(options.run), "-p", "all_scaled", "-o", str(place / f"ktrxer.{kind}")]))
+            figures.append((kind, flent, ktrxer))
+        report = place / "report.html"
+        timed([*ours, "report", str(options.run), "-o", str(report)])
+        print(f"report of {options.run.name}: {report.stat().st_size / 1e6:.2f} MB (goal 3)")
+    for kind, flent, ktrxer in figures:
+        theirs, own = (min(processor for processor, _ in times) for times in (flent, ktrxer))
+        walls = [statistics.median(wall for _, wall in times) for times in (flent, ktrxer)]
+        print(
+            f"{kind}: Flent {theirs:.2f} s, ktrxer {own:.2f} s of processor (best of {options.rounds}): ratio {own / theirs:.2f} "
+            f"(goal {GOAL:g}); on the wall {walls[0]:.2f} and {walls[1]:.2f} s (median)"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
