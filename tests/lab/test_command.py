@@ -91,7 +91,7 @@ def test_much_output_arrives_whole_and_a_missing_file_is_told(tmp_path: Path) ->
         (["vm", "--device", "router", "--kernel", "6.12", "--", "true"], "no kernel '6.12' for the router; choose one of: 6.1"),
         (["vm", "--time", "soon", "--", "true"], "--time soon: choose one of: real, virtual"),
         (["vm"], "no command; give it after --, e.g. ktrxer lab vm -- uname -a"),
-        (["vm", "--topology", "ring", "--", "true"], "no topology 'ring'; choose one of: flent"),
+        (["vm", "--topology", "ring", "--", "true"], "no topology 'ring'; choose one of: access, flent"),
         (["vm", "--topology", "flent", "--set", "speed=1", "--", "true"], "topology flent has no parameter 'speed'; choose one of: delay, leaf, rate"),
         (["vm", "--topology", "flent", "--in", "moon", "--", "true"], "no node 'moon' in flent; choose one of: client, left, middle, right, server"),
         (["vm", "--put", "/nowhere:/x", "--", "true"], "--put /nowhere: no such file"),
