@@ -49,13 +49,30 @@ static bool port_parse(uint16_t *port, const char *text)
 	return !*end && number && number <= 65535;
 }
 
+/* Exactly `count` words between blanks, none longer than an address. By hand: sscanf() alone would be 3 KB of the static program. */
+static bool words_split(char words[][KTRXER_ADDR_TEXT], int count, const char *text)
+{
+	static const char blanks[] = " \t\n\v\f\r";
+
+	for (int i = 0; i < count; i++) {
+		size_t length;
+
+		text += strspn(text, blanks);
+		length = strcspn(text, blanks);
+		if (!length || length >= KTRXER_ADDR_TEXT)
+			return false;
+		memcpy(words[i], text, length);
+		words[i][length] = '\0';
+		text += length;
+	}
+	return !text[strspn(text, blanks)];
+}
+
 bool krx_session_parse(struct krx_session *session, const char *text)
 {
-	char words[4][KTRXER_ADDR_TEXT], more;
+	char words[4][KTRXER_ADDR_TEXT];
 
-	_Static_assert(KTRXER_ADDR_TEXT == 64, "the widths below");
-	if (sscanf(text, "%63s %63s %63s %63s %c", words[0], words[1], words[2], words[3], &more) != 4 ||
-	    ktrxer_addr_parse(&session->from, words[0]) || !port_parse(&session->from_port, words[1]) ||
+	if (!words_split(words, 4, text) || ktrxer_addr_parse(&session->from, words[0]) || !port_parse(&session->from_port, words[1]) ||
 	    ktrxer_addr_parse(&session->to, words[2]) || !port_parse(&session->to_port, words[3]))
 		return false;
 	unmap(&session->from);
@@ -87,7 +104,6 @@ static long parent_of(long process)
 	char path[64], line[512];
 	const char *behind;
 	size_t length;
-	long parent = 0;
 	FILE *f;
 
 	snprintf(path, sizeof path, "/proc/%ld/stat", process);
@@ -98,7 +114,8 @@ static long parent_of(long process)
 	fclose(f);
 	line[length] = '\0';
 	behind = strrchr(line, ')'); /* the name may hold anything */
-	return behind && sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : 0;
+	/* ") S 1234": the state is one letter */
+	return behind && behind[1] == ' ' && behind[2] && behind[3] == ' ' ? strtol(behind + 4, NULL, 10) : 0;
 }
 
 static int add_environment(struct krx_session sessions[KRX_SESSIONS_MAX], int count, long process)
