@@ -4,17 +4,14 @@ CROSS_DIRS = build-static $(CROSS_ARCHES:%=build-cross/%)
 
 CROSS_FILES = build-cross/root.ini $< cross/small.ini
 
-.PHONY: cross static test-cross release-size cross-setup static-setup $(CROSS_ARCHES:%=cross-%)
-cross-setup:
-	@scripts/setup-cross
+.PHONY: cross static test-cross release-size setup-static $(CROSS_ARCHES:%=setup-%) $(CROSS_ARCHES:%=cross-%)
+setup-static $(CROSS_ARCHES:%=setup-%): setup-%:
+	@scripts/setup-cross $*
 
-static-setup:
-	@scripts/setup-cross static
-
-build-cross/%/build.ninja: cross/%.ini cross/small.ini | cross-setup
+$(CROSS_ARCHES:%=build-cross/%/build.ninja): build-cross/%/build.ninja: cross/%.ini cross/small.ini | setup-%
 	meson setup $(if $(wildcard $@),--wipe) build-cross/$* $(CROSS_FILES:%=--cross-file=%) >build-cross/$*.log || { cat build-cross/$*.log; exit 1; }
 
-build-static/build.ninja: cross/x86_64-musl.ini cross/small.ini | static-setup
+build-static/build.ninja: cross/x86_64-musl.ini cross/small.ini | setup-static
 	meson setup $(if $(wildcard $@),--wipe) build-static $(CROSS_FILES:%=--native-file=%) >build-cross/static.log || \
 		{ cat build-cross/static.log; exit 1; }
 

@@ -21,7 +21,7 @@ ENGINES = ("udp", "raw", "packet", "xsk")
 def command() -> str:
     path = Path("/usr/bin/ktrxer")
     if not path.exists():
-        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make static cross)")
+        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make lab-builds)")
     return str(path)
 
 

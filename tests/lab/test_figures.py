@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures that the lab promises (docs/lab.md): boots, and the same medians on a busy host as on an idle one."""
+"""The figures that the lab promises (docs/lab.md): boots, and the same medians on a busy host as on an idle one.
+
+Seconds of this host are no measure where others use it: even CPU time doubles when the other half of a core is busy. So what is bounded is
+the device's own time until the command, which the host hardly moves: on 2 idle cores those boots took the wall time that the page tells.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from ktrxer.lab.errors import Unavailable
 
 WORKLOAD = Path(__file__).with_name("workload.py")
 BUSY = "while True: pass"
+# The device's time from its start to the command, in seconds: measured 1.9, 1.4 and 3.6 (of it idle 1.5). A tenth or more of room.
+BOOT_GUEST_S = {"pc": 2.2, "phone": 1.7, "router": 4.2}
 
 
 def answer_of(name: str, kernel: str | None, *command: str, **options: object) -> vm.Answer:
@@ -37,7 +43,7 @@ def boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
     script = "cat '/data/a b.txt'; echo wrong >/dev/stderr; mkdir -p /out/deep; head -c 3000000 /dev/zero >/out/deep/zeros; echo $WORD >/out/word; exit 7"
     job = {"put": ((tmp_path / "in", "/data"),), "get": ("/out",), "environment": {"WORD": "it's $HOME"}}
     answer = answer_of(name, kernel, "sh", "-c", script, **job)
-    print(f"{name} {kernel}: {answer.cpu_s:.1f} s CPU, {answer.boot_s:.1f} s wall")
+    print(f"{name} {kernel}: {answer.boot_guest_s:.2f} s of the device, {answer.cpu_s:.1f} s CPU, {answer.boot_s:.1f} s wall")
     assert (answer.status, answer.stdout, answer.stderr) == (7, b"hello\n", b"wrong\n")
     assert answer.files is not None
     with tarfile.open(answer.files) as archive:
@@ -47,12 +53,12 @@ def boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
     answer.files.unlink()
     assert sizes == {"out/deep/zeros": 3_000_000, "out/word": 11}
     assert answer.warnings == []
-    assert answer.cpu_s < 10
+    assert answer.boot_guest_s < BOOT_GUEST_S[name]
 
 
 @pytest.mark.parametrize(("name", "kernel"), kernels(lambda name, kernel: kernel == device.load(name).kernels[0]))
 def test_boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
-    """From the start of the emulator to the end of a command that uses all ways in and out, in CPU time: the wall time on an idle host."""
+    """From the start of the emulator to a command that uses all ways in and out."""
     boots_in_ten_seconds(name, kernel, tmp_path)
 
 
@@ -63,7 +69,7 @@ def test_other_kernels_boot_in_ten_seconds(name: str, kernel: str, tmp_path: Pat
 
 
 def medians(name: str) -> dict[str, float]:
-    answer = answer_of(name, None, "python3", "/workload.py", put=((WORKLOAD, "/workload.py"),), layers=("python",), unit_tests=False, limit_s=200.0)
+    answer = answer_of(name, None, "python3", "/workload.py", put=((WORKLOAD, "/workload.py"),), layers=("python",), limit_s=200.0)
     assert answer.status == 0, answer.stderr.decode()
     raw: dict[str, list[int]] = json.loads(answer.stdout)
     return {what: statistics.median(values) for what, values in raw.items()}

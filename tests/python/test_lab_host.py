@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import console, device, image, packages, topology
+from ktrxer.lab import console, device, image, kbuild, packages, places, topology
 from ktrxer.lab.errors import LabError
 
 
@@ -95,3 +95,53 @@ def test_a_setting_cannot_become_a_command() -> None:
 def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
     assert image.digest("layer", ["a"]) == image.digest("layer", ["a"])
     assert len({image.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4
+
+
+def test_what_a_package_needs() -> None:
+    depends = "linux-headers-6.1.0-1-common (= 6.1.1-1), linux-kbuild-6.1 (>= 6.1), linux-image:any | other, last"
+    package = packages.Package("linux-headers-x", "1", "", "", "", depends)
+    assert package.needs == ["linux-headers-6.1.0-1-common", "linux-kbuild-6.1", "linux-image", "last"]
+    assert packages.Package("x", "1", "", "", "").needs == []
+
+
+def test_a_module_is_built_beside_its_neighbours_but_not_where_it_is(tmp_path: Path) -> None:
+    source = tmp_path / "tree" / "module"
+    (source / "sub").mkdir(parents=True)
+    (tmp_path / "tree" / "shared.h").write_text("shared")
+    for name in ("Kbuild", "a.c", "a.o", "a.ko", ".a.o.cmd", "sub/b.c", "sub/b.mod.c"):
+        (source / name).write_text(name)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    copy = kbuild._shadow(source, scratch)
+    assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*") if not path.is_dir()) == ["Kbuild", "a.c", "sub/b.c"]
+    assert (copy / ".." / "shared.h").read_text() == "shared"
+    (copy / "a.o").write_text("new")
+    assert (source / "a.o").read_text() == "a.o"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("  CC [M] x.o\nx.c:3:5: error: 'y' undeclared\nmake: *** Error 2\n", "m does not build: x.c:3:5: error: 'y' undeclared"),
+        ("ERROR: modpost: \"f\" undefined!\n", 'm does not build: ERROR: modpost: "f" undefined!'),
+        ("only this\n", "m does not build: only this"),
+        ("", "m does not build: make said nothing"),
+    ],
+)
+def test_why_a_module_does_not_build(log: str, told: str) -> None:
+    assert kbuild._reason(log, "m") == told
+
+
+def test_the_program_of_a_device_is_of_this_tree_or_an_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "root", lambda: tmp_path)
+    installed = tmp_path / "share" / "ktrxer" / "lab"
+    (installed / "programs" / "mipsel").mkdir(parents=True)
+    (installed / "images.toml").touch()
+    monkeypatch.delenv("KTRXER_LAB_DATA", raising=False)
+    assert places.program("mipsel") is None
+    assert "install" in places.program_remedy()
+    (installed / "programs" / "mipsel" / "ktrxer").touch()
+    assert places.program("mipsel") == installed / "programs" / "mipsel" / "ktrxer"
+    (tmp_path / "build-cross" / "mipsel" / "cli").mkdir(parents=True)
+    (tmp_path / "build-cross" / "mipsel" / "cli" / "ktrxer").touch()
+    assert places.program("mipsel") == tmp_path / "build-cross" / "mipsel" / "cli" / "ktrxer"

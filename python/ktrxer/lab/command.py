@@ -12,8 +12,8 @@ import tarfile
 from pathlib import Path
 from typing import NoReturn
 
-from ktrxer.lab import console, device, image, local, places, topology, vm
-from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit
+from ktrxer.lab import console, device, image, kbuild, local, places, topology, vm
+from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 
 # Exit statuses beside the command's own.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
-        parser.error("what? choose one of: run, vm, devices, setup, topology")
+        parser.error("what? choose one of: run, vm, devices, module, setup, topology")
     options.command = command
     try:
         return int(options.run(options))
@@ -74,6 +74,8 @@ def _tell(error: LabError) -> None:
     if isinstance(error, GuestFailure) and error.console:
         print("the end of the device's console:", file=sys.stderr)
         print("  | " + console.tail(error.console).replace("\n", "\n  | "), file=sys.stderr)
+    if isinstance(error, BuildFailure):
+        print("  | " + error.log.strip().replace("\n", "\n  | "), file=sys.stderr)
     print(f"ktrxer lab: {error}", file=sys.stderr)
 
 
@@ -120,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
     add("--with", dest="layers", action="append", default=[], metavar="LAYER", help="more packages: python, capture (tcpdump, nft)")
+    add("--unit-tests", action="store_true", help="put this source tree's unit tests in, too: /usr/libexec/ktrxer/tests")
     add("--topology", metavar="FILE", help="make a topology first: a TOML file, or the name of one that comes along, e.g. flent")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. leaf=fq_codel")
     add("--in", dest="node", metavar="NODE", help="run the command in this node of the topology")
@@ -139,6 +142,14 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--update", action="store_true", help="look for newer packages first")
     setup.add_argument("--device", action="append", metavar="NAME", help="only this device")
     setup.add_argument("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
+    setup.add_argument("--headers", action="store_true", help="what `ktrxer lab module` builds against, too")
+
+    module = parsers.add_parser("module", help="build a kernel module for a device", allow_abbrev=False)
+    module.set_defaults(run=_module)
+    module.add_argument("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
+    module.add_argument("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
+    module.add_argument("--kernel", metavar="V", help="5.10, 6.1 or 6.12 (default 6.1)")
+    module.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
 
     show = parsers.add_parser("topology", help="check a topology; describe it, or print the script that makes it", allow_abbrev=False)
     show.set_defaults(run=_topology)
@@ -220,7 +231,10 @@ def _vm(options: argparse.Namespace) -> int:
         setup=setup,
         layers=tuple(options.layers),
         limit_s=options.timeout,
+        unit_tests=options.unit_tests,
     )
+    if options.command[0] == "ktrxer" and places.program(machine.device.build) is None and not puts:
+        raise LabError(f"there is no ktrxer for the {machine.device.name}: {places.program_remedy()}")
     on_output = None if options.json else _pass_on
     if options.peer is not None:
         answer = vm.boot_pair(machine, machine, job, options.peer, on_output, _say)
@@ -262,6 +276,7 @@ def _as_json(machine: vm.Machine, answer: vm.Answer, command: str) -> dict[str, 
         "wall_s": round(answer.wall_s, 3),
         "cpu_s": round(answer.cpu_s, 3),
         "guest_s": round(answer.guest_s, 3),
+        "boot_guest_s": round(answer.boot_guest_s, 3),
         "kernel_warnings": answer.warnings,
     }
 
@@ -298,7 +313,7 @@ def _devices(_: argparse.Namespace) -> int:
     for name in device.names():
         one = device.load(name)
         mips = 1000 >> one.emulator.shift
-        built = "" if (places.build_tree(one.build) / "cli" / "ktrxer").is_file() else f" (not built: {places.build_tree(one.build)})"
+        built = "" if places.program(one.build) else f"; comes without ktrxer: {places.program_remedy()}"
         print(f"{name:<8} {one.title}; {mips} MIPS in virtual time; kernels {', '.join(one.kernels)} (the first by default){built}")
     for name in topology.names():
         print(f"topology {name}: {topology.load(name).title}")
@@ -317,6 +332,8 @@ def _setup(options: argparse.Namespace) -> int:
         for one in chosen:
             for kernel in wanted[one.name]:
                 image.prepare(one, kernel, ("python",), _say)
+                if options.headers:
+                    kbuild.headers(one, kernel, _say)
     _say(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
     return 0
 
@@ -343,6 +360,21 @@ def _run(options: argparse.Namespace) -> int:
     beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
     node = _node(chosen, options.node or chosen.client)
     return local.run(chosen, local.Job(tuple(options.command), node, tuple(beside), options.timeout))
+
+
+def _module(options: argparse.Namespace) -> int:
+    if options.command:
+        _wrong("a command needs a device that runs: build first, then `ktrxer lab vm --put NAME.ko:/root/NAME.ko -- ...`")
+    try:
+        chosen = device.load(options.device)
+        kernel = chosen.kernel(options.kernel)
+    except LabError as error:
+        _wrong(str(error))
+    if not options.source.is_dir():
+        _wrong(f"{options.source}: no such folder")
+    for path in kbuild.build(chosen, kernel, options.source, options.out, _say):
+        print(path)
+    return 0
 
 
 def _topology(options: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ class Emulator:
     shift: int
     cpus: int
     append: str
+    append_virtual: str  # in virtual time
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ def load(name: str) -> Device:
         shift=field(qemu, "shift", int, path),
         cpus=field(qemu, "cpus", int, path),
         append=field(qemu, "append", str, path),
+        append_virtual=field(qemu, "append_virtual", str, path) if "append_virtual" in qemu else "",
     )
     kernels = tuple(map(str, field(table, "kernels", list, path)))
     if not kernels:

@@ -24,3 +24,11 @@ class GuestFailure(LabError):
 
 class TimeLimit(GuestFailure):
     """The hard limit on wall time ended the device."""
+
+
+class BuildFailure(LabError):
+    """A kernel module does not build; the log is make's."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log

@@ -33,6 +33,7 @@ APT::Sandbox::User "root";
 Acquire::Languages "none";
 Acquire::Retries "3";
 """
+INDEX = "index-2.json"  # its form has a number
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -45,6 +46,12 @@ class Package:
     address: str
     file: str
     sha256: str
+    depends: str = ""
+
+    @property
+    def needs(self) -> list[str]:
+        """The names of what it depends on; of alternatives the first."""
+        return [re.split(r"[\s(:|]", wish.strip())[0] for wish in self.depends.split(",") if wish.strip()]
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Archive:
 
     @cached_property
     def index(self) -> dict[str, Package]:
-        kept = self.root / "index.json"
+        kept = self.root / INDEX
         if not kept.is_file():
             self.update()
         return {name: Package(**fields) for name, fields in json.loads(kept.read_text()).items()}
@@ -103,12 +110,13 @@ class Archive:
                     "address": fields["Filename"],
                     "file": Path(fields["Filename"]).name,
                     "sha256": fields["SHA256"],
+                    "depends": fields.get("Depends", "") if fields["Package"].startswith("linux-headers-") else "",
                 }
         if not index:
             raise LabError(f"Debian {self.suite} for {self.arch}: the index is empty; does the mirror carry this architecture?")
-        temporary = self.root / "index.json.new"
+        temporary = self.root / "index.new"
         temporary.write_text(json.dumps(index))
-        temporary.replace(self.root / "index.json")
+        temporary.replace(self.root / INDEX)
         self.__dict__.pop("index", None)
 
     def fetch(self, packages: list[Package]) -> list[Path]:
@@ -137,6 +145,14 @@ class Archive:
             said = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
             raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {said}")
         return done.stdout
+
+
+def host_architecture() -> str:
+    """Debian's name for this machine."""
+    try:
+        return subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise LabError("dpkg is not installed; the lab needs a Debian-like host") from None
 
 
 def mirror() -> str:

@@ -33,7 +33,22 @@ def cache() -> Path:
 
 
 def build_tree(build: str) -> Path:
-    """The folder with the binaries for one architecture (they must be static); it need not exist."""
+    """The folder with this source tree's binaries for one architecture (they must be static); it need not exist."""
     if build == "x86_64":
         return root() / "build-static"
     return root() / "build-cross" / build
+
+
+def program(build: str) -> Path | None:
+    """The `ktrxer` that goes into devices of an architecture: of this source tree, or installed beside the lab's data."""
+    for path in (build_tree(build) / "cli" / "ktrxer", data() / "programs" / build / "ktrxer"):
+        if path.is_file():
+            return path
+    return None
+
+
+def program_remedy() -> str:
+    """How to get the programs that are not there."""
+    if (root() / "meson.build").is_file():
+        return "`make lab-builds` builds it"
+    return "`make lab-builds install` in the source tree builds and installs it"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from ktrxer.lab.errors import GuestFailure, LabError, Unavailable
+from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, Unavailable
 
 __all__ = [
     "in_device",
@@ -64,6 +65,7 @@ class Wish:
     topology: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     layers: tuple[str, ...] = ()
+    modules: tuple[str, ...] = field(default=(), compare=False)  # a shared boot has all of them
 
 
 def in_device(
@@ -74,15 +76,17 @@ def in_device(
     topology: str | None = None,
     settings: dict[str, str] | None = None,
     layers: tuple[str, ...] = (),
+    modules: tuple[str, ...] = (),
     slow: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Run the test in each of these devices; in those that are `slow`, only where the mark `slow` is run.
 
-    `timeout` is the hard limit, in seconds of wall time, of one boot with all tests that share it.
+    `timeout` is the hard limit, in seconds of wall time, of one boot with all tests that share it. `modules` are folders of kernel modules
+    beside the test's file: they are built for the device's kernel and wait in /root, not loaded.
     """
     if not devices:
         raise TypeError("in_device: name a device")
-    wish = Wish(kernel, time, timeout, topology, tuple(sorted((settings or {}).items())), layers)
+    wish = Wish(kernel, time, timeout, topology, tuple(sorted((settings or {}).items())), layers, modules)
 
     def mark(function: Function) -> Function:
         marked: Function = pytest.mark.in_device(devices, wish, slow)(function)
@@ -129,6 +133,9 @@ class Batch:
         from ktrxer.lab import device, topology, vm
 
         wish, name = _wish(left[0]), _device(left[0])
+        built, left = self._build_modules(left)
+        if not left:
+            return
         by_id = {item.nodeid: item for item in left}
         collected: dict[str, list[pytest.TestReport]] = {}
         try:
@@ -141,8 +148,7 @@ class Batch:
                 setup=setup,
                 layers=("python", *wish.layers),
                 limit_s=max(_wish(item).timeout for item in left),
-                extra=_files(left),
-                unit_tests=False,
+                extra=_files(left, built),
             )
             answer = vm.boot(machine, job, stop=stop)
             output, error = answer.stdout, ""
@@ -179,6 +185,30 @@ class Batch:
         culprit = by_id.get(begun or "", rest[0])
         words = error or "the device sent no report of this test"
         self.reports[culprit.nodeid] = [*collected.get(culprit.nodeid, []), _report(culprit, "failed", words)]
+
+    def _build_modules(self, left: list[pytest.Item]) -> tuple[dict[str, bytes], list[pytest.Item]]:
+        """The kernel modules that the tests want, and the tests that have theirs: of the others the reports say what is wrong."""
+        from ktrxer.lab import device, kbuild, vm
+
+        built: dict[str, bytes] = {}
+        for source in dict.fromkeys(item.path.parent / name for item in left for name in _wish(item).modules):
+            chosen = device.load(_device(left[0]))
+            outcome, words = "failed", ""
+            try:
+                with tempfile.TemporaryDirectory(prefix="ktrxer-lab-") as scratch:
+                    for path in kbuild.build(chosen, chosen.kernel(_wish(left[0]).kernel), source, Path(scratch), vm.quiet):
+                        built[path.name] = path.read_bytes()
+            except Unavailable as unavailable:
+                outcome, words = "skipped", str(unavailable)
+            except BuildFailure as failure:
+                words = f"{failure}\n{failure.log}"
+            except LabError as failure:
+                words = str(failure)
+            if words:
+                without = [item for item in left if source in (item.path.parent / name for name in _wish(item).modules)]
+                self.reports.update({item.nodeid: [_report(item, outcome, words)] for item in without})
+                left = [item for item in left if item not in without]
+        return built, left
 
 
 @dataclass
@@ -264,7 +294,7 @@ def _report(item: pytest.Item, outcome: str, words: str) -> pytest.TestReport:
     )
 
 
-def _files(items: list[pytest.Item]) -> Any:
+def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
     """What goes into the device: the tests' folders and the ones above (their Python files), this package, and pytest."""
     from ktrxer.lab import cpio, image
 
@@ -275,6 +305,8 @@ def _files(items: list[pytest.Item]) -> Any:
             for path in sorted(folder.glob("*.py" if folder == place else "conftest.py")):
                 tree.file(f"{ROOT}/{path.relative_to(root)}", path.read_bytes())
     tree.file(f"{ROOT}/pytest.ini", b"[pytest]\n")
+    for name, data in built.items():
+        tree.file(f"root/{name}", data)
     package = Path(__file__).resolve().parents[1]
     for path in sorted(package.rglob("*.py")):
         tree.file(f"{ROOT}/python/ktrxer/{path.relative_to(package)}", path.read_bytes())

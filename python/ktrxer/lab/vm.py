@@ -64,7 +64,7 @@ class Job:
     layers: tuple[str, ...] = ()
     limit_s: float = 60.0
     extra: cpio.Tree | None = None
-    unit_tests: bool = True  # of this build, in /usr/libexec/ktrxer/tests: they are large
+    unit_tests: bool = False  # of this build, in /usr/libexec/ktrxer/tests: they are large
     network: Path | None = None  # a folder where two machines meet
     side: int = 0
 
@@ -83,6 +83,7 @@ class Answer:
     wall_s: float
     cpu_s: float  # of the emulator: what wall_s would be on a host with nothing else to do
     guest_s: float  # the device's own time from the command's start to its end
+    boot_guest_s: float  # the device's own time from its start to the command's start
 
     @property
     def warnings(self) -> list[str]:
@@ -238,6 +239,8 @@ class Guest:
         cpus = 1 if virtual else machine.cpus or emulator.cpus
         shift = emulator.shift if machine.shift is None else machine.shift
         append = f"console={emulator.console} panic=-1 oops=panic loglevel=5 {emulator.append}"
+        if virtual and emulator.append_virtual:
+            append += f" {emulator.append_virtual}"
         bus = "virtio-serial-pci" if emulator.bus == "pci" else "virtio-serial-device"
         qemu = [
             emulator.program,
@@ -314,6 +317,7 @@ class Guest:
             wall_s=wall_s,
             cpu_s=self.cpu_s,
             guest_s=float(said["end"]) - float(said["start"]),
+            boot_guest_s=float(said["start"]),
         )
 
     def _disk_full(self) -> LabError:
@@ -350,9 +354,8 @@ def _escaped(path: Path) -> str:
 
 def put_build(tree: cpio.Tree, build: str, with_unit_tests: bool) -> None:
     """This build's binaries, as far as there are any: the command and the unit tests."""
-    base = places.build_tree(build)
-    command = base / "cli" / "ktrxer"
-    if command.is_file():
+    command = places.program(build)
+    if command is not None:
         tree.file("usr/bin/ktrxer", command.read_bytes(), 0o755)
     for test in unit_tests(build) if with_unit_tests else ():
         tree.file(f"usr/libexec/ktrxer/tests/{test.name}", test.read_bytes(), 0o755)
