@@ -242,6 +242,8 @@ class Guest:
         if virtual and emulator.append_virtual:
             append += f" {emulator.append_virtual}"
         bus = "virtio-serial-pci" if emulator.bus == "pci" else "virtio-serial-device"
+        if virtual:
+            bus, more = (f"{bus},ioeventfd=off", []) if emulator.bus == "pci" else (bus, ["-global", "virtio-mmio.ioeventfd=off"])
         qemu = [
             emulator.program,
             *("-accel", "tcg" if virtual else "tcg,thread=multi" if cpus > 1 else "tcg"),
@@ -257,7 +259,8 @@ class Guest:
             qemu += ["-chardev", f"file,id={port},path={_escaped(self.folder / port)}"]
             qemu += ["-device", f"virtserialport,chardev={port},name=lab.{port}"]
         if virtual:
-            qemu += ["-icount", f"shift={shift},sleep=off", *HEARTBEAT]
+            # Without ioeventfd=off what the device prints is taken by a thread of the emulator when the host has time for it.
+            qemu += ["-icount", f"shift={shift},sleep=off", *HEARTBEAT, *more]
         if self.job.network is not None:
             mine, theirs = self.job.network / f"{self.job.side}", self.job.network / f"{1 - self.job.side}"
             nic = "virtio-net-pci" if emulator.bus == "pci" else "virtio-net-device"
