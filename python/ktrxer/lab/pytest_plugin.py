@@ -40,7 +40,7 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., object])
 ROOT = "/lab-tests"
 HERE = os.environ.get("KTRXER_LAB_DEVICE")  # set inside a device
-TIMEOUT_S = 300.0
+TIMEOUT_S = 600.0  # of wall time, on a host that others may use
 
 
 # pytest imports pygments to colour what it prints; in a device it prints nothing, so these names are enough.
