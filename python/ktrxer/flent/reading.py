@@ -177,11 +177,13 @@ def _order(document: Document) -> list[str]:
 
 def _of(points: Iterable[Point], key: str, name: str) -> list[float | None]:
     """One number of each point, or None; anything else than a number is an error in the file."""
-    values = [point.get(key) for point in points]
+    values: list[Any] = [point.get(key) for point in points]
     kinds = set(map(type, values))
     if not kinds <= {int, float, type(None)}:
         bad = next(value for value in values if type(value) not in (int, float, type(None)))
         raise FlentError(f"`raw_values[{name}]`: `{key}` must be a number, found {show(bad)}")
+    if kinds == {float} and math.isfinite(sum(values)):
+        return values  # as nearly always: nothing to look at one by one
     if int in kinds:
         return [finite(value) for value in values]
     return [None if value is None or not math.isfinite(value) else value for value in values]
