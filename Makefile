@@ -23,8 +23,7 @@ demo: ## install what is missing, build, and show it: an access line under load,
 
 test: ## install what is missing, build, and run every test that this machine can run (under 15 minutes)
 	@scripts/setup build demo test
-	@$(MAKE) --no-print-directory .venv/.ok
-	@$(MAKE) --no-print-directory web/node_modules/.ok
+	@$(MAKE) --no-print-directory --output-sync -j3 build .venv/.ok web/node_modules/.ok
 	@$(MAKE) --no-print-directory .venv-flent/.ok || echo "test: no Flent here: its test will be skipped"
 	@tests/run
 

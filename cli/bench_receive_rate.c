@@ -178,6 +178,7 @@ struct round_result {
 	uint64_t sent, captured, matched, lost;
 	int64_t rate_milli;
 	struct bench_quiet quiet;
+	char note[400];  /* of the receiver, which is gone by then */
 };
 
 static int one_round(struct receive_bench *b, const struct template *t, uint64_t count, struct round_result *r, struct krx_stats *stats,
@@ -212,6 +213,8 @@ static int one_round(struct receive_bench *b, const struct template *t, uint64_t
 	listener_stop(&l);
 	if (rc == 0)
 		rc = krx_stats(l.rx, stats, &rule, 1);
+	if (rc == 0)
+		snprintf(r->note, sizeof r->note, "%s", stats->note);
 	r->matched = rule.matched;
 	r->captured = rule.captured;
 	r->lost = stats->lost;
@@ -252,7 +255,7 @@ int receive_rate(struct receive_bench *b, struct ktrxer_error *err)
 			template_free(&t);
 			return 0;
 		}
-		snprintf(note, sizeof note, "%s", stats.note);
+		memcpy(note, r.note, sizeof note);
 		if (round < 0)
 			continue;
 		b->stalled += r.quiet.stalled;

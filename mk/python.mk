@@ -21,7 +21,10 @@ lint-python: .venv/.ok ## ruff and strict mypy over the Python part
 	cd python && ../.venv/bin/mypy
 
 # The real Flent, in an environment of its own, for the test that has it draw what `ktrxer export` writes; without it that test is skipped.
-.venv-flent/.ok: python/requirements-flent.txt
-	$(PYTHON) -m venv .venv-flent
-	.venv-flent/bin/python $(PIP_LOCKED) -r $<
+# What it needs is in .venv already, in the same versions.
+.venv-flent/.ok: python/requirements-flent.txt .venv/.ok
+	$(PYTHON) -m venv --without-pip --clear .venv-flent
+	.venv/bin/python -m pip --python .venv-flent/bin/python install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r $<
+	.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' \
+		>"$$(.venv-flent/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/shared.pth"
 	touch $@

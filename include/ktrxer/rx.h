@@ -83,7 +83,7 @@ struct krx_stats {
 	uint64_t clock_steps; /* of CLOCK_REALTIME, seen while running */
 	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; else "" */
 	const char *why;      /* a sentence: why this back end */
-	const char *note;     /* what is not as it could be, and why; "" */
+	const char *note;     /* what is not as it could be, and why; "". Until krx_close() */
 };
 KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
 

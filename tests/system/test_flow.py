@@ -724,7 +724,7 @@ def resident(server):
     return int(line.split()[1])
 
 
-def test_hostile_clients(shared_pair, flow, serve, token):
+def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
     """Whatever they do, an honest client is served meanwhile and afterwards, and nothing of theirs is left."""
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 3)
@@ -745,7 +745,8 @@ def test_hostile_clients(shared_pair, flow, serve, token):
     while len(list(descriptors.iterdir())) > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(list(descriptors.iterdir())) == before
-    assert resident(server) < memory + 4096
+    # A sanitizer keeps what was freed for a while; its leak detector looks at the end.
+    assert resident(server) < memory + (65536 if b"__asan_init" in ktrxer.read_bytes() else 4096)
     counts = stop(server)
     assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] + counts["strangers_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
     assert counts["refused"]["wrong_token"] >= 90

@@ -137,10 +137,12 @@ def test_what_is_stopped_by_the_clock_has_no_gap(live, pair, ktrxer, ktrxer_json
         capture = Capture(b, a, 50)
         result = Engine(name, ktrxer, ktrxer_json).send(a, b, "--for", "60ms", "--payload", 8, "--threads", 2)
         assert result["cancelled"] == 0
-        assert result["sent"] == result["requested"] > 0
+        # A driver that stays full through all tries costs a few, and they are told.
+        assert result["sent"] + result["failed"] == result["requested"] > 0
+        assert result["failed"] < result["requested"] / 50
         numbers = sorted(int.from_bytes(frame[42:50]) for frame in capture.frames())
         # a busy listener may miss some
-        assert numbers[-1] < result["sent"]
+        assert numbers[-1] < result["requested"]
         assert len(set(numbers)) == len(numbers) > result["sent"] // 2 or result["sent"] > 300_000
 
 
