@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Panels of probes: round trips, one-way delays with their bound, distributions, our own lateness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.estimate.distribution import ecdf, thin_ecdf
+from ktrxer.store import Run
+from ktrxer.store import Series as Stored
+from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_BACKWARD, LOST_FORWARD, SKIPPED
+from ktrxer.view import palette
+from ktrxer.view.model import Axis, Floats, Panel, Series
+from ktrxer.view.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
+
+CDF_POINTS = 2000
+
+
+def latencies(run: Run) -> list[Stored]:
+    return [series for series in run.meta.of_kind("latency") if len(run.arrays(series)["t_ns"])]
+
+
+def looks_of(found: Sequence[Stored]) -> list[palette.Look]:
+    return palette.looks([wish_of(series) for series in found])
+
+
+def probes_of(found: Sequence[Stored], run: Run, column: str) -> list[tuple[Stored, dict[str, Any], Floats]]:
+    """Series that have any value in that column, with the values; what is not answered has none."""
+    made = []
+    for series in found:
+        arrays = run.arrays(series)
+        value = np.where(arrays["state"] == ANSWERED, arrays[column], np.nan)
+        if not np.isnan(value).all():
+            made.append((series, arrays, value))
+    return made
+
+
+def latency(run: Run) -> Panel | None:
+    probes = probes_of(latencies(run), run, "rtt_ns")
+    if not probes:
+        found = [series for series in run.meta.of_kind("value") if series.unit == "ms" and "ping" in series.name.lower()]
+        return values(run, "latency", "Round-trip time", found, "Round trip") if found else None
+    scale, unit = unit_of([value for _, _, value in probes], DELAYS)
+    drawn, notes = [], []
+    for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
+        lost = np.isin(arrays["state"], (LOST, LOST_FORWARD, LOST_BACKWARD))
+        kept = lost | (arrays["state"] == ANSWERED)
+        drawn.append(
+            Series(
+                key_of(series), label_of(series), "line", arrays["t_ns"][kept] / S, value[kept] / scale, color, dash, 1.0,
+                lost=arrays["t_ns"][lost] / S if lost.any() else None, hint=series.name,
+            )
+        )  # fmt: skip
+        if note := _loss_note(label_of(series), arrays["state"]):
+            notes.append(note)
+    if any(series.lost is not None for series in drawn):
+        notes.insert(0, "Crosses along the top: probes that got no answer; the line breaks there.")
+    return Panel("latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes))
+
+
+def _loss_note(label: str, state: NDArray[Any]) -> str:
+    counts = {code: int((state == code).sum()) for code in (LOST, LOST_FORWARD, LOST_BACKWARD, FAILED, SKIPPED)}
+    lost = counts[LOST] + counts[LOST_FORWARD] + counts[LOST_BACKWARD]
+    sent = int((state == ANSWERED).sum()) + lost
+    parts = []
+    if lost:
+        ways = [f"{counts[code]} on the way {where}" for code, where in ((LOST_FORWARD, "there"), (LOST_BACKWARD, "back")) if counts[code]]
+        parts.append(f"{lost:,} of {sent:,} lost ({100 * lost / sent:.2f} %{': ' + ', '.join(ways) if ways else ''})")
+    if counts[FAILED]:
+        parts.append(f"{count_of(counts[FAILED], 'probe')} could not be sent")
+    if counts[SKIPPED]:
+        parts.append(f"{counts[SKIPPED]:,} left out by us")
+    return f"{label}: {'; '.join(parts)}." if parts else ""
+
+
+def one_way(run: Run, way: str) -> Panel | None:
+    """`way` is forward (to the far end) or backward."""
+    probes = probes_of(latencies(run), run, f"{way}_ns")
+    if not probes:
+        return None
+    scale, unit = unit_of([value for _, _, value in probes], DELAYS)
+    drawn: list[Series] = []
+    bounds: list[float] = []
+    for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
+        known = ~np.isnan(value) | np.isin(arrays["state"], (LOST, LOST_FORWARD, LOST_BACKWARD))
+        bound = arrays[f"{way}_bound_ns"][known]
+        y = value[known] / scale
+        wide = None if np.isnan(bound).all() else np.where(np.isnan(bound), 0, bound) / scale
+        if wide is not None:
+            bounds.append(float(np.nanmax(bound)))
+        drawn.append(
+            Series(
+                key_of(series), label_of(series), "line", arrays["t_ns"][known] / S, y, color, dash, 1.0,
+                low=None if wide is None else y - wide, high=None if wide is None else y + wide, hint=series.name,
+            )
+        )  # fmt: skip
+    title = "One-way delay, to the far end" if way == "forward" else "One-way delay, back to us"
+    if bounds:
+        size, name = unit_of([np.asarray(bounds)], DELAYS)
+        note = f"The offset between the two clocks is known to ±{max(bounds) / size:.3g} {name}; the band is that wide."
+    else:
+        note = "How well the offset between the two clocks is known was not recorded."
+    return Panel(f"oneway-{way}", title, time_axis(), Axis("One-way delay", unit), tuple(drawn), bands=bands(run), notes=(note,))
+
+
+def split_by_load(run: Run, t_ns: NDArray[Any], y: Floats) -> tuple[Floats, Floats]:
+    """Idle (before the load) and under load. A run without phases is idle throughout."""
+    load, idle = run.meta.phase("load"), run.meta.phase("idle_before")
+    if load is None:
+        return y, np.empty(0)
+    before = (t_ns < load.from_ns) if idle is None else (t_ns >= idle.from_ns) & (t_ns < idle.to_ns)
+    return y[before], y[(t_ns >= load.from_ns) & (t_ns < load.to_ns)]
+
+
+def latency_cdf(run: Run) -> Panel | None:
+    probes = probes_of(latencies(run), run, "rtt_ns")
+    parts = [(series, arrays["t_ns"], value, 1.0) for series, arrays, value in probes]
+    if not parts:
+        found = [series for series in run.meta.of_kind("value") if series.unit == "ms" and "ping" in series.name.lower()]
+        parts = [(series, run.arrays(series)["t_ns"], run.arrays(series)["value"], 1e6) for series in found]
+    return cdf_panel(run, parts, "latency-cdf", "Distribution of round-trip times", "Round trip", DELAYS)
+
+
+def cdf_panel(
+    run: Run,
+    parts: Sequence[tuple[Stored, NDArray[Any], Floats, float]],
+    key: str,
+    title: str,
+    label: str,
+    units: Sequence[tuple[float, str]],
+) -> Panel | None:
+    whole = [value * factor for _, _, value, factor in parts]
+    if not any(len(v) and not np.isnan(v).all() for v in whole):
+        return None
+    scale, unit = unit_of(whole, units)
+    drawn = []
+    thinned = False
+    for (series, t_ns, _, _), value, (color, _dash) in zip(parts, whole, looks_of([p[0] for p in parts]), strict=True):
+        idle, loaded = split_by_load(run, t_ns, value / scale)
+        for name, some, dash in (("load", loaded, ()), ("idle", idle, (2.0, 2.0))):
+            exact = ecdf(some)
+            if not len(exact[0]):
+                continue
+            x, share = thin_ecdf(*exact, CDF_POINTS)
+            thinned |= len(x) < len(exact[0])
+            kind = "" if run.meta.phase("load") is None else f", {name}"
+            # It begins at zero: where the least value stands, the share rises from nothing.
+            drawn.append(
+                Series(
+                    key_of(series) + ("" if name == "load" or not kind else " (idle)"), label_of(series) + kind, "step",
+                    np.concatenate([x[:1], x, x[-1:]]), np.concatenate([[0], share, share[-1:]]) * 100, color, dash if kind else (), 1.5,
+                    hint=f"{series.name}{kind}: {np.count_nonzero(~np.isnan(some)):,} samples",
+                )
+            )  # fmt: skip
+    if not drawn:
+        return None
+    notes = ["Lost probes have no delay and are not in it."]
+    if run.meta.phase("load") is not None:
+        notes.insert(0, "Solid: under load. Dotted: idle, before it.")
+    if thinned:
+        notes.append(f"Each curve is drawn through some {CDF_POINTS} of its points; the extreme values are all there.")
+    return Panel(
+        key, title, Axis(label, unit, zero=True), Axis("Share at or below", "%"), tuple(drawn), link="", notes=tuple(notes), log="x"
+    )
+
+
+def lateness(run: Run) -> Panel | None:
+    probes = []
+    for series in latencies(run):
+        arrays = run.arrays(series)
+        if not np.isnan(arrays["lateness_ns"]).all():
+            probes.append((series, arrays))
+    if not probes:
+        return None
+    # A busy machine is late by milliseconds, a good one by less than one.
+    scale, unit = unit_of([arrays["lateness_ns"] / 10 for _, arrays in probes], DELAYS[:2])
+    drawn, early, furthest = [], 0, 0.0
+    limits = set()
+    for (series, arrays), (color, _) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
+        late = arrays["lateness_ns"]
+        before = late < 0
+        early += int(before.sum())
+        furthest = max(furthest, float(-late[before].min(initial=0)))
+        there = ~np.isnan(late)
+        drawn.append(
+            Series(
+                key_of(series),
+                label_of(series),
+                "points",
+                arrays["t_ns"][there] / S,
+                late[there] / scale,
+                color,
+                width=2.0,
+                hint=series.name,
+            )
+        )
+        runner = run.meta.runner_of(series)
+        if runner is not None and runner.interval_ns:
+            limits.add(max(runner.interval_ns / 10, 100_000))
+    notes = ["How much later than planned each probe left, by our own record."]
+    if len(limits) == 1:
+        limit = limits.pop() / scale
+        span = [s.x for s in drawn if len(s.x)]
+        x = np.array([min(v[0] for v in span), max(v[-1] for v in span)])
+        drawn.append(Series("limit of lateness", "counts as late", "line", x, np.full(2, limit), palette.GREY, (6, 3), 1.2))
+        notes.append("More than 1 % of the probes above the line make a run degraded, more than 10 % invalid.")
+    if early:
+        notes.append(
+            f"{count_of(early, 'probe')} left early, by at most {furthest / scale:.3g} {unit}; a logarithmic scale cannot show them."
+        )
+    return Panel(
+        "lateness",
+        "Our own lateness",
+        time_axis(),
+        Axis("Lateness", unit, scale="log", zero=False),
+        tuple(drawn),
+        bands=bands(run),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What all panels share: units, labels, the shading of the phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.store import Run
+from ktrxer.store import Series as Stored
+from ktrxer.view import palette
+from ktrxer.view.model import Axis, Band, Panel, Series
+
+S = 1e9
+MANY = 24  # flows that are drawn one by one; of more, the sum, the mean and the spread
+
+
+def bands(run: Run) -> tuple[Band, ...]:
+    names = {"idle_before": "idle", "load": "load", "idle_after": "idle"}
+    return tuple(
+        Band(phase.from_ns / S, phase.to_ns / S, names[phase.name], "load" if phase.name == "load" else "idle") for phase in run.meta.phases
+    )
+
+
+def time_axis() -> Axis:
+    return Axis("Time", "s", zero=False)
+
+
+def label_of(series: Stored) -> str:
+    """Without what the whole group is called, for that stands above."""
+    group = series.group or ""
+    rest = series.name.removeprefix(group).strip(" :") if group else ""
+    return f"flow {rest}" if rest.isdigit() else rest or series.name
+
+
+def key_of(series: Stored) -> str:
+    return series.name
+
+
+def wish_of(series: Stored) -> str | None:
+    return series.klass or ("ICMP" if "ICMP" in series.name else None)
+
+
+def unit_of(values: Sequence[NDArray[Any]], steps: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    """The largest unit in which the largest value is at least one; `steps` are (size, name), the smallest first."""
+    tops = [float(np.nanmax(np.abs(v))) for v in values if len(v) and not np.isnan(v).all()]
+    top = max(tops, default=0.0)
+    return next((step for step in reversed(steps) if top >= step[0]), steps[0])
+
+
+BITS = ((1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
+DELAYS = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))  # in nanoseconds
+BYTES = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) -> Panel | None:
+    """Numbers of one unit as they are."""
+    drawn = []
+    found = [series for series in found if len(run.arrays(series)["t_ns"])]
+    for series, (color, dash) in zip(found[:MANY], palette.looks([wish_of(s) for s in found[:MANY]]), strict=True):
+        arrays = run.arrays(series)
+        drawn.append(Series(key_of(series), label_of(series), "line", arrays["t_ns"] / S, arrays["value"], color, dash, hint=series.name))
+    if not drawn:
+        return None
+    notes = (f"The first {MANY} of {len(found)} series.",) if len(found) > MANY else ()
+    return Panel(key, title, time_axis(), Axis(label, found[0].unit), tuple(drawn), bands=bands(run), notes=notes)
