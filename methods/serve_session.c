@@ -398,7 +398,8 @@ static void on_closed(struct control_link *link, int error)
 		session_refuse(s, error == -EBADMSG && s->state == SESSION_NEW ? CONTROL_NO_TOKEN : CONTROL_MALFORMED, 0);
 		return;
 	}
-	if (s->state == SESSION_PLANNED || s->state == SESSION_READY || s->state == SESSION_RUNNING)
+	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
+	if (s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED)
 		control_counts(s->control)->lost_clients++;
 	control_forget(s);
 }
