@@ -138,7 +138,8 @@ def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
     width = int(total.edges_ns[1] - total.edges_ns[0]) / 1e6 if len(total.edges_ns) > 1 else 0
     end = "sending" if found.sender == len(found.series) else "receiving"
     notes = [
-        f"Bytes that arrived at the {end} end, over windows of {width:g} ms."
+        f"Bytes that arrived at the {end} end, in order, over windows of {width:g} ms: one in which a lost segment was made good also "
+        "counts what had waited behind it, and may so lie above the rate of the link."
         if end == "receiving"
         else f"Bytes that the sending end counted, over windows of {width:g} ms: there are no counts of the receiving end."
     ]
