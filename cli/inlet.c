@@ -150,9 +150,13 @@ static int socket_next(struct inlet *inlet, const uint8_t **data, uint32_t *leng
 	ktrxer_clock_map_refresh(inlet->clock, now, 0);
 	real = ktrxer_stamp_of_message(&message, NULL);
 	/* It came after the socket was last seen empty: that tells the two sides of a step apart. */
-	arrival->received_ns = real ? ktrxer_clock_map_mono_within(inlet->clock, real, inlet->empty_ns, now) : now;
+	if (real && ktrxer_clock_map_mono_checked(inlet->clock, real, inlet->empty_ns, now, &arrival->received_ns)) {
+		arrival->source = KTRXER_STAMP_KERNEL;
+	} else {
+		arrival->received_ns = now;
+		arrival->source = KTRXER_STAMP_USER;
+	}
 	arrival->bound_ns = ktrxer_clock_map_bound(inlet->clock);
-	arrival->source = real ? KTRXER_STAMP_KERNEL : KTRXER_STAMP_USER;
 	*length = (uint32_t)n;
 	if (inlet->ip_header) {
 		offset = *length ? 4u * (inlet->data[0] & 15u) : 0;

@@ -127,11 +127,19 @@ uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_
 /* Clocks without a fine counter tick in microseconds; a stamp may lie that far outside for no other reason. */
 #define GRAIN_NS 1000
 
-uint64_t ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns)
+static bool can_be(const struct ktrxer_clock_map *map, uint64_t at, uint64_t earliest, uint64_t latest)
 {
-	uint64_t at = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+	return distance(at, earliest, latest) <= ktrxer_clock_map_bound(map) + GRAIN_NS;
+}
 
-	if (distance(at, earliest_ns, latest_ns) <= ktrxer_clock_map_bound(map) + GRAIN_NS || !ktrxer_clock_map_sample(map))
-		return at;
-	return ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
+				   uint64_t *mono_ns)
+{
+	*mono_ns = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+	if (can_be(map, *mono_ns, earliest_ns, latest_ns))
+		return true;
+	if (!ktrxer_clock_map_sample(map))
+		return false;
+	*mono_ns = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
+	return can_be(map, *mono_ns, earliest_ns, latest_ns);
 }

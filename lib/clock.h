@@ -36,8 +36,12 @@ uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_
 uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
 				      uint64_t latest_ns);
 
-/* The same; a stamp that cannot be is the first sign of a step, so a sample is taken before it is believed. */
-uint64_t ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns);
+/*
+ * The same; a stamp that cannot be is the first sign of a step, so a sample is taken before it is believed. False when it still
+ * cannot be, as when the clock was stepped there and back while nobody looked: the stamp says nothing then.
+ */
+bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
+				   uint64_t *mono_ns);
 
 /* A step was found within the last second: stamps around it may be converted by the wrong difference. */
 static inline bool ktrxer_clock_map_stepped(const struct ktrxer_clock_map *map, uint64_t now_ns)

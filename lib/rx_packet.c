@@ -332,10 +332,14 @@ static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, co
 		earliest = s->last_mono_ns - KTRXER_NS_PER_MS;
 	ktrxer_clock_map_refresh(&s->clocks, now, KRX_CLOCK_AGE_NS);
 	packet->raw_ns = ktrxer_timespec_ns(header->tp_sec, header->tp_nsec);
-	packet->mono_ns = s->last_mono_ns = ktrxer_clock_map_mono_checked(&s->clocks, packet->raw_ns, earliest, now);
-	packet->bound_ns = ktrxer_clock_map_bound(&s->clocks);
 	packet->clock = KTRXER_CLOCK_REALTIME;
 	packet->source = KTRXER_STAMP_KERNEL;
+	if (!ktrxer_clock_map_mono_checked(&s->clocks, packet->raw_ns, earliest, now, &packet->mono_ns)) {
+		packet->mono_ns = now;
+		packet->source = KTRXER_STAMP_USER;
+	}
+	s->last_mono_ns = packet->mono_ns;
+	packet->bound_ns = ktrxer_clock_map_bound(&s->clocks);
 }
 
 static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)

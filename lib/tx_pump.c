@@ -25,7 +25,7 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
 	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
 }
 
-/* A stamp that has not come after 100 ms will not: the proof is the kernel's word alone then. */
+/* A stamp that has not come after 100 ms will not, and one that cannot be tells nothing: the proof is the kernel's word alone then. */
 static void stamp_give_up(struct ktx_cell *cell)
 {
 	cell->stamp_due = false;
@@ -119,15 +119,20 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	const uint64_t oldest = done == tx->handed ? 0 : ktx_cell_at(tx, done)->call_ns;
 	struct ktx_cell *cell;
 	uint64_t sent, now;
+	bool credible;
 
 	if (nic_clock)
 		return;
 	now = ktrxer_now_ns();
-	sent = ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now);
+	credible = ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
-	cell = cell_of_stamp(tx, key, ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent);
+	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent);
 	if (!cell)
 		return;
+	if (!credible) {
+		stamp_give_up(cell);
+		return;
+	}
 	cell->sent_ns = sent;
 	cell->raw_ns = real_ns;
 	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);

@@ -5,6 +5,7 @@ Whatever happens, the accounts close: requested = sent + failed + skipped + canc
 """
 
 import csv
+import itertools
 import json
 import os
 import random
@@ -397,28 +398,34 @@ def stepping(ktrxer):
     if b"libasan" in ktrxer.read_bytes():
         pytest.skip("nothing is preloaded before a sanitizer")
 
-    def words(step_ns):
-        return ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={step_ns}", "CLOCK_SHIM_AFTER_MS=250", "CLOCK_SHIM_BACK_MS=150", ktrxer]
+    def words(step_ns, back_ms=150):
+        return ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={step_ns}", "CLOCK_SHIM_AFTER_MS=250", f"CLOCK_SHIM_BACK_MS={back_ms}", ktrxer]
 
     return words
 
 
+@pytest.mark.parametrize("back_ms", [150, 1])
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])
-def test_clock_steps(shared_pair, stepping, tmp_path, step_ns):
+def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
+    """There and back; after one millisecond already, nobody may have looked while the clock was wrong, and its stamps are not believed."""
     a, b = shared_pair
     path = tmp_path / "reports.csv"
-    done = a.run([*stepping(step_ns), "send", "--to", b.address, "-r", "10k", "-c", "6000", "--jsonl", "--reports", path], check=False)
+    done = a.run([*stepping(step_ns, back_ms), "send", "--to", b.address, "-r", "10k", "-c", "6000", "--jsonl", "--reports", path], check=False)
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     end = closed(objects[-1])
-    # There and back within 150 ms: a machine whose processors are all taken may look only once in that time.
+    # A machine whose processors are all taken may look only once in all that time, and finds the clock where it was.
     assert done.returncode == 1 and 1 <= end["host"]["clock_steps"] <= 2
     assert any("CLOCK_REALTIME was stepped" in reason for reason in end["reasons"])
-    steps = [one["step_ns"] for one in objects if one["type"] == "event" and one["name"] == "clock_step"]
-    assert {abs(round(step / step_ns)) for step in steps} == {1}
+    steps = [round(one["step_ns"] / step_ns) for one in objects if one["type"] == "event" and one["name"] == "clock_step"]
+    assert len(steps) == end["host"]["clock_steps"] and steps in ([1, -1], [0], [0, 0], [1], [-1]), steps
     with path.open() as file:
-        late = [int(row["lateness_ns"]) for row in csv.DictReader(file) if row["status"] == "sent"]
-    assert len(late) == 6000 and all(-1_000_000 < one < 150_000_000 for one in late), "no lateness that never was"
-    assert end["proof"]["driver"] >= 5990, "and no stamp lost for it"
+        rows = [row for row in csv.DictReader(file) if row["status"] == "sent"]
+    # A stall of the machine delays probes in earnest, but never makes one leave before another; a stamp of the wrong clock does, where it begins or ends.
+    sent = [100_000 * i + int(row["lateness_ns"]) for i, row in enumerate(rows)]
+    back = [(i, after - before) for i, (before, after) in enumerate(itertools.pairwise(sent)) if after - before < -1_000_000]
+    assert len(sent) == 6000 and not back, f"lateness that never was: {back}"
+    # What the clock's own millisecond spoilt is no proof any more; all else is.
+    assert end["proof"]["driver"] >= 6000 - 10 - (60 if back_ms == 1 else 0), end["proof"]
 
 
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])
@@ -426,7 +433,7 @@ def test_clock_steps_in_ping(shared_pair, stepping, step_ns):
     a, b = shared_pair
     done = a.run([*stepping(step_ns), "ping", b.address, "-i", "1ms", "-c", "600", "--json"], check=False)
     end = closed(json.loads(done.stdout))
-    assert end["received"] == 600 and end["host"]["clock_steps"] == 2
+    assert end["received"] == 600 and 1 <= end["host"]["clock_steps"] <= 2
     assert end["rtt_us"]["min"] > 0 and end["rtt_us"]["max"] < 150_000
 
 

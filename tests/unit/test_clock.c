@@ -99,6 +99,7 @@ static void a_stamp_that_cannot_be_shows_a_step(void **state)
 		const int64_t step = sign * 200 * KTRXER_NS_PER_MS;
 		struct ktrxer_clock_map map;
 		struct ktrxer_clock_pair pair;
+		uint64_t got;
 
 		ktrxer_clock_map_init(&map);
 		map.low_ns -= step;
@@ -106,12 +107,31 @@ static void a_stamp_that_cannot_be_shows_a_step(void **state)
 		map.last_ns -= step;
 		ktrxer_clock_pair_read(&pair);
 		/* Nothing has been sampled since the step. */
-		expect_near(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns()), pair.mono_ns);
+		assert_true(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		expect_near(got, pair.mono_ns);
 		assert_int_equal(map.steps, 1);
 		/* And a good one costs no sample. */
 		map.sampled_ns = 0;
-		expect_near(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns()), pair.mono_ns);
+		assert_true(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		expect_near(got, pair.mono_ns);
 		assert_int_equal(map.sampled_ns, 0);
+	}
+}
+
+/* Made while the clock was wrong for a moment that nobody saw. */
+static void a_stamp_from_there_and_back_is_not_believed(void **state)
+{
+	(void)state;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		const int64_t step = sign * 200 * KTRXER_NS_PER_MS;
+		struct ktrxer_clock_map map;
+		struct ktrxer_clock_pair pair;
+		uint64_t got;
+
+		ktrxer_clock_map_init(&map);
+		ktrxer_clock_pair_read(&pair);
+		assert_false(ktrxer_clock_map_mono_checked(&map, pair.real_ns + step, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		assert_int_equal(map.steps, 0);
 	}
 }
 
@@ -124,6 +144,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_found_and_both_sides_of_it_convert),
 		cmocka_unit_test(near_a_step_the_later_one_that_can_be_is_right),
 		cmocka_unit_test(a_stamp_that_cannot_be_shows_a_step),
+		cmocka_unit_test(a_stamp_from_there_and_back_is_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
