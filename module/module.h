@@ -3,7 +3,9 @@
 #ifndef KTRXER_MODULE_H
 #define KTRXER_MODULE_H
 
+#include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 #include <linux/ktrxer.h>
@@ -12,6 +14,12 @@ int ktx_init(void);
 void ktx_exit(void);
 int krx_init(void);
 void krx_exit(void);
+
+/* The one who asks, and the one who opened the file: neither lends the other what it has not. */
+static inline bool ktrxer_ns_may(const struct file *file, const struct net *net, int cap)
+{
+	return ns_capable(net->user_ns, cap) && file_ns_capable(file, net->user_ns, cap);
+}
 
 /* KTRXER_IOC_VERSION, the same on both devices. */
 static inline long ktrxer_version_tell(void __user *to)

@@ -1,12 +1,322 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* /dev/ktx: what a program may ask of a file, from open to release. */
-#include "module.h"
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "tx.h"
+
+static int ktx_open(struct inode *inode, struct file *file)
+{
+	struct net *net = current->nsproxy->net_ns;
+	struct ktx_file *f;
+
+	if (!ns_capable(net->user_ns, CAP_NET_RAW))
+		return -EPERM;
+	f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	if (!f)
+		return -ENOMEM;
+	f->net = get_net(net);
+	mutex_init(&f->lock);
+	mutex_init(&f->take_lock);
+	spin_lock_init(&f->arm_lock);
+	init_completion(&f->measured);
+	init_waitqueue_head(&f->readers);
+	file->private_data = f;
+	return nonseekable_open(inode, file);
+}
+
+static void ktx_sender_stop(struct ktx_file *f)
+{
+	if (f->timer_kind == KTRXER_TX_TIMER_THREAD)
+		ktx_thread_stop(f);
+	else if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
+		ktx_softirq_stop(f);
+}
+
+/* The last descriptor is closed and the last mapping gone: everything of it ends here. */
+static int ktx_release(struct inode *inode, struct file *file)
+{
+	struct ktx_file *f = file->private_data;
+
+	if (f->ready) {
+		ktx_device_release(f); /* before the sender, which the notifier would kick */
+		ktx_sender_stop(f);
+		ktx_ring_free(f);
+	}
+	put_net(f->net);
+	kfree(f);
+	return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- setup */
+
+static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
+{
+	if (setup->flags || setup->reserved)
+		return -EINVAL;
+	if (setup->timer > KTRXER_TX_TIMER_NONE || setup->late > KTRXER_TX_LATE_SHIFT)
+		return -EINVAL;
+	if (setup->retry_ns > (u64)KTX_RETRY_MAX_S * NSEC_PER_SEC)
+		return -EINVAL;
+	if (setup->cpu != KTRXER_TX_ANY_CPU && (setup->cpu >= nr_cpu_ids || !cpu_online(setup->cpu)))
+		return -EINVAL;
+	return 0;
+}
+
+/* Another one than the program's, where there is one: its phase one goes on while the sender waits out the last microseconds. */
+static u32 ktx_cpu_choose(u32 wanted)
+{
+	const u32 here = raw_smp_processor_id();
+	u32 cpu;
+
+	if (wanted != KTRXER_TX_ANY_CPU)
+		return wanted;
+	cpu = cpumask_next(here, cpu_online_mask);
+	if (cpu >= nr_cpu_ids)
+		cpu = cpumask_first(cpu_online_mask);
+	return cpu;
+}
+
+static int ktx_sender_start(struct ktx_file *f, u32 wanted)
+{
+	int ret;
+
+	f->timer_kind = wanted;
+	if (wanted == KTRXER_TX_TIMER_NONE) {
+		ktx_lead_begin(f, 0);
+		return 0;
+	}
+	if (wanted != KTRXER_TX_TIMER_SOFTIRQ) {
+		ret = ktx_thread_start(f);
+		if (ret)
+			return ret;
+	}
+	/* With the same lateness the thread is the better one: no softirq of others stands before it. */
+	if (wanted == KTRXER_TX_TIMER_AUTO) {
+		const bool softirq = f->softirq_late_ns && f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
+
+		if (softirq)
+			ktx_thread_stop(f);
+		f->timer_kind = softirq ? KTRXER_TX_TIMER_SOFTIRQ : KTRXER_TX_TIMER_THREAD;
+	}
+	if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
+		ktx_softirq_start(f);
+	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns : f->softirq_late_ns);
+	return 0;
+}
+
+static int ktx_setup(struct ktx_file *f, struct ktrxer_tx_setup *setup)
+{
+	int ret = ktx_setup_check(setup);
+
+	if (ret)
+		return ret;
+	if (f->ready)
+		return -EBUSY;
+	f->late = setup->late;
+	f->late_ns = setup->late_ns;
+	f->retry_ns = setup->retry_ns;
+	f->queue = setup->queue;
+	f->cpu = ktx_cpu_choose(setup->cpu);
+	ret = ktx_ring_make(f, setup);
+	if (ret)
+		return ret;
+	ret = ktx_sender_start(f, setup->timer);
+	if (ret)
+		goto err_sender;
+	/* Last, since from here on the notifier may kick the sender. */
+	ret = ktx_device_bind(f, setup->ifindex, setup->queue);
+	if (ret)
+		goto err_device;
+	setup->timer = f->timer_kind;
+	setup->cpu = f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->cpu : KTRXER_TX_ANY_CPU;
+	setup->lead_ns = f->lead_ns;
+	setup->softirq_late_ns = f->softirq_late_ns;
+	setup->thread_late_ns = f->thread_late_ns;
+	smp_store_release(&f->ready, true);
+	return 0;
+
+err_device:
+	ktx_sender_stop(f);
+err_sender:
+	ktx_ring_free(f);
+	reinit_completion(&f->measured);
+	return ret;
+}
+
+static long ktx_ioctl_setup(struct ktx_file *f, void __user *to)
+{
+	struct ktrxer_tx_setup setup;
+	long size = ktrxer_struct_take(&setup, sizeof(setup), offsetofend(struct ktrxer_tx_setup, thread_late_ns), to);
+	int ret;
+
+	if (size < 0)
+		return size;
+	mutex_lock(&f->lock);
+	ret = ktx_setup(f, &setup);
+	mutex_unlock(&f->lock);
+	return ret ? ret : ktrxer_struct_give(to, &setup, sizeof(setup), size);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ kick */
+
+/* Up to what is published; a number from elsewhere is not one of ours. */
+static int ktx_cancel(struct ktx_file *f, u32 to)
+{
+	if (to - READ_ONCE(f->sent) <= f->head - READ_ONCE(f->sent))
+		atomic64_set(&f->cancel, KTX_CANCEL | to);
+	else if (!ktx_before(to, READ_ONCE(f->sent)))
+		return -EINVAL;
+	return 0;
+}
+
+/* The driver was full: not the processor's time is waited away. */
+static void ktx_nap(u64 until)
+{
+	ktime_t at = ns_to_ktime(until);
+
+	set_current_state(TASK_INTERRUPTIBLE);
+	schedule_hrtimeout(&at, HRTIMER_MODE_ABS);
+}
+
+/* The KTRXER_TX_TIMER_NONE's phase two. */
+static u64 ktx_kick_send(struct ktx_file *f)
+{
+	u64 next = 0;
+
+	while (!signal_pending(current)) {
+		ktx_ring_take(f, f->window);
+		next = ktx_send_due(f, 1);
+		if (next == KTX_NEVER) {
+			if (!ktx_ring_has_more(f))
+				break;
+		} else if (f->first_call_ns) {
+			ktx_nap(next);
+		} else if (next > ktime_get_ns()) {
+			break;
+		}
+		cond_resched();
+	}
+	ktx_ring_tell(f, KTX_NEVER);
+	return next;
+}
+
+static long ktx_kick(struct ktx_file *f, struct ktrxer_tx_kick *kick)
+{
+	int ret = 0;
+
+	if (kick->cancel > 1 || kick->reserved)
+		return -EINVAL;
+	mutex_lock(&f->take_lock);
+	ktx_ring_take(f, 0);
+	if (kick->cancel)
+		ret = ktx_cancel(f, kick->cancel_to);
+	kick->next_ns = KTX_NEVER;
+	if (f->timer_kind == KTRXER_TX_TIMER_NONE)
+		kick->next_ns = ktx_kick_send(f);
+	else
+		ktx_ring_take(f, f->window);
+	mutex_unlock(&f->take_lock);
+	ktx_sender_kick(f, kick->cancel || READ_ONCE(f->error));
+	return READ_ONCE(f->error) ? -READ_ONCE(f->error) : ret;
+}
+
+static long ktx_ioctl_kick(struct ktx_file *f, void __user *to)
+{
+	struct ktrxer_tx_kick kick;
+	long size = ktrxer_struct_take(&kick, sizeof(kick), offsetofend(struct ktrxer_tx_kick, next_ns), to), ret;
+
+	if (size < 0)
+		return size;
+	ret = ktx_kick(f, &kick);
+	return ret ? ret : ktrxer_struct_give(to, &kick, sizeof(kick), size);
+}
+
+/* The number alone: the size, which is in the command too, may grow. */
+static long ktx_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct ktx_file *f = file->private_data;
+	void __user *to = (void __user *)argument;
+
+	if (_IOC_TYPE(command) != KTRXER_IOC)
+		return -ENOTTY;
+	switch (_IOC_NR(command)) {
+	case _IOC_NR(KTRXER_IOC_VERSION):
+		return ktrxer_version_tell(to);
+	case _IOC_NR(KTRXER_TX_SETUP):
+		return ktx_ioctl_setup(f, to);
+	case _IOC_NR(KTRXER_TX_KICK):
+		return smp_load_acquire(&f->ready) ? ktx_ioctl_kick(f, to) : -ENXIO;
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* --------------------------------------------------------------------------------------------------------- map and poll */
+
+static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct ktx_file *f = file->private_data;
+
+	if (!smp_load_acquire(&f->ready))
+		return -ENXIO;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != f->size || !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	/* A child has its own life: probes are not its to send by accident. */
+	vm_flags_set(vma, VM_DONTCOPY);
+	return remap_vmalloc_range(vma, f->memory, 0);
+}
+
+static __poll_t ktx_poll(struct file *file, poll_table *table)
+{
+	struct ktx_file *f = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &f->readers, table);
+	if (!smp_load_acquire(&f->ready))
+		return EPOLLERR;
+	if (smp_load_acquire(&f->sent) != READ_ONCE(f->ring->seen))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (READ_ONCE(f->error))
+		mask |= EPOLLERR;
+	return mask;
+}
+
+static const struct file_operations ktx_operations = {
+	.owner = THIS_MODULE,
+	.open = ktx_open,
+	.release = ktx_release,
+	.unlocked_ioctl = ktx_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = ktx_mmap,
+	.poll = ktx_poll,
+};
+
+static struct miscdevice ktx_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "ktx",
+	.fops = &ktx_operations,
+	.mode = 0660,
+};
 
 int ktx_init(void)
 {
-	return 0;
+	int ret = ktx_device_init();
+
+	if (ret)
+		return ret;
+	ret = misc_register(&ktx_device);
+	if (ret)
+		ktx_device_exit();
+	return ret;
 }
 
 void ktx_exit(void)
 {
+	misc_deregister(&ktx_device);
+	ktx_device_exit();
 }

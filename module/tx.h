@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Inside /dev/ktx. One ring of probes, in the order of commitment, walked by cursors that never pass each other:
+ *
+ *     sent <= taken <= head        (free-running 32-bit numbers)
+ *
+ *   phase one   head: published by the program, and accepted.  taken: copied, checked, made into a socket buffer. Under take_lock, by
+ *               whoever has the time: the program's own KICK, or the sender between two probes.
+ *   phase two   sent: final, and reported. By the sender alone, which is one of three: a real-time thread (tx_thread.c), a timer's
+ *               softirq (tx_softirq.c), or the KICK itself where there is no timer (tx_file.c).
+ *
+ * Nothing in the mapped memory is believed: what counts is read once, checked, and kept here.
+ */
+#ifndef KTRXER_TX_H
+#define KTRXER_TX_H
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/poll.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "module.h"
+
+enum ktx_limits {
+	KTX_WINDOW_MAX = 4096,             /* socket buffers made ahead, of one file */
+	KTX_WINDOW_BYTES = 16 << 20,       /* and their bytes */
+	KTX_MAP_MAX = 512 << 20,           /* of a ring */
+	KTX_BATCH = 64,                    /* frames handed over while the queue's lock is held; probes ended between two looks at the rest */
+	KTX_TAKE_STEP = 8,                 /* frames that the sender prepares between two looks at the clock */
+	KTX_LEAD_MIN_NS = 3 * 1000,
+	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
+	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
+	KTX_ADVANCE_MAX_NS = 50 * 1000,
+	KTX_RETRY_MAX_S = 10,
+	KTX_BACKOFF_FIRST_NS = 2 * 1000,
+	KTX_BACKOFF_MOST_NS = 100 * 1000,
+	KTX_QUIET_NS = 50 * 1000,          /* the reader is woken when the next probe is further away than this */
+	KTX_REAL_TIME_MOST_MS = 300,       /* without sleep; then the thread gives real time up (sched_rt_runtime_us allows 950) */
+	KTX_TRIALS = 12,                   /* of each kind of timer */
+	KTX_TRIAL_NS = 200 * 1000,
+};
+
+#define KTX_NEVER (~0ULL)
+
+/* A probe between phase one and phase two. */
+struct ktx_cell {
+	struct sk_buff *skb; /* NULL: refused, error says why */
+	u64 at_ns;
+	u32 flags;
+	int error;
+};
+
+/* What phase one must know of the device; as it was when the file was bound to it. */
+struct ktx_shape {
+	u16 header;     /* hard_header_len */
+	u16 headroom, tailroom;
+	bool raw_ip;    /* no link header */
+};
+
+struct ktx_file {
+	struct net *net;
+	struct mutex lock; /* setup, once; and mapping after it */
+	bool ready;        /* set up: all below is there, and nothing of its geometry changes any more */
+
+	/* mapped */
+	void *memory;
+	size_t size;
+	struct ktrxer_tx_ring *ring;
+	struct ktrxer_tx_slot *slots;
+	struct ktrxer_tx_report *reports;
+	u8 *frames;
+	u32 count, mask, frame_size, stride;
+
+	/* phase one */
+	struct mutex take_lock;
+	struct ktx_shape shape;
+	struct ktx_cell *cells; /* window of them */
+	u32 window, window_mask;
+	u32 head, taken;
+
+	/* between the two */
+	atomic64_t cancel; /* KTX_CANCEL | number: probes before it end */
+	int error;         /* positive errno that has ended all; 0 */
+
+	/* phase two: the sender's own, but for `sent`, which others read */
+	u32 sent;
+	u32 late, queue;
+	u64 late_ns, retry_ns;
+	u64 shift_ns;
+	u64 first_call_ns;            /* of the probe that is being retried; 0: none */
+	u64 again_ns, retry_until_ns; /* its next try, and its last */
+	u64 backoff_ns;
+	u32 tries;
+	u32 expired;                  /* probes in a row whose retries came to nothing */
+	u32 told;                     /* reports before it have been announced to the reader */
+	bool in_train;                /* the last one that went belongs together with the next */
+
+	/* the clock-work */
+	u32 timer_kind; /* enum ktrxer_tx_timer */
+	u32 cpu;
+	u64 lead_ns, base_ns; /* now, and as it was measured */
+	u32 softirq_late_ns, thread_late_ns;
+	struct hrtimer timer;
+	struct task_struct *thread;
+	bool idle;          /* the thread sleeps, and not for a time */
+	bool alarmed;       /* it was the timer that woke it */
+	struct completion measured;
+	spinlock_t arm_lock; /* softirq: is the timer on its way? */
+	bool armed, closing;
+	u64 alarm_ns;       /* softirq: when it is to fire; 0: at once */
+	struct work_struct refill;
+
+	struct net_device __rcu *dev;
+	netdevice_tracker tracker;
+	struct list_head node; /* of all files that are bound to a device; under rtnl */
+
+	wait_queue_head_t readers;
+};
+
+#define KTX_CANCEL (1ULL << 32)
+
+/* Cursors run free: is `a` before `b`? */
+static inline bool ktx_before(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0;
+}
+
+static inline bool ktx_cancelled(const struct ktx_file *f, u32 number)
+{
+	const u64 cancel = atomic64_read(&f->cancel);
+
+	return cancel && ktx_before(number, (u32)cancel);
+}
+
+/* tx_ring.c: the mapped memory, and what is taken from it and written to it */
+int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup);
+void ktx_ring_free(struct ktx_file *f);
+/* Phase one for up to `most` probes. Returns how many. */
+u32 ktx_ring_take(struct ktx_file *f, u32 most);
+/* Published, and not prepared yet? */
+bool ktx_ring_has_more(const struct ktx_file *f);
+void ktx_ring_fail(struct ktx_file *f, int error);
+/* Tells the reader, where there is time for it before `next_ns`. */
+void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
+
+/* tx_frame.c */
+struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
+
+/* tx_send.c: phase two */
+/* Ends what is to end, sends what is due, `budget` trains at most. When to come again: KTX_NEVER, nothing is prepared. */
+u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
+/* When the next probe is to be handed over; KTX_NEVER: nothing is prepared, 0: at once. Ends nothing. */
+u64 ktx_send_next(const struct ktx_file *f);
+/* Something other than a probe waits for the sender: a cancellation, the end of the device. */
+bool ktx_send_urgent(const struct ktx_file *f);
+
+/* tx_lead.c: how long before its time the waiting begins */
+void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
+void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
+
+/* tx_thread.c */
+int ktx_thread_start(struct ktx_file *f);
+void ktx_thread_stop(struct ktx_file *f);
+void ktx_thread_kick(struct ktx_file *f, bool urgent);
+/* How late a hard timer brings this thread to its turn, the worst of some. */
+u64 ktx_thread_try(struct ktx_file *f);
+
+/* tx_softirq.c */
+void ktx_softirq_start(struct ktx_file *f);
+void ktx_softirq_stop(struct ktx_file *f);
+void ktx_softirq_kick(struct ktx_file *f, bool urgent);
+u64 ktx_softirq_try(void);
+
+/* Whichever it is: there is something new. */
+static inline void ktx_sender_kick(struct ktx_file *f, bool urgent)
+{
+	if (f->timer_kind == KTRXER_TX_TIMER_THREAD)
+		ktx_thread_kick(f, urgent);
+	else if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
+		ktx_softirq_kick(f, urgent);
+}
+
+/* tx_device.c */
+int ktx_device_init(void);
+void ktx_device_exit(void);
+int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue);
+void ktx_device_release(struct ktx_file *f);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a train by one hold of the queue's lock with
+ * xmit_more. Called by the sender alone. What is refused is tried again, first of all, for a bounded time; every probe gets its report.
+ */
+#include <linux/if_vlan.h>
+
+#include "tx.h"
+
+static struct ktx_cell *ktx_cell_at(const struct ktx_file *f, u32 number)
+{
+	return &f->cells[number & f->window_mask];
+}
+
+/* ------------------------------------------------------------------------------------------------------------- reports */
+
+static u64 ktx_planned(const struct ktx_file *f, const struct ktx_cell *cell)
+{
+	return cell->at_ns ? min_t(u64, cell->at_ns + f->shift_ns, KTIME_MAX) : 0;
+}
+
+static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns, u64 call_ns)
+{
+	struct ktrxer_tx_report *report = &f->reports[f->sent & f->mask];
+	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
+
+	report->sent_ns = sent_ns;
+	report->planned_ns = ktx_planned(f, cell);
+	report->call_ns = min_t(u64, call_ns, U32_MAX);
+	report->tries = f->tries;
+	report->status = status;
+	report->reserved = 0;
+	report->error = error;
+	f->in_train = status == KTRXER_TX_SENT && cell->flags & KTRXER_TX_TRAIN;
+	cell->skb = NULL;
+	f->tries = 0;
+	f->first_call_ns = 0;
+	/* Two releases: to the program, whose the slot is again, and to phase one, whose the cell is. */
+	smp_store_release(&f->sent, f->sent + 1);
+	smp_store_release(&f->ring->tail, f->sent);
+}
+
+static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int error)
+{
+	kfree_skb(ktx_cell_at(f, f->sent)->skb);
+	ktx_probe_end(f, status, error, 0, 0);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- a try */
+
+/* The first probe was refused: it stays where it is, to be tried again, or has failed. A device that refuses for long gets less and less time. */
+static void ktx_refused(struct ktx_file *f, int error)
+{
+	const u64 now = ktime_get_ns();
+
+	f->tries++;
+	if (!f->first_call_ns) {
+		f->first_call_ns = now;
+		f->retry_until_ns = now + (f->expired < 63 ? f->retry_ns >> f->expired : 0);
+		f->backoff_ns = KTX_BACKOFF_FIRST_NS;
+	}
+	if (now >= f->retry_until_ns) {
+		f->expired++;
+		ktx_probe_drop(f, KTRXER_TX_FAILED, error);
+		return;
+	}
+	f->again_ns = min(now + f->backoff_ns, f->retry_until_ns);
+	f->backoff_ns = min_t(u64, f->backoff_ns * 2, KTX_BACKOFF_MOST_NS);
+}
+
+static u32 ktx_longest(const struct net_device *dev)
+{
+	return READ_ONCE(dev->mtu) + dev->hard_header_len + VLAN_HLEN;
+}
+
+/* Can the probe go, as far as we can say? */
+static bool ktx_fits(const struct ktx_cell *cell, u32 longest)
+{
+	return cell->skb && cell->skb->len <= longest;
+}
+
+/* With the queue's lock held. False: no more now. */
+static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq, bool more)
+{
+	struct sk_buff *skb = ktx_cell_at(f, f->sent)->skb;
+	u64 call, after;
+	int ret;
+
+	if (netif_xmit_frozen_or_drv_stopped(txq)) {
+		ktx_refused(f, -ENOBUFS);
+		return false;
+	}
+	skb->dev = dev;
+	skb_set_queue_mapping(skb, txq - dev->_tx);
+	call = ktime_get_ns();
+	ret = netdev_start_xmit(skb, dev, txq, more);
+	after = ktime_get_ns();
+	if (!dev_xmit_complete(ret)) {
+		ktx_refused(f, -ENOBUFS);
+		return false;
+	}
+	f->tries++;
+	f->expired = 0;
+	/* The driver had it, and lost it; the congestion of another device below is a hint only. */
+	if (ret != NETDEV_TX_OK && ret != NET_XMIT_CN)
+		ktx_probe_end(f, KTRXER_TX_FAILED, ret < 0 ? ret : -EIO, 0, after - call);
+	else
+		ktx_probe_end(f, KTRXER_TX_SENT, 0, call, after - call);
+	return true;
+}
+
+static struct netdev_queue *ktx_queue(const struct ktx_file *f, struct net_device *dev)
+{
+	const u32 queues = READ_ONCE(dev->real_num_tx_queues);
+	const u32 wanted = f->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : f->queue;
+
+	return netdev_get_tx_queue(dev, wanted < queues ? wanted : wanted % queues);
+}
+
+/* Probes [sent, sent + count): all are prepared. */
+static void ktx_hand_over(struct ktx_file *f, u32 count)
+{
+	struct netdev_queue *txq;
+	struct net_device *dev;
+	u32 longest;
+
+	local_bh_disable();
+	rcu_read_lock();
+	dev = rcu_dereference(f->dev);
+	if (!dev || !netif_running(dev)) {
+		ktx_ring_fail(f, dev ? ENETDOWN : ENODEV);
+		goto unlock;
+	}
+	if (!netif_carrier_ok(dev)) {
+		ktx_refused(f, -ENOLINK);
+		goto unlock;
+	}
+	longest = ktx_longest(dev);
+	txq = ktx_queue(f, dev);
+	HARD_TX_LOCK(dev, txq, smp_processor_id());
+	for (; count; count--) {
+		/* The last one must ring the doorbell: `more` may not be a promise about one that will not go. */
+		const bool more = count > 1 && ktx_fits(ktx_cell_at(f, f->sent + 1), longest);
+
+		if (!ktx_fits(ktx_cell_at(f, f->sent), longest))
+			ktx_probe_drop(f, KTRXER_TX_FAILED, -EMSGSIZE);
+		else if (!ktx_try_one(f, dev, txq, more))
+			break;
+	}
+	HARD_TX_UNLOCK(dev, txq);
+unlock:
+	rcu_read_unlock();
+	local_bh_enable();
+}
+
+/* ----------------------------------------------------------------------------------------------------------- what is due */
+
+/* How many go with one call: the rest of the train, or all that have no time; without a timer all whose time has come. */
+static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
+{
+	const u32 most = min_t(u32, taken - f->sent, KTX_BATCH);
+	u32 n = 1;
+
+	for (; n < most; n++) {
+		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1), *cell = ktx_cell_at(f, f->sent + n);
+		const bool train = before->flags & KTRXER_TX_TRAIN, at_once = !cell->at_ns && !before->at_ns;
+		const bool due = f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
+
+		if (cell->error || !(train || at_once || due))
+			break;
+	}
+	return n;
+}
+
+/* Its time has come. True: it goes. */
+static bool ktx_late_allows(struct ktx_file *f, u64 now)
+{
+	const u64 planned = ktx_planned(f, ktx_cell_at(f, f->sent));
+
+	/* A train that has begun goes on, and so does a probe that is being retried. */
+	if (!planned || f->in_train || f->first_call_ns || now <= planned || now - planned <= f->late_ns)
+		return true;
+	if (f->late == KTRXER_TX_LATE_SKIP) {
+		ktx_probe_drop(f, KTRXER_TX_SKIPPED, 0);
+		return false;
+	}
+	if (f->late == KTRXER_TX_LATE_SHIFT)
+		f->shift_ns += now - planned;
+	return true;
+}
+
+/* A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone. */
+static bool ktx_ends_now(struct ktx_file *f)
+{
+	const int error = READ_ONCE(f->error), refused = ktx_cell_at(f, f->sent)->error;
+
+	if (ktx_cancelled(f, f->sent))
+		ktx_probe_drop(f, KTRXER_TX_CANCELLED, 0);
+	else if (error || refused)
+		ktx_probe_drop(f, KTRXER_TX_FAILED, error ? -error : refused);
+	else
+		return false;
+	return true;
+}
+
+u64 ktx_send_next(const struct ktx_file *f)
+{
+	const u32 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS);
+	u64 planned;
+
+	if (f->sent == smp_load_acquire(&f->taken))
+		return KTX_NEVER;
+	if (f->first_call_ns)
+		return f->again_ns;
+	planned = ktx_planned(f, ktx_cell_at(f, f->sent));
+	return planned > advance ? planned - advance : 0;
+}
+
+bool ktx_send_urgent(const struct ktx_file *f)
+{
+	return (atomic64_read(&f->cancel) || READ_ONCE(f->error)) && f->sent != READ_ONCE(f->taken);
+}
+
+/* A cancellation is over when its last probe has ended: else its number would seem to lie ahead after two billion more. */
+static void ktx_cancel_over(struct ktx_file *f)
+{
+	const u64 cancel = atomic64_read(&f->cancel);
+
+	if (cancel && !ktx_before(f->sent, (u32)cancel))
+		atomic64_cmpxchg(&f->cancel, cancel, 0);
+}
+
+u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
+{
+	unsigned int ends = KTX_BATCH;
+	u64 next = 0;
+
+	while (budget && ends-- && (next = ktx_send_next(f)) != KTX_NEVER) {
+		u64 now;
+
+		if (ktx_ends_now(f)) {
+			next = 0;
+			continue;
+		}
+		now = ktime_get_ns();
+		if (next > now)
+			break;
+		if (!ktx_late_allows(f, now))
+			continue;
+		ktx_hand_over(f, ktx_together(f, READ_ONCE(f->taken), now));
+		budget--;
+	}
+	ktx_cancel_over(f);
+	return next;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the other softirqs of its processor, `lead` before the
+ * time, waits out the rest, and sets itself up for the next probe.
+ */
+#include <linux/slab.h>
+
+#include "tx.h"
+
+/* Under arm_lock. */
+static void ktx_softirq_arm(struct ktx_file *f, u64 next)
+{
+	const u64 at = next > f->lead_ns ? next - f->lead_ns : 0;
+
+	f->armed = next != KTX_NEVER && !f->closing;
+	if (!f->armed)
+		return;
+	f->alarm_ns = at > ktime_get_ns() ? at : 0;
+	hrtimer_start(&f->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+static void ktx_softirq_again(struct ktx_file *f)
+{
+	u64 next;
+
+	spin_lock(&f->arm_lock);
+	next = ktx_send_next(f);
+	if (next != KTX_NEVER && ktx_send_urgent(f))
+		next = 0;
+	ktx_softirq_arm(f, next);
+	spin_unlock(&f->arm_lock);
+	ktx_ring_tell(f, next);
+	if (ktx_ring_has_more(f) && f->taken - f->sent <= f->window / 2)
+		queue_work(system_highpri_wq, &f->refill);
+}
+
+static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
+{
+	struct ktx_file *f = container_of(timer, struct ktx_file, timer);
+	const u64 began = ktime_get_ns(), wanted = READ_ONCE(f->alarm_ns);
+	u64 next;
+
+	if (wanted && began > wanted)
+		ktx_lead_learn(f, began - wanted);
+	/* What comes within the lead is waited for here, but nobody else's softirq waits longer for us than that. */
+	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+		while (ktime_get_ns() < next)
+			cpu_relax();
+	ktx_softirq_again(f);
+	return HRTIMER_NORESTART;
+}
+
+static void ktx_softirq_refill(struct work_struct *work)
+{
+	struct ktx_file *f = container_of(work, struct ktx_file, refill);
+
+	mutex_lock(&f->take_lock);
+	ktx_ring_take(f, f->window);
+	mutex_unlock(&f->take_lock);
+	ktx_softirq_kick(f, false);
+}
+
+void ktx_softirq_kick(struct ktx_file *f, bool urgent)
+{
+	spin_lock_bh(&f->arm_lock);
+	if (urgent)
+		ktx_softirq_arm(f, 0);
+	else if (!f->armed)
+		ktx_softirq_arm(f, ktx_send_next(f));
+	spin_unlock_bh(&f->arm_lock);
+}
+
+void ktx_softirq_start(struct ktx_file *f)
+{
+	INIT_WORK(&f->refill, ktx_softirq_refill);
+	hrtimer_setup(&f->timer, ktx_softirq_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+void ktx_softirq_stop(struct ktx_file *f)
+{
+	spin_lock_bh(&f->arm_lock);
+	f->closing = true;
+	spin_unlock_bh(&f->arm_lock);
+	hrtimer_cancel(&f->timer);
+	cancel_work_sync(&f->refill);
+	hrtimer_cancel(&f->timer);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the trial */
+
+struct ktx_trial {
+	struct hrtimer timer;
+	struct completion done;
+	u64 worst;
+	int left;
+};
+
+static enum hrtimer_restart ktx_trial_fired(struct hrtimer *timer)
+{
+	struct ktx_trial *trial = container_of(timer, struct ktx_trial, timer);
+	const u64 now = ktime_get_ns();
+
+	trial->worst = max_t(u64, trial->worst, now - ktime_to_ns(hrtimer_get_expires(timer)));
+	if (!--trial->left) {
+		complete(&trial->done);
+		return HRTIMER_NORESTART;
+	}
+	hrtimer_set_expires(timer, ns_to_ktime(now + KTX_TRIAL_NS));
+	return HRTIMER_RESTART;
+}
+
+u64 ktx_softirq_try(void)
+{
+	struct ktx_trial *trial = kzalloc(sizeof(*trial), GFP_KERNEL);
+	u64 worst;
+
+	if (!trial)
+		return 0;
+	trial->left = KTX_TRIALS;
+	init_completion(&trial->done);
+	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS), HRTIMER_MODE_ABS_PINNED_SOFT);
+	wait_for_completion(&trial->done);
+	hrtimer_cancel(&trial->timer);
+	worst = trial->worst;
+	kfree(trial);
+	return worst;
+}

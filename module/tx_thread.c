@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the time; it waits out the rest with bottom
+ * halves off, so that what other traffic wants done comes after the probe and not before it. That wait is bounded by the lead.
+ */
+#include <linux/kthread.h>
+#include <linux/sched.h>
+
+#include "tx.h"
+
+static enum hrtimer_restart ktx_thread_alarm(struct hrtimer *timer)
+{
+	struct ktx_file *f = container_of(timer, struct ktx_file, timer);
+
+	WRITE_ONCE(f->alarmed, true);
+	wake_up_process(f->thread);
+	return HRTIMER_NORESTART;
+}
+
+/* Until then, or until there is something new. Returns how late it woke, 0 when something else did it. */
+static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
+{
+	u64 now;
+
+	WRITE_ONCE(f->alarmed, false);
+	WRITE_ONCE(f->idle, until == KTX_NEVER);
+	set_current_state(TASK_IDLE); /* a barrier: from here on a kick wakes us */
+	if (kthread_should_stop() || ktx_send_urgent(f) || (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
+		__set_current_state(TASK_RUNNING);
+		WRITE_ONCE(f->idle, false);
+		return 0;
+	}
+	if (until != KTX_NEVER)
+		hrtimer_start(&f->timer, ns_to_ktime(until), HRTIMER_MODE_ABS_PINNED_HARD);
+	schedule();
+	__set_current_state(TASK_RUNNING);
+	WRITE_ONCE(f->idle, false);
+	now = ktime_get_ns();
+	if (until == KTX_NEVER)
+		return 0;
+	hrtimer_cancel(&f->timer);
+	return READ_ONCE(f->alarmed) && now > until ? now - until : 0;
+}
+
+u64 ktx_thread_try(struct ktx_file *f)
+{
+	u64 worst = 0;
+	int i;
+
+	for (i = 0; i < KTX_TRIALS; i++)
+		worst = max(worst, ktx_thread_sleep(f, ktime_get_ns() + KTX_TRIAL_NS));
+	return worst;
+}
+
+/* As much of phase one as there is time for. The lock may be held by a program of no priority, whose work this is then. */
+static void ktx_thread_take(struct ktx_file *f)
+{
+	while (ktx_ring_has_more(f)) {
+		const u64 next = ktx_send_next(f);
+		u32 n;
+
+		if (next != KTX_NEVER && next < ktime_get_ns() + f->lead_ns)
+			return;
+		if (!mutex_trylock(&f->take_lock))
+			return;
+		n = ktx_ring_take(f, KTX_TAKE_STEP);
+		mutex_unlock(&f->take_lock);
+		if (!n)
+			return;
+	}
+}
+
+static void ktx_thread_wait_out(struct ktx_file *f, u64 until)
+{
+	local_bh_disable();
+	while (ktime_get_ns() < until)
+		cpu_relax();
+	ktx_send_due(f, 1);
+	local_bh_enable();
+}
+
+/* Who never sleeps is stopped by the scheduler, 50 ms at a time: then rather without real time, and the others get their share. */
+static void ktx_thread_priority(u64 slept_ns, bool *real_time)
+{
+	const bool tired = ktime_get_ns() - slept_ns > KTX_REAL_TIME_MOST_MS * (u64)NSEC_PER_MSEC;
+
+	if (*real_time != tired)
+		return;
+	*real_time = !tired;
+	if (tired)
+		sched_set_normal(current, MIN_NICE);
+	else
+		sched_set_fifo(current);
+}
+
+static int ktx_thread_run(void *context)
+{
+	struct ktx_file *f = context;
+	u64 slept_ns = ktime_get_ns();
+	bool real_time = true;
+
+	sched_set_fifo(current);
+	f->thread_late_ns = min_t(u64, ktx_thread_try(f), U32_MAX);
+	if (f->timer_kind == KTRXER_TX_TIMER_AUTO)
+		f->softirq_late_ns = min_t(u64, ktx_softirq_try(), U32_MAX);
+	complete(&f->measured);
+
+	while (!kthread_should_stop()) {
+		u64 next = ktx_send_due(f, 1), now;
+
+		ktx_thread_take(f);
+		if (next == KTX_NEVER)
+			next = ktx_send_next(f);
+		now = ktime_get_ns();
+		if (next == KTX_NEVER && ktx_ring_has_more(f) && !mutex_is_locked(&f->take_lock)) {
+			/* Published a moment ago. */
+		} else if (next == KTX_NEVER || next > now + f->lead_ns) {
+			ktx_ring_tell(f, next);
+			ktx_lead_learn(f, ktx_thread_sleep(f, next == KTX_NEVER ? next : next - f->lead_ns));
+			slept_ns = ktime_get_ns();
+		} else if (next > now) {
+			ktx_ring_tell(f, next);
+			ktx_thread_wait_out(f, next);
+		}
+		ktx_thread_priority(slept_ns, &real_time);
+		cond_resched();
+	}
+	return 0;
+}
+
+void ktx_thread_kick(struct ktx_file *f, bool urgent)
+{
+	smp_mb(); /* what is new, before the look at whether it sleeps */
+	if (urgent || READ_ONCE(f->idle))
+		wake_up_process(f->thread);
+}
+
+int ktx_thread_start(struct ktx_file *f)
+{
+	struct task_struct *thread;
+
+	hrtimer_setup(&f->timer, ktx_thread_alarm, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	thread = kthread_create(ktx_thread_run, f, "ktx/%u", f->cpu);
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	kthread_bind(thread, f->cpu);
+	f->thread = thread;
+	wake_up_process(thread);
+	wait_for_completion(&f->measured);
+	return 0;
+}
+
+void ktx_thread_stop(struct ktx_file *f)
+{
+	if (f->thread)
+		kthread_stop(f->thread);
+	f->thread = NULL;
+}
