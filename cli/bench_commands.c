@@ -163,8 +163,8 @@ static int run_again(struct cli *cli, const void *options)
 const struct command cmd_bench = {
 	.name = "bench",
 	.summary = "Engines and frozen baselines against each other: rate, schedule, pairs, stamps",
-	.description = "`ktrxer bench rate`, `bench schedule`, `bench pairs` and `bench stamps` measure; see their own pages. Without one of these words, "
-		       "--compare OLD.json runs the bench of that file once more, with the same settings, and says what has changed.",
+	.description = OPT_PROSE("`ktrxer bench rate`, `bench schedule`, `bench pairs` and `bench stamps` measure; see their own pages. Without one of these words, "
+		       "--compare OLD.json runs the bench of that file once more, with the same settings, and says what has changed."),
 	.examples = "ktrxer bench schedule --json >old.json\tMeasure.\n"
 		    "ktrxer bench --compare old.json\tThe same again, and the differences.\n",
 	.options = again_opts,
@@ -176,7 +176,7 @@ const struct command cmd_bench = {
 const struct command cmd_bench_rate = {
 	.name = "bench rate",
 	.summary = "Engines against each other: packets a second, in trains and floods",
-	.description = COMMON,
+	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tExperiment E1 as a whole.\n"
 		    "ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later comparison.\n",
 	.options = rate_opts,
@@ -188,7 +188,7 @@ const struct command cmd_bench_rate = {
 const struct command cmd_bench_schedule = {
 	.name = "bench schedule",
 	.summary = "Engines against each other: how true intervals are at the far end",
-	.description = COMMON,
+	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
 		    "ktrxer bench schedule --compare old.json\tHas it changed?\n",
 	.options = schedule_opts,
@@ -200,7 +200,7 @@ const struct command cmd_bench_schedule = {
 const struct command cmd_bench_pairs = {
 	.name = "bench pairs",
 	.summary = "Engines against each other: how close two probes leave back to back",
-	.description = COMMON,
+	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench pairs\tExperiment E5: 40-byte packets, pairs 1 ms apart.\n",
 	.options = pairs_opts,
 	.options_size = sizeof(struct bench_options),
@@ -211,7 +211,7 @@ const struct command cmd_bench_pairs = {
 const struct command cmd_bench_stamps = {
 	.name = "bench stamps",
 	.summary = "Engines against each other: how true their reported send times are",
-	.description = COMMON,
+	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench stamps\tExperiment E6: gaps of 0 to 100 ms.\n",
 	.options = stamps_opts,
 	.options_size = sizeof(struct bench_options),

@@ -149,11 +149,11 @@ static int run_receive(struct cli *cli, const void *options)
 const struct command cmd_bench_receive = {
 	.name = "bench receive",
 	.summary = "Rules by XDP: cost of a packet, packets captured, a flow beside them",
-	.description =
+	.description = OPT_PROSE(
 		"Three parts, all between two network namespaces of the bench's own.\n\n"
 		"Cost: the rules' program on a packet for which no rule speaks, with more and more rules, by BPF_PROG_RUN. Rate: packets that the live engine "
 		"sends are captured and dropped by AF_XDP and taken by this process; each one is accounted for. Flow: iperf3, where it is installed, without "
-		"any rule, and with as many as --rules says last: on veth the XDP program alone, whatever its rules, ends the merging of segments.",
+		"any rule, and with as many as --rules says last: on veth the XDP program alone, whatever its rules, ends the merging of segments."),
 	.examples = "ktrxer bench receive\tAll three.\n"
 		    "ktrxer bench receive --rate 3M --rounds 20 --no-flow\tHow much can it take?\n",
 	.options = receive_opts,

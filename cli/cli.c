@@ -42,7 +42,7 @@ static const struct opt measure_options[] = {
 	{ "jsonl", 0, OPT_FLAG, FIELD(jsonl),
 	  .help = "Print one JSON object a line while it happens: start, samples and events, end" },
 	QUIET_OPTION,
-	{ "start-at", 0, OPT_UINT, FIELD(start_at_real_ns), "NS",
+	{ "start-at", 0, OPT_UINT, FIELD(start_at_real_ns), .argument = "NS",
 	  .help = "Begin at this time, in nanoseconds since 1970; several processes can so begin together",
 	  .heading = "Control" },
 	{ "stop-on-eof", 0, OPT_FLAG, FIELD(stop_on_eof),
@@ -347,8 +347,10 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		return help(commands, 0, NULL);
 	if (!strcmp(word, "help"))
 		return help(commands, argc - 2, argv + 2);
+#ifdef KTRXER_HAVE_MAN
 	if (!strcmp(word, "--generate"))
 		return generate(commands, argc - 2, argv + 2);
+#endif
 	if (word[0] == '-') {
 		fprintf(stderr,
 			"ktrxer: %.64s: no such option; options stand after the command: ktrxer COMMAND %.64s\n", word,

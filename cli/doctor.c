@@ -248,9 +248,9 @@ static int run_doctor(struct cli *cli, const void *options)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.summary = "What works on this machine, what does not, and what would help",
-	.description =
+	.description = OPT_PROSE(
 		"Tries each engine on a device, the clocks and the privileges, and says in one line what is missing and how to get it. "
-		"It sends nothing and changes nothing.",
+		"It sends nothing and changes nothing."),
 	.examples = "ktrxer doctor\tThe first device that is up.\n"
 		    "ktrxer doctor --device eth0 --json\tFor a program.\n",
 	.options = doctor_opts,

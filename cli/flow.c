@@ -146,7 +146,7 @@ static int run_flow(struct cli *cli, const void *options)
 const struct command cmd_flow = {
 	.name = "flow",
 	.summary = "TCP and UDP flows up and down, counted at both ends",
-	.description =
+	.description = OPT_PROSE(
 		"Moves bytes between this host and one where `ktrxer serve` runs, by many TCP connections at once, and samples what each of them has "
 		"moved: at the sender what was acknowledged, with what the kernel knows of the connection (TCP_INFO), at the receiver what was "
 		"read. Samples are taken of all flows at the same times, by the clock, at both ends: a slow flow has as many as a fast one. Those "
@@ -155,7 +155,7 @@ const struct command cmd_flow = {
 		"result degraded, and is named.\n\n"
 		"With --udp the packets of each flow leave on a schedule, and its receiver counts by their numbers what was lost, overtaken or came "
 		"twice, and the ECN marks with which they arrived.\n\n"
-		"The server asks for its token; it never crosses the wire.",
+		"The server asks for its token; it never crosses the wire."),
 	.examples = "ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
 		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
 		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n"

@@ -153,7 +153,7 @@ static int unknown_option(const struct parser *p, const char *name, size_t lengt
 
 	for (int i = 0; set_at(p, i, &set); i++)
 		for (const struct opt *opt = set.table; opt && opt->name; opt++)
-			if (!opt->hidden && count < NAMES_MAX)
+			if (opt->help && count < NAMES_MAX)
 				names[count++] = opt->name;
 	if (length < sizeof typed) {
 		memcpy(typed, name, length);

@@ -36,16 +36,22 @@ struct opt_range { uint64_t from, to, step; bool given; };
 struct opt {
 	const char *name;      /* long name without dashes; NULL ends a table */
 	char letter;           /* short name, 0: none */
-	enum opt_type type;
-	size_t offset;         /* of the field in the command's option struct */
+	uint8_t type;          /* enum opt_type; narrow, since there are hundreds of these */
+	uint16_t offset;       /* of the field in the command's option struct */
 	const char *argument;  /* shown in help: "DEV", "D", "R"; NULL for flags */
 	const char *fallback;  /* default, as the user would type it; NULL: none (field stays zero) */
-	const char *help;      /* one sentence without its full stop; the man page shows the same */
+	const char *help;      /* one sentence without its full stop; the man page shows the same. NULL: works, and is not spoken of */
 	const char *const *choices; /* OPT_CHOICE, NULL-terminated; also offered by completion for OPT_STRING */
 	uint64_t min, max;     /* inclusive, for numbers; max 0: no bound. Rates: probes a second. Ranges: both ends */
 	const char *heading;   /* begins a new section in help and man page */
-	bool hidden;
 };
+
+/* What stands in man pages alone is not in a program that makes none (meson option `man`). */
+#ifdef KTRXER_HAVE_MAN
+#define OPT_PROSE(text) (text)
+#else
+#define OPT_PROSE(text) NULL
+#endif
 
 struct opt_positional {
 	const char *name;      /* "HOST"; NULL ends the list */
@@ -60,7 +66,7 @@ struct cli;
 struct command {
 	const char *name;      /* "send"; for a nested one "bench rate" */
 	const char *summary;   /* one line, no full stop */
-	const char *description; /* paragraphs for the man page, separated by blank lines */
+	const char *description; /* OPT_PROSE(): paragraphs for the man page, separated by blank lines */
 	const char *examples;  /* lines "command\tWhat it does." */
 	const struct opt *options;  /* NULL: none */
 	const struct opt_positional *positionals; /* NULL: none */

@@ -42,7 +42,7 @@ static void each_option(const struct command *command, opt_extra_of extra_of,
 		if (i)
 			table = extra[i - 1].table;
 		for (const struct opt *opt = table; opt && opt->name; opt++)
-			if (!opt->hidden)
+			if (opt->help)
 				each(command, opt, to);
 	}
 }

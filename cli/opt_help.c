@@ -103,7 +103,7 @@ static int label_column(const struct command *command, const struct opt_set *ext
 
 			label_make(label, sizeof label, opt);
 			wide = columns(label, strlen(label));
-			if (!opt->hidden && wide <= LABEL_MAX && wide > column)
+			if (opt->help && wide <= LABEL_MAX && wide > column)
 				column = wide;
 		}
 	}
@@ -117,7 +117,7 @@ static void options_list(FILE *to, const struct opt *table, int column, const ch
 
 		if (opt->heading)
 			heading = opt->heading;
-		if (opt->hidden)
+		if (!opt->help)
 			continue;
 		if (heading)
 			fprintf(to, "\n%s:\n", heading);
@@ -146,7 +146,7 @@ static void values_list(FILE *to, const struct command *command, const struct op
 				size_t length = strlen(names);
 				const char *name = opt_argument(opt), *there = strstr(names, name ? name : "");
 
-				if (opt->type != type || opt->hidden)
+				if (opt->type != type || !opt->help)
 					continue;
 				/* Whole words only: "N" is not in "NS". */
 				while (there &&

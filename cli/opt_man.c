@@ -131,7 +131,7 @@ static void option(const struct opt *opt, FILE *to)
 static void options(const struct opt *table, bool *open, FILE *to)
 {
 	for (const struct opt *opt = table; opt && opt->name; opt++) {
-		if (opt->hidden)
+		if (!opt->help)
 			continue;
 		if (opt->heading) {
 			if (*open)
@@ -171,7 +171,7 @@ static bool takes(const struct command *command, const struct opt_set *extra, en
 		if (i)
 			table = extra[i - 1].table;
 		for (const struct opt *opt = table; opt && opt->name; opt++)
-			if (opt->type == type && !opt->hidden)
+			if (opt->type == type && opt->help)
 				return true;
 	}
 	return false;

@@ -138,12 +138,12 @@ static int run_ping(struct cli *cli, const void *options)
 const struct command cmd_ping = {
 	.name = "ping",
 	.summary = "Round-trip times, stamped by the kernel at both ends",
-	.description =
+	.description = OPT_PROSE(
 		"Sends ICMP or UDP echo requests on a schedule and measures the round trip from the stamp of the driver that took the probe to "
 		"the kernel's stamp of the answer's arrival, so that neither end includes this program's own delays. Times are never taken out "
 		"of a packet.\n\n"
 		"Loss is by the timeout (RFC 2681); answers that come later are counted apart. Duplicates (RFC 5560) and reordering (RFC 4737) "
-		"are counted. The probes' own lateness is reported beside.",
+		"are counted. The probes' own lateness is reported beside."),
 	.examples =
 		"ktrxer ping 192.0.2.1\tOne probe a second until Ctrl-C.\n"
 		"ktrxer ping 192.0.2.1 --interval 10ms --count 1000 --precise\tA thousand probes at exact times.\n"

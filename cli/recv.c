@@ -418,7 +418,7 @@ out:
 const struct command cmd_recv = {
 	.name = "recv",
 	.summary = "Receive what rules ask for, with the kernel's stamps",
-	.description =
+	.description = OPT_PROSE(
 		"Packets are judged by rules in the order of their prio, then of the command line; the first that fits "
 		"decides. Its operation is one of capture (a copy comes here, the packet goes on), drop, capture+drop, "
 		"and forward (it goes on unseen, and is only counted). What no rule speaks for is left alone.\n\n"
@@ -436,7 +436,7 @@ const struct command cmd_recv = {
 		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, is "
 		"refused without --force.\n\n"
 		"The text is for people and may change; programs ask for --jsonl. With --write nothing is printed for "
-		"each packet.",
+		"each packet."),
 	.examples =
 		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
 		"Ten questions for a name server.\n"

@@ -158,13 +158,13 @@ static int run_send(struct cli *cli, const void *options)
 const struct command cmd_send = {
 	.name = "send",
 	.summary = "Send UDP probes at exact times and account for each of them",
-	.description =
+	.description = OPT_PROSE(
 		"Sends UDP probes on a schedule, at a rate, from a list, or as fast as the device takes them, and says of each whether it was "
 		"sent, by whose word (the NIC's stamp, the driver's, or the kernel's mere acceptance), how far it missed its time, and how "
 		"often it was tried.\n\n"
 		"Every probe ends in exactly one state: sent, failed, skipped or cancelled. Their sum is what was requested.\n\n"
 		"Lateness is signed: the hand-over begins early by its own median cost, so that half of the probes leave a little before "
-		"their time.",
+		"their time."),
 	.examples =
 		"ktrxer send --to 192.0.2.1:7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
 		"ktrxer send --to 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"

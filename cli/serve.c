@@ -376,13 +376,13 @@ static int run_serve(struct cli *cli, const void *options)
 const struct command cmd_serve = {
 	.name = "serve",
 	.summary = "The far end: answers STAMP and TWAMP Light, with the kernel's stamps",
-	.description =
+	.description = OPT_PROSE(
 		"A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: what `ktrxer stamp` and other people's "
 		"senders talk to. It keeps a count for each sender, so that loss is known by direction, and tells when each answer "
 		"really left where it is asked (follow-up telemetry).\n\n"
 		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --rate to one "
 		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
-		"One line of JSON tells that it listens, another at the end (SIGTERM) what it did.",
+		"One line of JSON tells that it listens, another at the end (SIGTERM) what it did."),
 	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
 		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
 		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for those who have the key.\n",

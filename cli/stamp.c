@@ -206,14 +206,14 @@ static int run_stamp(struct cli *cli, const void *options)
 const struct command cmd_stamp = {
 	.name = "stamp",
 	.summary = "Delay there and back, and loss by direction, by STAMP",
-	.description =
+	.description = OPT_PROSE(
 		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
 		"or TWAMP Light. The round trip is from the transmit stamp of the probe to the kernel's stamp of the answer, without the time "
 		"that the reflector held it.\n\n"
 		"One-way delays need the offset of two clocks. It is bounded by the round trips themselves, and each figure is printed with "
 		"what it is true to; where the clocks of both ends say how well they are synchronised, that counts too.\n\n"
 		"A reflector that counts (stateful) tells in which direction each probe was lost. Up to ten probes after the last one settle "
-		"that for the end of the run; they are counted apart.",
+		"that for the end of the run; they are counted apart."),
 	.examples =
 		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
 		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"

@@ -195,7 +195,7 @@ static const struct opt every_options[] = {
 	{ "to", 't', OPT_ENDPOINT, EVERY(to), NULL, .help = "Destination" },
 	{ "mac", 0, OPT_MAC, EVERY(mac), NULL, .help = "Link address" },
 	{ "payload", 0, OPT_RANGE, EVERY(range), NULL, "28..1428/50", "Sizes" },
-	{ "unspoken", 0, OPT_FLAG, EVERY(color), .help = "Hidden", .hidden = true },
+	{ "unspoken", 0, OPT_FLAG, EVERY(color) }, /* no help: hidden */
 	{ NULL },
 };
 

@@ -44,7 +44,7 @@ static const struct opt all_options[] = {
 	{ "to", 0, OPT_ENDPOINT, FIELD(endpoint), "IP[:PORT]", .help = "Endpoint" },
 	{ "mac", 0, OPT_MAC, FIELD(mac), "MAC", .help = "Link address" },
 	{ "payload", 0, OPT_RANGE, FIELD(range), "A..B/STEP", "28..1428/50", "Sizes", .max = 65507 },
-	{ "secret", 0, OPT_FLAG, FIELD(flag), .help = "Hidden", .hidden = true },
+	{ "secret", 0, OPT_FLAG, FIELD(flag) }, /* no help: hidden */
 	{ NULL },
 };
 static const struct opt_positional all_positionals[] = {
