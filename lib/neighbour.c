@@ -9,6 +9,7 @@
 #include "path.h"
 
 #include "limits.h"
+#include "name.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -110,33 +111,20 @@ static int nudge_by_table(struct rtnl *rtnl, const struct ktrxer_addr *addr, uin
 
 static int nudge_by_datagram(const struct ktrxer_addr *addr, const struct ktrxer_device *device)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} to = { .any = { .sa_family = addr->family } };
 	int fd = socket(addr->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	socklen_t length = sizeof to.v4;
+	const bool v6 = addr->family == AF_INET6;
+	union ktrxer_name to;
+	const socklen_t length = ktrxer_name_make(&to, addr, PORT_DISCARD);
 	int ret = 0, hops = 1;
 
 	if (fd < 0)
 		return -errno;
-	if (addr->family == AF_INET6) {
-		length = sizeof to.v6;
-		to.v6.sin6_port = htons(PORT_DISCARD);
-		to.v6.sin6_scope_id = addr->scope_id;
-		memcpy(&to.v6.sin6_addr, addr->bytes, 16);
-		setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &hops, sizeof hops);
-	} else {
-		to.v4.sin_port = htons(PORT_DISCARD);
-		memcpy(&to.v4.sin_addr, addr->bytes, 4);
-		setsockopt(fd, IPPROTO_IP, IP_TTL, &hops, sizeof hops);
-	}
+	setsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_UNICAST_HOPS : IP_TTL, &hops, sizeof hops);
 	/*
 	 * For all users from Linux 5.7 on; where it fails the routing table decides, nearly always for the same device.
 	 */
 	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device->name, (socklen_t)strlen(device->name));
-	if (sendto(fd, "", 0, MSG_DONTWAIT | MSG_DONTROUTE, &to.any, length) < 0)
+	if (sendto(fd, "", 0, MSG_DONTWAIT | MSG_DONTROUTE, &to.sa, length) < 0)
 		ret = -errno;
 	close(fd);
 	return ret;

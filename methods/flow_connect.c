@@ -2,6 +2,7 @@
 #include "flow_connect.h"
 
 #include "flow_tcp.h"
+#include "name.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,31 +28,10 @@ struct flow_connect {
 	struct attempt attempts[WINDOW];
 };
 
-union name {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static socklen_t name_of(union name *name, const struct ktrxer_addr *addr, uint16_t port)
-{
-	memset(name, 0, sizeof *name);
-	name->sa.sa_family = addr->family;
-	if (addr->family == AF_INET6) {
-		name->v6.sin6_port = htons(port);
-		name->v6.sin6_scope_id = addr->scope_id;
-		memcpy(&name->v6.sin6_addr, addr->bytes, 16);
-		return sizeof name->v6;
-	}
-	name->v4.sin_port = htons(port);
-	memcpy(&name->v4.sin_addr, addr->bytes, 4);
-	return sizeof name->v4;
-}
-
 int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port, const struct flow_spec *spec, int *error)
 {
 	int fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
-	union name name;
+	union ktrxer_name name;
 	socklen_t length;
 
 	if (fd < 0) {
@@ -62,10 +42,10 @@ int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *
 	if (spec)
 		rc = flow_tcp_prepare(fd, spec, !spec->down, 0);
 	if (rc == 0 && from->family) {
-		length = name_of(&name, from, 0);
+		length = ktrxer_name_make(&name, from, 0);
 		rc = bind(fd, &name.sa, length) != 0 ? -errno : 0;
 	}
-	length = name_of(&name, to, port);
+	length = ktrxer_name_make(&name, to, port);
 	if (rc == 0 && connect(fd, &name.sa, length) != 0 && errno != EINPROGRESS)
 		rc = -errno;
 	if (rc == 0)
@@ -77,7 +57,7 @@ int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *
 
 bool flow_connect_established(int fd)
 {
-	union name peer;
+	union ktrxer_name peer;
 	socklen_t length = sizeof peer;
 
 	return fd >= 0 && getpeername(fd, &peer.sa, &length) == 0;

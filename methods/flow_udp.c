@@ -5,6 +5,7 @@
 #include "flow_count.h"
 #include "flow_law.h"
 #include "limits.h"
+#include "name.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,12 +26,6 @@ enum {
 };
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 #define RUN_OUT_NS (100 * (uint64_t)KTRXER_NS_PER_MS) /* for what was committed before the end */
-
-union name {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
 
 struct flow_udp {
 	struct flow *flow;
@@ -351,21 +346,6 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 
 /* ----------------------------------------------------------------------------------------------------------- receiver */
 
-static socklen_t name_of(union name *name, const struct ktrxer_addr *addr, uint16_t port)
-{
-	memset(name, 0, sizeof *name);
-	name->sa.sa_family = addr->family;
-	if (addr->family == AF_INET6) {
-		name->v6.sin6_port = htons(port);
-		name->v6.sin6_scope_id = addr->scope_id;
-		memcpy(&name->v6.sin6_addr, addr->bytes, 16);
-		return sizeof name->v6;
-	}
-	name->v4.sin_port = htons(port);
-	memcpy(&name->v4.sin_addr, addr->bytes, 4);
-	return sizeof name->v4;
-}
-
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns)
 {
 	struct flow_udp *u = flow->udp;
@@ -385,16 +365,13 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 	return true;
 }
 
-static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union name *from)
+static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union ktrxer_name *from)
 {
 	struct flow_udp *u = flow->udp;
-	struct ktrxer_addr addr = { .family = (uint8_t)from->sa.sa_family };
+	struct ktrxer_addr addr;
 	uint8_t tos = 0;
 
-	if (addr.family == AF_INET6)
-		memcpy(addr.bytes, &from->v6.sin6_addr, 16);
-	else
-		memcpy(addr.bytes, &from->v4.sin_addr, 4);
+	ktrxer_name_read(from, &addr);
 	addr.scope_id = u->peer.scope_id;
 	if (!ktrxer_addr_equal(&addr, &u->peer))
 		return;
@@ -421,7 +398,7 @@ static void udp_ready(struct serve_source *source, uint32_t events)
 	uint8_t data[BATCH][FLOW_PACKET_HEAD];
 	struct mmsghdr messages[BATCH];
 	struct iovec vectors[BATCH];
-	union name from[BATCH];
+	union ktrxer_name from[BATCH];
 
 	(void)events;
 	for (int round = 0; round < ROUNDS && flow->source.fd >= 0; round++) {
@@ -452,8 +429,8 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 {
 	const bool v6 = way->to.family == AF_INET6;
 	struct ktrxer_addr any = { .family = way->to.family };
-	union name name;
-	socklen_t length = name_of(&name, way->from.family ? &way->from : &any, 0);
+	union ktrxer_name name;
+	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
 	char word[80];
 	int rc = udp_new(flow, way->cookie), fd;
 
@@ -483,8 +460,8 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 
 int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
 {
-	union name name;
-	const socklen_t length = name_of(&name, &way->to, to_port);
+	union ktrxer_name name;
+	const socklen_t length = ktrxer_name_make(&name, &way->to, to_port);
 
 	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
 }

@@ -5,6 +5,7 @@
 #include "flow_udp.h"
 #include "limiter.h"
 #include "limits.h"
+#include "name.h"
 #include "serve_session.h"
 
 #include <errno.h>
@@ -15,12 +16,6 @@
 #include <unistd.h>
 
 enum { BACKLOG = 1024, ACCEPTS = 32, REST_MS = 100 };
-
-union name {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
 
 struct listener {
 	struct serve_source source; /* first */
@@ -296,7 +291,7 @@ static void stranger_ready(struct serve_source *source, uint32_t events)
 		stranger_says(s);
 }
 
-static void stranger_add(struct serve_control *control, int fd, const union name *from)
+static void stranger_add(struct serve_control *control, int fd, const union ktrxer_name *from)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
 	struct stranger *place = &control->strangers[0];
@@ -316,11 +311,8 @@ static void stranger_add(struct serve_control *control, int fd, const union name
 		stranger_leave(place, true);
 	}
 	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
-	place->from.family = (uint8_t)from->sa.sa_family;
-	if (place->from.family == AF_INET6)
-		memcpy(place->from.bytes, &from->v6.sin6_addr, 16);
-	else
-		memcpy(place->from.bytes, &from->v4.sin_addr, 4);
+	ktrxer_name_read(from, &place->from);
+	place->from.scope_id = 0; /* the same host by whichever device it comes */
 	if (serve_watch(control->serve, &place->source, EPOLLIN) < 0) {
 		close(fd);
 		place->source.fd = -1;
@@ -340,7 +332,7 @@ static void listener_ready(struct serve_source *source, uint32_t events)
 
 	(void)events;
 	for (int i = 0; i < ACCEPTS; i++) {
-		union name from = { 0 };
+		union ktrxer_name from = { 0 };
 		socklen_t length = sizeof from;
 		int fd = accept4(source->fd, &from.sa, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -402,20 +394,14 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 {
 	struct listener *l = &control->listeners[control->listener_count];
 	const bool v6 = to->family == AF_INET6;
-	union name name = { .sa.sa_family = to->family };
+	union ktrxer_name name;
 	const int one = 1;
+	socklen_t length;
 	int fd, rc = 0;
 
 	if (control->listener_count == KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", KTRXER_SERVE_ADDRESSES);
-	if (v6) {
-		name.v6.sin6_port = htons(port);
-		name.v6.sin6_scope_id = to->scope_id;
-		memcpy(&name.v6.sin6_addr, to->bytes, 16);
-	} else {
-		name.v4.sin_port = htons(port);
-		memcpy(&name.v4.sin_addr, to->bytes, 4);
-	}
+	length = ktrxer_name_make(&name, to, port);
 	fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return listen_fail(err, -errno, to, port);
@@ -424,7 +410,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (v6)
 		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .control = control };
-	if (bind(fd, &name.sa, v6 ? sizeof name.v6 : sizeof name.v4) != 0 || listen(fd, BACKLOG) != 0)
+	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
 		rc = -errno;
 	if (rc == 0)
 		rc = serve_watch(control->serve, &l->source, EPOLLIN);

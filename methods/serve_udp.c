@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "error.h"
 #include "limits.h"
+#include "name.h"
 #include "stampmap.h"
 #include "txstamp.h"
 
@@ -24,14 +25,8 @@ enum {
 	SOCKET_BYTES = 4 << 20,
 };
 
-union name {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
 struct incoming {
-	union name from;
+	union ktrxer_name from;
 	_Alignas(struct cmsghdr) char control[CONTROL_IN];
 	struct reflector_arrival arrival;
 	struct reflector_answer answer;
@@ -71,20 +66,12 @@ static int set(int fd, int level, int name, int value)
 
 static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_error *err)
 {
-	union name name = { 0 };
+	union ktrxer_name name;
+	const socklen_t length = ktrxer_name_make(&name, &o->bind, o->port);
 	char text[KTRXER_ADDR_TEXT], word[64];
 	int rc;
 
-	name.sa.sa_family = o->bind.family;
-	if (o->bind.family == AF_INET6) {
-		name.v6.sin6_port = htons(o->port);
-		name.v6.sin6_scope_id = o->bind.scope_id;
-		memcpy(&name.v6.sin6_addr, o->bind.bytes, 16);
-	} else {
-		name.v4.sin_port = htons(o->port);
-		memcpy(&name.v4.sin_addr, o->bind.bytes, 4);
-	}
-	if (bind(fd, &name.sa, o->bind.family == AF_INET6 ? sizeof name.v6 : sizeof name.v4) == 0)
+	if (bind(fd, &name.sa, length) == 0)
 		return 0;
 	rc = -errno;
 	ktrxer_addr_format(&o->bind, text);
@@ -255,15 +242,7 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *message, struct i
 	in->ifindex = 0;
 	a->now_ns = now_ns;
 	a->to_port = udp->options.port;
-	a->from.family = (uint8_t)in->from.sa.sa_family;
-	if (a->from.family == AF_INET6) {
-		memcpy(a->from.bytes, &in->from.v6.sin6_addr, 16);
-		a->from.scope_id = in->from.v6.sin6_scope_id;
-		a->from_port = ntohs(in->from.v6.sin6_port);
-	} else {
-		memcpy(a->from.bytes, &in->from.v4.sin_addr, 4);
-		a->from_port = ntohs(in->from.v4.sin_port);
-	}
+	a->from_port = ktrxer_name_read(&in->from, &a->from);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
 		control_word(udp, c, in);
 	a->received_real_ns = ktrxer_stamp_of_message(message, &nic);
