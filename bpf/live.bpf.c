@@ -6,13 +6,8 @@
  * the tracepoint behind its transmit function, frame by frame in their order.
  */
 #include "live.h"
+#include "live_head.h"
 
-#include <linux/bpf.h>
-
-#include <bpf/bpf_helpers.h>
-
-#define READ(x) (*(const volatile typeof(x) *)&(x))
-#define WRITE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 #define BEFORE(a, b) ((__s32)((__u32)(a) - (__u32)(b)) < 0)
 
 enum {
@@ -20,8 +15,6 @@ enum {
 	/* The program waits that long itself, in a softirq; what is due later is polled for. */
 	WAIT_NS = 20000,
 	WAIT_ROUNDS = 1 << 13, /* a round is at least 5 ns */
-	TRY_AGAIN = 11, DEVICE_BUSY = 16, NO_SPACE = 28, NO_BUFFERS = 105,
-	NO_DEVICE = 19, TOO_LONG = 90, INVALID = 22,
 };
 
 /* Set before loading: the verifier knows its values. Alone in its section, so that the library finds it at the start. */
@@ -50,13 +43,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct live_control));
 } control SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} device SEC(".maps");
 
 static __always_inline struct live_control *control_get(void)
 {
@@ -285,7 +271,7 @@ static __always_inline void refused(struct live_control *c, __u32 number, __u64 
 	c->refusals++;
 	if (error == 0)
 		error = NO_BUFFERS; /* its ring is full */
-	if (error == NO_BUFFERS || error == TRY_AGAIN || error == DEVICE_BUSY || error == NO_SPACE) {
+	if (may_try_again(error)) {
 		if (!c->refused_since_ns)
 			c->refused_since_ns = landing->now;
 		if (landing->now - c->refused_since_ns < config.retry_ns) {

@@ -8,15 +8,9 @@
  * changed what is in them.
  */
 #include "stream.h"
-
-#include <linux/bpf.h>
+#include "live_head.h"
 
 #include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
-#define READ(x) (*(const volatile typeof(x) *)&(x))
-
-enum { TRY_AGAIN = 11, DEVICE_BUSY = 16, NO_DEVICE = 19, INVALID = 22, NO_SPACE = 28, NO_BUFFERS = 105 };
 
 /* Set before loading. Alone in its section, so that the library finds it at the start. */
 const volatile struct stream_config config = { .plan.length = 64 };
@@ -45,13 +39,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u64));
 } words SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} device SEC(".maps");
 
 static __always_inline struct stream_lane *lane_get(void)
 {
@@ -266,7 +253,7 @@ static __always_inline void refused(struct stream_lane *l, __u32 drops, int erro
 	if (!error)
 		error = NO_BUFFERS; /* its ring is full */
 	l->refusals += drops;
-	retry = error == NO_BUFFERS || error == TRY_AGAIN || error == DEVICE_BUSY || error == NO_SPACE;
+	retry = may_try_again(error);
 	if (!l->refused_since_ns)
 		l->refused_since_ns = now;
 	if (retry && now - l->refused_since_ns >= config_get()->retry_ns)
