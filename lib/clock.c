@@ -21,7 +21,7 @@ struct sandwich {
 };
 
 /* The narrowest of a few tries: an interrupt between two reads widens one of them, seldom all. */
-static struct sandwich sandwich_take(int tries)
+static struct sandwich sandwich_take(clockid_t clock, int tries)
 {
 	struct sandwich best = { 0 };
 
@@ -29,7 +29,7 @@ static struct sandwich sandwich_take(int tries)
 		struct sandwich s;
 
 		s.before = clock_ns(CLOCK_MONOTONIC);
-		s.real = clock_ns(CLOCK_REALTIME);
+		s.real = clock_ns(clock);
 		s.after = clock_ns(CLOCK_MONOTONIC);
 		if (i == 0 || s.after - s.before < best.after - best.before)
 			best = s;
@@ -39,7 +39,7 @@ static struct sandwich sandwich_take(int tries)
 
 void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
 {
-	struct sandwich s = sandwich_take(5);
+	struct sandwich s = sandwich_take(CLOCK_REALTIME, 5);
 	int64_t width = s.after - s.before;
 
 	pair->mono_ns = (uint64_t)(s.before + width / 2);
@@ -55,32 +55,38 @@ static void map_restart(struct ktrxer_clock_map *map, const struct sandwich *s)
 	map->sampled_ns = (uint64_t)s->after;
 }
 
-static int64_t map_middle(const struct ktrxer_clock_map *map)
+int64_t ktrxer_clock_map_offset(const struct ktrxer_clock_map *map)
 {
 	return map->low_ns + (map->high_ns - map->low_ns) / 2;
 }
 
 void ktrxer_clock_map_init(struct ktrxer_clock_map *map)
 {
-	struct sandwich s = sandwich_take(16);
+	ktrxer_clock_map_init_of(map, CLOCK_REALTIME);
+}
 
+void ktrxer_clock_map_init_of(struct ktrxer_clock_map *map, clockid_t clock)
+{
+	struct sandwich s = sandwich_take(clock, 16);
+
+	map->clock = clock;
 	map->steps = 0;
 	map->stepped_ns = 0;
 	map_restart(map, &s);
-	map->last_ns = map_middle(map);
+	map->last_ns = ktrxer_clock_map_offset(map);
 }
 
 bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map)
 {
-	struct sandwich s = sandwich_take(1);
+	struct sandwich s = sandwich_take(map->clock, 1);
 	int64_t low = s.real - s.after - 1, high = s.real - s.before + 1;
 
 	map->sampled_ns = (uint64_t)s.after;
 	if (low > map->high_ns || high < map->low_ns) {
-		map->last_ns = map_middle(map);
+		map->last_ns = ktrxer_clock_map_offset(map);
 		map->steps++;
 		map->stepped_ns = map->sampled_ns;
-		s = sandwich_take(16);
+		s = sandwich_take(map->clock, 16);
 		map_restart(map, &s);
 		return true;
 	}
@@ -105,7 +111,7 @@ uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map)
 
 uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_ns)
 {
-	return (uint64_t)(real_ns - map_middle(map));
+	return (uint64_t)(real_ns - ktrxer_clock_map_offset(map));
 }
 
 static uint64_t distance(uint64_t t, uint64_t earliest, uint64_t latest)

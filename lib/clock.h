@@ -13,6 +13,7 @@
 #include <time.h>
 
 struct ktrxer_clock_map {
+	clockid_t clock;           /* CLOCK_REALTIME below stands for it */
 	int64_t low_ns, high_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC lies in [low, high] */
 	int64_t last_ns;           /* the difference before the last step; == middle when there was none */
 	uint64_t sampled_ns;
@@ -21,6 +22,10 @@ struct ktrxer_clock_map {
 };
 
 void ktrxer_clock_map_init(struct ktrxer_clock_map *map);
+/* The same for another clock that is slewed like these two: CLOCK_TAI. */
+void ktrxer_clock_map_init_of(struct ktrxer_clock_map *map, clockid_t clock);
+/* That clock less CLOCK_MONOTONIC. */
+int64_t ktrxer_clock_map_offset(const struct ktrxer_clock_map *map);
 /* Takes one more sample (about 0.1 us). True when it shows that CLOCK_REALTIME was stepped. */
 bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map);
 /* The same when the last sample is older than `age_ns`. */

@@ -37,6 +37,7 @@ struct ktx_cell {
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
+	uint64_t leave_ns;      /* KTX_QUEUE_WAITS: what the kernel was told; 0: right behind what is before it */
 	int64_t raw_ns;
 	uint32_t bound_ns;
 	int32_t error;
@@ -65,7 +66,16 @@ struct ktx_work {
 struct ktx_harvest {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
+	/* KTX_QUEUE_WAITS: the queue has dropped what it had taken. By the time that it was told, from the socket; by its cell, from the engine. */
+	void (*dropped)(void *context, uint64_t launch, int error);
+	void (*failed)(void *context, struct ktx_cell *cell, int error);
 	void *context;
+};
+
+/* How an engine wants frames for a queue that waits. */
+struct ktx_queue {
+	uint64_t ahead_ns; /* so long before their time */
+	uint32_t depth;    /* and not more than so many at once */
 };
 
 /* A range of a template's numbers that an engine sends by itself. */
@@ -85,7 +95,11 @@ struct ktx_stream_look {
 	bool ended;
 };
 
-enum ktx_waiter { KTX_USER_WAITS, KTX_KERNEL_WAITS };
+/*
+ * KTX_QUEUE_WAITS: the kernel waits, too, but it is given each frame by `send`, ahead of its time (`queue` says by how much) and with it, in
+ * leave_ns. What is there cannot be called back.
+ */
+enum ktx_waiter { KTX_USER_WAITS, KTX_KERNEL_WAITS, KTX_QUEUE_WAITS };
 
 struct ktx_engine {
 	const char *name;
@@ -134,6 +148,12 @@ struct ktx_engine {
 	int (*give_up)(struct ktx_engine_state *state, struct ktx_cell *cell);
 	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
 	void (*restart_stamps)(struct ktx_engine_state *state);
+
+	/* KTX_QUEUE_WAITS alone. left_early: a stamp says so; does the queue still keep times? */
+	void (*queue)(const struct ktx_engine_state *state, struct ktx_queue *queue);
+	void (*left_early)(struct ktx_engine_state *state);
+	/* A line that the user should know of this device, or NULL. The op may be NULL. */
+	const char *(*note)(const struct ktx_engine_state *state);
 
 	/*
 	 * Where the kernel waits (KTX_KERNEL_WAITS) these three stand for send and harvest. Cells belong to the engine from publish,

@@ -4,47 +4,18 @@
  * path; PACKET_QDISC_BYPASS (3.14) hands each frame straight to the driver.
  */
 #include "engine.h"
-#include "sock.h"
+#include "packet_sock.h"
 #include "txstamp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct ktx_engine_state {
-	struct ktx_sock sock;
-	struct sockaddr_ll to; /* raw IP links: the protocol must be told */
-	enum ktrxer_link link;
+	struct ktx_packet_sock packet;
 };
-
-static int packet_socket(const struct ktrxer_device *device, struct ktrxer_error *err)
-{
-	struct sockaddr_ll ll = { .sll_family = AF_PACKET, .sll_ifindex = (int)device->index };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), rc;
-	char word[64];
-
-	if (fd < 0) {
-		rc = -errno;
-		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, rc, "packet sockets need CAP_NET_RAW: run as root, or use the udp engine");
-		if (rc == -EAFNOSUPPORT)
-			return ktrxer_fail(err, rc, "this kernel has no packet sockets (CONFIG_PACKET)");
-		return ktrxer_fail(err, rc, "packet socket: %s", ktrxer_strerror(rc, word, sizeof word));
-	}
-	if (bind(fd, (struct sockaddr *)&ll, sizeof ll) != 0) {
-		rc = -errno;
-		close(fd);
-		if (rc == -ENODEV || rc == -ENXIO)
-			return ktrxer_fail(err, -ENODEV, "device '%s' is gone", device->name);
-		return ktrxer_fail(err, rc, "packet socket on '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
-	}
-	return fd;
-}
 
 static int packet_bypass(int fd)
 {
@@ -62,7 +33,7 @@ static int packet_probe(const struct ktrxer_device *device, struct ktx_engine_in
 		snprintf(info->reason, sizeof info->reason, "needs a device: --device DEV (`ip link` lists them)");
 		return -ENODEV;
 	}
-	fd = packet_socket(device, &err);
+	fd = ktx_packet_socket(device, &err);
 	if (fd < 0) {
 		memcpy(info->reason, err.text, sizeof info->reason);
 		return fd;
@@ -83,27 +54,24 @@ static int packet_open(struct ktx_engine_state **out, const struct ktx_engine_se
 
 	if (!state)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the packet engine");
-	fd = packet_socket(setup->device, err);
+	fd = ktx_packet_socket(setup->device, err);
 	if (fd < 0) {
 		rc = fd;
 		goto free_state;
 	}
-	ktx_sock_init(&state->sock, fd);
-	state->link = setup->device->link;
-	state->to = (struct sockaddr_ll){ .sll_family = AF_PACKET, .sll_ifindex = (int)setup->device->index };
+	ktx_packet_sock_init(&state->packet, fd, setup->device);
 	rc = packet_bypass(fd);
 	if (rc < 0) {
 		ktrxer_fail(err, rc, "PACKET_QDISC_BYPASS is refused: the packet engine needs Linux 3.14");
 		goto close_socket;
 	}
-	ktx_sock_send_room(fd, 4 << 20);
 	if (!(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING)
-		state->sock.stamps = ktrxer_txstamp_enable(fd) == 0;
+		state->packet.sock.stamps = ktrxer_txstamp_enable(fd) == 0;
 	*out = state;
 	return 0;
 
 close_socket:
-	ktx_sock_close(&state->sock);
+	ktx_sock_close(&state->packet.sock);
 free_state:
 	free(state);
 	return rc;
@@ -111,63 +79,44 @@ free_state:
 
 static void packet_close(struct ktx_engine_state *state)
 {
-	ktx_sock_close(&state->sock);
+	ktx_sock_close(&state->packet.sock);
 	free(state);
 }
 
 static uint32_t packet_features(const struct ktx_engine_state *state)
 {
 	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_BYPASS |
-	       (state->sock.stamps ? KTX_CAN_DRIVER_STAMP : 0);
+	       (state->packet.sock.stamps ? KTX_CAN_DRIVER_STAMP : 0);
 }
 
 static int packet_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
-	if (state->link == KTRXER_LINK_ETHERNET)
-		return 0;
-	if (length < 1 || (frame[0] >> 4 != 4 && frame[0] >> 4 != 6))
-		return ktrxer_fail(err, -EBADMSG, "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
-	return 0;
+	return ktx_packet_sock_check(&state->packet, frame, length, err);
 }
 
 static int packet_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
 {
-	if (count > KTX_BATCH_MAX)
-		count = KTX_BATCH_MAX;
-	for (int i = 0; i < count; i++) {
-		state->sock.vectors[i] = (struct iovec){ .iov_base = cells[i]->frame, .iov_len = cells[i]->length };
-		if (state->link != KTRXER_LINK_RAW_IP)
-			continue;
-		/* One version a batch: a call has one protocol for all. */
-		if (i > 0 && (cells[i]->frame[0] >> 4) != (cells[0]->frame[0] >> 4)) {
-			count = i;
-			break;
-		}
-		state->to.sll_protocol = htons(cells[0]->frame[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
-		state->sock.messages[i].msg_hdr.msg_name = &state->to;
-		state->sock.messages[i].msg_hdr.msg_namelen = sizeof state->to;
-	}
-	return ktx_sock_send(&state->sock, count);
+	return ktx_sock_send(&state->packet.sock, ktx_packet_sock_fill(&state->packet, cells, count));
 }
 
 static void packet_warm(struct ktx_engine_state *state)
 {
-	ktx_sock_warm(&state->sock);
+	ktx_sock_warm(&state->packet.sock);
 }
 
 static int packet_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
 {
-	return state->sock.stamps ? ktrxer_txstamp_harvest(state->sock.fd, harvest) : 0;
+	return state->packet.sock.stamps ? ktrxer_txstamp_harvest(state->packet.sock.fd, harvest) : 0;
 }
 
 static void packet_restart_stamps(struct ktx_engine_state *state)
 {
-	ktrxer_txstamp_restart(state->sock.fd);
+	ktrxer_txstamp_restart(state->packet.sock.fd);
 }
 
 static int packet_event_fd(const struct ktx_engine_state *state)
 {
-	return state->sock.stamps ? state->sock.fd : -1;
+	return state->packet.sock.stamps ? state->packet.sock.fd : -1;
 }
 
 const struct ktx_engine ktx_engine_packet = {

@@ -26,6 +26,9 @@ enum ktrxer_limits {
 	KTX_STAMP_WAIT_NS = 100 * 1000 * 1000, /* design: a stamp that does not come holds reports back by at most this */
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
+	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000, /* later wake-ups of the handing side than that are stalls; what was handed over cannot be cancelled */
+	KTX_QUEUE_EARLY_NS = 50 * 1000, /* who leaves that much before the time that the kernel was told was never held back */
+
 	KTX_NETWORK_ERRORS = 64, /* a power of two */
 
 	/* waiter */

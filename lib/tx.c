@@ -216,7 +216,13 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 		}
 	}
 	tx->options.engine = tx->engine->name;
-	return rc < 0 ? ktrxer_fail(err, rc, "%s", why.text) : rc;
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "%s", why.text);
+	if (tx->engine->queue)
+		tx->engine->queue(tx->state, &tx->queue);
+	if (tx->engine->note && tx->engine->note(tx->state))
+		ktrxer_waiter_note(&tx->waiter, "%s", tx->engine->note(tx->state));
+	return 0;
 }
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)

@@ -29,6 +29,7 @@ struct ktx {
 	enum ktrxer_link link;
 	const struct ktx_engine *engine;
 	struct ktx_engine_state *state;
+	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
 
 	uint32_t slots, mask, frame_size, stride;
 	struct ktx_cell *cells;

@@ -12,6 +12,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
+static bool queue_waits(const struct ktx *tx)
+{
+	return tx->engine->waits == KTX_QUEUE_WAITS;
+}
+
 /* -------------------------------------------------------------------------------------------------- final cells */
 
 static bool cell_final(const struct ktx_cell *cell)
@@ -139,7 +144,17 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	cell->proof = (uint8_t)proof;
 	cell->stamp_due = false;
 	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
-		ktrxer_waiter_handed_over(&tx->waiter, cell->call_ns, cell->sent_ns);
+		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, cell->sent_ns);
+	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
+		tx->engine->left_early(tx->state);
+}
+
+/* Where a queue waits it may drop what it took. */
+static void drop_arrived(void *context, struct ktx_cell *cell, int error)
+{
+	(void)context;
+	if (cell->status == KTX_SENT && cell->stamp_due)
+		cell_end(cell, KTX_FAILED, error);
 }
 
 static void refusal_arrived(void *context, const struct ktx_network_error *error)
@@ -166,7 +181,7 @@ static void device_dead(struct ktx *tx, int rc)
 
 static void harvest(struct ktx *tx)
 {
-	const struct ktx_harvest to = { .stamp = stamp_arrived, .refusal = refusal_arrived, .context = tx };
+	const struct ktx_harvest to = { .stamp = stamp_arrived, .refusal = refusal_arrived, .failed = drop_arrived, .context = tx };
 	uint64_t now = ktrxer_now_ns();
 	int rc;
 
@@ -261,6 +276,20 @@ static uint64_t planned_time(const struct ktx *tx, const struct ktx_cell *cell)
 	return cell->at_ns > KTRXER_NEVER - tx->shift_ns ? KTRXER_NEVER : cell->at_ns + tx->shift_ns;
 }
 
+static uint64_t advance_of(const struct ktx *tx)
+{
+	return tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->waiter.advance_ns;
+}
+
+/* What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue costs. */
+static void leave_plan(struct ktx *tx, struct ktx_cell *cell, bool in_train)
+{
+	const uint64_t planned = planned_time(tx, cell), advance = advance_of(tx);
+
+	cell->first_of_call = cell->at_ns && !in_train;
+	cell->leave_ns = cell->first_of_call && planned > advance ? planned - advance : 0;
+}
+
 static void hand_over(struct ktx *tx, uint32_t count)
 {
 	struct ktx_cell *batch[KTX_BATCH_MAX];
@@ -270,6 +299,8 @@ static void hand_over(struct ktx *tx, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		batch[i] = ktx_cell_at(tx, tx->handed + i);
+	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
+		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->in_train);
 	call = ktrxer_now_ns();
 	n = tx->engine->send(tx->state, batch, (int)count);
 	if (n <= 0) {
@@ -287,7 +318,10 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		batch[i]->status = KTX_SENT;
 		batch[i]->proof = KTX_PROOF_QUEUED;
 		batch[i]->stamp_due = stamps;
-		batch[i]->first_of_call = i == 0;
+		if (!queue_waits(tx))
+			batch[i]->first_of_call = i == 0;
+		else if (batch[i]->leave_ns > after)
+			batch[i]->sent_ns = batch[i]->leave_ns;
 		if (tx->shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
 		if (stamps)
@@ -303,14 +337,20 @@ static void hand_over(struct ktx *tx, uint32_t count)
 /* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */
 static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 {
-	const uint32_t most = head - tx->handed < KTX_BATCH_MAX ? head - tx->handed : KTX_BATCH_MAX;
-	uint32_t n = 1;
+	const uint32_t out = tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed);
+	uint32_t most = head - tx->handed < KTX_BATCH_MAX ? head - tx->handed : KTX_BATCH_MAX, n = 1;
+
+	if (queue_waits(tx) && most > tx->queue.depth - out)
+		most = tx->queue.depth - out;
 
 	for (; n < most; n++) {
 		const struct ktx_cell *before = ktx_cell_at(tx, tx->handed + n - 1), *cell = ktx_cell_at(tx, tx->handed + n);
 		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
 		bool at_once = !cell->at_ns && !before->at_ns;
 		bool due = tx->options.purpose == KTX_FOR_RATE && cell->at_ns && planned_time(tx, cell) <= now;
+
+		if (queue_waits(tx) && cell->at_ns) /* those of the past are for the late policy, one by one */
+			due = planned_time(tx, cell) > now && planned_time(tx, cell) - now <= tx->queue.ahead_ns;
 
 		if (!same_train && !at_once && !due)
 			break;
@@ -353,17 +393,22 @@ enum due { DUE_NOW, DUE_LATER, DUE_GONE };
  */
 static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
 {
-	const uint64_t advance = tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->waiter.advance_ns;
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx);
 	uint64_t now = ktrxer_now_ns(), planned, start, nap;
 
-	if (!cell->at_ns || tx->first_call_ns)
+	if (tx->first_call_ns)
+		return DUE_NOW;
+	/* A full queue: stamps tell when there is room. */
+	if (queue_waits(tx) && tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed) >= tx->queue.depth)
+		return DUE_LATER;
+	if (!cell->at_ns)
 		return DUE_NOW;
 	planned = planned_time(tx, cell);
-	start = planned > advance ? planned - advance : 0;
+	start = planned > early ? planned - early : 0;
 	if (cell->planned_ns != planned)
 		cell->planned_ns = planned;
 	if (now < start) {
-		const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
+		const bool spin = !queue_waits(tx) && tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
 
 		if (!spin || start - now > tx->waiter.lead_ns) {
 			*next_ns = spin ? start - tx->waiter.lead_ns : start;
@@ -495,7 +540,7 @@ static void *thread_main(void *context)
 	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
 
 	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
-	if (spin && !kernel)
+	if (spin && tx->engine->waits == KTX_USER_WAITS)
 		ktrxer_waiter_calibrate(&tx->waiter);
 	pthread_mutex_lock(&tx->lock);
 	tx->is_started = true;

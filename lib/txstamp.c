@@ -18,6 +18,7 @@
 #define SO_TIMESTAMPING_NEW 65
 #endif
 #define TIMESTAMPING_OLD 37
+#define ORIGIN_TXTIME 6 /* SO_EE_ORIGIN_TXTIME, Linux 4.19 */
 
 static int timestamping_set(int fd, uint32_t flags)
 {
@@ -154,6 +155,9 @@ static int harvest_one(struct mmsghdr *m, const struct ktx_harvest *harvest)
 		}
 	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
 		refusal_tell(&e, &offender, message->msg_iov->iov_base, m->msg_len, harvest);
+	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
+	if (e.ee_origin == ORIGIN_TXTIME && harvest->dropped)
+		harvest->dropped(harvest->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
 	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || e.ee_info != SCM_TSTAMP_SND)
 		return 0;
 	software = ktrxer_stamp_of_message(message, &nic);

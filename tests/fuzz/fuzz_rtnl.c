@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* An answer of rtnetlink, down to devices, routes and neighbours. */
 #include "path.h"
+#include "qdisc.h"
 
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define QDISCS 20
 
 static void must_end(const char *text, size_t size)
 {
@@ -20,8 +23,22 @@ static int take(void *context, uint16_t type, struct bytes body)
 	struct neighbour neighbour;
 	struct route route;
 
-	(void)context;
+	struct qdisc *qdiscs = context;
+	static int used;
+
 	switch (type) {
+	case RTM_NEWQDISC: {
+		struct qdisc_launch launch;
+		struct ktrxer_error err;
+
+		used = qdiscs[used].kind[0] ? (used + 1) % QDISCS : used;
+		if (qdisc_parse(&qdiscs[used], body) < 0)
+			memset(&qdiscs[used], 0, sizeof qdiscs[used]);
+		must_end(qdiscs[used].kind, sizeof qdiscs[used].kind);
+		if (qdisc_judge(&launch, qdiscs, QDISCS, "dev", &err) == 0 && launch.priority >= QDISC_PRIORITIES)
+			abort();
+		break;
+	}
 	case RTM_NEWLINK:
 		device_parse(&device, &more, body);
 		must_end(device.name, sizeof device.name);
@@ -41,6 +58,7 @@ static int take(void *context, uint16_t type, struct bytes body)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rtnl_answer answer = { 0 };
+	struct qdisc qdiscs[QDISCS] = { 0 };
 	struct nlmsghdr header;
 	struct bytes first = bytes_of(data, size);
 	int ret;
@@ -50,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		answer.sequence = header.nlmsg_seq;
 		answer.port = header.nlmsg_pid;
 	}
-	ret = rtnl_read(&answer, bytes_of(data, size), take, NULL);
+	ret = rtnl_read(&answer, bytes_of(data, size), take, qdiscs);
 	if (ret > 0)
 		abort();
 	must_end(answer.text, sizeof answer.text);

@@ -107,6 +107,52 @@ static int fake_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
 	return fake.give_up_with;
 }
 
+/* ------------------------------------------------------------------------------------------------ a queue in it waits */
+
+static int queue_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+{
+	for (int i = 0; i < count; i++)
+		fake.told[(fake.sent + i) % 4096] = cells[i]->leave_ns;
+	return fake_send(state, cells, count);
+}
+
+static void queue_queue(const struct ktx_engine_state *state, struct ktx_queue *queue)
+{
+	(void)state;
+	*queue = (struct ktx_queue){ .ahead_ns = KTX_QUEUE_AHEAD_NS, .depth = 64 };
+	if (fake.queue.depth)
+		*queue = fake.queue;
+}
+
+static void queue_early(struct ktx_engine_state *state)
+{
+	(void)state;
+	fake.left_early++;
+}
+
+static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+{
+	struct ktrxer_clock_pair pair;
+	int n = 0;
+
+	(void)state;
+	ktrxer_clock_pair_read(&pair);
+	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
+		const uint64_t call = fake.sent_at[fake.stamped_key % 4096], told = fake.told[fake.stamped_key % 4096];
+		const uint64_t at = (told > call ? told : call) + (uint64_t)fake.stamp_after_ns;
+
+		if (at > pair.mono_ns || !fake.stamps_come)
+			break;
+		if (fake.drop) {
+			fake.drop--;
+			harvest->failed(harvest->context, &fake.cells[fake.stamped_key & fake.mask], fake.drop_with);
+			continue;
+		}
+		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
+	}
+	return n;
+}
+
 /* ---------------------------------------------------------------------------------------------------- the kernel waits */
 
 static uint32_t kernel_features(const struct ktx_engine_state *state)
@@ -226,7 +272,13 @@ static const struct ktx_engine kernel_engine = {
 	.stream_look = fake_stream_look, .stream_ended = fake_stream_ended,
 };
 
-const struct ktx_engine *const ktx_engine_table[] = { &fake_engine, &holder_engine, &kernel_engine, NULL };
+static const struct ktx_engine queue_engine = {
+	.name = "queue", .summary = "for tests", .waits = KTX_QUEUE_WAITS, .harvest_ns = 200000, .probe = fake_probe, .open = fake_open,
+	.close = fake_close, .features = fake_features, .check = fake_check, .send = queue_send, .harvest = queue_harvest,
+	.event_fd = fake_event_fd, .queue = queue_queue, .left_early = queue_early,
+};
+
+const struct ktx_engine *const ktx_engine_table[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine, NULL };
 
 const struct ktx_engine *ktx_engine_find(const char *name)
 {

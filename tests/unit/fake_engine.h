@@ -6,6 +6,7 @@
  *   fake    the user side waits; the one that `auto` takes
  *   holder  the same with buffers of its own, of which no descriptor tells when they come back; frames of 1000 bytes at most
  *   kernel  the kernel waits
+ *   queue   a queue in the kernel waits
  */
 #ifndef KTRXER_TESTS_FAKE_ENGINE_H
 #define KTRXER_TESTS_FAKE_ENGINE_H
@@ -30,6 +31,13 @@ struct fake_script {
 	struct ktx_cell *held[64];
 	int held_count;
 	_Atomic int given_up, give_up_with;
+
+	/* queue; stamps and stamps_come as above, stamp_after_ns the time that the queue was told */
+	struct ktx_queue queue;
+	uint64_t told[4096];
+	_Atomic int drop;           /* so many of those it took are dropped ... */
+	_Atomic int drop_with;      /* ... with this */
+	_Atomic int left_early;     /* seen */
 
 	/* kernel */
 	struct ktx_cell *cells;

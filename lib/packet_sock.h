@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A packet socket that only sends: what the engines that stand on AF_PACKET have in common. */
+#ifndef KTRXER_LIB_PACKET_SOCK_H
+#define KTRXER_LIB_PACKET_SOCK_H
+
+#include "sock.h"
+
+#include <linux/if_packet.h>
+
+struct ktx_packet_sock {
+	struct ktx_sock sock;
+	struct sockaddr_ll to; /* raw IP links: the protocol must be told */
+	enum ktrxer_link link;
+};
+
+/* A descriptor, or a negative errno. Bound to protocol 0 it has no hook in the receive path. */
+int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *err);
+void ktx_packet_sock_init(struct ktx_packet_sock *packet, int fd, const struct ktrxer_device *device);
+/* Is it something that this link carries? */
+int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
+/* The messages of `count` cells; returns of how many, since one call has one protocol for all. */
+int ktx_packet_sock_fill(struct ktx_packet_sock *packet, struct ktx_cell *const *cells, int count);
+
+#endif
