@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import subprocess
 import time
@@ -45,7 +46,7 @@ class Sent:
 
     def intervals_off_us(self, interval_us: float) -> list[float]:
         at = [int(row["sent_ns"]) for row in self.rows]
-        return sorted(abs((b - a) / 1000 - interval_us) for a, b in zip(at, at[1:], strict=False))
+        return sorted(abs((b - a) / 1000 - interval_us) for a, b in itertools.pairwise(at))
 
     def lateness_us(self) -> list[float]:
         return sorted(int(row["lateness_ns"]) / 1000 for row in self.rows if row["lateness_ns"])
