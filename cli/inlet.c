@@ -129,7 +129,7 @@ static int socket_next(struct inlet *inlet, const uint8_t **data, uint32_t *leng
 	struct msghdr message = { .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &vector, .msg_iovlen = 1,
 				  .msg_control = control.room, .msg_controllen = sizeof control.room };
 	uint32_t offset = 0;
-	uint64_t now;
+	uint64_t now, earliest;
 	int64_t real;
 	const uint64_t before = ktrxer_now_ns();
 	ssize_t n = recvmsg(inlet->socket, &message, MSG_DONTWAIT);
@@ -149,8 +149,9 @@ static int socket_next(struct inlet *inlet, const uint8_t **data, uint32_t *leng
 	/* Each time: a step just now, not noticed, would move this round trip by as much. */
 	ktrxer_clock_map_refresh(inlet->clock, now, 0);
 	real = ktrxer_stamp_of_message(&message, NULL);
-	/* It came after the socket was last seen empty: that tells the two sides of a step apart. */
-	if (real && ktrxer_clock_map_mono_checked(inlet->clock, real, inlet->empty_ns, now, &arrival->received_ns)) {
+	/* It came after the socket was last seen empty, or just before: that tells the two sides of a step apart. */
+	earliest = inlet->empty_ns > KRX_STAMP_BEFORE_NS ? inlet->empty_ns - KRX_STAMP_BEFORE_NS : 0;
+	if (real && ktrxer_clock_map_mono_checked(inlet->clock, real, earliest, now, &arrival->received_ns)) {
 		arrival->source = KTRXER_STAMP_KERNEL;
 	} else {
 		arrival->received_ns = now;

@@ -328,8 +328,8 @@ static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, co
 	uint64_t now = ktrxer_now_ns(), earliest = s->opened_ns;
 
 	/* Packets come in the order of their arrival, give or take what two processors differ by. */
-	if (s->last_mono_ns > earliest + KTRXER_NS_PER_MS)
-		earliest = s->last_mono_ns - KTRXER_NS_PER_MS;
+	if (s->last_mono_ns > earliest + KRX_STAMP_BEFORE_NS)
+		earliest = s->last_mono_ns - KRX_STAMP_BEFORE_NS;
 	ktrxer_clock_map_refresh(&s->clocks, now, KRX_CLOCK_AGE_NS);
 	packet->raw_ns = ktrxer_timespec_ns(header->tp_sec, header->tp_nsec);
 	packet->clock = KTRXER_CLOCK_REALTIME;

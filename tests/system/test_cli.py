@@ -1,65 +1,25 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command line as people and programs meet it: what is typed wrong, help and pages, output under bad readers, the end.
+"""The command line as people meet it: help, pages, completion, what is typed wrong, and the hand-over to the Python part."""
 
-Two programs are tested: ktrxer itself, and cli_selftest, which has the same floor under commands that do nothing.
-"""
-
-import json
 import os
-import random
 import re
 import shutil
-import signal
-import socket
-import struct
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
+from programs import (
+    KTRXER,
+    PROGRAMS,
+    SELFTEST,
+    commands_of,
+    every_command,
+    run,
+    selftest,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("KTRXER_BUILD", ROOT / "build"))
-KTRXER = BUILD / "cli" / "ktrxer"
-SELFTEST = BUILD / "tests" / "system" / "cli_selftest"
-PROGRAMS = [KTRXER, SELFTEST]
-
-if not KTRXER.exists() or not SELFTEST.exists():
-    pytest.skip(f"no build in {BUILD}: set KTRXER_BUILD", allow_module_level=True)
-
-
-def run(program, *args, **options):
-    options.setdefault("stdin", subprocess.DEVNULL)
-    options.setdefault("timeout", 30)
-    return subprocess.run([str(program), *args], capture_output=True, text=True, **options)
-
-
-def selftest(*args, **options):
-    return run(SELFTEST, *args, **options)
-
-
-def start(*args, **options):
-    options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.Popen([str(SELFTEST), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def objects(text):
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def commands_of(program):
-    """The names in `--help`, nested ones included."""
-    section = run(program, "--help").stdout.split("Commands:\n")[1].split("\nExperiments")[0]
-    return [re.match(r"  (\S+(?: \S+)?)  ", line).group(1) for line in section.splitlines() if line.strip()]
-
-
-def every_command():
-    return [(program, name) for program in PROGRAMS for name in commands_of(program)]
-
-
-# ------------------------------------------------------------------------------------------------------------- help
+# ------------------------------------------------------------------------------------------------------------------ help
 
 
 @pytest.mark.parametrize("program,name", every_command())
@@ -114,7 +74,7 @@ def test_hidden_command_works_and_is_not_spoken_of(tmp_path):
         assert "secret" not in made.name and "unspoken" not in made.read_text()
 
 
-# ---------------------------------------------------------------------------------------------------- pages, completion
+# ----------------------------------------------------------------------------------------------------- pages, completion
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
@@ -178,7 +138,7 @@ def test_generate_says_what_it_cannot(tmp_path):
     assert selftest("--generate", "man", "/dev/null/x").returncode == 1
 
 
-# ------------------------------------------------------------------------------------------------------ typed wrong
+# ----------------------------------------------------------------------------------------------------------- typed wrong
 
 
 @pytest.mark.parametrize(
@@ -227,7 +187,7 @@ def test_python_part_is_named_when_missing(tmp_path):
         assert "belongs to the Python part, which is not installed" in done.stderr
 
 
-# ----------------------------------------------------------------------------------------------------- the hand-over
+# --------------------------------------------------------------------------------------------------------- the hand-over
 
 
 @pytest.fixture
@@ -313,262 +273,7 @@ def test_privileges_and_environment(tree, open_path):
     assert broken.returncode == 1 and "cannot be started" in broken.stderr
 
 
-# ------------------------------------------------------------------------------------------------------------ output
-
-
-def test_jsonl():
-    done = selftest("tick", "--count", "5", "--busy", "--jsonl")
-    assert done.returncode == 0 and done.stderr == ""
-    first, *samples, last = objects(done.stdout)
-    assert first["type"] == "start" and first["command"] == "tick" and first["argv"][1:] == ["tick", "--count", "5", "--busy", "--jsonl"]
-    assert first["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert first["hostname"] == socket.gethostname()
-    clock = first["clock"]
-    assert abs(clock["real_ns"] - time.time_ns()) < 60e9 and abs(clock["mono_ns"] - time.monotonic_ns()) < 60e9
-    assert 0 < clock["bound_ns"] < 1e9
-    offset = time.time_ns() - time.monotonic_ns()
-    assert abs(clock["real_ns"] - clock["mono_ns"] - offset) < 5e6
-    assert [(s["type"], s["kind"], s["number"]) for s in samples] == [("sample", "tick", i) for i in range(5)]
-    assert last["type"] == "end" and last["verdict"] == "valid" and last["reasons"] == [] and last["output"] == {"dropped": 0}
-    assert set(last["host"]) == {"cpu_percent", "steal_percent", "clock_steps"}
-
-
-def test_json_is_one_object():
-    done = selftest("tick", "--count", "3", "--busy", "--json")
-    end = json.loads(done.stdout)
-    assert end["verdict"] == "valid" and end["ticks"] == 3 and end["start"]["command"] == "tick"
-
-
-def test_text_and_quiet():
-    done = selftest("tick", "--count", "3", "--busy")
-    assert done.stdout.splitlines() == ["tick 0 ", "tick 1 ", "tick 2 ", "verdict: valid"]
-    assert selftest("tick", "--count", "3", "--busy", "--quiet").stdout == ""
-
-
-@pytest.mark.parametrize("word,status", [("valid", 0), ("degraded", 1), ("invalid", 1)])
-def test_verdict_and_exit_status(word, status):
-    text = selftest("say", "--verdict", word, "flow 3 ended early", 'a "quoted" \x01 ä')
-    assert text.returncode == status
-    assert text.stdout.startswith(f"verdict: {word}\n  - flow 3 ended early\n") and "\x01" not in text.stdout
-    end = json.loads(selftest("say", "--verdict", word, "flow 3 ended early", 'a "quoted" \x01 ä', "--json").stdout)
-    assert end["verdict"] == word and end["reasons"] == ["flow 3 ended early", 'a "quoted" \x01 ä']
-
-
-def test_arguments_that_are_no_text():
-    done = subprocess.run([SELFTEST, "say", "--json", "--verdict=degraded", b"\xff\xfe", "\U0001f600"], capture_output=True, timeout=10)
-    end = json.loads(done.stdout)
-    assert end["reasons"] == ["\ufffd\ufffd", "\U0001f600"]
-    assert end["start"]["argv"][-1] == "\U0001f600"
-
-
-def test_strings_as_python_reads_them():
-    """Bytes of every kind, repaired as Python repairs them. Seeded: a failure can be repeated."""
-    chance = random.Random(1)
-    pieces = [b"\xe2\x82\xac", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82", b'"', b"\\", b"\x01", b"/"]
-    words = [b"w" + b"".join(chance.choice(pieces)[: chance.randint(1, 4)] for _ in range(8)) for _ in range(300)]
-    words += [b"w" + bytes(chance.randint(1, 255) for _ in range(20)) for _ in range(300)]
-    done = subprocess.run([SELFTEST, "say", "--json", *words], capture_output=True, timeout=20)
-    assert json.loads(done.stdout)["start"]["argv"][3:] == [word.decode("utf-8", "replace") for word in words]
-
-
-def test_numbers_as_python_reads_them():
-    chance = random.Random(2)
-    bits = [0, 1, 2**63, 2**63 - 1, 2**64 - 1, 0x3FF0000000000000, 0x7FF0000000000000, 0x7FF8000000000000, 0x0010000000000000, 0x3FB999999999999A]
-    bits += [chance.getrandbits(64) for _ in range(2000)]
-    done = selftest("numbers", "--json", *map(str, bits))
-    for wanted, (unsigned, signed, fixed, double) in zip(bits, json.loads(done.stdout, parse_float=str)["numbers"], strict=True):
-        assert unsigned == wanted and signed == struct.unpack("=q", struct.pack("=Q", wanted))[0]
-        assert int(fixed.replace(".", "")) == signed and re.fullmatch(r"-?\d+\.\d{3}", fixed)
-        number = struct.unpack("=d", struct.pack("=Q", wanted))[0]
-        assert double is None if number != number or abs(number) == float("inf") else float(double) == number
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["tick", "--count=5", "--busy"],
-        ["tick", "--count=1", "--busy", "--start-at=NOW"],
-        ["say", "--verdict", "degraded", "a reason"],
-        ["say", "--verdict", "fail"],
-        ["say"],
-    ],
-)
-def test_objects_match_their_schemas(args):
-    jsonschema = pytest.importorskip("jsonschema")
-    referencing = pytest.importorskip("referencing")
-    schemas = {name: json.loads((ROOT / "docs/schema" / f"{name}.schema.json").read_text()) for name in ("start", "sample", "event", "end")}
-    registry = referencing.Registry().with_contents([(schema["$id"], schema) for schema in schemas.values()])
-    check = {name: jsonschema.Draft202012Validator(schema, registry=registry) for name, schema in schemas.items()}
-    for validator in check.values():
-        validator.check_schema(validator.schema)
-    args = [arg.replace("NOW", str(time.time_ns() + 100_000_000)) for arg in args]
-    lines = objects(selftest(*args, "--jsonl").stdout)
-    assert lines[0]["type"] == "start" and lines[-1]["type"] == "end" and len(lines) >= 2
-    for line in lines:
-        check[line["type"]].validate(line)
-    whole = json.loads(selftest(*args, "--json").stdout)
-    check["end"].validate(whole)
-    check["start"].validate(whole["start"])
-    # And they can refuse.
-    for spoilt in ({**lines[-1], "verdict": "fine"}, {**lines[-1], "end_ns": 1.5}, {k: v for k, v in lines[-1].items() if k != "reasons"}):
-        assert not check["end"].is_valid(spoilt)
-    assert not check["start"].is_valid({**lines[0], "argv": "tick"})
-
-
-def test_a_command_that_fails_says_so_in_its_end():
-    text = selftest("say", "--verdict", "fail")
-    assert text.returncode == 1 and "ktrxer say: device 'eth9': no such device" in text.stderr
-    first, last = objects(selftest("say", "--verdict", "fail", "--jsonl").stdout)
-    assert first["type"] == "start"
-    assert last["verdict"] == "invalid" and last["reasons"] == ["device 'eth9': no such device"]
-    assert selftest("say", "--verdict", "usage", "--jsonl").returncode == 2
-    assert selftest("say", "--verdict", "slip").returncode == 1  # -22 * 256 must not look like success
-
-
-def test_commands_that_measure_nothing_have_no_verdict():
-    done = selftest("look", "up", "127.0.0.1", "--json")
-    end = json.loads(done.stdout)
-    assert done.returncode == 0 and end["address"] == "127.0.0.1" and "verdict" not in end
-
-
-def test_stalled_reader_hangs_nothing():
-    # Nobody reads: megabytes into a pipe of 64 KiB and a queue of 1 MiB.
-    process = start("tick", "--interval=1ms", "--count=0", "--pad=4000", "--busy", "--jsonl")
-    try:
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        asked = time.monotonic()
-        assert process.wait(timeout=20) == 1
-        took = time.monotonic() - asked
-        assert b"stalled" in process.stderr.read()
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.stderr.close()
-    assert 1.5 < took < 2 + 2  # two seconds for the reader; the rest is for a machine on which others build
-
-
-def test_slow_reader_loses_objects_and_is_told():
-    process = start("tick", "--interval=1ms", "--count=1500", "--pad=4000", "--busy", "--jsonl")
-    time.sleep(2.5)
-    out, err = process.communicate(timeout=20)
-    first, *samples, last = objects(out.decode())
-    assert first["type"] == "start" and last["type"] == "end"
-    assert last["output"]["dropped"] > 0 and len(samples) + last["output"]["dropped"] == 1500
-    assert last["verdict"] == "degraded" and "too slow" in last["reasons"][0] and process.returncode == 1
-    # Not a single put waited for the reader. (Half a second: other people build on this machine.)
-    assert last["worst_put_ns"] < 500e6
-    numbers = [s["number"] for s in samples]
-    assert numbers == sorted(set(numbers))
-
-
-def test_steady_reader_of_much_gets_all():
-    done = selftest("tick", "--interval=0", "--count=3000", "--pad=100", "--busy", "--jsonl")
-    first, *samples, last = objects(done.stdout)
-    assert len(samples) + last["output"]["dropped"] == 3000
-
-
-def test_reader_that_goes_away():
-    process = start("tick", "--interval=1ms", "--count=0", "--busy", "--jsonl")
-    process.stdout.readline()
-    process.stdout.close()
-    stderr = process.stderr.read()
-    assert process.wait(timeout=5) == 0 and stderr == b""
-    process.stderr.close()
-
-
-def test_pipe_into_head():
-    done = subprocess.run(
-        ["bash", "-c", f"'{SELFTEST}' tick -c 0 --busy | head -n 2; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=10
-    )
-    assert done.stdout == "tick 0 \ntick 1 \n" and done.stderr == "" and done.returncode == 0
-
-
-def test_full_disk_and_closed_output():
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([SELFTEST, "tick", "-c", "3", "--busy"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=10)
-    assert done.returncode == 1 and "No space left" in done.stderr
-    done = subprocess.run(["bash", "-c", f"'{SELFTEST}' tick -c 3 --busy >&- <&-"], capture_output=True, text=True, timeout=10)
-    assert done.returncode == 1 and "could not be written" in done.stderr
-    assert subprocess.run(["bash", "-c", f"'{SELFTEST}' tick -c 3 --busy --quiet >&- 2>&- <&-"], timeout=10).returncode == 0
-
-
-# ----------------------------------------------------------------------------------------------------------- stopping
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_print_the_accounts_so_far(number):
-    process = start("tick", "--count=0", "--busy", "--jsonl", preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
-    process.stdout.readline()
-    process.stdout.readline()
-    process.send_signal(number)
-    out, err = process.communicate(timeout=5)
-    last = objects(out.decode())[-1]
-    assert process.returncode == 0 and err == b""
-    assert last["type"] == "end" and last["stopped_by"] == number and last["ticks"] > 0
-
-
-def test_second_interrupt_kills():
-    # A reader that takes nothing keeps the end waiting for two seconds: time for a second Ctrl-C.
-    process = start("tick", "--interval=0", "--count=0", "--pad=4000", "--busy", "--jsonl")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=1) == -signal.SIGINT
-    process.stdout.close()
-    process.stderr.close()
-
-
-def test_ignored_signals_stay_ignored():
-    process = start("tick", "--count=0", "--busy", "--jsonl", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    process.stdout.readline()
-    process.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=5)
-    assert process.returncode == 0
-
-
-def test_stop_on_eof():
-    process = start("tick", "--count=0", "--busy", "--jsonl", "--stop-on-eof", stdin=subprocess.PIPE)
-    process.stdin.write(b"words do not stop it\n")
-    process.stdin.flush()
-    time.sleep(0.3)
-    assert process.poll() is None
-    out, _ = process.communicate(timeout=5)
-    assert objects(out.decode())[-1]["stopped_by"] == -1 and process.returncode == 0
-    assert selftest("tick", "--count=0", "--busy", "--stop-on-eof", timeout=5).returncode == 0  # /dev/null ends at once
-
-
-# ------------------------------------------------------------------------------------------------------- beginning
-
-
-def test_start_at():
-    at = time.time_ns() + 700_000_000
-    began = time.monotonic()
-    first, *_, last = objects(selftest("tick", "-c", "1", "--busy", "--jsonl", f"--start-at={at}").stdout)
-    assert time.monotonic() - began >= 0.6
-    offset = first["clock"]["real_ns"] - first["clock"]["mono_ns"]
-    assert first["start_at_real_ns"] == at and abs(last["start_ns"] + offset - at) < 1_000_000
-    time.sleep(0.1)
-    *_, last = objects(selftest("tick", "-c", "1", "--busy", "--jsonl", f"--start-at={at}").stdout)
-    assert last["verdict"] == "degraded" and "had passed" in last["reasons"][0]
-
-
-def test_start_at_nonsense_and_stop_while_waiting():
-    for at in ("1", str(int(time.time())), str(time.time_ns() + 3 * 86400 * 10**9), "18446744073709551615"):
-        done = selftest("tick", "-c", "1", f"--start-at={at}", timeout=5)
-        assert done.returncode == 1 and "nanoseconds since 1970" in done.stderr
-    process = start("tick", "-c", "1", "--jsonl", f"--start-at={time.time_ns() + 60 * 10**9}")
-    process.stdout.readline()
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=5)
-    assert process.returncode == 1
-
-
-# ------------------------------------------------------------------------------------------------------------ hosts
+# ----------------------------------------------------------------------------------------------------------------- hosts
 
 
 @pytest.mark.parametrize(
@@ -616,28 +321,3 @@ def test_hosts(args, out):
 def test_hosts_refused(args, text):
     done = selftest("look", "up", *args)
     assert done.returncode == 1 and text in done.stderr and done.stderr.count("\n") == 1
-
-
-# ------------------------------------------------------------------------------------------------------------ privacy
-
-
-def test_clock_step_degrades():
-    """In a time namespace the clock cannot be stepped; this needs the real one, so only where a test machine says that it may."""
-    if os.environ.get("KTRXER_TEST_STEP_CLOCK") != "1":
-        pytest.skip("steps the machine's clock: KTRXER_TEST_STEP_CLOCK=1 allows it")
-    process = start("tick", "--count=0", "--busy", "--jsonl")
-    process.stdout.readline()
-    time.sleep(0.3)
-    time.clock_settime_ns(time.CLOCK_REALTIME, time.time_ns() + 5_000_000)
-    time.sleep(0.3)
-    time.clock_settime_ns(time.CLOCK_REALTIME, time.time_ns() - 5_000_000)
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=5)
-    lines = objects(out.decode())
-    steps = [line["step_ns"] for line in lines if line.get("name") == "clock_step"]
-    assert steps and abs(steps[0] - 5_000_000) < 500_000
-    assert lines[-1]["host"]["clock_steps"] >= 1 and lines[-1]["verdict"] == "degraded"
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-q"]))

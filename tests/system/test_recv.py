@@ -16,7 +16,17 @@ import sys
 import time
 
 import pytest
-from receivers import KTRXER, SEND, Net, Recv, read_pcap, read_pcapng, reasons, sh, wait_for
+from receivers import (
+    KTRXER,
+    SEND,
+    Net,
+    Recv,
+    read_pcap,
+    read_pcapng,
+    reasons,
+    sh,
+    wait_for,
+)
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces")
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the tests of `ktrxer stamp` share; its fixture is conftest's too."""
+
+import json
+
+import pytest
+
+PORT = 8620
+
+
+@pytest.fixture
+def stamp(ktrxer):
+    """(end object, objects by kind)"""
+
+    def go(a, *options, status=None, timeout=60):
+        done = a.run([ktrxer, "stamp", *map(str, options), "--jsonl"], check=False, timeout=timeout)
+        assert status is None or done.returncode == status, f"{done.stdout[-2000:]}{done.stderr}"
+        return parse(done.stdout)
+
+    return go
+
+
+def parse(text):
+    objects = [json.loads(line) for line in text.splitlines()]
+    assert objects and objects[-1]["type"] == "end", text
+    kinds = {}
+    for one in objects[1:-1]:
+        kinds.setdefault(one.get("kind") or one["name"], []).append(one)
+    end = objects[-1]
+    assert end["requested"] == end["sent"] + end["failed"] + end["skipped"] + end["cancelled"]
+    assert end["sent"] == end["received"] + end["lost"] + end["unanswered_at_end"]
+    if end["lost_forward"] is not None:
+        assert end["lost"] == end["lost_forward"] + end["lost_backward"] + end["lost_unknown"] + end["too_late"]
+    assert len(kinds.get("round_trip", [])) == end["received"]
+    return end, kinds
+
+
+def reasons(end):
+    """Without those that other work on this machine brings about."""
+    return [r for r in end["reasons"] if "processors of this host" not in r and "late or were skipped" not in r]
+
+
+def secret(path, text="a key for tests"):
+    path.write_text(text + "\n")
+    path.chmod(0o600)
+    return path
