@@ -205,22 +205,24 @@ def reap(child):
 @pytest.mark.skipif(not shutil.which("irtt"), reason="irtt is not installed")
 def test_cpu_against_irtt(pair, ktrxer):
     a, b = pair
-    ours, theirs = 0.0, 0.0
-    for _ in range(2):  # interleaved; long enough that a run, not its beginning, is what costs
+    ours, theirs = [], []
+    for _ in range(3):  # interleaved; long enough that a run, not its beginning, is what costs
         server = b.popen([ktrxer, "serve"])
         server.stdout.readline()
-        client = a.popen([ktrxer, "stamp", b.address, "-i", "10ms", "--for", "6s", "--json"])
-        ours += reap(client)[0]
+        client = a.popen([ktrxer, "stamp", b.address, "-i", "10ms", "--for", "4s", "--json"])
+        ours.append(reap(client)[0])
         server.terminate()
-        ours += reap(server)[0]
+        ours[-1] += reap(server)[0]
         server = b.popen(["irtt", "server", "-b", f"{b.address}:2112"])
         time.sleep(0.3)
-        client = a.popen(["irtt", "client", "-i", "10ms", "-d", "6s", "-q", b.address])
-        theirs += reap(client)[0]
+        client = a.popen(["irtt", "client", "-i", "10ms", "-d", "4s", "-q", b.address])
+        theirs.append(reap(client)[0])
         server.terminate()
-        theirs += reap(server)[0]
-    print(f"figure: stamp + serve / irtt, CPU of both ends at 10 ms: {ours:.3f} s / {theirs:.3f} s = {ours / theirs:.2f} (at most 0.5)")
-    assert ours <= 0.5 * theirs
+        theirs[-1] += reap(server)[0]
+    # Other work on the machine only ever adds, to both.
+    ratio = min(ours) / min(theirs)
+    print(f"figure: stamp + serve / irtt, CPU of both ends at 10 ms: {min(ours):.3f} s / {min(theirs):.3f} s = {ratio:.2f} (at most 0.5)")
+    assert ratio <= 0.5
 
 
 def test_round_trip_against_ping(pair, ktrxer, stamp, serve):
