@@ -47,7 +47,7 @@ def run_tests(folder: Path, **environment: str) -> str:
     (folder / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
     (folder / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--rootdir=."]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False).stdout
+    return subprocess.run(command, cwd=folder, env={**os.environ, "COLUMNS": "200", **environment}, capture_output=True, text=True, timeout=300, check=False).stdout
 
 
 @needs_qemu

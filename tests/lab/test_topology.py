@@ -23,7 +23,7 @@ delay = "1ms"
 """
 JOB = """
 ip netns exec near ping -c 200 -i 0.02 -q far
-ip netns exec near ping -6 -c 1 far-6
+ip netns exec near ping -6 -c 30 -i 0.02 far-6
 ip netns exec near tc qdisc show dev to-mid
 ip netns exec wire-1 tc qdisc show dev to-mid
 """

@@ -170,6 +170,8 @@ class Batch:
                 begun = str(line["begin"])
             elif "report" in line:
                 report = hook.pytest_report_from_serializable(config=config, data=line["report"])
+                if isinstance(report.longrepr, list):  # a skip's file, line and reason: JSON knows no tuples, and pytest insists
+                    report.longrepr = tuple(report.longrepr)
                 collected.setdefault(report.nodeid, []).append(report)
                 if report.when == "teardown":
                     begun = None
