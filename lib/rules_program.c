@@ -92,7 +92,7 @@ static int shape(struct rules_program *program, const struct rules_setup *setup,
 	return bpf_program__set_flags(program->program, flags);
 }
 
-static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
+static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ktrxer_rules");
 	int rc;
@@ -108,7 +108,8 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 		return -errno;
 	rc = shape(program, setup, table);
 	if (!rc)
-		rc = bpf_object__load(program->object);
+		rc = setup->load ? setup->load(setup->load_context, program->object, bpf_program__name(program->program), err)
+				 : bpf_object__load(program->object);
 	if (!rc)
 		return 0;
 	bpf_object__close(program->object);
@@ -117,7 +118,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 }
 
 /* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
-static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
+static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
 {
 	libbpf_print_fn_t before = libbpf_set_print(say_nothing); /* a library does not print; what fails is said by its number */
 	int rc = -EINVAL;
@@ -125,14 +126,14 @@ static int load(struct rules_program *program, const struct rules_setup *setup, 
 	program->frags = !setup->plain;
 	if (setup->nic) {
 		program->nic = true;
-		rc = load_once(program, setup, table);
+		rc = load_once(program, setup, table, err);
 		program->nic = !rc;
 	}
 	if (rc && rc != -EPERM)
-		rc = load_once(program, setup, table);
+		rc = load_once(program, setup, table, err);
 	if (rc && rc != -EPERM && rc != -ENOMEM && rc != -E2BIG) {
 		program->frags = false;
-		rc = load_once(program, setup, table);
+		rc = load_once(program, setup, table, err);
 	}
 	libbpf_set_print(before);
 	return rc;
@@ -212,9 +213,9 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 		rc = ktrxer_fail(err, -ENOMEM, "receiver: no memory");
 		goto fail;
 	}
-	rc = load(program, setup, table);
+	rc = load(program, setup, table, err);
 	if (rc < 0)
-		rc = load_failed(rc, err);
+		rc = setup->load && err && err->text[0] ? rc : load_failed(rc, err);
 	else
 		rc = furnish(program, setup, table, err);
 	if (rc == 0) {

@@ -28,6 +28,9 @@ struct rules_setup {
 	bool heartbeat, traced;
 	bool plain;          /* for tests: as a kernel before 5.18 has it */
 	const struct rules_object *object; /* NULL: the program of bpf/rules.bpf.c */
+	/* Another way into the kernel than bpf_object__load(): a dispatcher's. May fill in err; NULL: none. */
+	int (*load)(void *context, struct bpf_object *object, const char *name, struct ktrxer_error *err);
+	void *load_context;
 };
 
 struct rules_program {
