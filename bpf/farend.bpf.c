@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped and counted by its number, the first
- * eight bytes of its payload, and dropped: nobody answers. At the sender's driver (fentry) each is stamped as the driver is
- * called with it. The same for every sender.
+ * eight bytes of its payload, and dropped: nobody answers. A stamp costs as much as all the rest of a fast sender's packet here: beyond
+ * the numbers that have a slot only each STRIDE-th is stamped, which is enough for a rate. At the sender's driver (fentry, or the
+ * tracepoints next to it) each is stamped as the driver is called with it. The same for every sender.
  */
 #include "farend.h"
 
@@ -22,6 +23,7 @@ enum {
 	HEAD_UDP = 8,
 	NUMBER = 8,
 	FRAMES = 64, /* of one call of the driver; more are not looked at */
+	STRIDE = 16,
 };
 
 struct {
@@ -66,6 +68,16 @@ static __always_inline __u64 read_number(const __u8 *at)
 	return number;
 }
 
+/* The same in a packet, where some verifiers allow a wide load at any offset. */
+static __always_inline __u64 packet_number(const __u8 *at)
+{
+#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64)
+	return bpf_be64_to_cpu(*(const __u64 *)at);
+#else
+	return read_number(at);
+#endif
+}
+
 static __always_inline struct farend_config *settings(void)
 {
 	__u32 zero = 0;
@@ -73,10 +85,10 @@ static __always_inline struct farend_config *settings(void)
 	return bpf_map_lookup_elem(&config, &zero);
 }
 
-static __always_inline void count_probe(const struct farend_config *c, struct farend_counts *n, __u64 number, __u64 now)
+static __always_inline void count_probe(const struct farend_config *c, struct farend_counts *n, __u64 number)
 {
 	__u32 slot = (__u32)number;
-	__u64 *stamp;
+	__u64 *stamp, now;
 
 	if (number < c->slots) {
 		stamp = bpf_map_lookup_elem(&arrivals, &slot);
@@ -86,21 +98,29 @@ static __always_inline void count_probe(const struct farend_config *c, struct fa
 			n->again++;
 			return;
 		}
+		now = bpf_ktime_get_ns();
 		*stamp = now;
+	} else {
+		if (n->probes % STRIDE) {
+			n->probes++;
+			return;
+		}
+		now = bpf_ktime_get_ns();
 	}
 	if (!n->probes++)
 		n->first_ns = now;
 	n->last_ns = now;
+	n->timed = n->probes;
 }
 
 SEC("xdp")
 int farend(struct xdp_md *ctx)
 {
-	const __u64 now = bpf_ktime_get_ns();
 	const __u8 *data = (const __u8 *)(long)ctx->data, *end = (const __u8 *)(long)ctx->data_end, *udp;
 	struct farend_config *c = settings();
 	struct farend_counts *n;
 	__u32 zero = 0, port;
+	__u64 now;
 	__u16 type;
 
 	if (!c || data + LINK + HEAD_IPV4 + HEAD_UDP > end)
@@ -122,10 +142,11 @@ int farend(struct xdp_md *ctx)
 		if (udp + HEAD_UDP + NUMBER > end)
 			n->odd++;
 		else
-			count_probe(c, n, read_number(udp + HEAD_UDP), now);
+			count_probe(c, n, packet_number(udp + HEAD_UDP));
 		return XDP_DROP;
 	}
 	if (port == c->cross_port) {
+		now = bpf_ktime_get_ns();
 		if (!n->cross++)
 			n->cross_first_ns = now;
 		n->cross_last_ns = now;
@@ -140,6 +161,10 @@ int farend(struct xdp_md *ctx)
 /* Of the kernel's own structs only what is read; the loader finds the offsets by BTF. */
 struct sk_buff {
 	unsigned char *data;
+} __attribute__((preserve_access_index));
+
+struct net_device {
+	int ifindex;
 } __attribute__((preserve_access_index));
 
 struct xdp_frame {
@@ -201,6 +226,54 @@ int BPF_PROG(driver_bulk, void *dev, int n, struct xdp_frame **frames)
 			break;
 		stamp_call(data, now);
 	}
+	return 0;
+}
+
+/*
+ * The same without fentry. (skb, dev): the driver's function for one packet is called next; senders that go past the qdisc layer
+ * (AF_PACKET with bypass, AF_XDP) go past this, too.
+ */
+SEC("raw_tp/net_dev_start_xmit")
+int near_call(struct bpf_raw_tracepoint_args *ctx)
+{
+	const __u64 now = bpf_ktime_get_ns();
+	struct sk_buff *skb = (struct sk_buff *)ctx->args[0];
+	void *data;
+
+	if (!bpf_probe_read_kernel(&data, sizeof data, __builtin_preserve_access_index(&skb->data)))
+		stamp_call(data, now);
+	return 0;
+}
+
+/*
+ * (from, to, sent, drops, err): the driver's function for a bulk has returned. It does not tell which frames those were; they leave in the
+ * order of their numbers, until the driver refuses one.
+ */
+SEC("raw_tp/xdp_devmap_xmit")
+int near_bulk(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct net_device *to = (struct net_device *)ctx->args[1];
+	const int sent = (int)ctx->args[2], drops = (int)ctx->args[3];
+	const __u64 now = bpf_ktime_get_ns();
+	struct farend_config *c = settings();
+	int index;
+
+	if (!c || !c->port || bpf_probe_read_kernel(&index, sizeof index, __builtin_preserve_access_index(&to->ifindex)) ||
+	    (__u32)index != c->near_index)
+		return 0;
+	for (int i = 0; i < FRAMES; i++) {
+		__u32 slot = (__u32)c->called;
+		__u64 *stamp;
+
+		if (i >= sent || c->called >= c->slots)
+			break;
+		stamp = bpf_map_lookup_elem(&calls, &slot);
+		if (stamp)
+			*stamp = now;
+		c->called++;
+	}
+	if (drops > 0)
+		c->called = ~0ULL;
 	return 0;
 }
 

@@ -29,6 +29,7 @@ void farend_begin(struct farend *farend, uint16_t port, uint16_t cross_port);
 struct farend_result {
 	uint64_t probes, again, odd;
 	uint64_t first_ns, last_ns;
+	uint64_t timed;           /* probes up to the one at `last_ns`: what a rate is made of */
 	uint64_t cross, cross_bytes, cross_first_ns, cross_last_ns;
 	const uint64_t *arrivals; /* by number; 0: did not arrive. Until the next turn */
 	const uint64_t *calls;    /* likewise, of the driver; NULL: not known */

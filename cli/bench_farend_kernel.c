@@ -68,6 +68,7 @@ static void take(struct farend *f, struct kernel_state *s, const struct krx_pack
 	if (!r->probes++)
 		r->first_ns = p->mono_ns;
 	r->last_ns = p->mono_ns;
+	r->timed = r->probes;
 }
 
 static void *read_along(void *argument)

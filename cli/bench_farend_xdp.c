@@ -20,9 +20,15 @@ extern const size_t farend_object_size;
 
 enum { CALLS = 2 };
 
+/* Ways to see the near driver being called, the best first. Each has two programs: for one packet, for a bulk. */
+enum call_way { BY_FENTRY, BY_TRACEPOINT, NOT_AT_ALL };
+
 static const struct {
-	const char *program, *function;
-} call_programs[CALLS] = { { "driver_call", "veth_xmit" }, { "driver_bulk", "veth_ndo_xdp_xmit" } };
+	const char *program, *function; /* of veth; NULL: of any driver */
+} call_programs[NOT_AT_ALL][CALLS] = {
+	[BY_FENTRY] = { { "driver_call", "veth_xmit" }, { "driver_bulk", "veth_ndo_xdp_xmit" } },
+	[BY_TRACEPOINT] = { { "near_call", NULL }, { "near_bulk", NULL } },
+};
 
 struct xdp_state {
 	struct bpf_object *object;
@@ -62,40 +68,44 @@ static bool kernel_has(const struct btf *btf, const char *function)
 }
 
 /* The programs that stamp the driver's calls: only where they were asked for, and the kernel tells of the driver. */
-static void choose_calls(struct farend *f, struct bpf_object *object, bool wanted)
+static void choose_calls(struct farend *f, struct bpf_object *object, enum call_way wanted)
 {
-	struct btf *btf = wanted ? btf__load_vmlinux_btf() : NULL;
+	struct btf *btf = wanted == BY_FENTRY ? btf__load_vmlinux_btf() : NULL;
 
-	for (int i = 0; i < CALLS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(object, call_programs[i].program);
-		const bool use = kernel_has(btf, call_programs[i].function);
+	for (int way = BY_FENTRY; way < NOT_AT_ALL; way++) {
+		for (int i = 0; i < CALLS; i++) {
+			struct bpf_program *program = bpf_object__find_program_by_name(object, call_programs[way][i].program);
+			const char *function = call_programs[way][i].function;
+			const bool use = way == (int)wanted && (!function || kernel_has(btf, function));
 
-		if (program)
-			bpf_program__set_autoload(program, use);
-		if (wanted && i == 0 && !use)
-			snprintf(f->note, sizeof f->note, "the driver's calls are not stamped: %s", btf ? "its functions are not in this kernel's "
-				 "BTF (only veth's are known)" : "this kernel tells no types (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)");
+			if (program)
+				bpf_program__set_autoload(program, use);
+			if (way == (int)wanted && i == 0 && !use)
+				snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by fentry: %s", btf ? "its functions are not in "
+					 "this kernel's BTF (only veth's are known)" : "this kernel tells no types (/sys/kernel/btf/vmlinux, "
+					 "CONFIG_DEBUG_INFO_BTF)");
+		}
 	}
 	btf__free(btf);
 }
 
-static bool attach_calls(struct xdp_state *s)
+static bool attach_calls(struct xdp_state *s, enum call_way way)
 {
 	bool any = false;
 
-	for (int i = 0; i < CALLS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(s->object, call_programs[i].program);
+	for (int i = 0; way != NOT_AT_ALL && i < CALLS; i++) {
+		struct bpf_program *program = bpf_object__find_program_by_name(s->object, call_programs[way][i].program);
 
 		if (!program || bpf_program__fd(program) < 0)
 			continue;
-		s->calls[i] = bpf_program__attach_trace(program);
+		s->calls[i] = bpf_program__attach(program);
 		if (i == 0 && s->calls[i])
 			any = true;
 	}
 	return any;
 }
 
-static int load(struct farend *f, struct xdp_state *s, bool calls)
+static int load(struct farend *f, struct xdp_state *s, enum call_way way)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open, .object_name = "farend");
 	static const char *const by_number[] = { "arrivals", "calls" };
@@ -106,10 +116,10 @@ static int load(struct farend *f, struct xdp_state *s, bool calls)
 	for (int i = 0; i < 2; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(s->object, by_number[i]);
 
-		if (!map || bpf_map__set_max_entries(map, i == 0 || calls ? f->slots : 1))
+		if (!map || bpf_map__set_max_entries(map, i == 0 || way != NOT_AT_ALL ? f->slots : 1))
 			return -EINVAL;
 	}
-	choose_calls(f, s->object, calls);
+	choose_calls(f, s->object, way);
 	return bpf_object__load(s->object);
 }
 
@@ -139,6 +149,7 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 {
 	struct xdp_state *s = calloc(1, sizeof *s);
 	libbpf_print_fn_t before = libbpf_set_print(silent);
+	enum call_way way = o->calls ? BY_FENTRY : NOT_AT_ALL;
 	char word[64];
 	int rc;
 
@@ -149,14 +160,14 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 	f->state = s;
 	s->stamps_bytes = (size_t)f->slots * sizeof *f->arrivals;
 	s->config_bytes = sizeof *s->config;
-	rc = load(f, s, o->calls);
-	if (rc < 0 && o->calls) { /* a verifier that takes exception to fentry: the rest still works */
+	rc = load(f, s, way);
+	while (rc < 0 && way != NOT_AT_ALL) { /* a verifier that takes exception to it: the rest still works */
 		bpf_object__close(s->object);
 		s->object = NULL;
-		snprintf(f->note, sizeof f->note, "the driver's calls are not stamped: this kernel refuses fentry programs (%s)%s",
-			 ktrxer_strerror(rc, word, sizeof word),
+		snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by %s: this kernel refuses such programs (%s)%s",
+			 way == BY_FENTRY ? "fentry" : "tracepoints", ktrxer_strerror(rc, word, sizeof word),
 			 rc == -EPERM ? ": a policy (lockdown, an LSM), or CAP_PERFMON is missing" : "");
-		rc = load(f, s, false);
+		rc = load(f, s, ++way);
 	}
 	if (rc < 0) {
 		ktrxer_fail(err, rc, "its program is not taken (%s)%s", ktrxer_strerror(rc, word, sizeof word),
@@ -179,8 +190,15 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 			    rc == -EBUSY ? ": another one is there" : "");
 		goto fail;
 	}
-	if (attach_calls(s))
+	s->config->near_index = net->near_index;
+	if (attach_calls(s, way))
 		f->calls = map_memory(s->object, "calls", s->stamps_bytes);
+	if (f->calls && way == BY_TRACEPOINT) {
+		const size_t used = strlen(f->note);
+
+		snprintf(f->note + used, sizeof f->note - used, "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
+			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them", used ? "; " : "");
+	}
 	libbpf_set_print(before);
 	return 0;
 
@@ -197,6 +215,7 @@ static void xdp_begin(struct farend *f, uint16_t port, uint16_t cross_port)
 
 	*(volatile __u32 *)&s->config->port = 0;
 	s->config->slots = f->slots;
+	s->config->called = 0;
 	s->config->cross_port = cross_port;
 	memset(f->arrivals, 0, s->stamps_bytes);
 	if (f->calls)
@@ -230,6 +249,7 @@ static void xdp_read(struct farend *f, struct farend_result *r)
 		const struct farend_counts *n = &s->counts[i];
 
 		r->probes += n->probes;
+		r->timed += n->timed;
 		r->again += n->again;
 		r->odd += n->odd;
 		r->cross += n->cross;

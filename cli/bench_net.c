@@ -180,6 +180,7 @@ static int own_hosts(struct bench_net *net, uint32_t mtu, struct ktrxer_error *e
 	rtnl_close(rtnl);
 	if (!rc)
 		rc = furnish(net->near_device, 1, text);
+	net->near_index = if_nametoindex(net->near_device);
 	if (!rc)
 		rc = bench_net_far(net);
 	if (!rc)
@@ -229,7 +230,8 @@ static int users_path(struct bench_net *net, const struct bench_net_options *o, 
 	snprintf(net->near_device, sizeof net->near_device, "%s", o->device);
 	snprintf(net->far_device, sizeof net->far_device, "%s", o->far_device);
 	net->to = o->to;
-	if (!if_nametoindex(net->near_device))
+	net->near_index = if_nametoindex(net->near_device);
+	if (!net->near_index)
 		return ktrxer_fail(err, -ENODEV, "--device %s: no such device; `ip link` lists them", o->device);
 	if ((rc = bench_net_far(net)) < 0)
 		return ktrxer_fail(err, rc, "the far host cannot be entered: %s", ktrxer_strerror(rc, word, sizeof word));

@@ -16,7 +16,7 @@ struct bench_net {
 	int home_fd, near_fd, far_fd; /* namespaces */
 	bool own;                     /* made here */
 	char near_device[16], far_device[16];
-	uint32_t far_index;
+	uint32_t near_index, far_index;
 	struct ktrxer_addr to;
 };
 

@@ -79,7 +79,7 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 	if (rc < 0)
 		return rc;
 	bench_quiet_join(quiet, &t.quiet);
-	rate = bench_rate_milli(t.far.probes, t.far.first_ns, t.far.last_ns);
+	rate = bench_rate_milli(t.far.timed, t.far.first_ns, t.far.last_ns);
 	if (rate != BENCH_NONE)
 		bench_pool_add(&pools[FLOOD], rate / 1000);
 	if (who->engine) {
@@ -88,7 +88,7 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 		if ((rc = bench_turn(run, who, &job, &made, err)) < 0)
 			return rc;
 		bench_quiet_join(quiet, &made.quiet);
-		rate = bench_rate_milli(made.far.probes, made.far.first_ns, made.far.last_ns);
+		rate = bench_rate_milli(made.far.timed, made.far.first_ns, made.far.last_ns);
 		if (rate != BENCH_NONE)
 			bench_pool_add(&pools[TEMPLATE], rate / 1000);
 	}
