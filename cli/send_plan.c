@@ -16,6 +16,14 @@
 /* Past this rate a call per probe is the limit, and times are met in batches. */
 #define RATE_FOR_BATCHES 150000
 
+enum {
+	SLOTS_TIMING = 65536,
+	SLOTS_RATE = 8192,          /* engines for a rate pin theirs in memory */
+	SLOTS_RATE_KERNEL = 131072, /* where the kernel waits: at a million probes a second it runs dry after 130 ms */
+	SLOTS_BYTES = 64 << 20,     /* of those last ones, with what belongs to them */
+	SLOT_BESIDE = 192,
+};
+
 static bool is_timed(const struct send_options *o)
 {
 	return o->interval_ns || o->rate.given || o->schedule_file || o->pcap;
@@ -95,12 +103,16 @@ static enum ktx_purpose purpose_of(const struct send_options *o)
 
 /*
  * Half a second of probes: on a machine whose processors are all taken the thread that commits may not run for tens of
- * milliseconds, and the waiter must not run dry meanwhile. At a rate less: engines for it pin their slots in memory.
+ * milliseconds, and the waiter must not run dry meanwhile. At a rate less.
  */
-static uint32_t slots_for(const struct send_options *o)
+static uint32_t slots_for(const struct send_options *o, bool kernel_waits)
 {
-	const uint32_t most = purpose_of(o) == KTX_FOR_RATE ? 8192 : 65536;
+	uint32_t most = purpose_of(o) == KTX_FOR_TIMING ? SLOTS_TIMING : kernel_waits && is_timed(o) ? SLOTS_RATE_KERNEL : SLOTS_RATE;
+	const uint64_t bytes = SLOT_BESIDE + (o->pcap ? 1500 : o->payload);
 	uint64_t a_second = 16384;
+
+	if (most == SLOTS_RATE_KERNEL && most > SLOTS_BYTES / bytes)
+		most = (uint32_t)(SLOTS_BYTES / bytes);
 
 	if (o->rate.given)
 		a_second = o->rate.num / o->rate.den;
@@ -116,6 +128,8 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	const struct send_options *o = run->o;
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	const bool by_name = o->engine && strcmp(o->engine, "auto") != 0;
+	struct ktx_info info;
+	int rc;
 
 	/*
 	 * The stack's engines need not be bound to a device unless one was asked for; all others need the route's. On a way where whole
@@ -132,10 +146,27 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.retry_ns = o->retry_ns;
 	t.cpu = (int)o->cpu;
 	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0);
-	t.slots = slots_for(o);
+	t.slots = slots_for(o, false);
 	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
-	return ktx_open(&worker->tx, &t, err);
+	rc = ktx_open(&worker->tx, &t, err);
+	if (rc < 0 || slots_for(o, true) == t.slots)
+		return rc;
+	ktx_info(worker->tx, &info);
+	if (!(info.features & KTX_CAN_KERNEL_WAIT))
+		return 0;
+	/* Once more, now that it is known which engine it is. */
+	if (!by_name && !worker->number)
+		snprintf(run->auto_reason, sizeof run->auto_reason, "%s", info.reason);
+	t.engine = info.engine;
+	ktx_close(worker->tx);
+	for (int more = 1; more >= 0; more--) { /* the kernel may have no memory for so many */
+		t.slots = slots_for(o, more);
+		rc = ktx_open(&worker->tx, &t, err);
+		if (rc == 0)
+			break;
+	}
+	return rc;
 }
 
 static int worker_new(struct send_run *run, struct ktrxer_error *err)
@@ -167,7 +198,7 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	if (rc < 0)
 		return rc;
 	ktx_info(run->workers[0].tx, &run->info);
-	run->reason = run->info.reason;
+	run->reason = run->auto_reason[0] ? run->auto_reason : run->info.reason;
 	run->timed = is_timed(o);
 	run->streams = wants_stream(run) && run->info.features & KTX_CAN_TEMPLATE;
 	if (run->info.features & KTX_CAN_KERNEL_WAIT && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
@@ -357,7 +388,7 @@ static int plan_probe(struct send_run *run, struct ktrxer_error *err)
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
 	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && !by_name
-			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->info.reason;
+			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->reason;
 	if (run->path.needs_stack && run->info.features & KTX_CAN_WHOLE_FRAME)
 		cli_complain(run->cli, "whole frames from this host to itself are dropped on arrival as forged: the raw and udp engines get through");
 	if (run->info.features & KTX_CAN_WHOLE_FRAME && (rc = plan_path(run, true, run->path.device.name, err)) < 0)
