@@ -10,7 +10,7 @@
 #define FIELD(name) offsetof(struct send_options, name)
 
 static const char *const late_names[] = { "catch-up", "skip", "shift", NULL };
-static const char *const engine_names[] = { "auto", "live", "packet", "raw", "udp", "xsk", NULL };
+static const char *const engine_names[] = { "auto", "live", "module", "packet", "raw", "txtime", "udp", "xsk", NULL };
 
 static const struct opt send_opts[] = {
 	{ .name = "to", .type = OPT_ENDPOINT, .offset = FIELD(to), .argument = "IP[:PORT]", .heading = "What is sent",

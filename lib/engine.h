@@ -177,7 +177,10 @@ struct ktx_engine {
 	/* Packets that the device says it has sent since the engine was opened, for one that has no better proof; NULL, or -EOPNOTSUPP. */
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
-	/* Readable (POLLIN or POLLERR) when harvest has work; -1: never. */
+	/*
+	 * Readable (POLLIN where the kernel waits, else POLLERR) when harvest or collect has work; -1: never, and where the kernel waits and
+	 * harvest_ns is 0: a commit is to wake the pump.
+	 */
 	int (*event_fd)(const struct ktx_engine_state *state);
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
 };

@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct ktx_engine ktx_engine_live, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
+extern const struct ktx_engine ktx_engine_live, ktx_engine_module, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
 
 const struct ktx_engine *const ktx_engine_table[] = {
 	&ktx_engine_packet,
 	&ktx_engine_xsk,
 	&ktx_engine_live,
+	&ktx_engine_module,
 	&ktx_engine_txtime,
 	&ktx_engine_raw,
 	&ktx_engine_udp,

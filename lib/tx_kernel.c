@@ -82,6 +82,11 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 
 	if (tx->handed != work.head)
 		tx->busy_ns = work.now_ns;
+	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
+	if (!tx->engine->harvest_ns) {
+		tx->starved = tx->handed == work.head && tx->engine->event_fd(tx->state) < 0;
+		return atomic_load(&tx->dead);
+	}
 	tx->starved = tx->handed == work.head && work.now_ns - tx->busy_ns > LINGER_NS;
 	if (!tx->starved) {
 		uint64_t look = tx->handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);

@@ -500,7 +500,8 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 
 static void thread_sleep(struct ktx *tx, uint64_t next)
 {
-	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1 } };
+	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1, .events = kernel ? POLLIN : 0 } };
 	uint64_t now;
 	struct timespec span = { 0 };
 	int rc, error;
@@ -514,7 +515,7 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 		}
 	}
 	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
-	if (tx->handed || stamps_wanted(tx))
+	if (tx->handed || kernel || stamps_wanted(tx))
 		fds[1].fd = tx->engine->event_fd(tx->state);
 	now = ktrxer_now_ns();
 	if (next <= now && next != KTRXER_NEVER)
@@ -527,7 +528,7 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 		ktx_signal_clear(tx->wake_fd);
 	tx->look = fds[1].revents != 0;
 	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
-	if (fds[1].revents & POLLERR)
+	if (fds[1].revents & POLLERR && !kernel)
 		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
 	atomic_store(&tx->idle, false);
 }

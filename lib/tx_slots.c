@@ -239,7 +239,7 @@ static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct kt
 /* Engines that make their socket with the first frame have no descriptor before it. */
 static void event_add(struct ktx *tx)
 {
-	struct epoll_event event = { .events = 0 }; /* EPOLLERR is always told */
+	struct epoll_event event = { .events = tx->engine->waits == KTX_KERNEL_WAITS ? EPOLLIN : 0 }; /* EPOLLERR is always told */
 	int fd;
 
 	if (tx->event_added || !(tx->options.flags & KTX_CALLER_PUMPS))

@@ -24,7 +24,7 @@ static inline bool ktrxer_ns_may(const struct file *file, const struct net *net,
 /* KTRXER_IOC_VERSION, the same on both devices. */
 static inline long ktrxer_version_tell(void __user *to)
 {
-	const struct ktrxer_version version = { .magic = KTRXER_MAGIC, .version = KTRXER_VERSION };
+	const struct ktrxer_version version = { .magic = KTRXER_MAGIC, .version = KTRXER_UAPI_VERSION };
 
 	return copy_to_user(to, &version, sizeof(version)) ? -EFAULT : 0;
 }

@@ -68,7 +68,7 @@ int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	f->reports = f->memory + setup->reports_offset;
 	f->frames = f->memory + setup->frames_offset;
 	f->ring->magic = KTRXER_MAGIC;
-	f->ring->version = KTRXER_VERSION;
+	f->ring->version = KTRXER_UAPI_VERSION;
 	f->ring->slots = f->count;
 	f->ring->frame_stride = f->stride;
 	f->ring->slots_offset = setup->slots_offset;

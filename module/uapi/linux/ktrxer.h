@@ -25,7 +25,7 @@
 #include <linux/types.h>
 
 #define KTRXER_MAGIC 0x7278746bU /* "ktxr" in memory, where the least byte comes first */
-#define KTRXER_VERSION 1         /* raised when a layout changes in a way that older programs cannot take */
+#define KTRXER_UAPI_VERSION 1         /* raised when a layout changes in a way that older programs cannot take */
 #define KTRXER_IOC 0xe9
 
 struct ktrxer_version {
