@@ -35,6 +35,8 @@ enum ktx_limits {
 	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
 	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
 	KTX_ADVANCE_MAX_NS = 50 * 1000,
+	KTX_ADVANCE_SAMPLES = 32,          /* with large steps; then with small ones */
+	KTX_ADVANCE_WINDOW_NS = 5 * 1000,  /* what is further off was not a matter of the way's cost */
 	KTX_RETRY_MAX_S = 10,
 	KTX_BACKOFF_FIRST_NS = 2 * 1000,
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
@@ -91,6 +93,10 @@ struct ktx_file {
 	u32 late, queue;
 	u64 late_ns, retry_ns;
 	u64 shift_ns;
+	bool waited;                  /* for the next hand-over: its time had not passed */
+	u32 advance_ns;               /* from there to the stamp, the median */
+	u32 advance_samples;
+	bool learns_advance;
 	u64 first_call_ns;            /* of the probe that is being retried; 0: none */
 	u64 again_ns, retry_until_ns; /* its next try, and its last */
 	u64 backoff_ns;

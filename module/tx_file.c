@@ -56,7 +56,7 @@ static int ktx_release(struct inode *inode, struct file *file)
 
 static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 {
-	if (setup->flags || setup->reserved)
+	if (setup->flags & ~KTRXER_TX_NO_ADVANCE || setup->reserved)
 		return -EINVAL;
 	if (setup->timer > KTRXER_TX_TIMER_NONE || setup->late > KTRXER_TX_LATE_SHIFT)
 		return -EINVAL;
@@ -120,6 +120,7 @@ static int ktx_setup(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	f->late = setup->late;
 	f->late_ns = setup->late_ns;
 	f->retry_ns = setup->retry_ns;
+	f->learns_advance = !(setup->flags & KTRXER_TX_NO_ADVANCE);
 	f->queue = setup->queue;
 	f->cpu = ktx_cpu_choose(setup->cpu);
 	ret = ktx_ring_make(f, setup);

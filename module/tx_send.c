@@ -79,6 +79,23 @@ static bool ktx_fits(const struct ktx_cell *cell, u32 longest)
 	return cell->skb && cell->skb->len <= longest;
 }
 
+/*
+ * From the end of the waiting to the stamp it takes a little; so the waiting ends that much earlier. One small step for each probe leads to
+ * the median of it.
+ */
+static void ktx_advance_learn(struct ktx_file *f, u64 call)
+{
+	const s64 late = call - ktx_planned(f, ktx_cell_at(f, f->sent));
+	const s32 step = f->advance_samples < KTX_ADVANCE_SAMPLES ? 32 : 4;
+
+	f->waited = false;
+	if (!f->learns_advance || late > KTX_ADVANCE_WINDOW_NS || late < -KTX_ADVANCE_WINDOW_NS)
+		return;
+	if (f->advance_samples < KTX_ADVANCE_SAMPLES)
+		f->advance_samples++;
+	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + (late > 0 ? step : -step), 0, KTX_ADVANCE_MAX_NS);
+}
+
 /* With the queue's lock held. False: no more now. */
 static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq, bool more)
 {
@@ -101,6 +118,8 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 	}
 	f->tries++;
 	f->expired = 0;
+	if (f->waited)
+		ktx_advance_learn(f, call);
 	/* The driver had it, and lost it; the congestion of another device below is a hint only. */
 	if (ret != NETDEV_TX_OK && ret != NET_XMIT_CN)
 		ktx_probe_end(f, KTRXER_TX_FAILED, ret < 0 ? ret : -EIO, 0, after - call);
@@ -205,7 +224,7 @@ static bool ktx_ends_now(struct ktx_file *f)
 
 u64 ktx_send_next(const struct ktx_file *f)
 {
-	const u32 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS);
+	const u64 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
 	u64 planned;
 
 	if (f->sent == smp_load_acquire(&f->taken))
@@ -243,8 +262,10 @@ u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
 			continue;
 		}
 		now = ktime_get_ns();
-		if (next > now)
+		if (next > now) {
+			f->waited = true;
 			break;
+		}
 		if (!ktx_late_allows(f, now))
 			continue;
 		ktx_hand_over(f, ktx_together(f, READ_ONCE(f->taken), now));

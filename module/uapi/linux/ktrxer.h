@@ -61,6 +61,10 @@ enum ktrxer_tx_late {
 	KTRXER_TX_LATE_SHIFT = 2,    /* it and all that follow move by its lateness */
 };
 
+enum ktrxer_tx_setup_flag {
+	KTRXER_TX_NO_ADVANCE = 1 << 0, /* do not begin a hand-over earlier by what the way to the driver costs, as the stamps show it */
+};
+
 #define KTRXER_TX_SLOTS_MAX (1U << 20)
 #define KTRXER_TX_FRAME_MAX (65535U + 18)
 #define KTRXER_TX_ANY_QUEUE 0xffffffffU
@@ -75,7 +79,7 @@ struct ktrxer_tx_setup {
 	__u32 late;        /* enum ktrxer_tx_late */
 	__u32 queue;       /* of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends */
 	__u32 cpu;         /* that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is */
-	__u32 flags;       /* none yet */
+	__u32 flags;       /* enum ktrxer_tx_setup_flag */
 	__u32 reserved;
 	__aligned_u64 late_ns;  /* later than this is late */
 	__aligned_u64 retry_ns; /* a frame that the driver refuses is tried again for so long, 10 s at most */
@@ -101,7 +105,7 @@ struct ktrxer_tx_ring {
 	/* The program's. */
 	__u32 head;       /* slots before it are published */
 	__u32 seen;       /* reports before it have been read; poll() says POLLIN while tail != seen */
-	__u32 advance_ns; /* hand over that much before the time, 50 us at most */
+	__u32 advance_ns; /* hand over that much earlier, 50 us at most: for what lies behind the driver, which the module cannot see */
 	__u32 pad1[29];
 	/* The module's. */
 	__u32 tail;       /* reports before it are there */
