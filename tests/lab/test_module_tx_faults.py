@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""/dev/ktx under wrong use: nothing of it may crash the kernel, hang it, send what was not asked for, or stay when its owner is gone."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from inside import run
+from ktrxer.lab.pytest_plugin import in_device
+from ktx_raw import (
+    ANY,
+    AUTO,
+    ERROR,
+    FAILED,
+    HEAD,
+    KICK,
+    NONE,
+    SENT,
+    SETUP,
+    SETUP_FORMAT,
+    SOFTIRQ,
+    TAIL,
+    THREAD,
+    TRAIN,
+    VERSION,
+    Ear,
+    Ktx,
+    frame,
+    now,
+    setup_words,
+)
+from module_help import MODULE, complaints, module, unload, wire
+
+__all__ = ["module", "wire"]
+KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
+MS = 1_000_000
+
+
+def refused(number: int, action: Callable[[], object]) -> None:
+    with pytest.raises(OSError) as caught:
+        action()
+    assert caught.value.errno == number, errno.errorcode.get(caught.value.errno or 0)
+
+
+def set_up(fd: int, *, tail: bytes = b"", **given: int) -> None:
+    words = setup_words(**{"ifindex": socket.if_nametoindex("wire0"), **given})
+    fcntl.ioctl(fd, SETUP, bytearray(struct.pack(SETUP_FORMAT, *words) + tail), True)
+
+
+@in_device("pc", "router", modules=MODULE)
+def test_what_the_header_does_not_say_is_refused(wire: Ear) -> None:
+    fd = os.open("/dev/ktx", os.O_RDWR)
+    try:
+        told = bytearray(16)
+        fcntl.ioctl(fd, VERSION, told, True)
+        assert struct.unpack("=4I", told) == (0x7278746B, 1, 0, 0)
+        refused(errno.ENXIO, lambda: fcntl.ioctl(fd, KICK, bytearray(24), True))
+        refused(errno.ENXIO, lambda: mmap.mmap(fd, 4096))
+        for words in (
+            {"size": 0}, {"size": 95}, {"slots": 0}, {"slots": 1}, {"slots": 3}, {"slots": 1 << 21}, {"slots": ANY}, {"frame_size": 0},
+            {"frame_size": 65554}, {"frame_size": ANY}, {"timer": 4}, {"timer": ANY}, {"late": 3}, {"queue": 4000}, {"cpu": 5000}, {"flags": 2},
+            {"flags": 1 << 31}, {"reserved": 1}, {"retry_ns": 10**10 + 1}, {"retry_ns": (1 << 64) - 1},
+        ):
+            refused(errno.EINVAL, lambda words=words: set_up(fd, **words))  # type: ignore[misc]
+        for number in (0, 0x7FFFFFFF, ANY):
+            refused(errno.ENODEV, lambda number=number: set_up(fd, ifindex=number))  # type: ignore[misc]
+        refused(errno.ENOMEM, lambda: set_up(fd, slots=1 << 20, frame_size=65553))
+        refused(errno.E2BIG, lambda: set_up(fd, size=104, tail=b"\0\0\0\0\0\0\0\1"))
+        for command in (0, 1, 0xE90F, 0xE940, 0xE800 | 0x10, 0xFFFFFFFF - 0x7F000000):
+            refused(errno.ENOTTY, lambda command=command: fcntl.ioctl(fd, command, bytearray(128), True))  # type: ignore[misc]
+        libc = ctypes.CDLL(None, use_errno=True)
+        for address in (0, 8, -4096):
+            assert libc.ioctl(fd, ctypes.c_ulong(SETUP), ctypes.c_void_p(address)) == -1 and ctypes.get_errno() == errno.EFAULT
+        set_up(fd, size=104, tail=bytes(8))  # a newer program that asks for nothing new
+        refused(errno.EBUSY, lambda: set_up(fd))
+        with Ktx("wire0") as ktx:
+            size = ktx.size
+        for length, offset in ((size - mmap.PAGESIZE, 0), (size + mmap.PAGESIZE, 0), (size, mmap.PAGESIZE)):
+            refused(errno.EINVAL, lambda length=length, offset=offset: mmap.mmap(fd, length, offset=offset))  # type: ignore[misc]
+        refused(errno.EINVAL, lambda: mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE))
+        refused(errno.EINVAL, lambda: mmap.mmap(fd, size, prot=mmap.PROT_READ | mmap.PROT_EXEC))
+    finally:
+        os.close(fd)
+    run("ip", "link", "set", "wire0", "down")
+    refused(errno.ENETDOWN, lambda: Ktx("wire0"))
+
+
+@in_device("pc", modules=MODULE)
+def test_commands_of_random_bytes(wire: Ear) -> None:
+    chance = random.Random(8)
+    taken = 0
+    for _ in range(400):
+        fd = os.open("/dev/ktx", os.O_RDWR)
+        words = setup_words(socket.if_nametoindex("wire0"), retry_ns=chance.randrange(10**6))
+        for _ in range(chance.randrange(3)):
+            words[chance.randrange(len(words))] = chance.choice((0, 1, 2, 3, 64, ANY, chance.getrandbits(32)))
+        for number in (SETUP, KICK, chance.randrange(0xE900, 0xEA00)):
+            try:
+                fcntl.ioctl(fd, number, bytearray(struct.pack(SETUP_FORMAT, *words)) if number == SETUP else bytearray(chance.randbytes(96)), True)
+                taken += number == SETUP
+            except OSError as error:
+                assert error.errno in (errno.EINVAL, errno.E2BIG, errno.ENODEV, errno.ENOMEM, errno.ENXIO, errno.ENOTTY, errno.EPROTO, errno.EBUSY), error
+        os.close(fd)
+    assert 20 < taken < 400
+
+
+@in_device("pc", modules=MODULE)
+def test_without_the_privilege_it_is_not_opened(wire: Ear) -> None:
+    os.chmod("/dev/ktx", 0o666)
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        try:
+            os.open("/dev/ktx", os.O_RDWR)
+            os._exit(1)
+        except PermissionError:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert Path("/dev/ktx").stat().st_mode & 0o777 == 0o666
+
+
+@in_device("pc", modules=MODULE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_that_cannot_be_breaks_the_file_and_no_other(wire: Ear, kind: str) -> None:
+    for head in (67, -1, 1 << 31, 4):
+        with Ktx("wire0", timer=KINDS[kind]) as other, Ktx("wire0", timer=KINDS[kind]) as ktx:
+            ktx.send([frame(i) for i in range(5)], [0, 0, now() + 3600 * 10**9, 0, 0])
+            sent = ktx.reports(2)
+            ktx.head = head  # further than there are slots; or back
+            refused(errno.EPROTO, ktx.kick)
+            ktx.timer = THREAD  # nothing is to be kicked any more
+            assert [report.error for report in sent + ktx.reports(3)] == [0, 0] + [-errno.EPROTO] * 3
+            assert ktx.word(ERROR) == errno.EPROTO
+            refused(errno.EPROTO, ktx.kick)
+            other.send([frame(9)])
+            assert other.reports(1)[0].status == SENT
+    assert wire.numbers() == [0, 1, 9] * 4
+
+
+def scribble(ktx: Ktx, chance: random.Random) -> None:
+    """What a mad program writes: indices, lengths, flags, times, frames, the fields that are the module's."""
+    for _ in range(chance.randrange(1, 30)):
+        value = chance.choice((0, 1, TRAIN, ktx.count, ANY, chance.getrandbits(32), chance.randrange(2000), ktx.word(TAIL) + chance.randrange(80)))
+        where = chance.randrange(8)
+        if where == 0:
+            ktx.put_word(HEAD, value)
+        elif where == 1:
+            ktx.put_word(4 * chance.randrange(96), value)
+        elif where < 6:
+            ktx.put_word(ktx.slots + 4 * chance.randrange(4 * ktx.count), value)
+        elif where == 6:
+            at = chance.randrange(ktx.size - 64)
+            ktx.map[at : at + 64] = chance.randbytes(64)
+        else:
+            struct.pack_into("=Q", ktx.map, ktx.slots + 16 * chance.randrange(ktx.count), chance.choice((0, 1, now() + chance.randrange(3 * MS), (1 << 64) - 1)))
+
+
+@in_device("pc", "phone", modules=MODULE)
+def test_random_indices_lengths_and_flags_while_probes_flow(wire: Ear) -> None:
+    rounds = 150
+    for kind in KINDS.values():
+        chance = random.Random(kind)
+        with Ktx("wire0", slots=256) as good:
+            mad = None
+            sent = 0
+            for _ in range(rounds):
+                if mad is None or mad.word(ERROR):
+                    if mad is not None:
+                        mad.close()
+                    mad = Ktx("wire0", timer=kind, slots=chance.choice((2, 16, 64)), frame_size=chance.choice((1, 60, 300)), retry_ns=0, late=chance.randrange(3))
+                    mad.head = 0
+                at = now() + 200_000
+                good.send([frame(sent), frame(sent + 1)], [at, at + 30_000])
+                for _ in range(4):
+                    scribble(mad, chance)
+                    mad.head = mad.word(HEAD) if chance.randrange(4) else (mad.word(TAIL) + chance.randrange(mad.count + 1)) & ANY
+                    try:
+                        mad.kick(cancel_to=chance.choice((None, mad.head, chance.getrandbits(32))))
+                    except OSError as error:
+                        assert error.errno in (errno.EPROTO, errno.EINVAL), error
+                reports = good.reports(2)
+                assert [report.status for report in reports] == [SENT, SENT]
+                sent += 2
+            assert mad is not None
+            mad.close()
+        assert complaints() == []
+
+
+@in_device("pc", modules=MODULE)
+def test_two_programs_have_a_file_each(wire: Ear) -> None:
+    with Ktx("wire0", timer=THREAD) as one, Ktx("wire0", timer=SOFTIRQ) as two, Ktx("wire1", timer=NONE) as back:
+        begin = now() + 3 * MS
+        one.send([frame(i) for i in range(20)], [begin + i * 100_000 for i in range(20)])
+        two.send([frame(100 + i) for i in range(20)], [begin + 50_000 + i * 100_000 for i in range(20)])
+        back.send([frame(0)])
+        for ktx in (one, two):
+            assert [report.status for report in ktx.reports(20)] == [SENT] * 20
+        assert back.reports(1)[0].status == SENT
+        assert sorted(wire.numbers()) == [*range(20), *range(100, 120)]
+
+
+@in_device("pc", modules=MODULE)
+def test_a_child_inherits_no_ring_and_ends_nothing(wire: Ear) -> None:
+    with Ktx("wire0") as ktx:
+        ktx.send([frame(i) for i in range(3)], [now() + 20 * MS + i * MS for i in range(3)])
+        child = os.fork()
+        if child == 0:
+            os._exit(1 if "/dev/ktx" in Path("/proc/self/maps").read_text() else 0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert [report.status for report in ktx.reports(3)] == [SENT] * 3
+
+
+@in_device("pc", "router", modules=MODULE)
+def test_killed_with_probes_pending_nothing_of_it_is_left(wire: Ear) -> None:
+    for kind in KINDS.values():
+        ready, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            ktx = Ktx("wire0", timer=kind)
+            ktx.send([frame(i) for i in range(10)], [0, 0] + [now() + 50 * MS + i * MS for i in range(8)])
+            os.write(told, b".")
+            time.sleep(100)
+        os.read(ready, 1)
+        refused(errno.EAGAIN, lambda: run_rmmod())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert wire.numbers(0.2) == [0, 1]
+    unload()
+    run("insmod", "/root/ktrxer.ko")
+
+
+def run_rmmod() -> None:
+    done = subprocess.run(["rmmod", "ktrxer"], capture_output=True, text=True, check=False)
+    assert done.returncode and "ktrxer" in Path("/proc/modules").read_text(), done
+    raise OSError(errno.EAGAIN, done.stderr)
+
+
+@in_device("pc", "phone", modules=MODULE)
+def test_a_device_that_goes_ends_what_waits_for_it(wire: Ear) -> None:
+    run("ip", "netns", "add", "elsewhere")
+    try:
+        for kind in KINDS.values():
+            ends: tuple[tuple[int, tuple[str, ...]], ...] = (
+                (errno.ENETDOWN, ("link", "set", "wire0", "down")),
+                (errno.ENODEV, ("link", "set", "wire0", "netns", "elsewhere")),
+                (errno.ENODEV, ("link", "del", "wire0")),
+            )
+            for number, words in ends:
+                with Ktx("wire0", timer=kind) as ktx:
+                    ktx.send([frame(i) for i in range(3)], [0, now() + 3600 * 10**9, now() + 3600 * 10**9])
+                    assert ktx.reports(1)[0].status == SENT
+                    begin = time.monotonic()
+                    run("ip", *words)
+                    assert time.monotonic() - begin < 1  # nobody waits for a reference of ours
+                    if kind == NONE:
+                        refused(number, ktx.kick)
+                    ktx.timer = THREAD
+                    assert [report.error for report in ktx.reports(2)] in ([-number] * 2, [-errno.ENETDOWN] * 2)
+                    assert ktx.word(ERROR) == number
+                    refused(number, ktx.kick)  # what is published later ends, too
+                    ktx.put(frame(4))
+                    refused(number, ktx.kick)
+                    assert ktx.reports(1)[0].status == FAILED
+                if "netns" in words:
+                    run("ip", "-n", "elsewhere", "link", "set", "wire0", "netns", "1")
+                if "del" in words:
+                    run("ip", "link", "add", "name", "wire0", "type", "veth", "peer", "name", "wire1")
+                    run("ip", "link", "set", "wire1", "up")
+                run("ip", "link", "set", "wire0", "up")
+    finally:
+        run("ip", "netns", "del", "elsewhere")
+
+
+@in_device("pc", modules=MODULE)
+def test_a_device_of_another_name_is_the_same(wire: Ear) -> None:
+    with Ktx("wire0", timer=AUTO) as ktx:
+        ktx.send([frame(i) for i in range(2)], [0, now() + 30 * MS])
+        run("ip", "link", "property", "add", "dev", "wire0", "altname", "another")
+        # Up, it keeps its name on kernels before 6.2; down, it would have ended the file.
+        subprocess.run(["ip", "link", "set", "wire0", "name", "other"], capture_output=True, check=False)
+        assert [report.status for report in ktx.reports(2)] == [SENT, SENT]
+        assert wire.numbers() == [0, 1]
+
+
+@in_device("pc", modules=MODULE)
+def test_devices_come_and_go_beside_it(wire: Ear) -> None:
+    """Files are opened, set up and closed while their device is made and deleted."""
+    stop = now() + 400 * MS
+    child = os.fork()
+    if child == 0:
+        while now() < stop:
+            for words in (("add", "name", "other", "type", "dummy"), ("set", "other", "up"), ("del", "other")):
+                subprocess.run(["ip", "link", *words], capture_output=True, check=False)
+        os._exit(0)
+    opened = 0
+    while now() < stop:
+        try:
+            with Ktx("other", timer=opened % 4, slots=16) as ktx:
+                opened += 1
+                ktx.send([frame(i) for i in range(16)], [now() + i * 20_000 for i in range(16)])
+        except OSError as error:
+            assert error.errno in (None, errno.ENODEV, errno.ENETDOWN, errno.ENXIO), error  # None: no such name
+    assert os.waitpid(child, 0)[1] == 0
+    assert opened > 3
