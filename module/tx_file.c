@@ -138,7 +138,7 @@ static int ktx_setup(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	setup->lead_ns = f->lead_ns;
 	setup->softirq_late_ns = f->softirq_late_ns;
 	setup->thread_late_ns = f->thread_late_ns;
-	smp_store_release(&f->ready, true);
+	smp_store_release(&f->ready, true); /* all of the above is to be seen by who sees this */
 	return 0;
 
 err_device:
@@ -251,6 +251,7 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 	case _IOC_NR(KTRXER_TX_SETUP):
 		return ktx_ioctl_setup(f, to);
 	case _IOC_NR(KTRXER_TX_KICK):
+		/* Pairs with the end of ktx_setup(), as the two below do. */
 		return smp_load_acquire(&f->ready) ? ktx_ioctl_kick(f, to) : -ENXIO;
 	default:
 		return -ENOTTY;
@@ -263,7 +264,7 @@ static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct ktx_file *f = file->private_data;
 
-	if (!smp_load_acquire(&f->ready))
+	if (!smp_load_acquire(&f->ready)) /* ktx_setup() */
 		return -ENXIO;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != f->size || !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
@@ -278,9 +279,10 @@ static __poll_t ktx_poll(struct file *file, poll_table *table)
 	__poll_t mask = 0;
 
 	poll_wait(file, &f->readers, table);
-	if (!smp_load_acquire(&f->ready))
+	if (!smp_load_acquire(&f->ready)) /* ktx_setup() */
 		return EPOLLERR;
-	if (smp_load_acquire(&f->sent) != READ_ONCE(f->ring->seen))
+	if (smp_load_acquire(&f->sent) != /* ktx_probe_end() */
+	    READ_ONCE(f->ring->seen))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(f->error))
 		mask |= EPOLLERR;

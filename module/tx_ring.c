@@ -118,6 +118,7 @@ static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 /* The index that the program publishes: it may not go back, nor further than there are slots. */
 static void ktx_ring_accept(struct ktx_file *f)
 {
+	/* Pairs with the program's release: its slots and frames are there. */
 	const u32 head = smp_load_acquire(&f->ring->head);
 
 	if (head - f->head > f->count || head - READ_ONCE(f->sent) > f->count)
@@ -136,7 +137,7 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	/* The acquire: a cell is ours again when the sender has left it. */
 	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window; n++) {
 		ktx_ring_take_one(f, f->taken);
-		smp_store_release(&f->taken, f->taken + 1);
+		smp_store_release(&f->taken, f->taken + 1); /* its cell is whole: ktx_send_next() */
 	}
 	return n;
 }

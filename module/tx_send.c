@@ -35,9 +35,9 @@ static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int 
 	cell->skb = NULL;
 	f->tries = 0;
 	f->first_call_ns = 0;
-	/* Two releases: to the program, whose the slot is again, and to phase one, whose the cell is. */
+	/* Two releases: to phase one, whose the cell is again, and to the program, whose the slot is. */
 	smp_store_release(&f->sent, f->sent + 1);
-	smp_store_release(&f->ring->tail, f->sent);
+	smp_store_release(&f->ring->tail, f->sent); /* the report is whole */
 }
 
 static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int error)
@@ -227,7 +227,7 @@ u64 ktx_send_next(const struct ktx_file *f)
 	const u64 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
 	u64 planned;
 
-	if (f->sent == smp_load_acquire(&f->taken))
+	if (f->sent == smp_load_acquire(&f->taken)) /* ktx_ring_take() */
 		return KTX_NEVER;
 	if (f->first_call_ns)
 		return f->again_ns;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -145,6 +146,9 @@ class Ear:
                 heard.append(self.socket.recv(70000, socket.MSG_DONTWAIT))
             except BlockingIOError:
                 return heard
+            except OSError as error:  # told once, after the device was down
+                if error.errno != errno.ENETDOWN:
+                    raise
 
     def numbers(self, wait_s: float = 0.0) -> list[int]:
         return [int(struct.unpack_from(">I", data, 14)[0]) for data in self.hear(wait_s)]

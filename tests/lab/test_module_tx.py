@@ -107,20 +107,22 @@ def test_late_probes_go_as_asked(wire: Ear, kind: str) -> None:
     for policy in (CATCH_UP, SKIP, SHIFT):
         with Ktx("wire0", timer=KINDS[kind], late=policy) as ktx:
             begin = now()
-            # One of 1970, one of just now, two of the future.
-            ktx.send([frame(i) for i in range(4)], [1, begin - 5 * MS, begin + 2 * MS, begin + 4 * MS])
-            reports = ktx.reports(4, limit_s=60)
+            # One of 1970 (all would move by decades, so not with SHIFT), one of just now, two of the future.
+            times = [begin - 6 * MS if policy == SHIFT else 1, begin - 5 * MS, begin + 2 * MS, begin + 4 * MS]
+            ktx.send([frame(i) for i in range(4)], times)
+            reports = ktx.reports(4)
             if policy == SKIP:
                 assert statuses(reports) == [SKIPPED, SKIPPED, SENT, SENT]
                 assert reports[0].tries == 0 and reports[0].sent_ns == 0
                 assert wire.numbers() == [2, 3]
                 continue
             assert statuses(reports) == [SENT] * 4 and wire.numbers() == [0, 1, 2, 3]
-            moved = [report.planned_ns - at for report, at in zip(reports, (1, begin - 5 * MS, begin + 2 * MS, begin + 4 * MS), strict=True)]
+            moved = [report.planned_ns - at for report, at in zip(reports, times, strict=True)]
             if policy == CATCH_UP:
                 assert moved == [0] * 4
-            else:  # by as much as the one of 1970 was late: all that follow
-                assert moved[0] > begin - MS and moved == sorted(moved) and moved[3] - moved[0] < 1 * MS
+            else:  # by as much as the first was late: it and all that follow
+                assert 6 * MS <= moved[0] < 12 * MS and moved == sorted(moved) and moved[3] - moved[0] < 1 * MS
+                assert reports[3].sent_ns >= times[3] + moved[3] - 10_000
 
 
 @in_device("pc", "router", modules=MODULE)
@@ -214,7 +216,7 @@ def test_a_ring_that_is_full_of_more_than_is_prepared_goes_on(wire: Ear) -> None
     for kind in (THREAD, SOFTIRQ):
         with Ktx("wire0", timer=kind, slots=8192, frame_size=64) as ktx:
             begin = now() + 60 * MS
-            ktx.send([frame(i) for i in range(5000)], [begin + i * 8_000 for i in range(5000)])
+            ktx.send([frame(i) for i in range(5000)], [begin + i * 15_000 for i in range(5000)])
             reports, numbers = [], []
             while len(reports) < 5000:
                 reports += ktx.reports(1)

@@ -138,8 +138,11 @@ struct ktrxer_tx_report {
 	__u32 tries;              /* calls of it, and looks at a queue that was stopped */
 	__u16 status;             /* enum ktrxer_tx_status */
 	__u16 reserved;
-	__s32 error;              /* negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier, -EMSGSIZE longer than
-				   * the MTU allows, -EINVAL no frame of this link, -ENETDOWN, -ENODEV, -ENOMEM, -EIO the driver dropped it */
+	/*
+	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier, -EMSGSIZE longer than the MTU allows,
+	 * -EINVAL no frame of this link, -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
+	 */
+	__s32 error;
 };
 
 struct ktrxer_tx_kick {
