@@ -72,7 +72,7 @@ def test_e2_beats_the_other_engines(loaded: str, tmp_path: Path) -> None:
 @in_device(*DEVICES, modules=MODULE, slow=("phone",))
 def test_e2_beside_cross_traffic(loaded: str, tmp_path: Path) -> None:
     """Beside 12000 packets/s that this machine sends at random moments, from a fixed seed: half of what user space does, or less."""
-    words = ("send", "--engine", "udp", "--to", "10.9.0.2:9", "--payload", "100", "--rate", "12k", "--poisson", "--seed", "7")
+    words = ("send", "--engine", "udp", "--to", "10.9.0.2:9", "--payload", "100", "--rate", "12k", "--poisson", "--seed", "07")
     cross = in_near(loaded, *words, "--for", "60s", "--sleep", "--no-realtime", "--json")
     off = {}
     try:
