@@ -161,6 +161,140 @@ struct ktrxer_tx_kick {
 #define KTRXER_TX_SETUP _IOWR(KTRXER_IOC, 0x10, struct ktrxer_tx_setup)
 #define KTRXER_TX_KICK _IOWR(KTRXER_IOC, 0x11, struct ktrxer_tx_kick)
 
-/* ============================================================================================= /dev/krx: receiving */
+/* ============================================================================================= /dev/krx: receiving
+ *
+ * KTRXER_RX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program. KTRXER_RX_RULES sets a table of rules:
+ * from then on packets are asked. It takes the place of the former one at once; no packet meets half of each. What a rule captures
+ * becomes a record between tail and head, for which poll() says POLLIN.
+ *
+ * What decides is the first rule of the array that fits: the order of the array is the order of asking. Whole 5-tuples are found by
+ * a hash, however many there are; the others are asked one after another. What no rule speaks for goes on, and costs nothing but the look.
+ *
+ * How a packet is read: behind two VLAN tags (one that the device took off counts) and 16 IPv6 extension headers. A later fragment, a
+ * header cut short and lengths that lie leave a packet without ports: then only rules without ports fit. What is not IP meets only a rule
+ * that says nothing at all.
+ */
+
+#define KTRXER_RX_RULES_MAX 16384	/* in one table */
+#define KTRXER_RX_LIST_MAX 1024		/* of them with wildcards or prefixes: each costs every packet some nanoseconds */
+#define KTRXER_RX_RING_MIN 4096
+#define KTRXER_RX_RING_MAX (1U << 30)
+#define KTRXER_RX_SNAP_MAX 262144
+#define KTRXER_RX_EXTENSIONS_MAX 16
+
+/* Where packets are seen. Both are behind the taps (tcpdump sees what is dropped), and after packets were merged (GRO). */
+enum ktrxer_rx_hook {
+	KTRXER_RX_INGRESS = 1,		/* of one device: everything that arrives, before bridges and IP */
+	KTRXER_RX_PREROUTING = 2,	/* IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0) of all */
+};
+
+enum ktrxer_rx_op {
+	KTRXER_RX_CAPTURE = 1,		/* a copy into the ring; the packet goes on */
+	KTRXER_RX_DROP = 2,
+	KTRXER_RX_CAPTURE_DROP = 3,
+	KTRXER_RX_FORWARD = 4,		/* it goes on, and is counted */
+};
+
+#define KTRXER_RX_PROMISCUOUS (1U << 0)	/* the device also takes what is not addressed to it, while the file is open */
+
+struct ktrxer_rx_setup {
+	__u32 size;
+	__u32 flags;		/* KTRXER_RX_PROMISCUOUS */
+	__u32 hook;		/* enum ktrxer_rx_hook */
+	__u32 ifindex;
+	__u32 snap;		/* bytes of a packet that are kept, link header included; 0: all */
+	__u32 ring_bytes;	/* in: for records; out: the next power of two */
+	/* out */
+	__u32 map_bytes;	/* length for mmap() */
+	__u32 tail_offset;	/* of the __u32 that the reader writes */
+	__u32 data_offset;	/* of the records */
+	__u32 reserved[3];	/* 0 */
+};
+
+/* A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four bytes count. */
+struct ktrxer_rx_rule {
+	__u8 op;		/* enum ktrxer_rx_op */
+	__u8 family;		/* 4, 6; 0: neither address says anything */
+	__u8 proto;		/* after extension headers; 0: any */
+	__u8 from_prefix;	/* bits that count; those behind are 0. 0: any address of the family */
+	__u8 to_prefix;
+	__u8 reserved[3];	/* 0 */
+	__be16 from_port;
+	__be16 to_port;
+	__u8 from[16];
+	__u8 to[16];
+};
+
+struct ktrxer_rx_rules {
+	__u32 size;
+	__u32 count;		/* 0 takes all away */
+	__aligned_u64 rules;	/* pointer to struct ktrxer_rx_rule[count] */
+	__u32 rule_size;	/* sizeof(struct ktrxer_rx_rule) */
+	__u32 reserved;		/* 0 */
+};
+
+struct ktrxer_rx_stats {
+	__u32 size;
+	__u32 count;		/* in: room in `matched`; out: rules in force */
+	__aligned_u64 matched;	/* pointer to __u64[count]: packets for which this rule spoke, since its table was set; 0: none wanted */
+	/* out, since open() */
+	__aligned_u64 captured;	/* records written */
+	__aligned_u64 lost;	/* packets to be captured for which there was no room: captured + lost is the sum over rules that capture */
+	__u32 state;		/* enum ktrxer_rx_state */
+	__u32 reserved;
+};
+
+enum ktrxer_rx_state {
+	KTRXER_RX_UP = 0,
+	KTRXER_RX_DOWN = 1,	/* poll(): EPOLLERR; it may come up again */
+	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLERR and EPOLLHUP */
+};
+
+/* The first page of the mapping. The kernel writes it and reads nothing of it back. */
+struct ktrxer_rx_ring {
+	__u32 magic;		/* KTRXER_MAGIC */
+	__u32 version;		/* KTRXER_UAPI_VERSION */
+	__u32 tail_offset, data_offset, data_bytes;
+	__u32 state;		/* enum ktrxer_rx_state */
+	__u32 lost;		/* its last 32 bits */
+	__u32 reserved[9];
+	__u32 head;		/* where the next record will begin: runs free, the place is head % data_bytes. Load-acquire */
+};
+
+/*
+ * The reader's page begins with a __u32, the tail: what lies before it may be overwritten. Store-release. A tail that cannot be (more
+ * than data_bytes behind the head) is a full ring, for as long as it stays. A reader that has lost its way finds back by tail = head, where
+ * the head is told anew with each packet.
+ */
+
+#define KTRXER_RX_PAD (1U << 0)		/* no packet, only the way to the start of the ring: nothing but `size` and `flags` is there */
+#define KTRXER_RX_TAGGED (1U << 1)	/* the outer VLAN tag had been taken off, and is in its place again */
+#define KTRXER_RX_RAW_IP (1U << 2)	/* the device has no Ethernet header: `data` begins with IP */
+#define KTRXER_RX_LATE (1U << 3)	/* there was no arrival stamp: the time is the one at the hook */
+
+/* A record begins at a multiple of 8. */
+struct ktrxer_rx_record {
+	__u32 size;		/* of all of it, to the next */
+	__u32 flags;
+	__u32 rule;		/* its place in the table */
+	__u32 ifindex;		/* by which it came */
+	__u32 length;		/* of the packet, link header and tag included */
+	__u32 kept;		/* bytes of it that are here */
+	__s64 real_ns;		/* arrival, CLOCK_REALTIME: the stamp that taps show */
+	__aligned_u64 mono_ns;	/* the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set */
+	__u16 tci;		/* of the tag that had been taken off */
+	__u8 direction;		/* 0 to this host, 1 broadcast, 2 multicast, 3 to another host */
+	__u8 reserved[5];
+	__u8 data[];
+};
+
+/*
+ * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENOMEM no memory for that ring. RULES: -ENXIO before SETUP, -EPERM
+ * a rule drops and the caller or the opener has no CAP_NET_ADMIN, -E2BIG too many, -ENODEV the device is gone, -EOPNOTSUPP the kernel
+ * has no ingress hook. All that is refused leaves the table as it was.
+ */
+#define KTRXER_RX_SETUP _IOWR(KTRXER_IOC, 0x40, struct ktrxer_rx_setup)
+#define KTRXER_RX_RULES _IOW(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)
+#define KTRXER_RX_STATS _IOWR(KTRXER_IOC, 0x42, struct ktrxer_rx_stats)
 
 #endif

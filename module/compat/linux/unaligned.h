@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#ifndef KTRXER_COMPAT_UNALIGNED_H
+#define KTRXER_COMPAT_UNALIGNED_H
+
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include_next <linux/unaligned.h>
+#endif
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The hook. Called in softirq, inside an RCU read section, with packets that others may have a share in: they are read, never written.
+ *
+ * A file's own two hooks stand first in their chain; of two files' the later stands before the earlier.
+ */
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/if_vlan.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+
+#include "rx.h"
+
+static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
+{
+	const unsigned short type = skb->dev->type;
+
+	*frame = (struct krx_frame){ .skb = skb, .length = skb->len };
+	if ((type != ARPHRD_ETHER && type != ARPHRD_LOOPBACK) || !skb_mac_header_was_set(skb) ||
+	    skb->data - skb_mac_header(skb) != ETH_HLEN)
+		return;
+	frame->link = skb_mac_header(skb);
+	frame->tagged = skb_vlan_tag_present(skb);
+	frame->link_bytes = ETH_HLEN + (frame->tagged ? VLAN_HLEN : 0);
+	frame->length += frame->link_bytes;
+}
+
+static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame, u32 rule)
+{
+	if (krx_ring_put(&krx->ring, frame, rule, krx->snap) && wq_has_sleeper(&krx->readers))
+		wake_up_interruptible_poll(&krx->readers, EPOLLIN | EPOLLRDNORM);
+}
+
+static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_frame *frame, u32 type)
+{
+	const struct krx_source source = { .skb = frame->skb, .length = frame->skb->len };
+	const struct krx_table *table = rcu_dereference(krx->table);
+	struct krx_view view;
+	u32 rule;
+
+	if (!table)
+		return NF_ACCEPT;
+	krx_classify(&view, &source, type, frame->tagged);
+	rule = krx_match_find(&table->match, &view);
+	if (rule == KRX_NONE)
+		return NF_ACCEPT;
+	krx_table_count(table, rule);
+	switch (table->match.op[rule]) {
+	case KTRXER_RX_CAPTURE:
+		krx_packet_keep(krx, frame, rule);
+		return NF_ACCEPT;
+	case KTRXER_RX_CAPTURE_DROP:
+		krx_packet_keep(krx, frame, rule);
+		return NF_DROP;
+	case KTRXER_RX_DROP:
+		return NF_DROP;
+	default:
+		return NF_ACCEPT;
+	}
+}
+
+unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct krx_frame frame;
+
+	krx_frame_set(&frame, skb);
+	return krx_packet_judge(priv, &frame, frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
+}
+
+/* Here IP has been found already, whatever stood before it. */
+unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct krx_file *krx = priv;
+	struct krx_frame frame;
+
+	if (krx->ifindex && krx->ifindex != state->in->ifindex)
+		return NF_ACCEPT;
+	krx_frame_set(&frame, skb);
+	return krx_packet_judge(krx, &frame, KRX_TYPE_RAW);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * A table of rules: filled from what user space gave, checked on the way, and asked. As rx_classify.h it is one text for kernel and tests;
+ * whoever includes it has defined
+ *	static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
+ */
+#ifndef KTRXER_MODULE_RX_MATCH_H
+#define KTRXER_MODULE_RX_MATCH_H
+
+#include "rx_classify.h"
+
+#define KRX_NONE 0xffffffffU
+
+/* A whole 5-tuple. The same one more than once: the first decides. */
+struct krx_exact {
+	struct krx_view key;
+	__u32 rule;
+};
+
+/* (packet & mask) == value; a mask of 0 is a wildcard. */
+struct krx_wild {
+	__u32 from[4], from_mask[4], to[4], to_mask[4];
+	__u16 from_port, to_port;
+	__u8 proto, version; /* 4, 6; 0: both */
+	__u8 anything;       /* means every packet, also one that is not IP */
+	__u8 zero;
+	__u32 rule;
+};
+
+struct krx_match {
+	__u32 count, exact_count, wild_count, wild_most;
+	__u32 bucket_mask;	 /* buckets - 1: a power of two, at most half of them taken */
+	__u32 seed;
+	__u8 *op;		 /* of each rule */
+	struct krx_exact *exact; /* room for all rules */
+	struct krx_wild *wild;	 /* room for wild_most */
+	__u32 *buckets;		 /* places in `exact`, KRX_NONE: empty */
+};
+
+static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx_view *key)
+{
+	__u32 at = krx_hash(key, sizeof(*key) / 4, m->seed) & m->bucket_mask;
+
+	while (m->buckets[at] != KRX_NONE && memcmp(&m->exact[m->buckets[at]].key, key, sizeof(*key)) != 0)
+		at = (at + 1) & m->bucket_mask;
+	return at;
+}
+
+/* The mask of a prefix; false: the address has bits beyond it, or there are not so many. */
+static inline _Bool krx_match_side(__u32 value[4], __u32 mask[4], const __u8 address[16], __u32 prefix, __u32 bits)
+{
+	__u8 *bytes = (__u8 *)mask;
+	__u32 i;
+
+	if (prefix > bits)
+		return 0;
+	memset(mask, 0, 16);
+	for (i = 0; i < prefix; i++)
+		bytes[i / 8] |= 0x80 >> i % 8;
+	for (i = 0; i < 16; i++)
+		if (address[i] & ~bytes[i])
+			return 0;
+	memcpy(value, address, 16);
+	return 1;
+}
+
+/* Takes in the rule that comes next in the order of asking. -EINVAL: it makes no sense; -E2BIG: one too many that is no whole 5-tuple. */
+static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule *rule)
+{
+	const __u32 bits = rule->family == 4 ? 32 : rule->family == 6 ? 128 : 0;
+	struct krx_wild wild = { .rule = m->count };
+	struct krx_exact *exact;
+	__u32 bucket;
+
+	if (rule->op < KTRXER_RX_CAPTURE || rule->op > KTRXER_RX_FORWARD || (rule->family && !bits) ||
+	    rule->reserved[0] || rule->reserved[1] || rule->reserved[2] ||
+	    !krx_match_side(wild.from, wild.from_mask, rule->from, rule->from_prefix, bits) ||
+	    !krx_match_side(wild.to, wild.to_mask, rule->to, rule->to_prefix, bits))
+		return -EINVAL;
+	memcpy(&wild.from_port, &rule->from_port, 2);
+	memcpy(&wild.to_port, &rule->to_port, 2);
+	wild.proto = rule->proto;
+	wild.version = rule->family;
+	wild.anything = !rule->family && !rule->proto && !wild.from_port && !wild.to_port;
+	m->op[m->count++] = rule->op;
+	if (!bits || rule->from_prefix != bits || rule->to_prefix != bits || !wild.proto || !wild.from_port || !wild.to_port) {
+		if (m->wild_count == m->wild_most)
+			return -E2BIG;
+		m->wild[m->wild_count++] = wild;
+		return 0;
+	}
+	exact = &m->exact[m->exact_count];
+	memset(exact, 0, sizeof(*exact));
+	memcpy(exact->key.from, wild.from, 16);
+	memcpy(exact->key.to, wild.to, 16);
+	exact->key.from_port = wild.from_port;
+	exact->key.to_port = wild.to_port;
+	exact->key.proto = wild.proto;
+	exact->key.version = wild.version;
+	exact->rule = wild.rule;
+	bucket = krx_match_bucket(m, &exact->key);
+	if (m->buckets[bucket] == KRX_NONE)
+		m->buckets[bucket] = m->exact_count++;
+	return 0;
+}
+
+static inline _Bool krx_match_wild(const struct krx_wild *w, const struct krx_view *v)
+{
+	int i;
+
+	if (w->anything)
+		return 1;
+	if (!v->version || (w->version && w->version != v->version) || (w->proto && w->proto != v->proto) ||
+	    (w->from_port && w->from_port != v->from_port) || (w->to_port && w->to_port != v->to_port))
+		return 0;
+	for (i = 0; i < 4; i++)
+		if ((v->from[i] & w->from_mask[i]) != w->from[i] || (v->to[i] & w->to_mask[i]) != w->to[i])
+			return 0;
+	return 1;
+}
+
+/* The rule that a linear scan would find first; KRX_NONE: none speaks for the packet. */
+static inline __u32 krx_match_find(const struct krx_match *m, const struct krx_view *v)
+{
+	__u32 best = KRX_NONE, i;
+
+	if (m->exact_count && v->from_port && v->to_port) {
+		i = m->buckets[krx_match_bucket(m, v)];
+		if (i != KRX_NONE)
+			best = m->exact[i].rule;
+	}
+	for (i = 0; i < m->wild_count && m->wild[i].rule < best; i++)
+		if (krx_match_wild(&m->wild[i], v))
+			return m->wild[i].rule;
+	return best;
+}
+
+#endif
