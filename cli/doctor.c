@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include "error.h"
+#include "rx_module.h"
 #include "units.h"
 #include "xdp_dispatch.h"
 
@@ -118,6 +119,21 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 		json_object_end(json);
 	}
 	json_array_end(json);
+}
+
+/* Of the ways to receive only the module's can be tried without changing the device. */
+static void say_receive_module(struct cli *cli, struct json *json)
+{
+	struct ktrxer_error err = { 0 };
+	int fd = krx_module_open(&err);
+
+	if (fd >= 0)
+		close(fd);
+	out_text(cli, "receive module %s %s", fd >= 0 ? "works:  " : "missing:", fd >= 0 ? "rules at the ingress of any device" : err.text);
+	json_object(json, "receive_module");
+	json_bool(json, "available", fd >= 0);
+	json_string(json, "reason", fd >= 0 ? NULL : err.text);
+	json_object_end(json);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- clocks */
@@ -279,6 +295,7 @@ static int run_doctor(struct cli *cli, const void *options)
 		json_null(json, "device");
 	}
 	say_engines(cli, json, found ? device.name : o->device);
+	say_receive_module(cli, json);
 	say_clocks(cli, json);
 	say_privileges(cli, json);
 	failed = say_left_behind(cli, json, o->device, o->clean) < 0 || (o->device && !found);

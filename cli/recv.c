@@ -22,7 +22,7 @@ struct recv_options {
 
 #define FIELD(name) offsetof(struct recv_options, name)
 
-static const char *const backends[] = { "auto", "packet", "xdp", "nftables", NULL };
+static const char *const backends[] = { "auto", "packet", "xdp", "module", "nftables", "module-prerouting", NULL };
 
 static const struct opt recv_table[] = {
 	{ "device", 'd', OPT_STRING, FIELD(device), "DEV", .help = "Listen on this device; without it, on all of them",

@@ -12,7 +12,9 @@
 const struct krx_backend *const krx_backend_table[] = {
 	&krx_backend_packet,
 	&krx_backend_xdp,
+	&krx_backend_module,
 	&krx_backend_nft,
+	&krx_backend_module_prerouting,
 	NULL,
 };
 
@@ -90,7 +92,7 @@ static int backend_choose(struct krx *rx, const struct krx_backend_setup *setup,
 			break;
 	}
 	if (!refused.code)
-		return ktrxer_fail(err, -ENOENT, "no back end '%.40s'; there are auto, packet, xdp and nftables", name);
+		return ktrxer_fail(err, -ENOENT, "no back end '%.40s'; there are auto, packet, xdp, module, nftables and module-prerouting", name);
 	return ktrxer_fail(err, refused.code, "%s", refused.text);
 }
 

@@ -48,6 +48,6 @@ struct krx_backend {
 
 /* In the order in which `auto` tries them; NULL-terminated. */
 extern const struct krx_backend *const krx_backend_table[];
-extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft;
+extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft, krx_backend_module, krx_backend_module_prerouting;
 
 #endif

@@ -404,7 +404,7 @@ static int packet_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *
 const struct krx_backend krx_backend_packet = {
 	.name = "packet",
 	.ops = 1u << KRX_CAPTURE | 1u << KRX_FORWARD,
-	.no_op = "is a tap and cannot drop; drops need the back end 'xdp' or 'nftables'",
+	.no_op = "is a tap and cannot drop; drops need the back end 'xdp', 'module' or 'nftables'",
 	.why = "no rule drops, and a tap changes nothing about the device",
 	.before_taps = false,
 	.after_gro = true,

@@ -51,7 +51,7 @@ struct krx_packet {
 struct krx_options {
 	size_t size;
 	const char *device;   /* NULL: all */
-	const char *backend;  /* NULL or "auto"; "packet", "xdp", "nftables" */
+	const char *backend;  /* NULL or "auto"; "packet", "xdp", "module", "nftables", "module-prerouting" */
 	uint32_t snap_length; /* 0: whole packets */
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
@@ -81,7 +81,7 @@ struct krx_stats {
 	bool after_gro;   /* a packet may be several of the wire */
 	uint64_t lost;    /* captured by a rule, but there was no room */
 	uint64_t clock_steps; /* of CLOCK_REALTIME, seen while running */
-	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; else "" */
+	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting"; else "" */
 	const char *why;      /* a sentence: why this back end */
 	const char *note;     /* what is not as it could be, and why; "". Until krx_close() */
 };
