@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * First byte: which link. Second: a seed of rules. The rest: a frame. What the rules' program reads in a packet (its text, compiled
- * for here) is what the parser reads, and what its tables decide is what the rules say.
+ * First byte: which link. Second: a seed of rules. The rest: a frame. What the rules' program and the module read in a packet (their
+ * text, compiled for here) is what the parser reads, and what their tables decide is what the rules say.
  */
 #include "../unit/random_packets.h"
 #include "../unit/rules_twin.h"
@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ktrxer_packet_view view;
 	struct krx_rule rules[16];
 	struct krx_ruleset *set;
+	struct krx_match match;
 	struct chance c;
 	uint8_t *frame;
 	uint32_t length;
@@ -30,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!frame)
 		return 0;
 	memcpy(frame, data + 2, length);
-	if (length <= 0x7fff && rules_twin_differs(frame, length, link))
+	if (twins_differ(frame, length, link))
 		abort();
 	for (int i = 0; i < 16; i++)
 		rules[i] = chance_rule(&c, 5);
@@ -41,6 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				abort();
 			rules_table_free(&table);
 		}
+		if (!module_twin_make(&match, set, 16))
+			abort();
+		if (!(length >= 14 && length < 18) && module_twin_match(&match, set, frame, length, link) != krx_ruleset_match(set, &view))
+			abort();
+		module_twin_free(&match);
 		krx_ruleset_free(set);
 	}
 	free(frame);

@@ -27,6 +27,7 @@ def test_what_it_says_works(shared_pair, ktrxer):
     assert "unprivileged" in engines["udp"]["features"] and "whole-frame" in engines["packet"]["features"]
     clocks = result["clocks"]
     assert clocks["source"] and 0 < clocks["read_ns"] < 100_000 and clocks["pair_bound_ns"] > 0
+    assert result["receive_module"]["available"] or "modprobe ktrxer" in result["receive_module"]["reason"]
     assert result["privileges"]["uid"] == 0 and result["privileges"]["CAP_NET_RAW"] is True
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The kernel's half of the receiver, run here: what rules_classify() says of a packet must be what ktrxer_packet_parse() says, and what
- * the tables decide must be what a linear scan decides. test_rules_program.c does the same in the kernel.
+ * The kernel's halves of the receiver, run here: what the XDP program and the module read in a packet must be what ktrxer_packet_parse()
+ * reads, and what their tables decide must be what a linear scan decides. test_rules_program.c and tests/lab/test_module_rx.py do the same
+ * in kernels.
  */
 #include "cm.h"
 #include "limits.h"
@@ -13,7 +14,7 @@
 
 static void say_equals_parse(uint64_t round, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
 {
-	const char *difference = rules_twin_differs(frame, length, link);
+	const char *difference = twins_differ(frame, length, link);
 
 	if (difference)
 		fail_msg("packet %llu of %u bytes: %s", (unsigned long long)round, length, difference);
@@ -109,6 +110,7 @@ static void tables_decide_as_a_linear_scan_does(void **state)
 		int count = (int)(1 + chance_next(&c, round % 2 ? 199 : 12));
 		struct rules_table *table = malloc(sizeof *table);
 		struct krx_ruleset *set;
+		struct krx_match match;
 
 		assert_non_null(table);
 		for (int i = 0; i < count; i++)
@@ -116,6 +118,8 @@ static void tables_decide_as_a_linear_scan_does(void **state)
 		assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
 		assert_int_equal(rules_table_make(table, set, NULL), 0);
 		assert_int_equal(table->exact_count + table->constants.config.list_count, count);
+		assert_true(module_twin_make(&match, set, KTRXER_RX_LIST_MAX));
+		assert_int_equal(match.wild_count, table->constants.config.list_count);
 		for (int i = 0; i < 300; i++) {
 			struct ktrxer_packet_view view;
 			uint8_t frame[256];
@@ -127,9 +131,13 @@ static void tables_decide_as_a_linear_scan_does(void **state)
 			got = rules_twin_match(table, frame, length, KTRXER_LINK_ETHERNET);
 			if (got != want)
 				fail_msg("round %d packet %d: rule %d, not %d", round, i, got, want);
+			got = module_twin_match(&match, set, frame, length, KTRXER_LINK_ETHERNET);
+			if (got != want && !(length >= 14 && length < 18)) /* a tag without an end comes no farther */
+				fail_msg("round %d packet %d: the module has rule %d, not %d", round, i, got, want);
 			met += want >= 0;
 			missed += want < 0;
 		}
+		module_twin_free(&match);
 		rules_table_free(table);
 		free(table);
 		krx_ruleset_free(set);
@@ -143,6 +151,7 @@ static void refuses_a_list_that_is_too_long(void **state)
 	struct rules_table *table = malloc(sizeof *table);
 	struct krx_ruleset *set;
 	struct ktrxer_error err;
+	struct krx_match match;
 
 	(void)state;
 	assert_true(rules && table);
@@ -157,6 +166,10 @@ static void refuses_a_list_that_is_too_long(void **state)
 	assert_int_equal(rules_table_make(table, set, NULL), 0);
 	assert_int_equal(table->constants.config.list_count, RULES_LIST_MAX);
 	assert_int_equal(table->exact_count, 1);
+	assert_true(module_twin_make(&match, set, RULES_LIST_MAX));
+	module_twin_free(&match);
+	assert_false(module_twin_make(&match, set, RULES_LIST_MAX - 1));
+	module_twin_free(&match);
 	rules_table_free(table);
 	krx_ruleset_free(set);
 	free(table);
