@@ -27,6 +27,8 @@ static int plan(struct bench_run *run, struct ktrxer_error *err)
 	run->gaps = 1;
 	if (run->kind->gaps && (rc = bench_list_parse(run->gaps_ns, &run->gaps, o->gaps, true, "--gaps", err)) < 0)
 		return rc;
+	if ((rc = bench_methods_parse(run, err)) < 0)
+		return rc;
 	for (int i = 0; i < run->crosses; i++)
 		if (run->cross_pps[i] > 1000000)
 			return ktrxer_fail(err, -ERANGE, "--cross: at most 1M packets a second");
@@ -38,7 +40,8 @@ static int plan(struct bench_run *run, struct ktrxer_error *err)
 static int open_all(struct bench_run *run, struct ktrxer_error *err)
 {
 	const struct bench_options *o = run->o;
-	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to };
+	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to,
+					 .fq = o->fq };
 	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
 	struct farend_options far = { .calls = run->kind->calls, .no_bpf = o->no_bpf };
 	int rc;
@@ -192,6 +195,12 @@ static void say_settings(struct bench_run *run, struct json *json)
 	json_string(json, "cross", o->cross);
 	if (run->kind->gaps)
 		json_string(json, "gaps", o->gaps);
+	if (o->methods) {
+		json_string(json, "methods", o->methods);
+		json_string(json, "predispatch", o->predispatch);
+	}
+	json_u64(json, "fq", o->fq);
+	json_u64(json, "both_ways", o->both_ways);
 	json_u64(json, "rounds", o->rounds);
 	json_u64(json, "count", o->count);
 	json_u64(json, "interval_ns", o->interval_ns);

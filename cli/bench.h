@@ -14,26 +14,41 @@
 #include "cli.h"
 
 enum {
-	BENCH_WHO = 32,      /* engines and baselines */
+	BENCH_WHO = 48,      /* engines and baselines */
+	BENCH_OIR_MOST = 16384, /* probes that may all be with an engine at once */
 	BENCH_LEVELS = 8,    /* of cross traffic, or of gaps */
 	BENCH_POOLS = 4,     /* figures that a kind gathers */
 	BENCH_WARM = 5,      /* first probes (or pairs) of a turn that are sent and not judged */
 };
 
 struct bench_options {
-	const char *engines, *cross, *gaps, *compare, *csv, *device, *far_device, *far_netns;
+	const char *engines, *cross, *gaps, *methods, *predispatch, *compare, *csv, *device, *far_device, *far_netns;
 	struct ktrxer_addr to;
 	struct opt_range payload;
 	uint64_t rounds, count, interval_ns, for_ns, train, threads, seed;
-	bool no_baselines, no_bpf;
+	bool no_baselines, no_bpf, fq, both_ways;
+};
+
+/* When a probe goes to the engine, and what it is told (O5 of the OMware paper). */
+enum bench_method {
+	BENCH_OWN,      /* as `ktrxer send` does it: half a second ahead */
+	BENCH_OIR,      /* all at the start */
+	BENCH_OFR,      /* each a fixed period before its time */
+	BENCH_OSM,      /* when a sleep of this process ends; no time */
+	BENCH_RSM,      /* no engine: a raw socket when a sleep ends */
+	BENCH_METHODS,
 };
 
 /* Somebody who sends. */
 struct bench_who {
-	char name[BENCH_NAME];
+	char name[BENCH_NAME], engine_name[BENCH_NAME];
 	bool engine;         /* else a frozen program */
 	const char *socket;  /* "udp-sendto", "raw-sendmmsg"...: of bursts and floods */
-	const char *sleep;   /* "usleep", "absolute": of timed probes */
+	const char *sleep;   /* "usleep", "absolute", "raw-usleep", "txtime": of timed probes */
+	bool needs_fq;       /* which keeps its times */
+	bool kernel_waits;   /* engines */
+	enum bench_method method; /* engines, of timed probes */
+	uint64_t ahead_ns;   /* BENCH_OFR: the pre-dispatch period */
 	bool realtime;       /* the program runs under SCHED_FIFO; engines ask for it themselves */
 };
 
@@ -50,6 +65,9 @@ struct bench_job {
 	uint32_t train;
 	uint64_t train_gap_ns; /* 0: back to back */
 	uint64_t interval_ns;  /* between trains */
+	enum bench_method method;
+	uint64_t ahead_ns;
+	bool kernel_waits;
 	uint64_t for_ns;       /* of a flood */
 	uint32_t threads;      /* of a template */
 	bool trains_matter;    /* the engine is opened for rate */
@@ -116,11 +134,12 @@ struct bench_run {
 	struct ktrxer_path path;
 	struct farend *far;
 	struct bench_watch *watch;
-	struct bench_cross *cross;
+	struct bench_cross *cross[2]; /* there, and back */
 	struct bench_who who[BENCH_WHO];
 	int whos;
-	uint64_t cross_pps[BENCH_LEVELS], gaps_ns[BENCH_LEVELS];
-	int crosses, gaps;
+	uint64_t cross_pps[BENCH_LEVELS], gaps_ns[BENCH_LEVELS], predispatch_ns[BENCH_LEVELS];
+	int crosses, gaps, predispatches;
+	bool methods[BENCH_METHODS]; /* asked for */
 	struct bench_table table;
 	uint64_t *sent_ns;
 	uint32_t slots;
@@ -128,7 +147,7 @@ struct bench_run {
 	char programs[512]; /* where the baselines are */
 };
 
-extern const struct bench_kind bench_rate, bench_schedule, bench_pairs, bench_stamps;
+extern const struct bench_kind bench_rate, bench_schedule, bench_methods, bench_pairs, bench_stamps;
 
 /* bench.c */
 int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct bench_options *options);
@@ -159,6 +178,7 @@ void bench_cross_stop(struct bench_run *run);
 /* bench_who.c */
 int bench_who_list(struct bench_run *run, struct ktrxer_error *err);
 /* bench_plan.c: lists as users type them, "0,12k,24k" and "0,10us,1ms". */
+int bench_methods_parse(struct bench_run *run, struct ktrxer_error *err);
 int bench_list_parse(uint64_t *values, int *count, const char *text, bool durations, const char *option, struct ktrxer_error *err);
 
 /* bench_compare.c: is the file one that can be compared? Asked before anything is measured. */

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -75,8 +75,12 @@ static void compose(struct line *line, const struct bench_run *run, const struct
 	ktrxer_addr_format(&run->path.source, from);
 	ktrxer_addr_format(&run->path.to, to);
 	if (who->sleep) {
-		add(line, "sleeper");
+		const bool pacer = !strncmp(who->sleep, "raw", 3) || !strcmp(who->sleep, "txtime");
+
+		add(line, pacer ? "pacer" : "sleeper");
 		add(line, "%s", who->sleep);
+		if (pacer)
+			add(line, "%s", from);
 		add(line, "%s", to);
 		add(line, "%u", port);
 		add(line, "%" PRIu64, job->interval_ns / 1000);
@@ -108,7 +112,7 @@ static _Noreturn void become(const char *path, struct line *line, bool realtime,
 {
 	struct sched_param param = { .sched_priority = realtime ? PRIORITY : 0 };
 	char *arguments[ARGUMENTS + 1] = { NULL };
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), rc;
 	sigset_t none;
 
 	for (int i = 0; i < line->count; i++)
@@ -122,8 +126,8 @@ static _Noreturn void become(const char *path, struct line *line, bool realtime,
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(error_fd, STDERR_FILENO);
-	if (sched_setscheduler(0, realtime ? SCHED_FIFO : SCHED_OTHER, &param)) {
-		dprintf(STDERR_FILENO, "SCHED_FIFO: %s", strerror(errno));
+	if ((rc = pthread_setschedparam(pthread_self(), realtime ? SCHED_FIFO : SCHED_OTHER, &param)) != 0) {
+		dprintf(STDERR_FILENO, "SCHED_FIFO: %s", strerror(rc));
 		_exit(126);
 	}
 	execv(path, arguments);

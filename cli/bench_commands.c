@@ -17,6 +17,8 @@
 #define CROSS                                                                                                                         \
 	{ .name = "cross", .letter = 'x', .type = OPT_STRING, .offset = FIELD(cross), .argument = "R,R...", .fallback = "0",              \
 	  .help = "Cross traffic beside the probes, packets a second: random sizes of 100 to 1400 bytes at random times, from the sender's host" }
+#define BOTH_WAYS                                                                                                                      \
+	{ .name = "both-ways", .type = OPT_FLAG, .offset = FIELD(both_ways), .help = "As much cross traffic from the far host, too" }
 #define PAYLOAD(value)                                                                                                                \
 	{ .name = "payload", .letter = 'p', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "A..B/STEP", .fallback = value,          \
 	  .min = 8, .max = 1472, .help = "Bytes of UDP payload", .heading = "What is sent" }
@@ -56,11 +58,19 @@ static const struct opt rate_opts[] = {
 };
 
 static const struct opt schedule_opts[] = {
-	PAYLOAD("100"), CROSS, INTERVAL("10ms", "Time between probes"), COUNT("100", "Probes in a round"), ROUNDS, REST,
+	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "Time between probes"), COUNT("100", "Probes in a round"), ROUNDS,
+	{ .name = "methods", .letter = 'm', .type = OPT_STRING, .offset = FIELD(methods), .argument = "M,M...",
+	  .help = "Experiments E3 and E4: oir (engines are given all probes at the start), ofr (each a fixed period before its time), osm (each when a "
+		  "sleep ends), rsm (a raw socket when a sleep ends)" },
+	{ .name = "predispatch", .type = OPT_STRING, .offset = FIELD(predispatch), .argument = "D,D...", .fallback = "500us",
+	  .help = "The periods of ofr" },
+	{ .name = "fq", .type = OPT_FLAG, .offset = FIELD(fq),
+	  .help = "Give the sending one of the bench's own hosts the fq qdisc: engine txtime and a plain SO_TXTIME socket take part" },
+	REST,
 };
 
 static const struct opt pairs_opts[] = {
-	PAYLOAD("12"), CROSS, INTERVAL("1ms", "Time between pairs"), COUNT("500", "Pairs in a round"), ROUNDS, REST,
+	PAYLOAD("12"), CROSS, BOTH_WAYS, INTERVAL("1ms", "Time between pairs"), COUNT("500", "Pairs in a round"), ROUNDS, REST,
 };
 
 static const struct opt stamps_opts[] = {
@@ -77,7 +87,9 @@ static int run_rate(struct cli *cli, const void *options)
 
 static int run_schedule(struct cli *cli, const void *options)
 {
-	return bench_run_kind(cli, &bench_schedule, options);
+	const struct bench_options *o = options;
+
+	return bench_run_kind(cli, o->methods ? &bench_methods : &bench_schedule, options);
 }
 
 static int run_pairs(struct cli *cli, const void *options)
@@ -120,7 +132,9 @@ static int options_of(struct bench_options *o, const struct bench_settings *s, s
 {
 	*o = (struct bench_options){ .cross = s->cross, .gaps = s->gaps, .rounds = s->rounds, .count = s->count,
 				     .interval_ns = s->interval_ns, .for_ns = s->for_ns, .train = s->train,
-				     .threads = s->threads, .seed = s->seed };
+				     .threads = s->threads, .seed = s->seed, .fq = s->fq, .both_ways = s->both_ways,
+				     .methods = s->methods[0] ? s->methods : NULL,
+				     .predispatch = s->predispatch[0] ? s->predispatch : NULL };
 	if (!s->rounds || s->rounds > 1000 || s->count > 100000 || s->train > 4096 || s->threads > 64 || s->interval_ns > 10 * 1000000000ULL ||
 	    s->for_ns > 60 * 1000000000ULL || !s->cross[0])
 		return ktrxer_fail(err, -EBADMSG, "--compare: the file's settings are missing or out of bounds");
@@ -147,6 +161,8 @@ static int run_again(struct cli *cli, const void *options)
 	for (size_t i = 0; rc == 0 && i < sizeof kinds / sizeof *kinds; i++)
 		if (!strcmp(kinds[i]->name, settings.kind))
 			kind = kinds[i];
+	if (kind == &bench_schedule && settings.methods[0])
+		kind = &bench_methods;
 	if (rc == 0 && !kind)
 		rc = ktrxer_fail(&err, -EBADMSG, "--compare %s: there is no `bench %s`", a->compare, settings.kind);
 	if (rc == 0)
@@ -190,6 +206,8 @@ const struct command cmd_bench_schedule = {
 	.summary = "Engines against each other: how true intervals are at the far end",
 	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
+		    "ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: who waits, and since when.\n"
+		    "ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tExperiment E4: how long before.\n"
 		    "ktrxer bench schedule --compare old.json\tHas it changed?\n",
 	.options = schedule_opts,
 	.options_size = sizeof(struct bench_options),

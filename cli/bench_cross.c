@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Cross traffic as in the papers: packets of 100 to 1400 bytes, uniformly, at random (Poisson) times, from the sender's own host through its
- * stack. Seeded: the same seed gives the same packets. What arrives of it is counted at the far end.
+ * stack. Seeded: the same seed gives the same packets. What arrives of it is counted at the far end. The same from there, uncounted, if asked.
  */
 #include "bench.h"
 
@@ -26,7 +26,6 @@ enum {
 };
 
 struct bench_cross {
-	struct bench_run *run;
 	struct ktx *tx;
 	struct ktrxer_path path;
 	struct ktrxer_schedule *schedule;
@@ -97,27 +96,24 @@ static void *send_cross(void *argument)
 	return NULL;
 }
 
-int bench_cross_start(struct bench_run *run, uint64_t pps, struct ktrxer_error *err)
+/* The thread is at the host that sends. */
+static int start(struct bench_cross **out, const struct ktrxer_path *path, uint64_t seed, uint64_t pps, struct ktrxer_error *err)
 {
 	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
-	struct timespec settle = { .tv_nsec = SETTLE_NS };
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	struct bench_cross *c;
 	struct ktx_info info;
 	char engine[BENCH_NAME];
 	int rc;
 
-	if (!pps)
-		return 0;
-	if ((rc = choose(engine, sizeof engine, run->net.near_device, err)) < 0)
+	if ((rc = choose(engine, sizeof engine, path->device.name, err)) < 0)
 		return rc;
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return ktrxer_fail(err, -ENOMEM, "no memory for cross traffic");
-	c->run = run;
-	c->path = run->path;
-	c->random = run->o->seed * 0x9e3779b97f4a7c15u + 1;
-	t.device = run->net.near_device;
+	c->path = *path;
+	c->random = seed * 0x9e3779b97f4a7c15u + 1;
+	t.device = path->device.name;
 	t.engine = engine;
 	t.purpose = KTX_FOR_RATE;
 	t.wait = KTX_WAIT_SLEEP;
@@ -138,15 +134,14 @@ int bench_cross_start(struct bench_run *run, uint64_t pps, struct ktrxer_error *
 	s.start_ns = ktrxer_now_ns() + KTRXER_NS_PER_MS;
 	s.gap_num = (uint64_t)KTRXER_NS_PER_S;
 	s.gap_den = pps;
-	memcpy(s.seed, &run->o->seed, sizeof run->o->seed);
+	memcpy(s.seed, &seed, sizeof seed);
 	if ((rc = ktrxer_schedule_new(&c->schedule, &s, err)) < 0)
 		goto close_it;
 	if ((rc = cli_thread_start(&c->thread, "bench-cross", send_cross, c)) < 0) {
 		ktrxer_fail(err, rc, "no thread for cross traffic");
 		goto free_schedule;
 	}
-	run->cross = c;
-	nanosleep(&settle, NULL);
+	*out = c;
 	return 0;
 
 free_schedule:
@@ -158,9 +153,43 @@ free_it:
 	return rc;
 }
 
-void bench_cross_stop(struct bench_run *run)
+/* From the far host to this one. */
+static int start_back(struct bench_run *run, uint64_t pps, struct ktrxer_error *err)
 {
-	struct bench_cross *c = run->cross;
+	struct ktrxer_path_options o = KTRXER_PATH_OPTIONS_INIT;
+	struct ktrxer_path path;
+	int rc = bench_net_far(&run->net);
+
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "--both-ways: the far host cannot be entered");
+	o.device = run->net.far_device;
+	o.to = run->path.source;
+	rc = ktrxer_path_resolve(&path, &o, err);
+	if (rc == 0)
+		rc = start(&run->cross[1], &path, run->o->seed + 1, pps, err);
+	if (bench_net_near(&run->net) < 0 && rc == 0)
+		rc = ktrxer_fail(err, -EIO, "--both-ways: no way back from the far host");
+	return rc;
+}
+
+int bench_cross_start(struct bench_run *run, uint64_t pps, struct ktrxer_error *err)
+{
+	struct timespec settle = { .tv_nsec = SETTLE_NS };
+	int rc;
+
+	if (!pps)
+		return 0;
+	rc = start(&run->cross[0], &run->path, run->o->seed, pps, err);
+	if (rc == 0 && run->o->both_ways)
+		rc = start_back(run, pps, err);
+	if (rc == 0)
+		nanosleep(&settle, NULL);
+	return rc;
+}
+
+static void stop(struct bench_cross **cross)
+{
+	struct bench_cross *c = *cross;
 
 	if (!c)
 		return;
@@ -169,5 +198,11 @@ void bench_cross_stop(struct bench_run *run)
 	ktx_close(c->tx);
 	ktrxer_schedule_free(c->schedule);
 	free(c);
-	run->cross = NULL;
+	*cross = NULL;
+}
+
+void bench_cross_stop(struct bench_run *run)
+{
+	stop(&run->cross[0]);
+	stop(&run->cross[1]);
 }

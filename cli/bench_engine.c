@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define DRAIN_NS (2 * KTRXER_NS_PER_S)
 
@@ -30,6 +32,7 @@ struct sender {
 	struct template probe;
 	struct ktrxer_schedule *schedule;
 	uint64_t next, wanted, end_ns, lead_ns;
+	bool has_thread; /* the library's */
 };
 
 static void read_reports(struct sender *s)
@@ -77,7 +80,8 @@ static int commit(struct sender *s, const struct ktrxer_deadline *due, struct kt
 static int drain(struct sender *s, struct ktrxer_error *err)
 {
 	const struct bench_job *job = s->job;
-	const uint64_t end = ktrxer_now_ns() + DRAIN_NS + (job->pattern == BENCH_TIMED ? AHEAD_NS + job->interval_ns : 0);
+	const uint64_t ahead = job->method == BENCH_OIR ? s->lead_ns + job->count * job->interval_ns : AHEAD_NS;
+	const uint64_t end = ktrxer_now_ns() + DRAIN_NS + (job->pattern == BENCH_TIMED ? ahead + job->interval_ns : 0);
 	struct ktx_accounts a;
 
 	while (!cli_stopped(s->run->cli)) {
@@ -127,6 +131,42 @@ static int send_all(struct sender *s, struct ktrxer_error *err)
 	return drain(s, err);
 }
 
+static void sleep_to(uint64_t at_ns)
+{
+	const struct timespec t = { .tv_sec = (time_t)(at_ns / KTRXER_NS_PER_S), .tv_nsec = (long)(at_ns % KTRXER_NS_PER_S) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+/* OIR, OFR and OSM: this thread is the tool, which sleeps as tools do. */
+static int send_by_method(struct sender *s, struct ktrxer_error *err)
+{
+	const struct bench_job *job = s->job;
+	struct ktrxer_deadline due;
+	uint64_t next;
+
+	while (s->next < s->wanted && !cli_stopped(s->run->cli) && ktrxer_schedule_next(s->schedule, &due) == 0) {
+		int rc;
+
+		if (job->method == BENCH_OFR)
+			sleep_to(due.at_ns > job->ahead_ns ? due.at_ns - job->ahead_ns : 0);
+		if (job->method == BENCH_OSM) {
+			if (s->next)
+				usleep((useconds_t)(job->interval_ns / 1000));
+			else
+				sleep_to(due.at_ns);
+			due.at_ns = 0;
+		}
+		while ((rc = commit(s, &due, err)) == -EAGAIN && !cli_stopped(s->run->cli))
+			rest(s, KTRXER_NEVER);
+		if (rc < 0)
+			return rc;
+		if (!s->has_thread)
+			ktx_pump(s->tx, &next);
+	}
+	return drain(s, err);
+}
+
 static int open_engine(struct sender *s, const struct bench_who *who, struct ktrxer_error *err)
 {
 	const struct bench_job *job = s->job;
@@ -135,10 +175,14 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 	uint64_t slots = job->pattern == BENCH_FLOOD ? 2048 : job->count * job->train;
 
 	t.device = s->run->net.near_device;
-	t.engine = who->name;
+	t.engine = who->engine_name;
 	t.purpose = for_rate ? KTX_FOR_RATE : KTX_FOR_TIMING;
 	t.flags = for_rate ? KTX_NO_STAMPS : 0;
-	t.slots = (uint32_t)(slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots);
+	t.slots = (uint32_t)(slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX && job->method != BENCH_OIR ? SLOTS_MAX : slots);
+	/* OSM is this thread's own call into the device, as RSM is; a kernel that waits needs somebody to look after it. */
+	s->has_thread = job->method != BENCH_OSM || job->kernel_waits;
+	if (!s->has_thread)
+		t.flags |= KTX_CALLER_PUMPS;
 	t.frame_size = 14 + 40 + 8 + job->payload;
 	t.reports = job->reports ? KTX_REPORT_ALL : KTX_REPORT_NONE;
 	return ktx_open(&s->tx, &t, err);
@@ -170,7 +214,7 @@ static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
 	struct ktx_info info;
 
 	ktx_info(s->tx, &info);
-	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT ? LEAD_KERNEL_NS : LEAD_NS;
+	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT || s->job->method == BENCH_OIR ? LEAD_KERNEL_NS : LEAD_NS;
 	return bench_frame(s->run, s->tx, &s->probe, port, (uint16_t)(FROM_PORT + s->run->turns % 4096), s->job->payload, err);
 }
 
@@ -200,7 +244,7 @@ int bench_send_engine(struct bench_run *run, const struct bench_who *who, const 
 	int rc;
 
 	if ((rc = open_engine(&s, who, err)) == 0 && (rc = make_frame(&s, port, err)) == 0 && (rc = make_schedule(&s, err)) == 0)
-		rc = send_all(&s, err);
+		rc = job->method == BENCH_OWN ? send_all(&s, err) : send_by_method(&s, err);
 	if (s.tx) {
 		ktx_accounts(s.tx, &a);
 		turn->sent = a.sent;

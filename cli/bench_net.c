@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -143,6 +144,38 @@ static int set_up(struct rtnl *rtnl, const char *device, const uint8_t address[4
 	return rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 
+#define FQ_TIMER_SLACK 13 /* TCA_FQ_TIMER_SLACK, Linux 5.9; older kernels pass over it */
+
+/* The queue that keeps launch times, at the near device. */
+static int add_fq(struct rtnl *rtnl, const char *device, char text[RTNL_TEXT])
+{
+	const struct tcmsg head = { .tcm_ifindex = (int)if_nametoindex(device), .tcm_parent = TC_H_ROOT };
+	struct rtnl_request r;
+	struct nest options;
+
+	rtnl_request_begin(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof head);
+	rtnl_request_put(&r, TCA_KIND, "fq", sizeof "fq");
+	options = nest_begin(&r, TCA_OPTIONS);
+	rtnl_request_put_u32(&r, FQ_TIMER_SLACK, 0);
+	nest_end(&r, options);
+	return rtnl_talk(rtnl, &r, NULL, NULL, text);
+}
+
+static int give_fq(const char *device, struct ktrxer_error *err)
+{
+	char text[RTNL_TEXT] = "", word[64];
+	struct rtnl *rtnl;
+	int rc = rtnl_open(&rtnl);
+
+	if (rc == 0) {
+		rc = add_fq(rtnl, device, text);
+		rtnl_close(rtnl);
+	}
+	if (rc == -ENOENT)
+		return ktrxer_fail(err, rc, "--fq: this kernel has no fq qdisc (CONFIG_NET_SCH_FQ, module sch_fq)");
+	return rc < 0 ? ktrxer_fail(err, rc, "--fq: %s", text[0] ? text : ktrxer_strerror(rc, word, sizeof word)) : 0;
+}
+
 /* Both devices of a host up; the thread is there. */
 static int furnish(const char *device, uint8_t number, char text[RTNL_TEXT])
 {
@@ -256,6 +289,9 @@ int bench_net_open(struct bench_net *net, const struct bench_net_options *o, str
 		rc = users_path(net, o, err);
 	else
 		rc = own_hosts(net, o->mtu ? o->mtu : 1500, err);
+	if (rc == 0 && o->fq)
+		rc = net->own ? give_fq(net->near_device, err) : ktrxer_fail(err, -EINVAL, "--fq is for the bench's own hosts: give your device its "
+									     "queue by `tc qdisc replace dev %s root fq`", net->near_device);
 	if (rc < 0)
 		bench_net_close(net);
 	return rc;

@@ -24,6 +24,7 @@ struct bench_net_options {
 	const char *device, *far_device, *far_netns; /* NULL: our own hosts */
 	struct ktrxer_addr to;
 	uint32_t mtu; /* of our own veth pair */
+	bool fq;      /* at our own near device */
 };
 
 /* Leaves the calling thread at the near host; threads and processes that it starts from now on are there too. */

@@ -203,6 +203,8 @@ static bool read_setting(struct reader *r, const char *key, struct bench_setting
 		{ "count", NULL, 0, &s->count },                    { "interval_ns", NULL, 0, &s->interval_ns },
 		{ "for_ns", NULL, 0, &s->for_ns },                  { "train", NULL, 0, &s->train },
 		{ "threads", NULL, 0, &s->threads },                { "seed", NULL, 0, &s->seed },
+		{ "methods", s->methods, sizeof s->methods, NULL }, { "predispatch", s->predispatch, sizeof s->predispatch, NULL },
+		{ "fq", NULL, 0, &s->fq },                          { "both_ways", NULL, 0, &s->both_ways },
 	};
 	const uint8_t c = peek(r);
 	int64_t value;

@@ -13,8 +13,8 @@ enum {
 
 /* How that run was asked for; empty and 0 where the file does not say. */
 struct bench_settings {
-	char kind[BENCH_NAME], payload[64], cross[192], gaps[192];
-	uint64_t rounds, count, interval_ns, for_ns, train, threads, seed;
+	char kind[BENCH_NAME], payload[64], cross[192], gaps[192], methods[64], predispatch[192];
+	uint64_t rounds, count, interval_ns, for_ns, train, threads, seed, fq, both_ways;
 };
 
 /* `table` is open, without rows. Keys that are not its columns are passed over, columns without a key stay unknown. */

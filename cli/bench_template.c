@@ -61,7 +61,7 @@ static int member_open(struct member *m, const struct bench_who *who, const stru
 	int rc;
 
 	t.device = m->team->run->net.near_device;
-	t.engine = who->name;
+	t.engine = who->engine_name;
 	t.purpose = KTX_FOR_RATE;
 	t.flags = KTX_NO_STAMPS;
 	t.queue = number;

@@ -56,7 +56,7 @@ static void *watch_one(void *argument)
 
 	CPU_ZERO(&one);
 	CPU_SET(me->cpu, &one);
-	if (sched_setaffinity(0, sizeof one, &one) || sched_setscheduler(0, SCHED_FIFO, &param))
+	if (sched_setaffinity(0, sizeof one, &one) || pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
 		return NULL;
 	atomic_fetch_add(&w->realtime, 1);
 	while (!atomic_load(&w->stop)) {

@@ -3,9 +3,10 @@
 #include "bench.h"
 
 #include "error.h"
+#include "units.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,20 +57,68 @@ static int check_names(const struct bench_run *run, const struct ktx_engine_info
 static bool realtime_allowed(void)
 {
 	struct sched_param param = { .sched_priority = 1 }, before = { 0 };
-	const int policy = sched_getscheduler(0);
+	int policy;
 
-	sched_getparam(0, &before);
-	if (sched_setscheduler(0, SCHED_FIFO, &param))
+	/* By the thread's calls: musl has no sched_setscheduler(). */
+	if (pthread_getschedparam(pthread_self(), &policy, &before) || pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
 		return false;
-	sched_setscheduler(0, policy, &before); /* `chrt` may have given us one already */
+	pthread_setschedparam(pthread_self(), policy, &before); /* `chrt` may have given us one already */
 	return true;
+}
+
+static bool has_fq(const char *name)
+{
+	struct ktrxer_device device;
+
+	return ktrxer_device_get(&device, name, NULL) == 0 && !strcmp(device.qdisc, "fq");
+}
+
+static struct bench_who *add(struct bench_run *run, const struct ktx_engine_info *engine, enum bench_method method, const char *word)
+{
+	struct bench_who *who = &run->who[run->whos];
+
+	if (run->whos == BENCH_WHO)
+		return NULL;
+	run->whos++;
+	*who = (struct bench_who){ .engine = true, .method = method, .kernel_waits = engine->features & KTX_CAN_KERNEL_WAIT };
+	snprintf(who->engine_name, sizeof who->engine_name, "%s", engine->name);
+	snprintf(who->name, sizeof who->name, "%s%s%s", engine->name, *word ? " " : "", word);
+	return who;
+}
+
+/* Once, or once for each method and period. */
+static void add_engine(struct bench_run *run, const struct ktx_engine_info *engine)
+{
+	char period[KTRXER_UNITS_TEXT], word[KTRXER_UNITS_TEXT + 8];
+
+	if (!run->o->methods)
+		add(run, engine, BENCH_OWN, "");
+	if (run->methods[BENCH_OIR])
+		add(run, engine, BENCH_OIR, "OIR");
+	for (int i = 0; run->methods[BENCH_OFR] && i < run->predispatches; i++) {
+		struct bench_who *who;
+
+		ktrxer_format_duration(period, run->predispatch_ns[i]);
+		snprintf(word, sizeof word, "OFR %s", period);
+		who = add(run, engine, BENCH_OFR, word);
+		if (who)
+			who->ahead_ns = run->predispatch_ns[i];
+	}
+	if (run->methods[BENCH_OSM])
+		add(run, engine, BENCH_OSM, "OSM");
 }
 
 static void add_baselines(struct bench_run *run)
 {
 	const bool realtime = realtime_allowed();
 
+	const bool fq = has_fq(run->net.near_device);
+
 	for (const struct bench_who *b = run->kind->baselines; b->name[0] && run->whos < BENCH_WHO; b++) {
+		if (run->o->methods && !run->methods[b->method])
+			continue;
+		if (b->needs_fq && !fq)
+			continue; /* nobody would keep its times */
 		if (b->realtime && !realtime)
 			out_text(run->cli, "left out: %s: no real-time priority here (CAP_SYS_NICE)", b->name);
 		else
@@ -87,17 +136,13 @@ int bench_who_list(struct bench_run *run, struct ktrxer_error *err)
 	if ((rc = check_names(run, engines, n, err)) < 0)
 		return rc;
 	for (int i = 0; i < n && run->whos < BENCH_WHO; i++) {
-		struct bench_who *who = &run->who[run->whos];
-
 		if (run->o->engines && !in_list(run->o->engines, engines[i].name))
 			continue;
 		if (!engines[i].available) {
 			out_text(run->cli, "left out: engine %s: %s", engines[i].name, engines[i].reason);
 			continue;
 		}
-		*who = (struct bench_who){ .engine = true };
-		snprintf(who->name, sizeof who->name, "%s", engines[i].name);
-		run->whos++;
+		add_engine(run, &engines[i]);
 	}
 	if (!run->o->no_baselines)
 		add_baselines(run);

@@ -37,6 +37,7 @@ enum ktrxer_limits {
 	KTX_LEAD_PRIOR_NS = 200 * 1000, /* engines.md 0.2: with it the median is about 1 us where nothing was calibrated */
 	KTX_CALIBRATION_ROUNDS = 24,
 	KTX_ADVANCE_MAX_NS = 50 * 1000, /* a hand-over that costs more is not early-started, it is a slow machine */
+	KTX_ADVANCE_GRAIN_NS = 50,
 	KTX_REALTIME_REST_NS = 300 * 1000 * 1000, /* sched_rt_runtime_us allows 950 ms; well before it */
 
 	/* resolution */

@@ -195,9 +195,11 @@ void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, u
 		waiter->advance_samples = 1;
 		return;
 	}
-	/* A running median: one step up or down, smaller as it settles. */
+	/* A running median: one step up or down, smaller as it settles; none within the stamps' grain, which would only move probes about. */
 	if (waiter->advance_samples < 64)
 		waiter->advance_samples++;
+	if (cost - waiter->advance_ns <= KTX_ADVANCE_GRAIN_NS && waiter->advance_ns - cost <= KTX_ADVANCE_GRAIN_NS)
+		return;
 	step = waiter->advance_ns / (int64_t)waiter->advance_samples / 2 + 4;
 	waiter->advance_ns += cost > waiter->advance_ns ? step : -step;
 	if (waiter->advance_ns < 0)

@@ -53,9 +53,9 @@ def alive(names):
 def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
     table = tmp_path / "rows.csv"
     old = tmp_path / "old.json"
-    told = result(ktrxer, "schedule", "--rounds", "2", "--count", "10", "--csv", str(table))
+    told = result(ktrxer, "schedule", "--rounds", "2", "--count", "10", "--interval", "2ms", "--csv", str(table))
     names = [row["engine"] for row in told["rows"]]
-    assert {"usleep", "absolute sleep"} <= set(names)
+    assert {"usleep", "raw usleep", "absolute sleep"} <= set(names)
     if not os.environ.get("KTRXER_USER_NAMESPACE"):
         assert {"usleep FIFO", "absolute sleep FIFO"} <= set(names)
     doctor = json.loads(subprocess.run([ktrxer, "doctor", "--json"], capture_output=True, text=True).stdout)
@@ -63,7 +63,7 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
     for row in told["rows"]:
         assert row["rounds"] == 2
         assert 0 <= row["stalled_rounds"] <= 2
-        assert row["payload"] == 100 and row["cross"] == 0 and row["interval_us"] == 10000
+        assert row["payload"] == 100 and row["cross"] == 0 and row["interval_us"] == 2000
         assert row["median_us"] >= 0 and row["p90_us"] <= row["p99_us"] < 1e6
         assert 0 <= row["lost_percent"] <= 100
     rows = list(csv.DictReader(table.open()))
@@ -72,13 +72,31 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
 
     # Its own output, read back by the command: a run against itself has rows in common, and says so.
     old.write_text(json.dumps(told, indent=2))
-    again = result(ktrxer, "schedule", "--rounds", "2", "--count", "10", "--compare", str(old))
+    again = result(ktrxer, "schedule", "--rounds", "2", "--count", "10", "--interval", "2ms", "--compare", str(old))
     assert again["compared"] >= len(again["rows"]) - 1
     assert all(change["figure"] == "median_us" for change in again["changes"])
     bench(ktrxer, "rate", "--rounds", "1", "--compare", str(old), status=(2,))
     same = result(ktrxer, "--compare", str(old))
     assert same["settings"] == told["settings"] and same["bench"] == "schedule"
     bench(ktrxer, status=(2,))
+
+
+def test_methods_of_handing_over(ktrxer, tmp_path):
+    """O5: who waits, and since when. A sleep between two sends ends late each time, and these delays add up; times that are given do not."""
+    old = tmp_path / "old.json"
+    told = result(ktrxer, "schedule", "--engines", "udp", "--methods", "oir,ofr,osm,rsm", "--predispatch", "0,5ms", "--interval", "1ms",
+                  "--rounds", "1", "--count", "30", "--cross", "1k", "--both-ways")
+    rows = {row["engine"]: row for row in told["rows"]}
+    assert list(rows) == ["udp OIR", "udp OFR 0s", "udp OFR 5ms", "udp OSM", "RSM"]
+    for row in rows.values():
+        assert row["gap_p10_us"] <= row["gap_p25_us"] <= row["gap_p75_us"] <= row["gap_p90_us"] and row["cross"] == 1000
+    for name in ("udp OIR", "udp OFR 5ms"):
+        for sleeper in ("udp OSM", "RSM"):
+            assert rows[sleeper]["gap_median_us"] > 1000
+            assert abs(rows[name]["gap_median_us"] - 1000) < rows[sleeper]["gap_median_us"] - 1000
+    old.write_text(json.dumps(told))
+    again = result(ktrxer, "--compare", str(old))
+    assert again["settings"] == told["settings"] and again["settings"]["methods"] == "oir,ofr,osm,rsm"
 
 
 def test_rate_of_one_engine_with_cross_traffic(ktrxer):
@@ -107,6 +125,11 @@ def test_pairs_and_stamps(ktrxer):
     ("arguments", "words"),
     [
         (["schedule", "--engines", "warp"], "no such engine"),
+        (["schedule", "--methods", "oir,"], "there are oir, ofr, osm and rsm"),
+        (["schedule", "--methods", "oir", "--count", "20000"], "at most 16384"),
+        (["schedule", "--methods", "ofr", "--predispatch", "1x"], "--predispatch"),
+        (["schedule", "--methods", "rsm", "--no-baselines", "--engines", "udp"], "nobody"),
+        (["schedule", "--fq", "--device", "lo", "--to", "127.0.0.1", "--far-device", "lo"], "tc qdisc replace dev lo root fq"),
         (["schedule", "--cross", "1,,2"], "--cross"),
         (["schedule", "--cross", "2M"], "at most 1M"),
         (["rate", "--payload", "4"], "payload"),
@@ -130,7 +153,7 @@ def test_compare_refuses_damaged_files(ktrxer, tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_behind(ktrxer, how):
-    child = subprocess.Popen([ktrxer, "bench", "schedule", "--cross", "5k"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen([ktrxer, "bench", "schedule", "--cross", "5k", "--engines", "udp", "--count", "1000", "--interval", "1ms"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     programs = set()
     for _ in range(300):  # until a baseline is on its turn
         time.sleep(0.05)

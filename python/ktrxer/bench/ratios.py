@@ -59,7 +59,7 @@ def schedule(rows: Rows) -> None:
     line("packet against usleep", ratio(quiet, rows.value("usleep", "median_us", cross=0)), "<= 1/50", lambda v: v <= 1 / 50)
     line("packet against absolute sleep", ratio(quiet, rows.value("absolute sleep", "median_us", cross=0)), "<= 1/4", lambda v: v <= 1 / 4)
     line("packet: median under 36 kpps of cross traffic, us", rows.value("packet", "median_us", cross=36000), "<= 2", lambda v: v <= 2)
-    for engine in rows.engines({"usleep", "usleep FIFO", "absolute sleep", "absolute sleep FIFO"}):
+    for engine in rows.engines({"usleep", "raw usleep", "usleep FIFO", "absolute sleep", "absolute sleep FIFO", "SO_TXTIME fq"}):
         with_cross, without = (rows.value(engine, "median_us", cross=cross) for cross in (36000, 0))
         line(f"{engine}: median with 36 kpps of cross traffic against without", ratio(with_cross, without), "< 2", lambda v: v < 2)
 
