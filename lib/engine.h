@@ -108,6 +108,7 @@ struct ktx_engine {
 	bool needs_device;
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
 	uint32_t harvest_ns;         /* no descriptor tells when harvest has work: look this often while cells wait; 0: one does */
+	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
 	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */

@@ -124,6 +124,7 @@ const struct ktx_engine ktx_engine_packet = {
 	.summary = "AF_PACKET past the qdisc: any frame, on every Linux device",
 	.waits = KTX_USER_WAITS,
 	.needs_device = true,
+	.nic_stamps = true,
 	.rank_timing = 50,
 	.rank_rate = 40,
 	.why_timing = "no routing, netfilter or qdisc between the send time and the driver",

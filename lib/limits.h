@@ -24,6 +24,7 @@ enum ktrxer_limits {
 	KTX_LATE_DEFAULT_NS = 100 * 1000,
 	KTX_RETRY_DEFAULT_NS = 10 * 1000 * 1000,
 	KTX_STAMP_WAIT_NS = 100 * 1000 * 1000, /* design: a stamp that does not come holds reports back by at most this */
+	KTX_NIC_WAIT_NS = 10 * 1000 * 1000, /* the NIC's stamp after the driver's: most come within a millisecond, and some NICs drop them when busy */
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
 	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000, /* later wake-ups of the handing side than that are stalls; what was handed over cannot be cancelled */

@@ -3,6 +3,7 @@
 #include "tx.h"
 
 #include "options.h"
+#include "txstamp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -225,6 +226,28 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	return 0;
 }
 
+static bool stamps_asked(const struct ktx *tx)
+{
+	return tx->options.purpose == KTX_FOR_TIMING && !(tx->options.flags & KTX_NO_STAMPS);
+}
+
+/* Where the NIC has stamps of its own, and this process may switch them on, they say when a frame was on the wire. */
+static void nic_open(struct ktx *tx)
+{
+	const int fd = tx->engine->nic_stamps && tx->has_device && stamps_asked(tx) ? tx->engine->event_fd(tx->state) : -1;
+
+	if (fd < 0 || phc_open(&tx->nic, tx->device.name) < 0)
+		return;
+	phc_refresh(&tx->nic, &tx->clock, ktrxer_now_ns());
+	if (!tx->nic.map.count || ktrxer_txstamp_add_nic(fd) < 0)
+		phc_close(&tx->nic);
+}
+
+static uint32_t features_of(const struct ktx *tx)
+{
+	return tx->engine->features(tx->state) | (tx->nic.fd >= 0 ? KTX_CAN_WIRE_STAMP : 0);
+}
+
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
 	struct ktx *tx = calloc(1, sizeof *tx);
@@ -234,7 +257,7 @@ int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_
 	*out = NULL;
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
-	tx->wake_fd = tx->report_fd = tx->poll_fd = -1;
+	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = -1;
 	ktrxer_waiter_init(&tx->waiter);
 	rc = options_take(tx, options, err);
 	if (rc < 0)
@@ -265,6 +288,7 @@ int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_
 	if (tx->options.purpose == KTX_FOR_TIMING)
 		memory_lock(tx);
 	ktrxer_clock_map_init(&tx->clock);
+	nic_open(tx);
 	atomic_store(&tx->tool_waits, true);
 	if (!(tx->options.flags & KTX_CALLER_PUMPS) && (rc = ktx_thread_start(tx, err)) < 0)
 		goto fail;
@@ -283,6 +307,7 @@ void ktx_close(struct ktx *tx)
 	ktx_thread_stop(tx);
 	if (tx->state)
 		tx->engine->close(tx->state);
+	phc_close(&tx->nic);
 	ktrxer_waiter_close(&tx->waiter);
 	if (tx->poll_fd >= 0)
 		close(tx->poll_fd);
@@ -301,10 +326,10 @@ void ktx_close(struct ktx *tx)
 
 static enum ktx_proof best_proof(const struct ktx *tx)
 {
-	uint32_t features = tx->engine->features(tx->state);
+	uint32_t features = features_of(tx);
 
-	return features & KTX_CAN_WIRE_STAMP ? KTX_PROOF_WIRE : features & KTX_CAN_DRIVER_STAMP &&
-	       tx->options.purpose == KTX_FOR_TIMING && !(tx->options.flags & KTX_NO_STAMPS) ? KTX_PROOF_DRIVER : KTX_PROOF_QUEUED;
+	return features & KTX_CAN_WIRE_STAMP ? KTX_PROOF_WIRE : features & KTX_CAN_DRIVER_STAMP && stamps_asked(tx) ? KTX_PROOF_DRIVER :
+	       KTX_PROOF_QUEUED;
 }
 
 void ktx_info(const struct ktx *tx, struct ktx_info *info)
@@ -320,7 +345,7 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.locked = tx->waiter.locked,
 		.cpu = tx->options.cpu,
 		.timer_slack_ns = tx->waiter.timer_slack_ns,
-		.features = tx->engine->features(tx->state),
+		.features = features_of(tx),
 		.lead_ns = tx->waiter.lead_ns,
 		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : tx->waiter.advance_ns,
 	};

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "phc.h"
 #include "stampmap.h"
 #include "waiter.h"
 
@@ -82,6 +83,8 @@ struct ktx {
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	bool in_train; /* the last one handed over belongs together with the next */
 	struct ktrxer_clock_map clock;
+	struct phc nic; /* where its stamps are on */
+	bool nic_seen;  /* one came */
 	struct stampmap stamps; /* which cell a stamp belongs to; its slots are cell numbers */
 	struct ktrxer_waiter waiter;
 

@@ -72,6 +72,8 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	while (done != tx->handed) {
 		struct ktx_cell *cell = ktx_cell_at(tx, done);
 
+		if (cell->stamp_due && cell->proof == KTX_PROOF_DRIVER && (int64_t)(now - cell->sent_ns) >= KTX_NIC_WAIT_NS)
+			cell->stamp_due = false; /* the NIC's will not come; the driver's is there */
 		if (cell->stamp_due && now - cell->call_ns >= KTX_STAMP_WAIT_NS)
 			stamp_give_up(cell);
 		if (buffer_overdue(tx, cell, now))
@@ -117,6 +119,32 @@ static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t sta
 	return cell->stamp_due ? cell : NULL;
 }
 
+/* How early a hand-over must begin is learned from the best stamps that there are. */
+static void cost_learn(struct ktx *tx, const struct ktx_cell *cell)
+{
+	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
+		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, cell->sent_ns);
+}
+
+/* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
+static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
+{
+	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER);
+	uint64_t sent;
+	uint32_t bound;
+
+	if (!cell || !phc_map_mono(&tx->nic.map, nic_ns, &sent, &bound) || sent + bound + STAMP_GRAIN_NS < cell->call_ns ||
+	    sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
+		return;
+	cell->sent_ns = sent;
+	cell->raw_ns = nic_ns;
+	cell->bound_ns = bound;
+	cell->proof = KTX_PROOF_WIRE;
+	cell->stamp_due = false;
+	tx->nic_seen = true;
+	cost_learn(tx, cell);
+}
+
 static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
 {
 	struct ktx *tx = context;
@@ -126,8 +154,10 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	uint64_t sent, now;
 	bool credible;
 
-	if (nic_clock)
+	if (nic_clock) {
+		nic_stamp_arrived(tx, key, real_ns);
 		return;
+	}
 	now = ktrxer_now_ns();
 	credible = ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
@@ -142,9 +172,9 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	cell->raw_ns = real_ns;
 	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
 	cell->proof = (uint8_t)proof;
-	cell->stamp_due = false;
-	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
-		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, cell->sent_ns);
+	cell->stamp_due = tx->nic.fd >= 0;
+	if (!tx->nic_seen)
+		cost_learn(tx, cell);
 	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
 		tx->engine->left_early(tx->state);
 }
@@ -186,6 +216,8 @@ static void harvest(struct ktx *tx)
 	int rc;
 
 	ktrxer_clock_map_refresh(&tx->clock, now, KTRXER_NS_PER_MS);
+	if (tx->nic.fd >= 0)
+		phc_refresh(&tx->nic, &tx->clock, now);
 	rc = tx->engine->harvest(tx->state, &to);
 	if (device_lost(rc))
 		device_dead(tx, rc);
@@ -488,6 +520,8 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 		uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
 		uint64_t give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
 
+		if (tx->nic.fd >= 0)
+			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
 		if (tx->engine->harvest_ns)
 			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
 		if (give_up < *next_ns)

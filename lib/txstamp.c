@@ -18,6 +18,7 @@
 #define SO_TIMESTAMPING_NEW 65
 #endif
 #define TIMESTAMPING_OLD 37
+#define OPT_TX_SWHW (1u << 14) /* SOF_TIMESTAMPING_OPT_TX_SWHW */
 #define ORIGIN_TXTIME 6 /* SO_EE_ORIGIN_TXTIME, Linux 4.19 */
 
 static int timestamping_set(int fd, uint32_t flags)
@@ -42,10 +43,21 @@ int ktrxer_txstamp_enable(int fd)
 	return timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID);
 }
 
+/* With a NIC's stamp on its way the kernel makes none of its own, unless asked (SWHW, Linux 4.14). */
+int ktrxer_txstamp_add_nic(int fd)
+{
+	return timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE | OPT_TX_SWHW);
+}
+
 void ktrxer_txstamp_restart(int fd)
 {
-	(void)timestamping_set(fd, TX_FLAGS);
-	(void)timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID);
+	uint32_t flags = 0;
+	socklen_t length = sizeof flags;
+
+	if (getsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, &length) != 0)
+		flags = TX_FLAGS;
+	(void)timestamping_set(fd, flags & ~(uint32_t)SOF_TIMESTAMPING_OPT_ID);
+	(void)timestamping_set(fd, flags | SOF_TIMESTAMPING_OPT_ID);
 }
 
 int ktrxer_rxstamp_enable(int fd)

@@ -10,6 +10,8 @@
  * 0, or a negative errno when this kernel has no such thing.
  */
 int ktrxer_txstamp_enable(int fd);
+/* The NIC's stamps, too, where it makes them (phc.h); the numbers go on. */
+int ktrxer_txstamp_add_nic(int fd);
 /* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */
 void ktrxer_txstamp_restart(int fd);
 /* Arrival stamps of what this socket receives, as SCM_TIMESTAMPING control messages. */

@@ -91,11 +91,14 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 	if (!fake.stamps || !fake.stamps_come)
 		return 0;
 	ktrxer_clock_pair_read(&pair);
-	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++)
-		harvest->stamp(harvest->context, fake.stamped_key,
-			       pair.real_ns - (int64_t)pair.mono_ns +
-				       (int64_t)fake.sent_at[fake.stamped_key % 4096] + fake.stamp_after_ns,
+	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
+		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
+
+		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
 			       KTX_PROOF_DRIVER, false);
+		if (fake.nic_ahead_ns)
+			harvest->stamp(harvest->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
+	}
 	return n;
 }
 

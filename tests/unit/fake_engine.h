@@ -20,6 +20,7 @@ struct fake_script {
 	_Atomic int take_most;       /* of one batch; 0: all */
 	_Atomic bool stamps, stamps_come;
 	int64_t stamp_after_ns; /* the hand-over */
+	int64_t nic_ahead_ns, nic_after_ns; /* a NIC's clock, and when it stamps after the hand-over; 0: there is none */
 	int send_lasts_ms;
 	_Atomic int sends, largest; /* seen */
 	uint32_t next_key, stamped_key;

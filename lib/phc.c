@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "phc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/net_tstamp.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RATE_SPAN_MOST_NS (100ll * KTRXER_NS_PER_S) /* beyond it a rate of long ago would be told for that of now */
+
+enum {
+	SAMPLES = 3,              /* of one call; the narrowest counts */
+	LATCH_NS = 50,            /* of a cross-stamp made by hardware: both clocks are latched within some ns, and rounded */
+	READING_MOST_NS = 1000 * 1000, /* a sample that took longer was interrupted */
+	CRYSTAL_PPB = 100000,     /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
+	WANDER_PPB = 100,         /* what a rate found some 100 ms ago may have changed by, steering by ptp4l included */
+	RATE_SPAN_NS = 50 * 1000 * 1000, /* of two samples that tell it */
+};
+
+static int64_t ptp_ns(const struct ptp_clock_time *t)
+{
+	return ktrxer_timespec_ns(t->sec, t->nsec);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- readings */
+
+bool phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading)
+{
+	*reading = (struct phc_reading){ ptp_ns(&told->device), ptp_ns(&told->sys_realtime), LATCH_NS };
+	return told->device.nsec < KTRXER_NS_PER_S && told->sys_realtime.nsec < KTRXER_NS_PER_S;
+}
+
+/* The system's clock before and after the NIC's: in between it was read, nobody knows when. */
+static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock_time *before, const struct ptp_clock_time *nic,
+		     const struct ptp_clock_time *after)
+{
+	const int64_t from = ptp_ns(before), width = ptp_ns(after) - from;
+
+	if (width < 0 || width > READING_MOST_NS || (*any && width / 2 + 1 >= best->bound_ns))
+		return;
+	*any = true;
+	*best = (struct phc_reading){ ptp_ns(nic), from + width / 2, (uint32_t)(width / 2 + 1) };
+}
+
+bool phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < told->n_samples && i < PTP_MAX_SAMPLES; i++)
+		narrower(reading, &any, &told->ts[i][0], &told->ts[i][1], &told->ts[i][2]);
+	return any;
+}
+
+bool phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < told->n_samples && i < PTP_MAX_SAMPLES; i++)
+		narrower(reading, &any, &told->ts[2 * i], &told->ts[2 * i + 1], &told->ts[2 * i + 2]);
+	return any;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ the map */
+
+/* `ppb` of a span, without an overflow where the span is absurd. */
+static int64_t part(int64_t span_ns, int64_t ppb)
+{
+	return span_ns / KTRXER_NS_PER_S * ppb + span_ns % KTRXER_NS_PER_S * ppb / KTRXER_NS_PER_S;
+}
+
+bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+{
+	const uint32_t last = (map->count - 1) % PHC_POINTS;
+	int64_t span, off;
+
+	if (!map->count)
+		return false;
+	/* Unsigned: the difference of two clocks may have any size. */
+	span = (int64_t)((uint64_t)nic_ns - (uint64_t)map->points[last].nic_ns);
+	*mono_ns = map->points[last].mono_ns + (uint64_t)span + (uint64_t)part(span, map->rate_ppb);
+	off = map->points[last].bound_ns + part(span < 0 ? -(span + 1) : span, map->rate_error_ppb);
+	*bound_ns = off > UINT32_MAX ? UINT32_MAX : (uint32_t)off;
+	return true;
+}
+
+/* Of the line through the newest sample and the oldest that is kept. */
+static void rate_find(struct phc_map *map)
+{
+	const uint32_t new = (map->count - 1) % PHC_POINTS, old = map->count > PHC_POINTS ? map->count % PHC_POINTS : 0;
+	const int64_t nic = (int64_t)((uint64_t)map->points[new].nic_ns - (uint64_t)map->points[old].nic_ns);
+	const int64_t mono = (int64_t)(map->points[new].mono_ns - map->points[old].mono_ns);
+	const int64_t bounds = (int64_t)map->points[new].bound_ns + map->points[old].bound_ns;
+
+	map->rate_ppb = 0;
+	map->rate_error_ppb = CRYSTAL_PPB;
+	/* mono - nic is 10 ms at the most, or the sample was a step: nothing overflows. */
+	if (nic < RATE_SPAN_NS || nic > RATE_SPAN_MOST_NS || bounds * KTRXER_NS_PER_S / nic > CRYSTAL_PPB)
+		return;
+	map->rate_ppb = (mono - nic) * KTRXER_NS_PER_S / nic;
+	map->rate_error_ppb = (uint32_t)(bounds * KTRXER_NS_PER_S / nic) + WANDER_PPB;
+}
+
+void phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns)
+{
+	uint64_t predicted;
+	uint32_t bound, at;
+
+	if (phc_map_mono(map, nic_ns, &predicted, &bound)) {
+		const uint64_t off = predicted > mono_ns ? predicted - mono_ns : mono_ns - predicted;
+
+		if (off > (uint64_t)bound + bound_ns) {
+			map->count = 0;
+			map->steps++;
+		}
+	}
+	at = map->count++ % PHC_POINTS;
+	map->points[at].nic_ns = nic_ns;
+	map->points[at].mono_ns = mono_ns;
+	map->points[at].bound_ns = bound_ns;
+	rate_find(map);
+}
+
+/* ------------------------------------------------------------------------------------------------------- a real one */
+
+enum { NOT_READ, PRECISE, EXTENDED, PLAIN };
+
+static bool read_both(struct phc *phc, int way, struct phc_reading *reading)
+{
+	union {
+		struct ptp_sys_offset_precise precise;
+		struct ptp_sys_offset_extended extended;
+		struct ptp_sys_offset plain;
+	} told;
+
+	memset(&told, 0, sizeof told);
+	if (way == PRECISE)
+		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 && phc_of_precise(&told.precise, reading);
+	if (way == EXTENDED) {
+		told.extended.n_samples = SAMPLES;
+		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 && phc_of_extended(&told.extended, reading);
+	}
+	told.plain.n_samples = SAMPLES;
+	return ioctl(phc->fd, PTP_SYS_OFFSET, &told.plain) == 0 && phc_of_plain(&told.plain, reading);
+}
+
+void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns)
+{
+	struct phc_reading reading;
+
+	if (phc->sampled_ns && now_ns - phc->sampled_ns < PHC_SAMPLE_NS)
+		return;
+	phc->sampled_ns = now_ns;
+	/* The best way that works, found with the first sample. */
+	for (int way = phc->way ? phc->way : PRECISE; way <= PLAIN; way++)
+		if (read_both(phc, way, &reading)) {
+			phc->way = way;
+			ktrxer_clock_map_sample(real);
+			phc_map_add(&phc->map, reading.nic_ns, ktrxer_clock_map_mono(real, reading.real_ns),
+				    reading.bound_ns + ktrxer_clock_map_bound(real));
+			return;
+		} else if (phc->way) {
+			return;
+		}
+}
+
+static int ask(int fd, const char *device, unsigned long request, void *data)
+{
+	struct ifreq ifr;
+
+	memset(&ifr, 0, sizeof ifr);
+	memcpy(ifr.ifr_name, device, sizeof ifr.ifr_name);
+	ifr.ifr_data = data;
+	return ioctl(fd, request, &ifr) == 0 ? 0 : -errno;
+}
+
+/* Somebody (ptp4l) may have switched them on already: then nothing is changed, and nothing put back. */
+static int switch_on(struct phc *phc, int fd)
+{
+	struct hwtstamp_config config = { 0 };
+	int rc = ask(fd, phc->device, SIOCGHWTSTAMP, &config);
+
+	if (rc == -EOPNOTSUPP || rc == -EINVAL || rc == -ENOTTY)
+		config = (struct hwtstamp_config){ .tx_type = HWTSTAMP_TX_OFF }; /* a driver that does not tell: as it is after the boot */
+	memcpy(phc->before, &config, sizeof config);
+	if (config.tx_type == HWTSTAMP_TX_ON)
+		return 0;
+	config.tx_type = HWTSTAMP_TX_ON;
+	rc = ask(fd, phc->device, SIOCSHWTSTAMP, &config);
+	memcpy(phc->ours, &config, sizeof config); /* the driver may have widened it */
+	phc->changed = rc == 0;
+	return rc;
+}
+
+static int clock_open(struct phc *phc, int fd)
+{
+	struct ethtool_ts_info info = { .cmd = ETHTOOL_GET_TS_INFO };
+	const uint32_t needs = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
+	char path[32];
+	int rc = ask(fd, phc->device, SIOCETHTOOL, &info);
+
+	if (rc < 0)
+		return rc;
+	if ((info.so_timestamping & needs) != needs || !(info.tx_types & 1u << HWTSTAMP_TX_ON) || info.phc_index < 0)
+		return -EOPNOTSUPP;
+	snprintf(path, sizeof path, "/dev/ptp%d", info.phc_index);
+	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return phc->fd < 0 ? -errno : switch_on(phc, fd);
+}
+
+int phc_open(struct phc *phc, const char *device)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	*phc = (struct phc){ .fd = -1 };
+	if (fd < 0)
+		return -errno;
+	snprintf(phc->device, sizeof phc->device, "%s", device);
+	rc = clock_open(phc, fd);
+	close(fd);
+	if (rc < 0)
+		phc_close(phc);
+	return rc;
+}
+
+void phc_close(struct phc *phc)
+{
+	struct hwtstamp_config now = { 0 };
+	int fd = phc->changed ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+
+	if (fd >= 0) {
+		if (ask(fd, phc->device, SIOCGHWTSTAMP, &now) < 0 || memcmp(&now, phc->ours, sizeof now) == 0)
+			ask(fd, phc->device, SIOCSHWTSTAMP, phc->before);
+		close(fd);
+	}
+	phc->changed = false;
+	if (phc->fd >= 0)
+		close(phc->fd);
+	phc->fd = -1;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A NIC's clock on ours: from sequences that the kernel told (igb of QEMU 10 under Linux 6.1, its clock 0.95 ppm slow), and from such as no NIC tells. */
+#include "cm.h"
+#include "fake_engine.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S KTRXER_NS_PER_S
+
+static struct ptp_clock_time at(int64_t ns)
+{
+	return (struct ptp_clock_time){ .sec = ns / S, .nsec = (uint32_t)(ns % S) };
+}
+
+/* The first of the three samples of each PTP_SYS_OFFSET_EXTENDED, 100 ms apart: before, NIC, after; less 1767225622 s. */
+static const int64_t recorded[][3] = {
+	{ 703668266, 703653361, 703668338 },
+	{ 803769203, 803754203, 803769275 },
+	{ 903869339, 903854243, 903869411 },
+	{ 1003969502, 1003954311, 1003969574 },
+	{ 1104070299, 1104055012, 1104070371 },
+	{ 1204170407, 1204155025, 1204170479 },
+	{ 1304271053, 1304255575, 1304271125 },
+	{ 1404370994, 1404355421, 1404371066 },
+	{ 1504470936, 1504455267, 1504471008 },
+	{ 1604570877, 1604555113, 1604570949 },
+	{ 1704671130, 1704655270, 1704671202 },
+	{ 1804771842, 1804755887, 1804771914 },
+};
+#define RECORDED (sizeof recorded / sizeof *recorded)
+#define EPOCH (1767225622 * S)
+
+static void extended_takes_the_narrowest(void **state)
+{
+	struct ptp_sys_offset_extended told = { .n_samples = 3 };
+	struct phc_reading r;
+
+	(void)state;
+	/* The second was interrupted, as a busy machine does it. */
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			told.ts[i][j] = at(EPOCH + recorded[0][j] + i * 275 + (i == 1 && j == 2 ? 40000 : 0));
+	told.ts[2][2] = at(EPOCH + recorded[0][2] + 2 * 275 - 20);
+	assert_true(phc_of_extended(&told, &r));
+	assert_int_equal(r.nic_ns, EPOCH + 703653361 + 550);
+	assert_int_equal(r.real_ns, EPOCH + 703668266 + 550 + 26);
+	assert_int_equal(r.bound_ns, 27);
+	/* The clock was set back in between, and one that took a second: no samples. */
+	told.n_samples = 2;
+	told.ts[0][2] = at(EPOCH);
+	told.ts[1][2] = at(EPOCH + 2 * S);
+	assert_false(phc_of_extended(&told, &r));
+	told.n_samples = 0;
+	assert_false(phc_of_extended(&told, &r));
+	memset(&told.ts, 0, sizeof told.ts);
+	told.n_samples = UINT32_MAX; /* no kernel says so; it is not believed */
+	assert_true(phc_of_extended(&told, &r));
+}
+
+static void plain_and_precise(void **state)
+{
+	/* As recorded: system, NIC, system, NIC, ... */
+	static const int64_t plain[] = { 904870351, 904854347, 904870569, 904854565, 904870787, 904854783, 904871005 };
+	struct ptp_sys_offset told = { .n_samples = 3 };
+	struct ptp_sys_offset_precise precise = { .device = at(EPOCH + 5), .sys_realtime = at(EPOCH + 105) };
+	struct phc_reading r;
+
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		told.ts[i] = at(EPOCH + S + plain[i]);
+	assert_true(phc_of_plain(&told, &r));
+	assert_int_equal(r.nic_ns, EPOCH + S + 904854347);
+	assert_int_equal(r.real_ns, EPOCH + S + 904870351 + 109);
+	assert_int_equal(r.bound_ns, 110);
+	assert_true(phc_of_precise(&precise, &r));
+	assert_int_equal(r.real_ns - r.nic_ns, 100);
+	assert_true(r.bound_ns > 0);
+	precise.device.nsec = 2000000000;
+	assert_false(phc_of_precise(&precise, &r));
+}
+
+/* CLOCK_REALTIME stands for CLOCK_MONOTONIC here, a second behind. */
+static void add(struct phc_map *map, size_t i)
+{
+	phc_map_add(map, EPOCH + recorded[i][1], (uint64_t)(EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S), 37);
+}
+
+static void the_line_predicts_the_next_sample_within_its_error(void **state)
+{
+	struct phc_map map = { 0 };
+	uint64_t mono;
+	uint32_t bound;
+
+	(void)state;
+	assert_false(phc_map_mono(&map, EPOCH, &mono, &bound));
+	for (size_t i = 0; i < RECORDED; i++) {
+		const int64_t real = EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S;
+
+		if (i) {
+			assert_true(phc_map_mono(&map, EPOCH + recorded[i][1], &mono, &bound));
+			assert_true(llabs((int64_t)mono - real) <= (int64_t)bound + 37);
+		}
+		if (i > 1) /* from the rate: 100 ms of 100 ppm would be 10 us */
+			assert_in_range(bound, 37, 1000);
+		add(&map, i);
+	}
+	assert_int_equal(map.steps, 0);
+	assert_in_range(map.rate_ppb, 850, 1050);
+	/* A stamp of the past and one of long ago: worse, and said so. */
+	phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] - 50 * KTRXER_NS_PER_MS, &mono, &bound);
+	assert_in_range(bound, 37, 100);
+	phc_map_mono(&map, EPOCH - 3600 * S, &mono, &bound);
+	assert_true(bound > 100000);
+}
+
+static void a_step_of_the_nic_begins_a_new_line(void **state)
+{
+	struct phc_map map = { 0 };
+	uint64_t mono;
+	uint32_t bound;
+
+	(void)state;
+	for (size_t i = 0; i < RECORDED; i++)
+		add(&map, i);
+	/* ptp4l sets it to TAI: 37 s. */
+	phc_map_add(&map, EPOCH + recorded[RECORDED - 1][1] + 100 * KTRXER_NS_PER_MS + 37 * S,
+		    (uint64_t)(EPOCH + recorded[RECORDED - 1][0] + 100 * KTRXER_NS_PER_MS - S), 37);
+	assert_int_equal(map.steps, 1);
+	assert_int_equal(map.count, 1);
+	assert_true(phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] + 101 * KTRXER_NS_PER_MS + 37 * S, &mono, &bound));
+	assert_true(llabs((int64_t)mono - (EPOCH + recorded[RECORDED - 1][0] + 101 * KTRXER_NS_PER_MS - S)) < 200);
+	assert_true(bound >= 100); /* 1 ms of 100 ppm: the rate is to be found anew */
+}
+
+static void ends_of_the_clock(void **state)
+{
+	static const int64_t times[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
+	struct phc_map map = { 0 };
+	uint64_t mono;
+	uint32_t bound;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		for (size_t j = 0; j < sizeof times / sizeof *times; j++) {
+			phc_map_add(&map, times[i], (uint64_t)times[j], UINT32_MAX);
+			assert_true(phc_map_mono(&map, times[j], &mono, &bound));
+		}
+}
+
+/* ------------------------------------------------------------------------------------------------ in a transmitter */
+
+#define AHEAD (37 * S) /* of the NIC's clock */
+
+static struct ktx *open_with_nic(void)
+{
+	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .flags = KTX_CALLER_PUMPS };
+	struct ktx *tx = fake_open_with(options);
+	const uint64_t now = ktrxer_now_ns();
+
+	fake.stamps = fake.stamps_come = true;
+	fake.nic_ahead_ns = AHEAD;
+	tx->nic.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	tx->nic.sampled_ns = now;
+	phc_map_add(&tx->nic.map, (int64_t)now + AHEAD, now, 40);
+	return tx;
+}
+
+static struct ktx_accounts send_five(struct ktx *tx, struct ktx_report reports[5])
+{
+	struct ktx_accounts a;
+
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal(fake_commit(tx, i, ktrxer_now_ns(), 0), 0);
+	a = fake_drain(tx);
+	assert_int_equal(a.sent, a.requested);
+	assert_int_equal(a.stamps_missing, 0);
+	assert_int_equal(ktx_reports(tx, reports, 5), 5);
+	return a;
+}
+
+static void a_nic_s_stamp_is_the_better_proof(void **state)
+{
+	struct ktx *tx = open_with_nic();
+	struct ktx_report reports[5];
+	struct ktx_info info;
+
+	(void)state;
+	ktx_info(tx, &info);
+	assert_true(info.features & KTX_CAN_WIRE_STAMP);
+	assert_int_equal(info.best_proof, KTX_PROOF_WIRE);
+	fake.nic_after_ns = 300;
+	assert_int_equal(send_five(tx, reports).wire, 5);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(reports[i].proof, KTX_PROOF_WIRE);
+		assert_int_equal(reports[i].raw_ns, (int64_t)fake.sent_at[i] + AHEAD + 300);
+		assert_true(llabs((int64_t)(reports[i].sent_ns - fake.sent_at[i]) - 300) <= (int64_t)reports[i].bound_ns);
+	}
+	ktx_close(tx);
+}
+
+static void a_nic_s_stamp_that_does_not_come_or_cannot_be(void **state)
+{
+	struct ktx *tx = open_with_nic();
+	struct ktx_report reports[5];
+
+	(void)state;
+	fake.nic_ahead_ns = 0;
+	assert_int_equal(send_five(tx, reports).driver, 5);
+	fake.nic_ahead_ns = AHEAD;
+	fake.nic_after_ns = 3600 * S;
+	assert_int_equal(send_five(tx, reports).driver, 10);
+	fake.nic_after_ns = -3600 * S;
+	assert_int_equal(send_five(tx, reports).driver, 15);
+	ktx_close(tx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(extended_takes_the_narrowest),
+		cmocka_unit_test(plain_and_precise),
+		cmocka_unit_test(the_line_predicts_the_next_sample_within_its_error),
+		cmocka_unit_test(a_step_of_the_nic_begins_a_new_line),
+		cmocka_unit_test(ends_of_the_clock),
+		cmocka_unit_test(a_nic_s_stamp_is_the_better_proof),
+		cmocka_unit_test(a_nic_s_stamp_that_does_not_come_or_cannot_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
