@@ -71,9 +71,11 @@ struct ktx {
 
 	/* pump side */
 	uint32_t handed, cancel_seen;
+	bool unlooked; /* do not harvest although there is time */
 	bool look;    /* harvest although nothing is waited for: an error may be there */
 	bool starved; /* the last pass ended because nothing was committed, not because it is too early */
 	uint64_t last_call_ns; /* of the last hand-over */
+	uint64_t harvested_ns; /* when stamps were last looked for */
 	uint64_t warm_cost_ns; /* of the last warming */
 	uint64_t shift_ns;
 	uint64_t retry_until_ns, backoff_ns;

@@ -74,7 +74,8 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 
 		if (cell->stamp_due && cell->proof == KTX_PROOF_DRIVER && (int64_t)(now - cell->sent_ns) >= KTX_NIC_WAIT_NS)
 			cell->stamp_due = false; /* the NIC's will not come; the driver's is there */
-		if (cell->stamp_due && now - cell->call_ns >= KTX_STAMP_WAIT_NS)
+		/* By when it was looked for, not by the clock: who was held up for so long has not seen yet what has come meanwhile. */
+		if (cell->stamp_due && tx->harvested_ns > cell->call_ns && tx->harvested_ns - cell->call_ns >= KTX_STAMP_WAIT_NS)
 			stamp_give_up(cell);
 		if (buffer_overdue(tx, cell, now))
 			buffer_give_up(tx, cell);
@@ -219,6 +220,7 @@ static void harvest(struct ktx *tx)
 	if (tx->nic.fd >= 0)
 		phc_refresh(&tx->nic, &tx->clock, now);
 	rc = tx->engine->harvest(tx->state, &to);
+	tx->harvested_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
 	if (stampmap_wants_reset(&tx->stamps) && tx->engine->restart_stamps) {
@@ -480,13 +482,15 @@ static void harvest_if_time(struct ktx *tx, uint32_t head)
 
 	if (!waiting && !tx->look)
 		return;
-	tx->look = false;
 	if (waiting < HARVEST_MOST && waiting < tx->slots / 2 && tx->handed != head) {
 		const struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
 
+		if (tx->unlooked)
+			return;
 		if (cell->at_ns && planned_time(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
 			return;
 	}
+	tx->look = false;
 	harvest(tx);
 }
 
