@@ -12,6 +12,8 @@ enum {
 };
 #define SKEW_MAX 2e-3     /* no oscillator is worse by a factor of ten */
 #define SLACK_PPM 500     /* between a round trip and the recent ones: what rates may do */
+#define SKEW_MAY (SLACK_PPM * 1e-6)
+#define SKEW_USUAL 50e-6  /* two crystals; what a time daemon holds is less */
 
 /*
  * In ns relative to the segment's first; doubles are exact up to 2^53, a hundred days.
@@ -222,6 +224,8 @@ static void evaluate(const struct clockest *est, struct clockest_result *r)
 	estimate = (hull_slope(&est->upper, mean) + hull_slope(&est->lower, mean)) / 2;
 	r->skew_known = !r->bent && high - low < SKEW_MAX;
 	estimate = r->skew_known ? clamp(estimate, low, high) : r->bent ? clamp(estimate, -SKEW_MAX, SKEW_MAX) : 0;
+	r->slowest = low;
+	r->fastest = high;
 	r->skew_ppm = estimate * 1e6;
 	r->skew_bound_ppm = (high - estimate > estimate - low ? high - estimate : estimate - low) * 1e6;
 	at = (est->upper.points[0].t + end) / 2;
@@ -264,6 +268,38 @@ uint64_t clockest_bound_at(const struct clockest_result *r, uint64_t at_ns)
 	double d = distance(r, at_ns), ppm = r->skew_bound_ppm < 1e3 ? r->skew_bound_ppm : 1e3;
 
 	return r->offset_bound_ns + (uint64_t)(ppm * 1e-6 * (d < 0 ? -d : d));
+}
+
+/* How far over t a line gets that this hull alone holds back, with a rate of up to `most` if the corridor allows that. Concave in the rate. */
+static double reach(const struct hull *h, const struct clockest_result *r, double t, double most)
+{
+	double low = clamp(-most, r->slowest, r->fastest), high = clamp(most, r->slowest, r->fastest);
+
+	for (int i = 0; i < 40; i++) {
+		double a = low + (high - low) / 3, b = high - (high - low) / 3;
+
+		if ((hull_touch(h, a) + a * t - hull_touch(h, b) - b * t) * h->sign < 0)
+			low = a;
+		else
+			high = b;
+	}
+	return hull_touch(h, low) + low * t;
+}
+
+int64_t clockest_live(const struct clockest *est, const struct clockest_result *r, uint64_t at_ns, uint64_t *bound_ns)
+{
+	const double t = at_ns >= est->base_t ? (double)(at_ns - est->base_t) : -(double)(est->base_t - at_ns);
+	double middle, above, below;
+
+	if (r->bent || !est->points) {
+		*bound_ns = clockest_bound_at(r, at_ns);
+		return clockest_offset_at(r, at_ns);
+	}
+	middle = (reach(&est->upper, r, t, SKEW_USUAL) + reach(&est->lower, r, t, SKEW_USUAL)) / 2;
+	above = reach(&est->upper, r, t, SKEW_MAY) - middle;
+	below = middle - reach(&est->lower, r, t, SKEW_MAY);
+	*bound_ns = (uint64_t)whole_ns(above > below ? above : below) + 1;
+	return est->base_v + whole_ns(middle);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- adding */

@@ -32,6 +32,7 @@ struct clockest_result {
 	double skew_bound_ppm;
 	bool skew_known;      /* the run was long enough for its round trips: the bound is below 1000 ppm */
 	bool bent;            /* no constant rate fits */
+	double slowest, fastest; /* rates, theirs against ours minus 1, that fit what has been seen */
 };
 
 struct clockest;
@@ -54,5 +55,11 @@ void clockest_result(const struct clockest *est, uint32_t segment, struct clocke
 /* The offset at another time, and what it is true to. */
 int64_t clockest_offset_at(const struct clockest_result *result, uint64_t at_ns);
 uint64_t clockest_bound_at(const struct clockest_result *result, uint64_t at_ns);
+/*
+ * The same of the open segment, for who cannot wait for its end. `result` is its newest one. A queue that fills tells less and less, and a
+ * rate guessed from a second of round trips leads astray within a minute. So the offset is the middle of what lines can reach whose rate is
+ * that of usual clocks, and the bound covers all that clocks may do, as far as the corridor leaves room for it.
+ */
+int64_t clockest_live(const struct clockest *est, const struct clockest_result *result, uint64_t at_ns, uint64_t *bound_ns);
 
 #endif

@@ -50,6 +50,8 @@ struct flow_client {
 	struct serve_timer timer;
 	uint64_t deadline_ns;    /* of what this state awaits */
 	uint64_t ping_ns;        /* when the next one is due */
+	uint64_t lived_ns, live_bound_ns; /* what `live_ns` is of: many flows are sampled at one time */
+	int64_t live_ns;
 	uint32_t pongs;
 	uint64_t over_ns;        /* when our flows had ended */
 };
@@ -76,10 +78,12 @@ static void client_fail(struct flow_client *c)
 static void ping(struct flow_client *c)
 {
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
+	const uint64_t now_ns = ktrxer_now_ns();
 
-	c->ping_ns = ktrxer_now_ns() + (uint64_t)KTRXER_NS_PER_S;
+	/* Before the load the way is empty: what is learnt of the clocks now has to do for as long as it lasts. */
+	c->ping_ns = now_ns + (uint64_t)KTRXER_NS_PER_S / (now_ns < c->result.start_ns ? 4 : 1);
 	if (body)
-		control_link_send(&c->link, CONTROL_PING, control_time_write(body, ktrxer_now_ns()));
+		control_link_send(&c->link, CONTROL_PING, control_time_write(body, now_ns));
 }
 
 static int64_t offset_at(const struct flow_client *c, uint64_t at_ns)
@@ -87,11 +91,13 @@ static int64_t offset_at(const struct flow_client *c, uint64_t at_ns)
 	return clockest_offset_at(&c->result.clock, at_ns);
 }
 
-static uint64_t ours(const struct flow_client *c, uint64_t theirs_ns)
+static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 {
-	const uint64_t near = theirs_ns - (uint64_t)c->result.clock.offset_ns;
-
-	return theirs_ns - (uint64_t)offset_at(c, near);
+	if (!c->lived_ns || theirs_ns - c->lived_ns > (uint64_t)KTRXER_NS_PER_MS) {
+		c->lived_ns = theirs_ns;
+		c->live_ns = clockest_live(c->clock, &c->result.clock, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
+	}
+	return theirs_ns - (uint64_t)c->live_ns;
 }
 
 static void all_is_said(struct flow_client *c)
@@ -135,6 +141,7 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 	if (clockest_add(c->clock, p.t1_ns, (int64_t)p.t2_ns, (int64_t)p.t3_ns, now_ns) == CLOCKEST_STEPPED)
 		c->result.clock_steps++;
 	clockest_result(c->clock, clockest_segment(c->clock), &c->result.clock);
+	c->lived_ns = 0;
 	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
 		c->result.rtt_ns = now_ns - p.t1_ns;
 	c->pongs++;
@@ -301,7 +308,7 @@ static void on_samples(struct flow_client *c, const struct control_frame *frame)
 		struct flow_origin origin = { .remote_ns = sample.time_ns };
 
 		sample.time_ns = ours(c, origin.remote_ns);
-		origin.bound_ns = clockest_bound_at(&c->result.clock, sample.time_ns);
+		origin.bound_ns = c->live_bound_ns;
 		c->options.sample(c->options.context, flow, &sample, &origin);
 	}
 }

@@ -88,6 +88,45 @@ static void an_asymmetric_path_stays_within_its_bound(void **state)
 	clockest_free(est);
 }
 
+/*
+ * A load fills a queue of two seconds, one way or both, after three seconds of idle round trips: what is said in mid-run holds, and does
+ * not follow the rate that those three seconds seemed to show.
+ */
+static void in_mid_run_over_a_filling_queue(void **state)
+{
+	(void)state;
+	for (uint64_t round = 1; round <= 40; round++) {
+		const bool up = round % 4 < 3, down = round % 4 != 1;
+		const double skew = ((double)(round % 7) - 3) * (round < 20 ? 15e-6 : 150e-6);
+		struct world w = { .skew = skew, .offset = -7e9, .there = 5e6, .back = 5e6, .noise = 300000, .interval = 0.25 * S, .t1 = 5000000000 };
+		struct clockest_result r;
+		struct clockest *est;
+
+		seed = round;
+		assert_int_equal(clockest_new(&est), 0);
+		for (int i = 0; i < 72; i++) {
+			if (i >= 12) {
+				const double fill = (i - 11) * 0.2 < 1 ? (i - 11) * 0.2 : 1 - 0.2 * uniform();
+
+				w.interval = S;
+				w.there = 5e6 + (up ? 2 * S * fill : 0);
+				w.back = 5e6 + (down ? 2 * S * fill : 0);
+			}
+			one(est, &w);
+			clockest_result(est, 0, &r);
+			for (uint64_t at = w.t1 - 3000000000 * (i > 20); at < w.t1 + 1000000000 && i > 2; at += 250000000) {
+				uint64_t bound;
+				int64_t wrong = llabs(clockest_live(est, &r, at, &bound) - truth(&w, at));
+
+				assert_true(wrong <= (int64_t)bound);
+				assert_true(bound < 40000000);
+				assert_true(round >= 20 || wrong < 7000000); /* half the idle round trip, and usual clocks for a minute */
+			}
+		}
+		clockest_free(est);
+	}
+}
+
 static void few_points_say_little(void **state)
 {
 	struct world w = { .there = 1e6, .back = 1e6, .interval = 0.01 * S, .t1 = 1000 };
@@ -208,7 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_skew_of_50_ppm_within_1), cmocka_unit_test(an_asymmetric_path_stays_within_its_bound),
-		cmocka_unit_test(few_points_say_little),     cmocka_unit_test(steps_begin_segments),
+		cmocka_unit_test(in_mid_run_over_a_filling_queue), cmocka_unit_test(few_points_say_little), cmocka_unit_test(steps_begin_segments),
 		cmocka_unit_test(wrong_stamps_do_no_harm),   cmocka_unit_test(a_bent_clock_is_said_to_be),
 		cmocka_unit_test(long_runs_in_little_memory),
 	};
