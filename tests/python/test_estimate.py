@@ -165,10 +165,13 @@ def test_quantiles_are_values_that_there_were(values):
 
 def test_responsiveness_and_grade():
     foreign, own = np.full(100, 20.0), np.full(10, 40.0)
-    assert latency.responsiveness_rpm(foreign, own) == (2000, 3000, 1500)
+    assert latency.responsiveness_rpm(foreign, own) == (2250, 3000, 1500), "the mean of the two rates, not of the times"
     # The five largest of a hundred do not count.
     assert latency.responsiveness_rpm(np.concatenate([np.full(95, 20.0), np.full(5, 9000.0)]), own)[1] == 3000
     assert latency.responsiveness_rpm(foreign, np.empty(0)) == (3000, 3000, None)
     assert latency.responsiveness_rpm(np.empty(0), np.asarray([np.nan])) is None
+    assert [latency.responsiveness_class(x) for x in (0, 299, 300, 999, 1000, 5999, 6000, 1e6)] == [
+        word for word in ("poor", "fair", "good", "excellent") for _ in range(2)
+    ]
     assert [latency.grade(x) for x in (0, 4.9, 5, 30, 60, 200, 400, 9e9)] == ["A+", "A+", "A", "B", "C", "D", "F", "F"]
     assert latency.scale_text() == "A+ < 5 ms, A < 30 ms, B < 60 ms, C < 200 ms, D < 400 ms, else F"

@@ -13,11 +13,13 @@ Floats = NDArray[np.float64]
 
 TRIM = 0.95
 
-# What one flow adds to the delay of another, in milliseconds, and the letter for it. These are the limits of the DSLReports speed test
-# (2015),
-# which the bufferbloat community knows; other services have other limits, so ours are printed beside each grade.
+# What load adds to the round trip, in milliseconds, and the letter for it: the limits of the DSLReports speed test
+# (https://www.dslreports.com/faq/17930), which the bufferbloat community knows and later tests took over. There the delay that uploads
+# add and that which downloads add are averaged; here both directions are loaded at once. Other services have other limits, so ours are
+# printed beside each grade.
 GRADES: tuple[tuple[float, str], ...] = ((5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D"))
 WORST = "F"
+RESPONSIVENESS: tuple[tuple[float, str], ...] = ((300, "poor"), (1000, "fair"), (6000, "good"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def delays(values: NDArray[Any]) -> Delays | None:
 
 
 def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:
-    """The mean of the lower `share` of the values: draft-ietf-ippm-responsiveness, section 4.3.1, removes what lies above the 95th
+    """The mean of the lower `share` of the values: draft-ietf-ippm-responsiveness-06, section 4.3.1, trims on one side, at the 95th
     percentile."""
     known = np.asarray(values, np.float64)
     known = np.sort(known[~np.isnan(known)])
@@ -56,18 +58,20 @@ def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:
 def responsiveness_rpm(foreign_ms: NDArray[Any], own_ms: NDArray[Any]) -> tuple[float, float | None, float | None] | None:
     """Round trips per minute under load, and of the foreign and the own probes alone.
 
-    draft-ietf-ippm-responsiveness, section 4.3.1: 60000 over the mean of two times in milliseconds, one of probes on connections of their
-    own (foreign), one on the connections that carry the load (self), each a trimmed mean. The draft's probes are TCP, TLS and HTTP
-    exchanges; here
-    foreign is ICMP and UDP, and self the flows' own round-trip time as TCP knows it, so the figure is the network's part of the draft's,
-    and higher.
-    With one of the two missing, the other stands for both.
+    draft-ietf-ippm-responsiveness-06, section 4.3.1: the mean of two figures, each of them 60000 over a trimmed mean in milliseconds, one
+    of probes on connections of their own (foreign), one on the connections that carry the load (self). (Versions before it divided 60000
+    by the mean of both times.) The draft's foreign probes are TCP, TLS and HTTP exchanges; here they are ICMP and UDP. For self it allows
+    what TCP itself estimates as its round-trip time where no request can be sent on a loaded connection: that is what we have. So the
+    figure is the network's part of the draft's, and higher. With one of the two missing, the other stands for both.
     """
-    foreign, own = trimmed_mean(foreign_ms), trimmed_mean(own_ms)
-    known = [value for value in (foreign, own) if value is not None and value > 0]
-    if not known:
-        return None
-    return 60_000 * len(known) / sum(known), 60_000 / foreign if foreign else None, 60_000 / own if own else None
+    foreign, own = (60_000 / value if value else None for value in (trimmed_mean(foreign_ms), trimmed_mean(own_ms)))
+    known = [rate for rate in (foreign, own) if rate is not None]
+    return (sum(known) / len(known), foreign, own) if known else None
+
+
+def responsiveness_class(rpm: float) -> str:
+    """The draft's four words for it (section 1.2)."""
+    return next((word for limit, word in RESPONSIVENESS if rpm < limit), "excellent")
 
 
 def grade(added_ms: float) -> str:

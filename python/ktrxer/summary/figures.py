@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import Delays, delays, grade, responsiveness_rpm, scale_text
+from ktrxer.estimate.latency import Delays, delays, grade, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.run.judge import gap_ns
 from ktrxer.store import Run
@@ -70,6 +70,7 @@ class Responsiveness:
     rpm: float
     foreign_rpm: float | None
     self_rpm: float | None
+    rating: str  # the draft's word for it
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def _responsiveness(run: Run) -> Responsiveness | None:
         sender = arrays["end"] == 1 - receiver_end(series.direction)
         own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
     made = responsiveness_rpm(_pooled(run, "rtt_ns", ["load"]) / MS, np.concatenate(own))
-    return Responsiveness(*made) if made is not None else None
+    return Responsiveness(*made, responsiveness_class(made[0])) if made is not None else None
 
 
 def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:

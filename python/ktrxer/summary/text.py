@@ -40,7 +40,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     if s.responsiveness is not None:
         r = s.responsiveness
         parts = [f"{name} {value:.0f}" for name, value in (("probes", r.foreign_rpm), ("the flows' own", r.self_rpm)) if value is not None]
-        made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load ({', '.join(parts)})"]
+        made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load: {r.rating} ({', '.join(parts)})"]
     if s.grade is not None:
         made.append(f"grade  {paint(s.grade.letter, '1')}: load adds {s.grade.added_ms:.1f} ms to the median round trip ({s.grade.scale})")
     if s.lateness_us is not None:

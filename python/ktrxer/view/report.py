@@ -123,7 +123,8 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
         where = "under load" if under.name == "load" else "idle"
         tiles.append(_tile(f"Loss, {where}", figure(100 * under.lost / under.sent), "%", f"{under.lost:,} of {under.sent:,} probes"))
     if s.responsiveness is not None:
-        tiles.append(_tile("Responsiveness", figure(s.responsiveness.rpm), "RPM", "round trips a minute under load"))
+        r = s.responsiveness
+        tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", f"round trips a minute under load: {r.rating}"))
     if s.grade is not None:
         tiles.append(_tile("Grade", s.grade.letter, "", f"load adds {' '.join(_delay(s.grade.added_ms))}"))
     return tiles
