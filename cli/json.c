@@ -158,10 +158,15 @@ static void put_quoted(struct json *json, const char *value)
 
 	put(json, "\"", 1);
 	while (*s) {
-		int length = utf8_length(s);
 		const char *escape = NULL;
 		char code[8];
+		int length;
 
+		if (*s >= 0x20 && *s < 0x7f && *s != '"' && *s != '\\') { /* nearly all there is */
+			s++;
+			continue;
+		}
+		length = utf8_length(s);
 		if (length < 0)
 			escape = "\xef\xbf\xbd";
 		else if (*s == '"')
@@ -291,20 +296,29 @@ void json_string(struct json *json, const char *key, const char *string)
 	finish(json);
 }
 
+/* Not printf: a line of a probe has a dozen numbers, and a thousand such lines a second shall not be felt. */
+static void number_put(struct json *json, const char *key, uint64_t size, bool negative)
+{
+	char text[24], *at = text + sizeof text;
+
+	*--at = '\0';
+	do {
+		*--at = (char)('0' + size % 10);
+		size /= 10;
+	} while (size);
+	if (negative)
+		*--at = '-';
+	value(json, key, at);
+}
+
 void json_u64(struct json *json, const char *key, uint64_t number)
 {
-	char text[24];
-
-	snprintf(text, sizeof text, "%" PRIu64, number);
-	value(json, key, text);
+	number_put(json, key, number, false);
 }
 
 void json_i64(struct json *json, const char *key, int64_t number)
 {
-	char text[24];
-
-	snprintf(text, sizeof text, "%" PRId64, number);
-	value(json, key, text);
+	number_put(json, key, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
 }
 
 void json_fixed(struct json *json, const char *key, int64_t number, int decimals)

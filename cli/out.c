@@ -28,7 +28,7 @@ enum {
 	ROOM_FOR_THE_END = 64,   /* of the ring: `end` and what is said about it fit always */
 	CHUNK = 4096,            /* PIPE_BUF: what a pipe that polls as writable takes at once, without blocking */
 	LINE_MAX_TEXT = 1024,
-	POOL_MS = 20,            /* under --jsonl: a line waits so long for others, */
+	POOL_MS = 200,           /* under --jsonl: a line waits so long for others, */
 	POOL_ITEMS = 256,        /* unless so many have come */
 };
 

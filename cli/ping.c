@@ -56,9 +56,13 @@ static void take_reports(struct ping_run *run)
 	struct ktx_report reports[32];
 	struct echo_result result;
 
-	for (int n; (n = ktx_reports(run->p.tx, reports, 32)) > 0;)
+	int n;
+
+	do {
+		n = ktx_reports(run->p.tx, reports, 32);
 		for (int i = 0; i < n; i++)
 			ping_say_result(run, echo_book_report(run->book, &reports[i], &result), &result);
+	} while (prober_more(&run->p, n, 32));
 }
 
 static void take_replies(struct ping_run *run)

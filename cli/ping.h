@@ -19,7 +19,6 @@ struct ping_run {
 	uint8_t proto;
 	uint64_t secret;    /* in each payload: who does not know it cannot answer */
 	struct ktrxer_hist *rtt;
-	uint64_t contradictions;
 };
 
 /* ping_plan.c */

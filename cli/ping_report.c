@@ -45,7 +45,7 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		return;
 	/* An answer before its question: one of the two stamps is wrong, and no time can be told from them. */
 	if (event == ECHO_ROUND_TRIP && r->rtt_ns < 0) {
-		run->contradictions++;
+		run->p.contradictions++;
 		return;
 	}
 	if (event == ECHO_ROUND_TRIP)
@@ -56,12 +56,16 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 	if (!sample)
 		return;
 	json_u64(sample, "number", r->number);
-	json_u64(sample, "received_ns", r->received_ns);
-	json_string(sample, "from", ktrxer_addr_format(&r->from, from));
+	if (!run->o->p.brief) {
+		json_u64(sample, "received_ns", r->received_ns);
+		json_string(sample, "from", ktrxer_addr_format(&r->from, from));
+	}
 	if (event == ECHO_ROUND_TRIP) {
 		json_u64(sample, "scheduled_ns", r->at_ns);
 		json_u64(sample, "sent_ns", r->sent_ns);
 		json_i64(sample, "rtt_ns", r->rtt_ns);
+	}
+	if (event == ECHO_ROUND_TRIP && !run->o->p.brief) {
 		json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
 		json_string(sample, "sent_stamp", proof_names[r->proof]);
 		json_string(sample, "received_stamp", source_names[r->source]);
@@ -115,7 +119,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "reordered", c->reordered);
 	json_u64(end, "too_late", c->too_late);
 	json_u64(end, "network_errors", run->p.network_errors);
-	json_u64(end, "untimed", run->contradictions);
+	json_u64(end, "untimed", run->p.contradictions);
 	json_u64(end, "late", a->late);
 	json_hist_us(end, "rtt_us", run->rtt);
 	json_hist_us(end, "lateness_us", lateness);
@@ -138,9 +142,7 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 		verdict_say(run->p.cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->p.failure_text);
 	else if (cli_stopped(run->p.cli) && run->p.wanted != UINT64_MAX && run->p.next < run->p.wanted)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
-	if (run->contradictions)
-		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
-			    "are left out of the times", run->contradictions);
+	prober_say_untimed(&run->p);
 	if (c->sent && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
 	if (run->p.inlet.overflows)

@@ -12,15 +12,21 @@ struct prober_options {
 	struct ktrxer_addr from;
 	uint64_t count, for_ns, interval_ns;
 	int64_t cpu;
-	bool precise, poisson, v4, v6, flood;
+	bool precise, poisson, v4, v6, flood, brief;
 };
 
 extern const char *const prober_engines[];
+
+/* Nothing that came in is left unseen for longer than about this. Well below KTX_STAMP_WAIT_NS. */
+#define PROBER_LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
+enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hundreds */
 
 /* The rows "How" of an option table; FIELD(name) is the offset of a member of the prober_options in the command's own. */
 #define PROBER_HOW_OPTIONS(FIELD) \
 	{ .name = "precise", .letter = 'p', .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
 	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
+	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
+	  .help = "Samples of --jsonl with their number and times alone: what a collector of many needs" }, \
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" }, \
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" }, \
 	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" }, \
@@ -57,8 +63,12 @@ struct prober {
 	uint64_t wanted, next;
 	uint64_t start_ns, end_ns;
 	uint64_t ahead_ns;         /* probes are committed so long before their time */
-	uint64_t network_errors;
+	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
+	uint64_t network_errors, contradictions;
 	bool talkative;            /* a line for each answer */
+	bool unhurried;            /* what comes in is looked at when a later probe leaves, if that is soon: the kernel has stamped it */
+	bool blind;                /* nothing but time has ended the last sleep */
+	uint64_t looked_ns, looked; /* when that was last done, and `next` then */
 	int failure;
 	char failure_text[KTRXER_ERROR_TEXT];
 };
@@ -83,10 +93,17 @@ bool prober_begin(struct prober *p);
 bool prober_loop(struct prober *p);
 /* One round: pumps, takes in. Returns when the engine wants to be pumped again. */
 uint64_t prober_take(struct prober *p);
-/* Until then, or something comes in. */
+/* After `n` of `room` reports: ask for more? To hear that there are none asks to be woken by the next one, and who pumps is there anyway. */
+static inline bool prober_more(const struct prober *p, int n, int room)
+{
+	return p->o->precise ? n > 0 : n == room;
+}
+/* Until then, or something comes in that is worth a wake-up. */
 void prober_sleep(struct prober *p, uint64_t until);
 /* A probe without an answer: a line, a sample. */
 void prober_say_lost(struct prober *p, uint64_t number);
+/* Answers before their questions, for the verdict. */
+void prober_say_untimed(const struct prober *p);
 /* The accounts, with what was asked for and never committed as cancelled. */
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
 void prober_close(struct prober *p);

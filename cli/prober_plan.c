@@ -25,6 +25,7 @@ int prober_resolve(struct prober *p, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	p->wanted = o->count ? o->count : UINT64_MAX;
 	p->talkative = o->interval_ns >= 200 * (uint64_t)KTRXER_NS_PER_MS;
+	p->unhurried = !o->precise && o->interval_ns <= PROBER_LOOK_NS / 2;
 	/*
 	 * Enough that a waiter of real-time priority does not starve when a busy machine keeps this thread, which has none, from
 	 * its processor; little enough that stopping cancels little.

@@ -75,9 +75,13 @@ static void take_reports(struct stamp_run *run)
 {
 	struct ktx_report reports[32];
 
-	for (int n; (n = ktx_reports(run->p.tx, reports, 32)) > 0;)
+	int n;
+
+	do {
+		n = ktx_reports(run->p.tx, reports, 32);
 		for (int i = 0; i < n; i++)
 			stamp_session_report(run->session, &reports[i]);
+	} while (prober_more(&run->p, n, 32));
 }
 
 static void take_answers(struct stamp_run *run)
@@ -153,6 +157,7 @@ static void settle(struct stamp_run *run)
 {
 	uint64_t next = 0, give_up;
 
+	run->p.unhurried = false;
 	run->lateness = ktx_lateness(run->p.tx);
 	prober_accounts(&run->p, &run->accounts);
 	stamp_session_close(run->session, run->p.next);

@@ -23,20 +23,11 @@ void stamp_say_what(struct stamp_run *run)
 		 run->auth ? "authenticated" : "open", run->payload_length, run->p.info.engine, run->p.info.reason);
 }
 
-static void say_json(struct stamp_run *run, const struct stamp_sample *p)
+static void say_more(struct json *json, const struct stamp_sample *p)
 {
-	struct json *json = out_sample(run->p.cli, "round_trip");
-
-	if (!json)
-		return;
-	json_u64(json, "number", p->number);
-	json_u64(json, "scheduled_ns", p->at_ns);
-	json_u64(json, "sent_ns", p->t1_ns);
 	json_i64(json, "lateness_ns", (int64_t)(p->t1_ns - p->at_ns));
-	json_i64(json, "reflector_received_real_ns", p->t2_real_ns);
 	json_i64(json, "reflector_sent_real_ns", p->t3_real_ns);
 	json_u64(json, "received_ns", p->t4_ns);
-	json_i64(json, "rtt_ns", p->rtt_ns);
 	json_i64(json, "dwell_ns", p->dwell_ns);
 	if (p->follows) {
 		json_i64(json, "ipdv_ns", p->ipdv_ns);
@@ -44,7 +35,6 @@ static void say_json(struct stamp_run *run, const struct stamp_sample *p)
 		json_i64(json, "ipdv_backward_ns", p->ipdv_backward_ns);
 	}
 	json_u64(json, "bound_ns", p->bound_ns);
-	json_u64(json, "reflector_sequence", p->reflector_seq);
 	json_string(json, "sent_stamp", proof_names[p->proof]);
 	json_string(json, "reflector_sent_stamp", t3_names[p->t3]);
 	json_string(json, "received_stamp", source_names[p->source]);
@@ -55,6 +45,22 @@ static void say_json(struct stamp_run *run, const struct stamp_sample *p)
 	json_u64(json, "tos_backward", p->tos_back);
 	json_bool(json, "reordered_forward", p->reordered_forward);
 	json_bool(json, "reordered_backward", p->reordered_backward);
+}
+
+static void say_json(struct stamp_run *run, const struct stamp_sample *p)
+{
+	struct json *json = out_sample(run->p.cli, "round_trip");
+
+	if (!json)
+		return;
+	json_u64(json, "number", p->number);
+	json_u64(json, "scheduled_ns", p->at_ns);
+	json_u64(json, "sent_ns", p->t1_ns);
+	json_i64(json, "reflector_received_real_ns", p->t2_real_ns);
+	json_i64(json, "rtt_ns", p->rtt_ns);
+	json_u64(json, "reflector_sequence", p->reflector_seq);
+	if (!run->o->p.brief)
+		say_more(json, p);
 	out_put(run->p.cli, json);
 }
 
@@ -72,6 +78,11 @@ void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *p)
 {
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT];
 
+	/* An answer before its question: one of the stamps is wrong, and no time can be told from them. */
+	if (p->rtt_ns < 0) {
+		run->p.contradictions++;
+		return;
+	}
 	ktrxer_hist_record(run->rtt, p->rtt_ns);
 	if (p->follows) {
 		ktrxer_hist_record(run->ipdv, p->ipdv_ns);
@@ -300,6 +311,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_bool(end, "reflector_stateful", c->stateful);
 	json_bool(end, "follow_up", c->follow_up_seen);
 	json_u64(end, "network_errors", run->p.network_errors);
+	json_u64(end, "untimed", run->p.contradictions);
 	json_u64(end, "late", a->late);
 }
 
@@ -351,6 +363,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
 	if (run->interrupted && run->p.wanted != UINT64_MAX)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->p.wanted);
+	prober_say_untimed(&run->p);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
 	else if (c->sent && !c->received)

@@ -313,13 +313,24 @@ void ktx_cancel(struct ktx *tx)
 	}
 }
 
-int ktx_pump(struct ktx *tx, uint64_t *next_ns)
+static int pump(struct ktx *tx, uint64_t *next_ns, bool look)
 {
 	if (!(tx->options.flags & KTX_CALLER_PUMPS))
 		return -EINVAL;
 	head_publish(tx);
-	tx->look = true;
+	tx->look = look;
+	tx->unlooked = !look;
 	return ktx_pump_once(tx, next_ns);
+}
+
+int ktx_pump(struct ktx *tx, uint64_t *next_ns)
+{
+	return pump(tx, next_ns, true);
+}
+
+int ktx_pump_due(struct ktx *tx, uint64_t *next_ns)
+{
+	return pump(tx, next_ns, false);
 }
 
 static void wait_until(int fd, uint64_t now, uint64_t until)

@@ -485,7 +485,7 @@ static void finish(struct stamp_session *s, struct stamp_sample *p)
 		p->ipdv_backward_ns = p->backward_ns - s->last.backward_ns;
 	}
 	s->last = *p;
-	s->last_valid = true;
+	s->last_valid = p->rtt_ns >= 0; /* else one of its stamps is wrong */
 }
 
 bool stamp_session_sample(struct stamp_session *s, uint64_t now_ns, bool flush, struct stamp_sample *sample)

@@ -151,6 +151,8 @@ KTRXER_API int ktx_fd(const struct ktx *tx);
  * ktx_fd() is readable or something was committed). Returns 0 or a fatal negative errno; probes are accounted for in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
+/* The same without a look for stamps and errors, unless many wait: for who comes at each deadline, and looks after several of them. */
+KTRXER_API int ktx_pump_due(struct ktx *tx, uint64_t *next_ns);
 
 /* Blocks until nothing is pending (all sent or failed, stamps in or given up), or the time has come: -ETIMEDOUT. */
 KTRXER_API int ktx_drain(struct ktx *tx, uint64_t until_ns);

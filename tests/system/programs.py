@@ -31,7 +31,8 @@ def selftest(*args, **options):
 
 def start(*args, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.Popen([str(SELFTEST), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    # Unbuffered: communicate() would not see what a readline() before it has read too much.
+    return subprocess.Popen([str(SELFTEST), *args], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def objects(text):

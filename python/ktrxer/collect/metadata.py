@@ -19,7 +19,7 @@ from typing import Any
 
 from ktrxer.collect import ethtool
 from ktrxer.collect.collector import CollectorError
-from ktrxer.collect.netlink import Netlink
+from ktrxer.collect.netlink import Link, Netlink, Qdisc
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -150,6 +150,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         netlink = Netlink()
         way = netlink.way_to(target)
         device = socket.if_indextoname(way.index)
+        link, qdiscs = netlink.link(way.index), netlink.qdiscs(way.index)
     except (CollectorError, OSError) as error:
         return {"error": str(error)}
     finally:
@@ -158,7 +159,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
     base = Path("/sys/class/net") / device
     if _read(base / "ifindex") != str(way.index):
         base = Path("/nonexistent")  # this /sys shows another network namespace
-    driver, link = ethtool.driver(device), _link_message(way.index)
+    driver = ethtool.driver(device)
     found = _present(
         device=device,
         driver=driver.get("driver"),
@@ -167,29 +168,18 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         link=_link(base, link),
         offloads=ethtool.offloads(device),
         bql=_bql(base),
-        qdiscs=_qdiscs(way.index),
+        qdiscs=_qdiscs(way.index, qdiscs),
     )
     if full:
-        found |= _present(source=way.source, nexthop=way.gateway, target=target, mac=link.get("IFLA_ADDRESS"))
+        found |= _present(source=way.source, nexthop=way.gateway, target=target, mac=link.address if link is not None else None)
     return found
 
 
-def _link_message(index: int) -> dict[str, Any]:
-    from pyroute2 import IPRoute
-
-    with contextlib.suppress(Exception), IPRoute() as route:
-        for message in route.get_links(index):
-            return {str(pair[0]): pair[1] for pair in message["attrs"]}
-    return {}
-
-
-def _link(base: Path, link: dict[str, Any]) -> dict[str, Any]:
+def _link(base: Path, link: Link | None) -> dict[str, Any]:
     speed = _read(base / "speed")
+    known = {} if link is None else {"mtu": link.mtu, "qlen": link.txqlen, "state": link.state, "queues": link.tx_queues}
     return _present(
-        mtu=link.get("IFLA_MTU"),
-        qlen=link.get("IFLA_TXQLEN"),
-        state=link.get("IFLA_OPERSTATE"),
-        queues=link.get("IFLA_NUM_TX_QUEUES"),
+        **known,
         speed_mbps=int(speed) if speed and re.fullmatch(r"\d{1,9}", speed) else None,  # -1: the driver does not know
         duplex=_read(base / "duplex"),
     )
@@ -200,7 +190,21 @@ def _bql(base: Path) -> dict[str, str]:
     return {queue.name: text for queue in queues if (text := _read(queue / "byte_queue_limits" / "limit_max"))}
 
 
-def _qdiscs(index: int) -> list[dict[str, Any]]:
+def _qdiscs(index: int, known: list[Qdisc]) -> list[dict[str, Any]]:
+    if all(one.parameters is not None for one in known):
+        return [
+            _present(
+                kind=one.kind,
+                handle=_handle(one.handle),
+                parent=_handle(one.parent),
+                parameters=one.parameters,
+                stats={
+                    "bytes": one.bytes, "packets": one.packets, "qlen": one.backlog_packets, "backlog": one.backlog_bytes,
+                    "drops": one.drops, "requeues": one.requeues, "overlimits": one.overlimits,
+                },
+            )
+            for one in known[:QDISCS_LIMIT]
+        ]  # fmt: skip
     from pyroute2 import IPRoute
 
     found: list[dict[str, Any]] = []

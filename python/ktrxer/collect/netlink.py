@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The little of rtnetlink that is asked many times a second: qdiscs with their counters, and the way to an address.
+"""The little of rtnetlink that is asked many times a second, or of each run: qdiscs with their counters, a link, and the way to an address.
 
-Here instead of pyroute2, which the metadata uses: one dump costs a tenth as much, and a sample must not be felt by what is measured.
+Here instead of pyroute2, which the metadata uses for what is rarer: one dump costs a tenth as much, and a sample must not be felt by
+what is measured. To import pyroute2 alone takes longer than all else that happens before a run.
 Every length is checked before it is used.
 """
 
@@ -11,21 +12,25 @@ import ipaddress
 import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ktrxer.collect.collector import CollectorError
 
-RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 36, 38
+RTM_NEWLINK, RTM_GETLINK, RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 16, 18, 24, 26, 36, 38
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC = 1, 4, 5, 7
-TCA_KIND, TCA_STATS2 = 1, 7
+IFLA_ADDRESS, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_NUM_TX_QUEUES = 1, 4, 13, 16, 31
+OPERSTATES = ("UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP")  # RFC 2863, in the kernel's order
+TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
 TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
 
 HEADER = struct.Struct("=IHHII")
 TCMSG = struct.Struct("=B3xiIII")
+IFINFOMSG = struct.Struct("=BxHiII")
 RTMSG = struct.Struct("=8BI")
 ATTRIBUTE = struct.Struct("=HH")
 BASIC = struct.Struct("=QI")
@@ -36,6 +41,27 @@ RECEIVE = 1 << 18
 # Where a kind's own statistics count the packets that it marked instead of dropping: offsets of 32-bit counters in
 # include/uapi/linux/pkt_sched.h (tc_fq_codel_xstats, tc_codel_xstats, tc_pie_xstats, tc_fq_pie_xstats, tc_red_xstats).
 MARKS: dict[str, tuple[int, ...]] = {"fq_codel": (12, 28), "codel": (24, 32), "pie": (36,), "fq_pie": (16,), "red": (12,)}
+
+
+# Parameters of the kinds that kernels set up by themselves: 32-bit numbers (some 8), by attribute, in the order of pkt_sched.h.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "noqueue": (),
+    "mq": (),
+    "fq_codel": ("target", "limit", "interval", "ecn", "flows", "quantum", "ce_threshold", "drop_batch_size", "memory_limit"),
+    "fq": (
+        "plimit", "flow_plimit", "quantum", "initial_quantum", "rate_enable", "flow_default_rate", "flow_max_rate", "buckets_log",
+        "flow_refill_delay", "orphan_mask", "low_rate_threshold", "ce_threshold", "timer_slack", "horizon", "horizon_drop",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Link:
+    address: str | None
+    mtu: int | None
+    txqlen: int | None
+    state: str | None
+    tx_queues: int | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +78,7 @@ class Qdisc:
     backlog_bytes: int
     backlog_packets: int
     marks: int | None  # None: a kind that marks nothing, or that we do not know to
+    parameters: dict[str, int] | None = None  # None: of a kind whose parameters are not read here
 
     @property
     def name(self) -> str:
@@ -132,6 +159,18 @@ class Netlink:
                     found.append(_qdisc(device, handle, parent, message[TCMSG.size :]))
         return found
 
+    def link(self, index: int) -> Link | None:
+        for answer, message in self.ask(RTM_GETLINK, 0, IFINFOMSG.pack(0, 0, index, 0, 0)):
+            if answer == RTM_NEWLINK and len(message) >= IFINFOMSG.size:
+                values = dict(attributes(message[IFINFOMSG.size :]))
+                state = _number(values.get(IFLA_OPERSTATE))
+                return Link(
+                    bytes(values[IFLA_ADDRESS]).hex(":") if values.get(IFLA_ADDRESS) else None,
+                    _number(values.get(IFLA_MTU)), _number(values.get(IFLA_TXQLEN)),
+                    OPERSTATES[state] if state is not None and state < len(OPERSTATES) else None, _number(values.get(IFLA_NUM_TX_QUEUES)),
+                )  # fmt: skip
+        return None
+
     def way_to(self, address: str) -> Way:
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
@@ -150,6 +189,22 @@ class Netlink:
         raise CollectorError(f"no route to {address}")
 
 
+def _number(value: memoryview | None) -> int | None:
+    return int.from_bytes(value, sys.byteorder) if value is not None and len(value) in (1, 2, 4, 8) else None
+
+
+def _parameters(kind: str, data: memoryview) -> dict[str, int] | None:
+    if kind not in PARAMETERS:
+        return None
+    values = ((name, _number(value)) for name, value in ((_name(kind, number), value) for number, value in attributes(data)) if name)
+    return {name: value for name, value in values if value is not None}
+
+
+def _name(kind: str, number: int) -> str | None:
+    names = PARAMETERS[kind]
+    return names[number - 1] if 0 < number <= len(names) else None
+
+
 def _address(value: memoryview | None) -> str | None:
     return str(ipaddress.ip_address(bytes(value))) if value is not None and len(value) in (4, 16) else None
 
@@ -164,7 +219,8 @@ def _qdisc(index: int, handle: int, parent: int, data: memoryview) -> Qdisc:
     queue = stats.get(TCA_STATS_QUEUE, memoryview(b""))
     length, backlog, drops, requeues, overlimits = QUEUE.unpack_from(queue) if len(queue) >= QUEUE.size else (0, 0, 0, 0, 0)
     marks = _marks(kind, stats.get(TCA_STATS_APP, memoryview(b"")))
-    return Qdisc(index, kind, handle, parent, count, packets, drops, overlimits, requeues, backlog, length, marks)
+    parameters = _parameters(kind, top.get(TCA_OPTIONS, memoryview(b"")))
+    return Qdisc(index, kind, handle, parent, count, packets, drops, overlimits, requeues, backlog, length, marks, parameters)
 
 
 def _marks(kind: str, data: memoryview) -> int | None:

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
 from pathlib import Path
 
 from ktrxer.catalogue.recipe import Flows
@@ -71,28 +71,42 @@ def far_end(schedule: Schedule) -> None:
         else:
             command[command.index("--interval") + 1] = "50ms"
             trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
-    with ThreadPoolExecutor(len(trials)) as pool:
-        told = [line for line in pool.map(_trial, trials.values()) if line]
+    begun, told, give_up = [], [], time.monotonic() + SECONDS
+    try:
+        for command in trials.values():
+            try:
+                begun.append(_begin(command))
+            except OSError as error:
+                told.append(f"{command[0]}: cannot be started: {error.strerror}")
+        told += [line for child in begun if (line := _trial(child, give_up))]
+    finally:
+        for child in begun:
+            child.kill()
+            child.wait()
     if told:
         raise CheckError("\n".join(dict.fromkeys(told)))
 
 
-def _trial(command: list[str]) -> str | None:
-    """None, or what is wrong."""
-    what = f"{Path(command[0]).name} {command[1]}"
+def _begin(command: list[str]) -> subprocess.Popen[bytes]:
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
+    return subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
+
+
+def _trial(child: subprocess.Popen[bytes], give_up: float) -> str | None:
+    """None, or what is wrong. They all run already; each says little enough for its pipes to hold it while another one is waited for."""
+    assert isinstance(child.args, list)
+    what = f"{Path(child.args[0]).name} {child.args[1]}"
     try:
-        done = subprocess.run(command, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL, start_new_session=True)
+        out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
     except subprocess.TimeoutExpired:
         return f"{what}: no result within {SECONDS} s; is the far end reachable, and does `ktrxer serve` run there?"
-    except OSError as error:
-        return f"{command[0]}: cannot be started: {error.strerror}"
-    said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    said = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     try:
-        end = json.loads(done.stdout)
+        end = json.loads(out)
     except ValueError:
         end = None
     if isinstance(end, dict) and (end.get("received") or end.get("bytes") or end.get("verdict") in ("valid", "degraded")):
         return None  # it is answered: how late three packets were says nothing of the run
     if isinstance(end, dict) and end.get("reasons"):
         return f"{what}: {one_line(str(end['reasons'][0]))}"
-    return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {done.returncode}, and not a word why"
+    return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {child.returncode}, and not a word why"

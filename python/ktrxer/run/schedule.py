@@ -104,7 +104,7 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
             command += ["--token-file", options.token_file]
         return command + common
     tos = ["--tos", str(DSCP[item.mark] * 4)] if item.mark else []
-    command = [options.ktrxer, "ping" if item.protocol == "icmp" else "stamp", host, "--interval", f"{item.interval_ns}ns", *tos]
+    command = [options.ktrxer, "ping" if item.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{item.interval_ns}ns", *tos]
     return command + (["--port", str(options.port)] if item.protocol == "udp" else []) + common
 
 

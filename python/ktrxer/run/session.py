@@ -39,7 +39,7 @@ LEAD_EACH_NS = 25 * MS
 SYNC_NS = S
 VIEW_NS = 250 * MS
 # Between looks at the pipes, which hold much more than comes meanwhile: a wake-up for each line would cost more than its work.
-PAUSE_S = 0.025
+PAUSE_S = 0.2
 GRACE_NS = 8 * S  # beyond its time, for the last answers and the far end's figures
 PATIENCE_NS = 4 * S  # between being asked to stop and being killed
 EVENTS_MOST = 20_000
@@ -120,6 +120,8 @@ class Session:
         self._ended_at: dict[str, list[int]] = {}  # when what was waited for has ended, by name
         self._collectors: list[tuple[Collector, list[Series]]] = []
         self._given_up: set[str] = set()
+        self._watched = not isinstance(self.view, NoView)
+        self._news = True  # what the run's meta says has changed
         self._open_collectors(collectors)
         lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs)
         mono, real, bound = clocks()
@@ -249,6 +251,7 @@ class Session:
             self._launch(job)
 
     def _launch(self, job: Job) -> None:
+        self._news = True
         assert job.from_ns is not None
         argv = job.argv(self.start_real_ns + job.from_ns)
         job.runner.argv = argv
@@ -273,7 +276,8 @@ class Session:
             try:
                 if made["type"] == "sample":
                     active.translator.add(made)
-                    self._look(active, made)
+                    if self._watched:
+                        self._look(active, made)
                 elif made["type"] == "event":
                     self._event(active, made)
             except Strange as error:
@@ -301,7 +305,7 @@ class Session:
     def _look(self, active: Active, made: Object) -> None:
         """Keeps the newest figures for the view."""
         if active.job.kind != "flow":
-            recent = self.recent.setdefault(active.job.series["latency", None].id, Recent())
+            recent = self._recent(active.job.series["latency", None].id)
             if made.get("kind") == "round_trip":
                 recent.answered += 1
                 recent.delays.append((made["sent_ns"] - self.zero_ns, made["rtt_ns"]))
@@ -310,7 +314,13 @@ class Session:
         elif made.get("kind") == "bytes":
             series = active.job.series["bytes", made["flow"]]
             if made["end"] == ("local" if series.direction == "down" else "remote"):
-                self.recent.setdefault(series.id, Recent()).bytes.append((made["time_ns"], made["bytes"]))
+                self._recent(series.id).bytes.append((made["time_ns"], made["bytes"]))
+
+    def _recent(self, series: int) -> Recent:
+        found = self.recent.get(series)
+        if found is None:
+            found = self.recent[series] = Recent()
+        return found
 
     def _ended(self, active: Active) -> None:
         self._active.remove(active)
@@ -324,6 +334,7 @@ class Session:
             except StoreError as error:
                 process.garbage += 1
                 process.first_garbage = process.first_garbage or str(error)
+        self._news = True
         runner.status = "ended" if runner.end is not None and runner.exit_status >= 0 else "killed" if runner.exit_status < 0 else "failed"
         if process.garbage:
             what = "a line that is" if process.garbage == 1 else f"{process.garbage} lines that are"
@@ -344,7 +355,7 @@ class Session:
     # -------------------------------------------------------------------------------------------------------------- storing
 
     def _store(self, active: Active) -> None:
-        for kind in list(active.translator.rows):
+        for kind in active.translator.kinds():
             self.writer.append(kind, active.translator.take(kind))
 
     def _sync(self) -> None:
@@ -353,7 +364,8 @@ class Session:
         if self._disk is not None:
             return
         try:
-            self.writer.sync(background=True)
+            self.writer.sync(background=True, meta=self._news)
+            self._news = False
         except OSError as error:
             self._disk = error
             self.stopping = self.stopping or "the disk"

@@ -13,6 +13,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED
 NS_MOST = 2**62
 _TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable and column.name != "far_ns"]
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
+_PROBE = ("t_ns", "seq", "state", "rtt_ns", "lateness_ns", "far_ns", "far_seq")
 _ENDS = {"local": columns.LOCAL, "remote": columns.REMOTE}
 
 Row = dict[str, Any]
@@ -24,7 +25,7 @@ class Strange(Exception):
 
 def number(made: Row, name: str) -> int:
     value = made.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not -NS_MOST <= value <= NS_MOST:
+    if type(value) is not int or not -NS_MOST <= value <= NS_MOST:
         raise Strange(f"{name} is {json.dumps(value, default=str)[:40]}")
     return value
 
@@ -37,6 +38,21 @@ def maybe(made: Row, name: str) -> int | None:
     return int(value)
 
 
+def _four(made: Row) -> tuple[int, int, int, int]:
+    """Of a round trip: number, sent, scheduled and the trip itself. As number() has them; there are thousands of them."""
+    try:
+        seq, sent, due, rtt = made["number"], made["sent_ns"], made["scheduled_ns"], made["rtt_ns"]
+        if (
+            type(seq) is type(sent) is type(due) is type(rtt) is int
+            and max(seq, sent, due, rtt) <= NS_MOST
+            and min(seq, sent, due, rtt) >= -NS_MOST
+        ):
+            return seq, sent, due, rtt
+    except KeyError:
+        pass
+    return number(made, "number"), number(made, "sent_ns"), number(made, "scheduled_ns"), number(made, "rtt_ns")
+
+
 class Translator:
     """Of one process."""
 
@@ -44,12 +60,21 @@ class Translator:
         self.job = job
         self.zero_ns = zero_ns
         self.rows: dict[str, dict[str, list[Any]]] = {}
+        self._probes: list[tuple[int | None, ...]] = []  # of the table `latency`, by row: there are many of them
         self.count = 0
         self._probe_zero: int | None = None  # when probe 0 was due: probes that never came back are placed by it
 
     def take(self, kind: str) -> dict[str, list[Any]]:
         """Rows since the last call, by column."""
         return self.rows.pop(kind, {})
+
+    def kinds(self) -> list[str]:
+        """Of what there are rows now."""
+        if self._probes:
+            columns_ = dict(zip(_PROBE, map(list, zip(*self._probes, strict=True)), strict=True))
+            self.rows["latency"] = {"series": [self.job.series["latency", None].id] * len(self._probes)} | columns_
+            self._probes.clear()
+        return list(self.rows)
 
     def add(self, sample: Row) -> None:
         if self.job.kind == "flow":
@@ -67,21 +92,28 @@ class Translator:
         kind = sample.get("kind")
         if kind not in ("round_trip", *_STATES):
             return  # too late, foreign: more kinds may come in any version
-        seq = number(sample, "number")
-        series = self.job.series["latency", None].id
         interval = self.job.runner.interval_ns or 0
-        row: Row = {"series": series, "seq": seq, "rtt_ns": None, "lateness_ns": None, "far_ns": None, "far_seq": None}
+        row: tuple[int | None, ...]
         if kind == "round_trip":
-            sent, due = number(sample, "sent_ns"), number(sample, "scheduled_ns")
+            seq, sent, due, rtt = _four(sample)
             if self._probe_zero is None:
                 self._probe_zero = due - seq * interval
-            row |= {"t_ns": sent - self.zero_ns, "state": ANSWERED, "rtt_ns": number(sample, "rtt_ns")}
-            row |= {"lateness_ns": maybe(sample, "lateness_ns"), "far_ns": maybe(sample, "reflector_received_real_ns")}
-            row["far_seq"] = maybe(sample, "reflector_sequence")
+            far, far_seq = sample.get("reflector_received_real_ns"), sample.get("reflector_sequence")
+            far = far if type(far) is int and 0 <= far <= NS_MOST else None
+            row = (
+                sent - self.zero_ns,
+                seq,
+                ANSWERED,
+                rtt,
+                sent - due,
+                far,
+                far_seq if type(far_seq) is int and 0 <= far_seq <= NS_MOST else None,
+            )
         else:
+            seq = number(sample, "number")
             due_zero = self._probe_zero if self._probe_zero is not None else self.zero_ns + (self.job.runner.from_ns or 0)
-            row |= {"t_ns": due_zero + seq * interval - self.zero_ns, "state": _STATES[str(kind)]}
-        self._put("latency", row)
+            row = (due_zero + seq * interval - self.zero_ns, seq, _STATES[str(kind)], None, None, None, None)
+        self._probes.append(row)
 
     def _flow(self, sample: Row) -> None:
         kind = sample.get("kind")

@@ -52,6 +52,7 @@ class RunWriter:
         self._failed = False
         self._committing: threading.Thread | None = None
         self._error: OSError | None = None
+        self._meta_text: bytes | None = None  # that is to be written yet
         # Made under another name, then renamed: nobody ever sees a run without its meta.
         directory = Path(directory)
         self.part = directory / f".ktrxer-{os.getpid()}-{id(self):x}"
@@ -107,21 +108,23 @@ class RunWriter:
     def event(self, t_ns: int, name: str, text: str, runner: int | None = None) -> None:
         self.append("events", {"t_ns": [t_ns], "runner": [runner], "name": [name], "text": [text]})
 
-    def sync(self, background: bool = False) -> None:
+    def sync(self, background: bool = False, meta: bool = True) -> None:
         """What was appended reaches the disk; in the background, a slow disk holds nobody up. An OSError (disk full) may be of an earlier
-        sync; after one, only `abandon` is left: the files are whole up to what was synced before."""
+        sync; after one, only `abandon` is left: the files are whole up to what was synced before. Without `meta` its file stays as it is:
+        it has not changed."""
         if self._failed:
             raise StoreError(f"{self.part}: nothing more can be written to it")
         try:
             self._write_batches()
-            text = meta_file.write(self.meta)
+            if meta:
+                self._meta_text = meta_file.write(self.meta)
             if self._error is not None:
                 raise self._error
             if not background:
                 self._wait()
-                self._commit(text)
+                self._commit()
             elif self._committing is None or not self._committing.is_alive():
-                self._committing = threading.Thread(target=self._commit_quietly, args=(text,), daemon=True)
+                self._committing = threading.Thread(target=self._commit_quietly, daemon=True)
                 self._committing.start()
         except OSError:
             self._failed = True
@@ -144,16 +147,18 @@ class RunWriter:
             for values in pending.values():
                 values.clear()
 
-    def _commit_quietly(self, text: bytes) -> None:
+    def _commit_quietly(self) -> None:
         try:
-            self._commit(text)
+            self._commit()
         except OSError as error:
             self._error = error
 
-    def _commit(self, text: bytes) -> None:
+    def _commit(self) -> None:
+        text, self._meta_text = self._meta_text, None
         for file, _ in list(self._streams.values()):
             os.fsync(file.fileno())
-        self._replace_meta(text)
+        if text is not None:
+            self._replace_meta(text)
 
     def _replace_meta(self, text: bytes) -> None:
         beside = self.part / f".{container.META}"
