@@ -17,6 +17,12 @@ static bool queue_waits(const struct ktx *tx)
 	return tx->engine->waits == KTX_QUEUE_WAITS;
 }
 
+/* Stamps tell when there is room. */
+static bool queue_full(const struct ktx *tx)
+{
+	return queue_waits(tx) && tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed) >= tx->queue.depth;
+}
+
 /* -------------------------------------------------------------------------------------------------- final cells */
 
 static bool cell_final(const struct ktx_cell *cell)
@@ -432,8 +438,7 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 
 	if (tx->first_call_ns)
 		return DUE_NOW;
-	/* A full queue: stamps tell when there is room. */
-	if (queue_waits(tx) && tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed) >= tx->queue.depth)
+	if (queue_full(tx))
 		return DUE_LATER;
 	if (!cell->at_ns)
 		return DUE_NOW;
@@ -482,7 +487,7 @@ static void harvest_if_time(struct ktx *tx, uint32_t head)
 
 	if (!waiting && !tx->look)
 		return;
-	if (waiting < HARVEST_MOST && waiting < tx->slots / 2 && tx->handed != head) {
+	if (waiting < HARVEST_MOST && waiting < tx->slots / 2 && tx->handed != head && !queue_full(tx)) {
 		const struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
 
 		if (tx->unlooked)

@@ -16,6 +16,10 @@ picture: .venv/.ok ## docs/report.png from REPORT=FILE.html (a made-up run witho
 	@$(MAKE) --no-print-directory web/node_modules/.ok
 	web/picture '$(REPORT)' docs/report.png
 
+.PHONY: bench-flent
+bench-flent: build .venv/.ok .venv-flent/.ok ## processor time and samples of ktrxer run beside the real Flent (needs irtt, iperf, fping)
+	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.flent
+
 .PHONY: bench-pictures
 bench-pictures: .venv/.ok .venv-flent/.ok ## ktrxer plot beside the real Flent, on RUN=FILE.ktrxer
 	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.pictures '$(RUN)'
