@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -73,13 +74,17 @@ def test_e2_beside_cross_traffic(pair: None, command: str, engine: str, tmp_path
     """Beside 12000 packets/s at random moments on the same link, from a fixed seed."""
     run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", "10.9.0.2")
     cross = in_near(*(command, "send", "--engine", "udp", "--to", "10.9.0.2:9", "--payload", "100", "--rate", "12k", "--poisson"),
-                    *("--seed", "7", "--for", "60s", "--sleep", "--no-realtime", "--json"))
+                    *("--seed", "07", "--for", "60s", "--sleep", "--no-realtime", "--json"))
     try:
         time.sleep(0.2)
         off, proof = send_on_time(command, engine, tmp_path)
-        assert cross.poll() is None, cross.communicate()
+        cross.send_signal(signal.SIGINT)
+        account, errors = cross.communicate(timeout=30)
     finally:
         cross.kill()
         cross.communicate()
+    rate = json.loads(account)["rate_pps"] if account else 0.0
+    print(f"cross traffic: {rate:.0f} packets/s")
+    assert rate > 10_000, (account, errors)
     told(f"E2 beside cross traffic {engine}", off, proof)
     assert off[50] < 1000
