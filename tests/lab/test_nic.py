@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Stamps of a NIC: on an igb of QEMU 10, with the clock that it has. From Debian's backports, unpacked and not installed; in virtual time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from ktrxer.lab import cpio, image, packages, places
+from ktrxer.lab.errors import LabError
+from ktrxer.lab.packages import Archive
+
+HERE = Path(__file__).parent
+QEMU = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]
+MODULES = ["drivers/net/ethernet/intel/igb/*", "net/sched/sch_fq.*", "net/packet/*"]
+INIT = """#!/bin/sh
+/bin/busybox mkdir -p /bb /proc /sys /dev
+/bin/busybox --install -s /bb
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/bb
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+modprobe igb; modprobe sch_fq
+python3 /job.py
+poweroff -f
+"""
+
+
+def emulator() -> Path:
+    archive = Archive("bookworm-backports", "amd64")
+    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+        wanted = archive.packages(QEMU)
+        folder = places.cache() / "emulators" / image.digest("qemu", [package.sha256 for package in wanted])
+        if not (folder / "usr").is_dir():
+            with image.fresh_folder(folder) as new:
+                for deb in archive.fetch(wanted):
+                    subprocess.run(["dpkg-deb", "-x", deb, new], check=True)
+    return folder
+
+
+def machine(folder: Path, program: Path) -> tuple[Path, Path]:
+    """The kernel with everything (the other devices' has no such NIC), and what it boots into."""
+    archive, recipe = Archive("bookworm", "amd64"), image.Recipe.load()
+    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+        package = archive.latest(r"linux-image-6\.1\.\d[^-]*(-\d+)?-amd64")
+        made = places.cache() / "kernels" / f"nic-{image.digest('nic', package.sha256, MODULES)}"
+        if not (made / "version").is_file():
+            with image.fresh_folder(made) as new:
+                image._unpack_kernel(archive.fetch([package])[0], MODULES, new)
+    job = cpio.Tree()
+    job.file("init", INIT.encode(), 0o755)
+    job.file("job.py", (HERE / "nic_job.py").read_bytes())
+    job.file("usr/bin/ktrxer", program.read_bytes(), 0o755)
+    initrd = folder / "initrd"
+    with initrd.open("wb") as out:
+        for name in ("base", "net", "python"):
+            out.write(recipe.layer("amd64", name, print).read_bytes())
+        out.write((made / "modules.cpio").read_bytes())
+        job.write(out)
+    return made / "vmlinuz", initrd
+
+
+@pytest.mark.slow
+def test_a_nic_s_stamps(tmp_path: Path) -> None:
+    program = places.program("x86_64")
+    if program is None:
+        pytest.skip("no static build for the emulated machine (make lab-builds)")
+    if packages.host_architecture() != "amd64":
+        pytest.skip("QEMU 10 of Debian's backports is fetched for amd64 hosts only")
+    try:
+        qemu = emulator()
+        kernel, initrd = machine(tmp_path, program)
+    except LabError as error:
+        pytest.skip(f"QEMU 10 or its kernel is not to be had: {error}")
+    console = tmp_path / "console"
+    wires = [f"hubport,id=n{i},hubid=0" for i in range(2)]
+    nics = [f"igb,bus=port{i},netdev=n{i},mac=52:54:00:00:00:0{i + 1},romfile=" for i in range(2)]
+    command = ["timeout", "-k", "5", "200", qemu / "usr/bin/qemu-system-x86_64", "-L", qemu / "usr/share/seabios", "-L", qemu / "usr/share/qemu",
+               *("-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-kernel", kernel, "-initrd", initrd),
+               *("-append", "console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check mitigations=off rdinit=/init"),
+               *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", f"file:{console}"),
+               *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-icount", "shift=0,sleep=off")]
+    for i in range(2):
+        command += ["-device", f"pcie-root-port,id=port{i},chassis={i + 1}", "-netdev", wires[i], "-device", nics[i]]
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    said = console.read_text(errors="replace") if console.exists() else ""
+    lines = [line for line in said.splitlines() if line.startswith("{")]
+    assert lines, said[-3000:]
+    told = json.loads(lines[-1])
+    print(lines[-1])
+
+    assert told["before"] == [0, 0]
+    assert told["packet"]["sent"] == 100 and told["packet"]["proof"]["wire"] >= 95, told
+    assert told["packet"]["bound_ns"] < 5000 and abs(told["packet"]["lateness_us"]["median"]) < 20, told
+    assert told["packet"]["after"] == told["fast"]["after"] == [0, 0], "its setting is put back"
+    # One register: what it cannot stamp has the driver's, and none is missing.
+    assert told["fast"]["proof"]["wire"] > 1000 and told["fast"]["proof"]["wire"] + told["fast"]["proof"]["driver"] == 2000, told
+    assert told["set"] == [1, 12]
+    assert told["txtime"]["proof"]["wire"] >= 95 and abs(told["txtime"]["lateness_us"]["median"]) < 20, told
+    assert told["txtime"]["after"] == [1, 12], "somebody else's is left alone"
