@@ -75,6 +75,7 @@ static int krx_file_prepare(struct krx_file *krx, const struct ktrxer_rx_setup *
 		return ret;
 	}
 	net_enable_timestamp();
+	/* Pairs with the acquires of mmap() and poll(): who sees it sees the ring. */
 	smp_store_release(&krx->ready, true);
 	return 0;
 }
@@ -105,6 +106,7 @@ static int krx_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct krx_file *krx = file->private_data;
 
+	/* Pairs with the release of krx_file_prepare(). */
 	if (!smp_load_acquire(&krx->ready))
 		return -ENXIO;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != krx->ring.map_bytes || !(vma->vm_flags & VM_SHARED))
@@ -239,6 +241,7 @@ static __poll_t krx_file_poll(struct file *file, poll_table *wait)
 	u32 state;
 
 	poll_wait(file, &krx->readers, wait);
+	/* Pairs with the release of krx_file_prepare(). */
 	if (!smp_load_acquire(&krx->ready))
 		return EPOLLERR;
 	state = READ_ONCE(krx->state);

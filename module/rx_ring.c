@@ -69,6 +69,7 @@ bool krx_ring_readable(const struct krx_ring *ring)
 static struct ktrxer_rx_record *krx_ring_room(const struct krx_ring *ring, u32 bytes, u32 *head)
 {
 	u8 *data = ring->map + ring->data_offset;
+	/* Pairs with the reader's release: it is done with what lies before. */
 	u32 used = *head - smp_load_acquire(krx_ring_tail(ring));
 	u32 at = *head & (ring->data_bytes - 1), pad = 0;
 
@@ -166,7 +167,10 @@ bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule
 		ring->lost++;
 		WRITE_ONCE(info->lost, (u32)ring->lost);
 	}
-	/* Without a record too: where it was overwritten, that is how its reader finds back. */
+	/*
+	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it was overwritten, that is how
+	 * its reader finds back.
+	 */
 	smp_store_release(&info->head, ring->head);
 	spin_unlock(&ring->lock);
 	return done;
