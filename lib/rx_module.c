@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ktrxer.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +21,13 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The layout is the same on every machine, and the operations are the library's own. */
+_Static_assert(sizeof(struct ktrxer_rx_setup) == 48 && sizeof(struct ktrxer_rx_rule) == 44 && sizeof(struct ktrxer_rx_rules) == 24 &&
+	       sizeof(struct ktrxer_rx_stats) == 40 && sizeof(struct ktrxer_rx_record) == 48 && offsetof(struct ktrxer_rx_ring, head) == 64, "layout");
+_Static_assert((int)KRX_CAPTURE == KTRXER_RX_CAPTURE && (int)KRX_DROP == KTRXER_RX_DROP && (int)KRX_CAPTURE_DROP == KTRXER_RX_CAPTURE_DROP &&
+	       (int)KRX_FORWARD == KTRXER_RX_FORWARD && KRX_SNAP_MAX <= KTRXER_RX_SNAP_MAX && KRX_RING_MAX <= KTRXER_RX_RING_MAX &&
+	       KRX_RULES_MAX <= KTRXER_RX_RULES_MAX, "limits");
 
 struct krx_backend_state {
 	int fd;

@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "rx.h"
@@ -129,5 +130,6 @@ void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 			local_bh_enable();
 			matched[i] += value;
 		}
+		cond_resched();
 	}
 }
