@@ -145,7 +145,9 @@ class Krx:
 
     def rules(self, rules: Iterable[Rule]) -> Krx:
         """In the order of the list."""
-        packed = b"".join(rule.pack() for rule in rules)
+        return self.rules_packed(b"".join(rule.pack() for rule in rules))
+
+    def rules_packed(self, packed: bytes) -> Krx:
         buffer = ctypes.create_string_buffer(packed, len(packed) + 1)
         fcntl.ioctl(self.fd, IOC_RULES, RULES.pack(RULES.size, len(packed) // RULE.size, ctypes.addressof(buffer), RULE.size, 0))
         return self

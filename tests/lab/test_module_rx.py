@@ -313,12 +313,13 @@ def test_tables_may_be_large(link: Link) -> None:
         krx.setup(link.far_index)
         wild = [Rule(FORWARD, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1024)]
         exact = [Rule(CAPTURE_DROP, 17, "10.9.0.1", "10.9.0.2", 1 + i, 2000) for i in range(16384 - 1024)]
-        krx.rules(wild + exact)
+        packed = b"".join(rule.pack() for rule in wild + exact)
+        krx.rules_packed(packed)
         link.send(*(link.frame(ports=(1 + i, 2000)) for i in (0, 7777, 16384 - 1025)), link.frame(to="10.9.9.9", ports=(1, 1024)))
         assert [r.rule - 1024 for r in krx.records()] == [0, 7777, 16384 - 1025]
         assert krx.stats(1024)[0][1023] == 1
         refused(errno.E2BIG, lambda: krx.rules([*wild, Rule(DROP)]))
-        refused(errno.E2BIG, lambda: krx.rules(wild + exact + exact[:1]))
+        refused(errno.E2BIG, lambda: krx.rules_packed(packed + exact[0].pack()))
         link.send(link.frame(ports=(1, 2000)))
         assert len(krx.records()) == 1, "what is refused leaves the table as it was"
         krx.rules([])
@@ -379,6 +380,38 @@ def test_stamps_are_those_that_taps_show(link: Link) -> None:
         assert before[0] < stamps[0] and stamps[-1] < after[0] and before[1] < shown[0]
         gaps = [b - a for a, b in pairwise(stamps)]
         assert gaps == [b - a for a, b in pairwise(shown)] and min(gaps) >= 1_000_000
+
+
+@in_device("pc", "phone", "router", modules=MODULES, slow=("pc", "phone", "router"))
+def test_what_a_packet_costs(link: Link) -> None:
+    """In virtual time: nanoseconds that each packet takes longer. Exact rules cost the same however many there are."""
+    silence()
+    frames = [link.frame(bytes(100), (1, 2000)) for _ in range(500)]
+
+    def each_ns() -> float:
+        start = time.monotonic_ns()
+        link.send(*frames)
+        return (time.monotonic_ns() - start) / len(frames)
+
+    each_ns()
+    bare = each_ns()
+    costs: dict[str, float] = {}
+    with Krx("far") as krx:
+        krx.setup(link.far_index, ring=1 << 20)
+        exact = [Rule(DROP, 17, "10.9.0.1", "10.9.0.2", 1 + i, 2001) for i in range(10000)]
+        wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
+        for what, rules in (("1 exact", exact[:1]), ("100 exact", exact[:100]), ("10000 exact", exact), ("1 wild", wild[:1]), ("1000 wild", wild)):
+            krx.rules(rules)
+            costs[what] = each_ns() - bare
+        krx.rules([Rule(CAPTURE, 17)])
+        costs["captured"] = each_ns() - bare
+        assert krx.stats(1)[0] == [500] and krx.stats()[2] == 0
+        krx.rules([Rule(DROP, 17)])
+        costs["dropped"] = each_ns() - bare
+    print(f"{os.environ['KTRXER_LAB_DEVICE']}: bare {bare:.0f} ns; " + ", ".join(f"{what} {cost:+.0f}" for what, cost in costs.items()))
+    assert costs["10000 exact"] < 1.5 * costs["1 exact"] + 300
+    assert costs["1000 wild"] > 10 * costs["1 wild"]
+    assert costs["dropped"] < 0, "the stack does not see it"
 
 
 # ---------------------------------------------------------------------------------------------------------------- the ring
@@ -525,25 +558,16 @@ def test_what_makes_no_sense_is_refused(link: Link) -> None:
             broken[at] = value
             if (at, value) == (1, 6):
                 broken[3] = 129
-            refused(errno.EINVAL, partial(given, krx, bytes(broken)))
+            refused(errno.EINVAL, partial(krx.rules_packed, bytes(broken)))
         refused(errno.EFAULT, lambda: fcntl.ioctl(krx.fd, IOC_RULES, RULES.pack(RULES.size, 3, 8, RULE.size, 0)))
         refused(errno.EINVAL, lambda: fcntl.ioctl(krx.fd, IOC_RULES, RULES.pack(RULES.size, 0, 0, RULE.size + 4, 0)))
         refused(errno.EFAULT, lambda: fcntl.ioctl(krx.fd, IOC_STATS, 0))
-        given(krx, sound)
-
-
-def given(krx: Krx, packed: bytes) -> None:
-    buffer = ctypes.create_string_buffer(packed, len(packed))
-    fcntl.ioctl(krx.fd, IOC_RULES, RULES.pack(RULES.size, len(packed) // RULE.size, ctypes.addressof(buffer), RULE.size, 0))
-
-
-class _CapHeader:
-    VERSION = 0x20080522
+        krx.rules_packed(sound)
 
 
 def capabilities_set(*kept: int) -> None:
     bits = sum(1 << bit for bit in kept)
-    header = struct.pack("=II", _CapHeader.VERSION, 0)
+    header = struct.pack("=II", 0x20080522, 0)
     data = struct.pack("=6I", bits & 0xFFFFFFFF, bits & 0xFFFFFFFF, 0, bits >> 32, bits >> 32, 0)
     assert libc.capset(header, data) == 0, os.strerror(ctypes.get_errno())
 
