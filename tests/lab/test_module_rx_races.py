@@ -121,8 +121,8 @@ def everything_at_once(link: Link) -> None:
         time.sleep(0.02)
         run("ip", "-n", "far", "link", "set", "dev", "wire", "down")
         run("ip", "-n", "far", "link", "set", "dev", "wire", "name", "thread")
-        run("ip", "-n", "far", "link", "set", "dev", "thread", "up")
         run("ip", "-n", "far", "link", "set", "dev", "thread", "name", "wire")
+        run("ip", "-n", "far", "link", "set", "dev", "wire", "up")
 
     def vanishes(chance: random.Random) -> None:
         run("ip", "-n", "far", "link", "add", "name", "brief", "type", "veth", "peer", "name", "other")
