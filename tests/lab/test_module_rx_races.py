@@ -134,12 +134,11 @@ def everything_at_once(link: Link) -> None:
             return
         run("ip", "-n", "far", "link", "del", "dev", "brief")
 
-    with workers(flood(link), scribbles, changes, opens, comes_and_goes, vanishes):
+    with shared, workers(flood(link), scribbles, changes, opens, comes_and_goes, vanishes):
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             shared.poll(10)
             shared.records(50)
-    shared.close()
     with Krx("far") as krx:
         krx.setup(link.far_index).rules([Rule(CAPTURE, 17, to_port=2000)])
         link.send(link.frame())
