@@ -201,7 +201,8 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	run->reason = run->auto_reason[0] ? run->auto_reason : run->info.reason;
 	run->timed = is_timed(o);
 	run->streams = wants_stream(run) && run->info.features & KTX_CAN_TEMPLATE;
-	if (run->info.features & KTX_CAN_KERNEL_WAIT && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
+	/* Who makes frames in the kernel polls there; queues and timers (txtime) do not. */
+	if (run->info.features & KTX_CAN_TEMPLATE && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
 		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and one of %d must be left to fill its slots",
 				   (unsigned long long)o->threads, run->info.engine, processors());
 	if (run->streams && o->threads > (uint64_t)processors())

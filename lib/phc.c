@@ -175,7 +175,7 @@ static int ask(int fd, const char *device, unsigned long request, void *data)
 	struct ifreq ifr;
 
 	memset(&ifr, 0, sizeof ifr);
-	memcpy(ifr.ifr_name, device, sizeof ifr.ifr_name);
+	snprintf(ifr.ifr_name, sizeof ifr.ifr_name, "%s", device);
 	ifr.ifr_data = data;
 	return ioctl(fd, request, &ifr) == 0 ? 0 : -errno;
 }
@@ -198,18 +198,37 @@ static int switch_on(struct phc *phc, int fd)
 	return rc;
 }
 
-static int clock_open(struct phc *phc, int fd)
+/* The number of the device's clock, or a negative errno. */
+static int clock_number(int fd, const char *device)
 {
 	struct ethtool_ts_info info = { .cmd = ETHTOOL_GET_TS_INFO };
 	const uint32_t needs = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
-	char path[32];
-	int rc = ask(fd, phc->device, SIOCETHTOOL, &info);
+	int rc = ask(fd, device, SIOCETHTOOL, &info);
 
 	if (rc < 0)
 		return rc;
-	if ((info.so_timestamping & needs) != needs || !(info.tx_types & 1u << HWTSTAMP_TX_ON) || info.phc_index < 0)
-		return -EOPNOTSUPP;
-	snprintf(path, sizeof path, "/dev/ptp%d", info.phc_index);
+	return (info.so_timestamping & needs) != needs || !(info.tx_types & 1u << HWTSTAMP_TX_ON) || info.phc_index < 0 ? -EOPNOTSUPP :
+	       info.phc_index;
+}
+
+bool phc_offered(const char *device)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const bool offered = fd >= 0 && clock_number(fd, device) >= 0;
+
+	if (fd >= 0)
+		close(fd);
+	return offered;
+}
+
+static int clock_open(struct phc *phc, int fd)
+{
+	char path[32];
+	int number = clock_number(fd, phc->device);
+
+	if (number < 0)
+		return number;
+	snprintf(path, sizeof path, "/dev/ptp%d", number);
 	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
 	return phc->fd < 0 ? -errno : switch_on(phc, fd);
 }

@@ -56,6 +56,8 @@ struct phc {
 	bool changed;      /* by us */
 };
 
+/* Does the device say that it can? */
+bool phc_offered(const char *device);
 /* NIC stamps of what is sent by this device: 0, or a negative errno: it has none, or may not. */
 int phc_open(struct phc *phc, const char *device);
 /* Puts the device's setting back, unless somebody else has changed it since. */

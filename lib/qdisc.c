@@ -65,7 +65,7 @@ static void parse_options(struct qdisc *q, struct bytes options)
 int qdisc_parse(struct qdisc *q, struct bytes body)
 {
 	struct tcmsg head;
-	struct bytes value, options = bytes_of(NULL, 0);
+	struct bytes value, options = bytes_of("", 0);
 	uint16_t type;
 
 	memset(q, 0, sizeof *q);

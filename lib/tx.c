@@ -236,7 +236,11 @@ static void nic_open(struct ktx *tx)
 {
 	const int fd = tx->engine->nic_stamps && tx->has_device && stamps_asked(tx) ? tx->engine->event_fd(tx->state) : -1;
 
-	if (fd < 0 || phc_open(&tx->nic, tx->device.name) < 0)
+	const int rc = fd < 0 ? fd : phc_open(&tx->nic, tx->device.name);
+
+	if (rc == -EPERM || rc == -EACCES)
+		ktrxer_waiter_note(&tx->waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
+	if (rc < 0)
 		return;
 	phc_refresh(&tx->nic, &tx->clock, ktrxer_now_ns());
 	if (!tx->nic.map.count || ktrxer_txstamp_add_nic(fd) < 0)

@@ -40,6 +40,8 @@ for command in ("ip netns add far", "ip link set eth1 netns far", "ip address ad
 time.sleep(3)  # until both ends have found their link
 run("ping -c 3 -q 10.9.0.2")
 told: dict[str, object] = {"before": setting()}
+engines = json.loads(run("ktrxer doctor --device eth0 --json"))["engines"]
+told["doctor"] = sorted(engine["name"] for engine in engines if "wire-stamp" in engine["features"])
 told["packet"] = send("packet", "-c", "100", "-i", "10ms")
 told["fast"] = send("packet", "-c", "2000", "--rate", "5k")
 told["set"] = setting(1, 12)  # as ptp4l does it: stamps of what is sent, and of PTP's packets that come
