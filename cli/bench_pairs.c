@@ -12,9 +12,7 @@ static const struct bench_who baselines[] = {
 };
 
 static const struct bench_column columns[] = {
-	{ .key = "engine", .head = "sender", .text = true, .is_key = true },
-	{ .key = "payload", .head = "payload B", .is_key = true },
-	{ .key = "cross", .head = "cross pps", .is_key = true },
+	BENCH_COLUMNS_WHO,
 	{ .key = "rounds", .head = NULL },
 	{ .key = "stalled_rounds", .head = "stalled" },
 	{ .key = "pairs", .head = "pairs" },
@@ -31,8 +29,7 @@ static const struct bench_column columns[] = {
 	{ .key = "arrival_iqr_us", .head = "IQR us", .decimals = 3, .shown = 2 },
 	{ .key = "arrival_p90_us", .head = "p90 us", .decimals = 3, .shown = 2 },
 	{ .key = "arrival_p99_us", .head = NULL, .decimals = 3, .shown = 2 },
-	{ .key = "lost_percent", .head = "lost %", .decimals = 3, .shown = 2 },
-	{ .key = "cross_arrived_kpps", .head = "cross kpps", .decimals = 3, .shown = 2 },
+	BENCH_COLUMNS_LOSS,
 	{ .key = NULL },
 };
 

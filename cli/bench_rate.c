@@ -19,9 +19,7 @@ static const struct bench_who baselines[] = {
 };
 
 static const struct bench_column columns[] = {
-	{ .key = "engine", .head = "sender", .text = true, .is_key = true },
-	{ .key = "payload", .head = "payload B", .is_key = true },
-	{ .key = "cross", .head = "cross pps", .is_key = true },
+	BENCH_COLUMNS_WHO,
 	{ .key = "rounds", .head = NULL },
 	{ .key = "stalled_rounds", .head = "stalled" },
 	{ .key = "train_kpps", .head = "train kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "train_spread_kpps" },
@@ -31,8 +29,7 @@ static const struct bench_column columns[] = {
 	{ .key = "template_kpps", .head = "template kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "template_spread_kpps" },
 	{ .key = "template_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
 	{ .key = "rate_mbps", .head = "Mbit/s", .decimals = 3, .shown = 0, .better = 0 },
-	{ .key = "lost_percent", .head = "lost %", .decimals = 3, .shown = 2 },
-	{ .key = "cross_arrived_kpps", .head = "cross kpps", .decimals = 3, .shown = 2 },
+	BENCH_COLUMNS_LOSS,
 	{ .key = NULL },
 };
 

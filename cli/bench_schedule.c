@@ -24,9 +24,7 @@ static const struct bench_who method_baselines[] = {
 };
 
 static const struct bench_column columns[] = {
-	{ .key = "engine", .head = "sender", .text = true, .is_key = true },
-	{ .key = "payload", .head = "payload B", .is_key = true },
-	{ .key = "cross", .head = "cross pps", .is_key = true },
+	BENCH_COLUMNS_WHO,
 	{ .key = "interval_us", .head = "interval us", .is_key = true, .decimals = 3, .shown = 0 },
 	{ .key = "rounds", .head = NULL },
 	{ .key = "stalled_rounds", .head = "stalled" },
@@ -37,8 +35,7 @@ static const struct bench_column columns[] = {
 	{ .key = "p99_us", .head = "p99 us", .decimals = 3, .shown = 2 },
 	{ .key = "stalled_median_us", .head = NULL, .decimals = 3 },
 	{ .key = "stalled_p90_us", .head = NULL, .decimals = 3 },
-	{ .key = "lost_percent", .head = "lost %", .decimals = 3, .shown = 2 },
-	{ .key = "cross_arrived_kpps", .head = "cross kpps", .decimals = 3, .shown = 2 },
+	BENCH_COLUMNS_LOSS,
 	{ .key = NULL },
 };
 

@@ -13,9 +13,7 @@ enum { DIFFERENCE, SIZE, AT_DRIVER, POOLS };
 static const struct bench_who baselines[] = { { .name = "" } }; /* they report nothing */
 
 static const struct bench_column columns[] = {
-	{ .key = "engine", .head = "sender", .text = true, .is_key = true },
-	{ .key = "payload", .head = "payload B", .is_key = true },
-	{ .key = "cross", .head = "cross pps", .is_key = true },
+	BENCH_COLUMNS_WHO,
 	{ .key = "gap_us", .head = "gap us", .is_key = true, .decimals = 3, .shown = 0 },
 	{ .key = "rounds", .head = NULL },
 	{ .key = "stalled_rounds", .head = "stalled" },

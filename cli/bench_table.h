@@ -19,6 +19,14 @@ struct bench_column {
 	int8_t better;      /* +1: more is better, -1: less, 0: neither */
 };
 
+/* What rows of all senders begin with, and what most of them end with. */
+#define BENCH_COLUMNS_WHO                                                                                                       \
+	{ .key = "engine", .head = "sender", .text = true, .is_key = true }, { .key = "payload", .head = "payload B", .is_key = true }, \
+	{ .key = "cross", .head = "cross pps", .is_key = true }
+#define BENCH_COLUMNS_LOSS                                                                                                      \
+	{ .key = "lost_percent", .head = "lost %", .decimals = 3, .shown = 2 },                                                 \
+	{ .key = "cross_arrived_kpps", .head = "cross kpps", .decimals = 3, .shown = 2 }
+
 union bench_cell {
 	int64_t number; /* BENCH_NONE: not known */
 	char text[BENCH_NAME];

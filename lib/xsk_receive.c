@@ -46,20 +46,6 @@ static int memory_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 	return fail_word(err, rc, "memory for its frames");
 }
 
-static int ring_map(struct xsk_receiver *xsk, int which, struct xsk_ring *ring, const struct xsk_ring_offset *offset, size_t entry, uint64_t page)
-{
-	const size_t size = offset->entries + entry * xsk->frames;
-	uint8_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, xsk->fd, (off_t)page);
-
-	if (map == MAP_FAILED)
-		return -errno;
-	xsk->maps[which] = map;
-	xsk->map_sizes[which] = size;
-	*ring = (struct xsk_ring){ .producer = (_Atomic uint32_t *)(map + offset->producer), .consumer = (_Atomic uint32_t *)(map + offset->consumer),
-				   .flags = (_Atomic uint32_t *)(map + offset->flags), .entries = map + offset->entries, .mask = xsk->frames - 1 };
-	return 0;
-}
-
 static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 {
 	/* The kernel wants a completion ring, though nothing is ever sent. */
@@ -75,9 +61,10 @@ static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 		return fail_word(err, -errno, "its rings");
 	if (length < sizeof offsets)
 		return ktrxer_fail(err, -EOPNOTSUPP, "it needs Linux 5.4");
-	rc = ring_map(xsk, 0, &xsk->rx, &offsets.rx, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
+	rc = xsk_ring_map(xsk->fd, &xsk->rx, &offsets.rx, size, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = ring_map(xsk, 1, &xsk->fill, &offsets.fill, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING);
+		rc = xsk_ring_map(xsk->fd, &xsk->fill, &offsets.fill, size, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING, &xsk->maps[1],
+				  &xsk->map_sizes[1]);
 	return rc < 0 ? fail_word(err, rc, "mapping its rings") : 0;
 }
 
@@ -148,13 +135,7 @@ fail:
 
 void xsk_receive_close(struct xsk_receiver *xsk)
 {
-	for (int i = 0; i < 2; i++)
-		if (xsk->maps[i])
-			munmap(xsk->maps[i], xsk->map_sizes[i]);
-	if (xsk->fd >= 0)
-		close(xsk->fd);
-	if (xsk->memory)
-		munmap(xsk->memory, xsk->memory_size);
+	xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
 	memset(xsk, 0, sizeof *xsk);
 	xsk->fd = -1;
 }

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct xsk_ring {
 	_Atomic uint32_t *producer, *consumer, *flags;
@@ -17,6 +18,12 @@ struct xsk_ring {
 	uint32_t mask;
 	uint32_t mine; /* our side's index: of the next one to write, or to read */
 };
+
+/* xsk_socket.c: maps a ring, and says so in *map; 0 or a negative errno. */
+int xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
+		 void **map, size_t *map_size);
+/* Ends a socket: two maps, its descriptor, its frames; what there is of them. */
+void xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size);
 
 /* ------------------------------------------------------------------------------------------------ to the kernel */
 

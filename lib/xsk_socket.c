@@ -86,24 +86,35 @@ static int memory_make(struct xsk_socket *xsk, const struct xsk_setup *setup, st
 	return rc < 0 ? fail_plainly(err, rc, setup, "memory for frames") : 0;
 }
 
-static int ring_map(struct xsk_socket *xsk, int which, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries,
-		    size_t entry, uint64_t page_offset)
+int xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
+		 void **map, size_t *map_size)
 {
 	const size_t size = offset->entries + entry * entries;
-	uint8_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, xsk->fd, (off_t)page_offset);
+	uint8_t *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)page_offset);
 
-	if (map == MAP_FAILED)
+	if (at == MAP_FAILED)
 		return -errno;
-	xsk->maps[which] = map;
-	xsk->map_sizes[which] = size;
+	*map = at;
+	*map_size = size;
 	*ring = (struct xsk_ring){
-		.producer = (_Atomic uint32_t *)(map + offset->producer),
-		.consumer = (_Atomic uint32_t *)(map + offset->consumer),
-		.flags = (_Atomic uint32_t *)(map + offset->flags),
-		.entries = map + offset->entries,
+		.producer = (_Atomic uint32_t *)(at + offset->producer),
+		.consumer = (_Atomic uint32_t *)(at + offset->consumer),
+		.flags = (_Atomic uint32_t *)(at + offset->flags),
+		.entries = at + offset->entries,
 		.mask = entries - 1,
 	};
 	return 0;
+}
+
+void xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size)
+{
+	for (int i = 0; i < 2; i++)
+		if (maps[i])
+			munmap(maps[i], map_sizes[i]);
+	if (fd >= 0)
+		close(fd);
+	if (memory)
+		munmap(memory, memory_size);
 }
 
 static int rings_make(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
@@ -121,9 +132,10 @@ static int rings_make(struct xsk_socket *xsk, const struct xsk_setup *setup, str
 		return fail_plainly(err, -errno, setup, "rings");
 	if (length < sizeof offsets)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the AF_XDP of this kernel is too old (Linux 5.4 is needed): use the packet engine");
-	rc = ring_map(xsk, 0, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
+	rc = xsk_ring_map(xsk->fd, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = ring_map(xsk, 1, &xsk->completion, &offsets.completion, back, sizeof(uint64_t), XDP_UMEM_PGOFF_COMPLETION_RING);
+		rc = xsk_ring_map(xsk->fd, &xsk->completion, &offsets.completion, back, sizeof(uint64_t), XDP_UMEM_PGOFF_COMPLETION_RING,
+				  &xsk->maps[1], &xsk->map_sizes[1]);
 	return rc < 0 ? fail_plainly(err, rc, setup, "mapping the rings") : 0;
 }
 
@@ -210,13 +222,7 @@ int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struc
 
 void xsk_socket_close(struct xsk_socket *xsk)
 {
-	for (int i = 0; i < 2; i++)
-		if (xsk->maps[i])
-			munmap(xsk->maps[i], xsk->map_sizes[i]);
-	if (xsk->fd >= 0)
-		close(xsk->fd);
-	if (xsk->memory)
-		munmap(xsk->memory, xsk->memory_size);
+	xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
 	memset(xsk, 0, sizeof *xsk);
 	xsk->fd = -1;
 }

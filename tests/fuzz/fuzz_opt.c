@@ -3,7 +3,7 @@
  * Argument vectors made of lines. Whatever is typed: a value, or a refusal in one line; nothing leaks, nothing reads
  * outside.
  */
-#include "opt.h"
+#include "../unit/opt_all.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +14,6 @@
 			abort();                                                                                       \
 	} while (0)
 
-struct all {
-	bool flag, color;
-	uint64_t count, duration, bitrate, size;
-	int64_t offset;
-	struct opt_rate rate;
-	const char *string;
-	int choice;
-	struct opt_list list;
-	struct ktrxer_addr address;
-	struct opt_endpoint endpoint;
-	struct opt_mac mac;
-	struct opt_range range;
-	const char *host;
-	struct opt_list rest;
-	bool json;
-};
-
-static const char *const words[] = { "catch-up", "skip", "shift", NULL };
-
-#define FIELD(name) offsetof(struct all, name)
 static const struct opt options[] = {
 	{ "flag", 'f', OPT_FLAG, FIELD(flag), .help = "." },
 	{ "color", 'C', OPT_FLAG, FIELD(color), .fallback = "yes", .help = "." },
@@ -44,7 +24,7 @@ static const struct opt options[] = {
 	{ "bitrate", 'b', OPT_BITRATE, FIELD(bitrate), "B", .help = "." },
 	{ "size", 's', OPT_SIZE, FIELD(size), "N", .help = "." },
 	{ "title", 't', OPT_STRING, FIELD(string), "TEXT", .help = "." },
-	{ "late", 'l', OPT_CHOICE, FIELD(choice), "POLICY", "skip", ".", words },
+	{ "late", 'l', OPT_CHOICE, FIELD(choice), "POLICY", "skip", ".", policies },
 	{ "rule", 'R', OPT_LIST, FIELD(list), "RULE", .help = "." },
 	{ "from", 'F', OPT_ADDRESS, FIELD(address), "IP", .help = "." },
 	{ "to", 'T', OPT_ENDPOINT, FIELD(endpoint), "IP[:PORT]", .help = "." },

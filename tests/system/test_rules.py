@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Rules in front of the stack, by XDP and by nftables: what they do to packets, and that nothing of them stays behind.
+Rules in front of the stack, by XDP and by nftables: what they do to packets.
 
       A                              B
     a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, the rules in B judge
        fd78:1::1                     fd78:1::2
 """
 
-import contextlib
 import json
 import os
 import random
-import re
-import shutil
 import signal
 import socket
 import struct
@@ -21,78 +18,15 @@ import sys
 import time
 
 import pytest
-from receivers import KTRXER, SEND, Net, Recv, read_pcapng, reasons, sh, wait_for
+from receivers import KTRXER, SEND, Recv, read_pcapng, reasons, sh, wait_for
+from rules_here import BY, counts, judged, rules, stack
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
-
-# Prints the payload of each UDP datagram that the host's own stack hands to port 2000, until its input ends.
-STACK = """
-import socket, sys, threading
-for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
-    s = socket.socket(family, socket.SOCK_DGRAM)
-    if family == socket.AF_INET6:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    s.bind((address, int(sys.argv[1])))
-    def loop(s=s):
-        while True:
-            print(s.recv(65536)[:32].hex(), flush=True)
-    threading.Thread(target=loop, daemon=True).start()
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-BY = ["xdp", "nftables"]
 
 
 @pytest.fixture(scope="module")
 def net():
-    n = Net()
-    try:
-        n.up()
-        done = run(n, "--device", "b0", "--backend", "xdp", "--rule", "forward udp from any to any", "--for", "10ms")
-        if re.search("built without|Linux 5.9|CONFIG_BPF", done.stderr):
-            pytest.skip(done.stderr.strip())
-        yield n
-    finally:
-        n.down()
-
-
-def run(net, *args, prefix=()):
-    return subprocess.run(["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", *args], capture_output=True, text=True, timeout=20)
-
-
-@contextlib.contextmanager
-def stack(net, port=2000):
-    """What B's own sockets get while this lasts: a list of payloads."""
-    child = subprocess.Popen(["ip", "netns", "exec", net.b, sys.executable, "-c", STACK, str(port)], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True)
-    got = []
-    try:
-        assert child.stdout.readline() == "ready\n"
-        yield got
-        time.sleep(0.1)
-        child.stdin.close()
-        got += [bytes.fromhex(line) for line in child.stdout]
-        child.wait(10)
-    finally:
-        child.kill()
-        child.wait()
-
-
-def rules(*texts):
-    return [x for text in texts for x in ("--rule", text)]
-
-
-def counts(end):
-    return [(r["matched"], r["captured"], r["dropped"]) for r in end["rules"]]
-
-
-def xdp_on(net, device="b0"):
-    return json.loads(sh(f"ip -n {net.b} -j link show {device}"))[0].get("xdp")
-
-
-def tables(net):
-    return sh(f"ip netns exec {net.b} nft list tables").split() if shutil.which("nft") else []
+    yield from judged()
 
 
 # ------------------------------------------------------------------------------------------------------ what rules do
@@ -309,211 +243,6 @@ def test_a_connection_made_by_hand(net, version, operation):
         assert "packet" in out
 
 
-# -------------------------------------------------------------------------------------------------- nothing stays behind
-
-
-@pytest.mark.parametrize("by", BY)
-def test_all_is_gone_with_the_process(net, by):
-    recv = Recv(net, "--backend", by, *rules("drop udp from any to any:2000"))
-    with recv:
-        assert bool(xdp_on(net)) is (by == "xdp")
-        assert any("ktrxer-" in word for word in tables(net)) is (by == "nftables" and bool(shutil.which("nft")))
-        with stack(net) as got:
-            net.send([net.frame(b"dropped")] * 3)
-        assert got == []
-        recv.process.kill()
-        recv.process.wait()
-    wait_for(lambda: not xdp_on(net) and not tables(net), 10)
-    with stack(net) as got:
-        net.send([net.frame(b"passes")] * 3)
-    assert got == [b"passes"] * 3
-
-
-def test_stopped_rules_still_hold(net):
-    """A process that is stopped is not gone."""
-    with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")) as recv, stack(net) as got:
-        recv.process.send_signal(signal.SIGSTOP)
-        time.sleep(1.2)
-        net.send([net.frame(b"dropped")] * 3)
-        recv.process.send_signal(signal.SIGCONT)
-        end = recv.stop()
-    assert got == [] and counts(end) == [(3, 0, 3)]
-
-
-@pytest.mark.parametrize("by", BY)
-@pytest.mark.parametrize("fault", ["del", "down"])
-def test_the_device_goes_in_mid_run(net, fault, by):
-    sh(f"ip -n {net.b} link add gone0 type veth peer name gone1 netns {net.a}")
-    try:
-        sh(f"ip -n {net.b} link set gone0 up && ip -n {net.a} link set gone1 up")
-        with Recv(net, "--backend", by, *rules("drop udp from any to any"), device="gone0") as recv:
-            sh(f"ip -n {net.b} link " + ("del gone0" if fault == "del" else "set gone0 down"))
-            end = recv.end()
-        word = "was removed" if fault == "del" else "went down"
-        assert recv.process.returncode == 1 and word in recv.complaints and any(word in r for r in end["reasons"])
-    finally:
-        sh(f"ip -n {net.b} link del gone0", check=False)
-
-
-# -------------------------------------------------------------------------------------------------------- which back end
-
-
-def test_auto_takes_what_the_rules_need(net):
-    for texts, backend, why in ((["capture udp from any to any"], "packet", "no rule drops"), (["drop udp from any to any"], "xdp", "a rule drops")):
-        with Recv(net, *rules(*texts)) as recv:
-            end = recv.stop()
-        assert end["backend"] == backend and why in end["backend_why"]
-    assert end["backend_mode"] == "native"
-
-
-def test_another_program_is_there(net):
-    with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")):
-        done = run(net, "--device", "b0", "--backend", "xdp", *rules("drop udp from any to any:2001"))
-        assert done.returncode == 1
-        assert re.search(r"another XDP program, 'rules' \(number \d+\), is on 'b0' already.*`ip link set dev b0 xdp off`.*--backend nftables", done.stderr)
-        assert len(done.stderr.splitlines()) == 1
-        # auto goes on to the next, and says why
-        with Recv(net, *rules("drop udp from any to any:2001")) as recv, stack(net, 2001) as got:
-            net.send([net.frame(b"x", ports=(1, 2001))] * 2)
-            end = recv.stop()
-        assert got == [] and counts(end) == [(2, 0, 2)]
-        assert end["backend"] == "nftables" and "another XDP program" in end["backend_why"]
-
-
-def test_a_queue_that_is_taken_comes_by_the_ring_buffer(net):
-    code = ("import ctypes, socket, struct, time, sys\n"
-            "libc = ctypes.CDLL(None, use_errno=True)\n"
-            "s = socket.socket(44, 3, 0)\n"
-            "memory = ctypes.create_string_buffer(1 << 17)\n"
-            "at = (ctypes.addressof(memory) + 4095) & ~4095\n"
-            "s.setsockopt(283, 4, struct.pack('=QQII', at, 65536, 2048, 0))\n"
-            "for name in (5, 6, 2): s.setsockopt(283, name, struct.pack('=I', 16))\n"
-            "a = struct.pack('=HHIII', 44, 2, int(sys.argv[1]), 0, 0)\n"
-            "assert libc.bind(s.fileno(), a, len(a)) == 0, ctypes.get_errno()\n"
-            "print('ready', flush=True)\n"
-            "sys.stdin.read()\n")
-    index = json.loads(sh(f"ip -n {net.b} -j link show b0"))[0]["ifindex"]
-    other = subprocess.Popen(["ip", "netns", "exec", net.b, sys.executable, "-c", code, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        assert other.stdout.readline() == "ready\n"
-        with Recv(net, *rules("capture+drop udp from any to any:2000")) as recv:
-            note = recv.lines[-1]["backend_note"]
-            net.send([net.frame(b"x")] * 5)
-            end = recv.stop()
-        assert "capture+drop by the ring buffer" in note and "queue 0 belongs to another AF_XDP socket" in note
-        assert counts(end) == [(5, 5, 5)] and end["lost"] == 0
-    finally:
-        other.kill()
-        other.communicate()
-
-
-# ---------------------------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize("args, status, says", [
-    (["--rule", "drop any from any to any"], 1, "drops everything"),
-    (["--backend", "nftables", "--rule", "capture+drop any from 0.0.0.0/0 to any"], 1, "--force"),
-    (["--backend", "xdp", "--outgoing", "--rule", "capture udp from any to any"], 1, "do without --outgoing"),
-    (["--backend", "xdp", *rules(*(f"drop udp from any to any:{i}" for i in range(1, 258)))], 1, "257 rules have wildcards"),
-    (["--backend", "nftables", *rules(*(f"drop udp from 10.0.0.1:{i} to 10.0.0.2:1" for i in range(1, 1026)))], 1, "1025 rules are more than the 1024"),
-])
-def test_refusals(net, args, status, says):
-    done = run(net, "--device", "b0", *args)
-    assert done.returncode == status, done.stderr
-    assert says in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-def test_force_means_it(net):
-    with stack(net) as got, Recv(net, "--force", *rules("drop any from any to any")) as recv:
-        net.send([net.frame(b"x")] * 3)
-        end = recv.stop()
-    assert got == [] and end["rules"][0]["dropped"] >= 3
-
-
-def test_the_session_that_it_was_typed_over(net):
-    """Not by sudo either, which takes the variable away: an ancestor has it."""
-    session = os.environ | {"SSH_CONNECTION": "10.78.1.1 50022 10.78.1.2 22"}
-    command = f"ip netns exec {net.b} $0 {KTRXER} recv --device b0 --rule 'drop tcp from any to any:22'; exit $?"
-    for wrap in ("", "env -u SSH_CONNECTION"):
-        done = subprocess.run(["sh", "-c", command.replace("$0", wrap)], capture_output=True, text=True, timeout=20, env=session)
-        assert done.returncode == 1
-        assert "this session's own connection (from 10.78.1.1 port 50022)" in done.stderr and "--force" in done.stderr
-    with Recv(net, *rules("drop tcp from any to any:23")) as recv:
-        recv.stop()
-
-
-@pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv (util-linux) is not installed")
-def test_without_privileges_it_says_what_is_missing(net):
-    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
-    raw = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+net_raw", "--ambient-caps=+net_raw", "--bounding-set=+net_raw")
-    if subprocess.run([*nobody, str(KTRXER), "--help"], capture_output=True).returncode:
-        pytest.skip("the user nobody cannot reach the build directory")
-    for prefix, backend, capability in ((nobody, "xdp", "CAP_NET_RAW"), (raw, "xdp", "CAP_BPF"), (raw, "nftables", "CAP_NET_ADMIN")):
-        done = run(net, "--device", "b0", "--backend", backend, "--rule", "drop udp from any to any", prefix=prefix)
-        assert done.returncode == 1 and capability in done.stderr and "root" in done.stderr, done.stderr
-        assert len(done.stderr.splitlines()) == 1
-
-
-# A kernel without this or that: the system call refuses. argv: call number, errno, first argument (or -1), command.
-REFUSE = """
-import ctypes, os, struct, sys
-number, error, first = map(int, sys.argv[1:4])
-libc = ctypes.CDLL(None, use_errno=True)
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
-if first >= 0:
-    code = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, first), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
-program = b"".join(struct.pack("=HBBI", *c) for c in code)
-buffer = ctypes.create_string_buffer(program)
-class Fprog(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-fprog = Fprog(len(code), ctypes.addressof(buffer))
-assert libc.prctl(38, 1, 0, 0, 0) == 0
-assert libc.prctl(22, 2, ctypes.byref(fprog), 0, 0) == 0, ctypes.get_errno()
-os.execvp(sys.argv[4], sys.argv[4:])
-"""
-BPF, LINK_CREATE, PROG_LOAD, ENOSYS, EINVAL = 321, 28, 5, 38, 22
-
-
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are x86-64's")
-@pytest.mark.parametrize("refused, says", [
-    ((BPF, ENOSYS, -1), "this kernel has no bpf() call"),
-    ((BPF, EINVAL, PROG_LOAD), "XDP rules need Linux 5.9"),
-    ((BPF, EINVAL, LINK_CREATE), "Linux 5.9 does"),
-])
-def test_a_kernel_that_is_too_old(net, refused, says):
-    prefix = (sys.executable, "-c", REFUSE, *map(str, refused))
-    done = run(net, "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any:2000", prefix=prefix)
-    assert done.returncode == 1 and says in done.stderr and len(done.stderr.splitlines()) == 1
-    # auto finds another way, and says why
-    done = run(net, "--device", "b0", "--rule", "drop udp from any to any:2000", "--for", "50ms", "--json", prefix=prefix)
-    end = json.loads(done.stdout)
-    assert end["backend"] == "nftables" and says in end["backend_why"]
-
-
-@pytest.mark.skipif(not os.path.exists("/sys/kernel/btf/vmlinux"), reason="this kernel has no BTF: all the other tests show it")
-def test_without_kernel_btf(net):
-    hide = ("unshare", "-m", "sh", "-c", "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"", "sh")
-    done = run(net, "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any:2000", "--for", "50ms", "--json", prefix=hide)
-    end = json.loads(done.stdout)
-    assert end["backend"] == "xdp" and end["backend_mode"] == "native" and end["backend_note"] is None, done.stderr
-
-
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are x86-64's")
-def test_without_af_xdp_it_is_the_ring_buffer(net):
-    """A kernel without AF_XDP: socket(44, ...) is refused."""
-    prefix = (sys.executable, "-c", REFUSE, "41", "97", "44")
-    command = ["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", "--device", "b0", "--rule", "capture+drop udp from any to any:2000", "--for", "1s", "--json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        wait_for(lambda: xdp_on(net))
-        net.send([net.frame(b"x")] * 5)
-        out, errors = child.communicate(timeout=20)
-    finally:
-        child.kill()
-        child.communicate()
-    end = json.loads(out)
-    assert counts(end) == [(5, 5, 5)], errors
-    assert "capture+drop by the ring buffer" in end["backend_note"] and "this kernel has none" in end["backend_note"]
 
 
 def test_each_queue_has_a_socket_of_its_own(net):

@@ -330,6 +330,21 @@ int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags)
 	return ktx_commit(tx, &probe, &err);
 }
 
+void fake_commit_all(struct ktx *tx, uint64_t count)
+{
+	for (uint64_t sent = 0; sent < count;) {
+		struct pollfd p = { .fd = ktx_fd(tx), .events = POLLIN };
+		int rc = fake_commit(tx, sent, 0, 0);
+
+		if (rc == 0) {
+			sent++;
+			continue;
+		}
+		assert_int_equal(rc, -EAGAIN);
+		assert_int_equal(poll(&p, 1, 2000), 1);
+	}
+}
+
 struct ktx_accounts fake_drain(struct ktx *tx)
 {
 	struct ktx_accounts a;

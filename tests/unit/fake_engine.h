@@ -63,6 +63,8 @@ extern struct fake_script fake;
 struct ktx *fake_open_with(struct ktx_options options);
 /* A frame of 60 zero bytes. */
 int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags);
+/* So many without a time; where the ring is full it waits to be woken, two seconds at most. */
+void fake_commit_all(struct ktx *tx, uint64_t count);
 /* Within 5 s; the accounts close. */
 struct ktx_accounts fake_drain(struct ktx *tx);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
-#include "opt.h"
+#include "opt_all.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,25 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-struct all {
-	bool flag, verbose, color;
-	uint64_t count, duration, bitrate, size;
-	int64_t offset;
-	struct opt_rate rate;
-	const char *string;
-	int choice;
-	struct opt_list list;
-	struct ktrxer_addr address;
-	struct opt_endpoint endpoint;
-	struct opt_mac mac;
-	struct opt_range range;
-	const char *host;
-	struct opt_list rest;
-};
-
-static const char *const policies[] = { "catch-up", "skip", "shift", NULL };
-
-#define FIELD(name) offsetof(struct all, name)
 static const struct opt all_options[] = {
 	{ "flag", 'f', OPT_FLAG, FIELD(flag), .help = "A flag" },
 	{ "verbose", 'v', OPT_FLAG, FIELD(verbose), .help = "Another" },
