@@ -163,8 +163,21 @@ struct sk_buff {
 	unsigned char *data;
 } __attribute__((preserve_access_index));
 
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct net_device {
 	int ifindex;
+	possible_net_t nd_net;
 } __attribute__((preserve_access_index));
 
 struct xdp_frame {
@@ -256,10 +269,15 @@ int near_bulk(struct bpf_raw_tracepoint_args *ctx)
 	const int sent = (int)ctx->args[2], drops = (int)ctx->args[3];
 	const __u64 now = bpf_ktime_get_ns();
 	struct farend_config *c = settings();
+	unsigned int inode;
+	struct net *net;
 	int index;
 
+	/* The tracepoint tells of all devices of the machine, and each namespace counts its own from 1. */
 	if (!c || !c->port || bpf_probe_read_kernel(&index, sizeof index, __builtin_preserve_access_index(&to->ifindex)) ||
-	    (__u32)index != c->near_index)
+	    (__u32)index != c->near_index ||
+	    bpf_probe_read_kernel(&net, sizeof net, __builtin_preserve_access_index(&to->nd_net.net)) ||
+	    bpf_probe_read_kernel(&inode, sizeof inode, __builtin_preserve_access_index(&net->ns.inum)) || inode != c->near_netns)
 		return 0;
 	for (int i = 0; i < FRAMES; i++) {
 		__u32 slot = (__u32)c->called;

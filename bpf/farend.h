@@ -11,6 +11,8 @@ struct farend_config {
 	__u32 cross_port; /* of the cross traffic */
 	__u32 slots;      /* stamps that there is room for */
 	__u32 near_index; /* of the device that sends; for the calls of its driver */
+	__u32 near_netns; /* and the inode of its namespace */
+	__u32 reserved;
 	__u64 called;     /* by the program: frames that bulks have handed to that driver in this turn */
 };
 

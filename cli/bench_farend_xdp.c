@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 extern const unsigned char farend_object[];
@@ -150,6 +151,7 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 	struct xdp_state *s = calloc(1, sizeof *s);
 	libbpf_print_fn_t before = libbpf_set_print(silent);
 	enum call_way way = o->calls ? BY_FENTRY : NOT_AT_ALL;
+	struct stat near;
 	char word[64];
 	int rc;
 
@@ -191,6 +193,7 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 		goto fail;
 	}
 	s->config->near_index = net->near_index;
+	s->config->near_netns = fstat(net->near_fd, &near) == 0 ? (__u32)near.st_ino : 0;
 	if (attach_calls(s, way))
 		f->calls = map_memory(s->object, "calls", s->stamps_bytes);
 	if (f->calls && way == BY_TRACEPOINT) {
