@@ -31,6 +31,13 @@ struct {
 } exact6 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rules_filter);
+} filter SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
@@ -95,6 +102,15 @@ static __always_inline int rules_list(const struct rules_view *v, __u32 rank)
 	return -1;
 }
 
+/* False: no rule's 5-tuple lies there. */
+static __always_inline _Bool rules_maybe(__u64 place)
+{
+	__u32 zero = 0;
+	const struct rules_filter *f = bpf_map_lookup_elem(&filter, &zero);
+
+	return f && f->words[place >> 6 & (RULES_FILTER_WORDS - 1)] >> (place & 63) & 1;
+}
+
 /* The rank of the deciding rule, and the rest of its verdict; RULES_NONE. */
 static __always_inline __u32 rules_decide(const struct rules_view *v, struct rules_verdict *verdict)
 {
@@ -106,9 +122,11 @@ static __always_inline __u32 rules_decide(const struct rules_view *v, struct rul
 		struct rules_key4 key = { .from = v->key.from[0], .to = v->key.to[0], .from_port = v->key.from_port, .to_port = v->key.to_port,
 					  .proto = v->key.proto };
 
-		found = bpf_map_lookup_elem(&exact4, &key);
+		if (rules_maybe(rules_place4(&key)))
+			found = bpf_map_lookup_elem(&exact4, &key);
 	} else if (v->version == 6 && c->exact6 && v->key.from_port && v->key.to_port) {
-		found = bpf_map_lookup_elem(&exact6, &v->key);
+		if (rules_maybe(rules_place6(&v->key)))
+			found = bpf_map_lookup_elem(&exact6, &v->key);
 	}
 	if (found) {
 		*verdict = *found;

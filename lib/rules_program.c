@@ -157,16 +157,24 @@ static int load_failed(int rc, struct ktrxer_error *err)
 static int exact_fill(const struct rules_program *program, const struct rules_table *table)
 {
 	const int four = map_fd(program, "exact4"), six = map_fd(program, "exact6");
+	struct rules_filter *filter = calloc(1, sizeof *filter);
+	const uint32_t zero = 0;
+	int rc = filter ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; i < table->exact_count; i++) {
+	for (uint32_t i = 0; !rc && i < table->exact_count; i++) {
 		const struct rules_exact *e = &table->exact[i];
 		const void *key = e->family == 4 ? (const void *)&e->key.four : &e->key.six;
+		const uint32_t place = e->family == 4 ? rules_place4(&e->key.four) : rules_place6(&e->key.six);
 
 		/* They come in the order of asking, so the first of equals stays. */
 		if (bpf_map_update_elem(e->family == 4 ? four : six, key, &e->verdict, BPF_NOEXIST) && errno != EEXIST)
-			return -errno;
+			rc = -errno;
+		filter->words[place / 64] |= 1ULL << place % 64;
 	}
-	return 0;
+	if (!rc && table->exact_count && bpf_map_update_elem(map_fd(program, "filter"), &zero, filter, 0))
+		rc = -errno;
+	free(filter);
+	return rc;
 }
 
 /* What can only be done once it is loaded. */
