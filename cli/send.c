@@ -121,6 +121,12 @@ static void say_what(struct send_run *run)
 			 ktrxer_addr_format(&run->path.next_hop, to));
 }
 
+/* The waiter wants it before the first one; where the kernel waits, its side has to begin, too (docs/live.md). */
+static uint64_t lead_of(const struct send_run *run)
+{
+	return (run->timed && run->info.features & KTX_CAN_KERNEL_WAIT ? 150 : 5) * KTRXER_NS_PER_MS;
+}
+
 static int send_run_all(struct send_run *run)
 {
 	struct ktrxer_error err = { 0 };
@@ -133,9 +139,8 @@ static int send_run_all(struct send_run *run)
 	say_what(run);
 	if (cli_wait_start(run->cli, &run->start_ns) < 0) /* stopped while it waited: there are accounts all the same */
 		return EXIT_BAD;
-	/* The waiter wants its lead before the first one. */
 	if (!run->cli->common.start_at_real_ns)
-		run->start_ns += 5 * KTRXER_NS_PER_MS;
+		run->start_ns += lead_of(run);
 	if (!run->o->interval_ns && !run->o->rate.given && !run->o->pcap)
 		host_watch_expect_busy(run->cli);
 	if (send_schedule(run, &err) < 0) {

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Past this rate a call per probe is the limit, and times are met in batches. */
+/* Past this rate a call per probe is the limit, and times are met in batches; where the kernel waits there is no call. */
 #define RATE_FOR_BATCHES 150000
+#define RATE_FOR_BATCHES_KERNEL 1500000
 
 enum {
 	SLOTS_TIMING = 65536,
@@ -156,6 +157,9 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	if (!(info.features & KTX_CAN_KERNEL_WAIT))
 		return 0;
 	/* Once more, now that it is known which engine it is. */
+	run->kernel_rate = true;
+	if (o->rate.num / o->rate.den <= RATE_FOR_BATCHES_KERNEL)
+		t.purpose = KTX_FOR_TIMING;
 	if (!by_name && !worker->number)
 		snprintf(run->auto_reason, sizeof run->auto_reason, "%s", info.reason);
 	t.engine = info.engine;

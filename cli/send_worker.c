@@ -10,13 +10,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 /* Commit no further ahead than this: what is stopped early should not have promised hours of probes. */
 #define AHEAD_NS (500 * KTRXER_NS_PER_MS)
 
-enum { CHUNK = 1024 };
+enum { CHUNK = 1024, COMMIT_NICE = -19 };
 
 static void read_reports(struct send_worker *worker)
 {
@@ -255,10 +257,23 @@ static void drain(struct send_worker *worker)
 	read_reports(worker);
 }
 
+/*
+ * Where the kernel keeps the times at a rate, all hangs on the slots being full: whoever fills them gets its turn before tasks that nobody
+ * waits for. It sleeps most of the time.
+ */
+static void keep_up(const struct send_run *run)
+{
+	const struct sched_param least = { .sched_priority = 1 };
+
+	if (run->kernel_rate && !run->o->no_realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) != 0)
+		(void)!setpriority(PRIO_PROCESS, 0, COMMIT_NICE);
+}
+
 static void *worker_main(void *context)
 {
 	struct send_worker *worker = context;
 
+	keep_up(worker->run);
 	if (worker->run->timed)
 		send_timed(worker);
 	else if (worker->run->streams)
