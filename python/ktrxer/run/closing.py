@@ -13,6 +13,7 @@ from ktrxer.estimate import loss
 from ktrxer.estimate.one_way import one_way
 from ktrxer.run.judge import Severity, judge
 from ktrxer.store import Run, columns
+from ktrxer.store.arrays import column, numbers
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST_BACKWARD
 from ktrxer.store.run import as_array
 
@@ -47,7 +48,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
     table = run.table("latency")
     columns_ = {name: as_array(table, name).copy() for name in table.column_names}
     # Whole, where a double would not hold it: unix time in nanoseconds.
-    far = np.asarray(table.column("far_ns").fill_null(0).to_numpy())
+    far = numbers(table.column("far_ns"))[0]
     for series in run.meta.of_kind("latency"):
         mine = columns_["series"] == series.id
         ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"])
@@ -89,8 +90,8 @@ def _far(run: Run, kind: str) -> pa.Table:
     table = run.table(kind)
     names = ("t_ns", "series", "end", *(["bound_ns"] if kind == "bytes" else []))
     arrays = {name: as_array(table, name).copy() for name in names}
-    there = np.asarray(table.column("far_ns").is_valid().to_numpy()) & (arrays["end"] == columns.REMOTE)
-    far = np.asarray(table.column("far_ns").fill_null(0).to_numpy())
+    far, missing = numbers(table.column("far_ns"))
+    there = ~missing & (arrays["end"] == columns.REMOTE)
     for runner in run.meta.runners:
         clock = (runner.end or {}).get("clock")
         if not isinstance(clock, dict):
@@ -114,12 +115,9 @@ def _whole(value: Any) -> int | None:
 
 
 def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
-    import pyarrow as pa
-
     for name, values in arrays.items():
         field = columns.schema(kind).field(name)
-        made = pa.array(values, from_pandas=True).cast(field.type, safe=False)
-        table = table.set_column(table.column_names.index(name), field, made)
+        table = table.set_column(table.column_names.index(name), field, column(values, field.type))
     return table
 
 

@@ -79,10 +79,13 @@ def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
+    from ktrxer.store.arrays import numbers
+
     column = table.column(name)
-    if not table.schema.field(name).nullable or pa.types.is_string(column.type):
+    if pa.types.is_string(column.type):
         return np.asarray(column.to_numpy())
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    values, missing = numbers(column)
+    return np.where(missing, np.nan, values.astype(np.float64)) if table.schema.field(name).nullable else values
 
 
 def open_run(path: Path | str) -> Run:
@@ -215,8 +218,10 @@ def _same_types(there: pa.Schema, known: list[str], kind: str, where: str) -> No
 
 def _checked(table: pa.Table, kind: str, meta: Meta, path: Path) -> pa.Table:
     """The table in our own schema, after all rules that can be checked on values."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from ktrxer.store import arrays
 
     where = f"{path}: {kind}"
     made = []
@@ -229,18 +234,19 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path) -> pa.Table:
         if values.null_count and not column.nullable:
             raise StoreError(f"{where}: {column.name} is empty in {values.null_count} rows")
         if pa.types.is_floating(type_):  # what is no number is not there
-            values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, type_))
-        if column.most is not None and len(values) and pc.max(values).as_py() > column.most:
-            raise StoreError(f"{where}: {column.name} has the value {pc.max(values).as_py()}; {column.most} is the last that there is")
+            there, missing = arrays.numbers(values)
+            values = arrays.column(there, type_, missing | ~np.isfinite(there))
+        if column.most is not None and len(values) and (worst := int(arrays.numbers(values)[0].max())) > column.most:
+            raise StoreError(f"{where}: {column.name} has the value {worst}; {column.most} is the last that there is")
         made.append(values)
     checked = pa.table(made, schema=columns.schema(kind))
     if len(checked):
-        span = pc.min_max(checked.column("t_ns")).as_py()
-        if span["min"] < -limits.SPAN_NS or span["max"] > limits.SPAN_NS:
+        times = arrays.numbers(checked.column("t_ns"))[0]
+        if times.min() < -limits.SPAN_NS or times.max() > limits.SPAN_NS:
             raise StoreError(f"{where}: a time lies more than {limits.SPAN_NS // 86_400_000_000_000} days from the run's zero")
     if len(checked) and "series" in checked.column_names:
         known = {series.id for series in meta.series if series.kind == kind}
-        strange = set(pc.unique(checked.column("series")).to_pylist()) - known
+        strange = set(np.unique(arrays.numbers(checked.column("series"))[0]).tolist()) - known
         if strange:
             raise StoreError(f"{where}: samples of a series {min(strange)} that {META} does not know")
     return checked

@@ -216,8 +216,10 @@ def parquet(kind: str, table: pa.Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from ktrxer.store.arrays import in_order
+
     order = ["series", "t_ns"] if "series" in table.column_names else ["t_ns"]
-    table = table.select(columns.schema(kind).names).sort_by([(name, "ascending") for name in order])
+    table = in_order(table.select(columns.schema(kind).names), order)
     # Times differ by little: differences are packed. Small enumerations go through a dictionary.
     packed = [c.name for c in columns.TABLES[kind] if c.type == "int64"]
     plain = [c.name for c in columns.TABLES[kind] if c.name not in packed]

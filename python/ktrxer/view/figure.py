@@ -6,8 +6,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from datetime import UTC
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -67,36 +69,42 @@ DPI = 120  # of PNG: 1080 pixels wide
 METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
 
 
-def load() -> None:
-    """matplotlib without what no picture needs, which is half of the time of its import: axes in three dimensions, and the documentation
-    that it writes for a thousand setters. Its behaviour is the same without them; where a version has neither, nothing is left out."""
+def load(kind: str = "png") -> None:
+    """matplotlib and its part for a kind of file, without what no picture needs and what is more than half of the time of its import: axes
+    in three dimensions, axes of dates and of words (with the library that parses dates), and the documentation that it writes for a
+    thousand setters. Its behaviour is the same without them; where a version has none of these, nothing is left out."""
     if "matplotlib.figure" in sys.modules:
         return
     from matplotlib import artist
 
     kept = {(owner, name): vars(owner)[name] for owner, name in ((artist, "kwdoc"), (artist.Artist, SETTERS)) if name in vars(owner)}
-    spatial = sys.modules.get(SPATIAL)
+    # None is how an import is told that there is no such thing; the others are imported for what they do then, and never looked into.
+    instead: dict[str, Any] = {SPATIAL: None} | {name: ModuleType(name) for name in SIDE_EFFECTS}
+    instead[SIDE_EFFECTS[0]].UTC = UTC  # of this the writers of files take the one constant
+    before = {name: sys.modules[name] for name in instead if name in sys.modules}
     try:
         for owner, name in kept:
             setattr(owner, name, (lambda *_: "") if name == "kwdoc" else classmethod(lambda _: None))
-        sys.modules[SPATIAL] = cast("Any", None)  # which is how an import is told that there is no such thing
+        sys.modules.update(instead | {name: module for name, module in before.items() if name in SIDE_EFFECTS})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import_module("matplotlib.figure")
+            import_module(f"matplotlib.backends.backend_{'agg' if kind == 'png' else kind}")
     finally:
         for (owner, name), value in kept.items():
             setattr(owner, name, value)
-        del sys.modules[SPATIAL]
-        if spatial is not None:
-            sys.modules[SPATIAL] = spatial
+        for name in instead:
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
+SIDE_EFFECTS = ("matplotlib.dates", "matplotlib.category")
 SETTERS, SPATIAL = "_update_set_signature_and_docstring", "mpl_toolkits.mplot3d"
 
 
 def save(model: PlotModel, path: Path, kind: str) -> None:
     """Into a file of that kind (FORMATS). OSError when it cannot be written."""
-    load()
+    load(kind)
     import matplotlib
 
     with matplotlib.rc_context(cast("Any", STYLE if kind == "svg" else STYLE | DRAWN_TEXT)):
@@ -131,7 +139,8 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
         if panel.link:
             shared.setdefault(panel.link, axes)
         _panel(axes, panel, vector)
-        axes.set_title(panel.title, pad=legend * 72 - 13)
+        # Its place is said, or it would be looked for: by a drawing of all that stands above the axes.
+        axes.set_title(panel.title, y=1.0, pad=legend * 72 - 13)
         if not panel.x.names and panel.series:
             above = 1 + 0.15 / height
             axes.legend(loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel), borderaxespad=0.0, borderpad=0.1)
@@ -148,7 +157,7 @@ def _short(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _wrapped(notes: list[str], width: int = 165) -> list[str]:
+def _wrapped(notes: list[str], width: int = 145) -> list[str]:
     import textwrap
 
     return [line for note in notes for line in textwrap.wrap(note, width)][:10]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Columns of tables as numpy arrays, and back. Without pyarrow's own functions over columns: to import those (pyarrow.compute, and acero to
+sort) takes longer than to read and draw a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def numbers(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """All that a column of numbers holds, exactly, and where it is empty (there the number means nothing)."""
+    array = column.combine_chunks()
+    count, first = len(array), array.offset
+    kind = np.dtype(array.type.to_pandas_dtype())
+    valid, data = array.buffers()
+    made = np.frombuffer(data, kind, first + count)[first:] if count and data is not None else np.zeros(count, kind)
+    if not array.null_count or valid is None:
+        return made, np.zeros(count, bool)
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+    return made, bits[first : first + count] == 0
+
+
+def column(values: NDArray[Any], type_: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Empty where a value is no number, or is said to be missing."""
+    import pyarrow as pa
+
+    if values.dtype.kind == "f":
+        missing = np.isnan(values) if missing is None else missing | np.isnan(values)
+        values = np.where(missing, 0, values)
+    return pa.array(values.astype(type_.to_pandas_dtype()), type_, mask=missing if missing is not None and missing.any() else None)
+
+
+def in_order(table: pa.Table, by: list[str]) -> pa.Table:
+    """Sorted by columns of numbers that are never empty, the first of them first; what is equal stays in its order."""
+    import pyarrow as pa
+
+    keys = [numbers(table.column(name))[0] for name in by]
+    order = np.lexsort(keys[::-1])
+    made = []
+    for field in table.schema:
+        if pa.types.is_string(field.type):
+            words = table.column(field.name).to_pylist()
+            made.append(pa.array([words[i] for i in order.tolist()], field.type))
+        else:
+            values, missing = numbers(table.column(field.name))
+            made.append(pa.array(values[order], field.type, mask=missing[order] if missing.any() else None))
+    return pa.table(made, schema=table.schema)
