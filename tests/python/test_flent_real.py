@@ -57,7 +57,7 @@ def derived(run: Run, test: str, names: dict[str, str]) -> Run:
 def test_the_real_flent_draws_ours(tmp_path: Path) -> None:
     if not PYTHON.exists():
         pytest.skip("Flent is not installed in .venv-flent: `make .venv-flent/.ok` does it (and `make test` does)")
-    run = open_run(synthetic(tmp_path, seconds=20, delay=5))
+    run = open_run(synthetic(tmp_path, seconds=10, delay=2))
     wishes = []
     for test, (names, plots) in TESTS.items():
         made = writing.document(derived(run, test, names))
