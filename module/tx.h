@@ -31,9 +31,11 @@ enum ktx_limits {
 	KTX_MAP_MAX = 512 << 20,           /* of a ring */
 	KTX_BATCH = 64,                    /* frames handed over while the queue's lock is held; probes ended between two looks at the rest */
 	KTX_TAKE_STEP = 8,                 /* frames that the sender prepares between two looks at the clock */
-	KTX_LEAD_MIN_NS = 3 * 1000,
+	KTX_LEAD_MARGIN_NS = 3 * 1000,     /* beyond what was measured */
+	KTX_LEAD_MIN_NS = 20 * 1000,       /* where a softirq of others or two fit in */
 	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
 	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
+	KTX_LEAD_DECAY = 256,              /* of what is above the base, with each probe */
 	KTX_ADVANCE_MAX_NS = 50 * 1000,
 	KTX_ADVANCE_SAMPLES = 32,          /* with large steps; then with small ones */
 	KTX_ADVANCE_WINDOW_NS = 5 * 1000,  /* what is further off was not a matter of the way's cost */

@@ -7,7 +7,7 @@
 
 static u64 ktx_lead_for(u64 late_ns)
 {
-	return clamp_t(u64, late_ns + late_ns / 4 + KTX_LEAD_MIN_NS, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
+	return clamp_t(u64, late_ns + late_ns / 4 + KTX_LEAD_MARGIN_NS, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
 }
 
 void ktx_lead_begin(struct ktx_file *f, u64 late_ns)
@@ -24,6 +24,6 @@ void ktx_lead_learn(struct ktx_file *f, u64 late_ns)
 	if (wanted > f->lead_ns)
 		f->lead_ns = wanted;
 	else if (f->lead_ns > f->base_ns)
-		f->lead_ns -= (f->lead_ns - f->base_ns + 63) / 64;
+		f->lead_ns -= DIV_ROUND_UP((u32)(f->lead_ns - f->base_ns), KTX_LEAD_DECAY);
 	WRITE_ONCE(f->ring->lead_ns, (u32)f->lead_ns);
 }

@@ -4,6 +4,7 @@
  * variable of our own, checked, and used from there.
  */
 #include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -29,7 +30,8 @@ static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	if (check_mul_overflow((size_t)f->count, (size_t)f->stride, &frames) || frames > KTX_MAP_MAX)
 		return -ENOMEM;
 	size = PAGE_SIZE + slots + reports + PAGE_ALIGN(frames);
-	if (size > KTX_MAP_MAX)
+	/* A small device is not to be emptied by one ring: who asks is told, and takes fewer slots. */
+	if (size > KTX_MAP_MAX || size >> PAGE_SHIFT > totalram_pages() / 4)
 		return -ENOMEM;
 	f->size = size;
 	setup->map_size = size;

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,3 +102,55 @@ def test_o3_pairs_leave_closer_together_than_a_raw_sockets(loaded: str, tmp_path
         gaps[engine] = between[50]
     print(f"O3 {os.environ['KTRXER_LAB_DEVICE']}: {gaps} ns")
     assert gaps["module"] <= gaps["raw"]
+
+
+# Prints the kernel's stamps of so many UDP packets to port 9 as they come to `wire`.
+EAR = """
+import socket, struct, sys, time
+ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+ear.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+ear.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS_OLD
+ear.bind(("wire", 0x0800))
+ear.settimeout(3)
+print("ready", flush=True)
+stamps = []
+while len(stamps) < int(sys.argv[1]):
+    data, notes, _, _ = ear.recvmsg(2000, 64)
+    if data[23] == 17 and data[36:38] == b"\\0\\x09":
+        seconds, nanoseconds = struct.unpack("@ll", notes[0][2][:struct.calcsize("@ll")])
+        stamps.append(seconds * 10**9 + nanoseconds)
+print(*stamps)
+"""
+
+
+def train_rate(send_it: tuple[str, ...], count: int = 100) -> float:
+    """Packets a second between the first and the last of a train, as they arrive."""
+    ear = subprocess.Popen(["ip", "netns", "exec", "far", sys.executable, "-c", EAR, str(count)], stdout=subprocess.PIPE, text=True)
+    assert ear.stdout is not None and ear.stdout.readline() == "ready\n"
+    run(*NEAR, *send_it)
+    stamps = [int(word) for word in ear.communicate()[0].split()]
+    assert len(stamps) == count
+    return (count - 1) * 1e9 / (stamps[-1] - stamps[0])
+
+
+def pktgen(payload: int) -> tuple[str, ...]:
+    near = json.loads(run("ip", "-n", "far", "-j", "link", "show", "wire"))[0]["address"]
+    words = [f"count 100;clone_skb 0;pkt_size {payload + 42};dst 10.9.0.2;src_min 10.9.0.1;dst_mac {near};udp_dst_min 9;udp_dst_max 9;delay 0"]
+    script = "cd /proc/net/pktgen; echo rem_device_all > kpktgend_0; echo add_device wire > kpktgend_0; "
+    script += "".join(f"echo {word} > wire; " for word in words[0].split(";")) + "echo start > pgctrl"
+    return ("sh", "-c", script)
+
+
+@in_device(*DEVICES, modules=MODULE, slow=("phone",))
+def test_e1_trains_of_100_at_the_receiver(loaded: str) -> None:
+    engines = ("module", "packet", "raw", "udp")
+    run("modprobe", "pktgen")
+    rates: dict[str, float] = {}
+    for payload in (28, 728, 1428):
+        for engine in engines:
+            words = (loaded, "send", "--engine", engine, *TO, "--payload", str(payload), "--count", "100", "--quiet")
+            rates[engine] = sorted(train_rate(words) for _ in range(3))[1]
+        rates["pktgen"] = sorted(train_rate(pktgen(payload)) for _ in range(3))[1]
+        print(f"E1 {os.environ['KTRXER_LAB_DEVICE']} {payload}: " + ", ".join(f"{name} {rate / 1000:.0f} kpps" for name, rate in rates.items()))
+        assert rates["module"] >= rates["raw"] * (3 if payload == 28 else 1)
+        assert rates["module"] >= 0.8 * rates["pktgen"]

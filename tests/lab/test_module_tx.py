@@ -60,7 +60,7 @@ def frames_times_and_trains(ear: Ear) -> None:
             assert statuses(ktx.reports(len(sent))) == [SENT] * len(sent), name
             assert ear.hear() == sent, name
             # K2: each at its time, in the past or not, with a stamp of it.
-            begin = now() + 3 * MS
+            begin = now() + 20 * MS
             times = [begin + i * MS for i in range(40)]
             ktx.send([frame(i) for i in range(40)], times)
             reports = ktx.reports(40)
