@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ LIMIT_S = 240  # of one test of the host; in a device the boot has a limit, and 
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["KTRXER_WERROR"] = "y"  # of the kernel modules that are built here no warning is overlooked
     plugin_configure(config)
     config.addinivalue_line("markers", "slow: takes minutes; run by `make lab`, not by `make test-lab`")
 
