@@ -29,7 +29,7 @@ enum ktx_limits {
 	KTX_WINDOW_MAX = 4096,             /* socket buffers made ahead, of one file */
 	KTX_WINDOW_BYTES = 16 << 20,       /* and their bytes */
 	KTX_MAP_MAX = 512 << 20,           /* of a ring */
-	KTX_BATCH = 64,                    /* frames handed over while the queue's lock is held; probes ended between two looks at the rest */
+	KTX_BATCH = 128,                   /* frames handed over while the queue's lock is held; probes ended between two looks at the rest */
 	KTX_TAKE_STEP = 8,                 /* frames that the sender prepares between two looks at the clock */
 	KTX_LEAD_MARGIN_NS = 3 * 1000,     /* beyond what was measured */
 	KTX_LEAD_MIN_NS = 20 * 1000,       /* where a softirq of others or two fit in */
