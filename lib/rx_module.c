@@ -46,8 +46,11 @@ int krx_module_open(struct ktrxer_error *err)
 	char word[64];
 	int fd = open("/dev/krx", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0 && (errno == EPERM || errno == EACCES))
-		return ktrxer_fail(err, -EPERM, "/dev/krx needs CAP_NET_RAW and permission on the file, which this process does not have: run it as root (sudo)");
+	if (fd < 0 && errno == EPERM)
+		return ktrxer_fail(err, -EPERM, "/dev/krx needs CAP_NET_RAW, which this process does not have: run it as root (sudo)");
+	/* Whoever is root in a namespace of his own alone: the other back ends may still be his. */
+	if (fd < 0 && errno == EACCES)
+		return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx may not be opened by this user: run it as root (sudo), or join the group that the file belongs to");
 	if (fd < 0)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel module is not here (/dev/krx: %s): `modprobe ktrxer` loads it where it is installed "
 				   "(docs/module.md)", ktrxer_strerror(-errno, word, sizeof word));

@@ -304,7 +304,7 @@ def test_rules_decide_as_a_linear_scan_does_at_length(link: Link) -> None:
     silence()
     for seed in (1, 2, 3):
         met, missed, dropped = differs(link, seed, 22, 300)
-        assert met > 2000 and missed > 1000 and dropped > 1000
+        assert met > 2000 and missed > 1000 and dropped > 500
 
 
 @EVERYWHERE
@@ -862,6 +862,13 @@ def test_auto_takes_the_module_where_xdp_cannot_be_had(link: Link, command: str)
         link.send(link.frame())
         assert recv.end()["backend"] == "packet"
     assert json.loads(run(command, "doctor", "--json"))["receive_module"] == {"available": True, "reason": None}
+    # Root in a namespace of his own alone may not open the device, and has nftables.
+    script = f"ip link set lo up; exec {command} recv --json --device lo --for 10ms --rule 'drop udp from any to any:9'"
+    own = subprocess.run(["busybox", "unshare", "-Urn", "sh", "-c", script], user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False)
+    if os.uname().release.startswith("5.10."):  # its nftables has no tables that go with their process
+        assert "Linux 5.12" in own.stderr or "XDP" in own.stderr
+    else:
+        assert json.loads(own.stdout)["backend"] == "nftables", own.stderr
     run("rmmod", "ktrxer")
     assert "modprobe ktrxer" in json.loads(run(command, "doctor", "--json"))["receive_module"]["reason"]
     done = subprocess.run(["ip", "netns", "exec", "far", command, "recv", "--device", "wire", "--backend", "module", "--rule", "drop udp from any to any:1"],
