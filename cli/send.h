@@ -55,7 +55,7 @@ struct send_run {
 	uint32_t workers_count;
 	struct ktx_info info; /* of the first one's transmitter */
 	const char *reason;   /* why this engine */
-	bool kernel_rate;     /* at a rate, with times that the kernel keeps */
+	bool polled_rate;     /* at a rate, with times that the kernel side polls for */
 	char auto_reason[256]; /* as `auto` said it, where the engine was opened once more */
 	struct vary vary;
 	struct replay replay; /* with --pcap */

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Past this rate a call per probe is the limit, and times are met in batches; where the kernel waits there is no call. */
+/* Past this rate a call per probe is the limit, and times are met in batches; where the kernel side polls there is no call. */
 #define RATE_FOR_BATCHES 150000
-#define RATE_FOR_BATCHES_KERNEL 1500000
+#define RATE_FOR_BATCHES_POLLED 1500000
 
 enum {
 	SLOTS_TIMING = 65536,
 	SLOTS_RATE = 8192,          /* engines for a rate pin theirs in memory */
-	SLOTS_RATE_KERNEL = 131072, /* where the kernel waits: at a million probes a second it runs dry after 130 ms */
+	SLOTS_RATE_POLLED = 131072, /* where the kernel side polls: at a million probes a second it runs dry after 130 ms */
 	SLOTS_BYTES = 64 << 20,     /* of those last ones, with what belongs to them */
 	SLOT_BESIDE = 192,
 };
@@ -106,13 +106,13 @@ static enum ktx_purpose purpose_of(const struct send_options *o)
  * Half a second of probes: on a machine whose processors are all taken the thread that commits may not run for tens of
  * milliseconds, and the waiter must not run dry meanwhile. At a rate less.
  */
-static uint32_t slots_for(const struct send_options *o, bool kernel_waits)
+static uint32_t slots_for(const struct send_options *o, bool polled)
 {
-	uint32_t most = purpose_of(o) == KTX_FOR_TIMING ? SLOTS_TIMING : kernel_waits && is_timed(o) ? SLOTS_RATE_KERNEL : SLOTS_RATE;
+	uint32_t most = purpose_of(o) == KTX_FOR_TIMING ? SLOTS_TIMING : polled && is_timed(o) ? SLOTS_RATE_POLLED : SLOTS_RATE;
 	const uint64_t bytes = SLOT_BESIDE + (o->pcap ? 1500 : o->payload);
 	uint64_t a_second = 16384;
 
-	if (most == SLOTS_RATE_KERNEL && most > SLOTS_BYTES / bytes)
+	if (most == SLOTS_RATE_POLLED && most > SLOTS_BYTES / bytes)
 		most = (uint32_t)(SLOTS_BYTES / bytes);
 
 	if (o->rate.given)
@@ -154,11 +154,11 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	if (rc < 0 || slots_for(o, true) == t.slots)
 		return rc;
 	ktx_info(worker->tx, &info);
-	if (!(info.features & KTX_CAN_KERNEL_WAIT))
+	if (!(info.features & KTX_CAN_POLL))
 		return 0;
 	/* Once more, now that it is known which engine it is. */
-	run->kernel_rate = true;
-	if (o->rate.num / o->rate.den <= RATE_FOR_BATCHES_KERNEL)
+	run->polled_rate = true;
+	if (o->rate.num / o->rate.den <= RATE_FOR_BATCHES_POLLED)
 		t.purpose = KTX_FOR_TIMING;
 	if (!by_name && !worker->number)
 		snprintf(run->auto_reason, sizeof run->auto_reason, "%s", info.reason);

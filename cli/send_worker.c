@@ -265,7 +265,7 @@ static void keep_up(const struct send_run *run)
 {
 	const struct sched_param least = { .sched_priority = 1 };
 
-	if (run->kernel_rate && !run->o->no_realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) != 0)
+	if (run->polled_rate && !run->o->no_realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) != 0)
 		(void)!setpriority(PRIO_PROCESS, 0, COMMIT_NICE);
 }
 

@@ -55,7 +55,7 @@ static int live_ready(struct live_program *program, const struct live_setup *set
 static uint32_t features_of(const struct live_program *program)
 {
 	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_KERNEL_WAIT | KTX_CAN_MAPPED | KTX_CAN_BYPASS |
-	       KTX_CAN_TEMPLATE |
+	       KTX_CAN_TEMPLATE | KTX_CAN_POLL |
 	       (program->traced ? KTX_CAN_DRIVER_STAMP : 0);
 }
 

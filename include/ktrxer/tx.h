@@ -211,6 +211,7 @@ enum ktx_feature {
 	KTX_CAN_BYPASS = 1 << 10,       /* past the qdisc */
 	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves; as the device is now */
 	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
+	KTX_CAN_POLL = 1 << 13,         /* a processor of its own looks for what is due: times at a rate cost no call */
 };
 
 struct ktx_engine_info {

@@ -70,7 +70,7 @@ def live_threads(pid):
 def test_doctor_says_what_it_can(live, pair):
     said = live.doctor(pair[0])
     assert said["available"]
-    assert {"whole-frame", "mapped", "train", "kernel-wait", "driver-stamp", "qdisc-bypass", "template"} <= set(said["features"])
+    assert {"whole-frame", "mapped", "train", "kernel-wait", "driver-stamp", "qdisc-bypass", "template", "poll"} <= set(said["features"])
 
 
 @pytest.mark.parametrize("payload", [8, 28, 470, 1472])
