@@ -13,7 +13,8 @@ PIP_LOCKED = -m pip install --quiet --disable-pip-version-check --require-hashes
 install-python:
 	@$(PYTHON) -m venv "$(DESTDIR)$(prefix)/lib/ktrxer/venv" && \
 	"$(DESTDIR)$(prefix)/lib/ktrxer/venv/bin/python" $(PIP_LOCKED) -r python/requirements.txt || \
-	echo "install: without the packages of python/requirements.txt ktrxer measures, but run, report and plot do not work: say \`make install-python\` when they can be fetched" >&2
+	{ echo "install: without the packages of python/requirements.txt ktrxer measures, but run, report and plot do not work: say \`make install-python\` when they can be fetched" >&2; \
+	  [ -n "$(WITHOUT_PYTHON)" ]; }
 
 .PHONY: lint-python
 lint-python: .venv/.ok ## ruff and strict mypy over the Python part
