@@ -135,7 +135,7 @@ class Ear:
 
     def __init__(self, device: str) -> None:
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
         self.socket.bind((device, ETHERTYPE))
 
     def hear(self, wait_s: float = 0.0) -> list[bytes]:
