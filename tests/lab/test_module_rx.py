@@ -494,7 +494,7 @@ def test_ioctls_of_any_kind_are_survived(link: Link) -> None:
     assert libc.mprotect(ctypes.c_void_p(base + size), mmap.PAGESIZE, 0) == 0
     kernel = 0xFFFF888000000000 if ctypes.sizeof(ctypes.c_void_p) == 8 else 0xC0000000
     krx = Krx("far")
-    for turn in range(1500):
+    for turn in range(800):
         if turn % 100 == 99:
             krx.close()
             krx = Krx("far")
@@ -519,7 +519,7 @@ def test_ioctls_of_any_kind_are_survived(link: Link) -> None:
             link.send(link.frame(bytes(chance.next(1400))))
     krx.close()
     assert set(answers) <= {0, errno.EINVAL, errno.EFAULT, errno.ENOTTY, errno.E2BIG, errno.ENXIO, errno.EBUSY, errno.ENODEV, errno.ENOMEM}, answers
-    assert answers[0] > 10 and answers[errno.EINVAL] > 100 and answers[errno.EFAULT] > 100 and answers[errno.ENOTTY] > 100, answers
+    assert answers[0] > 10 and min(answers[code] for code in (errno.EINVAL, errno.EFAULT, errno.ENOTTY)) > 50, answers
 
 
 # ----------------------------------------------------------------------------------------------------------- wrong use
