@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /* ktrxer.ko: probes out at their times (/dev/ktx), packets in by rules (/dev/krx). <linux/ktrxer.h> says how to talk to it. */
 #include <linux/module.h>
 
@@ -30,6 +30,6 @@ static void __exit ktrxer_exit(void)
 module_init(ktrxer_init);
 module_exit(ktrxer_exit);
 
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Precisely timed packets: /dev/ktx and /dev/krx");
 MODULE_VERSION("0.1.0");

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the two halves of the module share. */
 #ifndef KTRXER_MODULE_H
 #define KTRXER_MODULE_H

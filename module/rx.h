@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * /dev/krx inside. A packet goes: rx_hook.c (the hook) -> rx_classify.h (what it says) -> rx_table.c (which rule) -> rx_ring.c (a record).
  * rx_device.c binds a file to its device, rx_file.c is what user space calls.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a packet says of itself, for rules: one text for the kernel, where the bytes lie in a socket buffer, and for tests and fuzzers in
  * user space, where they hold it against the library's parser.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /* Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as they like. All of it under RTNL. */
 #include <linux/limits.h>
 #include <linux/notifier.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /* /dev/krx as user space calls it. */
 #include <linux/capability.h>
 #include <linux/compat.h>

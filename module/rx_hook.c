@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The hook. Called in softirq, inside an RCU read section, with packets that others may have a share in: they are read, never written.
  *

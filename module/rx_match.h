@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A table of rules: filled from what user space gave, checked on the way, and asked. As rx_classify.h it is one text for kernel and tests;
  * whoever includes it has defined

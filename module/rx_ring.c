@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ring that user space maps. Whoever has it may write anything anywhere in it, at any time: of all that is there the kernel reads one
  * word, the tail, once a record, and believes it only as far as it can be true.

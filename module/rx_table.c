@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /* A table of rules with its counters: made whole, published by a pointer, never changed. */
 #include <linux/err.h>
 #include <linux/log2.h>

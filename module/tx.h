@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Inside /dev/ktx. One ring of probes, in the order of commitment, walked by cursors that never pass each other:
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /* /dev/ktx: what a program may ask of a file, from open to release. */
 #include <linux/miscdevice.h>
 #include <linux/mm.h>

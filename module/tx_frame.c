@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Phase one of a frame: a socket buffer that the driver can be given as it is. The frame is copied, all of it: what the checks saw is
  * what is sent, whatever the program writes meanwhile, and a slot is free again as soon as its probe is reported. It is copied ahead of its

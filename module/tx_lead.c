@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The lead: how long before its time a probe's waiting begins, so that the way to our turn (timer, scheduler, softirqs of others) is over
  * when the time has come. Measured when a file is set up, raised when a wake-up came later than that, and led back slowly.

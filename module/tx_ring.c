@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ring that is shared with the program. Who maps it may write anything at any time: an index or a length is read once into a
  * variable of our own, checked, and used from there.

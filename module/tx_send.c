@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a train by one hold of the queue's lock with
  * xmit_more. Called by the sender alone. What is refused is tried again, first of all, for a bounded time; every probe gets its report.

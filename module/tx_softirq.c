@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the other softirqs of its processor, `lead` before the
  * time, waits out the rest, and sets itself up for the next probe.

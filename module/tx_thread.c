@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the time; it waits out the rest with bottom
  * halves off, so that what other traffic wants done comes after the probe and not before it. That wait is bounded by the lead.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from inside import run
+from krx_link import link  # noqa: F401
 from ktrxer.lab.pytest_plugin import *
 from ktrxer.lab.pytest_plugin import HERE
 from ktrxer.lab.pytest_plugin import pytest_configure as plugin_configure

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only */
 #ifndef KTRXER_COMPAT_SKBUFF_H
 #define KTRXER_COMPAT_SKBUFF_H
 
