@@ -10,10 +10,10 @@
 #include <net/net_namespace.h>
 #include <linux/ktrxer.h>
 
-int ktx_init(void);
-void ktx_exit(void);
-int krx_init(void);
-void krx_exit(void);
+static int ktx_init(void);
+static void ktx_exit(void);
+static int krx_init(void);
+static void krx_exit(void);
 
 /* The one who asks, and the one who opened the file: neither lends the other what it has not. */
 static inline bool ktrxer_ns_may(const struct file *file, const struct net *net, int cap)

@@ -52,13 +52,13 @@ struct krx_table {
 };
 
 /* Of rules in user memory. An error pointer: -EFAULT, -EINVAL, -E2BIG, -ENOMEM. */
-struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *rules, u32 count);
+static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *rules, u32 count);
 /* May be NULL. Nobody looks at it any more. */
-void krx_table_free(struct krx_table *table);
-bool krx_table_drops(const struct krx_table *table);
+static void krx_table_free(struct krx_table *table);
+static bool krx_table_drops(const struct krx_table *table);
 /* In the hook. */
-void krx_table_count(const struct krx_table *table, u32 rule);
-void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count);
+static void krx_table_count(const struct krx_table *table, u32 rule);
+static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count);
 
 /* ------------------------------------------------------------------------------------------------------------------- ring */
 
@@ -80,12 +80,12 @@ struct krx_frame {
 };
 
 /* -ENOMEM: more than is reasonable here, or there is none. */
-int krx_ring_make(struct krx_ring *ring, u32 bytes);
-void krx_ring_free(struct krx_ring *ring);
-struct ktrxer_rx_ring *krx_ring_info(const struct krx_ring *ring);
-bool krx_ring_readable(const struct krx_ring *ring);
+static int krx_ring_make(struct krx_ring *ring, u32 bytes);
+static void krx_ring_free(struct krx_ring *ring);
+static struct ktrxer_rx_ring *krx_ring_info(const struct krx_ring *ring);
+static bool krx_ring_readable(const struct krx_ring *ring);
 /* In the hook. False: there was no room, or the packet could not be read; it is counted as lost. */
-bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap);
+static bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap);
 
 /* ------------------------------------------------------------------------------------------------------------------- file */
 
@@ -108,16 +108,16 @@ struct krx_file {
 };
 
 /* `flags` and `hook` are known ones. -ENODEV. */
-int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags);
+static int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags);
 /* From now on packets are asked. */
-int krx_device_hook(struct krx_file *krx);
+static int krx_device_hook(struct krx_file *krx);
 /* Takes the file off its device; when it returns no packet is with it. */
-void krx_device_leave(struct krx_file *krx);
-int krx_device_init(void);
-void krx_device_exit(void);
+static void krx_device_leave(struct krx_file *krx);
+static int krx_device_init(void);
+static void krx_device_exit(void);
 
 /* priv: the struct krx_file. */
-unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
-unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+static unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+static unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 
 #endif

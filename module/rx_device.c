@@ -43,7 +43,7 @@ static void krx_hooks_set(struct krx_file *krx, u32 hook)
 	krx->ops[0].priv = krx->ops[1].priv = krx;
 }
 
-int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
+static int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
 {
 	struct net_device *dev = NULL;
 	int ret = 0;
@@ -65,7 +65,7 @@ out:
 	return ret;
 }
 
-int krx_device_hook(struct krx_file *krx)
+static int krx_device_hook(struct krx_file *krx)
 {
 	int ret = 0;
 
@@ -92,7 +92,7 @@ static void krx_device_part(struct krx_file *krx)
 	krx->dev = NULL;
 }
 
-void krx_device_leave(struct krx_file *krx)
+static void krx_device_leave(struct krx_file *krx)
 {
 	rtnl_lock();
 	krx_device_part(krx);
@@ -101,12 +101,12 @@ void krx_device_leave(struct krx_file *krx)
 	synchronize_net();
 }
 
+/* Under RTNL, as all notifiers of devices are. */
 static int krx_device_event(struct notifier_block *block, unsigned long event, void *info)
 {
 	const struct net_device *dev = netdev_notifier_info_to_dev(info);
 	struct krx_file *krx;
 
-	ASSERT_RTNL();
 	list_for_each_entry(krx, &krx_files, list) {
 		if (krx->dev != dev)
 			continue;
@@ -128,12 +128,12 @@ static int krx_device_event(struct notifier_block *block, unsigned long event, v
 
 static struct notifier_block krx_device_events = { .notifier_call = krx_device_event };
 
-int krx_device_init(void)
+static int krx_device_init(void)
 {
 	return register_netdevice_notifier(&krx_device_events);
 }
 
-void krx_device_exit(void)
+static void krx_device_exit(void)
 {
 	unregister_netdevice_notifier(&krx_device_events);
 }

@@ -262,7 +262,6 @@ static const struct file_operations krx_file_operations = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = krx_file_mmap,
 	.poll = krx_file_poll,
-	.llseek = noop_llseek,
 };
 
 static struct miscdevice krx_misc = {
@@ -272,7 +271,7 @@ static struct miscdevice krx_misc = {
 	.fops = &krx_file_operations,
 };
 
-int krx_init(void)
+static int krx_init(void)
 {
 	int ret;
 
@@ -289,7 +288,7 @@ err_misc:
 	return ret;
 }
 
-void krx_exit(void)
+static void krx_exit(void)
 {
 	misc_deregister(&krx_misc);
 	krx_device_exit();

@@ -60,7 +60,7 @@ static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_fram
 	}
 }
 
-unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct krx_frame frame;
 
@@ -69,7 +69,7 @@ unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_h
 }
 
 /* Here IP has been found already, whatever stood before it. */
-unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct krx_file *krx = priv;
 	struct krx_frame frame;

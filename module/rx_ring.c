@@ -15,7 +15,7 @@
 
 enum { KRX_ALIGN = 8 };
 
-struct ktrxer_rx_ring *krx_ring_info(const struct krx_ring *ring)
+static struct ktrxer_rx_ring *krx_ring_info(const struct krx_ring *ring)
 {
 	return ring->map;
 }
@@ -25,7 +25,7 @@ static u32 *krx_ring_tail(const struct krx_ring *ring)
 	return ring->map + ring->tail_offset;
 }
 
-int krx_ring_make(struct krx_ring *ring, u32 bytes)
+static int krx_ring_make(struct krx_ring *ring, u32 bytes)
 {
 	struct ktrxer_rx_ring *info;
 	unsigned long map_bytes;
@@ -51,13 +51,13 @@ int krx_ring_make(struct krx_ring *ring, u32 bytes)
 	return 0;
 }
 
-void krx_ring_free(struct krx_ring *ring)
+static void krx_ring_free(struct krx_ring *ring)
 {
 	vfree(ring->map);
 	ring->map = NULL;
 }
 
-bool krx_ring_readable(const struct krx_ring *ring)
+static bool krx_ring_readable(const struct krx_ring *ring)
 {
 	return READ_ONCE(ring->head) != READ_ONCE(*krx_ring_tail(ring));
 }
@@ -151,7 +151,7 @@ static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *
 	return true;
 }
 
-bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap)
+static bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap)
 {
 	struct ktrxer_rx_ring *info = krx_ring_info(ring);
 	u32 head;

@@ -12,7 +12,7 @@
 
 enum { KRX_BUCKETS_MIN = 16 };
 
-void krx_table_free(struct krx_table *table)
+static void krx_table_free(struct krx_table *table)
 {
 	int cpu;
 
@@ -66,7 +66,7 @@ err:
 	return NULL;
 }
 
-struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
+static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
 {
 	struct ktrxer_rx_rule *rules = NULL;
 	struct krx_table *table;
@@ -90,7 +90,7 @@ struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 c
 	return ERR_PTR(ret);
 }
 
-bool krx_table_drops(const struct krx_table *table)
+static bool krx_table_drops(const struct krx_table *table)
 {
 	u32 i;
 
@@ -100,7 +100,7 @@ bool krx_table_drops(const struct krx_table *table)
 	return false;
 }
 
-void krx_table_count(const struct krx_table *table, u32 rule)
+static void krx_table_count(const struct krx_table *table, u32 rule)
 {
 	struct krx_counts *counts = this_cpu_ptr(table->counts);
 
@@ -109,7 +109,7 @@ void krx_table_count(const struct krx_table *table, u32 rule)
 	u64_stats_update_end(&counts->sync);
 }
 
-void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
+static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 {
 	unsigned int start;
 	u64 value;

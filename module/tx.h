@@ -36,14 +36,26 @@ enum ktx_limits {
 	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
 	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
 	KTX_LEAD_DECAY = 256,              /* of what is above the base, with each probe */
+	KTX_GUARD_MIN_NS = 2 * 1000,       /* interrupts are off for so long before a hand-over */
+	KTX_GUARD_MAX_NS = 20 * 1000,
+	KTX_GUARD_MARGIN_NS = 1000,        /* beyond the longest interrupt that was seen */
+	KTX_GUARD_DECAY = 256,
+	KTX_WAIT_TRIALS = 4, KTX_WAIT_LOOKS = 16, KTX_WAIT_TURNS = 256,
+	KTX_GUARD_TRAIN = 4,               /* frames of a train that leave before interrupts are on again */
 	KTX_ADVANCE_MAX_NS = 50 * 1000,
-	KTX_ADVANCE_SAMPLES = 32,          /* with large steps; then with small ones */
+	KTX_ADVANCE_SAMPLES = 16,          /* with large steps; then with small ones */
+	KTX_ADVANCE_STEP_NS = 4,
+	KTX_ADVANCE_RIGHT_NS = 20,
 	KTX_ADVANCE_WINDOW_NS = 5 * 1000,  /* what is further off was not a matter of the way's cost */
 	KTX_RETRY_MAX_S = 10,
 	KTX_BACKOFF_FIRST_NS = 2 * 1000,
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
 	KTX_QUIET_NS = 50 * 1000,          /* the reader is woken when the next probe is further away than this */
-	KTX_REAL_TIME_MOST_MS = 300,       /* without sleep; then the thread gives real time up (sched_rt_runtime_us allows 950) */
+	KTX_REST_WINDOW_MS = 20,           /* of so long (a backlog of 1000 packets is full then) the thread leaves others, */
+	KTX_REST_SHARE = 8,                /* one part of so many, or gives real time up */
+	KTX_REST_OVERHEAD_NS = 8 * 1000,   /* two switches between threads are nobody's rest */
+	KTX_NAP_LEAST_NS = 40 * 1000,
+	KTX_TIRED_NICE = -10,              /* leaves a tenth to one other busy thread */
 	KTX_TRIALS = 12,                   /* of each kind of timer */
 	KTX_TRIAL_NS = 200 * 1000,
 };
@@ -63,6 +75,7 @@ struct ktx_shape {
 	u16 header;     /* hard_header_len */
 	u16 headroom, tailroom;
 	bool raw_ip;    /* no link header */
+	bool quiet;     /* its driver may be called with interrupts off */
 };
 
 struct ktx_file {
@@ -111,6 +124,8 @@ struct ktx_file {
 	u32 timer_kind; /* enum ktrxer_tx_timer */
 	u32 cpu;
 	u64 lead_ns, base_ns; /* now, and as it was measured */
+	u64 guard_ns, guard_most_ns; /* 0: interrupts stay on */
+	u32 look_ns, turns_us;       /* of the clock; of counting, in a microsecond */
 	u32 softirq_late_ns, thread_late_ns;
 	struct hrtimer timer;
 	struct task_struct *thread;
@@ -129,6 +144,12 @@ struct ktx_file {
 	wait_queue_head_t readers;
 };
 
+/* What is being tried again is late already: for that nobody spins. */
+static inline u64 ktx_lead_now(const struct ktx_file *f)
+{
+	return f->first_call_ns ? 0 : f->lead_ns;
+}
+
 #define KTX_CANCEL (1ULL << 32)
 
 /* Cursors run free: is `a` before `b`? */
@@ -145,43 +166,49 @@ static inline bool ktx_cancelled(const struct ktx_file *f, u32 number)
 }
 
 /* tx_ring.c: the mapped memory, and what is taken from it and written to it */
-int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup);
-void ktx_ring_free(struct ktx_file *f);
+static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup);
+static void ktx_ring_free(struct ktx_file *f);
 /* Phase one for up to `most` probes. Returns how many. */
-u32 ktx_ring_take(struct ktx_file *f, u32 most);
+static u32 ktx_ring_take(struct ktx_file *f, u32 most);
 /* Published, and not prepared yet? */
-bool ktx_ring_has_more(const struct ktx_file *f);
-void ktx_ring_fail(struct ktx_file *f, int error);
+static bool ktx_ring_has_more(const struct ktx_file *f);
+static void ktx_ring_fail(struct ktx_file *f, int error);
 /* Tells the reader, where there is time for it before `next_ns`. */
-void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
+static void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
 
 /* tx_frame.c */
-struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
+static struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
 
 /* tx_send.c: phase two */
 /* Ends what is to end, sends what is due, `budget` trains at most. When to come again: KTX_NEVER, nothing is prepared. */
-u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
+static u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
+/* The same for one train or a few frames of it, with interrupts off already. */
+static void ktx_send_quietly(struct ktx_file *f);
 /* When the next probe is to be handed over; KTX_NEVER: nothing is prepared, 0: at once. Ends nothing. */
-u64 ktx_send_next(const struct ktx_file *f);
+static u64 ktx_send_next(const struct ktx_file *f);
 /* Something other than a probe waits for the sender: a cancellation, the end of the device. */
-bool ktx_send_urgent(const struct ktx_file *f);
+static bool ktx_send_urgent(const struct ktx_file *f);
 
 /* tx_lead.c: how long before its time the waiting begins */
-void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
-void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
+static void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
+static void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
+
+/* tx_wait.c: the rest of the waiting, with bottom halves off. What was waited for may have been sent when it returns. */
+static void ktx_wait_begin(struct ktx_file *f);
+static void ktx_wait_out(struct ktx_file *f, u64 until);
 
 /* tx_thread.c */
-int ktx_thread_start(struct ktx_file *f);
-void ktx_thread_stop(struct ktx_file *f);
-void ktx_thread_kick(struct ktx_file *f, bool urgent);
+static int ktx_thread_start(struct ktx_file *f);
+static void ktx_thread_stop(struct ktx_file *f);
+static void ktx_thread_kick(struct ktx_file *f, bool urgent);
 /* How late a hard timer brings this thread to its turn, the worst of some. */
-u64 ktx_thread_try(struct ktx_file *f);
+static u64 ktx_thread_try(struct ktx_file *f);
 
 /* tx_softirq.c */
-void ktx_softirq_start(struct ktx_file *f);
-void ktx_softirq_stop(struct ktx_file *f);
-void ktx_softirq_kick(struct ktx_file *f, bool urgent);
-u64 ktx_softirq_try(void);
+static void ktx_softirq_start(struct ktx_file *f);
+static void ktx_softirq_stop(struct ktx_file *f);
+static void ktx_softirq_kick(struct ktx_file *f, bool urgent);
+static u64 ktx_softirq_try(void);
 
 /* Whichever it is: there is something new. */
 static inline void ktx_sender_kick(struct ktx_file *f, bool urgent)
@@ -193,9 +220,9 @@ static inline void ktx_sender_kick(struct ktx_file *f, bool urgent)
 }
 
 /* tx_device.c */
-int ktx_device_init(void);
-void ktx_device_exit(void);
-int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue);
-void ktx_device_release(struct ktx_file *f);
+static int ktx_device_init(void);
+static void ktx_device_exit(void);
+static int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue);
+static void ktx_device_release(struct ktx_file *f);
 
 #endif

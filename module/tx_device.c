@@ -6,6 +6,7 @@
 #include <linux/if_arp.h>
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
+#include <net/rtnetlink.h>
 
 #include "tx.h"
 
@@ -41,7 +42,25 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 	}
 }
 
-int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
+/*
+ * May its driver's transmit function be called with interrupts off? Documentation/networking/netdevices.rst: it will be, by netconsole. That is so of
+ * hardware; what is made of other devices (tunnels, bridges) and wireless stacks turn bottom halves on again on their way. veth's "no netpoll"
+ * (since 6.2) is about its receive side.
+ */
+static bool ktx_device_quiet(const struct net_device *dev)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) || dev->type != ARPHRD_ETHER)
+		return false;
+	if (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "veth"))
+		return true;
+#if IS_ENABLED(CONFIG_CFG80211)
+	if (dev->ieee80211_ptr)
+		return false;
+#endif
+	return dev->dev.parent && !(dev->priv_flags & IFF_DISABLE_NETPOLL);
+}
+
+static int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
 {
 	struct net_device *dev;
 	int ret;
@@ -57,6 +76,7 @@ int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
 	else
 		ret = ktx_shape_of(dev, &f->shape);
 	if (!ret) {
+		f->shape.quiet = ktx_device_quiet(dev);
 		netdev_hold(dev, &f->tracker, GFP_KERNEL);
 		rcu_assign_pointer(f->dev, dev);
 		list_add(&f->node, &ktx_bound);
@@ -78,7 +98,7 @@ static void ktx_device_let_go(struct ktx_file *f)
 	list_del(&f->node);
 }
 
-void ktx_device_release(struct ktx_file *f)
+static void ktx_device_release(struct ktx_file *f)
 {
 	rtnl_lock();
 	ktx_device_let_go(f);
@@ -105,12 +125,12 @@ static int ktx_device_event(struct notifier_block *block, unsigned long event, v
 
 static struct notifier_block ktx_device_notifier = { .notifier_call = ktx_device_event };
 
-int ktx_device_init(void)
+static int ktx_device_init(void)
 {
 	return register_netdevice_notifier(&ktx_device_notifier);
 }
 
-void ktx_device_exit(void)
+static void ktx_device_exit(void)
 {
 	unregister_netdevice_notifier(&ktx_device_notifier);
 }

@@ -81,10 +81,17 @@ static u32 ktx_cpu_choose(u32 wanted)
 	return cpu;
 }
 
+static unsigned int timer;
+module_param(timer, uint, 0644);
+MODULE_PARM_DESC(timer, "for files that leave the choice to the module: 0 by trying both (default), 1 a timer's softirq, 2 a real-time thread");
+
 static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 {
+	const u32 chosen = READ_ONCE(timer);
 	int ret;
 
+	if (wanted == KTRXER_TX_TIMER_AUTO && (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
+		wanted = chosen;
 	f->timer_kind = wanted;
 	if (wanted == KTRXER_TX_TIMER_NONE) {
 		ktx_lead_begin(f, 0);
@@ -133,6 +140,7 @@ static int ktx_setup(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	ret = ktx_device_bind(f, setup->ifindex, setup->queue);
 	if (ret)
 		goto err_device;
+	ktx_wait_begin(f);
 	setup->timer = f->timer_kind;
 	setup->cpu = f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->cpu : KTRXER_TX_ANY_CPU;
 	setup->lead_ns = f->lead_ns;
@@ -306,7 +314,7 @@ static struct miscdevice ktx_device = {
 	.mode = 0660,
 };
 
-int ktx_init(void)
+static int ktx_init(void)
 {
 	int ret = ktx_device_init();
 
@@ -318,7 +326,7 @@ int ktx_init(void)
 	return ret;
 }
 
-void ktx_exit(void)
+static void ktx_exit(void)
 {
 	misc_deregister(&ktx_device);
 	ktx_device_exit();

@@ -23,7 +23,7 @@ static int ktx_frame_check(const struct ktx_shape *shape, const u8 *data, u32 le
 	return data[0] >> 4 == 4 || data[0] >> 4 == 6 ? 0 : -EINVAL;
 }
 
-struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
+static struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
 {
 	/* So that the network header, not the link's, is aligned. */
 	const u32 before = shape->headroom - shape->header;

@@ -50,7 +50,7 @@ static u32 ktx_ring_window(const struct ktx_file *f)
 	return min3(f->count, fit, (u32)KTX_WINDOW_MAX);
 }
 
-int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
+static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 {
 	int ret = ktx_ring_measure(f, setup);
 
@@ -59,7 +59,7 @@ int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	BUILD_BUG_ON(sizeof(struct ktrxer_tx_ring) != 384);
 	f->window = ktx_ring_window(f);
 	f->window_mask = f->window - 1;
-	f->cells = kvcalloc(f->window, sizeof(*f->cells), GFP_KERNEL);
+	f->cells = kvcalloc(f->window, sizeof(*f->cells), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	f->memory = vmalloc_user(f->size);
 	if (!f->cells || !f->memory) {
 		ktx_ring_free(f);
@@ -80,7 +80,7 @@ int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 }
 
 /* Nobody sends any more. */
-void ktx_ring_free(struct ktx_file *f)
+static void ktx_ring_free(struct ktx_file *f)
 {
 	for (; f->cells && f->sent != f->taken; f->sent++)
 		kfree_skb(f->cells[f->sent & f->window_mask].skb);
@@ -129,7 +129,7 @@ static void ktx_ring_accept(struct ktx_file *f)
 		WRITE_ONCE(f->head, head);
 }
 
-u32 ktx_ring_take(struct ktx_file *f, u32 most)
+static u32 ktx_ring_take(struct ktx_file *f, u32 most)
 {
 	u32 n = 0;
 
@@ -144,7 +144,7 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	return n;
 }
 
-bool ktx_ring_has_more(const struct ktx_file *f)
+static bool ktx_ring_has_more(const struct ktx_file *f)
 {
 	const u32 taken = READ_ONCE(f->taken);
 
@@ -155,7 +155,7 @@ bool ktx_ring_has_more(const struct ktx_file *f)
 
 /* ------------------------------------------------------------------------------------------------------------- the end */
 
-void ktx_ring_fail(struct ktx_file *f, int error)
+static void ktx_ring_fail(struct ktx_file *f, int error)
 {
 	const int before = cmpxchg(&f->error, 0, error);
 
@@ -167,7 +167,7 @@ void ktx_ring_fail(struct ktx_file *f, int error)
 	wake_up_interruptible_poll(&f->readers, EPOLLERR);
 }
 
-void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
+static void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
 {
 	const u32 sent = f->sent;
 

@@ -42,7 +42,7 @@ static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int 
 
 static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int error)
 {
-	kfree_skb(ktx_cell_at(f, f->sent)->skb);
+	dev_kfree_skb_any(ktx_cell_at(f, f->sent)->skb); /* interrupts may be off */
 	ktx_probe_end(f, status, error, 0, 0);
 }
 
@@ -80,20 +80,24 @@ static bool ktx_fits(const struct ktx_cell *cell, u32 longest)
 }
 
 /*
- * From the end of the waiting to the stamp it takes a little; so the waiting ends that much earlier. One small step for each probe leads to
- * the median of it.
+ * From the end of the waiting to the stamp it takes a little; so the waiting ends that much earlier. The first stamps say how much: what disturbs
+ * makes late and never early, so an earlier one is believed at once. Then small steps follow what changes, to the median of it.
  */
 static void ktx_advance_learn(struct ktx_file *f, u64 call)
 {
 	const s64 late = call - ktx_planned(f, ktx_cell_at(f, f->sent));
-	const s32 step = f->advance_samples < KTX_ADVANCE_SAMPLES ? 32 : 4;
+	s32 step = late > 0 ? KTX_ADVANCE_STEP_NS : -KTX_ADVANCE_STEP_NS;
 
 	f->waited = false;
 	if (!f->learns_advance || late > KTX_ADVANCE_WINDOW_NS || late < -KTX_ADVANCE_WINDOW_NS)
 		return;
+	if (!f->advance_samples || (late < 0 && f->advance_samples < KTX_ADVANCE_SAMPLES))
+		step = late;
+	else if (late <= KTX_ADVANCE_RIGHT_NS && late >= -KTX_ADVANCE_RIGHT_NS)
+		step = 0; /* within what the clock is read in: a step would only move probes about */
 	if (f->advance_samples < KTX_ADVANCE_SAMPLES)
 		f->advance_samples++;
-	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + (late > 0 ? step : -step), 0, KTX_ADVANCE_MAX_NS);
+	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + step, 0, KTX_ADVANCE_MAX_NS);
 }
 
 /* With the queue's lock held. False: no more now. */
@@ -136,14 +140,13 @@ static struct netdev_queue *ktx_queue(const struct ktx_file *f, struct net_devic
 	return netdev_get_tx_queue(dev, wanted < queues ? wanted : wanted % queues);
 }
 
-/* Probes [sent, sent + count): all are prepared. */
+/* Probes [sent, sent + count): all are prepared. Bottom halves are off. */
 static void ktx_hand_over(struct ktx_file *f, u32 count)
 {
 	struct netdev_queue *txq;
 	struct net_device *dev;
 	u32 longest;
 
-	local_bh_disable();
 	rcu_read_lock();
 	dev = rcu_dereference(f->dev);
 	if (!dev || !netif_running(dev)) {
@@ -169,7 +172,6 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 	HARD_TX_UNLOCK(dev, txq);
 unlock:
 	rcu_read_unlock();
-	local_bh_enable();
 }
 
 /* ----------------------------------------------------------------------------------------------------------- what is due */
@@ -222,7 +224,7 @@ static bool ktx_ends_now(struct ktx_file *f)
 	return true;
 }
 
-u64 ktx_send_next(const struct ktx_file *f)
+static u64 ktx_send_next(const struct ktx_file *f)
 {
 	const u64 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
 	u64 planned;
@@ -235,7 +237,7 @@ u64 ktx_send_next(const struct ktx_file *f)
 	return planned > advance ? planned - advance : 0;
 }
 
-bool ktx_send_urgent(const struct ktx_file *f)
+static bool ktx_send_urgent(const struct ktx_file *f)
 {
 	return (atomic64_read(&f->cancel) || READ_ONCE(f->error)) && f->sent != READ_ONCE(f->taken);
 }
@@ -249,9 +251,9 @@ static void ktx_cancel_over(struct ktx_file *f)
 		atomic64_cmpxchg(&f->cancel, cancel, 0);
 }
 
-u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
+/* What is due: `budget` hand-overs of `most` frames; `ends` probes that end without one. */
+static u64 ktx_send_some(struct ktx_file *f, unsigned int budget, unsigned int ends, u32 most)
 {
-	unsigned int ends = KTX_BATCH;
 	u64 next = 0;
 
 	while (budget && ends-- && (next = ktx_send_next(f)) != KTX_NEVER) {
@@ -268,9 +270,24 @@ u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
 		}
 		if (!ktx_late_allows(f, now))
 			continue;
-		ktx_hand_over(f, ktx_together(f, READ_ONCE(f->taken), now));
+		ktx_hand_over(f, min(ktx_together(f, READ_ONCE(f->taken), now), most));
 		budget--;
 	}
 	ktx_cancel_over(f);
 	return next;
+}
+
+static u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
+{
+	u64 next;
+
+	local_bh_disable();
+	next = ktx_send_some(f, budget, KTX_BATCH, KTX_BATCH);
+	local_bh_enable();
+	return next;
+}
+
+static void ktx_send_quietly(struct ktx_file *f)
+{
+	ktx_send_some(f, 1, 1, KTX_GUARD_TRAIN);
 }

@@ -10,7 +10,7 @@
 /* Under arm_lock. */
 static void ktx_softirq_arm(struct ktx_file *f, u64 next)
 {
-	const u64 at = next > f->lead_ns ? next - f->lead_ns : 0;
+	const u64 lead = ktx_lead_now(f), at = next > lead ? next - lead : 0;
 
 	f->armed = next != KTX_NEVER && !f->closing;
 	if (!f->armed)
@@ -43,9 +43,8 @@ static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
 	if (wanted && began > wanted)
 		ktx_lead_learn(f, began - wanted);
 	/* What comes within the lead is waited for here, but nobody else's softirq waits longer for us than that. */
-	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktime_get_ns() < began + KTX_LEAD_MAX_NS)
-		while (ktime_get_ns() < next)
-			cpu_relax();
+	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) && ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+		ktx_wait_out(f, next);
 	ktx_softirq_again(f);
 	return HRTIMER_NORESTART;
 }
@@ -60,7 +59,7 @@ static void ktx_softirq_refill(struct work_struct *work)
 	ktx_softirq_kick(f, false);
 }
 
-void ktx_softirq_kick(struct ktx_file *f, bool urgent)
+static void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 {
 	spin_lock_bh(&f->arm_lock);
 	if (urgent)
@@ -70,13 +69,14 @@ void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 	spin_unlock_bh(&f->arm_lock);
 }
 
-void ktx_softirq_start(struct ktx_file *f)
+static void ktx_softirq_start(struct ktx_file *f)
 {
+	f->closing = false; /* after a set-up that failed behind this */
 	INIT_WORK(&f->refill, ktx_softirq_refill);
 	hrtimer_setup(&f->timer, ktx_softirq_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-void ktx_softirq_stop(struct ktx_file *f)
+static void ktx_softirq_stop(struct ktx_file *f)
 {
 	spin_lock_bh(&f->arm_lock);
 	f->closing = true;
@@ -109,7 +109,7 @@ static enum hrtimer_restart ktx_trial_fired(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-u64 ktx_softirq_try(void)
+static u64 ktx_softirq_try(void)
 {
 	struct ktx_trial *trial = kzalloc(sizeof(*trial), GFP_KERNEL);
 	u64 worst;

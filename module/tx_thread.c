@@ -42,7 +42,7 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	return READ_ONCE(f->alarmed) && now > until ? now - until : 0;
 }
 
-u64 ktx_thread_try(struct ktx_file *f)
+static u64 ktx_thread_try(struct ktx_file *f)
 {
 	u64 worst = 0;
 	int i;
@@ -73,31 +73,47 @@ static void ktx_thread_take(struct ktx_file *f)
 static void ktx_thread_wait_out(struct ktx_file *f, u64 until)
 {
 	local_bh_disable();
-	while (ktime_get_ns() < until)
-		cpu_relax();
+	ktx_wait_out(f, until);
 	ktx_send_due(f, 1);
 	local_bh_enable();
 }
 
-/* Who never sleeps is stopped by the scheduler, 50 ms at a time: then rather without real time, and the others get their share. */
-static void ktx_thread_priority(u64 slept_ns, bool *real_time)
-{
-	const bool tired = ktime_get_ns() - slept_ns > KTX_REAL_TIME_MOST_MS * (u64)NSEC_PER_MSEC;
+/* What others had of the processor, in the window that began at since_ns. */
+struct ktx_rest {
+	u64 since_ns, slept_ns;
+	bool tired;
+};
 
-	if (*real_time != tired)
+static void ktx_thread_slept(struct ktx_rest *rest, u64 ns)
+{
+	if (ns > KTX_REST_OVERHEAD_NS)
+		rest->slept_ns += ns - KTX_REST_OVERHEAD_NS;
+}
+
+/*
+ * On a machine with one processor everybody else stands still while a real-time thread spins from probe to probe, softirqs that were put off
+ * among them, and after 950 ms of it the scheduler would stop the thread for 50. So who leaves too little to others gives real time up:
+ * they get about the same share then, by the scheduler's own rules.
+ */
+static void ktx_thread_priority(struct ktx_rest *rest)
+{
+	const u64 now = ktime_get_ns(), window = now - rest->since_ns;
+	/* Twice as much before it is taken up again: else the share that others get by it would end it. */
+	const bool tired = rest->slept_ns < window / (rest->tired ? KTX_REST_SHARE / 2 : KTX_REST_SHARE);
+
+	if (window < KTX_REST_WINDOW_MS * (u64)NSEC_PER_MSEC)
 		return;
-	*real_time = !tired;
-	if (tired)
-		sched_set_normal(current, MIN_NICE);
-	else
+	if (tired && !rest->tired)
+		sched_set_normal(current, KTX_TIRED_NICE);
+	else if (!tired && rest->tired)
 		sched_set_fifo(current);
+	*rest = (struct ktx_rest){ .since_ns = now, .tired = tired };
 }
 
 static int ktx_thread_run(void *context)
 {
 	struct ktx_file *f = context;
-	u64 slept_ns = ktime_get_ns();
-	bool real_time = true;
+	struct ktx_rest rest = { .since_ns = ktime_get_ns() };
 
 	sched_set_fifo(current);
 	f->thread_late_ns = min_t(u64, ktx_thread_try(f), U32_MAX);
@@ -106,36 +122,40 @@ static int ktx_thread_run(void *context)
 	complete(&f->measured);
 
 	while (!kthread_should_stop()) {
-		u64 next = ktx_send_due(f, 1), now;
+		u64 next = ktx_send_due(f, 1), now, lead;
 
 		ktx_thread_take(f);
 		if (next == KTX_NEVER)
 			next = ktx_send_next(f);
 		now = ktime_get_ns();
+		lead = ktx_lead_now(f);
 		if (next == KTX_NEVER && ktx_ring_has_more(f) && !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
-		} else if (next == KTX_NEVER || next > now + f->lead_ns) {
+		} else if (rest.tired && lead && next > now + lead && next < now + lead + KTX_NAP_LEAST_NS) {
+			/* Of so short a sleep others have nothing but the interrupts, and would count as served: rather they get a slice at a time. */
+		} else if (next == KTX_NEVER || next > now + lead) {
 			ktx_ring_tell(f, next);
-			ktx_lead_learn(f, ktx_thread_sleep(f, next == KTX_NEVER ? next : next - f->lead_ns));
-			slept_ns = ktime_get_ns();
+			now = ktime_get_ns();
+			ktx_lead_learn(f, ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
+			ktx_thread_slept(&rest, ktime_get_ns() - now);
 		} else if (next > now) {
 			ktx_ring_tell(f, next);
 			ktx_thread_wait_out(f, next);
 		}
-		ktx_thread_priority(slept_ns, &real_time);
+		ktx_thread_priority(&rest);
 		cond_resched();
 	}
 	return 0;
 }
 
-void ktx_thread_kick(struct ktx_file *f, bool urgent)
+static void ktx_thread_kick(struct ktx_file *f, bool urgent)
 {
 	smp_mb(); /* what is new, before the look at whether it sleeps */
 	if (urgent || READ_ONCE(f->idle))
 		wake_up_process(f->thread);
 }
 
-int ktx_thread_start(struct ktx_file *f)
+static int ktx_thread_start(struct ktx_file *f)
 {
 	struct task_struct *thread;
 
@@ -150,7 +170,7 @@ int ktx_thread_start(struct ktx_file *f)
 	return 0;
 }
 
-void ktx_thread_stop(struct ktx_file *f)
+static void ktx_thread_stop(struct ktx_file *f)
 {
 	if (f->thread)
 		kthread_stop(f->thread);

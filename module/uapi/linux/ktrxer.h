@@ -111,7 +111,8 @@ struct ktrxer_tx_ring {
 	__u32 tail;       /* reports before it are there */
 	__u32 error;      /* errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none */
 	__u32 lead_ns;    /* now */
-	__u32 pad2[29];
+	__u32 guard_ns;   /* now: for so long before a hand-over interrupts are off; 0: never */
+	__u32 pad2[28];
 };
 
 enum ktrxer_tx_slot_flag {

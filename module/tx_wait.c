@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The rest of the waiting, from the wake-up to the time. Bottom halves are off, so other traffic's softirqs come after the probe; but an interrupt
+ * at the very moment would make it late by its own length. So the last microseconds, as many as the longest interrupt seen of late took, are waited
+ * out with interrupts off: one that begins before them is over when the time has come, one that comes later waits until the driver has the frame.
+ */
+#include <linux/moduleparam.h>
+
+#include "tx.h"
+
+static unsigned int guard_us = KTX_GUARD_MAX_NS / NSEC_PER_USEC;
+module_param(guard_us, uint, 0644);
+MODULE_PARM_DESC(guard_us, "microseconds before a probe's time that interrupts may be off, 20 at most; 0: they stay on (files set up from now on)");
+
+/* Some nanoseconds, without a look at the clock. */
+static noinline void ktx_burn(u32 turns)
+{
+	while (turns--)
+		barrier();
+}
+
+/* What a look at the clock costs, and how many turns a microsecond has: the better one of some tries, since others may come between. */
+static void ktx_wait_measure(struct ktx_file *f)
+{
+	u64 look_ns = KTX_GUARD_MAX_NS, burn_ns = KTX_GUARD_MAX_NS;
+	int i, n;
+
+	for (i = 0; i < KTX_WAIT_TRIALS; i++) {
+		u64 began, looked, burnt;
+		unsigned long flags;
+
+		local_irq_save(flags);
+		began = ktime_get_ns();
+		for (n = 1; n < KTX_WAIT_LOOKS; n++)
+			ktime_get_ns();
+		looked = ktime_get_ns();
+		ktx_burn(KTX_WAIT_TURNS);
+		burnt = ktime_get_ns();
+		local_irq_restore(flags);
+		look_ns = min(look_ns, div_u64(looked - began, KTX_WAIT_LOOKS));
+		burn_ns = min(burn_ns, max_t(u64, burnt - looked, look_ns + 1) - look_ns);
+	}
+	f->look_ns = look_ns;
+	f->turns_us = div_u64((u64)KTX_WAIT_TURNS * NSEC_PER_USEC, (u32)burn_ns);
+}
+
+static void ktx_wait_begin(struct ktx_file *f)
+{
+	ktx_wait_measure(f);
+	f->guard_most_ns = min_t(u64, READ_ONCE(guard_us) * (u64)NSEC_PER_USEC, KTX_GUARD_MAX_NS);
+	if (!f->shape.quiet)
+		f->guard_most_ns = 0;
+	f->guard_ns = min_t(u64, KTX_GUARD_MIN_NS, f->guard_most_ns);
+	WRITE_ONCE(f->ring->guard_ns, (u32)f->guard_ns);
+}
+
+/* Returns the longest time between two looks at the clock: an interrupt's, if there was one. */
+static u64 ktx_spin(u64 until)
+{
+	u64 before = ktime_get_ns(), longest = 0;
+
+	while (before < until) {
+		u64 now;
+
+		cpu_relax();
+		now = ktime_get_ns();
+		longest = max(longest, now - before);
+		before = now;
+	}
+	return longest;
+}
+
+/* What is longer than the guard may be (another guest of this machine ran) is none of its business. */
+static void ktx_guard_learn(struct ktx_file *f, u64 longest)
+{
+	const u64 wanted = longest + longest / 4 + KTX_GUARD_MARGIN_NS;
+
+	if (longest > f->guard_most_ns)
+		return;
+	if (wanted > f->guard_ns)
+		f->guard_ns = min(wanted, f->guard_most_ns);
+	else if (f->guard_ns > KTX_GUARD_MIN_NS)
+		f->guard_ns -= DIV_ROUND_UP((u32)(f->guard_ns - KTX_GUARD_MIN_NS), KTX_GUARD_DECAY);
+	WRITE_ONCE(f->ring->guard_ns, (u32)f->guard_ns);
+}
+
+static void ktx_wait_out(struct ktx_file *f, u64 until)
+{
+	const u64 guard = f->guard_ns;
+	unsigned long flags;
+	s64 left;
+
+	if (!guard || until <= guard) { /* 0: at once */
+		ktx_spin(until);
+		return;
+	}
+	ktx_guard_learn(f, ktx_spin(until - guard));
+	local_irq_save(flags);
+	/* One more look at the clock would come up to its own cost too late: the rest is counted off. The constant part is the advance's matter. */
+	while ((left = until - ktime_get_ns()) > (s64)f->look_ns)
+		;
+	if (left > 0)
+		ktx_burn((u32)left * f->turns_us / NSEC_PER_USEC);
+	ktx_send_quietly(f);
+	local_irq_restore(flags);
+}
