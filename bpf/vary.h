@@ -109,8 +109,8 @@ static inline __u64 vary_sum_of(__u64 value, __u8 in)
 }
 
 /*
- * RFC 1624: HC' = ~(~HC + ~m + m'). ~HC + ~m for each field is the plan's sum, made once. It is never the sum of zeros alone, so it is
- * the very number that summing all again would give.
+ * RFC 1624: HC' = ~(~HC + ~m + m'). ~HC + ~m for each field is the plan's sum, made once: 0 where all the rest is zeros, else 0xffff for
+ * what is 0 modulo 0xffff. So it is the very number that summing all again would give.
  */
 static inline __u16 vary_checksum(__u64 sum, __u8 udp)
 {

@@ -161,8 +161,11 @@ struct ktx_engine {
 	 * which the committing thread calls, to collect, which the pump calls: it makes cells final in their order, from `done` on, and
 	 * returns how many. tend starts and ends what there is to start and end, and says when it wants to be called again at the
 	 * latest; a negative errno: the device or the kernel side is gone, and every cell ends with one of the next collects.
+	 * go (NULL: none) follows on publish when the pump knows of the cells, too: what ends before that wakes a pump that finds nothing to
+	 * collect, at once and again, and where it is the more urgent thread of one processor the committing one never comes to tell it.
 	 */
 	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
+	void (*go)(struct ktx_engine_state *state, uint32_t to);
 	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
 	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
 

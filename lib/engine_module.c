@@ -169,8 +169,6 @@ static int module_kick(struct ktx_engine_state *state, struct ktrxer_tx_kick *ki
 
 static void module_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
 {
-	struct ktrxer_tx_kick kick = { 0 };
-
 	for (uint32_t number = from; number != to; number++) {
 		const struct ktx_cell *cell = &state->cells[number & state->mask];
 		struct ktrxer_tx_slot *slot = &state->slots[number & state->mask];
@@ -179,6 +177,12 @@ static void module_publish(struct ktx_engine_state *state, uint32_t from, uint32
 		slot->length = cell->length;
 		slot->flags = cell->flags & KTX_TRAIN_GOES_ON ? KTRXER_TX_TRAIN : 0;
 	}
+}
+
+static void module_go(struct ktx_engine_state *state, uint32_t to)
+{
+	struct ktrxer_tx_kick kick = { 0 };
+
 	__atomic_store_n(&state->ring->head, to, __ATOMIC_RELEASE);
 	if (!state->for_rate)
 		module_kick(state, &kick); /* what is wrong is in the ring, and the pump finds it there */
@@ -197,7 +201,11 @@ static int module_tend(struct ktx_engine_state *state, const struct ktx_work *wo
 	kick.cancel = work->cancel_to != work->done && work->cancel_to != state->cancelled;
 	kick.cancel_to = state->cancelled = work->cancel_to;
 	if (kick.cancel || ((state->for_rate || state->lost) && tail_of(state) != work->head)) {
-		module_kick(state, &kick);
+		/* Between the pump's knowing of cells and their going (module_go) a cancellation of them is too early. */
+		if (module_kick(state, &kick) == -EINVAL && kick.cancel) {
+			state->cancelled = work->done;
+			*next_ns = work->now_ns + AGAIN_NS;
+		}
 		if (state->for_rate && kick.next_ns < *next_ns)
 			*next_ns = kick.next_ns;
 	}
@@ -274,6 +282,7 @@ const struct ktx_engine ktx_engine_module = {
 	.check = module_check,
 	.event_fd = module_event_fd,
 	.publish = module_publish,
+	.go = module_go,
 	.tend = module_tend,
 	.collect = module_collect,
 };

@@ -109,6 +109,7 @@ enum ktrxer_limits {
 	KTRXER_FLOW_SAMPLES_S = 50000,     /* samples a second of all flows of a client */
 	KTRXER_FLOW_SETTLE_S = 2,          /* a receiver whose time is over waits for the sender's end */
 	KTRXER_FLOW_TOLD_MS = 1000,        /* and after the sender said that it has ended, for what is on its way */
+	KTRXER_FLOW_WORD_S = 5,            /* one that was cut off waits for the sender's word on that, while the control connection lives */
 
 	/* command: output */
 	KTRXER_OUT_ITEMS = 4096,          /* objects that wait for a slow reader; power of two */

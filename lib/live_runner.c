@@ -31,6 +31,10 @@
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
 #define REST_OVERHEAD_NS 6000
+/* Where gaps are too short even for that, it rests across probes, nice -20, once it has run for long without: for one part in BREAK_SHARE of the time. */
+#define BREAK_AFTER_NS (300ULL * 1000 * 1000)
+#define BREAK_NS (10ULL * 1000 * 1000)
+#define BREAK_SHARE 17
 #define REPEAT_DEFAULT (1U << 31)
 
 /* ------------------------------------------------------------------------------------------------------ lane threads */
@@ -263,20 +267,24 @@ static void rest_account(struct live_runner *runner, uint64_t now)
 }
 
 /* Until when may others have it? 0: the next probe is too near, or they have had their share. */
-static uint64_t rest_end(const struct live_runner *runner, const struct live_need *need)
+static uint64_t rest_end(struct live_runner *runner, const struct live_need *need)
 {
+	runner->on_break = false;
 	if (need->due_ns == KTRXER_NEVER)
 		return KTRXER_NEVER;
 	if (need->due_ns > need->now_ns + REST_LEAST_NS)
 		return need->due_ns - REST_ENDS_NS;
 	if (need->due_ns > need->now_ns + NAP_LEAST_NS && runner->rested_ns < (need->now_ns - runner->since_ns) / REST_SHARE)
 		return need->due_ns - NAP_ENDS_NS;
-	return 0;
+	if (need->now_ns - runner->since_ns > BREAK_AFTER_NS && runner->rested_ns < (need->now_ns - runner->since_ns) / BREAK_SHARE)
+		runner->on_break = true;
+	return runner->on_break ? need->now_ns + BREAK_NS : 0;
 }
 
 /*
  * A real-time thread that never sleeps would be stopped by the kernel, 50 ms at a time, for the tasks that find no other processor. So
- * they get what lies between two probes: all of it where that is long, and a share of it where it is short.
+ * they get what lies between two probes: all of it where that is long, and a share of it where it is short. Where nothing lies between, the
+ * thread goes on without its priority for a share of the time, which costs only what others really take.
  */
 static void rest_between(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
 {
@@ -287,7 +295,7 @@ static void rest_between(struct live_runner *runner, const struct live_need *nee
 		runner->rest_ends_ns = rest_end(runner, need);
 		if (runner->rest_ends_ns)
 			runner->rest_began_ns = need->now_ns;
-	} else if (need->due_ns != KTRXER_NEVER && runner->rest_ends_ns > need->due_ns) {
+	} else if (need->due_ns != KTRXER_NEVER && runner->rest_ends_ns > need->due_ns && !runner->on_break) {
 		runner->rest_ends_ns = rest_end(runner, need); /* something was committed meanwhile */
 	}
 	for (int i = 0; i < LIVE_LANES; i++)

@@ -40,6 +40,7 @@ struct live_runner {
 	int broken;         /* negative errno: the kernel does not run it any more */
 	uint64_t idle_since_ns;
 	uint64_t rest_ends_ns; /* 0: no rest */
+	bool on_break;         /* it rests whatever comes */
 	uint64_t rest_began_ns, rested_ns, since_ns; /* of short rests */
 	uint64_t calls, handovers;
 };

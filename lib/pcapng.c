@@ -21,6 +21,7 @@ enum {
 	OPTION_OS = 3,
 	OPTION_APPLICATION = 4,
 	OPTION_NAME = 2,
+	OPTION_DESCRIPTION = 3,
 	OPTION_RESOLUTION = 9,
 	OPTION_FLAGS = 2,
 	OPTION_START = 2,
@@ -172,7 +173,7 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 	return 0;
 }
 
-int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, enum ktrxer_link link, uint32_t snap)
+int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description, enum ktrxer_link link, uint32_t snap)
 {
 	static const uint8_t nanoseconds = 9;
 	struct block b;
@@ -182,6 +183,7 @@ int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, enum k
 	put16(&b, 0);
 	put32(&b, snap);
 	put_text(&b, OPTION_NAME, name);
+	put_text(&b, OPTION_DESCRIPTION, description);
 	put_option(&b, OPTION_RESOLUTION, &nanoseconds, 1);
 	return block_end(file, &b) ? file->error : file->interfaces++;
 }

@@ -21,8 +21,8 @@ struct ktrxer_pcapng;
 /* `path` "-": standard output. `comment` (may be NULL) stands at the head of the file. */
 int ktrxer_pcapng_create(struct ktrxer_pcapng **file, const char *path, const char *application, const char *comment,
 			 struct ktrxer_error *err);
-/* The interface's number, or a negative errno. `snap` 0: whole packets. */
-int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, enum ktrxer_link link, uint32_t snap);
+/* The interface's number, or a negative errno. `snap` 0: whole packets. Both texts may be NULL. */
+int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description, enum ktrxer_link link, uint32_t snap);
 /* `comment` may be NULL. */
 int ktrxer_pcapng_packet(struct ktrxer_pcapng *file, int interface, const struct krx_packet *packet,
 			 const char *comment);

@@ -21,6 +21,7 @@ enum {
 	READING_MOST_NS = 1000 * 1000, /* a sample that took longer was interrupted */
 	CRYSTAL_PPB = 100000,     /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
 	WANDER_PPB = 100,         /* what a rate found some 100 ms ago may have changed by, steering by ptp4l included */
+	FRESH_NS = 1000 * 1000,   /* a stamp that cannot be is no reason to read the clock again so soon */
 	RATE_SPAN_NS = 50 * 1000 * 1000, /* of two samples that tell it */
 };
 
@@ -170,79 +171,79 @@ void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns
 		}
 }
 
-static int ask(int fd, const char *device, unsigned long request, void *data)
-{
-	struct ifreq ifr;
+/* Clocks without a fine counter tick in microseconds. */
+#define GRAIN_NS 1000
 
-	memset(&ifr, 0, sizeof ifr);
-	snprintf(ifr.ifr_name, sizeof ifr.ifr_name, "%s", device);
-	ifr.ifr_data = data;
-	return ioctl(fd, request, &ifr) == 0 ? 0 : -errno;
+bool phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
+	       uint32_t *bound_ns)
+{
+	for (int tries = 0;; tries++) {
+		const uint64_t now = ktrxer_now_ns();
+
+		phc_refresh(phc, real, now);
+		if (phc_map_mono(&phc->map, nic_ns, mono_ns, bound_ns) && *mono_ns + *bound_ns + GRAIN_NS >= earliest_ns &&
+		    *mono_ns <= latest_ns + *bound_ns + GRAIN_NS)
+			return true;
+		if (tries || now - phc->sampled_ns < FRESH_NS)
+			return false;
+		phc->sampled_ns = 0;
+	}
 }
 
-/* Somebody (ptp4l) may have switched them on already: then nothing is changed, and nothing put back. */
-static int switch_on(struct phc *phc, int fd)
-{
-	struct hwtstamp_config config = { 0 };
-	int rc = ask(fd, phc->device, SIOCGHWTSTAMP, &config);
-
-	if (rc == -EOPNOTSUPP || rc == -EINVAL || rc == -ENOTTY)
-		config = (struct hwtstamp_config){ .tx_type = HWTSTAMP_TX_OFF }; /* a driver that does not tell: as it is after the boot */
-	memcpy(phc->before, &config, sizeof config);
-	if (config.tx_type == HWTSTAMP_TX_ON)
-		return 0;
-	config.tx_type = HWTSTAMP_TX_ON;
-	rc = ask(fd, phc->device, SIOCSHWTSTAMP, &config);
-	memcpy(phc->ours, &config, sizeof config); /* the driver may have widened it */
-	phc->changed = rc == 0;
-	return rc;
-}
-
-/* The number of the device's clock, or a negative errno. */
-static int clock_number(int fd, const char *device)
+/* The number of the device's clock, or a negative errno; and the widest filter that it offers. */
+static int clock_number(const char *device, int what, int *filter)
 {
 	struct ethtool_ts_info info = { .cmd = ETHTOOL_GET_TS_INFO };
-	const uint32_t needs = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
-	int rc = ask(fd, device, SIOCETHTOOL, &info);
-
-	if (rc < 0)
-		return rc;
-	return (info.so_timestamping & needs) != needs || !(info.tx_types & 1u << HWTSTAMP_TX_ON) || info.phc_index < 0 ? -EOPNOTSUPP :
-	       info.phc_index;
-}
-
-bool phc_offered(const char *device)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	const bool offered = fd >= 0 && clock_number(fd, device) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return offered;
-}
-
-static int clock_open(struct phc *phc, int fd)
-{
-	char path[32];
-	int number = clock_number(fd, phc->device);
-
-	if (number < 0)
-		return number;
-	snprintf(path, sizeof path, "/dev/ptp%d", number);
-	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
-	return phc->fd < 0 ? -errno : switch_on(phc, fd);
-}
-
-int phc_open(struct phc *phc, const char *device)
-{
+	struct ifreq ifr = { .ifr_data = (void *)&info };
+	uint32_t needs = SOF_TIMESTAMPING_RAW_HARDWARE;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
-	*phc = (struct phc){ .fd = -1 };
 	if (fd < 0)
 		return -errno;
-	snprintf(phc->device, sizeof phc->device, "%s", device);
-	rc = clock_open(phc, fd);
+	snprintf(ifr.ifr_name, sizeof ifr.ifr_name, "%s", device);
+	rc = ioctl(fd, SIOCETHTOOL, &ifr) ? -errno : 0;
 	close(fd);
+	if (rc < 0)
+		return rc;
+	if (what & PHC_SENT)
+		needs |= SOF_TIMESTAMPING_TX_HARDWARE;
+	if (what & PHC_RECEIVED)
+		needs |= SOF_TIMESTAMPING_RX_HARDWARE;
+	if (!(what & PHC_ALL) && info.rx_filters & 1u << HWTSTAMP_FILTER_PTP_V2_EVENT)
+		*filter = HWTSTAMP_FILTER_PTP_V2_EVENT;
+	if (info.rx_filters & 1u << HWTSTAMP_FILTER_ALL)
+		*filter = HWTSTAMP_FILTER_ALL;
+	if ((info.so_timestamping & needs) != needs || info.phc_index < 0 || (what & PHC_SENT && !(info.tx_types & 1u << HWTSTAMP_TX_ON)) ||
+	    (what & PHC_RECEIVED && *filter == HWTSTAMP_FILTER_NONE))
+		return -EOPNOTSUPP;
+	return info.phc_index;
+}
+
+bool phc_offered(const char *device, int what)
+{
+	int filter = HWTSTAMP_FILTER_NONE;
+
+	return clock_number(device, what, &filter) >= 0;
+}
+
+int phc_open(struct phc *phc, const char *device, uint32_t index, int what)
+{
+	int filter = HWTSTAMP_FILTER_NONE, number = clock_number(device, what, &filter), rc;
+	struct nic_halves now;
+	char path[32];
+
+	*phc = (struct phc){ .fd = -1, .setting.place = -1 };
+	if (number < 0)
+		return number;
+	if (what & PHC_AS_IT_IS) {
+		if (nic_setting_read(device, &now) < 0 || now.received == HWTSTAMP_FILTER_NONE ||
+		    (what & PHC_ALL && now.received != HWTSTAMP_FILTER_ALL))
+			return -ENODATA;
+		filter = now.received;
+	}
+	snprintf(path, sizeof path, "/dev/ptp%d", number);
+	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
+	rc = phc->fd < 0 ? -errno : nic_setting_take(&phc->setting, device, index, what & (PHC_SENT | PHC_RECEIVED), filter);
 	if (rc < 0)
 		phc_close(phc);
 	return rc;
@@ -250,16 +251,9 @@ int phc_open(struct phc *phc, const char *device)
 
 void phc_close(struct phc *phc)
 {
-	struct hwtstamp_config now = { 0 };
-	int fd = phc->changed ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
-
-	if (fd >= 0) {
-		if (ask(fd, phc->device, SIOCGHWTSTAMP, &now) < 0 || memcmp(&now, phc->ours, sizeof now) == 0)
-			ask(fd, phc->device, SIOCSHWTSTAMP, phc->before);
-		close(fd);
-	}
-	phc->changed = false;
-	if (phc->fd >= 0)
-		close(phc->fd);
+	if (phc->fd < 0)
+		return;
+	nic_setting_give(&phc->setting);
+	close(phc->fd);
 	phc->fd = -1;
 }

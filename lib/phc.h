@@ -9,6 +9,7 @@
 #define KTRXER_LIB_PHC_H
 
 #include "clock.h"
+#include "nic_setting.h"
 
 #include <linux/ptp_clock.h>
 
@@ -51,18 +52,28 @@ struct phc {
 	int way;           /* how it is read */
 	uint64_t sampled_ns;
 	struct phc_map map;
-	char device[16];
-	int32_t before[3], ours[3]; /* struct hwtstamp_config */
-	bool changed;      /* by us */
+	struct nic_setting setting;
+};
+
+enum {
+	PHC_SENT = NIC_SENT,         /* stamps of all that is sent */
+	PHC_RECEIVED = NIC_RECEIVED, /* of all that is received, or else of what is PTP's */
+	PHC_ALL = 4,                 /* with PHC_RECEIVED: those of PTP's packets alone are of no use */
+	PHC_AS_IT_IS = 8,            /* with PHC_RECEIVED: only where they are on */
 };
 
 /* Does the device say that it can? */
-bool phc_offered(const char *device);
-/* NIC stamps of what is sent by this device: 0, or a negative errno: it has none, or may not. */
-int phc_open(struct phc *phc, const char *device);
-/* Puts the device's setting back, unless somebody else has changed it since. */
+bool phc_offered(const char *device, int what);
+/* NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this process may not. */
+int phc_open(struct phc *phc, const char *device, uint32_t index, int what);
+/* Puts the device's setting back, where nobody else uses or has changed it (nic_setting.h). */
 void phc_close(struct phc *phc);
 /* Takes a sample when the last one is old. */
 void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns);
+/*
+ * A stamp of what was received, which lies between these two times: false where it cannot, also after a fresh look at the NIC's clock (it was set, say).
+ */
+bool phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
+	       uint32_t *bound_ns);
 
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rx.h"
 
+#include "clock.h"
 #include "error.h"
 #include "limits.h"
 #include "options.h"
+#include "phc.h"
 #include "rx_guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { PTP_EVENT_PORT = 319 };
 
 const struct krx_backend *const krx_backend_table[] = {
 	&krx_backend_packet,
@@ -24,7 +28,10 @@ struct krx {
 	struct krx_ruleset *rules;
 	struct krx_rule_stats *stats; /* one a rule */
 	uint32_t snap;
-	char why[KRX_NOTE];
+	struct phc nic;		      /* its clock, where it has stamps */
+	struct ktrxer_clock_map clock;
+	uint64_t earliest_ns;	      /* no packet is of before */
+	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE];
 };
 
 /* Can this back end carry out every rule? err names the first that it cannot. */
@@ -96,6 +103,74 @@ static int backend_choose(struct krx *rx, const struct krx_backend_setup *setup,
 	return ktrxer_fail(err, refused.code, "%s", refused.text);
 }
 
+/* ------------------------------------------------------------------------------------------------------- NIC stamps */
+
+/* NICs that stamp not all packets stamp PTP's: events over UDP, and what is not IP. */
+static bool wants_ptp(const struct krx_ruleset *rules)
+{
+	for (int i = 0; i < krx_ruleset_count(rules); i++) {
+		const struct krx_rule *rule = krx_ruleset_rule(rules, i);
+
+		if (!rule->proto || (rule->proto == KTRXER_UDP && (!rule->to_port || rule->to_port == PTP_EVENT_PORT)))
+			return true;
+	}
+	return false;
+}
+
+/* On before the back end listens: some NICs lose their carrier for a moment when this is set. */
+static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
+{
+	const bool asked = setup->options->nic_stamps;
+	const char *name = setup->device ? setup->device->name : "";
+	const int what = PHC_RECEIVED | (asked ? 0 : PHC_AS_IT_IS) | (wants_ptp(rx->rules) ? 0 : PHC_ALL);
+	int rc = setup->device ? phc_open(&rx->nic, name, setup->device->index, what) : -ENODEV;
+	char word[64];
+
+	if (!rc) {
+		ktrxer_clock_map_init(&rx->clock);
+		phc_refresh(&rx->nic, &rx->clock, ktrxer_now_ns());
+		if (!rx->nic.map.count) {
+			phc_close(&rx->nic);
+			rc = -EIO;
+		}
+	}
+	if (!asked)
+		return;
+	if (rc == -ENODEV)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: they are of one device, name it");
+	else if (rc == -EOPNOTSUPP)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: %s makes none of what it receives (`ethtool -T %s`)", name, name);
+	else if (rc == -EPERM || rc == -EACCES)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: they need CAP_NET_ADMIN and the NIC's clock (/dev/ptp*)");
+	else if (rc)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: %s", ktrxer_strerror(rc, word, sizeof word));
+	else if (rx->nic.setting.now.received != HWTSTAMP_FILTER_ALL)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "NIC stamps for PTP's packets alone, %s makes no others", name);
+}
+
+/* The NIC's stamp on our clock. One that cannot be (the NIC was set, or is another's) gives way to what the back end knows. */
+static void nic_convert(struct krx *rx, struct krx_packet *packet)
+{
+	const uint8_t source = packet->source;
+	uint64_t mono;
+
+	packet->source = KTRXER_STAMP_NIC;
+	if (rx->nic.fd < 0) {
+		packet->bound_ns = UINT32_MAX;
+		return;
+	}
+	if (phc_stamp(&rx->nic, &rx->clock, packet->raw_ns, rx->earliest_ns, packet->mono_ns, &mono, &packet->bound_ns)) {
+		packet->mono_ns = mono;
+		if (mono > rx->earliest_ns + KRX_STAMP_BEFORE_NS)
+			rx->earliest_ns = mono - KRX_STAMP_BEFORE_NS;
+		return;
+	}
+	packet->raw_ns = (int64_t)packet->mono_ns;
+	packet->clock = KTRXER_CLOCK_MONOTONIC;
+	packet->source = source;
+	packet->bound_ns = 0;
+}
+
 static int guard(const struct krx *rx, struct ktrxer_error *err)
 {
 	struct krx_session sessions[KRX_SESSIONS_MAX];
@@ -132,6 +207,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	rx = calloc(1, sizeof *rx);
 	if (!rx)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
+	rx->nic.fd = rx->nic.setting.place = -1;
 	rx->snap = options.snap_length ? options.snap_length : KRX_SNAP_MAX;
 	ret = krx_ruleset_new(&rx->rules, rules, count, err);
 	if (ret)
@@ -154,12 +230,20 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	setup = (struct krx_backend_setup){
 		.options = &options, .device = options.device ? &device : NULL, .rules = rx->rules
 	};
+	rx->earliest_ns = ktrxer_now_ns() - KRX_STAMP_BEFORE_NS;
+	nic_open(rx, &setup);
+	setup.nic = rx->nic.fd >= 0;
 	ret = backend_choose(rx, &setup, err);
 	if (ret)
 		goto fail;
+	if (!rx->backend->nic_stamps && options.nic_stamps)
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: the back end '%s' has the kernel's", rx->backend->name);
+	if (!rx->backend->nic_stamps)
+		phc_close(&rx->nic);
 	*out = rx;
 	return 0;
 fail:
+	phc_close(&rx->nic);
 	free(rx->stats);
 	krx_ruleset_free(rx->rules);
 	free(rx);
@@ -171,6 +255,7 @@ void krx_close(struct krx *rx)
 	if (!rx)
 		return;
 	rx->backend->close(rx->state);
+	phc_close(&rx->nic);
 	free(rx->stats);
 	krx_ruleset_free(rx->rules);
 	free(rx);
@@ -209,6 +294,8 @@ int krx_next(struct krx *rx, struct krx_packet *packet)
 		}
 		if (packet->length > rx->snap)
 			packet->length = rx->snap;
+		if (packet->clock == KTRXER_CLOCK_PHC)
+			nic_convert(rx, packet);
 		return 1;
 	}
 	return 0; /* the descriptor stays readable */
@@ -238,5 +325,9 @@ int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *ru
 	};
 	if (rx->backend->describe)
 		rx->backend->describe(rx->state, stats);
+	if (rx->nic_note[0]) {
+		snprintf(rx->note, sizeof rx->note, "%s%s%s", rx->nic_note, stats->note[0] ? "; " : "", stats->note);
+		stats->note = rx->note;
+	}
 	return rx->backend->losses(rx->state, &stats->lost, &stats->clock_steps);
 }

@@ -17,6 +17,7 @@ struct krx_backend_setup {
 	const struct krx_options *options;   /* checked, with the defaults filled in */
 	const struct ktrxer_device *device;  /* NULL: all devices */
 	const struct krx_ruleset *rules;
+	bool nic;                            /* the NIC's stamps are on, and rx.c can read its clock */
 };
 
 struct krx_backend {
@@ -26,6 +27,7 @@ struct krx_backend {
 	bool before_taps, after_gro;
 	const char *why;   /* why `auto` takes it: a sentence */
 	bool decides;	   /* krx_packet.rule is set by next(), and rule_stats() counts */
+	bool nic_stamps;   /* where `nic` is set, next() may give raw_ns on KTRXER_CLOCK_PHC; mono_ns is then when it was there at the latest */
 
 	/* Nothing that arrived before the rules were in force is ever delivered. */
 	int (*open)(struct krx_backend_state **state, const struct krx_backend_setup *setup, struct ktrxer_error *err);

@@ -310,34 +310,23 @@ static void module_describe(const struct krx_backend_state *s, struct krx_stats 
 							   "after merging by the device (GRO)";
 }
 
-#define OPS_ALL (1u << KRX_CAPTURE | 1u << KRX_DROP | 1u << KRX_CAPTURE_DROP | 1u << KRX_FORWARD)
+/* Both places of the hook: all but their names, and how they begin. */
+#define BACKEND(its_name, its_why, its_open) \
+	{ \
+		.name = its_name, \
+		.ops = 1u << KRX_CAPTURE | 1u << KRX_DROP | 1u << KRX_CAPTURE_DROP | 1u << KRX_FORWARD, \
+		.why = its_why, \
+		.after_gro = true, \
+		.decides = true, \
+		.open = its_open, \
+		.close = module_close, \
+		.fd = module_fd, \
+		.next = module_next, \
+		.losses = module_losses, \
+		.rule_stats = module_rule_stats, \
+		.describe = module_describe, \
+	}
 
-const struct krx_backend krx_backend_module = {
-	.name = "module",
-	.ops = OPS_ALL,
-	.why = "a rule drops, and XDP cannot be had",
-	.after_gro = true,
-	.decides = true,
-	.open = ingress_open,
-	.close = module_close,
-	.fd = module_fd,
-	.next = module_next,
-	.losses = module_losses,
-	.rule_stats = module_rule_stats,
-	.describe = module_describe,
-};
-
-const struct krx_backend krx_backend_module_prerouting = {
-	.name = "module-prerouting",
-	.ops = OPS_ALL,
-	.why = "a rule drops, and nothing that does it at the device's ingress can be had",
-	.after_gro = true,
-	.decides = true,
-	.open = prerouting_open,
-	.close = module_close,
-	.fd = module_fd,
-	.next = module_next,
-	.losses = module_losses,
-	.rule_stats = module_rule_stats,
-	.describe = module_describe,
-};
+const struct krx_backend krx_backend_module = BACKEND("module", "a rule drops, and XDP cannot be had", ingress_open);
+const struct krx_backend krx_backend_module_prerouting =
+	BACKEND("module-prerouting", "a rule drops, and nothing that does it at the device's ingress can be had", prerouting_open);

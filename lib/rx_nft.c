@@ -164,6 +164,7 @@ const struct krx_backend krx_backend_nft = {
 	.why = "a rule drops, and XDP cannot be had",
 	.before_taps = false,
 	.after_gro = true,
+	.nic_stamps = true, /* the tap's */
 	.open = nft_backend_open,
 	.close = nft_backend_close,
 	.fd = nft_backend_fd,

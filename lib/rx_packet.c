@@ -10,7 +10,7 @@
  * The socket is made with protocol 0 and so receives nothing at all until bind(); by then filter and ring are in place.
  * There is nothing to drain, and no packet from before the rules.
  *
- * Stamps are the kernel's CLOCK_REALTIME ones. SO_TIMESTAMPING is asked for although the ring has stamps without it:
+ * Stamps are the kernel's CLOCK_REALTIME ones, unless the NIC's are on and its clock can be read. SO_TIMESTAMPING is asked for although the ring has stamps without it:
  * only then does the kernel stamp at arrival, once for all taps, so that libpcap on this host shows the same number;
  * without, each tap would take its own time, later.
  */
@@ -131,8 +131,9 @@ static int filter_attach(struct krx_backend_state *s, const struct krx_backend_s
 }
 
 /* Options that cost nothing when the kernel does not have them, and what it then does instead. */
-static void options_try(struct krx_backend_state *s, bool skip_outgoing)
+static void options_try(struct krx_backend_state *s, bool skip_outgoing, bool nic)
 {
+	const int raw = SOF_TIMESTAMPING_RAW_HARDWARE;
 	int on = 1, copies = 64, bytes = KRX_QUEUE_BYTES;
 	int stamps = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
 
@@ -145,6 +146,9 @@ static void options_try(struct krx_backend_state *s, bool skip_outgoing)
 		(void)setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 	/* Else the stamp is taken when the tap sees the packet, some hundred nanoseconds later. */
 	(void)setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps);
+	/* Else the ring has the kernel's stamps alone; with it, those of packets that the NIC has not stamped. */
+	if (nic)
+		(void)setsockopt(s->fd, SOL_PACKET, PACKET_TIMESTAMP, &raw, sizeof raw);
 }
 
 static int ring_map(struct krx_backend_state *s, const struct krx_backend_setup *setup, struct ktrxer_error *err)
@@ -260,7 +264,7 @@ static int packet_open(struct krx_backend_state **out, const struct krx_backend_
 	ret = socket_make(s, err);
 	if (ret)
 		goto fail;
-	options_try(s, skip_outgoing);
+	options_try(s, skip_outgoing, setup->nic);
 	ret = filter_attach(s, setup, skip_outgoing, err);
 	if (!ret)
 		ret = ring_map(s, setup, err);
@@ -323,7 +327,7 @@ static bool large_take(struct krx_backend_state *s, uint32_t length, uint32_t *g
 	return true;
 }
 
-static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, const struct tpacket2_hdr *header)
+static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, const struct tpacket2_hdr *header, uint32_t status)
 {
 	uint64_t now = ktrxer_now_ns(), earliest = s->opened_ns;
 
@@ -331,7 +335,14 @@ static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, co
 	if (s->last_mono_ns > earliest + KRX_STAMP_BEFORE_NS)
 		earliest = s->last_mono_ns - KRX_STAMP_BEFORE_NS;
 	ktrxer_clock_map_refresh(&s->clocks, now, KRX_CLOCK_AGE_NS);
+	packet->bound_ns = ktrxer_clock_map_bound(&s->clocks);
 	packet->raw_ns = ktrxer_timespec_ns(header->tp_sec, header->tp_nsec);
+	if (status & TP_STATUS_TS_RAW_HARDWARE) { /* rx.c knows that clock */
+		packet->clock = KTRXER_CLOCK_PHC;
+		packet->source = KTRXER_STAMP_USER;
+		packet->mono_ns = now;
+		return;
+	}
 	packet->clock = KTRXER_CLOCK_REALTIME;
 	packet->source = KTRXER_STAMP_KERNEL;
 	if (!ktrxer_clock_map_mono_checked(&s->clocks, packet->raw_ns, earliest, now, &packet->mono_ns)) {
@@ -339,7 +350,6 @@ static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, co
 		packet->source = KTRXER_STAMP_USER;
 	}
 	s->last_mono_ns = packet->mono_ns;
-	packet->bound_ns = ktrxer_clock_map_bound(&s->clocks);
 }
 
 static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
@@ -382,7 +392,7 @@ static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
 	}
 	packet->data = data;
 	packet->length = length;
-	stamp_set(s, packet, header);
+	stamp_set(s, packet, header, status);
 	return 1;
 }
 
@@ -408,6 +418,7 @@ const struct krx_backend krx_backend_packet = {
 	.why = "no rule drops, and a tap changes nothing about the device",
 	.before_taps = false,
 	.after_gro = true,
+	.nic_stamps = true,
 	.open = packet_open,
 	.close = packet_close,
 	.fd = packet_fd,

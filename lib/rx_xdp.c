@@ -249,6 +249,8 @@ static int xdp_open(struct krx_backend_state **out, const struct krx_backend_set
 	if (rc < 0)
 		goto fail;
 	note_add(s, s->attachment.note);
+	if (setup->nic && !s->program.nic)
+		note_add(s, "the driver does not tell XDP programs the NIC's stamps");
 	if (s->queues)
 		sockets_open(s, setup, chunk);
 	rc = epoll_make(s, err);
@@ -311,10 +313,9 @@ static void packet_set(struct krx_backend_state *s, struct krx_packet *packet, c
 {
 	*packet = (struct krx_packet){ .data = data, .length = length, .original_length = original, .mono_ns = stamp->mono_ns, .rule = stamp->rule,
 				       .device = s->device, .link = (uint8_t)s->link };
-	/* The NIC's clock is its own: the time on ours is that at which its driver showed the packet to the program. */
 	packet->raw_ns = stamp->nic_ns ? (int64_t)stamp->nic_ns : (int64_t)stamp->mono_ns;
 	packet->clock = stamp->nic_ns ? KTRXER_CLOCK_PHC : KTRXER_CLOCK_MONOTONIC;
-	packet->source = stamp->nic_ns ? KTRXER_STAMP_NIC : KTRXER_STAMP_XDP;
+	packet->source = KTRXER_STAMP_XDP; /* of mono_ns; rx.c knows the NIC's clock */
 	packet->direction = direction_of(s, packet);
 	tag_restore(s, packet, stamp);
 	if (packet->rule < s->program.rules)
@@ -408,6 +409,7 @@ const struct krx_backend krx_backend_xdp = {
 	.ops = 1u << KRX_CAPTURE | 1u << KRX_DROP | 1u << KRX_CAPTURE_DROP | 1u << KRX_FORWARD,
 	.why = "a rule drops, and XDP does it before the stack sees the packet",
 	.decides = true,
+	.nic_stamps = true,
 	.open = xdp_open,
 	.close = xdp_close,
 	.fd = xdp_fd,

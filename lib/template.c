@@ -185,7 +185,10 @@ static int field_add(struct ktx_template *t, const struct ktx_vary *vary, const 
 	return rc < 0 ? rc : part_add(t, vary, &place, 8, 8, err);
 }
 
-/* The sum behind a checksum, less the parts in it: ~HC + ~m each (RFC 1624, equation 3). Not 0, which no sum of ours is. */
+/*
+ * The sum behind a checksum, less the parts in it: ~HC + ~m each (RFC 1624, equation 3). That cannot tell 0 from 0xffff, and only a sum
+ * of zeros alone is 0: headers and pseudo headers are not, an echo reply may be (sums_take).
+ */
 static uint16_t sum_without_parts(const struct ktx_template *t, uint32_t at, bool ip)
 {
 	uint64_t sum = (uint16_t)~load_be16(t->frame + at);
@@ -200,6 +203,18 @@ static uint16_t sum_without_parts(const struct ktx_template *t, uint32_t at, boo
 	return vary_fold(sum) ? (uint16_t)vary_fold(sum) : 0xffff;
 }
 
+/* With its parts zero: is nothing else in this message? Of what has a pseudo header the protocol always is. */
+static bool sum_of_zeros(const struct ktx_template *t, const struct ktrxer_packet_view *view)
+{
+	if (view->version != 4 || view->proto != KTRXER_ICMP)
+		return false;
+	for (uint32_t i = view->l4; i < view->end; i++)
+		if (t->frame[i] && i - t->plan.transport_sum_at >= 2)
+			return false;
+	return true;
+}
+
+/* Leaves the parts zero. */
 static void sums_take(struct ktx_template *t, const struct ktrxer_packet_view *view)
 {
 	bool ip = false, transport = false;
@@ -217,6 +232,10 @@ static void sums_take(struct ktx_template *t, const struct ktrxer_packet_view *v
 		t->plan.transport_sum = sum_without_parts(t, t->plan.transport_sum_at, false);
 		t->plan.udp = view->proto == KTRXER_UDP;
 	}
+	for (uint32_t i = 0; i < t->plan.parts; i++)
+		memset(t->frame + t->plan.part[i].at, 0, t->plan.part[i].width);
+	if (t->plan.transport_sum == 0xffff && sum_of_zeros(t, view))
+		t->plan.transport_sum = 0;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -286,8 +305,6 @@ static int fields_add(struct ktx_template *t, const struct ktx_template_options 
 	if (o->every_combination && (rc = combine(&t->plan, field_of, chosen, err)) < 0)
 		return rc;
 	sums_take(t, &view);
-	for (uint32_t i = 0; i < t->plan.parts; i++)
-		memset(t->frame + t->plan.part[i].at, 0, t->plan.part[i].width);
 	t->space = space_of(&t->plan);
 	return 0;
 }

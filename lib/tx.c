@@ -234,10 +234,14 @@ static bool stamps_asked(const struct ktx *tx)
 /* Where the NIC has stamps of its own, and this process may switch them on, they say when a frame was on the wire. */
 static void nic_open(struct ktx *tx)
 {
-	const int fd = tx->engine->nic_stamps && tx->has_device && stamps_asked(tx) ? tx->engine->event_fd(tx->state) : -1;
+	int fd, rc;
 
-	const int rc = fd < 0 ? fd : phc_open(&tx->nic, tx->device.name);
-
+	if (!tx->engine->nic_stamps || !tx->has_device || !stamps_asked(tx))
+		return;
+	fd = tx->engine->event_fd(tx->state);
+	if (fd < 0)
+		return;
+	rc = phc_open(&tx->nic, tx->device.name, tx->device.index, PHC_SENT);
 	if (rc == -EPERM || rc == -EACCES)
 		ktrxer_waiter_note(&tx->waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
@@ -261,7 +265,7 @@ int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_
 	*out = NULL;
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
-	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = -1;
+	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = tx->nic.setting.place = -1;
 	ktrxer_waiter_init(&tx->waiter);
 	rc = options_take(tx, options, err);
 	if (rc < 0)

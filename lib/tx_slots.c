@@ -182,12 +182,14 @@ static void head_publish(struct ktx *tx)
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
 		atomic_store_explicit(&tx->head, tx->written, memory_order_release);
-		return;
+	} else {
+		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
+		atomic_store(&tx->head, tx->written);
+		if (atomic_load(&tx->idle) && atomic_exchange(&tx->idle, false))
+			ktx_signal(tx->wake_fd);
 	}
-	/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
-	atomic_store(&tx->head, tx->written);
-	if (atomic_load(&tx->idle) && atomic_exchange(&tx->idle, false))
-		ktx_signal(tx->wake_fd);
+	if (tx->engine->go)
+		tx->engine->go(tx->state, tx->written);
 }
 
 int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)

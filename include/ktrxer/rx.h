@@ -37,7 +37,7 @@ struct krx_packet {
 	uint32_t original_length; /* bytes on the link */
 	uint64_t mono_ns;         /* arrival on CLOCK_MONOTONIC */
 	int64_t raw_ns;           /* the stamp as its clock had it */
-	uint32_t bound_ns;        /* error of the conversion */
+	uint32_t bound_ns;        /* error of the conversion; UINT32_MAX: there was none, mono_ns is when the driver showed a packet of the NIC's stamp */
 	uint8_t clock;            /* enum ktrxer_stamp_clock of raw_ns */
 	uint8_t source;           /* enum ktrxer_stamp_source */
 	uint8_t direction;        /* 0 to this host, 1 broadcast, 2 multicast, 3 to another host, 4 sent by this host */
@@ -57,6 +57,7 @@ struct krx_options {
 	bool promiscuous;
 	bool see_outgoing;    /* also what this host sends */
 	bool force;           /* rules that drop everything, or the SSH session that this process hangs on, are meant */
+	bool nic_stamps;      /* switch the NIC's stamps on; else they are taken where they are on. krx_stats.note says where there are none */
 };
 #define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
 

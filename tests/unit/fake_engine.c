@@ -53,18 +53,22 @@ static int fake_event_fd(const struct ktx_engine_state *state)
 
 static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
 {
+	const int most = fake.take_most;
+	int refuse = fake.refuse;
+
 	(void)state;
 	fake.sends++;
 	if (fake.send_lasts_ms)
 		poll(NULL, 0, fake.send_lasts_ms);
 	if (count > fake.largest)
 		fake.largest = count;
-	if (fake.refuse) {
-		fake.refuse--;
+	/* The test may change these at any time, so each is looked at once: an engine that takes 0 frames is none. */
+	while (refuse > 0 && !atomic_compare_exchange_weak(&fake.refuse, &refuse, refuse - 1))
+		;
+	if (refuse > 0)
 		return fake.refuse_with;
-	}
-	if (fake.take_most && count > fake.take_most)
-		count = fake.take_most;
+	if (most && count > most)
+		count = most;
 	for (int i = 0; i < count; i++) {
 		fake.next_key++;
 		if (fake.holds_buffers) {

@@ -110,6 +110,27 @@ static void doubles(void **state)
 	}
 }
 
+static void rounded(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} cases[] = {
+		{ 0, "0.000000" },	      { 0.1, "0.100000" },  { -12.3456789, "-12.345679" }, { -4e-7, "0.000000" },
+		{ 9e11, "900000000000.000000" }, { 9.3e12, "null" },   { -1e300, "null" },	   { NAN, "null" },
+		{ INFINITY, "null" },	      { -INFINITY, "null" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct json *json = json_new(false);
+
+		json_rounded(json, NULL, cases[i].value, 6);
+		assert_string_equal(json_text(json, NULL), cases[i].text);
+		json_free(json);
+	}
+}
+
 static void strings(void **state)
 {
 	static const struct {
@@ -266,7 +287,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compact), cmocka_unit_test(pretty),  cmocka_unit_test(fixed),
-		cmocka_unit_test(doubles), cmocka_unit_test(strings), cmocka_unit_test(grows_and_resets),
+		cmocka_unit_test(doubles), cmocka_unit_test(rounded),
+		cmocka_unit_test(strings), cmocka_unit_test(grows_and_resets),
 		cmocka_unit_test(nesting),
 	};
 

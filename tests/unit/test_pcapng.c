@@ -356,8 +356,8 @@ static void reads_back_what_it_wrote(void **state)
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)i;
 	assert_int_equal(ktrxer_pcapng_create(&file, path, "ktrxer test", "a comment", &err), 0);
-	assert_int_equal(ktrxer_pcapng_interface(file, "veth0", KTRXER_LINK_ETHERNET, 0), 0);
-	assert_int_equal(ktrxer_pcapng_interface(file, "tun0", KTRXER_LINK_RAW_IP, 96), 1);
+	assert_int_equal(ktrxer_pcapng_interface(file, "veth0", NULL, KTRXER_LINK_ETHERNET, 0), 0);
+	assert_int_equal(ktrxer_pcapng_interface(file, "tun0", "stamps of the NIC's own clock", KTRXER_LINK_RAW_IP, 96), 1);
 	for (uint32_t i = 0; i < 1500; i++) {
 		packet.length = i;
 		packet.original_length = i + 3;

@@ -239,6 +239,28 @@ static void udp_checksum_of_zero_is_sent_as_all_ones(void **state)
 	ktx_template_free(t);
 }
 
+/* Of all messages it alone can sum to nothing at all, which is written as 0xffff; each other multiple of that is written as 0. */
+static void an_echo_reply_of_zeros_sums_to_nothing(void **state)
+{
+	const struct ktx_vary field = { .field = KTX_FIELD_ICMP_ID, .how = KTX_VARY_COUNTER };
+	struct made made = frame_of(AF_INET, 1, 8), got;
+	struct ktx_template *t;
+
+	(void)state;
+	memset(made.frame + 34, 0, made.length - 34);
+	sum_again(&made);
+	assert_int_equal(load_be16(made.frame + 36), 0xffff);
+	t = make(&made, &field, 1);
+	for (uint64_t n = 0; n < 65536; n++) {
+		made.length = ktx_template_length(t);
+		ktx_template_fill(t, made.frame, n);
+		got = made;
+		sum_again(&got);
+		assert_memory_equal(made.frame, got.frame, made.length);
+	}
+	ktx_template_free(t);
+}
+
 static void orders_are_permutations(void **state)
 {
 	static const uint64_t counts[] = { 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 1000, 1001, 4096, 4097, 65536, 65537, 99991 };
@@ -510,6 +532,7 @@ int main(void)
 		cmocka_unit_test(checksums_are_those_of_summing_all_again),
 		cmocka_unit_test(udp_without_a_checksum_keeps_none),
 		cmocka_unit_test(udp_checksum_of_zero_is_sent_as_all_ones),
+		cmocka_unit_test(an_echo_reply_of_zeros_sums_to_nothing),
 		cmocka_unit_test(orders_are_permutations),
 		cmocka_unit_test(orders_look_random),
 		cmocka_unit_test(numbers_near_both_ends),

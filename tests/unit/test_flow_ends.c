@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A receiver whose connection ends before its time: whether that was the plan, only the sender's word can say. Over loopback, by both
+ * roles (a client's download, a server's upload), each end in milliseconds.
+ */
+#include "cm.h"
+#include "flow_set.h"
+#include "limits.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SENT = 1000, FOR_S = 10 };
+#define MS (uint64_t)KTRXER_NS_PER_MS
+
+/* What happens to the connection and on the control connection, in this order, a few milliseconds apart. */
+enum step { NOTHING = 0, RESET, CLOSE, SAYS_PLANNED, SAYS_BROKEN, LINK_DIES, PATIENCE_ENDS };
+
+struct play {
+	enum step steps[3];
+	bool server;
+	enum flow_reason reason;
+	enum flow_error error;
+};
+
+struct stage {
+	struct serve *serve;
+	struct flow_set *set;
+	struct serve_timer timer;
+	const struct play *play;
+	unsigned int step;
+	int peer;
+	uint64_t cut_ns;
+	struct flow_end end;
+	unsigned int ends;
+};
+
+static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	(void)context, (void)flow, (void)sample;
+}
+
+static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	struct stage *s = context;
+
+	assert_int_equal(flow, 0);
+	s->end = *end;
+	s->ends++;
+	serve_stop(s->serve);
+}
+
+static void cut(struct stage *s, bool hard)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (hard)
+		assert_int_equal(setsockopt(s->peer, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
+	close(s->peer);
+	s->peer = -1;
+	s->cut_ns = ktrxer_now_ns();
+}
+
+static void step_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct stage *s = (struct stage *)((char *)timer - offsetof(struct stage, timer));
+	const struct flow *flow = flow_set_at(s->set, 0);
+	struct flow_end word = { .time_ns = now_ns, .bytes = SENT };
+
+	switch (s->play->steps[s->step]) {
+	case RESET:
+	case CLOSE:
+		cut(s, s->play->steps[s->step] == RESET);
+		break;
+	case SAYS_PLANNED:
+	case SAYS_BROKEN:
+		word.reason = s->play->steps[s->step] == SAYS_PLANNED ? FLOW_PLANNED : FLOW_BROKEN;
+		flow_set_told(s->set, 0, &word);
+		break;
+	case LINK_DIES: /* as flow_client.c does it then */
+		flow_set_stop(s->set);
+		break;
+	case PATIENCE_ENDS:
+		assert_int_equal(flow->state, FLOW_CUT);
+		assert_int_equal(s->ends, 0); /* nothing is said yet */
+		assert_true(flow->settle_ns > now_ns + (KTRXER_FLOW_WORD_S - 1) * (uint64_t)KTRXER_NS_PER_S);
+		flow_set_flow(s->set, 0)->settle_ns = now_ns;
+		break;
+	default:
+		fail_msg("the flow did not end");
+	}
+	if (++s->step < sizeof s->play->steps / sizeof s->play->steps[0] && s->play->steps[s->step])
+		timer->at_ns = now_ns + 5 * MS;
+	else
+		timer->at_ns = now_ns + 2000 * MS; /* nothing more is coming: then it hangs */
+}
+
+static int connected(int *peer)
+{
+	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof here;
+	const int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int fd;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&here, sizeof here), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &length), 0);
+	*peer = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(*peer, (struct sockaddr *)&here, sizeof here), 0);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	close(listener);
+	return fd;
+}
+
+static void act(const struct play *play)
+{
+	static const uint8_t some[SENT];
+	struct stage s = { .play = play };
+	struct flow_set_options o = { .flows = 1, .server = play->server, .for_ns = FOR_S * (uint64_t)KTRXER_NS_PER_S, .sample_ns = 3 * MS,
+				      .sample = on_sample, .ended = on_ended, .context = &s };
+	const struct flow_spec spec = { .down = !play->server };
+	const int fd = connected(&s.peer);
+	const uint64_t start_ns = ktrxer_now_ns();
+
+	assert_int_equal(serve_new(&s.serve), 0);
+	o.serve = s.serve;
+	assert_int_equal(flow_set_new(&s.set, &o), 0);
+	assert_int_equal(flow_set_add(s.set, &spec), 0);
+	assert_int_equal(flow_set_attach(s.set, 0, fd, 0), 0);
+	s.timer = (struct serve_timer){ .at_ns = start_ns + 10 * MS, .due = step_due };
+	serve_timer_add(s.serve, &s.timer);
+	flow_set_start(s.set, start_ns);
+	assert_int_equal(send(s.peer, some, sizeof some, 0), sizeof some);
+	assert_int_equal(serve_run(s.serve, -1), 0);
+
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.end.reason, play->reason);
+	assert_int_equal(s.end.error, play->error);
+	assert_int_equal(s.end.bytes, SENT);
+	/* It ended when it was cut, not when that was understood. */
+	assert_true(s.end.time_ns >= s.cut_ns);
+	assert_true(s.end.time_ns - start_ns < FOR_S * (uint64_t)KTRXER_NS_PER_S / 2);
+	assert_true(flow_set_over(s.set));
+	assert_int_equal(flow_set_at(s.set, 0)->state, FLOW_OVER);
+	serve_timer_remove(s.serve, &s.timer);
+	flow_set_free(s.set);
+	serve_free(s.serve);
+	if (s.peer >= 0)
+		close(s.peer);
+}
+
+static void an_end_by_plan_is_said(void **state)
+{
+	(void)state;
+	for (int server = 0; server < 2; server++) {
+		act(&(struct play){ { RESET, SAYS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+		act(&(struct play){ { SAYS_PLANNED, RESET }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+		act(&(struct play){ { CLOSE, SAYS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+	}
+}
+
+static void an_end_without_the_word_is_a_fault(void **state)
+{
+	(void)state;
+	for (int server = 0; server < 2; server++) {
+		act(&(struct play){ { RESET, SAYS_BROKEN }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { SAYS_BROKEN, RESET }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { RESET, LINK_DIES }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { CLOSE, LINK_DIES }, server, FLOW_CLOSED, FLOW_NO_ERROR });
+		act(&(struct play){ { RESET, PATIENCE_ENDS }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { CLOSE, PATIENCE_ENDS }, server, FLOW_CLOSED, FLOW_NO_ERROR });
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_end_by_plan_is_said),
+		cmocka_unit_test(an_end_without_the_word_is_a_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

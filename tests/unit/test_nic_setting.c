@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The setting of a NIC, shared: by transmitters and receivers of one process, of others that end as they should and as they should not, and with
+ * ptp4l. The NIC is this file's: its ioctls are taken from the library by the linker (--wrap); who is there is told by real sockets.
+ */
+#include "cm.h"
+#include "phc.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t device; /* an index that nobody else here uses: two builds' tests may run at once */
+
+/* In memory that children share. */
+static struct nic {
+	int sent, received;
+	int sets, refuse, silent; /* refuse: what SIOCSHWTSTAMP says; silent: no SIOCGHWTSTAMP */
+	int widen;                /* to this filter, whatever is asked */
+	int leave;                /* the other process is to end */
+	int64_t ahead_ns, read_ns; /* of the clock; how long a reading takes */
+} *nic;
+
+static int config(unsigned long request, struct hwtstamp_config *c)
+{
+	if (request == SIOCGHWTSTAMP) {
+		*c = (struct hwtstamp_config){ 0, nic->sent, nic->received };
+		return nic->silent ? -EOPNOTSUPP : 0;
+	}
+	if (nic->refuse)
+		return nic->refuse;
+	if (nic->widen && c->rx_filter)
+		c->rx_filter = nic->widen;
+	nic->sent = c->tx_type;
+	nic->received = c->rx_filter;
+	nic->sets++;
+	return 0;
+}
+
+static struct ptp_clock_time at(int64_t ns)
+{
+	return (struct ptp_clock_time){ .sec = ns / KTRXER_NS_PER_S, .nsec = (uint32_t)(ns % KTRXER_NS_PER_S) };
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *data;
+	int rc;
+
+	(void)fd;
+	va_start(args, request);
+	data = va_arg(args, void *);
+	va_end(args);
+	request = (uint32_t)request; /* an int of musl's, with its sign */
+	if (request == SIOCGHWTSTAMP || request == SIOCSHWTSTAMP) {
+		rc = config(request, (struct hwtstamp_config *)(void *)((struct ifreq *)data)->ifr_data);
+	} else if (request == PTP_SYS_OFFSET_EXTENDED) {
+		struct ptp_sys_offset_extended *told = data;
+		struct timespec now;
+		int64_t ns;
+
+		clock_gettime(CLOCK_REALTIME, &now);
+		ns = ktrxer_timespec_ns(now.tv_sec, now.tv_nsec);
+		for (unsigned int i = 0; i < told->n_samples; i++) {
+			told->ts[i][0] = at(ns - nic->read_ns);
+			told->ts[i][1] = at(ns + nic->ahead_ns);
+			told->ts[i][2] = at(ns + nic->read_ns);
+		}
+		rc = 0;
+	} else {
+		rc = -EOPNOTSUPP;
+	}
+	errno = -rc;
+	return rc ? -1 : 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(nic, 0, sizeof *nic);
+	return 0;
+}
+
+static int take(struct nic_setting *s, int wants)
+{
+	return nic_setting_take(s, "eth0", device, wants, HWTSTAMP_FILTER_ALL);
+}
+
+static void expect(int sent, int received)
+{
+	assert_int_equal(nic->sent, sent);
+	assert_int_equal(nic->received, received);
+}
+
+static void names_of_others_are_read_with_care(void **state)
+{
+	struct nic_halves user;
+
+	(void)state;
+	assert_true(nic_setting_user("0000000000000000: 00000002 00000000 00000000 0002 01 12345 @ktrxer/nic/7/3bm/12\n", 7, &user));
+	assert_int_equal(user.wants, 3);
+	assert_int_equal(user.sent, 1);
+	assert_int_equal(user.received, 12);
+	assert_false(nic_setting_user("0: 2 0 0 2 1 1 @ktrxer/nic/71/3bm/12\n", 7, &user));
+	assert_false(nic_setting_user("0: 2 0 0 2 1 1 @ktrxer/nic/7\n", 7, &user)); /* the door */
+	static const char *const bad[] = { "", "@", "@ktrxer/nic/7/", "@ktrxer/nic/7/3", "@ktrxer/nic/7/3b", "@ktrxer/nic/7/3bm", "@ktrxer/nic/7/0bm/1",
+					   "@ktrxer/nic/7/4bm/1", "@ktrxer/nic/7/3Bm/1", "@ktrxer/nic/7/3b{/1", "/run/ktrxer/nic/7/3bm/1" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(nic_setting_user(bad[i], 7, &user));
+}
+
+static void two_transmitters_the_last_puts_it_back(void **state)
+{
+	struct nic_setting a, b;
+
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		assert_int_equal(take(&a, NIC_SENT), 0);
+		expect(HWTSTAMP_TX_ON, 0);
+		assert_int_equal(take(&b, NIC_SENT), 0);
+		nic_setting_give(first ? &a : &b);
+		expect(HWTSTAMP_TX_ON, 0);
+		nic_setting_give(first ? &b : &a);
+		expect(0, 0);
+		nic_setting_give(&a); /* twice: nothing */
+	}
+	assert_int_equal(nic->sets, 4);
+}
+
+/* All orders in which a transmitter, a receiver and one that does both come and go. */
+static void each_half_goes_with_the_last_who_wants_it(void **state)
+{
+	static const int wants[] = { NIC_SENT, NIC_RECEIVED, NIC_SENT | NIC_RECEIVED };
+	static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	struct nic_setting s[3];
+
+	(void)state;
+	for (int in = 0; in < 6; in++)
+		for (int out = 0; out < 6; out++) {
+			int left = 0;
+
+			for (int i = 0; i < 3; i++) {
+				const int who = orders[in][i];
+
+				assert_int_equal(take(&s[who], wants[who]), 0);
+				left |= wants[who];
+				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0, left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
+			}
+			for (int i = 0; i < 3; i++) {
+				nic_setting_give(&s[orders[out][i]]);
+				left = 0;
+				for (int j = i + 1; j < 3; j++)
+					left |= wants[orders[out][j]];
+				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0, left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
+			}
+		}
+}
+
+static void what_others_set_is_never_lowered(void **state)
+{
+	struct nic_setting s;
+
+	(void)state;
+	/* ptp4l was there first, in one-step mode: all stays, but for its filter, which is widened, and put back. */
+	nic->sent = HWTSTAMP_TX_ONESTEP_SYNC;
+	nic->received = HWTSTAMP_FILTER_PTP_V2_EVENT;
+	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
+	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_ALL);
+	nic_setting_give(&s);
+	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
+	/* A NIC that stamps PTP alone has nothing better to offer than what is set. */
+	assert_int_equal(nic_setting_take(&s, "eth0", device, NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_L4_EVENT), 0);
+	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
+	nic_setting_give(&s);
+	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
+
+	/* It comes, and sets its own, while we are there. */
+	begin(NULL);
+	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
+	nic->sent = HWTSTAMP_TX_ONESTEP_SYNC;
+	nic->received = HWTSTAMP_FILTER_PTP_V2_EVENT;
+	nic_setting_give(&s);
+	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
+}
+
+static void other_processes_count(void **state)
+{
+	struct nic_setting ours, theirs;
+	int status;
+
+	(void)state;
+	for (int killed = 0; killed < 2; killed++) {
+		pid_t child;
+
+		begin(NULL);
+		child = fork();
+		if (!child) {
+			if (take(&theirs, NIC_SENT))
+				_exit(1);
+			while (!*(volatile int *)&nic->leave)
+				usleep(1000);
+			nic_setting_give(&theirs);
+			_exit(0);
+		}
+		while (!*(volatile int *)&nic->sent && waitpid(child, &status, WNOHANG) == 0)
+			usleep(1000);
+		usleep(20000); /* past its door */
+		assert_int_equal(take(&ours, NIC_SENT), 0);
+		if (killed) {
+			kill(child, SIGKILL);
+			waitpid(child, &status, 0);
+		} else {
+			nic->leave = 1;
+			waitpid(child, &status, 0);
+			assert_int_equal(status, 0);
+		}
+		expect(HWTSTAMP_TX_ON, 0); /* for us */
+		nic_setting_give(&ours);
+		expect(0, 0); /* as it was before the first of both */
+	}
+}
+
+static void drivers_that_refuse_or_do_not_tell(void **state)
+{
+	struct nic_setting s, t;
+
+	(void)state;
+	nic->refuse = -EPERM;
+	assert_int_equal(take(&s, NIC_SENT), -EPERM);
+	nic_setting_give(&s);
+	nic->refuse = -ERANGE;
+	assert_int_equal(take(&s, NIC_RECEIVED), -ERANGE);
+	nic->refuse = 0;
+	/* Who failed is not there any more. */
+	assert_int_equal(take(&t, NIC_SENT | NIC_RECEIVED), 0);
+	nic_setting_give(&t);
+	expect(0, 0);
+	/* Before ndo_hwtstamp_get: taken to be as at the start, and put back to that. */
+	nic->silent = 1;
+	nic->widen = HWTSTAMP_FILTER_ALL;
+	assert_int_equal(nic_setting_take(&s, "eth0", device, NIC_SENT | NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_EVENT), 0);
+	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
+	nic_setting_give(&s);
+	assert_true(nic->sets >= 3);
+}
+
+/* Somebody unknown holds the door: half a second is waited, and then gone on. */
+static void a_door_that_stays_shut(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = snprintf(address.sun_path + 1, 60, "ktrxer/nic/%u", device);
+	const uint64_t before = ktrxer_now_ns();
+	struct nic_setting s;
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+	assert_int_equal(take(&s, NIC_SENT), 0);
+	assert_true(ktrxer_now_ns() - before > 400 * (uint64_t)KTRXER_NS_PER_MS);
+	close(fd);
+	nic_setting_give(&s);
+	expect(0, 0);
+}
+
+/* ------------------------------------------------------------------------------------------- stamps of what is received */
+
+static void a_stamp_of_arrival_is_taken_over(void **state)
+{
+	struct phc phc = { .fd = 0, .setting.place = -1 };
+	struct ktrxer_clock_map real;
+	const int64_t ahead = 37 * KTRXER_NS_PER_S;
+	uint64_t begin_ns = ktrxer_now_ns(), mono, now;
+	uint32_t bound;
+	int64_t stamp;
+
+	(void)state;
+	ktrxer_clock_map_init(&real);
+	nic->ahead_ns = ahead;
+	nic->read_ns = 400;
+	phc_refresh(&phc, &real, begin_ns);
+	assert_int_equal(phc.map.count, 1);
+	/* Ten packets that lay 20 us in the NIC before they were seen. */
+	for (int i = 0; i < 10; i++) {
+		usleep(20000);
+		now = ktrxer_now_ns();
+		stamp = (int64_t)now + ktrxer_clock_map_offset(&real) + ahead - 20000;
+		assert_true(phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
+		assert_true(bound >= 400 && bound < 100000);
+		assert_true(mono + 20000 >= now ? mono + 20000 - now <= bound : now - mono - 20000 <= bound);
+	}
+	/* It was set by an hour between two samples: the stamp cannot be, the clock is looked at, and it can. */
+	nic->ahead_ns += 3600 * KTRXER_NS_PER_S;
+	usleep(2000);
+	now = ktrxer_now_ns();
+	stamp = (int64_t)now + ktrxer_clock_map_offset(&real) + nic->ahead_ns - 20000;
+	assert_true(phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
+	assert_true(mono <= now + bound && mono + 20000 + bound >= now);
+	assert_int_equal(phc.map.steps, 1);
+	/* Those that cannot be, of another NIC's clock say: no. */
+	assert_false(phc_stamp(&phc, &real, stamp + KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
+	assert_false(phc_stamp(&phc, &real, stamp - 3600 * KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
+	assert_false(phc_stamp(&phc, &real, 0, begin_ns, now, &mono, &bound));
+	assert_false(phc_stamp(&phc, &real, INT64_MAX, begin_ns, now, &mono, &bound));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_of_others_are_read_with_care),
+		cmocka_unit_test_setup(two_transmitters_the_last_puts_it_back, begin),
+		cmocka_unit_test_setup(each_half_goes_with_the_last_who_wants_it, begin),
+		cmocka_unit_test_setup(what_others_set_is_never_lowered, begin),
+		cmocka_unit_test_setup(other_processes_count, begin),
+		cmocka_unit_test_setup(drivers_that_refuse_or_do_not_tell, begin),
+		cmocka_unit_test_setup(a_door_that_stays_shut, begin),
+		cmocka_unit_test_setup(a_stamp_of_arrival_is_taken_over, begin),
+	};
+
+	device = (uint32_t)getpid();
+	nic = mmap(NULL, sizeof *nic, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (nic == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
