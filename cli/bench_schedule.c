@@ -5,7 +5,7 @@
  */
 #include "bench.h"
 
-enum { ERROR, GAP, POOLS };
+enum { ERROR, GAP, OFFSET, POOLS };
 
 static const struct bench_who baselines[] = {
 	{ .name = "usleep", .sleep = "usleep" },
@@ -33,6 +33,8 @@ static const struct bench_column columns[] = {
 	{ .key = "iqr_us", .head = "IQR us", .decimals = 3, .shown = 2 },
 	{ .key = "p90_us", .head = "p90 us", .decimals = 3, .shown = 2 },
 	{ .key = "p99_us", .head = "p99 us", .decimals = 3, .shown = 2 },
+	{ .key = "offset_iqr_us", .head = "offset IQR", .decimals = 3, .shown = 2 },
+	{ .key = "offset_p99_us", .head = "p99", .decimals = 3, .shown = 2 },
 	{ .key = "stalled_median_us", .head = NULL, .decimals = 3 },
 	{ .key = "stalled_p90_us", .head = NULL, .decimals = 3 },
 	BENCH_COLUMNS_LOSS,
@@ -64,6 +66,25 @@ static const struct bench_column method_columns[] = {
 	{ .key = NULL },
 };
 
+/*
+ * How far each arrival is from its place in the schedule, against the turn's median: the way there is the same for all, and which clock
+ * reading the first place had does not matter.
+ */
+static void offsets_add(struct bench_pool *pool, const uint64_t *arrivals, uint64_t count, uint64_t interval_ns)
+{
+	struct bench_pool turn = { 0 };
+	int64_t middle;
+
+	for (uint64_t i = BENCH_WARM; i < count; i++)
+		if (arrivals[i])
+			bench_pool_add(&turn, (int64_t)(arrivals[i] - i * interval_ns));
+	middle = bench_pool_median(&turn);
+	for (size_t i = 0; i < turn.count; i++)
+		turn.values[i] -= middle;
+	bench_pool_join(pool, &turn);
+	bench_pool_free(&turn);
+}
+
 static int turn(struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_pool *pools,
 		struct bench_gather *g, struct bench_quiet *quiet, struct ktrxer_error *err)
 {
@@ -86,6 +107,7 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 			bench_pool_add(&pools[ERROR], error < 0 ? -error : error);
 		}
 	}
+	offsets_add(&pools[OFFSET], t.far.arrivals, count, job.interval_ns);
 	g->expected += count;
 	g->arrived += t.far.probes;
 	if (t.cross_milli != BENCH_NONE)
@@ -98,6 +120,7 @@ static void row(struct bench_run *run, struct bench_row *r, struct bench_set *se
 	bench_set(&run->table, r, "interval_us", (int64_t)run->o->interval_ns);
 	bench_figures(&run->table, r, "", set, ERROR);
 	bench_figures(&run->table, r, "gap_", set, GAP);
+	bench_figures(&run->table, r, "offset_", set, OFFSET);
 	bench_set(&run->table, r, "stalled_median_us", bench_pool_median(&g->stalled.pooled[ERROR]));
 	bench_set(&run->table, r, "stalled_p90_us", bench_pool_quantile(&g->stalled.pooled[ERROR], 900000));
 }
@@ -106,7 +129,7 @@ const struct bench_kind bench_schedule = {
 	.name = "schedule",
 	.columns = columns,
 	.explains = "|interval at the far end - interval meant|. median: the median of the rounds' medians; +-: how far these are apart (IQR); IQR, p90, "
-		    "p99: of all intervals.",
+		    "p99: of all intervals. offset: arrival - place in the schedule, against its median.",
 	.pools = POOLS,
 	.baselines = baselines,
 	.turn = turn,

@@ -47,12 +47,13 @@ static int turn(struct bench_run *run, const struct bench_who *who, const struct
 
 	if (pairs > most)
 		pairs = most < PAIRS_MIN ? PAIRS_MIN : most;
+	pairs += BENCH_WARM;
 	job.count = pairs;
 	rc = bench_turn(run, who, &job, &t, err);
 	if (rc < 0)
 		return rc;
 	*quiet = t.quiet;
-	for (uint64_t i = 0; i < 2 * pairs; i += 2) {
+	for (uint64_t i = 2 * BENCH_WARM; i < 2 * pairs; i += 2) {
 		const uint64_t *a = t.far.arrivals, *s = t.sent_ns, *c = t.far.calls;
 		int64_t reported, difference;
 

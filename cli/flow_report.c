@@ -382,7 +382,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	json_u64(end, "bound_ns", clock_bound(run));
 	json_u64(end, "at_ns", c->at_ns);
 	if (c->skew_known)
-		json_double(end, "skew_ppm", c->skew_ppm);
+		json_rounded(end, "skew_ppm", c->skew_ppm, 6);
 	else
 		json_null(end, "skew_ppm");
 	json_u64(end, "exchanges", c->points);

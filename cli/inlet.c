@@ -38,8 +38,12 @@ static int inlet_krx(struct inlet *inlet, const struct inlet_options *o, struct 
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
 	struct krx_rule rule = { .op = KRX_CAPTURE, .proto = o->proto };
+	struct ktx_info info;
 	int rc;
 
+	/* Who is sent by the NIC's word is received by it: its clock is read for the one, and serves the other. */
+	ktx_info(o->tx, &info);
+	options.nic_stamps = info.features & KTX_CAN_WIRE_STAMP;
 	options.device = o->path->device.name;
 	/* An answer to a multicast or broadcast probe comes from whom it likes. */
 	rule.to = o->path->source;
@@ -200,6 +204,8 @@ int inlet_next(struct inlet *inlet, const uint8_t **data, uint32_t *length, stru
 	if (rc == 1) {
 		if (arrival->source == KTRXER_STAMP_USER)
 			inlet->user_stamps++;
+		else if (arrival->source == KTRXER_STAMP_NIC)
+			inlet->nic_stamps++;
 		else
 			inlet->kernel_stamps++;
 	}

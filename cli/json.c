@@ -337,6 +337,17 @@ void json_fixed(struct json *json, const char *key, int64_t number, int decimals
 	value(json, key, text);
 }
 
+/* Where so many decimals are enough: json_double() and the strtod() that it brings along are 5 KB of the static program. */
+void json_rounded(struct json *json, const char *key, double number, int decimals)
+{
+	for (int i = 0; i < decimals; i++)
+		number *= 10;
+	if (!(number > -9e18 && number < 9e18)) /* NaN is neither */
+		json_null(json, key);
+	else
+		json_fixed(json, key, (int64_t)(number < 0 ? number - 0.5 : number + 0.5), decimals);
+}
+
 void json_double(struct json *json, const char *key, double number)
 {
 	char text[40];

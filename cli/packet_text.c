@@ -117,11 +117,11 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 	return text;
 }
 
+const char *const packet_sources[PACKET_SOURCES] = { NULL, "nic", "xdp", "kernel", "user" };
+
 static const char *source_name(uint8_t source)
 {
-	static const char *const names[] = { NULL, "nic", "xdp", "kernel", "user" };
-
-	return source < sizeof names / sizeof names[0] ? names[source] : NULL;
+	return source < PACKET_SOURCES ? packet_sources[source] : NULL;
 }
 
 static const char *clock_name(uint8_t clock)
@@ -138,7 +138,10 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 
 	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	json_u64(json, "time_ns", packet->mono_ns);
-	json_u64(json, "bound_ns", packet->bound_ns);
+	if (packet->bound_ns == UINT32_MAX)
+		json_null(json, "bound_ns");
+	else
+		json_u64(json, "bound_ns", packet->bound_ns);
 	json_i64(json, "raw_ns", packet->raw_ns);
 	json_string(json, "clock", clock_name(packet->clock));
 	json_string(json, "source", source_name(packet->source));

@@ -9,6 +9,10 @@
 
 #define PACKET_TEXT 240
 
+/* By enum ktrxer_stamp_source, from 1 on. */
+enum { PACKET_SOURCES = KTRXER_STAMP_USER + 1 };
+extern const char *const packet_sources[PACKET_SOURCES];
+
 /* "12:34:56.123456789 udp 192.0.2.1:1000 > 192.0.2.2:53 length 60", the time of day being local. */
 const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT]);
 /* The fields of a sample "packet", into an object that is open. */

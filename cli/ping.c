@@ -83,7 +83,7 @@ static void take_losses(struct ping_run *run)
 	uint64_t number;
 
 	while (echo_book_lost(run->book, ktrxer_now_ns(), &number))
-		prober_say_lost(&run->p, number);
+		prober_say_lost(&run->p, number, 0);
 }
 
 static void take(void *arg)
@@ -130,7 +130,8 @@ static int run_ping(struct cli *cli, const void *options)
 {
 	static const struct prober_work work = { .commit = commit_one, .take = take, .ended = all_ended, .next_loss = next_loss };
 	const struct ping_options *o = options;
-	struct ping_run run = { .o = o, .p = { .cli = cli, .o = &o->p, .work = &work } };
+	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", NULL };
+	struct ping_run run = { .o = o, .p = { .cli = cli, .o = &o->p, .work = &work, .columns = columns } };
 	int status;
 
 	run.p.run = &run;

@@ -52,6 +52,10 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		ktrxer_hist_record(run->rtt, r->rtt_ns);
 	if (run->p.talkative)
 		say_line(run, event, r);
+	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
+		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns, (int64_t)r->sent_ns, r->rtt_ns });
+		return;
+	}
 	sample = out_sample(run->p.cli, names[event]);
 	if (!sample)
 		return;
@@ -64,8 +68,6 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		json_u64(sample, "scheduled_ns", r->at_ns);
 		json_u64(sample, "sent_ns", r->sent_ns);
 		json_i64(sample, "rtt_ns", r->rtt_ns);
-	}
-	if (event == ECHO_ROUND_TRIP && !run->o->p.brief) {
 		json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
 		json_string(sample, "sent_stamp", proof_names[r->proof]);
 		json_string(sample, "received_stamp", source_names[r->source]);
@@ -107,12 +109,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_string(end, "engine", run->p.info.engine);
 	json_string(end, "protocol", run->o->udp ? "udp" : "icmp");
 	json_u64(end, "payload_bytes", run->o->payload);
-	json_u64(end, "requested", a->requested);
-	json_u64(end, "sent", c->sent);
-	json_u64(end, "failed", a->failed);
-	json_u64(end, "skipped", a->skipped);
-	json_u64(end, "cancelled", a->cancelled);
-	json_u64(end, "received", c->received);
+	prober_accounts_json(end, a, c->sent, c->received);
 	json_u64(end, "lost", c->lost);
 	json_u64(end, "unanswered_at_end", c->waiting);
 	json_u64(end, "duplicates", c->duplicates);
@@ -127,6 +124,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "sent_wire", a->wire);
 	json_u64(end, "sent_driver", a->driver);
 	json_u64(end, "sent_queued", a->queued);
+	json_u64(end, "received_nic", run->p.inlet.nic_stamps);
 	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
 	json_u64(end, "received_user", run->p.inlet.user_stamps);
 	json_object_end(end);
@@ -156,10 +154,12 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 int ping_finish(struct ping_run *run)
 {
 	struct ktrxer_hist *lateness = ktx_lateness(run->p.tx);
-	struct json *end = out_end(run->p.cli);
+	struct json *end;
 	struct ktx_accounts a;
 	struct echo_counts c;
 
+	prober_batch_tell(&run->p);
+	end = out_end(run->p.cli);
 	prober_accounts(&run->p, &a);
 	echo_book_counts(run->book, &c);
 	finish_verdict(run, &a, &c, lateness);

@@ -72,6 +72,8 @@ uint64_t prober_take(struct prober *p)
 	const uint64_t pump_at = pump(p, true);
 
 	p->work->take(p->run);
+	if (p->batch.count && ktrxer_now_ns() - p->batch.since_ns >= PROBER_BATCH_NS)
+		prober_batch_tell(p);
 	network_errors_say(p->cli, p->tx, p->talkative, &p->network_errors);
 	return pump_at;
 }
@@ -146,7 +148,7 @@ bool prober_loop(struct prober *p)
 	return cli_stopped(p->cli) != 0;
 }
 
-void prober_say_lost(struct prober *p, uint64_t number)
+void prober_say_lost(struct prober *p, uint64_t number, uint32_t which)
 {
 	struct json *sample = out_sample(p->cli, "lost");
 
@@ -155,7 +157,36 @@ void prober_say_lost(struct prober *p, uint64_t number)
 	if (!sample)
 		return;
 	json_u64(sample, "number", number);
+	if (p->each > 1)
+		json_u64(sample, "class", which);
 	out_put(p->cli, sample);
+}
+
+void prober_batch_tell(struct prober *p)
+{
+	struct prober_batch *b = &p->batch;
+	struct json *sample = b->count ? out_sample(p->cli, "round_trips") : NULL;
+
+	for (int column = 0; sample && p->columns[column]; column++) {
+		json_array(sample, p->columns[column]);
+		for (uint32_t i = 0; i < b->count; i++)
+			json_i64(sample, NULL, b->values[column][i]);
+		json_array_end(sample);
+	}
+	out_put(p->cli, sample);
+	b->count = 0;
+}
+
+void prober_batch_add(struct prober *p, const int64_t *values)
+{
+	struct prober_batch *b = &p->batch;
+
+	if (!b->count)
+		b->since_ns = ktrxer_now_ns();
+	for (int column = 0; p->columns[column]; column++)
+		b->values[column][b->count] = values[column];
+	if (++b->count == PROBER_BATCH)
+		prober_batch_tell(p);
 }
 
 void prober_say_untimed(const struct prober *p)
@@ -169,7 +200,19 @@ void prober_accounts(const struct prober *p, struct ktx_accounts *accounts)
 {
 	ktx_accounts(p->tx, accounts);
 	if (p->wanted != UINT64_MAX) {
-		accounts->requested += p->wanted - p->next;
-		accounts->cancelled += p->wanted - p->next;
+		const uint64_t never = (p->wanted - p->next) * p->each - p->part;
+
+		accounts->requested += never;
+		accounts->cancelled += never;
 	}
+}
+
+void prober_accounts_json(struct json *end, const struct ktx_accounts *accounts, uint64_t sent, uint64_t received)
+{
+	json_u64(end, "requested", accounts->requested);
+	json_u64(end, "sent", sent);
+	json_u64(end, "failed", accounts->failed);
+	json_u64(end, "skipped", accounts->skipped);
+	json_u64(end, "cancelled", accounts->cancelled);
+	json_u64(end, "received", received);
 }

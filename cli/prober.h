@@ -26,7 +26,7 @@ enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hund
 	{ .name = "precise", .letter = 'p', .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
 	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
 	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
-	  .help = "Samples of --jsonl with their number and times alone: what a collector of many needs" }, \
+	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector needs" }, \
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" }, \
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" }, \
 	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" }, \
@@ -41,10 +41,19 @@ enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hund
 
 /* What the command adds to the loop; `run` is the command's own. */
 struct prober_work {
-	bool (*commit)(void *run, uint64_t at_ns);  /* probe number `next`; false: no room for it now, or a failure */
+	bool (*commit)(void *run, uint64_t at_ns);  /* the probes of number `next`; false: no room for all now, or a failure */
 	void (*take)(void *run);                    /* reports, answers, losses */
 	bool (*ended)(void *run);                   /* every committed probe has been accounted for */
 	uint64_t (*next_loss)(void *run);           /* when the next probe is given up; KTRXER_NEVER */
+};
+
+/* Under --brief round trips are told many at a time, a column for each of these fields: a line for each would cost its reader more than the probe. */
+enum { PROBER_BATCH = 64, PROBER_COLUMNS = 7 };
+#define PROBER_BATCH_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
+struct prober_batch {
+	uint32_t count;
+	uint64_t since_ns;
+	int64_t values[PROBER_COLUMNS][PROBER_BATCH];
 };
 
 struct prober {
@@ -60,7 +69,8 @@ struct prober {
 	struct inlet inlet;
 	uint16_t id;               /* ICMP identifier or UDP source port */
 	uint8_t seed[16];          /* random: of the schedule, and whatever else must not be guessed */
-	uint64_t wanted, next;
+	uint64_t wanted, next;     /* times at which probes are due */
+	uint32_t each, part;       /* probes at each of them, and how many of the next are committed already */
 	uint64_t start_ns, end_ns;
 	uint64_t ahead_ns;         /* probes are committed so long before their time */
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
@@ -69,6 +79,8 @@ struct prober {
 	bool unhurried;            /* what comes in is looked at when a later probe leaves, if that is soon: the kernel has stamped it */
 	bool blind;                /* nothing but time has ended the last sleep */
 	uint64_t looked_ns, looked; /* when that was last done, and `next` then */
+	const char *const *columns; /* names of a batch's, NULL at the end */
+	struct prober_batch batch;
 	int failure;
 	char failure_text[KTRXER_ERROR_TEXT];
 };
@@ -100,12 +112,17 @@ static inline bool prober_more(const struct prober *p, int n, int room)
 }
 /* Until then, or something comes in that is worth a wake-up. */
 void prober_sleep(struct prober *p, uint64_t until);
-/* A probe without an answer: a line, a sample. */
-void prober_say_lost(struct prober *p, uint64_t number);
+/* A probe without an answer: a line, a sample. `which` of those at one time. */
+void prober_say_lost(struct prober *p, uint64_t number, uint32_t which);
+/* A round trip under --brief: one value for each of `columns`. Told soon; what is left, at the end. */
+void prober_batch_add(struct prober *p, const int64_t *values);
+void prober_batch_tell(struct prober *p);
 /* Answers before their questions, for the verdict. */
 void prober_say_untimed(const struct prober *p);
 /* The accounts, with what was asked for and never committed as cancelled. */
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
+/* As they stand in the result, with the session's own counts of what was sent and answered. */
+void prober_accounts_json(struct json *end, const struct ktx_accounts *accounts, uint64_t sent, uint64_t received);
 void prober_close(struct prober *p);
 
 #endif

@@ -12,8 +12,11 @@
 int prober_resolve(struct prober *p, struct ktrxer_error *err)
 {
 	const struct prober_options *o = p->o;
-	const struct opt_rate rate = { .num = KTRXER_NS_PER_S, .den = o->interval_ns, .given = true };
+	struct opt_rate rate = { .num = KTRXER_NS_PER_S, .den = o->interval_ns, .given = true };
 	int rc;
+
+	p->each = p->each ? p->each : 1;
+	rate.num *= p->each;
 
 	if (o->v4 && o->v6)
 		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
@@ -59,7 +62,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
 	t.slots = slots;
-	while (t.slots < 1024 && t.slots * o->interval_ns < p->ahead_ns)
+	while (t.slots < 1024 && t.slots * o->interval_ns < p->ahead_ns * p->each)
 		t.slots *= 2;
 	t.frame_size = frame_size;
 	return ktx_open(&p->tx, &t, err);

@@ -17,7 +17,7 @@ struct recv_options {
 	int backend; /* index into backends[] */
 	struct opt_list rules;
 	uint64_t count, duration_ns, snap, ring;
-	bool promiscuous, outgoing, force;
+	bool promiscuous, outgoing, force, nic_stamps;
 };
 
 #define FIELD(name) offsetof(struct recv_options, name)
@@ -35,6 +35,9 @@ static const struct opt recv_table[] = {
 	{ "outgoing", 0, OPT_FLAG, FIELD(outgoing), .help = "Also packets that this host sends" },
 	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
 	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
+	{ "nic-stamps", 0, OPT_FLAG, FIELD(nic_stamps),
+	  .help = "Switch the NIC's stamps of what it receives on, and back at the end; some NICs lose their carrier for a moment at that. "
+		  "Stamps that are on are taken in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
 	  .help = "Also rules that drop everything, or what this SSH session lives by" },
 	{ "count", 'c', OPT_UINT, FIELD(count), "N", "0", "End after so many packets; 0 is no end",
@@ -61,6 +64,7 @@ struct capture_file {
 	struct {
 		uint32_t device;
 		enum ktrxer_link link;
+		bool nic; /* stamps of the NIC's own clock: not in one column with the others */
 		uint64_t packets;
 	} interface[INTERFACES_MAX];
 	bool unflushed;
@@ -73,7 +77,7 @@ struct receiver {
 	int rule_count;
 	struct krx *rx;
 	struct capture_file to;
-	uint64_t captured;
+	uint64_t captured, by_source[PACKET_SOURCES];
 	uint64_t start_ns;
 	struct ktrxer_clock_pair start;
 };
@@ -102,21 +106,23 @@ static int rules_parse(struct receiver *r)
 /* --------------------------------------------------------------------------------------------------------- the file */
 
 /* The interface of a device, described when first met. */
-static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_link link)
+static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_link link, bool nic)
 {
 	char name[IF_NAMESIZE];
 	int i, ret;
 
 	for (i = 0; i < to->interfaces; i++)
-		if (to->interface[i].device == device && to->interface[i].link == link)
+		if (to->interface[i].device == device && to->interface[i].link == link && to->interface[i].nic == nic)
 			return i;
 	if (i == INTERFACES_MAX)
 		return -ENOSPC;
-	ret = ktrxer_pcapng_interface(to->file, if_indextoname(device, name) ? name : NULL, link, to->snap);
+	ret = ktrxer_pcapng_interface(to->file, if_indextoname(device, name) ? name : NULL, nic ? "stamps of the NIC's own clock" : NULL, link,
+				      to->snap);
 	if (ret < 0)
 		return ret;
 	to->interface[i].device = device;
 	to->interface[i].link = link;
+	to->interface[i].nic = nic;
 	to->interfaces++;
 	return i;
 }
@@ -137,13 +143,13 @@ static int file_open(struct receiver *r)
 	}
 	/* A file without packets says of which device it has none. */
 	if (r->options->device && !ktrxer_device_get(&device, r->options->device, NULL))
-		file_interface(&r->to, device.index, device.link);
+		file_interface(&r->to, device.index, device.link, false);
 	return 0;
 }
 
 static int file_packet(struct capture_file *to, const struct krx_packet *packet)
 {
-	int interface = file_interface(to, packet->device, (enum ktrxer_link)packet->link);
+	int interface = file_interface(to, packet->device, (enum ktrxer_link)packet->link, packet->clock == KTRXER_CLOCK_PHC);
 
 	if (interface < 0)
 		return interface;
@@ -152,20 +158,23 @@ static int file_packet(struct capture_file *to, const struct krx_packet *packet)
 	return ktrxer_pcapng_packet(to->file, interface, packet, NULL);
 }
 
-/* The loss is one number for the whole socket: it stands with the only interface, and nowhere when there are more. */
+/* The loss is one number for the whole socket: it stands with the first interface of the only device, and nowhere when there are more. */
 static void file_close(struct receiver *r, uint64_t lost)
 {
 	struct ktrxer_pcapng_stats stats = { .start_ns = r->start.real_ns };
 	struct ktrxer_clock_pair now;
 	struct ktrxer_error err;
+	bool one = true;
 
 	if (!r->to.file)
 		return;
+	for (int i = 1; i < r->to.interfaces; i++)
+		one &= r->to.interface[i].device == r->to.interface[0].device;
 	ktrxer_clock_pair_read(&now);
 	stats.end_ns = now.real_ns;
 	for (int i = 0; i < r->to.interfaces; i++) {
 		stats.delivered = r->to.interface[i].packets;
-		stats.lost = r->to.interfaces == 1 ? lost : 0;
+		stats.lost = one && !i ? lost : 0;
 		ktrxer_pcapng_statistics(r->to.file, i, &stats);
 	}
 	if (ktrxer_pcapng_close(r->to.file, &err)) {
@@ -183,6 +192,8 @@ static int packet_take(struct receiver *r, const struct krx_packet *packet)
 	char text[PACKET_TEXT];
 
 	r->captured++;
+	if (packet->source < PACKET_SOURCES)
+		r->by_source[packet->source]++;
 	if (sample) {
 		packet_json(packet, sample);
 		out_put(r->cli, sample);
@@ -338,6 +349,10 @@ static int report(struct receiver *r)
 	json_u64(end, "captured", r->captured);
 	json_u64(end, "lost", stats.lost);
 	json_u64(end, "clock_steps", stats.clock_steps);
+	json_object(end, "stamps");
+	for (int i = 1; i < PACKET_SOURCES; i++)
+		json_u64(end, packet_sources[i], r->by_source[i]);
+	json_object_end(end);
 	json_string(end, "file", r->options->write);
 	json_array(end, "rules");
 	for (int i = 0; counts && i < r->rule_count; i++) {
@@ -393,6 +408,7 @@ static int run_recv(struct cli *cli, const void *arguments)
 	rx.promiscuous = options->promiscuous;
 	rx.see_outgoing = options->outgoing;
 	rx.force = options->force;
+	rx.nic_stamps = options->nic_stamps;
 	if (krx_open(&r.rx, &rx, r.rules, r.rule_count, &err)) {
 		cli_complain(cli, "%s", err.text);
 		goto out;
@@ -426,7 +442,7 @@ const struct command cmd_recv = {
 		"stands in brackets when a port follows: [2001:db8::/32]:53. Fragments after the first have no ports "
 		"and meet only rules without them. A rule of wildcards alone also means what is not IP.\n\n"
 		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
-		"cannot drop. Stamps are those of the kernel that libpcap shows, too. Forwarded packets reach this "
+		"cannot drop. Stamps are those of the kernel that libpcap shows, too; or the NIC's, where they are on. Forwarded packets reach this "
 		"process cut to their headers, to be counted.\n\n"
 		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's driver where "
 		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver tells. What is "

@@ -19,6 +19,7 @@
 
 enum {
 	SLOTS_TIMING = 65536,
+	SLOTS_LEAST = 4096,         /* where memory is short; half a second at 8 kpps */
 	SLOTS_RATE = 8192,          /* engines for a rate pin theirs in memory */
 	SLOTS_RATE_POLLED = 131072, /* where the kernel side polls: at a million probes a second it runs dry after 130 ms */
 	SLOTS_BYTES = 64 << 20,     /* of those last ones, with what belongs to them */
@@ -121,6 +122,8 @@ static uint32_t slots_for(const struct send_options *o, bool polled)
 		a_second = (uint64_t)KTRXER_NS_PER_S / o->interval_ns * (o->train ? o->train : 1);
 	if (a_second / 2 < o->train * 2)
 		a_second = o->train * 4;
+	if (o->count && a_second / 2 > o->count)
+		a_second = o->count * 2;
 	return a_second / 2 < 64 ? 64 : a_second / 2 > most ? most : (uint32_t)(a_second / 2);
 }
 
@@ -150,7 +153,8 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.slots = slots_for(o, false);
 	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
-	rc = ktx_open(&worker->tx, &t, err);
+	while ((rc = ktx_open(&worker->tx, &t, err)) == -ENOMEM && t.slots > SLOTS_LEAST)
+		t.slots /= 4; /* half a second of them was a wish */
 	if (rc < 0 || slots_for(o, true) == t.slots)
 		return rc;
 	ktx_info(worker->tx, &info);

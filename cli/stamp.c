@@ -21,7 +21,8 @@ static const struct opt stamp_opts[] = {
 	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost" },
 	{ .name = "port", .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port of the reflector: `ktrxer serve` has 8620, STAMP's own is 862" },
-	{ .name = "tos", .type = OPT_UINT, .offset = FIELD(tos), .argument = "N", .fallback = "0", .max = 255, .help = "DSCP (times 4) and ECN" },
+	{ .name = "tos", .type = OPT_STRING, .offset = FIELD(tos), .argument = "N[,N...]", .fallback = "0",
+	  .help = "DSCP (times 4) and ECN; of several a probe of each leaves at each time" },
 	{ .name = "ttl", .type = OPT_UINT, .offset = FIELD(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
 
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE", .heading = "Protocol",
@@ -50,24 +51,42 @@ enum { CLOSING_MAX = 10 };
 #define CLOSING_GAP_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
 /* `at_ns` 0: at once. False: not now. */
-static bool commit_one(void *arg, uint64_t at_ns)
+static bool commit_one(struct stamp_run *run, uint32_t which, bool last, uint64_t at_ns)
 {
-	struct stamp_run *run = arg;
-	struct ktx_probe probe = { .id = run->p.next, .length = run->p.frame.length, .at_ns = at_ns };
+	struct stamp_session *session = run->classes[which].session;
+	const uint64_t number = run->p.next;
+	struct ktx_probe probe = { .id = number * run->class_count + which, .length = run->classes[which].frame.length, .at_ns = at_ns,
+				   .flags = last ? 0 : KTX_TRAIN_GOES_ON };
 	struct ktrxer_error err;
 	struct ktx_slot slot;
 
 	if (ktx_reserve(run->p.tx, &slot) < 0)
 		return false;
-	if (stamp_session_commit(run->session, run->p.next, stamp_fill(run, slot.frame, run->p.next, at_ns ? at_ns : ktrxer_now_ns())) < 0)
+	if (stamp_session_commit(session, number, stamp_fill(run, which, slot.frame, number, at_ns ? at_ns : ktrxer_now_ns())) < 0)
 		return false;
 	if (ktx_commit(run->p.tx, &probe, &err) < 0) {
-		const struct ktx_report refused = { .id = run->p.next, .status = KTX_CANCELLED };
+		const struct ktx_report refused = { .id = number, .status = KTX_CANCELLED };
 
-		stamp_session_report(run->session, &refused);
+		stamp_session_report(session, &refused);
 		prober_fail(&run->p, err.code, err.text);
 		return false;
 	}
+	return true;
+}
+
+/*
+ * One of each class, as a train: one system call, one walk to the device. Each time another one is the first: on an idle path it is slower
+ * by some microseconds than those behind it, for which the caches of hosts and routers are warm.
+ */
+static bool commit_all(void *arg, uint64_t at_ns)
+{
+	struct stamp_run *run = arg;
+	const uint32_t n = run->class_count, first = (uint32_t)(run->p.next % n);
+
+	for (; run->p.part < n; run->p.part++)
+		if (!commit_one(run, (first + run->p.part) % n, run->p.part + 1 == n, at_ns))
+			return false;
+	run->p.part = 0;
 	return true;
 }
 
@@ -79,8 +98,12 @@ static void take_reports(struct stamp_run *run)
 
 	do {
 		n = ktx_reports(run->p.tx, reports, 32);
-		for (int i = 0; i < n; i++)
-			stamp_session_report(run->session, &reports[i]);
+		for (int i = 0; i < n; i++) {
+			struct stamp_session *session = run->classes[reports[i].id % run->class_count].session;
+
+			reports[i].id /= run->class_count;
+			stamp_session_report(session, &reports[i]);
+		}
 	} while (prober_more(&run->p, n, 32));
 }
 
@@ -90,6 +113,7 @@ static void take_answers(struct stamp_run *run)
 
 	for (int i = 0; i < 256; i++) {
 		struct stamp_arrival arrival;
+		struct stamp_class *class;
 		struct inlet_arrival in;
 		const uint8_t *data;
 		uint32_t length;
@@ -105,7 +129,9 @@ static void take_answers(struct stamp_run *run)
 		}
 		arrival = (struct stamp_arrival){ .received_ns = in.received_ns, .bound_ns = in.bound_ns, .source = in.source, .ttl = in.ttl,
 						  .tos = in.tos, .real_near_ns = (int64_t)in.received_ns + run->real_minus_mono };
-		stamp_say_event(run, stamp_session_reply(run->session, data, length, &arrival));
+		class = stamp_class_of(run, data, length);
+		if (class)
+			stamp_say_event(run, stamp_session_reply(class->session, data, length, &arrival));
 	}
 	if (rc < 0)
 		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
@@ -115,16 +141,18 @@ static void take_samples(struct stamp_run *run, bool flush)
 {
 	struct stamp_sample sample;
 
-	while (stamp_session_sample(run->session, ktrxer_now_ns(), flush, &sample))
-		stamp_say_sample(run, &sample);
+	for (uint32_t i = 0; i < run->class_count; i++)
+		while (stamp_session_sample(run->classes[i].session, ktrxer_now_ns(), flush, &sample))
+			stamp_say_sample(run, &run->classes[i], &sample);
 }
 
 static void take_losses(struct stamp_run *run)
 {
 	uint64_t number;
 
-	while (stamp_session_lost(run->session, ktrxer_now_ns(), &number))
-		prober_say_lost(&run->p, number);
+	for (uint32_t i = 0; i < run->class_count; i++)
+		while (stamp_session_lost(run->classes[i].session, ktrxer_now_ns(), &number))
+			prober_say_lost(&run->p, number, i);
 }
 
 static void take(void *arg)
@@ -141,15 +169,29 @@ static bool all_ended(void *arg)
 	struct stamp_session_counts c;
 
 	/* By the reports that were read, not by the accounts: those count a probe whose report nobody has seen yet. */
-	stamp_session_counts(run->session, &c);
-	return c.sent + c.failed == run->p.next && !c.waiting;
+	stamp_counts(run, &c);
+	return c.sent + c.failed == run->p.next * run->class_count + run->p.part && !c.waiting;
 }
 
 static uint64_t next_loss(void *arg)
 {
 	const struct stamp_run *run = arg;
+	uint64_t first = KTRXER_NEVER;
 
-	return stamp_session_next(run->session);
+	for (uint32_t i = 0; i < run->class_count; i++) {
+		const uint64_t next = stamp_session_next(run->classes[i].session);
+
+		first = next < first ? next : first;
+	}
+	return first;
+}
+
+static bool unsettled(const struct stamp_run *run)
+{
+	for (uint32_t i = 0; i < run->class_count; i++)
+		if (stamp_session_unsettled(run->classes[i].session))
+			return true;
+	return false;
 }
 
 /* A few probes more, until one is answered: then the reflector's count tells. */
@@ -160,13 +202,14 @@ static void settle(struct stamp_run *run)
 	run->p.unhurried = false;
 	run->lateness = ktx_lateness(run->p.tx);
 	prober_accounts(&run->p, &run->accounts);
-	stamp_session_close(run->session, run->p.next);
+	for (uint32_t i = 0; i < run->class_count; i++)
+		stamp_session_close(run->classes[i].session, run->p.next);
 	give_up = ktrxer_now_ns() + CLOSING_MAX * CLOSING_GAP_NS;
 	give_up += run->o->timeout_ns < (uint64_t)KTRXER_NS_PER_S ? run->o->timeout_ns : (uint64_t)KTRXER_NS_PER_S;
-	while (!run->p.failure && !cli_stopped(run->p.cli) && stamp_session_unsettled(run->session) && ktrxer_now_ns() < give_up) {
+	while (!run->p.failure && !cli_stopped(run->p.cli) && unsettled(run) && ktrxer_now_ns() < give_up) {
 		uint64_t again, wake;
 
-		if (run->closing < CLOSING_MAX && ktrxer_now_ns() >= next && commit_one(run, 0)) {
+		if (run->closing < CLOSING_MAX && ktrxer_now_ns() >= next && commit_all(run, 0)) {
 			run->p.next++;
 			run->closing++;
 			next = ktrxer_now_ns() + CLOSING_GAP_NS;
@@ -178,6 +221,11 @@ static void settle(struct stamp_run *run)
 	take_samples(run, true);
 }
 
+static const char *const columns_of_one[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
+					      NULL };
+static const char *const columns_of_several[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns",
+						  "reflector_sequence", "class", NULL };
+
 static int stamp_all(struct stamp_run *run)
 {
 	struct ktrxer_error err = { 0 };
@@ -187,6 +235,7 @@ static int stamp_all(struct stamp_run *run)
 		cli_complain(run->p.cli, "%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}
+	run->p.columns = run->class_count > 1 ? columns_of_several : columns_of_one;
 	stamp_say_what(run);
 	if (!prober_begin(&run->p))
 		return EXIT_BAD;
@@ -197,7 +246,7 @@ static int stamp_all(struct stamp_run *run)
 
 static int run_stamp(struct cli *cli, const void *options)
 {
-	static const struct prober_work work = { .commit = commit_one, .take = take, .ended = all_ended, .next_loss = next_loss };
+	static const struct prober_work work = { .commit = commit_all, .take = take, .ended = all_ended, .next_loss = next_loss };
 	const struct stamp_options *o = options;
 	struct stamp_run run = { .o = o, .p = { .cli = cli, .o = &o->p, .work = &work } };
 	int status;
@@ -222,6 +271,7 @@ const struct command cmd_stamp = {
 	.examples =
 		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
 		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"
+		"ktrxer stamp 192.0.2.1 --tos 0,32,184 --interval 10ms\tBest effort, background and voice side by side.\n"
 		"ktrxer stamp router.example --port 862 --poisson --count 1000\tAnother make's reflector.\n",
 	.options = stamp_opts,
 	.positionals = stamp_positionals,

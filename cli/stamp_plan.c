@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/timex.h>
 
 /* -------------------------------------------------------------------------------------------------------- the packet */
@@ -56,7 +57,7 @@ static uint32_t tlvs_lay(struct stamp_run *run, uint8_t *payload, uint32_t paddi
 		if (tlv_names[which].type == STAMP_TLV_DIRECT)
 			run->direct_at = value;
 		else if (tlv_names[which].type == STAMP_TLV_COS)
-			payload[value] = (uint8_t)(o->tos & 0xfc); /* DSCP1: back as it went */
+			payload[value] = run->making & 0xfc; /* DSCP1: back as it went */
 		else if (tlv_names[which].type == STAMP_TLV_LOCATION)
 			tlv_put(payload, tlv_put(payload, value + 4, 7, 16), 4, 16);
 	}
@@ -104,7 +105,7 @@ static int frame_make(void *arg, struct ktrxer_error *err)
 	spec.proto = KTRXER_UDP;
 	spec.from_port = run->p.id;
 	spec.to_port = (uint16_t)run->o->port;
-	spec.tos = (uint8_t)run->o->tos;
+	spec.tos = run->making;
 	spec.ttl = (uint8_t)run->o->ttl;
 	spec.payload = payload;
 	spec.payload_length = run->payload_length;
@@ -115,13 +116,14 @@ static int frame_make(void *arg, struct ktrxer_error *err)
 	return rc;
 }
 
-uint64_t stamp_fill(const struct stamp_run *run, uint8_t *frame, uint64_t number, uint64_t at_ns)
+uint64_t stamp_fill(const struct stamp_run *run, uint32_t which, uint8_t *frame, uint64_t number, uint64_t at_ns)
 {
-	const struct stamp_probe probe = { .seq = (uint32_t)number, .error = run->error, .ssid = run->ssid,
+	const struct template *t = &run->classes[which].frame;
+	const struct stamp_probe probe = { .seq = (uint32_t)number, .error = run->error, .ssid = (uint16_t)(run->ssid + which),
 					   .time = stamp_time_of_ns((int64_t)at_ns + run->real_minus_mono, run->o->ptp) };
 	uint8_t *payload = frame + run->payload_at;
 
-	memcpy(frame, run->p.frame.frame, run->p.frame.length);
+	memcpy(frame, t->frame, t->length);
 	stamp_probe_write(payload, &probe, run->auth);
 	if (run->direct_at)
 		store_be32(payload + run->direct_at, (uint32_t)number + 1);
@@ -129,7 +131,7 @@ uint64_t stamp_fill(const struct stamp_run *run, uint8_t *frame, uint64_t number
 		stamp_sign(payload, &run->key);
 	if (run->mac_at)
 		stamp_tlv_mac(payload, run->auth, run->mac_at, run->tlv_mac_key, payload + run->mac_at + STAMP_TLV_HEAD);
-	ktrxer_frame_checksum(frame, run->p.frame.length, run->p.info.link);
+	ktrxer_frame_checksum(frame, t->length, run->p.info.link);
 	return probe.time;
 }
 
@@ -146,6 +148,21 @@ static int plan_port(struct stamp_run *run, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EMSGSIZE, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'",
 				   run->payload_length, run->p.path.mtu, run->p.path.device.name);
 	return 0;
+}
+
+/* The port is found: each class has its frame. */
+static int plan_frames(struct stamp_run *run, struct ktrxer_error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < run->class_count && rc == 0; i++) {
+		template_free(&run->p.frame);
+		run->making = run->classes[i].tos;
+		rc = frame_make(run, err);
+		run->classes[i].frame = run->p.frame;
+		run->p.frame = (struct template){ 0 };
+	}
+	return rc;
 }
 
 static int check_options(const struct stamp_options *o, struct ktrxer_error *err)
@@ -175,7 +192,7 @@ static int plan_keys(struct stamp_run *run, struct ktrxer_error *err)
 static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 {
 	const struct stamp_options *o = run->o;
-	struct stamp_session_options s = { .window = 64, .timeout_ns = o->timeout_ns, .ssid = run->ssid, .follow_up = o->follow_up,
+	struct stamp_session_options s = { .window = 64, .timeout_ns = o->timeout_ns, .follow_up = o->follow_up,
 					   .auth_key = run->auth ? &run->key : NULL, .tlv_key = run->auth ? NULL : run->tlv_mac_key };
 	uint64_t waiting = (o->timeout_ns * 2 + run->p.ahead_ns) / o->p.interval_ns + 16;
 
@@ -186,10 +203,19 @@ static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 	run->ipdv = ktrxer_hist_new();
 	run->ipdv_forward = ktrxer_hist_new();
 	run->ipdv_backward = ktrxer_hist_new();
-	if (!run->samples || !run->rtt || !run->ipdv || !run->ipdv_forward || !run->ipdv_backward ||
-	    stamp_session_new(&run->session, &s) < 0 || clockest_new(&run->clock) < 0)
-		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
+	if (!run->samples || !run->rtt || !run->ipdv || !run->ipdv_forward || !run->ipdv_backward || clockest_new(&run->clock) < 0)
+		goto no_memory;
+	for (uint32_t i = 0; i < run->class_count; i++) {
+		struct stamp_class *class = &run->classes[i];
+
+		s.ssid = (uint16_t)(run->ssid + i);
+		class->rtt = ktrxer_hist_new();
+		if (!class->rtt || stamp_session_new(&class->session, &s) < 0)
+			goto no_memory;
+	}
 	return 0;
+no_memory:
+	return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 }
 
 static void plan_clock(struct stamp_run *run)
@@ -215,14 +241,18 @@ int stamp_plan(struct stamp_run *run, struct ktrxer_error *err)
 	const struct stamp_options *o = run->o;
 	int rc;
 
-	if ((rc = check_options(o, err)) < 0 || (rc = prober_resolve(&run->p, err)) < 0 || (rc = plan_keys(run, err)) < 0)
-		return rc;
+	if (getrandom(&run->ssid, sizeof run->ssid, 0) != sizeof run->ssid)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	/* 0 is no SSID. */
-	run->ssid = o->ssid ? (uint16_t)o->ssid : (uint16_t)(load_be16(run->p.seed) | 1);
+	run->ssid = o->ssid ? (uint16_t)o->ssid : (uint16_t)(run->ssid | 1);
+	if ((rc = check_options(o, err)) < 0 || (rc = stamp_classes_read(run, err)) < 0 || (rc = prober_resolve(&run->p, err)) < 0 ||
+	    (rc = plan_keys(run, err)) < 0)
+		return rc;
+	run->making = run->classes[0].tos;
 	plan_clock(run);
 	if ((rc = plan_books(run, err)) < 0 ||
 	    (rc = prober_open(&run->p, 64, 14 + 40 + 8 + tlvs_lay(run, NULL, (uint32_t)o->payload) + 64, err)) < 0 ||
-	    (rc = plan_port(run, err)) < 0 || (rc = prober_try_schedule(&run->p, err)) < 0)
+	    (rc = plan_port(run, err)) < 0 || (rc = plan_frames(run, err)) < 0 || (rc = prober_try_schedule(&run->p, err)) < 0)
 		return rc;
 	return inlet_open(&run->p.inlet, &(struct inlet_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
 								.snap = run->payload_length + 1 }, err);
@@ -231,7 +261,11 @@ int stamp_plan(struct stamp_run *run, struct ktrxer_error *err)
 void stamp_release(struct stamp_run *run)
 {
 	prober_close(&run->p);
-	stamp_session_free(run->session);
+	for (uint32_t i = 0; i < run->class_count; i++) {
+		template_free(&run->classes[i].frame);
+		stamp_session_free(run->classes[i].session);
+		ktrxer_hist_free(run->classes[i].rtt);
+	}
 	clockest_free(run->clock);
 	stamp_samples_free(run->samples);
 	ktrxer_hist_free(run->rtt);

@@ -47,20 +47,28 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	json_bool(json, "reordered_backward", p->reordered_backward);
 }
 
-static void say_json(struct stamp_run *run, const struct stamp_sample *p)
+static void say_json(struct stamp_run *run, const struct stamp_class *class, const struct stamp_sample *p)
 {
-	struct json *json = out_sample(run->p.cli, "round_trip");
+	const int64_t which = class - run->classes;
+	struct json *json;
 
+	if (run->o->p.brief) {
+		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
+							      (int64_t)p->reflector_seq, which });
+		return;
+	}
+	json = out_sample(run->p.cli, "round_trip");
 	if (!json)
 		return;
 	json_u64(json, "number", p->number);
+	if (run->class_count > 1)
+		json_i64(json, "class", which);
 	json_u64(json, "scheduled_ns", p->at_ns);
 	json_u64(json, "sent_ns", p->t1_ns);
 	json_i64(json, "reflector_received_real_ns", p->t2_real_ns);
 	json_i64(json, "rtt_ns", p->rtt_ns);
 	json_u64(json, "reflector_sequence", p->reflector_seq);
-	if (!run->o->p.brief)
-		say_more(json, p);
+	say_more(json, p);
 	out_put(run->p.cli, json);
 }
 
@@ -74,16 +82,18 @@ static void say_step(struct stamp_run *run)
 		out_put(run->p.cli, event);
 }
 
-void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *p)
+void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const struct stamp_sample *p)
 {
-	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT];
+	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], tos[16] = "";
 
 	/* An answer before its question: one of the stamps is wrong, and no time can be told from them. */
 	if (p->rtt_ns < 0) {
 		run->p.contradictions++;
+		class->untimed++;
 		return;
 	}
 	ktrxer_hist_record(run->rtt, p->rtt_ns);
+	ktrxer_hist_record(class->rtt, p->rtt_ns);
 	if (p->follows) {
 		ktrxer_hist_record(run->ipdv, p->ipdv_ns);
 		ktrxer_hist_record(run->ipdv_forward, p->ipdv_forward_ns);
@@ -100,11 +110,13 @@ void stamp_say_sample(struct stamp_run *run, const struct stamp_sample *p)
 	if (!run->peer_seen || p->peer_error_ns > run->peer.bound_ns)
 		run->peer.bound_ns = p->peer_error_ns;
 	run->peer_seen = true;
+	if (run->class_count > 1)
+		snprintf(tos, sizeof tos, ", TOS %u", class->tos);
 	if (run->p.talkative)
-		out_text(run->p.cli, "number %" PRIu64 ", round trip %s, TTL %u there %u back, sent %s late%s", p->number,
+		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u there %u back, sent %s late%s", p->number, tos,
 			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_there, p->ttl_back, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
 			 p->reordered_forward || p->reordered_backward ? ", reordered" : "");
-	say_json(run, p);
+	say_json(run, class, p);
 }
 
 void stamp_say_event(struct stamp_run *run, enum stamp_event event)
@@ -226,8 +238,8 @@ static void one_way_json(const struct stamp_run *run, struct json *end, const st
 		json_null(end, "offset_bound_us");
 	}
 	if (w->known && w->clock.skew_known) {
-		json_double(end, "skew_ppm", w->clock.skew_ppm);
-		json_double(end, "skew_bound_ppm", w->clock.skew_bound_ppm);
+		json_rounded(end, "skew_ppm", w->clock.skew_ppm, 6);
+		json_rounded(end, "skew_bound_ppm", w->clock.skew_bound_ppm, 6);
 	} else {
 		json_null(end, "skew_ppm");
 		json_null(end, "skew_bound_ppm");
@@ -278,15 +290,8 @@ static void counts_text(struct stamp_run *run, const struct ktx_accounts *a, con
 		out_text(run->p.cli, "lost in which direction is not known: this reflector does not count");
 }
 
-static void counts_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a, const struct stamp_session_counts *c)
+void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)
 {
-	json_u64(end, "requested", a->requested);
-	json_u64(end, "sent", c->sent);
-	json_u64(end, "failed", a->failed);
-	json_u64(end, "skipped", a->skipped);
-	json_u64(end, "cancelled", a->cancelled);
-	json_u64(end, "received", c->received);
-	json_u64(end, "unanswered_at_end", c->waiting);
 	json_u64(end, "lost", c->lost);
 	if (c->direction_known) {
 		json_u64(end, "lost_forward", c->lost_forward);
@@ -296,6 +301,13 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 		json_null(end, "lost_backward");
 	}
 	json_u64(end, "lost_unknown", c->lost_unknown);
+}
+
+static void counts_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a, const struct stamp_session_counts *c)
+{
+	prober_accounts_json(end, a, c->sent, c->received);
+	json_u64(end, "unanswered_at_end", c->waiting);
+	stamp_losses_json(end, c);
 	json_u64(end, "too_late", c->too_late);
 	json_u64(end, "reordered", c->reordered_forward + c->reordered_backward);
 	json_u64(end, "reordered_forward", c->reordered_forward);
@@ -321,6 +333,7 @@ static void stamps_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "sent_wire", a->wire);
 	json_u64(end, "sent_driver", a->driver);
 	json_u64(end, "sent_queued", a->queued);
+	json_u64(end, "received_nic", run->p.inlet.nic_stamps);
 	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
 	json_u64(end, "received_user", run->p.inlet.user_stamps);
 	json_u64(end, "reflector_sent_packet", run->t3[STAMP_T3_PACKET]);
@@ -350,6 +363,7 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 	json_hist_us(end, "ipdv_forward_us", run->ipdv_forward);
 	json_hist_us(end, "ipdv_backward_us", run->ipdv_backward);
 	json_hist_us(end, "lateness_us", run->lateness);
+	stamp_classes_json(run, end);
 	stamps_json(run, end, a);
 }
 
@@ -362,7 +376,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 		verdict_say(run->p.cli, c->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
 	if (run->interrupted && run->p.wanted != UINT64_MAX)
-		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->p.wanted);
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->p.wanted * run->class_count);
 	prober_say_untimed(&run->p);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
@@ -386,16 +400,24 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 
 int stamp_finish(struct stamp_run *run)
 {
-	struct json *end = out_end(run->p.cli);
+	struct json *end;
 	struct stamp_session_counts c;
 	struct one_way w;
 
-	stamp_session_counts(run->session, &c);
+	prober_batch_tell(&run->p);
+	end = out_end(run->p.cli);
+	stamp_counts(run, &c);
 	one_way_find(run, &w);
 	finish_verdict(run, &run->accounts, &c, &w);
 	counts_text(run, &run->accounts, &c);
 	if (ktrxer_hist_count(run->rtt))
 		delays_text(run, "round trip", run->rtt, "");
+	for (uint32_t i = 0; run->class_count > 1 && i < run->class_count; i++) {
+		char what[24];
+
+		snprintf(what, sizeof what, "round trip, TOS %u", run->classes[i].tos);
+		delays_text(run, what, run->classes[i].rtt, "");
+	}
 	one_way_text(run, &w);
 	if (run->lateness && ktrxer_hist_count(run->lateness))
 		delays_text(run, "our own lateness", run->lateness, "");

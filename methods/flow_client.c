@@ -170,12 +170,12 @@ static void on_tick(void *context, uint64_t at_ns)
 		c->options.tick(c->options.context, at_ns);
 }
 
-/* A receiver of UDP cannot know by itself when all is there. */
+/* A receiver of UDP cannot know by itself when all is there, one of TCP not whether an end before its time is what we planned. */
 static void sent_tell(struct flow_client *c, uint32_t flow, const struct flow_end *end)
 {
 	uint8_t *body;
 
-	if (!c->specs[flow].udp || c->specs[flow].down || c->link_gone || !(body = control_link_begin(&c->link, CONTROL_FIRST_MAX)))
+	if (c->specs[flow].down || c->link_gone || !(body = control_link_begin(&c->link, CONTROL_FIRST_MAX)))
 		return;
 	control_link_send(&c->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
 }

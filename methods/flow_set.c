@@ -215,7 +215,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	no_longer_idle(set, flow);
 	if (was_going)
 		last_sample(flow, reason);
-	else
+	else if (!flow->end.time_ns)
 		flow->end.time_ns = ktrxer_now_ns();
 	flow->end.reason = (uint8_t)reason;
 	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->spec.udp ? flow_udp_error(flow) : 0);
@@ -226,6 +226,24 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	set->open--;
 	set->timer.at_ns = 0; /* a turn follows, soon if this is none */
 	o->ended(o->context, flow->index, &flow->end);
+}
+
+void flow_cut(struct flow *flow, int error)
+{
+	last_sample(flow, FLOW_CLOSED);
+	flow_tcp_close(flow, true);
+	flow->state = FLOW_CUT;
+	flow->cut_error = error;
+	flow->settle_ns = flow->told ? 0 : ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_WORD_S * KTRXER_NS_PER_S;
+	flow->set->timer.at_ns = 0;
+}
+
+static void cut_judge(struct flow *flow)
+{
+	if (flow->told == FLOW_PLANNED)
+		flow_finish(flow, FLOW_PLANNED, 0);
+	else
+		flow_finish(flow, flow->cut_error ? FLOW_BROKEN : FLOW_CLOSED, flow->cut_error);
 }
 
 void flow_set_attach_udp(struct flow_set *set, uint32_t index)
@@ -249,6 +267,9 @@ void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *
 		flow_udp_told(flow, end);
 		return;
 	}
+	flow->told = end->reason;
+	if (flow->state == FLOW_CUT)
+		flow->settle_ns = 0;
 	/* What it sent last is on its way; then nothing more comes. */
 	if (end->reason != FLOW_PLANNED || !flow->sends) {
 		if (flow->end_ns > soon)
@@ -264,7 +285,9 @@ void flow_set_missed(struct flow_set *set, uint32_t index)
 void flow_set_stop(struct flow_set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++)
-		if (!set->flows[i].end.reason)
+		if (set->flows[i].state == FLOW_CUT)
+			cut_judge(&set->flows[i]);
+		else if (!set->flows[i].end.reason)
 			flow_finish(&set->flows[i], FLOW_STOPPED, 0);
 }
 
@@ -303,6 +326,8 @@ static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 		flow_finish(flow, FLOW_PLANNED, 0);
 	if (flow->state == FLOW_SETTLING && flow->end.reason && flow->settle_ns <= now_ns)
 		release(flow, false, false);
+	if (flow->state == FLOW_CUT && flow->settle_ns <= now_ns)
+		cut_judge(flow);
 	switch (flow->state) {
 	case FLOW_ATTACHED:
 		return flow->start_ns;
@@ -310,6 +335,8 @@ static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 		return end_of(flow, now_ns);
 	case FLOW_SETTLING:
 		return flow->end.reason ? flow->settle_ns : flow->end_ns;
+	case FLOW_CUT:
+		return flow->settle_ns;
 	default:
 		return KTRXER_NEVER;
 	}

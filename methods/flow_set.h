@@ -17,6 +17,7 @@ enum flow_state {
 	FLOW_ATTACHED,  /* connected, waits for its start */
 	FLOW_GOING,
 	FLOW_SETTLING,  /* nothing is sent any more; what is on its way comes in */
+	FLOW_CUT,       /* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
 	FLOW_OVER,
 };
 
@@ -29,12 +30,14 @@ struct flow {
 	struct flow_udp *udp;
 	struct flow_spec spec;
 	uint32_t index;
-	bool sends;
+	bool sends, sampled;   /* sampled: at least once */
 	uint8_t state;         /* enum flow_state */
+	uint8_t told;          /* enum flow_reason: the other end's word, once it came */
+	int cut_error;         /* errno's; 0: it was closed in order */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
 	uint64_t bytes;        /* handed to the kernel, or read */
 	uint64_t acked_base;   /* what the kernel's count began with */
-	uint64_t settle_ns;    /* settling ends then at the latest */
+	uint64_t settle_ns;    /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
 };
@@ -86,6 +89,11 @@ void flow_set_missed(struct flow_set *set, uint32_t index);
 
 /* For flow_tcp.c and flow_udp.c: it has ended, by itself. */
 void flow_finish(struct flow *flow, enum flow_reason reason, int error);
+/*
+ * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is nobody's), by a clock that
+ * we know only so well, and says so on the control connection; that word may come after the reset. A sender that dies says nothing.
+ */
+void flow_cut(struct flow *flow, int error);
 const struct flow_set_options *flow_set_options(const struct flow_set *set);
 struct flow *flow_set_flow(struct flow_set *set, uint32_t index);
 /* Bytes that nothing compresses, to send. */

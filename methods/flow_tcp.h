@@ -15,7 +15,8 @@ uint64_t flow_tcp_acked(int fd);
 void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);
 
 void flow_tcp_begin(struct flow *flow);
-void flow_tcp_sample(const struct flow *flow, struct flow_sample *sample);
+/* Of a receiver: after what has come is read. */
+void flow_tcp_sample(struct flow *flow, struct flow_sample *sample);
 /* Closed: in order, or (not `gently`) at once, with what is still unsent. */
 void flow_tcp_close(struct flow *flow, bool gently);
 /* Receives and forgets, until the other end closes. */

@@ -310,7 +310,7 @@ static void on_flows(struct session *s, const struct control_frame *frame)
 	ready_if_attached(s);
 }
 
-/* A UDP flow up has ended at the client: so many packets there were. */
+/* A flow up has ended at the client: of UDP so many packets there were, of TCP it may have been the plan. */
 static void on_flow_end(struct session *s, const struct control_frame *frame)
 {
 	struct flow_end end;
@@ -318,7 +318,7 @@ static void on_flow_end(struct session *s, const struct control_frame *frame)
 
 	if (control_flow_end_read(&flow, &end, frame) < 0 || flow >= flow_set_count(s->flows))
 		return;
-	if (s->state == SESSION_RUNNING && flow_set_at(s->flows, flow)->spec.udp && !flow_set_at(s->flows, flow)->sends)
+	if (s->state == SESSION_RUNNING && !flow_set_at(s->flows, flow)->sends)
 		flow_set_told(s->flows, flow, &end);
 }
 

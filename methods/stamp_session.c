@@ -34,6 +34,7 @@ struct stamp_session {
 	uint32_t mask;
 	uint64_t begin, end;   /* numbers that may still wait */
 	uint64_t held_begin;   /* the oldest that may be held */
+	uint64_t replied_end;  /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
 	uint64_t close_from;
 	struct epoch epoch;
 	/* Of the epochs before this one. */
@@ -281,7 +282,7 @@ static void follow_up(struct stamp_session *s, const struct stamp_follow_up *fol
 		return;
 	s->counts.follow_up_seen = true;
 	s->counts.stateful = true;
-	for (uint64_t n = s->held_begin; n < s->end; n++) {
+	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
 		if (!e || !e->has_reply || e->reflector != count || e->epoch != s->epoch.number)
@@ -298,7 +299,7 @@ static void follow_up(struct stamp_session *s, const struct stamp_follow_up *fol
 /* What is older than this answer will hear no more of itself. */
 static void release_before(struct stamp_session *s, const struct entry *newest)
 {
-	for (uint64_t n = s->held_begin; n < s->end; n++) {
+	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
 		if (e && e != newest && e->has_reply && (e->epoch != newest->epoch || e->reflector < newest->reflector))
@@ -436,6 +437,8 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 		return STAMP_FOREIGN;
 	}
 	e->has_reply = true;
+	if (e->number >= s->replied_end)
+		s->replied_end = e->number + 1;
 	count_answer(s, e, reply.seq);
 	tlvs_read(s, packet, length, e, ptp, a);
 	release_before(s, e);
@@ -492,7 +495,7 @@ bool stamp_session_sample(struct stamp_session *s, uint64_t now_ns, bool flush, 
 {
 	bool only_done = true;
 
-	for (uint64_t n = s->held_begin; n < s->end; n++) {
+	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
 		if (e && e->held && (flush || e->released_ns <= now_ns)) {

@@ -62,13 +62,13 @@ struct stamp_session_counts {
 	uint64_t sent, failed, received, waiting;
 	uint64_t lost;         /* given up: forward + backward + unknown + too late */
 	uint64_t lost_forward, lost_backward, lost_unknown, too_late;
-	bool direction_known;  /* the reflector counts, or nothing was lost */
-	bool stateful;         /* it was seen to count */
 	uint64_t duplicates_forward, duplicates_backward;
 	uint64_t reordered_forward, reordered_backward;
 	uint64_t foreign, wrong_hmac;
 	uint64_t restarts;     /* of the reflector, or of its memory of us */
 	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */
+	bool direction_known;  /* the reflector counts, or nothing was lost. From here on no numbers */
+	bool stateful;         /* it was seen to count */
 	bool follow_up_seen;
 };
 
