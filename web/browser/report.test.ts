@@ -81,6 +81,15 @@ describe("a report of an rrul", () => {
     }));
     expect(widths.screen).toBe(390);
     expect(widths.page).toBeLessThanOrEqual(390);
+    // Each section can be read and tapped without a push of the bar first.
+    const bar = await page.locator(".top nav").evaluate((nav) => ({
+      right: nav.getBoundingClientRect().right,
+      scrolls: nav.scrollWidth > nav.clientWidth,
+      links: [...nav.children].map((link) => [link.textContent, link.getBoundingClientRect().right, link.scrollWidth > link.clientWidth]),
+    }));
+    expect(bar.links.map(([words]) => words)).toEqual(["Summary", "Plots", "Repeat", "Metadata"]);
+    expect(bar.scrolls).toBe(false);
+    for (const [words, right, cut] of bar.links) expect([words, Number(right) <= bar.right - 19, cut]).toEqual([words, true, false]);
     expect(Math.min(...widths.buttons.filter((height) => height > 0))).toBeGreaterThanOrEqual(30);
     // One finger reads.
     const box = await page.locator('figure[data-panel="latency"] .u-over').boundingBox();

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What a measurement costs: `ktrxer run` and the real Flent with the same load over the same link, in turns.
 
-python3 -m ktrxer.bench.flent [--rounds N] [--seconds S] [--flent .venv-flent/bin/flent]
+python3 -m ktrxer.bench.flent [--rounds N] [--seconds S] [--load rrul|uploads] [--flent .venv-flent/bin/flent]
 
-The link is 50 Mbit/s each way between namespaces. The load is four TCP uploads, marked as RRUL's are; ICMP and three kinds of UDP probes
-run beside it, Flent's every 200 ms and ours every 10 ms, each with five idle seconds before and after. Flent's flows are iperf's (2.1, as
-Flent drives it), since netperf is not free enough for Debian's main section; its UDP probes are irtt's, its ICMP fping's or ping's.
-What is compared is the processor time of each one's whole process tree, the far ends not counted.
+The link is 50 Mbit/s each way between namespaces. The load is `rrul` as either has it: four TCP flows up and four down, marked; ICMP and
+three kinds of UDP probes run beside it, Flent's every 200 ms and ours every 10 ms, with five idle seconds before and after. Flent's flows
+are netperf's, its UDP probes irtt's, its ICMP fping's or ping's. netperf is in Debian's non-free section, which many hosts do not have:
+without it the load is four uploads, which iperf (2.1, as Flent drives it) can make, too.
+
+What is compared is the processor time of each one's whole process tree on the measuring host, from the start of the command to its end. The
+far ends (netserver and the irtt server; `ktrxer serve`) count on neither side.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ktrxer.store.meta import Runner
 
 ROOT = Path(__file__).resolve().parents[3]
 KTRXER = ROOT / "build/cli/ktrxer"
@@ -70,49 +77,64 @@ def spent(command: list[str], directory: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[str]]:
+    """Flent's, and ours."""
+    test = "rrul"
+    if options.load == "uploads":
+        test = str(place / "four_up")
+        (place / "four_up.conf").write_text(FLENT_TEST)
+        (place / "four_up.py").write_text(OUR_TEST)
+    common = ["-H", options.server, "-l", str(options.seconds), "-D", str(place)]
+    ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "-d", str(IDLE)]
+    return [str(options.flent), test, *common], [*ours, "--token-file", str(place / "token")]
+
+
+def parts(runners: list[Runner], whole_s: float) -> str:
+    """Whose processor time it was, as far as the run's file tells."""
+    by_kind: dict[str, float] = {}
+    for runner in runners:
+        if runner.processor_ns is not None:
+            by_kind[runner.kind] = by_kind.get(runner.kind, 0.0) + runner.processor_ns / 1e9
+    told = [f"{kind} {seconds:.2f}" for kind, seconds in by_kind.items()]
+    return ", ".join([*told, f"the rest {whole_s - sum(by_kind.values()):.2f}"]) if told else ""
+
+
 def rounds(options: argparse.Namespace) -> int:
     """Inside the topology's client."""
-    place, length = Path(options.inside), options.seconds
-    (place / "four_up.conf").write_text(FLENT_TEST)
-    (place / "four_up.py").write_text(OUR_TEST)
-    flent = [str(options.flent), str(place / "four_up"), "-H", options.server, "-l", str(length), "-D", str(place)]
-    ours = [
-        str(options.ktrxer),
-        "run",
-        str(place / "four_up.py"),
-        "-H",
-        options.server,
-        "-l",
-        str(length),
-        "-d",
-        str(IDLE),
-        "-D",
-        str(place),
-    ]
-    ours += ["--token-file", str(place / "token")]
     from ktrxer.store import open_run
     from ktrxer.store.columns import ANSWERED
     from ktrxer.store.run import as_array
 
-    ratios = []
+    place = Path(options.inside)
+    flent, ours = commands(options, place)
+    ratios, samples = [], []
     for number in range(options.rounds):
         theirs = spent(flent, place)
         (data,) = place.glob("*.flent.gz")
         raw = json.loads(gzip.decompress(data.read_bytes()))["raw_values"]
+        computed = (" avg", " sum", " totals")
+        empty = [name for name, points in raw.items() if not points and not name.endswith(computed)]
+        if empty:
+            sys.exit(f"Flent has nothing of {', '.join(empty)}: with less than its whole work there is nothing to compare")
         their_samples = sum("val" in point for name, points in raw.items() if name.startswith("Ping") for point in points)
         data.unlink()
         own = spent(ours, place)
         (stored,) = place.glob("*.ktrxer")
-        samples = int((as_array(open_run(stored).table("latency"), "state") == ANSWERED).sum())
+        run = open_run(stored)
+        our_samples = int((as_array(run.table("latency"), "state") == ANSWERED).sum())
         stored.unlink()
         ratios.append(own / theirs)
+        samples.append(our_samples / max(1, their_samples))
         print(
-            f"round {number + 1}: Flent {theirs:.2f} s for {their_samples} latency samples, ktrxer {own:.2f} s for {samples} "
-            f"({samples / max(1, their_samples):.1f} times): ratio {own / theirs:.2f}",
+            f"round {number + 1}: Flent {theirs:.2f} s for {their_samples} latency samples, ktrxer {own:.2f} s for {our_samples} "
+            f"({samples[-1]:.1f} times): ratio {ratios[-1]:.2f} ({parts(run.meta.runners, own)})",
             flush=True,
         )
-    ratios.sort()
-    print(f"ratio of processor time, median of {len(ratios)}: {ratios[len(ratios) // 2]:.2f} (goal {GOAL:g} at {TIMES} times the samples)")
+    middle = sorted(ratios)[len(ratios) // 2]
+    print(
+        f"ratio of processor time, median of {len(ratios)}: {middle:.2f} at {min(samples):.1f} times the samples "
+        f"(goal {GOAL:g} at {TIMES}); load {options.load}, load average {os.getloadavg()[0]:.1f}"
+    )
     return 0
 
 
@@ -120,6 +142,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=20, help="of the load")
+    parser.add_argument("--load", choices=("rrul", "uploads"), help="(rrul where there is netperf)")
     parser.add_argument("--flent", type=Path, default=ROOT / ".venv-flent/bin/flent")
     parser.add_argument("--ktrxer", type=Path, default=KTRXER, help="another build's, to compare with")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
@@ -127,16 +150,23 @@ def main() -> int:
     options = parser.parse_args()
     if options.inside:
         return rounds(options)
-    missing = [tool for tool in ("irtt", "iperf") if shutil.which(tool) is None]
+    netperf = shutil.which("netperf") and shutil.which("netserver")
+    if options.load is None:
+        options.load = "rrul" if netperf else "uploads"
+        if not netperf:
+            print("no netperf here (Debian has it in non-free): four uploads by iperf instead of rrul")
+    flow_tools = ("netperf", "netserver") if options.load == "rrul" else ("iperf",)
+    missing = [tool for tool in ("irtt", *flow_tools) if shutil.which(tool) is None]
     if missing:
-        sys.exit(f"{' and '.join(missing)} not found: Flent's tools are needed beside it (Debian: apt-get install irtt iperf fping)")
+        sys.exit(f"{' and '.join(missing)} not found: Flent's tools are needed (Debian: apt-get install irtt fping iperf, or netperf)")
     if not os.access(options.flent, os.X_OK):
         sys.exit(f"{options.flent}: not here: `make .venv-flent/.ok` makes it")
     with tempfile.TemporaryDirectory(prefix="ktrxer-beside-flent-") as name:
         token = Path(name) / "token"
         token.touch(0o600)
         token.write_text("of a bench that lasts a minute\n")
-        serve = f"irtt server >/dev/null 2>&1 & iperf -s >/dev/null 2>&1 & exec '{KTRXER}' serve --token-file '{token}'"
+        flows = "netserver -D" if options.load == "rrul" else "iperf -s"
+        serve = f"irtt server >/dev/null 2>&1 & {flows} >/dev/null 2>&1 & exec '{KTRXER}' serve --token-file '{token}'"
         # By the command line: `ktrxer` keeps no PYTHON* variable.
         again = [
             "env",
@@ -149,7 +179,8 @@ def main() -> int:
             "--rounds",
             str(options.rounds),
         ]
-        again += ["--seconds", str(options.seconds), "--flent", str(options.flent.absolute()), "--ktrxer", str(options.ktrxer.absolute())]
+        again += ["--load", options.load, "--seconds", str(options.seconds)]
+        again += ["--flent", str(options.flent.absolute()), "--ktrxer", str(options.ktrxer.absolute())]
         lab = [
             str(KTRXER),
             "lab",

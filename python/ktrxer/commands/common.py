@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import re
 import sys
+from collections.abc import Iterator
 from typing import NoReturn
 
 from ktrxer.store import one_line
@@ -23,6 +26,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {one_line(message)} (`{self.prog} --help` tells more)\n")
+
+
+@contextlib.contextmanager
+def few_collections() -> Iterator[None]:
+    """Imports make a million small objects, and lines of JSON more: the collector would look at them again and again, in vain."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def complain(name: str, text: str) -> None:

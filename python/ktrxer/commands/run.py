@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration, few_collections
 from ktrxer.run import binary, checks
 from ktrxer.run.schedule import Options, Schedule, make
 from ktrxer.store import Host, Meta, StoreError, Zero
@@ -31,6 +31,8 @@ examples:
   ktrxer run tcp_nup -H server.example -l 20 -t "new router" --test-parameter upload_streams=8
   ktrxer run ./mine.py -H server.example          a test of your own
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+
+SERVED_HZ = 10_000
 
 
 def parser() -> Parser:
@@ -63,7 +65,8 @@ def parser() -> Parser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     try:
-        return _run(given, arguments)
+        with few_collections():
+            return _run(given, arguments)
     except PlanError as error:
         complain("run", str(error))
         return USAGE
@@ -83,7 +86,7 @@ def setting_of(given: argparse.Namespace) -> Setting:
         ("--sample-interval", given.sample_interval, 0.01, 60),
         ("--port", given.port, 1, 65535),
     ):
-        if not low <= value <= high:
+        if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
             raise PlanError(f"{name} may be {low:g} to {high:g}, not {value:g}")
     return Setting(
         given.host, given.length, given.delay, round(given.probe_interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
@@ -116,6 +119,9 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     checks.far_end(schedule)
     meta = describe(test, setting, parameters, given, arguments)
     meta.plots = list(plan.plots)
+    if (rate := schedule.reflected_hz()) > SERVED_HZ:
+        limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --rate says more; what is beyond counts as lost"
+        complain("run", f"{rate:,.0f} UDP probes a second: {limit}")
     if given.dry_run:
         return _say_plan(schedule, address)
     return _measure(given, meta, schedule, address)

@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_vm)
     add = run.add_argument
     add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc); `ktrxer lab devices` lists them")
-    add("--kernel", metavar="V", help="5.10, 6.1 or 6.12 (default 6.1)")
+    add("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
     add("--time", default="virtual", metavar="T", help="virtual (default): one CPU, idle time is free, no host noise; real: the host's")
     add("--timeout", type=float, default=60.0, metavar="S", help="hard limit on wall time, in seconds (default 60)")
     add("--put", action="append", default=[], metavar="FILE:PATH", help="copy a file or folder of this host into the device")
@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     module.set_defaults(run=_module)
     module.add_argument("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
     module.add_argument("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
-    module.add_argument("--kernel", metavar="V", help="5.10, 6.1 or 6.12 (default 6.1)")
+    module.add_argument("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
     module.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
 
     show = parsers.add_parser("topology", help="check a topology; describe it, or print the script that makes it", allow_abbrev=False)

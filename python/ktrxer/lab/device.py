@@ -52,6 +52,7 @@ class Device:
     arch: str
     build: str
     kernels: tuple[str, ...]
+    more_kernels: tuple[str, ...]  # made ready only where they are asked for
     layers: tuple[str, ...]
     emulator: Emulator
 
@@ -59,8 +60,9 @@ class Device:
         """The kernel to boot: the wanted one, or the device's default."""
         if wanted is None:
             return self.kernels[0]
-        if wanted not in self.kernels:
-            raise LabError(f"no kernel {wanted!r} for the {self.name}; choose one of: {', '.join(sorted(self.kernels))}")
+        known = (*self.kernels, *self.more_kernels)
+        if wanted not in known:
+            raise LabError(f"no kernel {wanted!r} for the {self.name}; choose one of: {', '.join(sorted(known))}")
         return wanted
 
 
@@ -96,6 +98,7 @@ def load(name: str) -> Device:
         arch=field(table, "arch", str, path),
         build=field(table, "build", str, path),
         kernels=kernels,
+        more_kernels=tuple(map(str, field(table, "more_kernels", list, path))) if "more_kernels" in table else (),
         layers=tuple(map(str, field(table, "layers", list, path))),
         emulator=emulator,
     )

@@ -56,6 +56,11 @@ def needed(data: bytes) -> list[str]:
     return libraries
 
 
+def is_program(data: bytes) -> bool:
+    """Something to be run that needs a loader for its libraries."""
+    return is_elf(data) and any(section.name == ".interp" for section in _sections(data)[0])
+
+
 def module_info(data: bytes) -> list[tuple[str, str]]:
     """The key=value lines of a kernel module."""
     sections, _, _ = _sections(data)

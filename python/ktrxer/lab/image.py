@@ -79,26 +79,34 @@ class Recipe:
         return {Archive(suite, chosen.arch) for suite in suites}
 
     def kernel(self, arch: str, kernel: str, say: Say) -> Kernel:
+        if "source" in self.get("kernels", kernel):
+            from ktrxer.lab import source
+
+            return source.kernel(self, arch, kernel, say)
         archive = Archive(self.get("kernels", kernel, "suite"), arch)
         flavour = self.get("flavours", arch)
         with locked(f"apt-{archive.suite}-{arch}"):
             package = archive.latest(rf"linux-image-{re.escape(kernel)}\.\d[^-]*(-\d+)?-{flavour}")
+            # From 7.0 on Debian's package of the image is empty, and asks for these.
+            parts = [package.name.replace("linux-image-", part) for part in ("linux-binary-", "linux-modules-", "linux-base-")]
+            found = [package] if parts[0] not in archive.index else archive.packages(parts)
         include = self.get("modules", "include")
         rewrite = self.table.get("rewrite", {}).get(arch)
         emulator = _emulator_version(rewrite) if rewrite else None
         code = Path(str(malta.__file__)).read_text() if rewrite else ""
-        key = digest("kernel", package.sha256, include, rewrite, emulator, code)
+        key = digest("kernel", [part.sha256 for part in found], include, rewrite, emulator, code)
         folder = places.cache() / "kernels" / f"{arch}-{kernel}-{key}"
         with locked(folder.name):
             if not (folder / "version").is_file():
                 say(f"preparing {package.name} for {arch} ...")
                 with locked(f"apt-{archive.suite}-{arch}"):
-                    (deb,) = archive.fetch([package])
+                    debs = archive.fetch(found)
                 with fresh_folder(folder) as new:
-                    _unpack_kernel(deb, include, new)
+                    _unpack_kernel(debs, include, new)
                     if rewrite:
                         _rewrite_malta(new / "vmlinuz", emulator, say)
-                deb.unlink()
+                for deb in debs:
+                    deb.unlink()
         touch(folder)
         return Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
 
@@ -135,20 +143,23 @@ class Recipe:
         return set(self.layer(arch, "base", say).with_suffix(".sonames").read_text().split())
 
 
-def _unpack_kernel(deb: Path, include: list[str], folder: Path) -> None:
+def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
     compressed: dict[str, bytes] = {}
     version = None
-    for path, _, data in packages.files(deb):
+    for path, _, data in (file for deb in debs for file in packages.files(deb)):
         path = path.removeprefix("usr/")
         if path.startswith("boot/vmlinuz-"):
             version = path.removeprefix("boot/vmlinuz-")
+            (folder / "vmlinuz").write_bytes(data)
+        elif re.fullmatch(r"lib/modules/[^/]+/vmlinuz", path):
+            version = path.split("/")[2]
             (folder / "vmlinuz").write_bytes(data)
         elif path.startswith("lib/modules/") and ".ko" in path:
             compressed["/".join(path.split("/")[3:])] = data
         elif path.startswith("lib/modules/") and path.endswith(("/modules.builtin", "/modules.order")):
             (folder / PurePosixPath(path).name).write_bytes(data)
     if version is None:
-        raise LabError(f"{deb}: no kernel in this package")
+        raise LabError(f"{' '.join(map(str, debs))}: no kernel in there")
     chosen = modules.select(compressed, include)
     tree = cpio.Tree()
     base = f"usr/lib/modules/{version}"

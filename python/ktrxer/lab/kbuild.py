@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrxer.lab import device, image, places
+from ktrxer.lab import device, image, places, scratch, source, toolchain
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
 from ktrxer.lab.packages import Archive, host_architecture
 
@@ -40,7 +40,10 @@ class Tools:
 def headers(chosen: device.Device, kernel: str, say: image.Say) -> Path:
     """The folder that modules for this device's kernel are built against, from the cache or unpacked now."""
     recipe = image.Recipe.load()
+    if "source" in recipe.get("kernels", kernel):
+        return source.prepared(recipe, chosen.arch, kernel, say) / "build"
     version = recipe.kernel(chosen.arch, kernel, say).version
+    tools = later_tools(recipe, kernel, say)
     suite = recipe.get("kernels", kernel, "suite")
     theirs, ours = Archive(suite, chosen.arch), Archive(suite, host_architecture())
     with image.locked(f"apt-{suite}-{theirs.arch}"):
@@ -51,7 +54,8 @@ def headers(chosen: device.Device, kernel: str, say: image.Say) -> Path:
     if len(foreign) != 2 or len(native) != 1:
         raise LabError(f"{flavour.name} needs {', '.join(flavour.needs)}: one -common and one linux-kbuild were expected")
     # The folder's own path is written into it.
-    key = image.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), Path(__file__).read_text())
+    code = [Path(__file__).read_text(), Path(str(toolchain.__file__)).read_text()]
+    key = image.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), str(tools), code)
     folder = places.cache() / "headers" / f"{chosen.arch}-{kernel}-{key}"
     with image.locked(folder.name):
         if not folder.is_dir():
@@ -62,51 +66,63 @@ def headers(chosen: device.Device, kernel: str, say: image.Say) -> Path:
                         for deb in archive.fetch(wanted):
                             subprocess.run(["dpkg-deb", "-x", str(deb), str(new)], check=True)
                             deb.unlink()
+                if tools is not None:
+                    toolchain.wrap(new, tools, folder, tools)
                 makefile = new / "usr" / "src" / flavour.name / "Makefile"
                 makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/usr/src/"))
     image.touch(folder)
     return folder / "usr" / "src" / flavour.name
 
 
-def build(chosen: device.Device, kernel: str, source: Path, out: Path, say: image.Say) -> list[Path]:
+def later_tools(recipe: image.Recipe, kernel: str, say: image.Say) -> Path | None:
+    """Where the compiler is that a kernel of a later Debian wants; None: the host's own will do."""
+    name = recipe.get("kernels", kernel).get("tools")
+    return None if name is None else toolchain.folder(recipe, str(name), say)
+
+
+def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: image.Say) -> list[Path]:
     """Build the modules of a folder with a Kbuild file; they go to `out`, without debug sections. The folder stays as it is."""
-    source = source.resolve()
-    if not any((source / name).is_file() for name in ("Kbuild", "Makefile")):
-        raise LabError(f"{source}: no Kbuild and no Makefile there")
+    folder = folder.resolve()
+    if not any((folder / name).is_file() for name in ("Kbuild", "Makefile")):
+        raise LabError(f"{folder}: no Kbuild and no Makefile there")
     tools = Tools.of(chosen.arch)
     tools.check()
     with image.no_space(places.cache()):
         against = headers(chosen, kernel, say)
-    with image.no_space(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="ktrxer-lab-") as scratch:
-        copy = _shadow(source, Path(scratch))
+        later = later_tools(image.Recipe.load(), kernel, say)
+    with image.no_space(Path(tempfile.gettempdir())), scratch.folder() as place:
+        copy = _shadow(folder, place)
         command = ["make", "-C", str(against), f"M={copy}", f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
         command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]  # BTF of modules needs the whole vmlinux
-        done = subprocess.run(command, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(command, env=environment(later), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         made = sorted(copy.rglob("*.ko"))
         if done.returncode != 0 or not made:
-            log = done.stdout.replace(str(copy), str(source))
-            raise BuildFailure(_reason(log, f"{source.name} for the {chosen.name} ({kernel})"), log)
+            log = done.stdout.replace(str(copy), str(folder))
+            raise BuildFailure(_reason(log, f"{folder.name} for the {chosen.name} ({kernel})"), log)
         out.mkdir(parents=True, exist_ok=True)
         for path in made:
-            subprocess.run([f"{tools.prefix}strip", "--strip-debug", str(path)], check=True)
+            subprocess.run([f"{tools.prefix}strip", "--strip-debug", str(path)], env=environment(later), check=True)
             shutil.copy(path, out / path.name)
     return [out / path.name for path in made]
 
 
-def _shadow(source: Path, scratch: Path) -> Path:
+def _shadow(folder: Path, place: Path) -> Path:
     """The folder again, in links, so that builds for several kernels do not meet; its neighbours too, for what is included from `../`."""
-    for neighbour in source.parent.iterdir():
-        if neighbour.name != source.name:
-            (scratch / neighbour.name).symlink_to(neighbour)
-    copy = scratch / source.name
-    shutil.copytree(source, copy, copy_function=os.symlink, ignore=shutil.ignore_patterns(*DERIVED))
+    for neighbour in folder.parent.iterdir():
+        if neighbour.name != folder.name:
+            (place / neighbour.name).symlink_to(neighbour)
+    copy = place / folder.name
+    shutil.copytree(folder, copy, copy_function=os.symlink, ignore=shutil.ignore_patterns(*DERIVED))
     return copy
 
 
-def _environment() -> dict[str, str]:
-    """Without what a make above us, of other things, has left for its children."""
+def environment(later: Path | None = None) -> dict[str, str]:
+    """Without what a make above us, of other things, has left for its children; with a later Debian's programs before the host's."""
     left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES")
-    return {name: value for name, value in os.environ.items() if name not in left_out} | {"LC_ALL": "C.UTF-8"}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out} | {"LC_ALL": "C.UTF-8"}
+    if later is not None:
+        kept["PATH"] = f"{later / 'usr/bin'}:{kept.get('PATH', os.defpath)}"
+    return kept
 
 
 def _reason(log: str, what: str) -> str:

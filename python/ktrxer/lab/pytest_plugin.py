@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Event
 from typing import Any, TypeVar, cast
 
@@ -31,10 +31,12 @@ from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, Unavailable
 __all__ = [
     "in_device",
     "pytest_collection_finish",
+    "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_generate_tests",
     "pytest_runtest_protocol",
     "pytest_sessionfinish",
+    "pytest_terminal_summary",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -97,6 +99,8 @@ def in_device(
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "in_device(devices, wish): runs inside a device of the lab")
+    if HERE is None:  # as Ctrl-C: the machines end, and their folders are taken away
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -117,6 +121,7 @@ class Batch:
     def __init__(self, items: list[pytest.Item]) -> None:
         self.items = items
         self.reports: dict[str, list[pytest.TestReport]] = {}
+        self.boots: list[str] = []  # a line each: what it took
 
     def run(self, stop: Event) -> None:
         left = self.items
@@ -144,13 +149,15 @@ class Batch:
             setup = topology.load(wish.topology, dict(wish.settings)).script() if wish.topology else ""
             job = vm.Job(
                 command=("python3", "-m", "ktrxer.lab.guest", *by_id),
-                environment={"KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/python", "KTRXER_LAB_ROOT": ROOT},
+                environment={**_handed_on(), "KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/python", "KTRXER_LAB_ROOT": ROOT},
                 setup=setup,
                 layers=("python", *wish.layers),
                 limit_s=max(_wish(item).timeout for item in left),
                 extra=_files(left, built),
             )
             answer = vm.boot(machine, job, stop=stop)
+            what = " ".join(filter(None, (name, machine.kernel, wish.time, wish.topology)))
+            self.boots.append(f"{answer.cpu_s:6.1f} s of processor, {answer.wall_s:6.1f} s of wall: {len(left):3} tests, {what}")
             output, error = answer.stdout, ""
             if answer.status != 0:
                 error = f"the device's pytest ended with {answer.status}:\n{answer.stderr.decode(errors='replace')}"
@@ -190,15 +197,15 @@ class Batch:
 
     def _build_modules(self, left: list[pytest.Item]) -> tuple[dict[str, bytes], list[pytest.Item]]:
         """The kernel modules that the tests want, and the tests that have theirs: of the others the reports say what is wrong."""
-        from ktrxer.lab import device, kbuild, vm
+        from ktrxer.lab import device, kbuild, scratch, vm
 
         built: dict[str, bytes] = {}
         for source in dict.fromkeys(item.path.parent / name for item in left for name in _wish(item).modules):
             chosen = device.load(_device(left[0]))
             outcome, words = "failed", ""
             try:
-                with tempfile.TemporaryDirectory(prefix="ktrxer-lab-") as scratch:
-                    for path in kbuild.build(chosen, chosen.kernel(_wish(left[0]).kernel), source, Path(scratch), vm.quiet):
+                with scratch.folder() as place:
+                    for path in kbuild.build(chosen, chosen.kernel(_wish(left[0]).kernel), source, place, vm.quiet):
                         built[path.name] = path.read_bytes()
             except Unavailable as unavailable:
                 outcome, words = "skipped", str(unavailable)
@@ -225,6 +232,13 @@ class Batches:
 BATCHES = pytest.StashKey[Batches]()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The host's own tests first: whoever waits for a machine in between leaves a processor idle once the machines are done."""
+    if HERE is None:
+        items.sort(key=lambda item: item.get_closest_marker("in_device") is not None)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The machines start at once: the host's own tests run beside them."""
     groups: dict[tuple[str, Wish], list[pytest.Item]] = {}
@@ -249,6 +263,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         batches.pool.shutdown(cancel_futures=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What the machines took, with --durations: a test in a device tells its own time in there alone."""
+    batches = config.stash.get(BATCHES, None)
+    if batches is None or config.getoption("durations") is None:
+        return
+    terminalreporter.section("machines")
+    all_of = {id(batch): batch for batch, _ in batches.of.values()}.values()
+    for line in sorted((line for batch in all_of for line in batch.boots), reverse=True):
+        terminalreporter.write_line(line)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     if item.get_closest_marker("in_device") is None or HERE is not None:
@@ -260,6 +285,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _handed_on() -> dict[str, str]:
+    """What the caller has to say to tests, wherever they run."""
+    return {name: value for name, value in os.environ.items() if name.startswith("KTRXER_TEST_")}
 
 
 def _device(item: pytest.Item) -> str:
@@ -316,9 +346,33 @@ def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
         _module(tree, name)
     for name, text in COLOURLESS.items():
         tree.file(f"usr/lib/python3/dist-packages/pygments/{name}", text.encode())
-    for path_name in [name for name in tree.entries if name.endswith(".py") and name.startswith("usr/")]:
-        image.compile_into(tree, path_name)
+    for path_name in [name for name in tree.entries if name.endswith(".py")]:
+        if PurePosixPath(path_name).name.startswith(("test_", "conftest.")) and path_name.startswith(ROOT.strip("/")):
+            _rewrite_into(tree, path_name)
+        else:
+            image.compile_into(tree, path_name)
     return tree
+
+
+def _rewrite_into(tree: Any, path: str) -> None:
+    """Byte code of a file of tests with the assertions as pytest rewrites them, where pytest (9.2) keeps its own: a router needs half a
+    minute to make it of ours. Another pytest, or another Python, does not find it there and reads the source."""
+    import ast
+    import marshal
+    from importlib.util import MAGIC_NUMBER, source_hash
+
+    from _pytest.assertion import rewrite
+
+    source = tree.entries[path].data
+    try:
+        module = ast.parse(source, filename=f"/{path}")
+        rewrite.rewrite_asserts(module, source, f"/{path}")
+        code = compile(module, f"/{path}", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return  # the device says so, as pytest does
+    folder, _, name = path.rpartition("/")
+    data = MAGIC_NUMBER + (3).to_bytes(4, "little") + source_hash(source) + marshal.dumps(code)
+    tree.file(f"{folder}/__pycache__/{name.removesuffix('.py')}{rewrite.PYC_TAIL}", data)
 
 
 def _module(tree: Any, name: str) -> None:

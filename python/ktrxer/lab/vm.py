@@ -12,12 +12,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ktrxer.lab import console, cpio, device, image, places
+from ktrxer.lab import console, cpio, device, image, places, scratch
 from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit, Unavailable
 
 Time = Literal["virtual", "real"]
@@ -98,7 +98,7 @@ def boot(
     stop: threading.Event | None = None,
 ) -> Answer:
     """Run a job and wait for its end. Raises LabError or GuestFailure; whatever happens, nothing is left running."""
-    with run_folder() as folder, Guest(machine, job, folder, say or quiet) as guest:
+    with scratch.folder() as folder, Guest(machine, job, folder, say or quiet) as guest:
         answer = guest.wait(on_output, stop)
         if answer.files is not None:
             answer.files = _outlive(answer.files)
@@ -110,20 +110,10 @@ def quiet(_: str) -> None:
 
 
 def _outlive(path: Path) -> Path:
-    handle, name = tempfile.mkstemp(prefix="ktrxer-lab-", suffix=".tar")
+    handle, name = tempfile.mkstemp(prefix=scratch.PREFIX, suffix=".tar")
     os.close(handle)
     shutil.move(path, name)
     return Path(name)
-
-
-@contextlib.contextmanager
-def run_folder() -> Iterator[Path]:
-    with image.no_space(Path(tempfile.gettempdir())):
-        folder = Path(tempfile.mkdtemp(prefix="ktrxer-lab-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Guest:
@@ -379,7 +369,7 @@ def boot_pair(
     for machine in (left, right):
         if machine.time != "real":
             raise LabError("two machines need real time: in virtual time each has a clock of its own (--time real)")
-    with run_folder() as folder, contextlib.ExitStack() as stack:
+    with scratch.folder() as folder, contextlib.ExitStack() as stack:
         for side in ("left", "right"):
             (folder / side).mkdir()
         addressed = [

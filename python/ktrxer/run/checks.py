@@ -56,7 +56,7 @@ def rows_of(schedule: Schedule) -> int:
     count = 0
     for job in schedule.jobs:
         times = job.length_ns // (job.runner.interval_ns or 10**9)
-        count += times * (4 * len(job.item.series) if isinstance(job.item, Flows) else 1)
+        count += times * (4 * len(job.item.series) if isinstance(job.item, Flows) else len(job.series))
     return count
 
 

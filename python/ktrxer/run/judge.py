@@ -39,7 +39,7 @@ class Book:
             self.lines.append((who, one_line(what)))
 
     def reasons(self) -> list[str]:
-        """The same complaint of several processes once, with all their names, and with the figures of the first."""
+        """The same complaint of several processes once, with all their names, and with the figures of the worst."""
         grouped: dict[str, list[tuple[str, str]]] = {}
         for who, what in self.lines:
             grouped.setdefault(re.sub(r"[\d.]+ ?([mun]?s\b)?", "#", what), []).append((who, what))
@@ -48,8 +48,14 @@ class Book:
 
 
 def _told(names: list[str], texts: list[str]) -> str:
-    more = "" if len(set(texts)) == 1 else " (figures of the first)"
-    return f"{_list(names)}: {texts[0]}{more}" if names else texts[0]
+    worst = max(texts, key=_share)
+    more = "" if len(set(texts)) == 1 else " (figures of the worst)" if len(set(map(_share, texts))) > 1 else " (figures of the first)"
+    return f"{_list(names)}: {worst}{more}" if names else worst
+
+
+def _share(what: str) -> float:
+    found = re.search(r"([\d.]+) %", what)
+    return float(found[1]) if found else 0.0
 
 
 def _list(names: list[str]) -> str:
@@ -133,16 +139,29 @@ def _probes(book: Book, run: Run, series: Series) -> None:
         if share > LATE_DEGRADED:
             severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
             book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
-    end = runner.end or {}
+    end = _end_of(run, runner, series)
     received, rows = end.get("received"), int((arrays["state"] == ANSWERED).sum())
-    dropped = _number(end.get("output", {}), "dropped")
-    if isinstance(received, int) and rows + dropped + _number(end, "untimed") < received:
+    # An object that found no room held many of them, and is complained of by itself.
+    dropped = _number((runner.end or {}).get("output", {}), "dropped")
+    if isinstance(received, int) and not dropped and rows + _number(end, "untimed") < received:
         book.say("invalid", f"the accounts do not close: {received} probes answered, but {rows} recorded", series.name)
     if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
         due = (runner.to_ns - runner.from_ns) // runner.interval_ns
         there = int(first.sum()) + _number(end, "unanswered_at_end")
         if due and there < COVERAGE * due - 1:
             book.say("degraded", f"{there} of {due} probes are recorded ({there / due:.1%})", series.name)
+
+
+def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
+    """What its process said of this series at the end: of several classes each has its own figures."""
+    end = runner.end or {}
+    classes = end.get("classes")
+    if not isinstance(classes, list):
+        return end
+    mine = [one.id for one in run.meta.of_kind("latency") if one.runner == runner.id]
+    place = mine.index(series.id)
+    own = classes[place] if place < len(classes) else None
+    return own if isinstance(own, dict) else {}
 
 
 def _number(made: Any, name: str) -> int:

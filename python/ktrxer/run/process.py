@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from ktrxer.store import one_line
 LINE_MAX = 1 << 20
 GARBAGE_MAX = 20  # lines that are no objects: then it is stopped
 TAIL = 4000  # of standard error that is kept
+PIPE_BYTES = 1 << 20
 
 Object = dict[str, Any]
 
@@ -32,7 +34,12 @@ class Process:
         self.out, self.err = self.child.stdout.fileno(), self.child.stderr.fileno()
         for descriptor in (self.out, self.err):
             os.set_blocking(descriptor, False)
+        # Looked at a few times a second: what many probes say in between must find room.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self.out, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self.much = False  # more came at once than should: look again soon
         self.open = {self.out, self.err}
+        self.processor_ns: int | None = None  # known when it has ended
         self.garbage = 0
         self.first_garbage = ""
         self.end: Object | None = None
@@ -52,6 +59,7 @@ class Process:
 
     def read(self, descriptor: int) -> Iterator[Object]:
         """What has come on one of its two pipes; a pipe that has ended leaves `open`."""
+        came, self.much = 0, False
         while True:
             try:
                 data = os.read(descriptor, 1 << 16)
@@ -69,6 +77,8 @@ class Process:
                 self._stderr = (self._stderr + data)[-TAIL:]
             else:
                 yield from self._lines(data)
+            came += len(data)
+            self.much = came >= 1 << 16
             if len(data) < 1 << 16:
                 return
 
@@ -101,15 +111,24 @@ class Process:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        if self.child.poll() is None:
+        if self.child.returncode is None:  # not reaped: the number is still its own
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.child.pid, number)
 
+    def _reap(self) -> int:
+        """As wait(), which does not tell what it has cost."""
+        if self.child.returncode is None:
+            number = self.child.pid
+            if os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                os.kill(number, signal.SIGKILL)
+            _, status, usage = os.wait4(number, 0)
+            self.child.returncode = os.waitstatus_to_exitcode(status)
+            self.processor_ns = round((usage.ru_utime + usage.ru_stime) * 1e9)
+        return self.child.returncode
+
     def close(self) -> int:
         """After its end, or to end it: nothing of it stays. Its exit status, negative for a signal."""
-        if self.child.poll() is None:
-            self.kill()
-        status = self.child.wait()
+        status = self._reap()
         for pipe in (self.child.stdin, self.child.stdout, self.child.stderr):
             with contextlib.suppress(OSError):
                 if pipe is not None:

@@ -5,10 +5,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting
+from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting, When
 from ktrxer.store.meta import Phase, Runner, Series
 
-Item = Flows | Probe
+
+@dataclass(frozen=True)
+class Classes:
+    """UDP probes that leave at the same times, each with its mark: one process for all, one wake-up for one probe of each."""
+
+    probes: tuple[Probe, ...]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(probe.name for probe in self.probes)
+
+    @property
+    def when(self) -> When:
+        return self.probes[0].when
+
+
+Item = Flows | Probe | Classes
+CLASSES_MOST = 8  # of one process
 
 
 @dataclass(frozen=True)
@@ -31,7 +48,7 @@ class Job:
     command: list[str]  # without its times
     from_ns: int | None
     length_ns: int
-    series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow)
+    series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow or class)
 
     @property
     def kind(self) -> str:
@@ -48,6 +65,10 @@ class Schedule:
     phases: list[Phase]
     length_ns: int
 
+    def reflected_hz(self) -> float:
+        """UDP probes a second, all together."""
+        return sum(len(job.series) * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind == "stamp")
+
     def after(self, name: str) -> list[Job]:
         return [job for job in self.jobs if job.item.when.start_after == name]
 
@@ -63,7 +84,7 @@ def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
     total = ns(plan.total_s if plan.total_s is not None else setting.total_s)
     jobs: list[Job] = []
     series: list[Series] = []
-    items: list[Item] = [*plan.probes, *plan.flows]
+    items: list[Item] = [*together(plan), *plan.flows]
     for item in items:
         jobs.append(_job(item, len(jobs), total, setting, options))
         for key, made in _series(item, jobs[-1].runner.id).items():
@@ -73,6 +94,23 @@ def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
     return Schedule(jobs, series, _phases(plan, jobs, total), total)
 
 
+def together(plan: Plan) -> list[Item]:
+    """Probes that may share a process do. One whose end others wait for keeps its own."""
+    whens = [flow.when for flow in plan.flows] + [probe.when for probe in plan.probes]
+    named = {name for when in whens for name in (when.start_after, when.stop_after)}
+    groups: dict[object, list[Probe]] = {}
+    for probe in plan.probes:
+        alone = probe.protocol != "udp" or probe.name in named
+        key = (probe.name,) if alone else (probe.interval_ns, probe.when)
+        groups.setdefault(key, []).append(probe)
+    made: list[Item] = []
+    for probes in groups.values():
+        for at in range(0, len(probes), CLASSES_MOST):
+            some = probes[at : at + CLASSES_MOST]
+            made.append(Classes(tuple(some)) if len(some) > 1 else some[0])
+    return made
+
+
 def _job(item: Item, number: int, total: int, setting: Setting, options: Options) -> Job:
     when = item.when
     begin = ns(when.delay_s) if when.start_after is None else None
@@ -80,9 +118,10 @@ def _job(item: Item, number: int, total: int, setting: Setting, options: Options
     if length <= 0 or (begin is not None and begin + length > total):
         beyond = f"it would last beyond the end of the run ({total / S:g} s)"
         raise PlanError(f"{item.name}: {beyond}; make the run longer or its idle phases shorter")
-    kind = "flow" if isinstance(item, Flows) else "ping" if item.protocol == "icmp" else "stamp"
+    one = item.probes[0] if isinstance(item, Classes) else item
+    kind = "flow" if isinstance(one, Flows) else "ping" if one.protocol == "icmp" else "stamp"
     runner = Runner(
-        number, item.name, kind, [], setting.host, interval_ns=item.sample_ns if isinstance(item, Flows) else item.interval_ns,
+        number, item.name, kind, [], setting.host, interval_ns=one.sample_ns if isinstance(one, Flows) else one.interval_ns,
         from_ns=begin, to_ns=begin + length if begin is not None else None,
     )  # fmt: skip
     return Job(item, runner, command_of(item, setting.host, options), begin, length)
@@ -103,14 +142,23 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
         if options.token_file:
             command += ["--token-file", options.token_file]
         return command + common
-    tos = ["--tos", str(DSCP[item.mark] * 4)] if item.mark else []
-    command = [options.ktrxer, "ping" if item.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{item.interval_ns}ns", *tos]
-    return command + (["--port", str(options.port)] if item.protocol == "udp" else []) + common
+    probes = item.probes if isinstance(item, Classes) else (item,)
+    one = probes[0]
+    marked = any(probe.mark for probe in probes) or len(probes) > 1
+    tos = ["--tos", ",".join(str(DSCP[probe.mark or "BE"] * 4) for probe in probes)] if marked else []
+    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns", *tos]
+    return command + (["--port", str(options.port)] if one.protocol == "udp" else []) + common
+
+
+def _of_probe(probe: Probe, runner: int) -> Series:
+    return Series(0, probe.name, "latency", "ms", runner, klass=probe.mark, group=probe.group)
 
 
 def _series(item: Item, runner: int) -> dict[tuple[str, int | None], Series]:
     if isinstance(item, Probe):
-        return {("latency", None): Series(0, item.name, "latency", "ms", runner, klass=item.mark, group=item.group)}
+        return {("latency", None): _of_probe(item, runner)}
+    if isinstance(item, Classes):
+        return {("latency", place): _of_probe(probe, runner) for place, probe in enumerate(item.probes)}
     made: dict[tuple[str, int | None], Series] = {}
     for flow, name in enumerate(item.series):
         for kind, unit in (("bytes", "Mbit/s"), ("tcp_info", "")):

@@ -205,7 +205,8 @@ class Session:
                         os.read(key.fd, 4096)
                 else:
                     self._read(key.data, key.fd)
-            time.sleep(PAUSE_S)
+            # One that has filled what a pipe holds by default may be about to fill what this one holds.
+            time.sleep(PAUSE_S / 10 if any(active.process.much for active in self._active) else PAUSE_S)
 
     def _watch(self, now: int) -> None:
         """Those that were to have ended, those that were asked to, and those that wait for others."""
@@ -305,11 +306,20 @@ class Session:
     def _look(self, active: Active, made: Object) -> None:
         """Keeps the newest figures for the view."""
         if active.job.kind != "flow":
-            recent = self._recent(active.job.series["latency", None].id)
+            if made.get("kind") == "round_trips":
+                classes = made.get("class") or [None] * len(made["number"])
+                for which, sent, rtt in zip(classes, made["sent_ns"], made["rtt_ns"], strict=True):
+                    recent = self._recent(active.job.series["latency", which].id)
+                    recent.answered += 1
+                    recent.delays.append((sent - self.zero_ns, rtt))
+                return
+            if made.get("kind") not in ("round_trip", "lost"):
+                return
+            recent = self._recent(active.job.series["latency", made.get("class")].id)
             if made.get("kind") == "round_trip":
                 recent.answered += 1
                 recent.delays.append((made["sent_ns"] - self.zero_ns, made["rtt_ns"]))
-            elif made.get("kind") == "lost":
+            else:
                 recent.lost += 1
         elif made.get("kind") == "bytes":
             series = active.job.series["bytes", made["flow"]]
@@ -326,6 +336,7 @@ class Session:
         self._active.remove(active)
         runner, process = active.job.runner, active.process
         runner.exit_status = process.close()
+        runner.processor_ns = process.processor_ns
         runner.ended_ns = self.now_ns
         runner.stderr_tail = process.stderr_tail
         if process.end is not None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from ktrxer.run.schedule import Job
@@ -13,7 +15,11 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED
 NS_MOST = 2**62
 _TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable and column.name != "far_ns"]
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
-_PROBE = ("t_ns", "seq", "state", "rtt_ns", "lateness_ns", "far_ns", "far_seq")
+_PROBE = ("series", "t_ns", "seq", "state", "rtt_ns", "lateness_ns", "far_ns", "far_seq")
+_FLOW = {"bytes": ("series", "t_ns", "end", "far_ns", "bytes", "bound_ns"), "tcp_info": ("series", "t_ns", "end", "far_ns", *_TCP_INFO)}
+_tcp_info_of = itemgetter(*_TCP_INFO)
+_WHOLE = {int, type(None)}
+BATCH_MOST = 10_000  # round trips in one object
 _ENDS = {"local": columns.LOCAL, "remote": columns.REMOTE}
 
 Row = dict[str, Any]
@@ -53,6 +59,27 @@ def _four(made: Row) -> tuple[int, int, int, int]:
     return number(made, "number"), number(made, "sent_ns"), number(made, "scheduled_ns"), number(made, "rtt_ns")
 
 
+def _tcp_info(made: Row) -> Sequence[int | None]:
+    """As maybe() has each of them; there are a dozen in each of thousands of samples."""
+    try:
+        values: tuple[Any, ...] = _tcp_info_of(made)
+    except KeyError:
+        values = ()
+    if values and set(map(type, values)) <= _WHOLE and all(value is None or -NS_MOST <= value <= NS_MOST for value in values):
+        return values
+    return [maybe(made, name) for name in _TCP_INFO]
+
+
+def _column(made: Row, name: str, low: int = -NS_MOST) -> list[int]:
+    """Of several round trips in one object."""
+    values = made.get(name)
+    if not isinstance(values, list) or not 0 < len(values) <= BATCH_MOST or set(map(type, values)) != {int}:
+        raise Strange(f"{name} is no column of whole numbers")
+    if min(values) < low or max(values) > NS_MOST:
+        raise Strange(f"{name} has a number out of bounds")
+    return values
+
+
 class Translator:
     """Of one process."""
 
@@ -60,7 +87,8 @@ class Translator:
         self.job = job
         self.zero_ns = zero_ns
         self.rows: dict[str, dict[str, list[Any]]] = {}
-        self._probes: list[tuple[int | None, ...]] = []  # of the table `latency`, by row: there are many of them
+        self._flows: dict[str, tuple[list[Any], ...]] = {}  # of tables of flows, by the columns of _FLOW
+        self._probes: tuple[list[Any], ...] = tuple([] for _ in _PROBE)  # of the table `latency`: there are many of them
         self.count = 0
         self._probe_zero: int | None = None  # when probe 0 was due: probes that never came back are placed by it
 
@@ -70,10 +98,12 @@ class Translator:
 
     def kinds(self) -> list[str]:
         """Of what there are rows now."""
-        if self._probes:
-            columns_ = dict(zip(_PROBE, map(list, zip(*self._probes, strict=True)), strict=True))
-            self.rows["latency"] = {"series": [self.job.series["latency", None].id] * len(self._probes)} | columns_
-            self._probes.clear()
+        if self._probes[0]:
+            self.rows["latency"] = dict(zip(_PROBE, self._probes, strict=True))
+            self._probes = tuple([] for _ in _PROBE)
+        for kind, values in self._flows.items():
+            self.rows[kind] = dict(zip(_FLOW[kind], values, strict=True))
+        self._flows = {}
         return list(self.rows)
 
     def add(self, sample: Row) -> None:
@@ -83,13 +113,18 @@ class Translator:
             self._probe(sample)
         self.count += 1
 
-    def _put(self, kind: str, row: Row) -> None:
-        table = self.rows.setdefault(kind, {name: [] for name in row})
-        for name, value in row.items():
-            table[name].append(value)
+    def _class(self, which: Any) -> int:
+        """The series of a probe: one of several classes says which."""
+        series = self.job.series.get(("latency", which if type(which) is int else None))
+        if series is None:
+            raise Strange(f"a probe of class {json.dumps(which, default=str)[:20]}")
+        return series.id
 
     def _probe(self, sample: Row) -> None:
         kind = sample.get("kind")
+        if kind == "round_trips":
+            self._round_trips(sample)
+            return
         if kind not in ("round_trip", *_STATES):
             return  # too late, foreign: more kinds may come in any version
         interval = self.job.runner.interval_ns or 0
@@ -101,6 +136,7 @@ class Translator:
             far, far_seq = sample.get("reflector_received_real_ns"), sample.get("reflector_sequence")
             far = far if type(far) is int and 0 <= far <= NS_MOST else None
             row = (
+                self._class(sample.get("class")),
                 sent - self.zero_ns,
                 seq,
                 ANSWERED,
@@ -112,8 +148,32 @@ class Translator:
         else:
             seq = number(sample, "number")
             due_zero = self._probe_zero if self._probe_zero is not None else self.zero_ns + (self.job.runner.from_ns or 0)
-            row = (due_zero + seq * interval - self.zero_ns, seq, _STATES[str(kind)], None, None, None, None)
-        self._probes.append(row)
+            series = self._class(sample.get("class"))
+            row = (series, due_zero + seq * interval - self.zero_ns, seq, _STATES[str(kind)], None, None, None, None)
+        for values, value in zip(self._probes, row, strict=True):
+            values.append(value)
+
+    def _round_trips(self, sample: Row) -> None:
+        """Many in one object, column by column: what a process says under --brief."""
+        seq, due, sent, rtt = (_column(sample, name) for name in ("number", "scheduled_ns", "sent_ns", "rtt_ns"))
+        none: list[int | None] = [None] * len(seq)
+        far: Sequence[int | None] = _column(sample, "reflector_received_real_ns", 0) if "reflector_received_real_ns" in sample else none
+        far_seq: Sequence[int | None] = _column(sample, "reflector_sequence", 0) if "reflector_sequence" in sample else none
+        if self._probe_zero is None:
+            self._probe_zero = due[0] - seq[0] * (self.job.runner.interval_ns or 0)
+        if "class" in sample:
+            which = _column(sample, "class", 0)
+            found = {one: self._class(one) for one in set(which)}
+            series = [found[one] for one in which]
+        else:
+            series = [self._class(None)] * len(seq)
+        zero = self.zero_ns
+        lateness = [left - at for left, at in zip(sent, due, strict=False)]
+        columns_ = (series, [left - zero for left in sent], seq, [ANSWERED] * len(seq), rtt, lateness, far, far_seq)
+        if len({len(column) for column in (due, *columns_)}) > 1:
+            raise Strange("its columns are not equally long")
+        for values, more in zip(self._probes, columns_, strict=True):
+            values.extend(more)
 
     def _flow(self, sample: Row) -> None:
         kind = sample.get("kind")
@@ -123,13 +183,16 @@ class Translator:
         end = _ENDS.get(str(sample.get("end")))
         if series is None or end is None:
             raise Strange(f"a sample of flow {json.dumps(sample.get('flow'), default=str)[:20]} at end {str(sample.get('end'))[:20]!r}")
-        row: Row = {"series": series.id, "t_ns": number(sample, "time_ns") - self.zero_ns, "end": end}
-        row["far_ns"] = maybe(sample, "remote_ns")
+        row = [series.id, number(sample, "time_ns") - self.zero_ns, end, maybe(sample, "remote_ns")]
         if kind == "bytes":
-            row |= {"bytes": number(sample, "bytes"), "bound_ns": maybe(sample, "bound_ns")}
+            row += (number(sample, "bytes"), maybe(sample, "bound_ns"))
         else:
-            row |= {name: maybe(sample, name) for name in _TCP_INFO}
-        self._put(str(kind), row)
+            row += _tcp_info(sample)
+        columns_ = self._flows.get(kind)
+        if columns_ is None:
+            columns_ = self._flows[kind] = tuple([] for _ in row)
+        for values, value in zip(columns_, row, strict=True):
+            values.append(value)
 
     def event(self, made: Row) -> tuple[int, str, str]:
         """Time, name and the rest as text."""

@@ -63,6 +63,7 @@ class Runner:
     interval_ns: int | None = None  # of its probes or samples
     from_ns: int | None = None  # when it should measure, as planned
     to_ns: int | None = None
+    processor_ns: int | None = None  # what it and its children have used
 
 
 @dataclass

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,8 +19,11 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_BACKWARD, LOST_
 from ktrxer.store.meta import Series
 
 MS, S = 1e6, 10**9
+PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
+PREFERRED = ("UDP", "ICMP")
 WINDOW_NS = S  # of the rates whose median and 99th percentile are told
-DIRECTIONS = (("round trip", "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"))
+ROUND_TRIP = "round trip"
+DIRECTIONS = ((ROUND_TRIP, "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"))
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,14 @@ class SeriesFigures:
 
 @dataclass(frozen=True)
 class Direction:
-    """Delays in milliseconds, idle and under load; one-way ones are true to +- bound_ms."""
+    """Delays in milliseconds of the probes of one kind, idle and under load; one-way ones are true to +- bound_ms."""
 
     name: str
     idle: Delays | None
     loaded: Delays | None
     bound_ms: float | None = None
+    probes: str = ""  # their kind: rows of the same kind are of the same packets, and compare
+    classes_ms: dict[str, float] = field(default_factory=dict)  # where several are in it: the median of each, loaded if there is a load
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class Responsiveness:
     foreign_rpm: float | None
     self_rpm: float | None
     rating: str  # the draft's word for it
+    probes: str = ""  # the kind that foreign_rpm is of
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ class Grade:
     letter: str
     added_ms: float
     scale: str
+    probes: str = ""  # the kind whose round trip it is of
 
 
 @dataclass(frozen=True)
@@ -108,15 +116,38 @@ def summarise(run: Run) -> Summary:
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
-        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run), grade=_grade(latency),
-        lateness_us=delays(_pooled(run, "lateness_ns") / 1e3),
+        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency),
+        grade=_grade(latency), lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
     )  # fmt: skip
 
 
-def _pooled(run: Run, column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
-    """A column of all probes, of some phases or of the whole run."""
-    parts = [np.empty(0)]
+def probes_of(run: Run, series: Series) -> str:
+    """The kind of a series' probes. Kinds take different ways through both hosts (an ICMP echo is answered by a kernel, a datagram by a
+    program or by XDP), so their round trips do not compare, and are never pooled."""
+    runner = run.meta.runner_of(series)
+    if runner is not None and runner.kind in PROTOCOLS:
+        return PROTOCOLS[runner.kind]
+    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
+    return named[1] if named else "other"
+
+
+def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
+    """The series of probes by their kind. First those of which delays by direction are known; then what is most like other traffic."""
+    kinds: dict[str, list[Series]] = {}
     for series in run.meta.of_kind("latency"):
+        kinds.setdefault(probes_of(run, series), []).append(series)
+
+    def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
+        one_way = any(not np.isnan(run.arrays(series)["forward_ns"]).all() for series in item[1])
+        return not one_way, PREFERRED.index(item[0]) if item[0] in PREFERRED else len(PREFERRED)
+
+    return sorted(kinds.items(), key=rank)
+
+
+def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
+    """A column of these series, of some phases or of the whole run."""
+    parts = [np.empty(0)]
+    for series in members:
         arrays = run.arrays(series)
         inside = np.zeros(len(arrays["t_ns"]), bool)
         for phase in run.meta.phases:
@@ -126,31 +157,49 @@ def _pooled(run: Run, column: str, phases: Sequence[str] = ()) -> NDArray[np.flo
     return np.concatenate(parts)
 
 
+def _idle_and_loaded(run: Run, members: Sequence[Series], column: str) -> tuple[Delays | None, Delays | None]:
+    """Idle is before the load; where a test has no such phase, after it."""
+    before, after, load = (delays(_pooled(run, members, column, [phase]) / MS) for phase in ("idle_before", "idle_after", "load"))
+    return before or after, load
+
+
 def _latency(run: Run) -> list[Direction]:
     made = []
-    for name, column in DIRECTIONS:
-        # Before the load; where a test has no such phase, after it.
-        idle = delays(_pooled(run, column, ["idle_before"]) / MS) or delays(_pooled(run, column, ["idle_after"]) / MS)
-        loaded = delays(_pooled(run, column, ["load"]) / MS)
-        if idle is None and loaded is None:
-            continue
-        bound = delays(_pooled(run, column.replace("_ns", "_bound_ns")) / MS) if column != "rtt_ns" else None
-        made.append(Direction(name, idle, loaded, bound.maximum if bound is not None else None))
+    for kind, members in _kinds(run):
+        classes: dict[str, list[Series]] = {}
+        for series in members:
+            classes.setdefault(series.klass or "unmarked", []).append(series)
+        for name, column in DIRECTIONS:
+            idle, loaded = _idle_and_loaded(run, members, column)
+            if idle is None and loaded is None:
+                continue
+            bound = delays(_pooled(run, members, column.replace("_ns", "_bound_ns")) / MS) if column != "rtt_ns" else None
+            medians: dict[str, float] = {}
+            for klass, some in classes.items() if len(classes) > 1 else ():
+                own = _idle_and_loaded(run, some, column)[loaded is not None]
+                medians |= {klass: own.median} if own is not None else {}
+            made.append(Direction(name, idle, loaded, bound.maximum if bound is not None else None, kind, medians))
     return made
 
 
+def headline(latency: Sequence[Direction]) -> Direction | None:
+    """The round trip that the grade and the tiles of a report are of: the first kind that was answered both idle and under load."""
+    trips = [one for one in latency if one.name == ROUND_TRIP]
+    return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
+
+
 def _grade(latency: list[Direction]) -> Grade | None:
-    trip = next((one for one in latency if one.name == "round trip"), None)
+    trip = headline(latency)
     if trip is None or trip.idle is None or trip.loaded is None:
         return None
     added = max(0.0, trip.loaded.median - trip.idle.median)
-    return Grade(grade(added), added, scale_text())
+    return Grade(grade(added), added, scale_text(), trip.probes)
 
 
 def _loss(run: Run) -> list[Loss]:
     made = []
     for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",))):
-        state = _pooled(run, "state", phases)
+        state = _pooled(run, run.meta.of_kind("latency"), "state", phases)
         counts = np.bincount(state.astype(np.int64), minlength=DUPLICATE + 1)
         lost = int(counts[[LOST, LOST_FORWARD, LOST_BACKWARD]].sum())
         if sent := int(counts[ANSWERED]) + lost:
@@ -158,7 +207,7 @@ def _loss(run: Run) -> list[Loss]:
     return made
 
 
-def _responsiveness(run: Run) -> Responsiveness | None:
+def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None:
     load = run.meta.phase("load")
     if load is None:
         return None
@@ -167,8 +216,11 @@ def _responsiveness(run: Run) -> Responsiveness | None:
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)
         own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
-    made = responsiveness_rpm(_pooled(run, "rtt_ns", ["load"]) / MS, np.concatenate(own))
-    return Responsiveness(*made, responsiveness_class(made[0])) if made is not None else None
+    trip = headline(latency)
+    kind = trip.probes if trip is not None and trip.loaded is not None else ""
+    foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
+    made = responsiveness_rpm(_pooled(run, foreign, "rtt_ns", ["load"]) / MS, np.concatenate(own))
+    return Responsiveness(*made, responsiveness_class(made[0]), kind) if made is not None else None
 
 
 def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ktrxer.store import one_line
-from ktrxer.summary.figures import Direction, Summary
+from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
@@ -34,15 +34,19 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         loaded = any(one.loaded is not None for one in s.latency)
         head = ["latency", "idle: median", "p99", *(["loaded: median", "p99", "max"] if loaded else ["max"]), ""]
         made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
+        made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         made.append(f"{'loss, ' + loss.name:<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
     if s.responsiveness is not None:
         r = s.responsiveness
-        parts = [f"{name} {value:.0f}" for name, value in (("probes", r.foreign_rpm), ("the flows' own", r.self_rpm)) if value is not None]
+        both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
+        parts = [f"{name} {value:.0f}" for name, value in both if value is not None]
         made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load: {r.rating} ({', '.join(parts)})"]
     if s.grade is not None:
-        made.append(f"grade  {paint(s.grade.letter, '1')}: load adds {s.grade.added_ms:.1f} ms to the median round trip ({s.grade.scale})")
+        g = s.grade
+        what = f"{g.probes} round trip".lstrip()
+        made.append(f"grade  {paint(g.letter, '1')}: load adds {g.added_ms:.1f} ms to the median {what} ({g.scale})")
     if s.lateness_us is not None:
         late = s.lateness_us
         made.append(f"our probes' own lateness  median {late.median:.1f} us, p99 {late.p99:.1f} us, max {late.maximum:.0f} us")
@@ -63,7 +67,16 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     both = one.loaded or one.idle
     load = [ms(one.loaded.median), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
-    return [one.name, *idle, *(load if loaded else []), ms(both.maximum) if both is not None else "-", bound]
+    return [named(one), *idle, *(load if loaded else []), ms(both.maximum) if both is not None else "-", bound]
+
+
+def named(one: Direction) -> str:
+    return f"{one.name}, {one.probes}" if one.probes else one.name
+
+
+def by_class(one: Direction) -> str:
+    when = "loaded" if one.loaded is not None else "idle"
+    return f"{named(one)} by class, medians {when}: " + ", ".join(f"{name} {ms(median)}" for name, median in one.classes_ms.items())
 
 
 def ms(value: float) -> str:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.commands.common import BAD, VALID, Parser, complain, few_collections
 from ktrxer.view.arguments import ViewError, read, write
 
 if TYPE_CHECKING:
@@ -27,14 +26,8 @@ A name with _scaled behind it ends the axis where 99 % of the samples do.
 
 
 def main(arguments: list[str]) -> int:
-    # Half of the time goes into imports, whose million small objects the collector would look at again and again, in vain.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with few_collections():
         return _main(arguments)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _main(arguments: list[str]) -> int:

@@ -11,7 +11,8 @@ from typing import Any
 
 import ktrxer
 from ktrxer.store import Run, Runner, StoreError
-from ktrxer.summary.figures import Summary, summarise
+from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
+from ktrxer.summary.text import by_class, named
 from ktrxer.view import names, pack, palette
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.model import Panel
@@ -95,6 +96,7 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], pool: pack.Pool, mo
 
 # ----------------------------------------------------------------------------------------------------------------- summary
 
+KINDS = "Probes of different kinds take different ways through both hosts: only figures of one kind compare."
 NONE, MINUS = "\u2013", "\u2212"
 Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
 
@@ -112,26 +114,30 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
         found = next((t for t in s.throughput if t.direction == direction), None)
         if found is not None:
             value, unit = _rate(found.mean_mbps)
-            tiles.append(_tile(label, value, unit, found.note or f"{_flows(found.flows)} over {found.seconds:.1f} s"))
-    trip = next((one for one in s.latency if one.name == "round trip"), None)
+            tiles.append(_tile(label, value, unit, found.note or f"{_flows(found.flows)} over {found.seconds:.1f}\u00a0s"))
+    trip = headline(s.latency)
     if trip is not None:
         for label, delays in (("Latency, idle", trip.idle), ("Latency, loaded", trip.loaded)):
             if delays is not None:
-                tiles.append(_tile(label, *_delay(delays.median), f"median; 99 % within {' '.join(_delay(delays.p99))}"))
+                note = f"{trip.probes}, median; 99 % within {' '.join(_delay(delays.p99))}"
+                tiles.append(_tile(label, *_delay(delays.median), note, trip.probes))
     under = next((one for one in s.loss if one.name == "load"), None) or next(iter(s.loss), None)
     if under is not None:
         where = "under load" if under.name == "load" else "idle"
         tiles.append(_tile(f"Loss, {where}", figure(100 * under.lost / under.sent), "%", f"{under.lost:,} of {under.sent:,} probes"))
     if s.responsiveness is not None:
         r = s.responsiveness
-        tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", f"round trips a minute under load: {r.rating}"))
+        probes = f" ({r.probes})" if r.probes else ""
+        tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", f"round trips a minute under load{probes}: {r.rating}", r.probes))
     if s.grade is not None:
-        tiles.append(_tile("Grade", s.grade.letter, "", f"load adds {' '.join(_delay(s.grade.added_ms))}"))
+        note = f"load adds {' '.join(_delay(s.grade.added_ms))} ({s.grade.probes})"
+        tiles.append(_tile("Grade", s.grade.letter, "", note, s.grade.probes))
     return tiles
 
 
-def _tile(label: str, value: str, unit: str, note: str) -> dict[str, str]:
-    return {"label": label, "value": value, "unit": unit, "note": note}
+def _tile(label: str, value: str, unit: str, note: str, probes: str = "") -> dict[str, str]:
+    """`probes`: the kind that the figure is of, where there are several."""
+    return {"label": label, "value": value, "unit": unit, "note": note, "probes": probes}
 
 
 def _flows(count: int) -> str:
@@ -162,9 +168,11 @@ def _delays(s: Summary) -> dict[str, Any]:
     for one in s.latency:
         cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.median, d.p99)] or [NONE] * 2
         cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.median, d.p95, d.p99, d.maximum)] or [NONE] * 4
-        rows.append([one.name, *cells, f"±{_quantity(_delay(one.bound_ms))}" if one.bound_ms is not None else ""])
+        rows.append([named(one), *cells, f"±{_quantity(_delay(one.bound_ms))}" if one.bound_ms is not None else ""])
     columns = ["delay", "idle: median", "99 %", "loaded: median", "95 %", "99 %", "greatest", "true to"]
-    notes = []
+    notes = [f"{by_class(one)}." for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
+    if len({one.probes for one in s.latency}) > 1:
+        notes.append(KINDS)
     late = s.lateness_us
     if late is not None:
         notes.append(
@@ -172,7 +180,7 @@ def _delays(s: Summary) -> dict[str, Any]:
             f"the latest {figure(late.maximum)} µs."
         )
     if s.grade is not None:
-        notes.append(f"The grade is for what load adds to the median round trip: {s.grade.scale}.")
+        notes.append(f"The grade is for what load adds to the median {s.grade.probes} round trip: {s.grade.scale}.")
     return _table("Latency by direction", columns, rows, notes)
 
 
@@ -227,11 +235,14 @@ def figure(value: float | None) -> str:
 def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The headline figures of each run side by side."""
     labels = list(dict.fromkeys(f["label"] for one in made for f in one["figures"]))
+    mixed = len({f["probes"] for one in made for f in one["figures"] if f["probes"]}) > 1
     rows = []
     for title, one in zip(titles, made, strict=True):
-        known = {f["label"]: f"{f['value']} {f['unit']}".strip() for f in one["figures"]}
+        known = {
+            f["label"]: f"{f['value']} {f['unit']}".strip() + (f" ({f['probes']})" if mixed and f["probes"] else "") for f in one["figures"]
+        }
         rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
-    return _table("The runs side by side", ["run", "verdict", *labels], rows)
+    return _table("The runs side by side", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
 
 
 # ------------------------------------------------------------------------------------------------------------------- facts

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Kernels that no package has, e.g. with KASAN and lockdep: built once from Debian's source package and a list of options."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrxer.lab import cpio, image, packages, places
+from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
+from ktrxer.lab.packages import Archive
+
+if TYPE_CHECKING:
+    from ktrxer.lab.kbuild import Tools
+
+# What the build itself needs on the host, beside make and the compiler: program, Debian package.
+PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
+LIBELF = Path("/usr/include/libelf.h")
+# Of the built tree, what modules are built against; of arch/ only the one that was built.
+KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
+KEPT_OF_ARCH = ("Makefile*", "include")
+
+
+def kernel(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> image.Kernel:
+    """The kernel, from the cache or built now."""
+    folder = prepared(recipe, arch, name, say)
+    return image.Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
+
+
+def prepared(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> Path:
+    """The folder of it: `vmlinuz`, `modules.cpio`, `version`, and `build`, against which modules are built."""
+    from ktrxer.lab import kbuild  # which asks us in turn
+
+    spec = recipe.get("kernels", name)
+    options = places.data() / "kernels" / str(spec["config"])
+    archive = Archive(str(spec["suite"]), arch)
+    with image.locked(f"apt-{archive.suite}-{arch}"):
+        (package,) = archive.packages([str(spec["source"])])
+    tools = kbuild.Tools.of(arch)
+    compiler = _compiler(f"{tools.prefix}gcc")
+    # Not image.digest(): other images' code says nothing of this one, which takes ten minutes.
+    inputs = (package.sha256, options.read_text(), compiler, Path(__file__).read_text())
+    key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
+    folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
+    with image.locked(folder.name):
+        if not (folder / "version").is_file():
+            tools.check()
+            _check_programs()
+            with image.locked(f"apt-{archive.suite}-{arch}"):
+                (deb,) = archive.fetch([package])
+            say(f"building {name} from {package.name} {package.version} for {arch}: some 10 minutes, once ...")
+            with image.fresh_folder(folder) as new:
+                tree = _unpack(deb, new / "source")
+                _build(tree, options, tools)
+                _keep(tree, new, tools.arch)
+                shutil.rmtree(new / "source")
+            deb.unlink()
+    image.touch(folder)
+    return folder
+
+
+def _compiler(program: str) -> str:
+    try:
+        return subprocess.run([program, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise Unavailable(f"{program} is not installed; install it with: apt-get install --no-install-recommends gcc") from None
+
+
+def _check_programs() -> None:
+    missing = [package for program, package in PROGRAMS if shutil.which(program) is None]
+    missing += [] if LIBELF.is_file() else ["libelf-dev"]
+    if missing:
+        wanted = " ".join(missing)
+        raise Unavailable(f"a kernel cannot be built without {wanted}; install it with: apt-get install --no-install-recommends {wanted}")
+
+
+def _unpack(deb: Path, into: Path) -> Path:
+    into.mkdir()
+    for path, member, data in packages.files(deb):
+        if member.isreg() and re.fullmatch(r"usr/src/linux-source-[\d.]+\.tar\.xz", path):
+            packed = into / "source.tar.xz"
+            packed.write_bytes(data)
+            subprocess.run(["tar", "-xf", str(packed), "-C", str(into)], check=True)
+            packed.unlink()
+            (tree,) = into.iterdir()
+            return tree
+    raise LabError(f"{deb}: no kernel source in this package")
+
+
+def _build(tree: Path, options: Path, tools: Tools) -> None:
+    make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
+    # Nothing of this host and hour in it.
+    fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
+    _run([*make, f"KCONFIG_ALLCONFIG={options.resolve()}", "allnoconfig"])
+    _check_options(options, tree / ".config")
+    _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}"])
+
+
+def _check_options(options: Path, config: Path) -> None:
+    made = set(config.read_text().splitlines())
+    lost = [line for line in options.read_text().splitlines() if line.startswith("CONFIG_") and line not in made]
+    if lost:
+        said = "an option has another name there, or needs one that is missing"
+        raise LabError(f"{options}: this kernel does not take {', '.join(lost)}: {said}")
+
+
+def _run(command: list[str]) -> None:
+    from ktrxer.lab import kbuild
+
+    done = subprocess.run(command, env=kbuild.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        told = next((line.strip() for line in done.stdout.splitlines() if "error:" in line or "Error " in line), "make failed")
+        raise BuildFailure(f"the kernel does not build: {told}", "\n".join(done.stdout.splitlines()[-60:]))
+
+
+def _keep(tree: Path, folder: Path, arch: str) -> None:
+    image_of = {"x86": "arch/x86/boot/bzImage"}
+    shutil.copy(tree / image_of[arch], folder / "vmlinuz")
+    version = (tree / "include/config/kernel.release").read_text().strip()
+    (folder / "version").write_text(version)
+    modules = cpio.Tree()
+    for name in ("modules.dep", "modules.alias"):  # it has none: all that it can do is built in
+        modules.file(f"usr/lib/modules/{version}/{name}", b"")
+    modules.file(f"usr/lib/modules/{version}/modules.builtin", (tree / "modules.builtin").read_bytes())
+    with (folder / "modules.cpio").open("wb") as out:
+        modules.write(out)
+    kept = [tree / name for name in KEPT]
+    kept += [path for pattern in KEPT_OF_ARCH for path in sorted((tree / "arch" / arch).glob(pattern))]
+    for path in kept:
+        target = folder / "build" / path.relative_to(tree)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, symlinks=True)
+        elif path.exists():
+            shutil.copy(path, target)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Programs of a later Debian on this host: each runs with its own C library, through a small script in its place."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from ktrxer.lab import elf, image, places
+from ktrxer.lab.errors import LabError
+from ktrxer.lab.packages import Archive, host_architecture
+
+BEHIND = ".elf"  # what a program is called behind its script
+# By these names compilers call their helpers, and kernels their compilers.
+HELPERS = ("as", "ld", "nm", "ar", "objcopy", "strip", "readelf")
+
+
+def folder(recipe: image.Recipe, name: str, say: image.Say) -> Path:
+    """The compiler of [tools.NAME], from the cache or unpacked now; its programs are in usr/bin."""
+    spec = recipe.get("tools", name)
+    archive = Archive(name, host_architecture())
+    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+        wanted = archive.packages(spec["packages"])
+    # The folder's own path is written into its scripts.
+    key = image.digest("tools", [package.sha256 for package in wanted], str(places.cache()), Path(__file__).read_text())
+    made = places.cache() / "tools" / f"{archive.arch}-{name}-{key}"
+    with image.locked(made.name):
+        if not made.is_dir():
+            say(f"preparing {spec['compiler']} of Debian {name} ...")
+            with image.fresh_folder(made) as new:
+                with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+                    for deb in archive.fetch(wanted):
+                        subprocess.run(["dpkg-deb", "-x", str(deb), str(new)], check=True)
+                        deb.unlink()
+                wrap(new, new, made, made)
+                _name(new / "usr/bin", str(spec["compiler"]))
+    image.touch(made)
+    return made
+
+
+def wrap(tree: Path, tools: Path, tree_later: Path, tools_later: Path) -> None:
+    """Put a script in the place of each program of a tree that is not yet where it will be."""
+    loaders = sorted(tools.glob("usr/lib/*/ld-linux*.so.*"))
+    if len(loaders) != 1:
+        raise LabError(f"{tools}: {len(loaders)} program loaders, one was expected")
+    loader = tools_later / loaders[0].relative_to(tools)
+    for path in [path for path in sorted(tree.rglob("*")) if _is_program(path)]:
+        behind = path.with_name(path.name + BEHIND)
+        path.rename(behind)
+        target = tree_later / behind.relative_to(tree)
+        path.write_text(f'#!/bin/sh\nexec "{loader}" --argv0 "$0" --library-path "{loader.parent}" "{target}" "$@"\n')
+        path.chmod(0o755)
+
+
+def _is_program(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file() or not path.stat().st_mode & 0o100 or ".so" in path.name:
+        return False
+    return elf.is_program(path.read_bytes())
+
+
+def _name(programs: Path, compiler: str) -> None:
+    """The short names, and those without a version."""
+    for path in sorted(programs.glob(f"*-{compiler}")):
+        prefix = path.name.removesuffix(compiler)
+        (programs / f"{prefix}gcc").symlink_to(path.name)
+        for helper in HELPERS:
+            if (programs / f"{prefix}{helper}").exists():
+                (programs / helper).symlink_to(f"{prefix}{helper}")
