@@ -9,17 +9,30 @@ from collections.abc import Iterator
 import pytest
 from inside import run
 from krx_link import link  # noqa: F401
-from ktrxer.lab.pytest_plugin import *
-from ktrxer.lab.pytest_plugin import HERE
-from ktrxer.lab.pytest_plugin import pytest_configure as plugin_configure
+from ktrxer.lab import pytest_plugin as plugin
+from ktrxer.lab.pytest_plugin import (  # noqa: F401
+    HERE,
+    pytest_collection_finish,
+    pytest_generate_tests,
+    pytest_runtest_protocol,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
 
-LIMIT_S = 240  # of one test of the host; in a device the boot has a limit, and its own time is free
+LIMIT_S = 400  # of one test of the host; in a device the boot has a limit, and its own time is free
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["KTRXER_WERROR"] = "y"  # of the kernel modules that are built here no warning is overlooked
-    plugin_configure(config)
+    plugin.pytest_configure(config)
     config.addinivalue_line("markers", "slow: takes minutes; run by `make lab`, not by `make test-lab`")
+    config.addinivalue_line("markers", "soak: needs a kernel that is built for it; run by `make soak-module` alone")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at all that a device has done comes last in it."""
+    plugin.pytest_collection_modifyitems(items)
+    items.sort(key=lambda item: item.name.startswith("test_the_end_"))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -13,7 +13,11 @@ import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+# The kernel that looks at each access of memory (`make soak-module`, built by the lab) takes its time: so does what is asked of it.
+SLOW = 20 if "ktrxer@lab" in Path("/proc/version").read_text() else 1
+MS = 1_000_000 * SLOW
 # The number of a command alone is what the module looks at; size and direction are told in the struct itself.
 VERSION, SETUP, KICK = 0xE900, 0xE910, 0xE911
 AUTO, SOFTIRQ, THREAD, NONE = range(4)
@@ -24,7 +28,7 @@ NEVER = (1 << 64) - 1
 TRAIN = 1
 SETUP_FORMAT, KICK_FORMAT, SLOT_FORMAT, REPORT_FORMAT = "=10I3Q8I", "=4IQ", "=QII", "=QQIIHHi"
 HEAD, SEEN, ADVANCE = 128, 132, 136
-TAIL, ERROR, LEAD = 256, 260, 264
+TAIL, ERROR, LEAD, GUARD = 256, 260, 264, 268
 ETHERTYPE = 0x88B5  # for local experiments (IEEE 802)
 
 
@@ -58,8 +62,8 @@ def setup_words(ifindex: int, **given: int) -> list[int]:
 class Ktx:
     """One open file, set up and mapped."""
 
-    def __init__(self, device: str, **given: int) -> None:
-        self.fd = os.open("/dev/ktx", os.O_RDWR | os.O_CLOEXEC)
+    def __init__(self, device: str, fd: int | None = None, **given: int) -> None:
+        self.fd = os.open("/dev/ktx", os.O_RDWR | os.O_CLOEXEC) if fd is None else fd
         try:
             argument = bytearray(struct.pack(SETUP_FORMAT, *setup_words(socket.if_nametoindex(device), **given)))
             fcntl.ioctl(self.fd, SETUP, argument, True)
@@ -117,6 +121,7 @@ class Ktx:
     def reports(self, count: int, limit_s: float = 2.0) -> list[Report]:
         """Waits for so many, or more, as a program would: by poll()."""
         got: list[Report] = []
+        limit_s *= SLOW
         end = now() + int(limit_s * 1e9)
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)

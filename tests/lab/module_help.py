@@ -53,17 +53,24 @@ def module() -> Iterator[None]:
     assert not Path("/dev/ktx").exists()
 
 
-@pytest.fixture
-def wire(module: None) -> Iterator[Ear]:
-    """A veth pair, `wire0` and `wire1`; what arrives at wire1."""
+@contextlib.contextmanager
+def two_ends() -> Iterator[None]:
+    """A veth pair, `wire0` and `wire1`, on which nobody but us speaks. Tests may take it down, or give it another name."""
     run("ip", "link", "add", "name", "wire0", "type", "veth", "peer", "name", "wire1")
     try:
         for name in ("wire0", "wire1"):
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
             run("ip", "link", "set", name, "up")
-        ear = Ear("wire1")
-        yield ear
-        ear.close()
+        yield
     finally:
         for name in ("wire0", "wire1", "other"):
             subprocess.run(["ip", "link", "del", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def wire(module: None) -> Iterator[Ear]:
+    """Two ends; what arrives at wire1."""
+    with two_ends():
+        ear = Ear("wire1")
+        yield ear
+        ear.close()

@@ -35,10 +35,10 @@ def test_beside_another_program(tmp_path: Path) -> None:
         pytest.skip("built without libxdp (libxdp-dev), or without BPF programs")
     for file in (*programs, *libraries(*programs), DISPATCHER, SYSTEM / "beside.sh"):
         shutil.copy(file, tmp_path)
-    done = subprocess.run([sys.executable, "-m", "ktrxer", "lab", "vm", "--time", "real", "--timeout", "90", "--put", f"{tmp_path}:{INSIDE}",
+    done = subprocess.run([sys.executable, "-m", "ktrxer", "lab", "vm", "--timeout", "150", "--put", f"{tmp_path}:{INSIDE}",
                            "--env", f"LD_LIBRARY_PATH={INSIDE}", "--env", f"LIBXDP_OBJECT_PATH={INSIDE}", "--",
                            "sh", f"{INSIDE}/beside.sh", f"{INSIDE}/ktrxer", f"{INSIDE}/xdp_neighbour", "/tmp/beside"],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=180, check=False)
     spec = importlib.util.spec_from_file_location("beside", SYSTEM / "beside.py")
     assert spec and spec.loader
     beside = importlib.util.module_from_spec(spec)

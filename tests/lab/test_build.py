@@ -38,7 +38,8 @@ def test_c_unit_tests(name: str) -> None:
     except Unavailable as reason:
         pytest.skip(str(reason))
     results: dict[str, tuple[int, str]] = {}
-    begun, lines = "", []
+    begun = ""
+    lines: list[str] = []
     for line in answer.stdout.decode(errors="replace").splitlines():
         if line.startswith("begin "):
             begun, lines = line.removeprefix("begin "), []

@@ -146,5 +146,5 @@ def test_real_time_has_several_cpus() -> None:
 def test_virtual_time_has_one_cpu_and_idle_time_is_free() -> None:
     assert os.cpu_count() == 1
     start = time.monotonic()
-    time.sleep(3600)
-    assert 3600 <= time.monotonic() - start < 3601
+    time.sleep(600)
+    assert 600 <= time.monotonic() - start < 601

@@ -278,7 +278,7 @@ def test_stamps_are_those_that_taps_show(link: Link) -> None:
             link.send(link.frame())
             time.sleep(0.001)
         after = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.time_ns()
-        shown = []
+        shown: list[int] = []
         while len(shown) < 5:
             data, more, _, _ = sock.recvmsg(2048, 64)
             if data == link.frame():

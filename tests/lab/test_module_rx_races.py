@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -27,6 +28,12 @@ REAL_OLD = in_device("pc", time="real", kernel="5.10", modules=MODULES, slow=("p
 REAL_NEW = in_device("pc", time="real", kernel="6.12", modules=MODULES, slow=("pc",))
 
 
+def ended_by(number: int) -> threading.Event:
+    told = threading.Event()
+    signal.signal(number, lambda *_: told.set())
+    return told
+
+
 @contextlib.contextmanager
 def workers(*works: Callable[[random.Random], None]) -> Iterator[None]:
     """Each again and again in a process of its own, while this lasts; none may fail."""
@@ -36,11 +43,10 @@ def workers(*works: Callable[[random.Random], None]) -> Iterator[None]:
         child = os.fork()
         if child == 0:
             chance = random.Random(number)
-            stop = []
-            signal.signal(signal.SIGTERM, lambda *_, stop=stop: stop.append(1))  # type: ignore[misc]
+            stop = ended_by(signal.SIGTERM)
             status = 1
             try:
-                while not stop:
+                while not stop.is_set():
                     work(chance)
                 status = 0
             except BaseException as error:

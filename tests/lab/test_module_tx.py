@@ -9,6 +9,7 @@ import os
 import select
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 from inside import run
@@ -18,17 +19,21 @@ from ktx_raw import (
     CATCH_UP,
     ERROR,
     FAILED,
+    GUARD,
+    MS,
     NEVER,
     NONE,
     SENT,
     SHIFT,
     SKIP,
     SKIPPED,
+    SLOW,
     SOFTIRQ,
     THREAD,
     TRAIN,
     Ear,
     Ktx,
+    Report,
     frame,
     now,
 )
@@ -37,7 +42,6 @@ from module_help import MODULE, module, wire
 __all__ = ["module", "wire"]
 DEVICES = ("pc", "phone", "router")
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
-MS = 1_000_000
 
 
 def statuses(reports: object) -> list[int]:
@@ -76,6 +80,7 @@ def frames_times_and_trains(ear: Ear) -> None:
                 stamps = [report.sent_ns for report in ktx.reports(30)]
                 assert stamps == sorted(stamps) and stamps[-1] - stamps[0] < 1 * MS, name
                 assert ear.numbers() == list(range(30))
+            assert 0 < ktx.word(GUARD) <= 20_000, name  # veth may be called with interrupts off on every kernel
             print(f"{name} {os.environ['KTRXER_LAB_DEVICE']}: lead {ktx.lead_ns} ns, late {late[20]} ns, worst {late[-1]} ns")
 
 
@@ -99,6 +104,26 @@ def test_the_timer_is_chosen_by_trying_both(wire: Ear) -> None:
     with Ktx("wire0") as ktx:
         assert ktx.timer in (SOFTIRQ, THREAD) and ktx.softirq_ns and ktx.thread_ns
         print(f"{os.environ['KTRXER_LAB_DEVICE']}: softirq {ktx.softirq_ns} ns, thread {ktx.thread_ns} ns: {ktx.timer}, lead {ktx.lead_ns}")
+
+
+@in_device("phone", modules=MODULE)
+def test_the_administrator_may_choose_timer_and_guard(wire: Ear) -> None:
+    """Parameters of the module, for files that leave it to the module; interrupts go off only where a driver is used to that."""
+    parameters = Path("/sys/module/ktrxer/parameters")
+    run("modprobe", "dummy")
+    run("ip", "link", "add", "name", "other", "type", "dummy")
+    run("ip", "link", "set", "other", "up")
+    for device, guard_us, guarded in (("wire0", "20", True), ("wire0", "1000000", True), ("wire0", "0", False), ("wire0", "1", True), ("other", "20", False)):
+        (parameters / "guard_us").write_text(guard_us)
+        with Ktx(device, timer=SOFTIRQ) as ktx:
+            ktx.send([frame(i) for i in range(20)], [now() + 2 * MS + i * MS for i in range(20)])
+            assert statuses(ktx.reports(20)) == [SENT] * 20
+            assert (0 < ktx.word(GUARD) <= 20_000) == guarded and (guard_us != "1" or ktx.word(GUARD) == 1000), (device, guard_us, ktx.word(GUARD))
+    (parameters / "guard_us").write_text("20")
+    for wanted, got in (("1", (SOFTIRQ,)), ("2", (THREAD,)), ("77", (SOFTIRQ, THREAD)), ("0", (SOFTIRQ, THREAD))):
+        (parameters / "timer").write_text(wanted)
+        with Ktx("wire0") as ktx, Ktx("wire0", timer=NONE) as untimed:
+            assert ktx.timer in got and untimed.timer == NONE
 
 
 @in_device("pc", modules=MODULE)
@@ -176,8 +201,9 @@ def test_a_device_that_refuses_is_tried_again_for_a_bounded_time(wire: Ear, kind
             ktx.send([frame(2), frame(3)])
             run("ip", "link", "set", "wire1", "up")
             reports = ktx.reports(2)
-            assert statuses(reports) == [SENT, SENT] and reports[0].tries > 1
-            # The carrier is there a moment before the far device hears.
+            # The carrier is there a moment before the far device takes anything, which newer kernels' veth says; a slow one always meets that moment.
+            assert statuses(reports) == [SENT, SENT] or (SLOW > 1 and {report.error for report in reports} <= {0, -errno.EIO}), reports
+            assert reports[0].tries > 1
             assert wire.numbers() in ([], [3], [2, 3])
             run("ip", "link", "set", "wire1", "down")
     with Ktx("wire0", timer=KINDS[kind], retry_ns=20 * MS) as ktx:
@@ -220,7 +246,8 @@ def test_a_ring_that_is_full_of_more_than_is_prepared_goes_on(wire: Ear) -> None
             begin = now() + 500 * MS
             # Further apart than the lead: on one processor what arrives wants to be taken in, too.
             ktx.send([frame(i) for i in range(4300)], [begin + i * 50_000 for i in range(4300)])
-            reports, numbers = [], []
+            reports: list[Report] = []
+            numbers: list[int] = []
             while len(reports) < 4300:
                 reports += ktx.reports(1)
                 numbers += wire.numbers()
@@ -274,5 +301,5 @@ def test_loopback_takes_large_frames(module: None) -> None:
     with Ktx("lo", frame_size=65553) as ktx:
         ktx.send([big, frame(1)])
         assert statuses(ktx.reports(2)) == [SENT, SENT]
-    heard = list(ear.hear(0.01))
+    heard = list(ear.hear(0.01 * SLOW))
     assert big in heard and socket.if_nametoindex("lo") == 1

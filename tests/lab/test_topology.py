@@ -37,8 +37,9 @@ def test_delay_and_loss_behind_a_queue() -> None:
         pytest.skip(str(reason))
     said = answer.stdout.decode()
     assert answer.status == 0, answer.stderr.decode() + said
-    received = int(re.search(r"(\d+) received", said)[1])
-    fastest = float(re.search(r"= ([0-9.]+)/", said)[1])
+    counted, times = re.search(r"(\d+) received", said), re.search(r"= ([0-9.]+)/", said)
+    assert counted and times, said
+    received, fastest = int(counted[1]), float(times[1])
     assert received == pytest.approx(160, abs=5 * (200 * 0.8 * 0.2) ** 0.5)
     assert fastest == pytest.approx(27, abs=0.5), "10 and 15 ms on the first link, twice 1 ms on the second"
     assert "bytes from far-6" in said

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The kernel that looks for faults (lab/kernels/debug.config), from inside: what it has found, and memory that runs short on request."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from inside import run
+
+DEBUG = Path("/sys/kernel/debug")
+LEAKS = DEBUG / "kmemleak"
+KINDS = ("failslab", "fail_page_alloc", "fail_usercopy")
+# The first line of what each checker says. Memory that was refused on request may say so, at length: that is no fault.
+REPORTS = re.compile(
+    r"BUG: |UBSAN: |WARNING: |ODEBUG: |INFO: task .* blocked|INFO: trying to register non-static|rcu: INFO|possible (circular|recursive|irq lock)|"
+    r"inconsistent lock state|bad unlock balance|held lock freed|lock held when returning|suspicious RCU|sleeping function|scheduling while atomic|"
+    r"refcount_t: |ref_tracker: .*@|corruption|Bad page|general protection|Oops|kernel BUG|soft lockup|hung_task|kmemleak: \d+ new suspected|"
+    r"unregister_netdevice: waiting|Object .*(overwritten|already free)"
+)
+LEAK_AGE_S = 6  # before that nothing counts as lost
+
+
+def reports(log: str) -> list[str]:
+    """The reports in a kernel log."""
+    return [line for line in log.splitlines() if REPORTS.search(line)]
+
+
+def kernel_log() -> str:
+    """All of it that is still there, whatever `dmesg -c` has put behind it."""
+    lines = []
+    fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        while True:
+            try:
+                lines.append(os.read(fd, 8192).decode(errors="replace").split(";", 1)[-1].splitlines()[0])
+            except BlockingIOError:
+                return "\n".join(lines)
+            except BrokenPipeError:  # the oldest ones have been overwritten
+                lines.append("(some lines are gone)")
+    finally:
+        os.close(fd)
+
+
+def debugfs() -> None:
+    if not (DEBUG / "kmemleak").exists():
+        run("mount", "-t", "debugfs", "debugfs", str(DEBUG))
+
+
+def leaks() -> str:
+    """What nothing points to any more. An object must have been seen unreached, and unchanged, by two scans."""
+    debugfs()
+    time.sleep(LEAK_AGE_S)
+    for _ in range(2):
+        LEAKS.write_text("scan")
+        time.sleep(0.1)
+    return LEAKS.read_text()
+
+
+# -------------------------------------------------------------------------------------------------------- memory that runs short
+
+
+def module_text() -> tuple[int, int]:
+    start = int(Path("/sys/module/ktrxer/sections/.text").read_text(), 16)
+    size = next(int(line.split()[1]) for line in Path("/proc/modules").read_text().splitlines() if line.startswith("ktrxer "))
+    return start, start + size
+
+
+def _set(kind: str, **values: object) -> None:
+    for name, value in values.items():
+        path = DEBUG / kind / name.replace("_", "-")
+        if path.exists():
+            path.write_text(str(value))
+
+
+def only_for_the_module() -> None:
+    """What is to fail, fails in calls that the module has made."""
+    debugfs()
+    start, end = module_text()
+    for kind in KINDS:
+        _set(kind, probability=0, interval=1, times=-1, space=0, verbose=0, task_filter="N")
+        _set(kind, ignore_gfp_wait="N", ignore_gfp_highmem="N", min_order=0, stacktrace_depth=32, require_start=hex(start), require_end=hex(end))
+
+
+@contextlib.contextmanager
+def short_of_memory(percent: int) -> Iterator[None]:
+    """Each allocation and each copy of the module's fails with this chance."""
+    only_for_the_module()
+    for kind in KINDS:
+        _set(kind, probability=percent)
+    try:
+        yield
+    finally:
+        for kind in KINDS:
+            _set(kind, probability=0)

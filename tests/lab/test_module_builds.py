@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The module on every kernel that Debian has: built without a warning, and small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ktrxer.lab import device, kbuild, vm
+from ktrxer.lab.errors import BuildFailure, LabError
+
+SOURCE = Path(__file__).resolve().parents[2] / "module"
+MOST_BYTES = 80_000
+KERNELS = [(name, kernel) for name in ("pc", "phone", "router") for kernel in (*device.load(name).kernels, *device.load(name).more_kernels)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kernel"), [(name, kernel) for name, kernel in KERNELS if not kernel.endswith("-debug")])
+def test_it_builds_without_a_warning_and_is_small(name: str, kernel: str, tmp_path: Path) -> None:
+    chosen = device.load(name)
+    try:
+        kbuild.headers(chosen, kernel, vm.quiet)
+    except LabError as reason:
+        pytest.skip(f"no headers of {kernel} for the {name}: {reason}")
+    try:
+        (built,) = kbuild.build(chosen, kernel, SOURCE, tmp_path, vm.quiet)  # with -Werror: conftest.py
+    except BuildFailure as failure:
+        pytest.fail(f"{failure}\n{failure.log}")
+    print(f"{name} {kernel}: {built.stat().st_size} bytes")
+    assert built.stat().st_size <= MOST_BYTES
