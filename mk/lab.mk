@@ -4,15 +4,31 @@ LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
 # Ends by itself: a test has its own limit (tests/lab/conftest.py), and all of them together have this one, in seconds.
-LAB_LIMIT = 660
+LAB_LIMIT = 840
 LAB_PYTEST = env PYTHONPATH=$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -p no:cacheprovider -q -rs
 LAB_TALLY = sh lab/tally
 LAB_TARGETS = cli/ktrxer
 LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 
-.PHONY: lab-setup lab-builds lab-images test-lab lab
+LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
+
+.PHONY: lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module
 lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## what goes into the devices: a static ktrxer for each
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
+
+# The same with `ktrxer bench`, which small builds leave out, in trees of its own.
+build-cross/bench-x86_64/build.ninja: cross/x86_64-musl.ini cross/small.ini | setup-static
+	meson setup $(if $(wildcard $@),--wipe) $(@D) $(CROSS_FILES:%=--native-file=%) -Dbench=true -Dtests=false >$(@D).log || { cat $(@D).log; exit 1; }
+
+build-cross/bench-%/build.ninja: cross/%.ini cross/small.ini | setup-%
+	meson setup $(if $(wildcard $@),--wipe) $(@D) $(CROSS_FILES:%=--cross-file=%) -Dbench=true -Dtests=false >$(@D).log || { cat $(@D).log; exit 1; }
+
+lab-benches: $(LAB_BENCHES:%=%/build.ninja)
+	@for tree in $(LAB_BENCHES); do ninja --quiet -C $$tree >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
+
+lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each device (FIGURES=folder, JOB=options): JSON files, and the tables of docs/module.md
+	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py run --out $(or $(FIGURES),build-cross/figures) -- $(JOB)
+	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
 
 lab-setup: .venv/.ok ## install QEMU and prepare the images of all devices
 	sh lab/setup $(LAB_PACKAGES)
@@ -23,10 +39,19 @@ lab-images: .venv/.ok
 	@sh lab/setup $(LAB_PACKAGES)
 	@for device in pc phone router; do timeout 300 $(LAB) setup --headers --device $$device --kernel 6.1 & done; wait
 
-test-lab: lab-builds lab-images ## tests in emulated devices, 2 minutes with warm images
-	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not slow' tests/lab
+test-lab: lab-builds lab-images ## tests in emulated devices, six minutes on 2 cores
+	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not slow and not soak' tests/lab
 
 lab: LAB_LIMIT = 7200
 lab: LAB_TARGETS = all
-lab: lab-builds lab-images ## all tests in emulated devices, on every device and kernel
-	@$(LAB_TALLY) $(LAB_PYTEST) tests/lab
+lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on every device and kernel
+	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
+
+# What a kernel is built with, beside the lab's own packages.
+SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils
+SOAK_SECONDS = 120
+soak-module: LAB_LIMIT = 3600
+soak-module: .venv/.ok ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in some 20 minutes (and a kernel built for it, once)
+	@sh lab/setup $(LAB_PACKAGES) $(SOAK_PACKAGES)
+	@$(LAB) setup --device pc --kernel 6.12-debug
+	@KTRXER_TEST_SOAK_S=$(SOAK_SECONDS) $(LAB_TALLY) $(LAB_PYTEST) -v -rP -m soak tests/lab/test_soak_short.py tests/lab/test_soak.py

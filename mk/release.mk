@@ -1,4 +1,13 @@
 # What a release is made of (docs/building.md), from the committed tree and the static builds, into dist/release/.
-.PHONY: release
-release: cross static ## source, static programs for each machine, OpenWrt's recipe and sums, in dist/release/
-	@scripts/release $(CROSS_DIRS)
+RELEASE_PAGES = $(BUILD)/cli/generated/man1
+
+.PHONY: release test-release
+release: $(CROSS_DIRS:%=%/build.ninja) ## source, static programs for each machine, OpenWrt's recipe and sums, in dist/release/
+	@scripts/setup build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
+	@ninja --quiet -C $(BUILD) cli/generated/man1
+	@for tree in $(CROSS_DIRS); do ninja --quiet -C $$tree cli/ktrxer >$$tree/release.log 2>&1 || { cat $$tree/release.log; exit 1; }; done
+	@scripts/release --pages $(RELEASE_PAGES) $(CROSS_DIRS)
+
+test-release: release ## looks at all of dist/release/, runs each program, and makes it once more from a clone: the same bytes
+	@scripts/test-release $(CROSS_DIRS)

@@ -43,6 +43,8 @@ real_minus_mono = time.time_ns() - time.monotonic_ns()
 start = int(option("--start-at")) - real_minus_mono
 interval = int(option("--interval", option("--sample", "10000000ns")).removesuffix("ns"))
 flows = int(option("--flows", "0"))
+several = option("--tos", "0").count(",") + 1
+classes = [{"class": which} for which in range(several)] if several > 1 else [{}]
 say({"type": "start", "schema": 1})
 if behaviour == "silent_death":
     sys.exit("ktrxer: a bug")
@@ -83,19 +85,25 @@ while not stopped:
             break
     elif n % 10 == 9:
         lost += 1
-        say({"type": "sample", "kind": "lost", "number": n})
+        for which in classes:
+            say({"type": "sample", "kind": "lost", "number": n, **which})
     else:
         answered += 1
         far = {"reflector_received_real_ns": due + real_minus_mono + 5_000_000 + 1_000_000, "reflector_sequence": n} if command == "stamp" else {}
-        say({"type": "sample", "kind": "round_trip", "number": n, "scheduled_ns": due, "sent_ns": due + 2000, "lateness_ns": 2000,
-             "rtt_ns": 10_000_000 + 1000 * (n % 7), **far})
+        for which in classes:
+            say({"type": "sample", "kind": "round_trip", "number": n, "scheduled_ns": due, "sent_ns": due + 2000, "lateness_ns": 2000,
+                 "rtt_ns": 10_000_000 + 1000 * (n % 7), **far, **which})
     n += 1
-end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "received": answered, "sent": answered + lost,
+end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "received": answered * several, "sent": (answered + lost) * several,
        "host": {"cpu_percent": 1.0, "steal_percent": 0.0, "clock_steps": 0}, "output": {"dropped": 0}, "clock": {"offset_ns": 10**9, "bound_ns": 777, "at_ns": start, "skew_ppm": 0.0}}
 if behaviour == "server_dies":
     end |= {"verdict": "degraded", "reasons": ["2 flows ended early"]}
 if behaviour == "late":
     end |= {"verdict": "invalid", "reasons": ["30 of 100 probes (30.0 %) left more than 1 ms late"]}
+if several > 1:
+    end["classes"] = [{"tos": 0, "received": answered, "unanswered_at_end": 0, "untimed": 0} for _ in classes]
 if behaviour == "miscounts":
     end["received"] += 10
+    if several > 1:
+        end["classes"][1]["received"] += 10
 say(end)

@@ -70,7 +70,7 @@ def queue_ns(at_s: np.ndarray, rng: np.random.Generator, depth: float, delay: fl
 
 
 def synthetic(directory: Path | str, *, seconds: float = 70, delay: float = 5, seed: int = 7, title: str = "synthetic", depth_ms: float = 80,
-              rate_mbit: float = 48, name: str | None = None) -> Path:
+              rate_mbit: float = 48, name: str | None = None, icmp_more_ms: float = 0, udp_answered_until_s: float = 1e9) -> Path:
     rng = np.random.default_rng(seed)
     meta = describe(seconds, delay, title)
     writer = RunWriter(directory, meta, name)
@@ -82,6 +82,10 @@ def synthetic(directory: Path | str, *, seconds: float = 70, delay: float = 5, s
         up = 5 * MS + queue_ns(at / S, rng, depth_ms, delay, seconds) * (0.4 if series.klass == "EF" else 1)
         down = 5 * MS + queue_ns(at / S, rng, depth_ms / 3, delay, seconds)
         state = np.where((at > delay * S) & (rng.random(count) < 0.004), LOST_FORWARD if series.klass else LOST, ANSWERED)
+        if series.klass is None:
+            down = down + icmp_more_ms * MS
+        else:
+            state = np.where(at > udp_answered_until_s * S, LOST_FORWARD, state)
         state = np.where((state == LOST_FORWARD) & (rng.random(count) < 0.2), LOST_BACKWARD, state)
         ok = state == ANSWERED
         one_way = ok & (series.klass is not None)

@@ -75,6 +75,38 @@ def test_summary(directory, capsys):
     assert made["grade"]["scale"].startswith("A+ < 5 ms") and made["responsiveness"]["self_rpm"] > 0
 
 
+def test_kinds_of_probes_are_told_apart(tmp_path, capsys):
+    """An ICMP echo is answered by somebody else, 45 ms later here: pooled, the round trip would be neither, and no sum of its two ways."""
+    path = synthetic(tmp_path, seconds=14, delay=2, icmp_more_ms=45)
+    made = json.loads(say(capsys, "summary", path, "--json")[1])
+    rows = {(one["name"], one["probes"]): one for one in made["latency"]}
+    assert list(rows) == [("round trip", "UDP"), ("up", "UDP"), ("down", "UDP"), ("round trip", "ICMP")]
+    udp, up, down, icmp = rows.values()
+    assert udp["idle"]["median"] == pytest.approx(up["idle"]["median"] + down["idle"]["median"], rel=0.01) == pytest.approx(10, rel=0.01)
+    assert icmp["idle"]["median"] == pytest.approx(55, rel=0.01) and icmp["idle"]["count"] * 3 == pytest.approx(udp["idle"]["count"], rel=0.01)
+    # What the grade and the responsiveness rest on is said, and is that alone.
+    assert made["grade"]["probes"] == made["responsiveness"]["probes"] == "UDP"
+    assert made["grade"]["added_ms"] == pytest.approx(udp["loaded"]["median"] - udp["idle"]["median"])
+    mean = 60_000 / made["responsiveness"]["foreign_rpm"]
+    assert mean == pytest.approx(udp["loaded"]["mean"], rel=0.05) and mean < icmp["loaded"]["mean"] - 40
+    # Classes share a row; where a queue favours one of them, that is to be seen.
+    medians = udp["classes_ms"]
+    assert medians.keys() == {"BE", "BK", "EF"} and medians["EF"] < 0.8 * medians["BE"] and icmp["classes_ms"] == {}
+    assert medians["EF"] < udp["loaded"]["median"] < max(medians.values())
+    out = say(capsys, "summary", path)[1]
+    assert "\nround trip, UDP " in out and "\nround trip, ICMP " in out and "the median UDP round trip" in out and "(UDP probes " in out
+    assert "round trip, UDP by class, medians loaded: BE " in out
+
+
+def test_a_kind_that_no_answer_came_to_carries_no_grade(tmp_path, capsys):
+    """UDP is let through until there is load: the grade is of ICMP, and says so. With ICMP alone nothing changes but the word."""
+    path = synthetic(tmp_path, seconds=14, delay=2, udp_answered_until_s=2)
+    made = json.loads(say(capsys, "summary", path, "--json")[1])
+    assert [(one["name"], one["probes"], one["loaded"] is None) for one in made["latency"]] == [
+        ("round trip", "UDP", True), ("up", "UDP", True), ("down", "UDP", True), ("round trip", "ICMP", False)]
+    assert made["grade"]["probes"] == made["responsiveness"]["probes"] == "ICMP" and 20 < made["grade"]["added_ms"] < 120
+
+
 def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
     status, out, err = say(capsys, "summary", directory)
     assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err

@@ -39,7 +39,7 @@ def test_openwrt_s_recipe_is_read(openwrt: Path) -> None:
     assert f"source ktrxer-{VERSION.group(1)}.tar.gz skip" in said
     assert "install-bin /install/usr/bin/ktrxer /root/usr/bin/" in said
     assert "FILES:=/build/module/ktrxer.ko" in said and 'kernel-make M="/build/module" modules' in said and "compile-meson" in said
-    options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)) | {"default_library"}
+    options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)) | {"default_library", "werror"}
     assert set(re.findall(r"-D(\w+)=", recipe.read_text())) <= options
     assert (ROOT / "module" / "Kbuild").exists()
 
@@ -47,5 +47,5 @@ def test_openwrt_s_recipe_is_read(openwrt: Path) -> None:
 def test_a_build_that_is_missing_or_unknown_is_named(tmp_path: Path) -> None:
     for build, words in ((tmp_path / "mips", "`make static cross`"), (tmp_path / "vax", "there is no cross/vax.ini")):
         build.mkdir()
-        done = subprocess.run([ROOT / "scripts" / "release", "--out", tmp_path / "out", build], capture_output=True, text=True)
+        done = subprocess.run([ROOT / "scripts" / "release", "--out", tmp_path / "out", "--pages", tmp_path, build], capture_output=True, text=True)
         assert done.returncode == 1 and words in done.stderr, done.stderr

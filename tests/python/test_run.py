@@ -11,16 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ktrxer.catalogue import everything, find
-from ktrxer.catalogue.recipe import DSCP, Flows, NoParameters, Plan, PlanError, Setting, When, combine, icmp, parameters_of, udp, uploads
-from ktrxer.catalogue.recipe import Test as Recipe
+from ktrxer.catalogue import find
+from ktrxer.catalogue.recipe import Plan, Setting, When, combine, icmp, udp, uploads
 from ktrxer.collect.collector import CollectorError, Sample
 from ktrxer.run import checks
 from ktrxer.run import session as session_module
+from ktrxer.run.judge import Book
 from ktrxer.run.schedule import Options, make
 from ktrxer.run.session import DiskError, Session
+from ktrxer.run.translate import Strange, Translator
 from ktrxer.store import Host, Meta, Series, Zero, open_run
 from ktrxer.summary import figures, text
+from test_recipes import OWN
 
 HERE = Path(__file__).parent
 MS = 10**6
@@ -63,102 +65,42 @@ def measure(*more, **also):
     return open_run(session_of(*more, **also).run())
 
 
-# ----------------------------------------------------------------------------------------------------------------------- recipes
+# ----------------------------------------------------------------------------------------- what is read, and what is said of it
 
 
-def test_every_test_of_the_catalogue_makes_a_plan():
-    for test in everything():
-        plan = test.make(Setting("HOST"), {})
-        schedule = make(plan, Setting("HOST"), Options("ktrxer"))
-        assert plan.plots and schedule.series and test.summary
-        assert [s.id for s in schedule.series] == list(range(len(schedule.series)))
+def test_a_complaint_of_several_has_the_figures_of_the_worst():
+    book = Book()
+    for who, late in (("a", "205 of 3000 probes (6.8 %)"), ("b", "349 of 3000 probes (11.6 %)"), ("c", "9 of 3000 probes (0.3 %)")):
+        book.say("degraded", f"{late} left late", who)
+    assert book.reasons() == ["a, b, c: 349 of 3000 probes (11.6 %) left late (figures of the worst)"]
 
 
-def names_of(test, **parameters):
-    plan = find(test).make(Setting("HOST"), parameters)
-    return [name for flows in plan.flows for name in flows.series], [probe.name for probe in plan.probes]
+def batch(**more):
+    return {"type": "sample", "kind": "round_trips", "number": [0, 1, 1], "scheduled_ns": [1000, 2000, 2000], "sent_ns": [1005, 2006, 2007],
+            "rtt_ns": [10, 11, 12], "class": [1, 0, 1]} | more
 
 
-def test_series_have_flents_names():
-    flows, probes = names_of("rrul")
-    assert sorted(flows) == sorted(f"TCP {way}load {c}" for way in ("up", "down") for c in ("BE", "BK", "CS5", "EF"))
-    assert probes == ["Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"]
-    flows, probes = names_of("rrul_be")
-    assert flows[:4] == ["TCP upload BE", "TCP upload BE2", "TCP upload BE3", "TCP upload BE4"] and probes[1:] == [f"Ping (ms) UDP BE{n}" for n in (1, 2, 3)]
-    assert names_of("tcp_upload") == (["TCP upload"], ["Ping (ms) ICMP"])
-    assert names_of("tcp_nup", upload_streams="3") == ([f"TCP upload::{n}" for n in (1, 2, 3)], ["Ping (ms) ICMP"])
-    assert set(names_of("tcp_bidirectional")[0]) == {"TCP upload", "TCP download"}
+def test_many_round_trips_in_one_object():
+    s = Setting("H", 1, 0)
+    job = make(Plan(probes=(udp(s, "a"), udp(s, "b"))), s, Options("ktrxer")).jobs[0]
+    translator = Translator(job, 100)
+    translator.add(batch(reflector_received_real_ns=[7, 8, 9], reflector_sequence=[0, 1, 1]))
+    translator.add({"type": "sample", "kind": "lost", "number": 2, "class": 0})
+    assert translator.kinds() == ["latency"]
+    rows = translator.take("latency")
+    assert rows["series"] == [1, 0, 1, 0] and rows["t_ns"][:3] == [905, 1906, 1907] and rows["lateness_ns"] == [5, 6, 7, None]
+    assert rows["far_ns"] == [7, 8, 9, None] and rows["state"] == [0, 0, 0, 1]
 
 
-def test_rrul_marks_its_packets():
-    schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST", cc_up="bbr"), Options("ktrxer", token_file="/t"))
-    commands = {job.item.name: " ".join(job.command) for job in schedule.jobs}
-    assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
-    assert commands["Ping (ms) UDP EF"].endswith("--tos 184 --port 8620") and "--interval 10000000ns" in commands["Ping (ms) ICMP"]
-    assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
-        ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]
-    assert DSCP["AF41"] == 34
-
-
-@pytest.mark.parametrize("plan, complaint", [
-    (Plan(), "nothing would be measured"),
-    (Plan(probes=(icmp(Setting("H")), udp(Setting("H"), "Ping (ms) ICMP"))), "called 'Ping"),
-    (Plan(probes=(udp(Setting("H"), "x", "EFF"),)), "no marking is called 'EFF'"),
-    (Plan(probes=(icmp(Setting("H"), when=When(start_after="nobody")),)), "waits for 'nobody'"),
-    (Plan(probes=(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a")))), "waits for itself"),
-    (Plan(probes=(icmp(Setting("H", probe_interval_ns=1000)),)), "0.1 ms to 60 s"),
-    (Plan(probes=(icmp(Setting("H"), "a\x1b[2J"),)), "control characters"),
-    (Plan(flows=(Flows("f", "up", (), 10**8),)), "0 flows"),
-])
-def test_plans_that_cannot_be(plan, complaint):
-    with pytest.raises(PlanError, match=complaint):
-        Recipe("x", "x", lambda _s, _p: plan).make(Setting("H"), {})
-
-
-def test_a_plan_longer_than_its_run():
-    with pytest.raises(PlanError, match="beyond the end of the run"):
-        make(Plan(probes=(icmp(Setting("H"), when=When(60, 60)),)), Setting("H"), Options(""))
-
-
-def test_parameters_are_typed_and_checked():
-    test = find("tcp_nup")
-    with pytest.raises(PlanError, match="no parameter 'streams'; it has: upload_streams"):
-        parameters_of(test, {"streams": "1"})
-    for bad in ("0", "-1", "1e3", "all", "2000"):
-        with pytest.raises(PlanError, match="no number of flows"):
-            test.make(Setting("H"), {"upload_streams": bad})
-    with pytest.raises(PlanError, match="did you mean rrul"):
-        find("rrull")
-
-
-OWN = '''
-from ktrxer.catalogue import tcp_upload
-from ktrxer.catalogue.recipe import *
-@dataclass(frozen=True)
-class Parameters:
-    gap_s: float = parameter(0.1, "between the two", low=0, high=5)
-def plan(setting, p):
-    return combine(tcp_upload.plan(setting, NoParameters()),
-                   uploads(setting, ["second"], name="second", when=When(p.gap_s, 0.2, start_after="TCP upload")))
-TEST = Test("mine", "two uploads, one after another", plan, Parameters)
-'''
-
-
-def test_a_users_own_test_by_its_path(tmp_path):
-    path = tmp_path / "own.py"
-    path.write_text(OWN)
-    test = find(str(path))
-    assert test.make(Setting("H"), {"gap_s": "0.5"}).flows[1].when == When(0.5, 0.2, "TCP upload")
-    with pytest.raises(PlanError, match="gap_s: 9; it may be 0 to 5"):
-        test.make(Setting("H"), {"gap_s": "9"})
-    path.write_text("x = 1\nraise RuntimeError('oops')\n")
-    with pytest.raises(PlanError, match=r"own.py, line 2: RuntimeError: oops"):
-        find(str(path))
-    path.write_text("x = 1\n")
-    with pytest.raises(PlanError, match="it has no TEST"):
-        find(str(path))
-    with pytest.raises(PlanError, match="no such file"):
-        find("./none.py")
+@pytest.mark.parametrize("wrong", [{"rtt_ns": [10, 11]}, {"rtt_ns": [10, 11, 2**63]}, {"number": [0, 1, 1.5]}, {"number": [True, 1, 1]}, {"sent_ns": 5},
+                                   {"sent_ns": []}, {"class": [0, 1, 2]}, {"class": 0}, {"class": [-1, 0, 0]}, {"scheduled_ns": None},
+                                   {"number": [1] * 20_000}])
+def test_batches_that_are_none(wrong):
+    s = Setting("H", 1, 0)
+    translator = Translator(make(Plan(probes=(udp(s, "a"), udp(s, "b"))), s, Options("ktrxer")).jobs[0], 0)
+    with pytest.raises(Strange):
+        translator.add(batch(**wrong))
+    assert translator.kinds() == [], "nothing of it is taken"
 
 
 # -------------------------------------------------------------------------------------------------------------------------- runs
@@ -336,7 +278,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
     wait_for_part(runs, 20)
     processes = children_of(child.pid)
-    assert len(processes) == 6
+    assert len(processes) == 4
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=20)
     assert child.returncode == 1 and not err and gone(processes)
@@ -430,7 +372,3 @@ def test_room_on_the_disk_is_looked_at(runs, monkeypatch):
     monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: type("U", (), {"free": 1000})())
     with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 8.4 MB"):
         checks.directory(runs, 100)
-
-
-def test_no_parameters_is_a_dataclass_too():
-    assert parameters_of(find("rrul"), {}) == NoParameters()

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,37 @@ def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
             for other, at in titles[i + 1 :]:
                 overlap = min(box.x1, at.x1) - max(box.x0, at.x0), min(box.y1, at.y1) - max(box.y0, at.y0)
                 assert not (name.strip() and other.strip() and min(overlap) > 2), (plot, name, other)
+
+
+LATER = ("pyparsing", "matplotlib._mathtext", "matplotlib._fontconfig_pattern", "matplotlib.dviread", "matplotlib.dates")
+FORMULA = """
+import sys
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+made = Figure()
+FigureCanvasAgg(made)
+made.text(0.5, 0.5, "$x^2$")
+made.canvas.draw()
+try:
+    matplotlib.rcParams["mathtext.bf"] = ":::"
+except ValueError as error:
+    print("drawn, and refused:", "mathtext.bf" in str(error))
+"""
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_no_picture_needs_is_imported_when_it_is_asked_for(refused: bool) -> None:
+    """Formulas work in a process that has drawn without them; where matplotlib takes it ill that they are left out, it is imported whole."""
+    ill = "figure.OnDemand.__getattr__ = lambda self, name: {}[name]\n" if refused else ""
+    said = f"print(*sorted(set({LATER}) & sys.modules.keys()))\n"
+    program = f"import sys\nfrom ktrxer.view import figure\n{ill}figure.load()\n{said}{FORMULA}{said}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert not done.stderr and done.returncode == 0, done.stderr
+    before, formula, after = done.stdout.splitlines()
+    assert before == (" ".join(sorted(LATER)) if refused else "") and formula == "drawn, and refused: True"
+    assert {"pyparsing", "matplotlib._mathtext", "matplotlib._fontconfig_pattern"} <= set(after.split())
 
 
 def test_without_a_name_the_test_chooses_plot_and_file(place: Path, here: Path) -> None:
@@ -206,7 +239,7 @@ def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
     assert {"oneway-forward", "oneway-backward", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
     assert {figure["label"] for figure in run["figures"]} >= {"Download", "Upload", "Latency, idle", "Latency, loaded", "Responsiveness", "Grade"}
     tables = {table["title"]: table for table in run["tables"]}
-    assert [row[0] for row in tables["Latency by direction"]["rows"]] == ["round trip", "up", "down"]
+    assert [row[0] for row in tables["Latency by direction"]["rows"]] == ["round trip, UDP", "up, UDP", "down, UDP", "round trip, ICMP"]
     for table in run["tables"]:
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
 
@@ -221,6 +254,20 @@ def test_figures_are_those_of_the_summary(place: Path, here: Path, capsys: pytes
     assert tiles["Download"] == report.figure(down["mean_mbps"])
     assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["median"])
     assert tiles["Grade"] == summary["grade"]["letter"]
+    notes = {figure["label"]: figure["note"] for figure in figures}
+    assert all("UDP" in notes[label] for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade")), "of which kind"
+
+
+def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, here: Path) -> None:
+    synthetic(here, seconds=12, delay=3, name="deaf", udp_answered_until_s=3)
+    for names_of, told in ((("rrul", "rrul"), {""}), (("rrul", "deaf"), {"(UDP)", "(ICMP)"})):
+        runs = [str((here if name == "deaf" else place) / f"{name}.ktrxer") for name in names_of]
+        assert main(["report", *runs, "-o", "two.html"]) == 0
+        (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "The runs side by side")
+        for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade"):
+            cells = {row[table["columns"].index(label)] for row in table["rows"]}
+            assert {(re.findall(r"\(\w+\)$", cell) or [""])[0] for cell in cells} == told, (label, cells)
+        assert bool(table["notes"]) == (len(told) > 1)
 
 
 @pytest.mark.parametrize(

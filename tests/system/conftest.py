@@ -17,10 +17,28 @@ from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
 from ktrxer.bench import contest, hosts
 from stamps import stamp  # noqa: F401
 
+LIMIT_S = 240  # of one test
+
 
 def pytest_configure() -> None:
     # A test run that is told to stop takes its hosts down first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that waits for ever, of a child that nobody ended, fails by itself: the rest of its file runs."""
+
+    def late(*_: object) -> None:
+        pytest.fail(f"not done after {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

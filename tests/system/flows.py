@@ -128,5 +128,6 @@ def wait_for(child, name):
     while True:
         line = child.stdout.readline()
         assert line, child.communicate()[1]
-        if json.loads(line).get("name") == name:
-            return
+        one = json.loads(line)
+        if one.get("name") == name:
+            return one

@@ -31,7 +31,8 @@ def parse(text):
     assert end["sent"] == end["received"] + end["lost"] + end["unanswered_at_end"]
     if end["lost_forward"] is not None:
         assert end["lost"] == end["lost_forward"] + end["lost_backward"] + end["lost_unknown"] + end["too_late"]
-    assert len(kinds.get("round_trip", [])) == end["received"]
+    timed = len(kinds.get("round_trip", [])) + sum(len(one["number"]) for one in kinds.get("round_trips", []))
+    assert timed + end["untimed"] == end["received"], end
     return end, kinds
 
 

@@ -65,6 +65,7 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
         assert 0 <= row["stalled_rounds"] <= 2
         assert row["payload"] == 100 and row["cross"] == 0 and row["interval_us"] == 2000
         assert row["median_us"] >= 0 and row["p90_us"] <= row["p99_us"] < 1e6
+        assert row["offset_iqr_us"] >= 0 and row["offset_p99_us"] >= 0
         assert 0 <= row["lost_percent"] <= 100
     rows = list(csv.DictReader(table.open()))
     assert [row["engine"] for row in rows] == names

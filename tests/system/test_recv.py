@@ -249,6 +249,19 @@ def test_all_devices(net, tmp_path):
         assert "Name = lo" in info and "Name = b0" in info
 
 
+@pytest.mark.parametrize(
+    ("device", "says"),
+    [("b0", "no NIC stamps: b0 makes none of what it receives (`ethtool -T b0`)"), (None, "no NIC stamps: they are of one device, name it")],
+)
+def test_where_no_nic_stamps_one_line_says_so(net, device, says):
+    """Where one does: tests/lab/test_nic.py."""
+    with Recv(net, "--rule", "capture udp from any to any:2000", "--nic-stamps", device=device) as recv:
+        net.send([net.frame(b"x")] * 3)
+        end = recv.stop()
+    assert end["backend_note"] == says and end["stamps"] == {"nic": 0, "xdp": 0, "kernel": 3, "user": 0}
+    assert {(sample["source"], sample["clock"]) for sample in recv.samples} == {("kernel", "realtime")}
+
+
 @pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="/dev/net/tun is not there, or not for us")
 def test_a_device_without_link_header(net, tmp_path):
     path = tmp_path / "x.pcapng"

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tests as they are written, and what is planned from them: names, markings, times, processes; what cannot be is refused."""
+
+import pytest
+from ktrxer.catalogue import everything, find
+from ktrxer.catalogue.recipe import (
+    DSCP,
+    Flows,
+    NoParameters,
+    Plan,
+    PlanError,
+    Setting,
+    When,
+    icmp,
+    parameters_of,
+    udp,
+)
+from ktrxer.catalogue.recipe import Test as Recipe
+from ktrxer.run import checks
+from ktrxer.run.schedule import Options, make
+
+MS = 10**6
+
+
+def test_every_test_of_the_catalogue_makes_a_plan():
+    for test in everything():
+        plan = test.make(Setting("HOST"), {})
+        schedule = make(plan, Setting("HOST"), Options("ktrxer"))
+        assert plan.plots and schedule.series and test.summary
+        assert [s.id for s in schedule.series] == list(range(len(schedule.series)))
+
+
+def names_of(test, **parameters):
+    plan = find(test).make(Setting("HOST"), parameters)
+    return [name for flows in plan.flows for name in flows.series], [probe.name for probe in plan.probes]
+
+
+def test_series_have_flents_names():
+    flows, probes = names_of("rrul")
+    assert sorted(flows) == sorted(f"TCP {way}load {c}" for way in ("up", "down") for c in ("BE", "BK", "CS5", "EF"))
+    assert probes == ["Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"]
+    flows, probes = names_of("rrul_be")
+    assert flows[:4] == ["TCP upload BE", "TCP upload BE2", "TCP upload BE3", "TCP upload BE4"] and probes[1:] == [f"Ping (ms) UDP BE{n}" for n in (1, 2, 3)]
+    assert names_of("tcp_upload") == (["TCP upload"], ["Ping (ms) ICMP"])
+    assert names_of("tcp_nup", upload_streams="3") == ([f"TCP upload::{n}" for n in (1, 2, 3)], ["Ping (ms) ICMP"])
+    assert set(names_of("tcp_bidirectional")[0]) == {"TCP upload", "TCP download"}
+
+
+def test_rrul_marks_its_packets():
+    schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST", cc_up="bbr"), Options("ktrxer", token_file="/t"))
+    commands = {job.item.name: " ".join(job.command) for job in schedule.jobs}
+    assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
+    together = commands["Ping (ms) UDP BE, Ping (ms) UDP BK, Ping (ms) UDP EF"]
+    assert together.endswith("--tos 0,32,184 --port 8620") and "--interval 10000000ns" in together
+    assert "--interval 10000000ns" in commands["Ping (ms) ICMP"]
+    assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
+        ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]
+    assert DSCP["AF41"] == 34
+
+
+def test_probes_that_may_share_a_process_do():
+    s = Setting("H", 10, 1)
+    later = When(delay_s=2)
+    probes = (icmp(s), *(udp(s, f"u{n}") for n in range(10)), udp(s, "late", when=later), udp(s, "later", "EF", when=later),
+              udp(s, "first"), icmp(s, "after", when=When(start_after="first")))
+    schedule = make(Plan(probes=probes), s, Options("ktrxer"))
+    names = [job.item.name for job in schedule.jobs]
+    eight, two = ", ".join(f"u{n}" for n in range(8)), "u8, u9"
+    assert names == ["Ping (ms) ICMP", eight, two, "late, later", "first", "after"], "others wait for the end of `first`: it stays alone"
+    assert "--tos 0,184" in " ".join(schedule.jobs[3].command) and "--tos" not in schedule.jobs[4].command
+    assert [series.name for series in schedule.jobs[3].series.values()] == ["late", "later"]
+    assert checks.rows_of(make(Plan(probes=probes[1:4]), s, Options("ktrxer"))) == 3 * 1200
+
+
+def test_more_probes_than_a_server_answers_are_told_before():
+    for interval, rate in ((100_000, 30_000), (10 * MS, 300)):
+        assert make(find("rrul").make(Setting("H", probe_interval_ns=interval), {}), Setting("H"), Options("k")).reflected_hz() == rate
+
+
+@pytest.mark.parametrize("plan, complaint", [
+    (Plan(), "nothing would be measured"),
+    (Plan(probes=(icmp(Setting("H")), udp(Setting("H"), "Ping (ms) ICMP"))), "called 'Ping"),
+    (Plan(probes=(udp(Setting("H"), "x", "EFF"),)), "no marking is called 'EFF'"),
+    (Plan(probes=(icmp(Setting("H"), when=When(start_after="nobody")),)), "waits for 'nobody'"),
+    (Plan(probes=(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a")))), "waits for itself"),
+    (Plan(probes=(icmp(Setting("H", probe_interval_ns=1000)),)), "0.1 ms to 60 s"),
+    (Plan(probes=(icmp(Setting("H"), "a\x1b[2J"),)), "control characters"),
+    (Plan(flows=(Flows("f", "up", (), 10**8),)), "0 flows"),
+])
+def test_plans_that_cannot_be(plan, complaint):
+    with pytest.raises(PlanError, match=complaint):
+        Recipe("x", "x", lambda _s, _p: plan).make(Setting("H"), {})
+
+
+def test_a_plan_longer_than_its_run():
+    with pytest.raises(PlanError, match="beyond the end of the run"):
+        make(Plan(probes=(icmp(Setting("H"), when=When(60, 60)),)), Setting("H"), Options(""))
+
+
+def test_parameters_are_typed_and_checked():
+    test = find("tcp_nup")
+    with pytest.raises(PlanError, match="no parameter 'streams'; it has: upload_streams"):
+        parameters_of(test, {"streams": "1"})
+    for bad in ("0", "-1", "1e3", "all", "2000"):
+        with pytest.raises(PlanError, match="no number of flows"):
+            test.make(Setting("H"), {"upload_streams": bad})
+    with pytest.raises(PlanError, match="did you mean rrul"):
+        find("rrull")
+
+
+OWN = '''
+from ktrxer.catalogue import tcp_upload
+from ktrxer.catalogue.recipe import *
+@dataclass(frozen=True)
+class Parameters:
+    gap_s: float = parameter(0.1, "between the two", low=0, high=5)
+def plan(setting, p):
+    return combine(tcp_upload.plan(setting, NoParameters()),
+                   uploads(setting, ["second"], name="second", when=When(p.gap_s, 0.2, start_after="TCP upload")))
+TEST = Test("mine", "two uploads, one after another", plan, Parameters)
+'''
+
+
+def test_a_users_own_test_by_its_path(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    test = find(str(path))
+    assert test.make(Setting("H"), {"gap_s": "0.5"}).flows[1].when == When(0.5, 0.2, "TCP upload")
+    with pytest.raises(PlanError, match="gap_s: 9; it may be 0 to 5"):
+        test.make(Setting("H"), {"gap_s": "9"})
+    path.write_text("x = 1\nraise RuntimeError('oops')\n")
+    with pytest.raises(PlanError, match=r"own.py, line 2: RuntimeError: oops"):
+        find(str(path))
+    path.write_text("x = 1\n")
+    with pytest.raises(PlanError, match="it has no TEST"):
+        find(str(path))
+    with pytest.raises(PlanError, match="no such file"):
+        find("./none.py")
+
+
+def test_no_parameters_is_a_dataclass_too():
+    assert parameters_of(find("rrul"), {}) == NoParameters()
