@@ -13,7 +13,7 @@
 #include <linux/ktrxer.h>
 
 /*
- * Also the key of the hash of whole 5-tuples: compared as bytes, so it has no padding. Addresses and ports are as in the packet; of IPv4
+ * Also the key of the hash of whole 5-tuples: hashed as words, so it has no padding. Addresses and ports are as in the packet; of IPv4
  * the first word counts and the others are 0. No ports is port 0, which no rule can name.
  */
 struct krx_view {

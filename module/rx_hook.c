@@ -3,6 +3,8 @@
  * The hook. Called in softirq, inside an RCU read section, with packets that others may have a share in: they are read, never written.
  *
  * A file's own two hooks stand first in their chain; of two files' the later stands before the earlier.
+ *
+ * All that is done for each packet, and nothing else, is in this unit, which is made for speed where the rest is made small (Kbuild).
  */
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -10,7 +12,8 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
-#include "rx.h"
+#include "rx_record.c"
+#include "rx_types.h"
 
 static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
 {
@@ -30,6 +33,15 @@ static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame,
 {
 	if (krx_ring_put(&krx->ring, frame, rule, krx->snap) && wq_has_sleeper(&krx->readers))
 		wake_up_interruptible_poll(&krx->readers, EPOLLIN | EPOLLRDNORM);
+}
+
+static void krx_table_count(const struct krx_table *table, u32 rule)
+{
+	struct krx_counts *counts = this_cpu_ptr(table->counts);
+
+	u64_stats_update_begin(&counts->sync);
+	counts->matched[rule]++;
+	u64_stats_update_end(&counts->sync);
 }
 
 static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_frame *frame, u32 type)
@@ -60,7 +72,7 @@ static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_fram
 	}
 }
 
-static unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct krx_frame frame;
 
@@ -69,7 +81,7 @@ static unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const stru
 }
 
 /* Here IP has been found already, whatever stood before it. */
-static unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct krx_file *krx = priv;
 	struct krx_frame frame;

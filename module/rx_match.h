@@ -14,6 +14,7 @@
 /* A whole 5-tuple. The same one more than once: the first decides. */
 struct krx_exact {
 	struct krx_view key;
+	__u32 hash; /* of the key, all of its bits: whoever is in the way of another one is told from him by it */
 	__u32 rule;
 };
 
@@ -37,13 +38,37 @@ struct krx_match {
 	__u32 *buckets;		 /* places in `exact`, KRX_NONE: empty */
 };
 
-static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx_view *key)
+static inline _Bool krx_view_same(const struct krx_view *a, const struct krx_view *b)
 {
-	__u32 at = krx_hash(key, sizeof(*key) / 4, m->seed) & m->bucket_mask;
+	const __u32 *p = a->from, *q = b->from; /* not as arrays: a kernel that checks bounds would, of each word */
+	const __u32 *r = a->to, *s = b->to;
+	int i;
 
-	while (m->buckets[at] != KRX_NONE && memcmp(&m->exact[m->buckets[at]].key, key, sizeof(*key)) != 0)
-		at = (at + 1) & m->bucket_mask;
-	return at;
+	for (i = 0; i < 4; i++)
+		if (p[i] != q[i] || r[i] != s[i])
+			return 0;
+	return a->from_port == b->from_port && a->to_port == b->to_port && a->proto == b->proto && a->version == b->version;
+}
+
+static inline __u32 krx_match_hash(const struct krx_match *m, const struct krx_view *key)
+{
+	return krx_hash(key, sizeof(*key) / 4, m->seed);
+}
+
+/* The bucket of the key, or the empty one that it would have. */
+static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx_view *key, __u32 hash)
+{
+	const struct krx_exact *exact;
+	__u32 at, place;
+
+	for (at = hash & m->bucket_mask;; at = (at + 1) & m->bucket_mask) {
+		place = m->buckets[at];
+		if (place == KRX_NONE)
+			return at;
+		exact = &m->exact[place];
+		if (exact->hash == hash && krx_view_same(&exact->key, key))
+			return at;
+	}
 }
 
 /* The mask of a prefix; false: the address has bits beyond it, or there are not so many. */
@@ -98,7 +123,8 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 	exact->key.proto = wild.proto;
 	exact->key.version = wild.version;
 	exact->rule = wild.rule;
-	bucket = krx_match_bucket(m, &exact->key);
+	exact->hash = krx_match_hash(m, &exact->key);
+	bucket = krx_match_bucket(m, &exact->key, exact->hash);
 	if (m->buckets[bucket] == KRX_NONE)
 		m->buckets[bucket] = m->exact_count++;
 	return 0;
@@ -106,6 +132,8 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 
 static inline _Bool krx_match_wild(const struct krx_wild *w, const struct krx_view *v)
 {
+	const __u32 *from = v->from, *to = v->to; /* not as arrays: as in krx_view_same() */
+	const __u32 *from_mask = w->from_mask, *to_mask = w->to_mask, *from_is = w->from, *to_is = w->to;
 	int i;
 
 	if (w->anything)
@@ -114,7 +142,7 @@ static inline _Bool krx_match_wild(const struct krx_wild *w, const struct krx_vi
 	    (w->from_port && w->from_port != v->from_port) || (w->to_port && w->to_port != v->to_port))
 		return 0;
 	for (i = 0; i < 4; i++)
-		if ((v->from[i] & w->from_mask[i]) != w->from[i] || (v->to[i] & w->to_mask[i]) != w->to[i])
+		if ((from[i] & from_mask[i]) != from_is[i] || (to[i] & to_mask[i]) != to_is[i])
 			return 0;
 	return 1;
 }
@@ -125,7 +153,7 @@ static inline __u32 krx_match_find(const struct krx_match *m, const struct krx_v
 	__u32 best = KRX_NONE, i;
 
 	if (m->exact_count && v->from_port && v->to_port) {
-		i = m->buckets[krx_match_bucket(m, v)];
+		i = m->buckets[krx_match_bucket(m, v, krx_match_hash(m, v))];
 		if (i != KRX_NONE)
 			best = m->exact[i].rule;
 	}

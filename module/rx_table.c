@@ -100,15 +100,6 @@ static bool krx_table_drops(const struct krx_table *table)
 	return false;
 }
 
-static void krx_table_count(const struct krx_table *table, u32 rule)
-{
-	struct krx_counts *counts = this_cpu_ptr(table->counts);
-
-	u64_stats_update_begin(&counts->sync);
-	counts->matched[rule]++;
-	u64_stats_update_end(&counts->sync);
-}
-
 static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 {
 	unsigned int start;

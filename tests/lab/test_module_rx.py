@@ -15,6 +15,7 @@ import mmap
 import os
 import select
 import socket
+import statistics
 import struct
 import time
 from dataclasses import replace
@@ -296,14 +297,18 @@ def test_stamps_are_those_that_taps_show(link: Link) -> None:
 
 @in_device("pc", "phone", "router", modules=MODULES, slow=("pc", "phone", "router"))
 def test_what_a_packet_costs(link: Link) -> None:
-    """In virtual time: nanoseconds that each packet takes longer. Exact rules cost the same however many there are."""
+    """In virtual time: nanoseconds that each packet takes longer. Exact rules cost the same however many there are, also where others are in their way."""
     silence()
-    frames = [link.frame(bytes(100), (1, 2000)) for _ in range(500)]
+    count, frame = 500, link.frame(bytes(100), (1, 2000))
 
     def each_ns() -> float:
-        start = time.monotonic_ns()
-        link.send(*frames)
-        return (time.monotonic_ns() - start) / len(frames)
+        """One packet's: what else the kernel does now and then takes 20 us and more, and is no packet's."""
+        took = []
+        for _ in range(count):
+            start = time.monotonic_ns()
+            link.send(frame)
+            took.append(time.monotonic_ns() - start)
+        return statistics.median(took)
 
     each_ns()
     bare = each_ns()
@@ -311,17 +316,21 @@ def test_what_a_packet_costs(link: Link) -> None:
     with Krx("far") as krx:
         krx.setup(link.far_index, ring=1 << 20)
         exact = [Rule(DROP, 17, "10.9.0.1", "10.9.0.2", 1 + i, 2001) for i in range(10000)]
+        fits = Rule(FORWARD, 17, "10.9.0.1", "10.9.0.2", 1, 2000)
         wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
-        for what, rules in (("1 exact", exact[:1]), ("100 exact", exact[:100]), ("10000 exact", exact), ("1 wild", wild[:1]), ("1000 wild", wild)):
+        tables = {f"{n} exact": exact[:n] for n in (1, 100, 1000, 10000)} | {"10000 and one that fits": [*exact, fits], "1 wild": wild[:1], "1000 wild": wild}
+        for what, rules in tables.items():
             krx.rules(rules)
             costs[what] = each_ns() - bare
         krx.rules([Rule(CAPTURE, 17)])
         costs["captured"] = each_ns() - bare
-        assert krx.stats(1)[0] == [500] and krx.stats()[2] == 0
+        assert krx.stats(1)[0] == [count] and krx.stats()[2] == 0
         krx.rules([Rule(DROP, 17)])
         costs["dropped"] = each_ns() - bare
     print(f"{os.environ['KTRXER_LAB_DEVICE']}: bare {bare:.0f} ns; " + ", ".join(f"{what} {cost:+.0f}" for what, cost in costs.items()))
-    assert costs["10000 exact"] < 1.5 * costs["1 exact"] + 300
+    for many in ("100 exact", "1000 exact", "10000 exact"):
+        assert costs[many] < 1.25 * costs["1 exact"] + 50
+    assert costs["10000 and one that fits"] < 1.5 * costs["1 exact"] + 50
     assert costs["1000 wild"] > 10 * costs["1 wild"]
     assert costs["dropped"] < 0, "the stack does not see it"
 

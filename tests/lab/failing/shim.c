@@ -198,4 +198,5 @@ static int shim_misc(struct miscdevice *misc)
 #define register_netdevice_notifier shim_notifier
 #define misc_register shim_misc
 
-#include "module/main.c"
+#include "main.c"
+#include "rx_hook.c"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each packet meets (rx_hook.c). */
+#ifndef KTRXER_MODULE_RX_TYPES_H
+#define KTRXER_MODULE_RX_TYPES_H
+
+#include <linux/errno.h>
+#include <linux/jhash.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/netfilter.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/wait.h>
+
+/* Offset 0 is the network header. */
+struct krx_source {
+	const struct sk_buff *skb;
+	u32 length;
+};
+
+static inline const __u8 *krx_take(const struct krx_source *s, __u32 at, __u32 n, void *room)
+{
+	return skb_header_pointer(s->skb, at, n, room);
+}
+
+static inline __u32 krx_hash(const void *words, __u32 count, __u32 seed)
+{
+	return jhash2(words, count, seed);
+}
+
+#include "rx_match.h"
+
+/* One row a processor, which alone writes it, in the hook. */
+struct krx_counts {
+	struct u64_stats_sync sync;
+	u64 *matched; /* by rule */
+};
+
+struct krx_table {
+	struct krx_match match;
+	struct krx_counts __percpu *counts;
+};
+
+struct krx_ring {
+	void *map; /* what user space maps: struct ktrxer_rx_ring, the reader's page, the records */
+	u32 map_bytes, data_bytes, data_offset, tail_offset;
+	spinlock_t lock; /* of what follows */
+	u32 head;
+	u64 captured, lost;
+};
+
+static inline struct ktrxer_rx_ring *krx_ring_info(const struct krx_ring *ring)
+{
+	return ring->map;
+}
+
+static inline u32 *krx_ring_tail(const struct krx_ring *ring)
+{
+	return ring->map + ring->tail_offset;
+}
+
+struct krx_file {
+	struct net *net;
+	struct mutex lock; /* one ioctl at a time */
+	bool ready;	   /* set up: the ring is there, and stays. Store-release */
+	u32 snap, ifindex; /* 0: all devices */
+	struct krx_ring ring;
+	struct krx_table __rcu *table; /* written under `lock` */
+	wait_queue_head_t readers;
+	u32 state; /* enum ktrxer_rx_state */
+
+	/* Under RTNL. */
+	struct list_head list;
+	struct net_device *dev; /* NULL: none, or gone */
+	bool promiscuous, hooked;
+	struct nf_hook_ops ops[2];
+	u32 ops_count;
+};
+
+/* priv: the struct krx_file. */
+unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+
+#endif
