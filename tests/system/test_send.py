@@ -12,6 +12,7 @@ from pathlib import Path
 
 import peer
 import pytest
+from noise import least
 
 ENGINES = ["packet", "raw", "udp"]
 ACCOUNTS = ("requested", "sent", "failed", "skipped", "cancelled")
@@ -132,18 +133,15 @@ def test_source_address_of_others_is_refused_by_udp_before_anything_is_sent(shar
 
 
 def test_reported_gaps_are_those_of_the_receiver(send):
-    best = None
-    for _ in range(3):  # a neighbour on a shared machine may spoil one of them
+    def difference_ns():
         _, rows, packets = send("--engine", "packet", "--count", 500, "--interval", "2ms", status=None)
         arrived = {packet.number: packet.at_ns for packet in packets}
         assert len(arrived) == 500
         sent = [int(row["sent_ns"]) for row in rows]
         assert all(row["proof"] == "driver" for row in rows)
-        difference = statistics.median(abs(s - r) for s, r in zip(gaps(sent), gaps([arrived[n] for n in range(500)]), strict=True))
-        best = difference if best is None else min(best, difference)
-        if best <= 1000:
-            break
-    assert best <= 1000, f"median difference {best} ns"
+        return statistics.median(abs(s - r) for s, r in zip(gaps(sent), gaps([arrived[n] for n in range(500)]), strict=True))
+
+    assert least(difference_ns, enough=1000) <= 1000
 
 
 @pytest.mark.parametrize("engine", ENGINES)

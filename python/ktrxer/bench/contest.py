@@ -11,13 +11,13 @@ import resource
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ktrxer.bench.hosts import Netns
-from ktrxer.bench.judge import Arrival
+from ktrxer.bench.judge import Arrival, interval_errors_ns, timing
 
 PORT = 9000
 SINK = 9  # discard
@@ -77,13 +77,23 @@ def listening(host: Netns, count: int, seconds: float) -> Iterator[list[Arrival]
     arrivals += [Arrival(*map(int, line.split())) for line in output.splitlines()]
 
 
-def sleeper(a: Netns, b: Netns, kind: str, interval_us: int, count: int, payload: int = 28) -> Sent:
+def sleeper(a: Netns, b: Netns, kind: str, interval_us: int, count: int, payload: int = 28, before: Sequence[str] = ()) -> Sent:
+    """`before`: a command that starts it, as chrt."""
     with listening(b, count, 30 + count * interval_us / 1e6) as arrivals:
         a.run(
-            [baselines() / "sleeper", kind, b.address, str(PORT), str(interval_us), str(count), str(payload)],
+            [*before, baselines() / "sleeper", kind, b.address, str(PORT), str(interval_us), str(count), str(payload)],
             timeout=60 + count * interval_us / 1e6,
         )
     return Sent(arrivals, {}, [])
+
+
+def noise_us(a: Netns, b: Netns, interval_us: int, count: int) -> float:
+    """What this machine does to a program that does nearly nothing and has the highest priority: median |interval error| or IQR, the
+    larger. Without the right to real-time priority, to one without."""
+    highest = ("chrt", "-f", "99") if subprocess.run(["chrt", "-f", "99", "true"], capture_output=True).returncode == 0 else ()
+    arrivals = sleeper(a, b, "absolute", interval_us, count, before=highest).arrivals
+    told = timing(interval_errors_ns(arrivals, interval_us * 1000))
+    return max(told.median_us, told.iqr_us)
 
 
 def send(a: Netns, b: Netns, *options: str, count: int, seconds: float = 60, reports: bool = False) -> Sent:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tests on a machine that others use too: what noise adds to a figure, and what it makes of a verdict."""
+
+from collections.abc import Callable
+from typing import Any
+
+TRIES = 10
+
+
+def least(measure: Callable[[], float], enough: float) -> float:
+    """The smallest of what `measure` gives in at most TRIES, none after one that is enough. A neighbour only ever adds to lateness or to a
+    difference: what is ours shows in each of them."""
+    best = measure()
+    for _ in range(TRIES - 1):
+        if best <= enough:
+            break
+        best = min(best, measure())
+    return best
+
+
+def degraded(result: dict[str, Any]) -> dict[str, Any]:
+    """By the test's own fault. Late probes of a busy machine may make it worse, and are told then."""
+    late = any("too busy or too slow" in reason for reason in result["reasons"])
+    assert result["verdict"] == "degraded" or (late and result["verdict"] == "invalid"), (result["verdict"], result["reasons"])
+    return result
