@@ -199,15 +199,5 @@ static int krx_one(struct inlet *inlet, const uint8_t **data, uint32_t *length, 
 
 int inlet_next(struct inlet *inlet, const uint8_t **data, uint32_t *length, struct inlet_arrival *arrival)
 {
-	int rc = inlet->krx ? krx_one(inlet, data, length, arrival) : socket_next(inlet, data, length, arrival);
-
-	if (rc == 1) {
-		if (arrival->source == KTRXER_STAMP_USER)
-			inlet->user_stamps++;
-		else if (arrival->source == KTRXER_STAMP_NIC)
-			inlet->nic_stamps++;
-		else
-			inlet->kernel_stamps++;
-	}
-	return rc;
+	return inlet->krx ? krx_one(inlet, data, length, arrival) : socket_next(inlet, data, length, arrival);
 }

@@ -26,7 +26,6 @@ struct inlet {
 	uint32_t snap;
 	uint32_t overflow_seen;
 	uint64_t overflows;  /* answers that the socket had no room for */
-	uint64_t nic_stamps, kernel_stamps, user_stamps;
 };
 
 struct inlet_arrival {

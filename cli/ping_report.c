@@ -48,8 +48,10 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		run->p.contradictions++;
 		return;
 	}
-	if (event == ECHO_ROUND_TRIP)
+	if (event == ECHO_ROUND_TRIP) {
 		ktrxer_hist_record(run->rtt, r->rtt_ns);
+		run->p.arrivals[r->source]++;
+	}
 	if (run->p.talkative)
 		say_line(run, event, r);
 	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
@@ -121,12 +123,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_hist_us(end, "rtt_us", run->rtt);
 	json_hist_us(end, "lateness_us", lateness);
 	json_object(end, "stamps");
-	json_u64(end, "sent_wire", a->wire);
-	json_u64(end, "sent_driver", a->driver);
-	json_u64(end, "sent_queued", a->queued);
-	json_u64(end, "received_nic", run->p.inlet.nic_stamps);
-	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
-	json_u64(end, "received_user", run->p.inlet.user_stamps);
+	prober_stamps_json(&run->p, end, a);
 	json_object_end(end);
 }
 

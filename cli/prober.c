@@ -216,3 +216,13 @@ void prober_accounts_json(struct json *end, const struct ktx_accounts *accounts,
 	json_u64(end, "cancelled", accounts->cancelled);
 	json_u64(end, "received", received);
 }
+
+void prober_stamps_json(const struct prober *p, struct json *end, const struct ktx_accounts *accounts)
+{
+	json_u64(end, "sent_wire", accounts->wire);
+	json_u64(end, "sent_driver", accounts->driver);
+	json_u64(end, "sent_queued", accounts->queued);
+	json_u64(end, "received_nic", p->arrivals[KTRXER_STAMP_NIC]);
+	json_u64(end, "received_kernel", p->arrivals[KTRXER_STAMP_KERNEL] + p->arrivals[KTRXER_STAMP_XDP]);
+	json_u64(end, "received_user", p->arrivals[KTRXER_STAMP_USER]);
+}

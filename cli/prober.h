@@ -75,6 +75,7 @@ struct prober {
 	uint64_t ahead_ns;         /* probes are committed so long before their time */
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
 	uint64_t network_errors, contradictions;
+	uint64_t arrivals[5];      /* round trips, by the enum ktrxer_stamp_source of their answer */
 	bool talkative;            /* a line for each answer */
 	bool unhurried;            /* what comes in is looked at when a later probe leaves, if that is soon: the kernel has stamped it */
 	bool blind;                /* nothing but time has ended the last sleep */
@@ -123,6 +124,8 @@ void prober_say_untimed(const struct prober *p);
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
 /* As they stand in the result, with the session's own counts of what was sent and answered. */
 void prober_accounts_json(struct json *end, const struct ktx_accounts *accounts, uint64_t sent, uint64_t received);
+/* Who stamped both ends of the round trips; the object `stamps` is open, and is left so. */
+void prober_stamps_json(const struct prober *p, struct json *end, const struct ktx_accounts *accounts);
 void prober_close(struct prober *p);
 
 #endif

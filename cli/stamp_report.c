@@ -100,6 +100,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 		ktrxer_hist_record(run->ipdv_backward, p->ipdv_backward_ns);
 	}
 	run->t3[p->t3]++;
+	run->p.arrivals[p->source]++;
 	if (p->bound_ns > run->host_ns)
 		run->host_ns = p->bound_ns;
 	if (clockest_add(run->clock, p->t1_ns, p->t2_real_ns, p->t3_real_ns, p->t4_ns) == CLOCKEST_STEPPED)
@@ -330,12 +331,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 static void stamps_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a)
 {
 	json_object(end, "stamps");
-	json_u64(end, "sent_wire", a->wire);
-	json_u64(end, "sent_driver", a->driver);
-	json_u64(end, "sent_queued", a->queued);
-	json_u64(end, "received_nic", run->p.inlet.nic_stamps);
-	json_u64(end, "received_kernel", run->p.inlet.kernel_stamps);
-	json_u64(end, "received_user", run->p.inlet.user_stamps);
+	prober_stamps_json(&run->p, end, a);
 	json_u64(end, "reflector_sent_packet", run->t3[STAMP_T3_PACKET]);
 	json_u64(end, "reflector_sent_kernel", run->t3[STAMP_T3_SOFTWARE]);
 	json_u64(end, "reflector_sent_nic", run->t3[STAMP_T3_HARDWARE]);

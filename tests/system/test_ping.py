@@ -107,6 +107,7 @@ def test_counts_are_exact(pair, ping, engine, protocol):
         next_expected = max(next_expected, number + 1)
     assert (result["sent"], result["received"], result["lost"]) == (count, len(seen), len(lost))
     assert (result["duplicates"], result["reordered"], result["too_late"]) == (len(repeated), len(out_of_order), 0)
+    assert result["stamps"]["received_kernel"] == len(seen), "of round trips; what else comes in counts for none"
     assert {one["number"] for one in kinds["lost"]} == lost
     assert sorted(one["number"] for one in kinds["duplicate"]) == sorted(repeated)
     assert {one["number"] for one in kinds["round_trip"] if one["reordered"]} == out_of_order
