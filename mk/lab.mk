@@ -51,7 +51,7 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils
 SOAK_SECONDS = 120
 soak-module: LAB_LIMIT = 3600
-soak-module: .venv/.ok ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in some 20 minutes (and a kernel built for it, once)
+soak-module: .venv/.ok ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in 25 minutes (and a kernel built for it, once)
 	@sh lab/setup $(LAB_PACKAGES) $(SOAK_PACKAGES)
 	@$(LAB) setup --device pc --kernel 6.12-debug
 	@KTRXER_TEST_SOAK_S=$(SOAK_SECONDS) $(LAB_TALLY) $(LAB_PYTEST) -v -rP -m soak tests/lab/test_soak_short.py tests/lab/test_soak.py
