@@ -310,15 +310,18 @@ def test_what_a_packet_costs(link: Link) -> None:
             took.append(time.monotonic_ns() - start)
         return statistics.median(took)
 
+    exact = [Rule(DROP, 17, "10.9.0.1", "10.9.0.2", 1 + i, 2001) for i in range(10000)]
+    fits = Rule(FORWARD, 17, "10.9.0.1", "10.9.0.2", 1, 2000)
+    wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
+    tables = {f"{n} exact": exact[:n] for n in (1, 100, 1000, 10000)} | {"10000 and one that fits": [*exact, fits], "1 wild": wild[:1], "1000 wild": wild}
+    with Krx("far") as krx:
+        # Once before: so many rules spread this program over more pages, and the router, whose TLB is filled by software, takes 15 us longer for each packet then.
+        krx.setup(link.far_index).rules(tables["10000 and one that fits"])
     each_ns()
     bare = each_ns()
     costs: dict[str, float] = {}
     with Krx("far") as krx:
         krx.setup(link.far_index, ring=1 << 20)
-        exact = [Rule(DROP, 17, "10.9.0.1", "10.9.0.2", 1 + i, 2001) for i in range(10000)]
-        fits = Rule(FORWARD, 17, "10.9.0.1", "10.9.0.2", 1, 2000)
-        wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
-        tables = {f"{n} exact": exact[:n] for n in (1, 100, 1000, 10000)} | {"10000 and one that fits": [*exact, fits], "1 wild": wild[:1], "1000 wild": wild}
         for what, rules in tables.items():
             krx.rules(rules)
             costs[what] = each_ns() - bare
@@ -331,7 +334,7 @@ def test_what_a_packet_costs(link: Link) -> None:
     for many in ("100 exact", "1000 exact", "10000 exact"):
         assert costs[many] < 1.25 * costs["1 exact"] + 50
     assert costs["10000 and one that fits"] < 1.5 * costs["1 exact"] + 50
-    assert costs["1000 wild"] > 10 * costs["1 wild"]
+    assert costs["1000 wild"] > costs["1 wild"] + 999 * 20, "one after another"
     assert costs["dropped"] < 0, "the stack does not see it"
 
 
