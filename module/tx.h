@@ -51,7 +51,7 @@ enum ktx_limits {
 	KTX_BACKOFF_FIRST_NS = 2 * 1000,
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
 	KTX_QUIET_NS = 50 * 1000,          /* the reader is woken when the next probe is further away than this */
-	KTX_REST_WINDOW_MS = 20,           /* of so long (a backlog of 1000 packets is full then) the thread leaves others, */
+	KTX_REST_WINDOW_MS = 8,            /* of so long (a backlog of 1000 packets lasts for two, at 20 us) the thread leaves others, */
 	KTX_REST_SHARE = 8,                /* one part of so many, or gives real time up */
 	KTX_REST_OVERHEAD_NS = 8 * 1000,   /* two switches between threads are nobody's rest */
 	KTX_NAP_LEAST_NS = 40 * 1000,

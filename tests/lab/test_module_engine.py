@@ -73,6 +73,16 @@ def test_on_one_processor_nobody_waits_for_whom_he_keeps_from_running(loaded: st
     assert int(str(account["duration_ns"])) < 400_000_000, account["duration_ns"]  # 60 ms; who is stopped by the scheduler takes a second
 
 
+@in_device("phone", modules=MODULE)
+@pytest.mark.parametrize("rate", ["38k", "50k"])
+def test_the_thread_gives_way_before_a_backlog_is_full(loaded: str, rate: str) -> None:
+    """Probes 20 us apart on one processor: nobody takes them from the far end's backlog of 1000 packets while the thread spins (decision 42)."""
+    Path("/sys/module/ktrxer/parameters/timer").write_text("2")
+    account = send(loaded, "--engine", "module", "--rate", rate, "--count", "5000", "--payload", "28")
+    print(f"{rate}: {account['failed']} failed, lateness {account['lateness_us']} us")
+    assert account["sent"] == 5000
+
+
 @in_device(*DEVICES, modules=MODULE)
 def test_e2_beats_the_other_engines(loaded: str, tmp_path: Path) -> None:
     """Idle: never worse than what user space does, by more than 0.1 us (issue 8)."""
