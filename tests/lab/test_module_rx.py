@@ -315,7 +315,7 @@ def test_what_a_packet_costs(link: Link) -> None:
     wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
     tables = {f"{n} exact": exact[:n] for n in (1, 100, 1000, 10000)} | {"10000 and one that fits": [*exact, fits], "1 wild": wild[:1], "1000 wild": wild}
     with Krx("far") as krx:
-        # Once before: so many rules spread this program over more pages, and the router, whose TLB is filled by software, takes 15 us longer for each packet then.
+        # Once before: from then on each packet takes the router 15 us longer, whatever its rules are (its TLB, filled by software, may be why).
         krx.setup(link.far_index).rules(tables["10000 and one that fits"])
     each_ns()
     bare = each_ns()
