@@ -9,6 +9,7 @@ import re
 
 import pytest
 from far_end import Capture, Engine, Listener, gro
+from noise import least
 
 LIVE = "live"
 
@@ -115,19 +116,24 @@ def test_threads_share_the_numbers(engine, pair, schedule):
     if engine.name == "xsk":
         a.run(["ethtool", "-L", a.device, "tx", "2"])
     count = 12_000
-    capture = Capture(b, a, 50)
     options = ["--count", count, "--payload", 8, "--threads", 2, *schedule]
     if engine.name == LIVE and schedule:
         line = engine.refusal(a, *options)
         assert "must be left to fill its slots" in line
         return
-    result = engine.send(a, b, *options, timeout=60)
-    assert result["threads"] == 2
-    assert result["sent"] == result["requested"] == count
-    numbers = [int.from_bytes(frame[42:50]) for frame in capture.frames()]
-    assert sorted(numbers) == list(range(count))
-    if not schedule and engine.name != LIVE:
-        assert numbers != sorted(numbers)  # they did take turns
+
+    def in_order():
+        capture = Capture(b, a, 50)
+        result = engine.send(a, b, *options, timeout=60)
+        assert result["threads"] == 2
+        assert result["sent"] == result["requested"] == count
+        numbers = [int.from_bytes(frame[42:50]) for frame in capture.frames()]
+        assert sorted(numbers) == list(range(count))
+        return numbers == sorted(numbers)
+
+    # They take turns, unless the machine lets one wait until the other has done all.
+    take_turns = not schedule and engine.name != LIVE
+    assert least(in_order, enough=not take_turns) <= (not take_turns), "in order each time: one thread sent all"
 
 
 def test_what_is_stopped_by_the_clock_has_no_gap(live, pair, ktrxer, ktrxer_json):
