@@ -18,8 +18,12 @@ def least(measure: Callable[[], float], enough: float) -> float:
     return best
 
 
+def late(result: dict[str, Any]) -> bool:
+    """Its verdict rests on late probes, too: the machine was busy."""
+    return any("too busy or too slow" in reason for reason in result["reasons"])
+
+
 def degraded(result: dict[str, Any]) -> dict[str, Any]:
     """By the test's own fault. Late probes of a busy machine may make it worse, and are told then."""
-    late = any("too busy or too slow" in reason for reason in result["reasons"])
-    assert result["verdict"] == "degraded" or (late and result["verdict"] == "invalid"), (result["verdict"], result["reasons"])
+    assert result["verdict"] == "degraded" or (late(result) and result["verdict"] == "invalid"), (result["verdict"], result["reasons"])
     return result

@@ -24,6 +24,7 @@ from flows import (
     stop,
     wait_for,
 )
+from noise import least
 
 # ----------------------------------------------------------------------------------------------------------- it measures
 
@@ -108,14 +109,16 @@ def test_as_fast_as_iperf3(shared_pair, flow, serve, token):
     peer = b.popen(["iperf3", "--server", "--forceflush"])
     while "listening" not in peer.stdout.readline():
         assert peer.poll() is None
-    ratios = {}
-    for way, option in (("up", []), ("down", ["--reverse"])):
+
+    def times_slower(way, *option):
         ours = max(flow(a, way, b.address, "--for", "500ms").end["rate_bps"] for _ in range(2))
         done = a.run(["iperf3", "--client", b.address, "--time", "1", "--json", *option])
         theirs = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
-        ratios[way] = ours / theirs
-        print(f"{way}: ktrxer {ours / 1e9:.2f} Gbit/s, iperf3 {theirs / 1e9:.2f} Gbit/s, ratio {ratios[way]:.2f}")
-    assert min(ratios.values()) >= 0.95, ratios
+        print(f"{way}: ktrxer {ours / 1e9:.2f} Gbit/s, iperf3 {theirs / 1e9:.2f} Gbit/s, ratio {ours / theirs:.2f}")
+        return theirs / ours
+
+    assert least(lambda: times_slower("up"), enough=1 / 0.95) <= 1 / 0.95
+    assert least(lambda: times_slower("down", "--reverse"), enough=1 / 0.95) <= 1 / 0.95
 
 
 def test_marks_and_controls(shared_pair, flow, serve, token):

