@@ -338,7 +338,7 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
     # between is the capture's own cost, and the only thing in which the round trips differ.
     assert abs(middle["T2"]) < 0.1 and abs(middle["T4"]) < 1
     assert 0 <= middle["T1"] < 10 and 0 <= middle["T3"] < 10
-    assert abs(middle["round trip"] + middle["T1"] + middle["T3"]) < 1
+    assert abs(statistics.median(map(sum, zip(apart["round trip"], apart["T1"], apart["T3"], strict=True)))) < 1000
 
 
 def test_reflector_rate(pair, ktrxer, serve):
