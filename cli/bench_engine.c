@@ -42,7 +42,7 @@ static void read_reports(struct sender *s)
 	for (int n; (n = ktx_reports(s->tx, reports, 64)) > 0;)
 		for (int i = 0; i < n; i++)
 			if (reports[i].status == KTX_SENT && reports[i].id < s->run->slots)
-				s->turn->sent_ns[reports[i].id] = reports[i].sent_ns;
+				s->turn->sent_ns[reports[i].id] = reports[i].departure_ns ? reports[i].departure_ns : reports[i].sent_ns;
 }
 
 static void rest(struct sender *s, uint64_t until_ns)

@@ -90,6 +90,8 @@ void out_text(struct cli *cli, const char *format, ...) __attribute__((format(pr
 /* Reasons, as sentences that name the culprit; the verdict is the worst said so far. */
 void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
 enum verdict verdict_now(const struct cli *cli);
+/* enum ktx_sent_source, as results name it. */
+extern const char *const sent_source_names[];
 /*
  * The design's rules for the probes' own accounts and lateness; `interval_ns` 0: none (rate). Call it after
  * ktx_drain().

@@ -130,7 +130,7 @@ static int run_ping(struct cli *cli, const void *options)
 {
 	static const struct prober_work work = { .commit = commit_one, .take = take, .ended = all_ended, .next_loss = next_loss };
 	const struct ping_options *o = options;
-	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", NULL };
+	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
 	struct ping_run run = { .o = o, .p = { .cli = cli, .o = &o->p, .work = &work, .columns = columns } };
 	int status;
 
@@ -144,9 +144,9 @@ const struct command cmd_ping = {
 	.name = "ping",
 	.summary = "Round-trip times, stamped by the kernel at both ends",
 	.description = OPT_PROSE(
-		"Sends ICMP or UDP echo requests on a schedule and measures the round trip from the stamp of the driver that took the probe to "
-		"the kernel's stamp of the answer's arrival, so that neither end includes this program's own delays. Times are never taken out "
-		"of a packet.\n\n"
+		"Sends ICMP or UDP echo requests on a schedule and measures the round trip from the kernel's stamp at the entry into this host's "
+		"packet scheduler to its stamp of the answer's arrival. This program's own delays are not in it, the queue of this host's device is, "
+		"and is a figure of its own. Times are never taken out of a packet.\n\n"
 		"Loss is by the timeout (RFC 2681); answers that come later are counted apart. Duplicates (RFC 5560) and reordering (RFC 4737) "
 		"are counted. The probes' own lateness is reported beside."),
 	.examples =

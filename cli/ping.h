@@ -18,7 +18,7 @@ struct ping_run {
 	struct echo_book *book;
 	uint8_t proto;
 	uint64_t secret;    /* in each payload: who does not know it cannot answer */
-	struct ktrxer_hist *rtt;
+	struct ktrxer_hist *rtt, *own_queue;
 };
 
 /* ping_plan.c */

@@ -64,6 +64,7 @@ int ping_plan(struct ping_run *run, struct ktrxer_error *err)
 	run->proto = o->udp ? KTRXER_UDP : run->p.path.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP;
 	run->secret = load_be64(run->p.seed);
 	run->rtt = ktrxer_hist_new();
+	run->own_queue = ktrxer_hist_new();
 	if (!run->rtt || echo_book_new(&run->book, window_for(o), o->timeout_ns, o->payload < ECHO_PAYLOAD_FULL ? 0 : run->secret, !o->udp) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 	if ((rc = prober_open(&run->p, 64, 14 + 40 + 8 + (uint32_t)o->payload, err)) < 0 ||
@@ -77,4 +78,5 @@ void ping_release(struct ping_run *run)
 	prober_close(&run->p);
 	echo_book_free(run->book);
 	ktrxer_hist_free(run->rtt);
+	ktrxer_hist_free(run->own_queue);
 }

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const proof_names[] = { "none", "queued", "driver", "wire" };
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
 
 void ping_say_what(struct ping_run *run)
@@ -43,19 +42,19 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 
 	if (event == ECHO_NOTHING || event == ECHO_FOREIGN)
 		return;
-	/* An answer before its question: one of the two stamps is wrong, and no time can be told from them. */
-	if (event == ECHO_ROUND_TRIP && r->rtt_ns < 0) {
-		run->p.contradictions++;
+	if (event == ECHO_ROUND_TRIP && !prober_is_timed(&run->p, r->rtt_ns, r->sent_source))
 		return;
-	}
 	if (event == ECHO_ROUND_TRIP) {
 		ktrxer_hist_record(run->rtt, r->rtt_ns);
+		if (r->own_queue_ns >= 0)
+			ktrxer_hist_record(run->own_queue, r->own_queue_ns);
 		run->p.arrivals[r->source]++;
 	}
 	if (run->p.talkative)
 		say_line(run, event, r);
 	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
-		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns, (int64_t)r->sent_ns, r->rtt_ns });
+		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns, (int64_t)r->sent_ns, r->rtt_ns,
+							      r->own_queue_ns });
 		return;
 	}
 	sample = out_sample(run->p.cli, names[event]);
@@ -71,7 +70,9 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 		json_u64(sample, "sent_ns", r->sent_ns);
 		json_i64(sample, "rtt_ns", r->rtt_ns);
 		json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
-		json_string(sample, "sent_stamp", proof_names[r->proof]);
+		if (r->own_queue_ns >= 0)
+			json_i64(sample, "own_queue_ns", r->own_queue_ns);
+		json_string(sample, "sent_stamp", sent_source_names[r->sent_source]);
 		json_string(sample, "received_stamp", source_names[r->source]);
 		json_u64(sample, "ttl", r->ttl);
 		json_bool(sample, "reordered", r->reordered);
@@ -93,6 +94,11 @@ static void finish_text(struct ping_run *run, const struct ktx_accounts *a, cons
 		out_text(run->p.cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
+	if (ktrxer_hist_count(run->own_queue))
+		out_text(run->p.cli, "of it in this host's own queue (%s): median %s, p99 %s, max %s",
+			 run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root,
+			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->own_queue, 500000)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->own_queue, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->own_queue)));
 	if (ktrxer_hist_count(lateness))
 		out_text(run->p.cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
 			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
@@ -118,9 +124,10 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "reordered", c->reordered);
 	json_u64(end, "too_late", c->too_late);
 	json_u64(end, "network_errors", run->p.network_errors);
-	json_u64(end, "untimed", run->p.contradictions);
+	json_u64(end, "untimed", run->p.contradictions + run->p.unstamped);
 	json_u64(end, "late", a->late);
 	json_hist_us(end, "rtt_us", run->rtt);
+	prober_own_queue_json(&run->p, end, run->own_queue);
 	json_hist_us(end, "lateness_us", lateness);
 	json_object(end, "stamps");
 	prober_stamps_json(&run->p, end, a);
@@ -137,7 +144,7 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 		verdict_say(run->p.cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->p.failure_text);
 	else if (cli_stopped(run->p.cli) && run->p.wanted != UINT64_MAX && run->p.next < run->p.wanted)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
-	prober_say_untimed(&run->p);
+	prober_judge_times(&run->p, c->received);
 	if (c->sent && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
 	if (run->p.inlet.overflows)

@@ -101,6 +101,7 @@ bool prober_begin(struct prober *p)
 
 	/* By default a process is woken up to 50 us late on purpose. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+	(void)qdisc_survey(&p->qdiscs, p->path.device.index);
 	if (cli_wait_start(p->cli, &p->start_ns) < 0) /* stopped while it waited: there are accounts all the same */
 		return false;
 	/* Receive stamps are switched on by deferred work: the first milliseconds have none or bad ones. */
@@ -189,11 +190,36 @@ void prober_batch_add(struct prober *p, const int64_t *values)
 		prober_batch_tell(p);
 }
 
-void prober_say_untimed(const struct prober *p)
+bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source)
+{
+	if (sent_source == KTX_SENT_NONE)
+		p->unstamped++;
+	/* An answer before its question: one of the stamps is wrong. */
+	else if (rtt_ns < 0)
+		p->contradictions++;
+	else
+		return true;
+	return false;
+}
+
+void prober_judge_times(const struct prober *p, uint64_t received)
 {
 	if (p->contradictions)
 		verdict_say(p->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
 			    "are left out of the times", p->contradictions);
+	if (p->unstamped * 100 > received)
+		verdict_say(p->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time and are left out of "
+			    "the times", p->unstamped, received);
+	if (p->info.features & KTX_CAN_BYPASS && p->qdiscs.shaper[0])
+		verdict_say(p->cli, VERDICT_DEGRADED, "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "
+			    "round trip is without this delay; --engine udp has it", p->info.engine, p->qdiscs.shaper, p->path.device.name);
+}
+
+void prober_own_queue_json(const struct prober *p, struct json *end, const struct ktrxer_hist *own_queue)
+{
+	json_hist_us(end, "own_queue_us", own_queue);
+	json_string(end, "own_qdisc", p->qdiscs.shaper[0] ? p->qdiscs.shaper : p->qdiscs.root);
+	json_bool(end, "qdisc_bypassed", p->info.features & KTX_CAN_BYPASS);
 }
 
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts)

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "inlet.h"
+#include "qdisc.h"
 #include "template.h"
 
 struct prober_options {
@@ -18,6 +19,7 @@ struct prober_options {
 extern const char *const prober_engines[];
 
 /* Nothing that came in is left unseen for longer than about this. Well below KTX_STAMP_WAIT_NS. */
+enum { PROBER_SLOTS_MAX = 2048 };
 #define PROBER_LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hundreds */
 
@@ -48,7 +50,7 @@ struct prober_work {
 };
 
 /* Under --brief round trips are told many at a time, a column for each of these fields: a line for each would cost its reader more than the probe. */
-enum { PROBER_BATCH = 64, PROBER_COLUMNS = 7 };
+enum { PROBER_BATCH = 64, PROBER_COLUMNS = 9 };
 #define PROBER_BATCH_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 struct prober_batch {
 	uint32_t count;
@@ -74,7 +76,8 @@ struct prober {
 	uint64_t start_ns, end_ns;
 	uint64_t ahead_ns;         /* probes are committed so long before their time */
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
-	uint64_t network_errors, contradictions;
+	uint64_t network_errors, contradictions, unstamped; /* unstamped: round trips without the stamp of their send time */
+	struct qdisc_survey qdiscs; /* of the device, when the probes began */
 	uint64_t arrivals[5];      /* round trips, by the enum ktrxer_stamp_source of their answer */
 	bool talkative;            /* a line for each answer */
 	bool unhurried;            /* what comes in is looked at when a later probe leaves, if that is soon: the kernel has stamped it */
@@ -118,8 +121,12 @@ void prober_say_lost(struct prober *p, uint64_t number, uint32_t which);
 /* A round trip under --brief: one value for each of `columns`. Told soon; what is left, at the end. */
 void prober_batch_add(struct prober *p, const int64_t *values);
 void prober_batch_tell(struct prober *p);
-/* Answers before their questions, for the verdict. */
-void prober_say_untimed(const struct prober *p);
+/* Does this round trip count in the times? One that does not is counted, and told by prober_judge_times(). */
+bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source);
+/* For the verdict: round trips without times, and an engine that bypasses a shaper. */
+void prober_judge_times(const struct prober *p, uint64_t received);
+/* The host's own queue: its qdisc, and the wait in it. */
+void prober_own_queue_json(const struct prober *p, struct json *end, const struct ktrxer_hist *own_queue);
 /* The accounts, with what was asked for and never committed as cancelled. */
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
 /* As they stand in the result, with the session's own counts of what was sent and answered. */

@@ -3,6 +3,7 @@
 #include "prober.h"
 
 #include "error.h"
+#include "limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,7 +63,8 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
 	t.slots = slots;
-	while (t.slots < 1024 && t.slots * o->interval_ns < p->ahead_ns * p->each)
+	/* A probe in this host's own queue keeps its slot, in half of them (tx_pump.c). */
+	while (t.slots < PROBER_SLOTS_MAX && t.slots * o->interval_ns < 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S * p->each)
 		t.slots *= 2;
 	t.frame_size = frame_size;
 	return ktx_open(&p->tx, &t, err);

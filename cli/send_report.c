@@ -39,8 +39,13 @@ int send_csv_open(struct send_run *run, struct ktrxer_error *err)
 	run->csv = fopen(run->o->reports, "we");
 	if (!run->csv)
 		return ktrxer_fail(err, -errno, "--reports %s: %s", run->o->reports, ktrxer_strerror(-errno, word, sizeof word));
-	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,proof,tries,error,bound_ns\n", run->csv);
+	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,proof,tries,error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n", run->csv);
 	return 0;
+}
+
+static bool has_lateness(const struct ktx_report *r)
+{
+	return r->status == KTX_SENT && r->at_ns && r->sent_source != KTX_SENT_NONE;
 }
 
 static void csv_line(FILE *csv, const struct ktx_report *r)
@@ -58,11 +63,18 @@ static void csv_line(FILE *csv, const struct ktx_report *r)
 		fprintf(csv, "%" PRIu64 ",", r->sent_ns);
 	else
 		fputc(',', csv);
-	if (r->status == KTX_SENT && r->at_ns)
+	if (has_lateness(r))
 		fprintf(csv, "%" PRId64 ",", (int64_t)(r->sent_ns - r->at_ns));
 	else
 		fputc(',', csv);
-	fprintf(csv, "%s,%s,%u,%s,%u\n", status_names[r->status], proof_names[r->proof], r->tries, word, r->bound_ns);
+	fprintf(csv, "%s,%s,%u,%s,%u,%s,", status_names[r->status], proof_names[r->proof], r->tries, word, r->bound_ns,
+		sent_source_names[r->sent_source]);
+	if (r->departure_ns)
+		fprintf(csv, "%" PRIu64, r->departure_ns);
+	fputc(',', csv);
+	if (r->own_queue_ns >= 0)
+		fprintf(csv, "%" PRId64, r->own_queue_ns);
+	fputc('\n', csv);
 }
 
 void send_report(struct send_run *run, const struct ktx_report *r)
@@ -82,8 +94,13 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 	if (r->status == KTX_SENT) {
 		json_u64(sample, "sent_ns", r->sent_ns);
 		json_string(sample, "proof", proof_names[r->proof]);
-		if (r->at_ns)
+		json_string(sample, "sent_stamp", sent_source_names[r->sent_source]);
+		if (has_lateness(r))
 			json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
+		if (r->departure_ns)
+			json_u64(sample, "departure_ns", r->departure_ns);
+		if (r->own_queue_ns >= 0)
+			json_i64(sample, "own_queue_ns", r->own_queue_ns);
 		json_u64(sample, "bound_ns", r->bound_ns);
 	}
 	json_u64(sample, "tries", r->tries);

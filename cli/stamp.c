@@ -34,7 +34,7 @@ static const struct opt stamp_opts[] = {
 	{ .name = "tlv", .type = OPT_LIST, .offset = FIELD(tlvs), .argument = "NAME",
 	  .help = "A further extension: location, time-info, cos or direct; may be given several times" },
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
-	  .help = "Ask when each answer really left (follow-up telemetry)" },
+	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	{ .name = "ptp", .type = OPT_FLAG, .offset = FIELD(ptp), .help = "Timestamps in PTP's truncated format instead of NTP's" },
 
 	PROBER_HOW_OPTIONS(PROBING),
@@ -222,9 +222,9 @@ static void settle(struct stamp_run *run)
 }
 
 static const char *const columns_of_one[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
-					      NULL };
+					      "own_queue_ns", "far_queue_ns", NULL };
 static const char *const columns_of_several[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns",
-						  "reflector_sequence", "class", NULL };
+						  "reflector_sequence", "own_queue_ns", "far_queue_ns", "class", NULL };
 
 static int stamp_all(struct stamp_run *run)
 {
@@ -262,8 +262,8 @@ const struct command cmd_stamp = {
 	.summary = "Delay there and back, and loss by direction, by STAMP",
 	.description = OPT_PROSE(
 		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
-		"or TWAMP Light. The round trip is from the transmit stamp of the probe to the kernel's stamp of the answer, without the time "
-		"that the reflector held it.\n\n"
+		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "
+		"time that the reflector held it. The queues of both hosts' own devices are part of it, and figures of their own.\n\n"
 		"One-way delays need the offset of two clocks. It is bounded by the round trips themselves, and each figure is printed with "
 		"what it is true to; where the clocks of both ends say how well they are synchronised, that counts too.\n\n"
 		"A reflector that counts (stateful) tells in which direction each probe was lost. Up to ten probes after the last one settle "

@@ -45,7 +45,8 @@ static uint32_t tlvs_lay(struct stamp_run *run, uint8_t *payload, uint32_t paddi
 	const struct stamp_options *o = run->o;
 	uint32_t at = (uint32_t)stamp_base_length(run->auth), begin = at;
 
-	if (o->follow_up)
+	/* Two: after a far queue has drained at once, more answers are to be told of than new ones come. */
+	for (int i = 0; i < (o->follow_up ? 2 : 0); i++)
 		at = tlv_put(payload, at, STAMP_TLV_FOLLOW_UP, 16);
 	for (int i = 0; i < o->tlvs.count; i++) {
 		const int which = tlv_by_name(o->tlvs.items[i]);
@@ -194,16 +195,18 @@ static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 	const struct stamp_options *o = run->o;
 	struct stamp_session_options s = { .window = 64, .timeout_ns = o->timeout_ns, .follow_up = o->follow_up,
 					   .auth_key = run->auth ? &run->key : NULL, .tlv_key = run->auth ? NULL : run->tlv_mac_key };
-	uint64_t waiting = (o->timeout_ns * 2 + run->p.ahead_ns) / o->p.interval_ns + 16;
+	uint64_t waiting = (o->timeout_ns * 3 + run->p.ahead_ns + KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S) / o->p.interval_ns + 16;
 
 	while (s.window < waiting && s.window < 65536)
 		s.window <<= 1;
 	run->samples = stamp_samples_new();
 	run->rtt = ktrxer_hist_new();
+	run->own_queue = ktrxer_hist_new();
+	run->far_queue = ktrxer_hist_new();
 	run->ipdv = ktrxer_hist_new();
 	run->ipdv_forward = ktrxer_hist_new();
 	run->ipdv_backward = ktrxer_hist_new();
-	if (!run->samples || !run->rtt || !run->ipdv || !run->ipdv_forward || !run->ipdv_backward || clockest_new(&run->clock) < 0)
+	if (!run->samples || !run->rtt || !run->own_queue || !run->far_queue || !run->ipdv || !run->ipdv_forward || !run->ipdv_backward || clockest_new(&run->clock) < 0)
 		goto no_memory;
 	for (uint32_t i = 0; i < run->class_count; i++) {
 		struct stamp_class *class = &run->classes[i];
@@ -269,6 +272,8 @@ void stamp_release(struct stamp_run *run)
 	clockest_free(run->clock);
 	stamp_samples_free(run->samples);
 	ktrxer_hist_free(run->rtt);
+	ktrxer_hist_free(run->own_queue);
+	ktrxer_hist_free(run->far_queue);
 	ktrxer_hist_free(run->ipdv);
 	ktrxer_hist_free(run->ipdv_forward);
 	ktrxer_hist_free(run->ipdv_backward);

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const proof_names[] = { "none", "queued", "driver", "wire" };
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
-static const char *const t3_names[] = { "packet", "kernel", "nic" };
 
 void stamp_say_what(struct stamp_run *run)
 {
@@ -35,8 +33,11 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 		json_i64(json, "ipdv_backward_ns", p->ipdv_backward_ns);
 	}
 	json_u64(json, "bound_ns", p->bound_ns);
-	json_string(json, "sent_stamp", proof_names[p->proof]);
-	json_string(json, "reflector_sent_stamp", t3_names[p->t3]);
+	if (p->own_queue_ns >= 0)
+		json_i64(json, "own_queue_ns", p->own_queue_ns);
+	if (p->far_queue_ns >= 0)
+		json_i64(json, "far_queue_ns", p->far_queue_ns);
+	json_string(json, "sent_stamp", sent_source_names[p->sent_source]);
 	json_string(json, "received_stamp", source_names[p->source]);
 	json_u64(json, "ttl_forward", p->ttl_there);
 	json_u64(json, "ttl_backward", p->ttl_back);
@@ -54,7 +55,7 @@ static void say_json(struct stamp_run *run, const struct stamp_class *class, con
 
 	if (run->o->p.brief) {
 		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
-							      (int64_t)p->reflector_seq, which });
+							      (int64_t)p->reflector_seq, p->own_queue_ns, p->far_queue_ns, which });
 		return;
 	}
 	json = out_sample(run->p.cli, "round_trip");
@@ -86,24 +87,27 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 {
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], tos[16] = "";
 
-	/* An answer before its question: one of the stamps is wrong, and no time can be told from them. */
-	if (p->rtt_ns < 0) {
-		run->p.contradictions++;
+	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
 		class->untimed++;
 		return;
 	}
 	ktrxer_hist_record(run->rtt, p->rtt_ns);
+	if (p->own_queue_ns >= 0)
+		ktrxer_hist_record(run->own_queue, p->own_queue_ns);
+	if (p->far_queue_ns >= 0)
+		ktrxer_hist_record(run->far_queue, p->far_queue_ns);
 	ktrxer_hist_record(class->rtt, p->rtt_ns);
 	if (p->follows) {
 		ktrxer_hist_record(run->ipdv, p->ipdv_ns);
 		ktrxer_hist_record(run->ipdv_forward, p->ipdv_forward_ns);
 		ktrxer_hist_record(run->ipdv_backward, p->ipdv_backward_ns);
 	}
-	run->t3[p->t3]++;
 	run->p.arrivals[p->source]++;
 	if (p->bound_ns > run->host_ns)
 		run->host_ns = p->bound_ns;
-	if (clockest_add(run->clock, p->t1_ns, p->t2_real_ns, p->t3_real_ns, p->t4_ns) == CLOCKEST_STEPPED)
+	/* Without the queues of the two hosts, which only widen the interval that the offset lies in. */
+	if (clockest_add(run->clock, p->t1_ns + (uint64_t)(p->own_queue_ns > 0 ? p->own_queue_ns : 0), p->t2_real_ns,
+			 p->t3_real_ns + (p->far_queue_ns > 0 ? p->far_queue_ns : 0), p->t4_ns) == CLOCKEST_STEPPED)
 		say_step(run);
 	if (!stamp_samples_add(run->samples, p, clockest_segment(run->clock)))
 		run->p.failure = run->p.failure ? run->p.failure : -12;
@@ -324,7 +328,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_bool(end, "reflector_stateful", c->stateful);
 	json_bool(end, "follow_up", c->follow_up_seen);
 	json_u64(end, "network_errors", run->p.network_errors);
-	json_u64(end, "untimed", run->p.contradictions);
+	json_u64(end, "untimed", run->p.contradictions + run->p.unstamped);
 	json_u64(end, "late", a->late);
 }
 
@@ -332,9 +336,7 @@ static void stamps_json(const struct stamp_run *run, struct json *end, const str
 {
 	json_object(end, "stamps");
 	prober_stamps_json(&run->p, end, a);
-	json_u64(end, "reflector_sent_packet", run->t3[STAMP_T3_PACKET]);
-	json_u64(end, "reflector_sent_kernel", run->t3[STAMP_T3_SOFTWARE]);
-	json_u64(end, "reflector_sent_nic", run->t3[STAMP_T3_HARDWARE]);
+	json_u64(end, "reflector_departures", ktrxer_hist_count(run->far_queue));
 	json_object_end(end);
 }
 
@@ -354,6 +356,8 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 	json_u64(end, "payload_bytes", run->payload_length);
 	counts_json(run, end, a, c);
 	json_hist_us(end, "rtt_us", run->rtt);
+	prober_own_queue_json(&run->p, end, run->own_queue);
+	json_hist_us(end, "far_queue_us", run->far_queue);
 	one_way_json(run, end, w);
 	json_hist_us(end, "ipdv_us", run->ipdv);
 	json_hist_us(end, "ipdv_forward_us", run->ipdv_forward);
@@ -373,7 +377,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
 	if (run->interrupted && run->p.wanted != UINT64_MAX)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", run->accounts.sent, run->p.wanted * run->class_count);
-	prober_say_untimed(&run->p);
+	prober_judge_times(&run->p, c->received);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
 	else if (c->sent && !c->received)
@@ -415,6 +419,14 @@ int stamp_finish(struct stamp_run *run)
 		delays_text(run, what, run->classes[i].rtt, "");
 	}
 	one_way_text(run, &w);
+	if (ktrxer_hist_count(run->own_queue)) {
+		char what[64];
+
+		snprintf(what, sizeof what, "this host's own queue (%s)", run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root);
+		delays_text(run, what, run->own_queue, ", part of the way there");
+	}
+	if (ktrxer_hist_count(run->far_queue))
+		delays_text(run, "the far host's own queue", run->far_queue, ", part of the way back");
 	if (run->lateness && ktrxer_hist_count(run->lateness))
 		delays_text(run, "our own lateness", run->lateness, "");
 	finish_json(run, end, &run->accounts, &c, &w);

@@ -175,6 +175,8 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 		    ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
 }
 
+const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
+
 void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
 		    uint64_t interval_ns)
 {

@@ -34,6 +34,9 @@ struct ktx_cell {
 	bool stamp_missing;     /* it did not come in time */
 	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
+	bool sched_due;         /* the packet scheduler's stamp is awaited */
+	bool untimed;           /* the stamp of its send time is missing (KTX_SENT_NONE) */
+	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's stamp */
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
@@ -41,6 +44,8 @@ struct ktx_cell {
 	int64_t raw_ns;
 	uint32_t bound_ns;
 	int32_t error;
+	uint64_t sched_ns;      /* entry into the packet scheduler; 0: not stamped */
+	uint64_t driver_ns;     /* the driver's stamp; 0: none */
 };
 
 struct ktx_engine_state; /* each engine's own */
@@ -65,6 +70,8 @@ struct ktx_work {
 /* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
 struct ktx_harvest {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
+	/* The packet scheduler's stamp of the same number, before that; may be NULL. */
+	void (*sched)(void *context, uint32_t key, int64_t real_ns);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
 	/* KTX_QUEUE_WAITS: the queue has dropped what it had taken. By the time that it was told, from the socket; by its cell, from the engine. */
 	void (*dropped)(void *context, uint64_t launch, int error);

@@ -19,6 +19,7 @@ struct ktx_engine_state {
 	struct ktx_sock sock;    /* of the version in use */
 	int spare_fd;            /* of the other one, until the first frame has chosen */
 	uint8_t version;         /* 0 until then; one transmitter, one series of stamps, one version */
+	struct ktx_options options;
 	bool want_stamps;
 	enum ktrxer_link link;
 	uint8_t device_mac[6];
@@ -63,7 +64,7 @@ static int raw_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 	if (fd >= 0) {
 		info->features = KTX_CAN_IPV4 | KTX_CAN_TRAIN;
 		if (ktrxer_txstamp_enable(fd) == 0)
-			info->features |= KTX_CAN_DRIVER_STAMP;
+			info->features |= KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
 		close(fd);
 	}
 	fd = raw_socket(AF_INET6, device, fd < 0 ? NULL : &err);
@@ -93,7 +94,9 @@ static int raw_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		return rc;
 	}
 	state->want_stamps = !(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING;
-	state->sock.stamps = state->want_stamps && ktrxer_txstamp_enable(state->sock.fd >= 0 ? state->sock.fd : state->spare_fd) == 0;
+	state->options = *setup->options;
+	if (state->want_stamps)
+		ktx_sock_stamps(&state->sock, state->sock.fd >= 0 ? state->sock.fd : state->spare_fd, &state->options);
 	state->link = setup->link;
 	if (setup->device) {
 		memcpy(state->device_mac, setup->device->mac, sizeof state->device_mac);
@@ -113,7 +116,7 @@ static void raw_close(struct ktx_engine_state *state)
 
 static uint32_t raw_features(const struct ktx_engine_state *state)
 {
-	return KTX_CAN_TRAIN | KTX_CAN_IPV4 | KTX_CAN_IPV6 | (state->sock.stamps ? KTX_CAN_DRIVER_STAMP : 0);
+	return KTX_CAN_TRAIN | KTX_CAN_IPV4 | KTX_CAN_IPV6 | ktx_sock_stamp_features(&state->sock);
 }
 
 /* The first frame chooses. Runs before the pump has seen any cell. */
@@ -132,7 +135,7 @@ static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct kt
 	if (state->sock.fd < 0)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "no raw socket for IPv%u here", version);
 	if (state->want_stamps)
-		state->sock.stamps = ktrxer_txstamp_enable(state->sock.fd) == 0;
+		ktx_sock_stamps(&state->sock, state->sock.fd, &state->options);
 	state->version = version;
 	return 0;
 }

@@ -31,6 +31,7 @@ struct ktx_engine_state {
 	enum ktrxer_link link;
 	struct ktrxer_device device; /* index 0: any */
 	uint8_t device_mac[6];
+	struct ktx_options options;
 	bool want_stamps;
 	struct udp_shape shape;      /* version 0: no frame yet */
 	uint8_t ttl, tos;            /* of the socket; a frame that differs brings its own by control message */
@@ -51,7 +52,7 @@ static int udp_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 			continue;
 		info->features |= (v ? KTX_CAN_IPV6 : KTX_CAN_IPV4) | KTX_CAN_TRAIN | KTX_CAN_UNPRIVILEGED | KTX_CAN_REPLY_FD;
 		if (ktrxer_txstamp_enable(fd) == 0)
-			info->features |= KTX_CAN_DRIVER_STAMP;
+			info->features |= KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
 		close(fd);
 	}
 	if (info->features)
@@ -72,6 +73,7 @@ static int udp_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		state->device = *setup->device;
 		memcpy(state->device_mac, setup->device->mac, sizeof state->device_mac);
 	}
+	state->options = *setup->options;
 	state->want_stamps = !(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING;
 	*out = state;
 	return 0;
@@ -86,7 +88,7 @@ static void udp_close(struct ktx_engine_state *state)
 static uint32_t udp_features(const struct ktx_engine_state *state)
 {
 	return KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_UNPRIVILEGED | KTX_CAN_REPLY_FD |
-	       ((state->shape.version ? state->sock.stamps : state->want_stamps) ? KTX_CAN_DRIVER_STAMP : 0);
+	       (state->shape.version ? ktx_sock_stamp_features(&state->sock) : state->want_stamps ? KTX_CAN_DRIVER_STAMP : 0);
 }
 
 /* ------------------------------------------------------------------------------------- the socket, by the first frame */
@@ -200,7 +202,10 @@ static int udp_first(struct ktx_engine_state *state, const struct udp_shape *sha
 		goto close_socket;
 	ktx_sock_send_room(fd, 4 << 20);
 	/* One call for both directions: the caller reads the answers, with the kernel's stamps, from this same socket. */
-	state->sock.stamps = (state->want_stamps ? ktrxer_txstamp_enable(fd) : (ktrxer_rxstamp_enable(fd), -1)) == 0;
+	if (state->want_stamps)
+		ktx_sock_stamps(&state->sock, fd, &state->options);
+	else
+		ktrxer_rxstamp_enable(fd);
 	state->ttl = view->ttl;
 	state->tos = view->tos;
 	state->sock.fd = fd;

@@ -23,7 +23,9 @@ enum ktrxer_limits {
 	KTX_FRAME_MIN = 14,
 	KTX_LATE_DEFAULT_NS = 100 * 1000,
 	KTX_RETRY_DEFAULT_NS = 10 * 1000 * 1000,
-	KTX_STAMP_WAIT_NS = 100 * 1000 * 1000, /* design: a stamp that does not come holds reports back by at most this */
+	KTX_STAMP_WAIT_NS = 100 * 1000 * 1000, /* a stamp of a device that never stamped holds reports back by at most this */
+	KTX_OWN_QUEUE_WAIT_S = 3, /* the driver's stamp of a packet that has entered the packet scheduler: a longer own queue is not measured */
+	KTX_SCHED_WAITING = 1 << 16, /* probes that can wait for their stamps at once, a power of two: a second at 64 kpps */
 	KTX_NIC_WAIT_NS = 10 * 1000 * 1000, /* the NIC's stamp after the driver's: most come within a millisecond, and some NICs drop them when busy */
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
@@ -79,7 +81,8 @@ enum ktrxer_limits {
 	KTRXER_PORT = 8620, /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */
 	KTRXER_STAMP_PORT = 862,
 	KTRXER_LIMITER_BUCKETS = 8192,     /* 128 KiB; a power of two */
-	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 400 KiB; a power of two */
+	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 4.6 MiB, of which idle places take none; a power of two */
+	KTRXER_REFLECTOR_LEFT = 64,        /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
 	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
 	KTRXER_REFLECTOR_BURST = 1000,
 	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; what is longer is not answered */

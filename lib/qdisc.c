@@ -209,23 +209,51 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	return 0;
 }
 
-int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
+/* list->all is to be freed in any case. */
+static int list_read(struct qdisc_list *list)
 {
-	struct qdisc_list list = { .device = device, .all = malloc(QDISCS_MOST * sizeof *list.all) };
-	struct tcmsg head = { .tcm_family = AF_UNSPEC, .tcm_ifindex = (int)device };
+	struct tcmsg head = { .tcm_family = AF_UNSPEC, .tcm_ifindex = (int)list->device };
 	struct rtnl_request request;
 	struct rtnl *rtnl;
-	char word[64];
-	int rc = list.all ? rtnl_open(&rtnl) : -ENOMEM, tries = 0;
+	int rc, tries = 0;
 
-	if (rc == 0) {
-		do {
-			list.count = 0;
-			rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
-			rc = rtnl_talk(rtnl, &request, list_take, &list, NULL);
-		} while (rc == -EINTR && ++tries < DUMP_TRIES);
-		rtnl_close(rtnl);
+	list->all = malloc(QDISCS_MOST * sizeof *list->all);
+	rc = list->all ? rtnl_open(&rtnl) : -ENOMEM;
+	if (rc < 0)
+		return rc;
+	do {
+		list->count = 0;
+		rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
+		rc = rtnl_talk(rtnl, &request, list_take, list, NULL);
+	} while (rc == -EINTR && ++tries < DUMP_TRIES);
+	rtnl_close(rtnl);
+	return rc;
+}
+
+int qdisc_survey(struct qdisc_survey *survey, uint32_t device)
+{
+	static const char *const shapers[] = { "tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf" };
+	struct qdisc_list list = { .device = device };
+	int rc = list_read(&list);
+
+	*survey = (struct qdisc_survey){ .root = "noqueue" };
+	for (int i = 0; rc == 0 && i < list.count; i++) {
+		if (list.all[i].parent == TC_H_ROOT)
+			memcpy(survey->root, list.all[i].kind, sizeof survey->root);
+		for (size_t j = 0; j < sizeof shapers / sizeof *shapers; j++)
+			if (!strcmp(list.all[i].kind, shapers[j]))
+				memcpy(survey->shaper, list.all[i].kind, sizeof survey->shaper);
 	}
+	free(list.all);
+	return rc;
+}
+
+int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
+{
+	struct qdisc_list list = { .device = device };
+	char word[64];
+	int rc = list_read(&list);
+
 	if (rc < 0)
 		ktrxer_fail(err, rc, "rtnetlink does not tell the qdisc of '%s': %s", name, ktrxer_strerror(rc, word, sizeof word));
 	else

@@ -44,6 +44,14 @@ int qdisc_parse(struct qdisc *qdisc, struct bytes body);
 /* Of all the queues of one device. 0; or -EOPNOTSUPP, and `err` says which queue ignores times and what would help. */
 int qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err);
 
+/* The names of two of a device's queues. */
+struct qdisc_survey {
+	char root[16];   /* the root qdisc; "noqueue" where there is none */
+	char shaper[16]; /* one that delays packets by itself (a rate or a delay); "": none */
+};
+/* Reads them by rtnetlink. 0, or a negative errno and nothing known. */
+int qdisc_survey(struct qdisc_survey *survey, uint32_t device);
+
 /* Asks the kernel. */
 int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err);
 

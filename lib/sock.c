@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "sock.h"
 
+#include "txstamp.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +22,17 @@ void ktx_sock_close(struct ktx_sock *sock)
 	if (sock->fd >= 0)
 		close(sock->fd);
 	sock->fd = -1;
+}
+
+void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *options)
+{
+	sock->stamps = ktrxer_txstamp_enable(fd) == 0;
+	sock->sched = sock->stamps && !(options->flags & KTX_NO_SCHED) && ktrxer_txstamp_add_sched(fd) == 0;
+}
+
+uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock)
+{
+	return (sock->stamps ? KTX_CAN_DRIVER_STAMP : 0) | (sock->sched ? KTX_CAN_SCHED_STAMP : 0);
 }
 
 int ktx_sock_send(struct ktx_sock *sock, int count)

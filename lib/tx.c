@@ -149,7 +149,8 @@ static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->slots, tx->frame_size);
 	tx->cells = pages_get(tx->slots * sizeof *tx->cells);
 	tx->lateness = ktrxer_hist_new();
-	if (!tx->cells || !tx->lateness || stampmap_init(&tx->stamps, tx->slots, 0) < 0)
+	if (!tx->cells || !tx->lateness || stampmap_init(&tx->stamps, tx->slots, 0) < 0 ||
+	    schedmap_init(&tx->scheds, tx->slots < KTX_SCHED_WAITING ? tx->slots : KTX_SCHED_WAITING) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->slots);
 	return 0;
 }
@@ -327,6 +328,7 @@ void ktx_close(struct ktx *tx)
 		munmap(tx->memory, tx->memory_size);
 	ktrxer_hist_free(tx->lateness);
 	stampmap_free(&tx->stamps);
+	schedmap_free(&tx->scheds);
 	if (tx->cells)
 		munmap(tx->cells, tx->slots * sizeof *tx->cells);
 	free(tx);

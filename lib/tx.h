@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "phc.h"
+#include "schedmap.h"
 #include "stampmap.h"
 #include "waiter.h"
 
@@ -87,7 +88,12 @@ struct ktx {
 	struct ktrxer_clock_map clock;
 	struct phc nic; /* where its stamps are on */
 	bool nic_seen;  /* one came */
+	bool driver_seen; /* the driver stamps */
+	uint32_t stamped_end; /* behind the last cell with a driver's stamp */
+	uint32_t passer;      /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */
+	uint64_t passed_ns;
 	struct stampmap stamps; /* which cell a stamp belongs to; its slots are cell numbers */
+	struct schedmap scheds; /* the same where the packet scheduler stamps */
 	struct ktrxer_waiter waiter;
 
 	pthread_t thread;
@@ -97,6 +103,24 @@ struct ktx {
 	pthread_cond_t started;
 	bool is_started;
 };
+
+/* The send time of a cell and where it was taken (enum ktx_sent_source). */
+static inline enum ktx_sent_source ktx_sent_time(const struct ktx_cell *cell, uint64_t *sent_ns)
+{
+	*sent_ns = cell->leave_ns > cell->call_ns ? cell->leave_ns : cell->call_ns;
+	if (cell->untimed)
+		return KTX_SENT_NONE;
+	if (cell->sched_ns) {
+		*sent_ns = cell->sched_ns;
+		return KTX_SENT_SCHED;
+	}
+	/* An engine of the kernel side has no stamps to match: its report is the driver's time. */
+	if (cell->proof >= KTX_PROOF_DRIVER && (cell->bypasses || !cell->driver_ns)) {
+		*sent_ns = cell->driver_ns ? cell->driver_ns : cell->sent_ns;
+		return cell->driver_ns || cell->proof == KTX_PROOF_DRIVER ? KTX_SENT_DRIVER : KTX_SENT_NIC;
+	}
+	return KTX_SENT_USER;
+}
 
 static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number)
 {

@@ -27,7 +27,7 @@ static bool queue_full(const struct ktx *tx)
 
 static bool cell_final(const struct ktx_cell *cell)
 {
-	return cell->status != KTX_PENDING && !cell->stamp_due && !cell->buffer_busy;
+	return cell->status != KTX_PENDING && !cell->stamp_due && !cell->sched_due && !cell->buffer_busy;
 }
 
 static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
@@ -36,11 +36,42 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
 	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
 }
 
-/* A stamp that has not come after 100 ms will not, and one that cannot be tells nothing: the proof is the kernel's word alone then. */
-static void stamp_give_up(struct ktx_cell *cell)
+/* Without the driver's stamp the proof is `queued`. Where that stamp is the send time, a device that has given others leaves this probe untimed. */
+static void stamp_give_up(const struct ktx *tx, struct ktx_cell *cell)
 {
 	cell->stamp_due = false;
 	cell->stamp_missing = true;
+	cell->untimed |= cell->bypasses && tx->driver_seen;
+}
+
+static void sched_give_up(struct ktx_cell *cell)
+{
+	cell->sched_due = false;
+	cell->untimed = true;
+}
+
+/* For so long has the error queue been read since the cell was handed over: a pump that was descheduled has not yet read stamps that have arrived. */
+static uint64_t looked_for(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	return tx->harvested_ns > cell->call_ns ? tx->harvested_ns - cell->call_ns : 0;
+}
+
+/*
+ * Give the driver's stamp up? A packet that has entered the packet scheduler waits in this host's own queue, or the queue has dropped it. The
+ * stamp of a later packet says that it was dropped, or overtaken. Slots that run out must not make the next probes late.
+ */
+static bool stamp_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint32_t number)
+{
+	const uint64_t waited = looked_for(tx, cell);
+
+	if (waited < KTX_STAMP_WAIT_NS || cell->proof >= KTX_PROOF_DRIVER)
+		return false;
+	if (!tx->driver_seen || !cell->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
+		return true;
+	if (tx->passed_ns && (int32_t)(tx->passer - number) > 0 && tx->harvested_ns > tx->passed_ns &&
+	    tx->harvested_ns - tx->passed_ns >= KTX_STAMP_WAIT_NS)
+		return true;
+	return atomic_load_explicit(&tx->head, memory_order_relaxed) - number > tx->slots / 2;
 }
 
 static void cell_end(struct ktx_cell *cell, enum ktx_status status, int error)
@@ -49,7 +80,7 @@ static void cell_end(struct ktx_cell *cell, enum ktx_status status, int error)
 	if (error)
 		cell->error = error;
 	cell->proof = KTX_PROOF_NONE;
-	cell->stamp_due = false;
+	cell->stamp_due = cell->sched_due = false;
 }
 
 static bool buffer_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint64_t now)
@@ -80,9 +111,10 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 
 		if (cell->stamp_due && cell->proof == KTX_PROOF_DRIVER && (int64_t)(now - cell->sent_ns) >= KTX_NIC_WAIT_NS)
 			cell->stamp_due = false; /* the NIC's will not come; the driver's is there */
-		/* By when it was looked for, not by the clock: who was held up for so long has not seen yet what has come meanwhile. */
-		if (cell->stamp_due && tx->harvested_ns > cell->call_ns && tx->harvested_ns - cell->call_ns >= KTX_STAMP_WAIT_NS)
-			stamp_give_up(cell);
+		if (cell->sched_due && looked_for(tx, cell) >= KTX_STAMP_WAIT_NS)
+			sched_give_up(cell);
+		if (cell->stamp_due && stamp_overdue(tx, cell, done))
+			stamp_give_up(tx, cell);
 		if (buffer_overdue(tx, cell, now))
 			buffer_give_up(tx, cell);
 		if (!cell_final(cell))
@@ -92,6 +124,10 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	}
 	if (done == before)
 		return;
+	if ((int32_t)(tx->passer - done) <= 0) {
+		tx->passed_ns = (int32_t)(tx->stamped_end - 1 - done) > 0 ? now : 0;
+		tx->passer = tx->stamped_end - 1;
+	}
 	atomic_store(&tx->done, done);
 	const uint32_t left = atomic_load(&tx->head) - done;
 
@@ -110,37 +146,50 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 /* On machines whose clock ticks coarsely (no TSC) two reads differ by a tick where nothing lies between. */
 #define STAMP_GRAIN_NS 1000
 
-/* NULL when the stamp cannot be told to be one cell's, or comes after its cell was final. */
-static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns)
+static bool sched_stamps(const struct ktx *tx)
 {
-	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
-	struct ktx_cell *cell;
-	uint64_t number;
-
-	if (!stampmap_find(&tx->stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
-		return NULL;
-	/* Numbers run free: in [done, handed)? */
-	if ((uint32_t)number - done >= tx->handed - done)
-		return NULL;
-	cell = ktx_cell_at(tx, (uint32_t)number);
-	return cell->stamp_due ? cell : NULL;
+	return tx->engine->features(tx->state) & KTX_CAN_SCHED_STAMP;
 }
 
-/* How early a hand-over must begin is learned from the best stamps that there are. */
-static void cost_learn(struct ktx *tx, const struct ktx_cell *cell)
+/* Numbers run free: in [done, handed)? */
+static struct ktx_cell *cell_waiting(const struct ktx *tx, uint32_t number)
+{
+	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+
+	return number - done < tx->handed - done ? ktx_cell_at(tx, number) : NULL;
+}
+
+/* NULL when the stamp cannot be told to be one cell's, or comes after its cell was final. */
+static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns, uint32_t *cell_number)
+{
+	uint64_t number;
+
+	if (sched_stamps(tx)) {
+		if (!schedmap_driver(&tx->scheds, key, cell_number))
+			return NULL;
+	} else {
+		if (!stampmap_find(&tx->stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
+			return NULL;
+		*cell_number = (uint32_t)number;
+	}
+	return cell_waiting(tx, *cell_number);
+}
+
+/* How early a hand-over must begin is learned from the send times. */
+static void cost_learn(struct ktx *tx, const struct ktx_cell *cell, uint64_t sent_ns)
 {
 	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
-		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, cell->sent_ns);
+		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, sent_ns);
 }
 
 /* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
 static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 {
-	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER);
+	uint32_t bound, number;
+	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER, &number);
 	uint64_t sent;
-	uint32_t bound;
 
-	if (!cell || !phc_map_mono(&tx->nic.map, nic_ns, &sent, &bound) || sent + bound + STAMP_GRAIN_NS < cell->call_ns ||
+	if (!cell || !cell->stamp_due || !phc_map_mono(&tx->nic.map, nic_ns, &sent, &bound) || sent + bound + STAMP_GRAIN_NS < cell->call_ns ||
 	    sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
 		return;
 	cell->sent_ns = sent;
@@ -149,39 +198,82 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 	cell->proof = KTX_PROOF_WIRE;
 	cell->stamp_due = false;
 	tx->nic_seen = true;
-	cost_learn(tx, cell);
+	if (!cell->sched_ns)
+		cost_learn(tx, cell, sent);
+}
+
+/* The time of a stamp of CLOCK_REALTIME on CLOCK_MONOTONIC; false: it cannot be true. */
+static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *mono_ns)
+{
+	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	const uint64_t oldest = done == tx->handed ? 0 : ktx_cell_at(tx, done)->call_ns;
+
+	return ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now, mono_ns);
+}
+
+/* A packet that crosses stacked devices (VLAN, bridge, tunnel) enters a packet scheduler at each of them: the first one counts. */
+static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
+{
+	struct ktx *tx = context;
+	struct ktx_cell *cell;
+	uint64_t entered;
+	uint32_t number;
+
+	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
+	    !schedmap_sched(&tx->scheds, key, entered, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
+		return;
+	cell = cell_waiting(tx, number);
+	if (!cell || !cell->sched_due)
+		return;
+	cell->sched_due = false;
+	cell->sched_ns = entered;
+	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
+	cost_learn(tx, cell, entered);
+}
+
+static void driver_stamped(struct ktx *tx, uint32_t number)
+{
+	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+
+	if ((int32_t)(number + 1 - tx->stamped_end) > 0 || tx->handed - tx->stamped_end > tx->slots)
+		tx->stamped_end = number + 1;
+	if (number != done && !tx->passed_ns) {
+		tx->passer = number;
+		tx->passed_ns = ktrxer_now_ns();
+	}
 }
 
 static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
 {
 	struct ktx *tx = context;
-	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
-	const uint64_t oldest = done == tx->handed ? 0 : ktx_cell_at(tx, done)->call_ns;
+	const uint64_t now = ktrxer_now_ns();
 	struct ktx_cell *cell;
-	uint64_t sent, now;
+	uint64_t sent;
+	uint32_t number;
 	bool credible;
 
 	if (nic_clock) {
 		nic_stamp_arrived(tx, key, real_ns);
 		return;
 	}
-	now = ktrxer_now_ns();
-	credible = ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now, &sent);
+	tx->driver_seen = true;
+	credible = stamp_mono(tx, real_ns, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
-	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent);
-	if (!cell)
+	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent, &number);
+	if (!cell || !cell->stamp_due)
 		return;
+	driver_stamped(tx, number);
 	if (!credible) {
-		stamp_give_up(cell);
+		stamp_give_up(tx, cell);
 		return;
 	}
-	cell->sent_ns = sent;
+	cell->sent_ns = cell->driver_ns = sent;
 	cell->raw_ns = real_ns;
 	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
 	cell->proof = (uint8_t)proof;
 	cell->stamp_due = tx->nic.fd >= 0;
-	if (!tx->nic_seen)
-		cost_learn(tx, cell);
+	if (!tx->nic_seen && !cell->sched_ns)
+		cost_learn(tx, cell, sent);
 	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
 		tx->engine->left_early(tx->state);
 }
@@ -218,7 +310,8 @@ static void device_dead(struct ktx *tx, int rc)
 
 static void harvest(struct ktx *tx)
 {
-	const struct ktx_harvest to = { .stamp = stamp_arrived, .refusal = refusal_arrived, .failed = drop_arrived, .context = tx };
+	const struct ktx_harvest to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
+					.context = tx };
 	uint64_t now = ktrxer_now_ns();
 	int rc;
 
@@ -281,6 +374,15 @@ static void back_off(struct ktx *tx, uint64_t now)
 	tx->backoff_ns = tx->backoff_ns < BACKOFF_MOST_NS / 2 ? tx->backoff_ns * 2 : BACKOFF_MOST_NS;
 }
 
+/* A datagram was refused: it may have used a number of the stamps up. */
+static void stamps_refused(struct ktx *tx)
+{
+	if (sched_stamps(tx))
+		schedmap_refused(&tx->scheds);
+	else
+		stampmap_ambiguous(&tx->stamps);
+}
+
 /* The first cell was refused. It stays where it is (to be tried again) or ends as failed. */
 static void refused(struct ktx *tx, int rc, uint64_t call)
 {
@@ -288,7 +390,7 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 	uint64_t now = ktrxer_now_ns();
 
 	cell->tries++;
-	stampmap_ambiguous(&tx->stamps);
+	stamps_refused(tx);
 	if (device_lost(rc))
 		device_dead(tx, rc);
 	if (worth_retrying(rc)) {
@@ -333,7 +435,8 @@ static void leave_plan(struct ktx *tx, struct ktx_cell *cell, bool in_train)
 static void hand_over(struct ktx *tx, uint32_t count)
 {
 	struct ktx_cell *batch[KTX_BATCH_MAX];
-	const bool stamps = tx->engine->features(tx->state) & (KTX_CAN_DRIVER_STAMP | KTX_CAN_WIRE_STAMP);
+	const uint32_t features = tx->engine->features(tx->state);
+	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_WIRE_STAMP);
 	uint64_t call, after;
 	int n;
 
@@ -358,18 +461,22 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		batch[i]->status = KTX_SENT;
 		batch[i]->proof = KTX_PROOF_QUEUED;
 		batch[i]->stamp_due = stamps;
+		batch[i]->sched_due = features & KTX_CAN_SCHED_STAMP;
+		batch[i]->bypasses = features & KTX_CAN_BYPASS || queue_waits(tx);
 		if (!queue_waits(tx))
 			batch[i]->first_of_call = i == 0;
 		else if (batch[i]->leave_ns > after)
 			batch[i]->sent_ns = batch[i]->leave_ns;
 		if (tx->shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
-		if (stamps)
+		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
 			stampmap_sent(&tx->stamps, tx->handed + (uint32_t)i, call);
 	}
+	if (features & KTX_CAN_SCHED_STAMP)
+		schedmap_sent(&tx->scheds, tx->handed, (uint32_t)n, call, after);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
-		stampmap_ambiguous(&tx->stamps);
+		stamps_refused(tx);
 	tx->in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
 	tx->handed += (uint32_t)n;
 }
@@ -524,11 +631,16 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 		ktx_done_advance(tx, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
-	/* Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. */
-	if (stamps_wanted(tx)) {
+	/*
+	 * Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. A pass that was not to look
+	 * for them would find the same cell again at once.
+	 */
+	if (stamps_wanted(tx) && !tx->unlooked) {
 		uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
-		uint64_t give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
+		uint64_t now = ktrxer_now_ns(), give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
 
+		if (give_up <= now)
+			give_up = now + KTX_STAMP_WAIT_NS / 2;
 		if (tx->nic.fd >= 0)
 			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
 		if (tx->engine->harvest_ns)

@@ -12,6 +12,8 @@
 static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 {
 	struct ktx_accounts *sums = &tx->sums;
+	enum ktx_sent_source source;
+	uint64_t sent_ns;
 
 	sums->sent++;
 	sums->bytes += cell->length;
@@ -27,6 +29,9 @@ static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 		sums->last_ns = cell->sent_ns;
 	if (cell->stamp_missing)
 		sums->stamps_missing++;
+	source = ktx_sent_time(cell, &sent_ns);
+	if (source == KTX_SENT_NONE)
+		sums->untimed++;
 	if (!cell->at_ns)
 		return;
 	/*
@@ -34,9 +39,11 @@ static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 	 * that moved them was late by as much as it moved them.
 	 */
 	const uint64_t shift = cell->planned_ns - cell->at_ns, moved = shift - tx->counted_shift_ns;
-	const int64_t lateness = (int64_t)(cell->sent_ns - cell->planned_ns) + (int64_t)moved;
+	const int64_t lateness = (int64_t)(sent_ns - cell->planned_ns) + (int64_t)moved;
 
 	tx->counted_shift_ns = shift;
+	if (source == KTX_SENT_NONE)
+		return;
 	if (lateness > (int64_t)tx->options.late_ns)
 		sums->late++;
 	ktrxer_hist_record(tx->lateness, lateness);
@@ -118,13 +125,27 @@ static void reap_unwanted(struct ktx *tx)
 		tx->reaped++;
 }
 
+static int64_t own_queue(const struct ktx_cell *cell, enum ktx_sent_source source, uint64_t sent_ns)
+{
+	const uint64_t driver = cell->driver_ns ? cell->driver_ns : cell->proof == KTX_PROOF_WIRE ? cell->sent_ns : 0;
+
+	return cell->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
+}
+
 static void report_fill(struct ktx_report *report, const struct ktx_cell *cell)
 {
+	const bool sent = cell->status == KTX_SENT;
+	uint64_t sent_ns = 0;
+	const enum ktx_sent_source source = sent ? ktx_sent_time(cell, &sent_ns) : KTX_SENT_NONE;
+
 	*report = (struct ktx_report){
 		.id = cell->id,
 		.at_ns = cell->at_ns,
 		.planned_ns = cell->planned_ns,
-		.sent_ns = cell->status == KTX_SENT ? cell->sent_ns : 0,
+		.sent_ns = sent_ns,
+		.departure_ns = sent && cell->proof >= KTX_PROOF_DRIVER ? cell->sent_ns : 0,
+		.own_queue_ns = sent ? own_queue(cell, source, sent_ns) : -1,
+		.sent_source = (uint8_t)source,
 		.bound_ns = cell->bound_ns,
 		.tries = cell->tries,
 		.status = cell->status,
@@ -269,10 +290,12 @@ static void cell_begin(struct ktx_cell *cell, const struct ktx_probe *probe)
 	cell->status = KTX_PENDING;
 	cell->proof = KTX_PROOF_NONE;
 	cell->stamp_due = cell->stamp_missing = cell->first_of_call = cell->buffer_busy = false;
+	cell->sched_due = cell->untimed = cell->bypasses = false;
 	/* Looked at and left alone, the second line stays where it is. */
 	if (cell->planned_ns != probe->at_ns)
 		cell->planned_ns = probe->at_ns;
-	if (cell->raw_ns || cell->bound_ns || cell->error) {
+	if (cell->raw_ns || cell->bound_ns || cell->error || cell->sched_ns || cell->leave_ns) {
+		cell->leave_ns = cell->sched_ns = cell->driver_ns = 0;
 		cell->raw_ns = 0;
 		cell->bound_ns = 0;
 		cell->error = 0;

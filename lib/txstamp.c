@@ -43,19 +43,29 @@ int ktrxer_txstamp_enable(int fd)
 	return timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID);
 }
 
-/* With a NIC's stamp on its way the kernel makes none of its own, unless asked (SWHW, Linux 4.14). */
-int ktrxer_txstamp_add_nic(int fd)
-{
-	return timestamping_set(fd, TX_FLAGS | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE | OPT_TX_SWHW);
-}
-
-void ktrxer_txstamp_restart(int fd)
+static uint32_t timestamping_get(int fd)
 {
 	uint32_t flags = 0;
 	socklen_t length = sizeof flags;
 
-	if (getsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, &length) != 0)
-		flags = TX_FLAGS;
+	return getsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, &length) == 0 ? flags : TX_FLAGS | SOF_TIMESTAMPING_OPT_ID;
+}
+
+int ktrxer_txstamp_add_sched(int fd)
+{
+	return timestamping_set(fd, timestamping_get(fd) | SOF_TIMESTAMPING_TX_SCHED);
+}
+
+/* With a NIC's stamp on its way the kernel makes none of its own, unless asked (SWHW, Linux 4.14). */
+int ktrxer_txstamp_add_nic(int fd)
+{
+	return timestamping_set(fd, timestamping_get(fd) | SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE | OPT_TX_SWHW);
+}
+
+void ktrxer_txstamp_restart(int fd)
+{
+	const uint32_t flags = timestamping_get(fd);
+
 	(void)timestamping_set(fd, flags & ~(uint32_t)SOF_TIMESTAMPING_OPT_ID);
 	(void)timestamping_set(fd, flags | SOF_TIMESTAMPING_OPT_ID);
 }
@@ -170,9 +180,14 @@ static int harvest_one(struct mmsghdr *m, const struct ktx_harvest *harvest)
 	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
 	if (e.ee_origin == ORIGIN_TXTIME && harvest->dropped)
 		harvest->dropped(harvest->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
-	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || e.ee_info != SCM_TSTAMP_SND)
+	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || (e.ee_info != SCM_TSTAMP_SND && e.ee_info != SCM_TSTAMP_SCHED))
 		return 0;
 	software = ktrxer_stamp_of_message(message, &nic);
+	if (e.ee_info == SCM_TSTAMP_SCHED) {
+		if (software && harvest->sched)
+			harvest->sched(harvest->context, e.ee_data, software);
+		return 0;
+	}
 	if (nic)
 		harvest->stamp(harvest->context, e.ee_data, nic, KTX_PROOF_WIRE, true);
 	else if (software)

@@ -10,6 +10,8 @@
  * 0, or a negative errno when this kernel has no such thing.
  */
 int ktrxer_txstamp_enable(int fd);
+/* The packet scheduler's stamps (Linux 3.17), too: a packet without a queue on its way gives two stamps. The numbers go on. */
+int ktrxer_txstamp_add_sched(int fd);
 /* The NIC's stamps, too, where it makes them (phc.h); the numbers go on. */
 int ktrxer_txstamp_add_nic(int fd);
 /* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */

@@ -12,7 +12,8 @@ struct entry {
 	uint64_t number;
 	uint64_t at_ns, sent_ns, received_ns;
 	struct ktrxer_addr from;
-	uint8_t state, proof, source, ttl;
+	int64_t own_queue_ns;
+	uint8_t state, sent_source, source, ttl;
 	bool has_reply; /* received_ns counts, though the report is not in yet */
 	bool reordered;
 };
@@ -131,7 +132,8 @@ static enum echo_event round_trip(struct echo_book *book, struct entry *e, struc
 	if (e->reordered)
 		book->counts.reordered++;
 	*result = (struct echo_result){ .number = e->number, .at_ns = e->at_ns, .sent_ns = e->sent_ns, .received_ns = e->received_ns,
-					.rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .proof = e->proof, .source = e->source,
+					.rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .own_queue_ns = e->own_queue_ns,
+					.sent_source = e->sent_source, .source = e->source,
 					.ttl = e->ttl, .reordered = e->reordered, .from = e->from };
 	begin_advance(book);
 	return ECHO_ROUND_TRIP;
@@ -152,7 +154,8 @@ enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report
 	e->state = WAITING;
 	e->at_ns = report->at_ns;
 	e->sent_ns = report->sent_ns;
-	e->proof = report->proof;
+	e->own_queue_ns = report->own_queue_ns;
+	e->sent_source = report->sent_source;
 	book->counts.sent++;
 	book->counts.waiting++;
 	return e->has_reply ? round_trip(book, e, result) : ECHO_NOTHING;

@@ -37,7 +37,8 @@ struct echo_result {
 	uint64_t number;
 	uint64_t at_ns, sent_ns, received_ns;
 	int64_t rtt_ns;
-	uint8_t proof;       /* enum ktx_proof of sent_ns */
+	int64_t own_queue_ns; /* of it: the wait in this host's packet scheduler; -1: not known */
+	uint8_t sent_source; /* enum ktx_sent_source of sent_ns */
 	uint8_t source;      /* enum ktrxer_stamp_source of received_ns */
 	uint8_t ttl;
 	bool reordered;      /* a later probe's answer came first */

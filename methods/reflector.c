@@ -164,12 +164,10 @@ void reflector_finish(const struct reflector *r, uint8_t *packet, const struct r
 void reflector_sent(struct reflector *r, uint32_t name, uint32_t seq, int64_t real_ns, bool nic)
 {
 	struct reflector_session *s = reflector_session_by_name(&r->sessions, name);
+	const struct reflector_left left = { .real_ns = real_ns, .seq = seq, .method = nic ? STAMP_BY_HARDWARE : STAMP_BY_SOFTWARE };
 
-	if (!s || (s->left_method && (int32_t)(seq - s->left_seq) < 0))
-		return;
-	s->left_seq = seq;
-	s->left_real_ns = real_ns;
-	s->left_method = nic ? STAMP_BY_HARDWARE : STAMP_BY_SOFTWARE;
+	if (s)
+		reflector_session_left(s, &left);
 }
 
 void reflector_counts(const struct reflector *r, struct reflector_counts *counts)

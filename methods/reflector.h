@@ -59,7 +59,7 @@ struct reflector_arrival {
 struct reflector_answer {
 	uint8_t tos;         /* of the answer's IP header */
 	bool auth;
-	bool follow;         /* tell reflector_sent() when it left, the next answer will carry that */
+	bool follow;         /* its stamp is wanted by reflector_sent() */
 	uint32_t session;    /* for it */
 	uint32_t seq;
 };
@@ -76,7 +76,7 @@ enum reflector_verdict reflector_answer(struct reflector *reflector, uint8_t *pa
 					const struct reflector_arrival *arrival, struct reflector_answer *answer);
 /* T3, at the last moment, and what depends on it. */
 void reflector_finish(const struct reflector *reflector, uint8_t *packet, const struct reflector_answer *answer, int64_t now_real_ns);
-/* When an answer really left. It may come late, never, or for a session that is gone. */
+/* The driver's or the NIC's stamp of an answer, once for each: a later answer of its session carries it. The session may be gone. */
 void reflector_sent(struct reflector *reflector, uint32_t session, uint32_t seq, int64_t real_ns, bool nic);
 
 struct reflector_counts {

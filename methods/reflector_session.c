@@ -63,6 +63,25 @@ seen:
 	return room;
 }
 
+void reflector_session_left(struct reflector_session *s, const struct reflector_left *left)
+{
+	s->left[(s->left_first + s->left_count) % KTRXER_REFLECTOR_LEFT] = *left;
+	if (s->left_count < KTRXER_REFLECTOR_LEFT)
+		s->left_count++;
+	else
+		s->left_first = (s->left_first + 1) % KTRXER_REFLECTOR_LEFT;
+}
+
+bool reflector_session_tell(struct reflector_session *s, struct reflector_left *left)
+{
+	if (!s->left_count)
+		return false;
+	*left = s->left[s->left_first];
+	s->left_first = (s->left_first + 1) % KTRXER_REFLECTOR_LEFT;
+	s->left_count--;
+	return true;
+}
+
 uint32_t reflector_session_name(const struct reflector_sessions *sessions, const struct reflector_session *s)
 {
 	return (uint32_t)(s - sessions->table) << 8 | s->serial;

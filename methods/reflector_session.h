@@ -11,12 +11,21 @@ struct reflector_session {
 	uint16_t from_port, to_port, ssid;
 	bool used;
 	uint8_t serial;       /* of this place: a stamp for the one before is not taken for ours */
-	uint8_t left_method;  /* enum stamp_method; 0: nothing known yet */
 	uint32_t received, sent;
-	uint32_t left_seq;    /* the last answer whose time of leaving is known */
-	int64_t left_real_ns;
 	uint64_t seen_ns;
+	/* Stamps of answers that no later answer has carried yet: the oldest first, a ring from left_first on. */
+	uint32_t left_first, left_count;
+	struct reflector_left {
+		int64_t real_ns;
+		uint32_t seq;
+		uint8_t method; /* enum stamp_method */
+	} left[KTRXER_REFLECTOR_LEFT];
 };
+
+/* The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. */
+void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
+/* The oldest that was not told yet; false: none. */
+bool reflector_session_tell(struct reflector_session *session, struct reflector_left *left);
 
 struct reflector_sessions {
 	uint64_t secret, made, refused;

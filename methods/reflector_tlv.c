@@ -149,15 +149,17 @@ static void direct(uint8_t value[12], const struct reflector_session *session)
 	store_be32(value + 8, session ? session->sent : 0);
 }
 
+/* RFC 8972, 4.7: one earlier answer in each TLV. With two in a request what has piled up in a queue of this host is told soon after. */
 static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 {
-	const struct reflector_session *s = c->session;
+	struct reflector_session *s = c->session;
 	struct stamp_follow_up follow = { 0 };
+	struct reflector_left left;
 
-	if (s && s->left_method) {
-		follow.seq = s->left_seq;
-		follow.time = stamp_time_of_ns(s->left_real_ns, c->ptp);
-		follow.method = s->left_method;
+	if (s && reflector_session_tell(s, &left)) {
+		follow.seq = left.seq;
+		follow.time = stamp_time_of_ns(left.real_ns, c->ptp);
+		follow.method = left.method;
 	}
 	stamp_follow_up_write(value, &follow);
 	c->follow = s != NULL;

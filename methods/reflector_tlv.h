@@ -8,7 +8,7 @@
 
 struct reflector_tlv_context {
 	const struct reflector_arrival *arrival;
-	const struct reflector_session *session; /* NULL: stateless */
+	struct reflector_session *session;       /* NULL: stateless */
 	const struct hmac_key *key;              /* NULL: none */
 	bool auth, ptp, synchronised;
 	uint64_t dscp_granted;

@@ -141,7 +141,8 @@ static void complete(struct stamp_session *s, struct entry *e)
 {
 	e->state = DONE;
 	e->held = true;
-	e->released_ns = s->options.follow_up ? e->sample.t4_ns + s->options.timeout_ns : 0;
+	/* The next answer passes the same far queue before it tells. */
+	e->released_ns = s->options.follow_up && e->sample.far_queue_ns < 0 ? e->sample.t4_ns + 2 * s->options.timeout_ns : 0;
 	if (is_measured(s, e->number)) {
 		s->counts.received++;
 		s->counts.waiting--;
@@ -166,7 +167,8 @@ void stamp_session_report(struct stamp_session *s, const struct ktx_report *repo
 	e->state = WAITING;
 	e->sample.at_ns = report->at_ns;
 	e->sample.t1_ns = report->sent_ns;
-	e->sample.proof = report->proof;
+	e->sample.own_queue_ns = report->own_queue_ns;
+	e->sample.sent_source = report->sent_source;
 	e->sample.bound_ns += report->bound_ns;
 	if (is_measured(s, e->number)) {
 		s->counts.sent++;
@@ -271,32 +273,37 @@ static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 
 /* ------------------------------------------------------------------------------------------------------- the answers */
 
-/* When an answer really left: told by the next one. */
+/* A far queue longer than this is taken for a wrong stamp. */
+#define FAR_QUEUE_MAX_NS (60 * (int64_t)KTRXER_NS_PER_S)
+
+/* The driver's stamp of an earlier answer. It is no older than T3. Stamps come in the order of the answers: those before it have none to come. */
 static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp, const struct stamp_arrival *a,
 		      int64_t newest)
 {
 	const int64_t count = unfold(follow->seq, newest);
-	int64_t t3;
+	int64_t left;
 
-	if (!follow->time || !follow->method || !stamp_time_to_ns(&t3, follow->time, ptp, a->real_near_ns))
+	if (!follow->time || !follow->method || !stamp_time_to_ns(&left, follow->time, ptp, a->real_near_ns))
 		return;
 	s->counts.follow_up_seen = true;
 	s->counts.stateful = true;
 	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
-		if (!e || !e->has_reply || e->reflector != count || e->epoch != s->epoch.number)
+		if (!e || !e->has_reply)
 			continue;
-		/* It left after T3 was written, and before it arrived here or a moment later by another clock. */
-		if (e->state != LOST && t3 >= e->sample.t3_real_ns && t3 - e->sample.t3_real_ns < KTRXER_NS_PER_S) {
-			e->sample.t3_real_ns = t3;
-			e->sample.t3 = follow->method == STAMP_BY_HARDWARE ? STAMP_T3_HARDWARE : STAMP_T3_SOFTWARE;
-		}
+		if (e->epoch != s->epoch.number || e->reflector < count)
+			e->released_ns = 0;
+		if (e->epoch != s->epoch.number || e->reflector != count)
+			continue;
+		if (left >= e->sample.t3_real_ns && left - e->sample.t3_real_ns < FAR_QUEUE_MAX_NS)
+			e->sample.far_queue_ns = left - e->sample.t3_real_ns;
+		e->released_ns = 0;
 		return;
 	}
 }
 
-/* What is older than this answer will hear no more of itself. */
+/* The reflector does not tell: nothing is to be waited for. */
 static void release_before(struct stamp_session *s, const struct entry *newest)
 {
 	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
@@ -329,17 +336,19 @@ static bool tlvs_hold(struct stamp_session *s, const uint8_t *packet, size_t len
 	return !key;
 }
 
-static void tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e, bool ptp,
+/* Returns whether the reflector understands follow-up telemetry. */
+static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e, bool ptp,
 		      const struct stamp_arrival *a)
 {
 	uint32_t at = (uint32_t)stamp_base_length(s->options.auth_key != NULL);
 	struct stamp_tlv tlv;
+	bool tells = false;
 
 	if (length <= at)
-		return;
+		return false;
 	if (!tlvs_hold(s, packet, length)) {
 		s->counts.tlvs_refused++;
-		return;
+		return false;
 	}
 	for (int i = 0; i < 64 && stamp_tlv_next(&tlv, packet, length, &at) == STAMP_TLV_OK && !(tlv.flags & STAMP_TLV_MALFORMED); i++) {
 		if (tlv.flags & STAMP_TLV_UNKNOWN || !stamp_tlv_length_ok(tlv.type, tlv.length))
@@ -347,6 +356,7 @@ static void tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 		if (tlv.type == STAMP_TLV_FOLLOW_UP) {
 			const struct stamp_follow_up follow = stamp_follow_up_read(tlv.value);
 
+			tells = true;
 			follow_up(s, &follow, ptp, a, e->reflector);
 		} else if (tlv.type == STAMP_TLV_COS) {
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
@@ -354,6 +364,7 @@ static void tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			e->sample.tos_there = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
 		}
 	}
+	return tells;
 }
 
 static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply *reply)
@@ -411,7 +422,7 @@ static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const 
 	p->tos_back = a->tos;
 	p->tos_there = 0xff;
 	p->reflector_seq = reply->seq;
-	p->t3 = STAMP_T3_PACKET;
+	p->far_queue_ns = -1;
 	return true;
 }
 
@@ -440,8 +451,8 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 	if (e->number >= s->replied_end)
 		s->replied_end = e->number + 1;
 	count_answer(s, e, reply.seq);
-	tlvs_read(s, packet, length, e, ptp, a);
-	release_before(s, e);
+	if (!tlvs_read(s, packet, length, e, ptp, a))
+		release_before(s, e);
 	if (e->state == LOST) {
 		s->counts.too_late += is_measured(s, e->number);
 		return STAMP_TOO_LATE;
@@ -498,7 +509,7 @@ bool stamp_session_sample(struct stamp_session *s, uint64_t now_ns, bool flush, 
 	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
-		if (e && e->held && (flush || e->released_ns <= now_ns)) {
+		if (e && e->held && (flush || e->released_ns <= now_ns || s->end - n > s->mask / 2)) {
 			e->held = false;
 			*sample = e->sample;
 			if (only_done)
@@ -535,9 +546,20 @@ void stamp_session_close(struct stamp_session *s, uint64_t first)
 	s->close_from = first;
 }
 
+static bool far_queue_open(const struct stamp_session *s)
+{
+	for (uint64_t n = s->held_begin; s->counts.follow_up_seen && n < s->replied_end && n < s->close_from; n++) {
+		const struct entry *e = entry_of(s, n);
+
+		if (e && e->held && e->released_ns)
+			return true;
+	}
+	return false;
+}
+
 bool stamp_session_unsettled(const struct stamp_session *s)
 {
-	return s->answered_end < s->close_from && !s->tail_known && s->counts.lost;
+	return (s->answered_end < s->close_from && !s->tail_known && s->counts.lost) || far_queue_open(s);
 }
 
 /* A reflector may say what it likes: no sum of what it says is more than what was lost. */

@@ -3,8 +3,9 @@
  * The sender's side of a STAMP session: which answer belongs to which probe, in which direction what is missing was lost, and
  * four stamps for each round trip. It sends nothing and reads no clock.
  *
- * T1 is the transmit stamp that was kept here, not what the packet said; T4 the kernel's stamp of arrival. T2 comes with the
- * answer, and T3 too; with follow-up telemetry the next answer says when this one really left, so a sample waits for that.
+ * T1 is the send time that was kept here, not what the packet said; T4 the kernel's stamp of arrival. T2 and T3 come with the answer. T3 is
+ * the time before the reflector's send call. With follow-up telemetry a later answer carries the driver's stamp of this one: the
+ * difference is the wait in the reflector's own queue, so a sample waits for that.
  *
  * Loss by direction needs a reflector that counts (stateful). Its count of answers says how many probes arrived; those whose
  * answers we have were lost in neither direction. Whether it counts shows as soon as something is lost on the way there, or by
@@ -26,21 +27,19 @@ struct stamp_session_options {
 	const struct hmac_key *tlv_key;  /* open mode: TLVs are believed only with their HMAC; copied */
 };
 
-enum stamp_t3 { STAMP_T3_PACKET = 0, STAMP_T3_SOFTWARE = 1, STAMP_T3_HARDWARE = 2 };
-
 struct stamp_sample {
 	uint64_t number;
 	uint64_t at_ns, t1_ns, t4_ns; /* CLOCK_MONOTONIC; at_ns: when it should have left */
 	int64_t t2_real_ns, t3_real_ns;
 	int64_t rtt_ns;      /* (T4 - T1) - (T3 - T2) */
 	int64_t dwell_ns;    /* T3 - T2 */
+	int64_t own_queue_ns, far_queue_ns; /* of the round trip: waits in the packet schedulers of the two hosts; -1: not known */
 	int64_t forward_ns, backward_ns; /* T2 - T1 and T4 - T3 across two clocks: worth as much as their offset is known */
 	uint32_t bound_ns;   /* of T1 and T4 together: what their conversion may err */
 	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
 	bool peer_synchronised;
-	uint8_t proof;       /* enum ktx_proof of T1 */
+	uint8_t sent_source; /* enum ktx_sent_source of T1 */
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
-	uint8_t t3;          /* enum stamp_t3 */
 	uint8_t ttl_there, ttl_back;
 	uint8_t tos_there, tos_back; /* tos_there: only by a class-of-service TLV, else 0xff */
 	uint32_t reflector_seq;
@@ -100,7 +99,7 @@ uint64_t stamp_session_next(const struct stamp_session *session); /* when someth
  * measured may be lost, and then nothing but a later answer tells in which direction.
  */
 void stamp_session_close(struct stamp_session *session, uint64_t first);
-/* After closing: is it still open which way the last ones went? */
+/* After closing: is it still open in which direction the last ones were lost, or how long the last answers waited in the far queue? */
 bool stamp_session_unsettled(const struct stamp_session *session);
 void stamp_session_counts(const struct stamp_session *session, struct stamp_session_counts *counts);
 

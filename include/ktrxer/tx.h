@@ -21,12 +21,24 @@ enum ktx_status {
 	KTX_CANCELLED = 4, /* the tool stopped, or closed, before its time */
 };
 
-/* By whose word a probe was sent. */
+/* The last point on the way out of this host at which a probe was stamped. */
 enum ktx_proof {
 	KTX_PROOF_NONE = 0,
-	KTX_PROOF_QUEUED = 1, /* the kernel took it; the time is this process's, after the call */
-	KTX_PROOF_DRIVER = 2, /* stamp at the hand-over to the device */
-	KTX_PROOF_WIRE = 3,   /* stamp by the device */
+	KTX_PROOF_QUEUED = 1, /* the kernel took it; no stamp */
+	KTX_PROOF_DRIVER = 2, /* stamp of the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
+	KTX_PROOF_WIRE = 3,   /* stamp of the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
+};
+
+/*
+ * Where the send time (T1 of RFC 8762) was taken. Delays and lateness count from it. All probes of one transmitter have the same source,
+ * or KTX_SENT_NONE: the stamp is missing, sent_ns is the time before the system call, and the probe belongs in no statistic of times.
+ */
+enum ktx_sent_source {
+	KTX_SENT_NONE = 0,
+	KTX_SENT_USER = 1,   /* this process, before the system call: the engine or the kernel has no stamp */
+	KTX_SENT_SCHED = 2,  /* entry into the packet scheduler (SOF_TIMESTAMPING_TX_SCHED) */
+	KTX_SENT_DRIVER = 3, /* the driver: the engine bypasses the packet scheduler, or the scheduler keeps the schedule (launch times) */
+	KTX_SENT_NIC = 4,    /* likewise, of a NIC without a driver's stamp */
 };
 
 enum ktx_late_policy {
@@ -53,6 +65,7 @@ enum ktx_flag {
 	KTX_NO_LOCK = 1 << 2,      /* do not lock memory */
 	KTX_NO_STAMPS = 1 << 3,    /* do not ask for transmit stamps: every proof is `queued` */
 	KTX_NO_ADVANCE = 1 << 4,   /* do not hand over early by the hand-over's own median cost */
+	KTX_NO_SCHED = 1 << 5,     /* no stamp of the packet scheduler (0.5 us a packet): the send time is this process's, for trains */
 };
 
 struct ktx_options {
@@ -131,12 +144,15 @@ struct ktx_report {
 	uint64_t id;
 	uint64_t at_ns;        /* scheduled, as committed; 0: it had no time */
 	uint64_t planned_ns;   /* the same, moved by KTX_LATE_SHIFT */
-	uint64_t sent_ns;      /* 0 unless sent */
-	uint32_t bound_ns;     /* error of the conversion in sent_ns */
+	uint64_t sent_ns;      /* the send time, T1; 0 unless sent */
+	uint64_t departure_ns; /* stamp of the driver or the NIC, as `proof` says; 0: none */
+	int64_t own_queue_ns;  /* driver's stamp - sent_ns, the wait in this host's packet scheduler; -1: not known, or no scheduler on the way */
+	uint32_t bound_ns;     /* error of the conversion to CLOCK_MONOTONIC in these times */
 	uint32_t tries;        /* hand-overs, the last one included */
 	uint8_t status;        /* enum ktx_status */
 	uint8_t proof;         /* enum ktx_proof */
-	uint16_t reserved;
+	uint8_t sent_source;   /* enum ktx_sent_source */
+	uint8_t reserved;
 	int32_t error;         /* negative errno of the last try, 0 when sent */
 	int64_t raw_ns;        /* the stamp as its clock had it, 0: none */
 };
@@ -167,7 +183,8 @@ struct ktx_accounts {
 	uint64_t bytes;     /* of the frames sent */
 	uint64_t wire, driver, queued; /* the sent ones, by proof */
 	uint64_t first_ns, last_ns; /* sent times of the first and the last one sent */
-	uint64_t stamps_missing;    /* asked for and not come within 100 ms */
+	uint64_t stamps_missing;    /* of driver or NIC: asked for and given up. Dropped by this host's queue, or not stamped */
+	uint64_t untimed;           /* sent, with KTX_SENT_NONE */
 	int32_t last_error; /* negative errno of the last failure */
 	/* Sent on the kernel's word alone, and missing in the device's own statistics: lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
@@ -212,6 +229,7 @@ enum ktx_feature {
 	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves; as the device is now */
 	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
 	KTX_CAN_POLL = 1 << 13,         /* a processor of its own looks for what is due: times at a rate cost no call */
+	KTX_CAN_SCHED_STAMP = 1 << 14,  /* stamps at the entry into the packet scheduler */
 };
 
 struct ktx_engine_info {

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "schedmap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct schedmap_call {
+	uint64_t call_ns, after_ns;
+	uint32_t first, count;
+	uint32_t matched; /* of them, with a stamp */
+	uint32_t refused; /* datagrams refused before this call, whose stamp was not seen */
+};
+
+struct schedmap_key {
+	uint32_t key, probe;
+	bool used;
+};
+
+int schedmap_init(struct schedmap *map, uint32_t size)
+{
+	*map = (struct schedmap){ .mask = size - 1 };
+	map->calls = calloc(size, sizeof *map->calls);
+	map->keys = calloc(size, sizeof *map->keys);
+	if (map->calls && map->keys)
+		return 0;
+	schedmap_free(map);
+	return -ENOMEM;
+}
+
+void schedmap_free(struct schedmap *map)
+{
+	free(map->calls);
+	free(map->keys);
+	map->calls = NULL;
+	map->keys = NULL;
+}
+
+void schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns)
+{
+	map->calls[map->end++ & map->mask] = (struct schedmap_call){ .call_ns = call_ns, .after_ns = after_ns, .first = first, .count = count,
+								     .refused = map->refused };
+	map->refused = 0;
+	if (map->end - map->begin > map->mask)
+		map->begin = map->end - map->mask;
+}
+
+void schedmap_refused(struct schedmap *map)
+{
+	map->refused++;
+}
+
+static struct schedmap_call *eldest(struct schedmap *map)
+{
+	return map->begin == map->end ? NULL : &map->calls[map->begin & map->mask];
+}
+
+static bool take(struct schedmap *map, struct schedmap_call *call, uint32_t key, uint32_t *probe)
+{
+	*probe = call->first + call->matched;
+	map->keys[key & map->mask] = (struct schedmap_key){ .key = key, .probe = *probe, .used = true };
+	map->next_key = key + 1;
+	if (++call->matched == call->count)
+		map->begin++;
+	return true;
+}
+
+/* One that the queue refused. */
+static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint32_t key)
+{
+	uint32_t *refused = next ? &next->refused : &map->refused;
+
+	if (*refused)
+		--*refused;
+	map->next_key = key + 1;
+	return false;
+}
+
+bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
+{
+	const int32_t ahead = (int32_t)(key - map->next_key);
+	struct schedmap_call *call = eldest(map);
+	const uint64_t late = stamp_ns + bound_ns, early = stamp_ns > bound_ns ? stamp_ns - bound_ns : 0;
+
+	if (call && !ahead && !call->refused && late >= call->call_ns)
+		return take(map, call, key, probe);
+	/* Seen already, at a device above this one. Only a refused datagram may have given its number back. */
+	if (ahead < 0 && !(call && call->refused))
+		return false;
+	while (call && call->after_ns < early) { /* its stamps were lost */
+		map->begin++;
+		call = eldest(map);
+	}
+	if (!call || late < call->call_ns)
+		return ahead < 0 ? false : take_refused(map, call, key);
+	if (call->count > 1 && ahead) {
+		/* Of several probes some stamps were lost: the numbers tell which, after the first one. */
+		if (ahead < 0 || !call->matched || call->matched + (uint32_t)ahead >= call->count) {
+			map->begin++;
+			map->next_key = key + 1;
+			return false;
+		}
+		call->matched += (uint32_t)ahead;
+	}
+	return take(map, call, key, probe);
+}
+
+bool schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe)
+{
+	const struct schedmap_key *known = &map->keys[key & map->mask];
+
+	*probe = known->probe;
+	return known->used && known->key == key;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which probe do the stamps of one packet belong to, where the packet scheduler stamps, too? The kernel numbers the datagrams of a socket
+ * (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet scheduler's stamp is taken within the system call that
+ * sends, also for a datagram that the queue then refuses. So the time of this stamp names the call, and the call the probe; the driver's
+ * stamp follows by its number, however long the packet has waited between.
+ *
+ * Numbers that follow each other without a refusal between name the probe by themselves. This covers a packet that waits for its neighbour's
+ * address: it enters the packet scheduler after the call.
+ *
+ * One thread. Probes of one socket, in the order in which the kernel took them.
+ */
+#ifndef KTRXER_LIB_SCHEDMAP_H
+#define KTRXER_LIB_SCHEDMAP_H
+
+#include <ktrxer.h>
+
+struct schedmap_call;
+struct schedmap_key;
+
+struct schedmap {
+	struct schedmap_call *calls; /* whose stamps are awaited: [begin, end), a ring */
+	struct schedmap_key *keys;   /* probes by the number of their datagram, a ring */
+	uint32_t mask;
+	uint32_t begin, end;
+	uint32_t next_key;           /* behind the last stamp that was seen */
+	uint32_t refused;            /* datagrams refused since the last call, whose stamp was not seen */
+};
+
+/* `size`: probes that can wait for a stamp, a power of two. On a socket that has sent nothing. -ENOMEM. */
+int schedmap_init(struct schedmap *map, uint32_t size);
+void schedmap_free(struct schedmap *map);
+
+/* A call that began at call_ns and ended at after_ns sent `count` probes, numbered from `first` on. */
+void schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns);
+/* A datagram was refused after that, before the next one is sent. */
+void schedmap_refused(struct schedmap *map);
+
+/* The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or it cannot be told. stamp_ns +- bound_ns. */
+bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);
+/* The probe that a stamp of the driver or the NIC belongs to; false: the packet scheduler's stamp of that number was not seen. */
+bool schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe);
+
+#endif
