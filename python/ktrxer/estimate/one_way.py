@@ -31,16 +31,28 @@ class OneWay:
     base_ns: int
 
 
-def one_way(sent_ns: NDArray[Any], rtt_ns: NDArray[Any], far_ns: NDArray[np.int64]) -> OneWay | None:
-    """Of probes that were answered; times may be in any order. None: too few, or the clocks were stepped (no line fits)."""
+def one_way(
+    sent_ns: NDArray[Any],
+    rtt_ns: NDArray[Any],
+    far_ns: NDArray[np.int64],
+    own_queue_ns: NDArray[Any] | None = None,
+    far_queue_ns: NDArray[Any] | None = None,
+) -> OneWay | None:
+    """Of probes that were answered; times may be in any order. None: too few, or the clocks were stepped (no line fits).
+
+    The waits in the two hosts' own queues (nanoseconds; NaN where one is not known) are part of the delays. They do not widen the interval
+    of the offset: F and R are taken without them for it."""
     if len(sent_ns) < 2:
         return None
+    own, far = (np.nan_to_num(np.asarray(q, np.float64)) if q is not None else 0.0 for q in (own_queue_ns, far_queue_ns))
     sent = np.asarray(sent_ns, np.int64)
-    r = np.asarray(rtt_ns, np.float64)
+    whole_trip = np.asarray(rtt_ns, np.float64)
+    r = np.maximum(whole_trip - own - far, 0.0)
     # Whole numbers first: unix time in nanoseconds does not fit a double.
     whole = np.asarray(far_ns, np.int64) - sent
     base = int(whole.min())
-    f = (whole - base).astype(np.float64)
+    with_queue = (whole - base).astype(np.float64)
+    f = with_queue - own
     span = max(float(sent.max() - sent.min()), 1.0)
     x = (sent - sent.min()).astype(np.float64) / span  # 0 to 1, for the sake of arithmetic
     band = _band(x, f - r, f, SKEW_MOST * span)
@@ -49,9 +61,9 @@ def one_way(sent_ns: NDArray[Any], rtt_ns: NDArray[Any], far_ns: NDArray[np.int6
     low, high = band
     middle, half = (low + high) / 2, (high - low) / 2
     # The highest line at each time is convex in time, so it lies below the straight line between its ends; the lowest likewise above.
-    forward = f - (middle[0] + (middle[1] - middle[0]) * x)
+    forward = with_queue - (middle[0] + (middle[1] - middle[0]) * x)
     bound = half[0] + (half[1] - half[0]) * x
-    return OneWay(forward, r - forward, bound, float(middle.mean()), float(half.mean()), base)
+    return OneWay(forward, whole_trip - forward, bound, float(middle.mean()), float(half.mean()), base)
 
 
 def _band(x: Floats, lower: Floats, upper: Floats, steepest: float) -> tuple[Floats, Floats] | None:

@@ -78,6 +78,7 @@ class Link:
     shapes: dict[str, Shape]  # by the node that sends
     mtu: int = 1500
     offload: bool = False
+    hosts: frozenset[str] = frozenset()  # of its ends: those that are no routers
 
     def other(self, node: str) -> str:
         return self.ends[1] if node == self.ends[0] else self.ends[0]
@@ -97,10 +98,20 @@ class Link:
 
     @property
     def wire(self) -> str | None:
-        """The namespace between the two ends, where one is needed: delay comes after a queue and must not share its device, and
-        loss must be possible where the kernel has no netem."""
+        """The namespace between the two ends, where one is needed: delay comes after a queue and must not share its device, loss must be
+        possible where the kernel has no netem, and what happens to a host's packets happens in the network, never in the host's own queue."""
         needed = any(shape.loss_ppm or (shape.delay_ns and shape.shaped) for shape in self.shapes.values())
-        return f"wire-{self.number}" if needed else None
+        of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
+        return f"wire-{self.number}" if needed or of_hosts else None
+
+    @property
+    def halves(self) -> bool:
+        """The wire has two bridges, joined by a pair of devices that hold the queues of the hosts."""
+        return any(self.shapes[host].shaped for host in self.hosts)
+
+    def queue_place(self, node: str) -> tuple[str, str]:
+        """The namespace and the device with the queue of what a node sends."""
+        return (f"wire-{self.number}", f"from-{node}") if node in self.hosts and self.halves else (node, self.device(node))
 
 
 @dataclass(frozen=True)
@@ -239,6 +250,7 @@ class _Reader:
         self.path = path
         self.settings = settings
         self.parameters: dict[str, str] = {}
+        self.routers: frozenset[str] = frozenset()
 
     def fail(self, where: str, what: str) -> LabError:
         return LabError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
@@ -280,6 +292,7 @@ class _Reader:
         title = self.text(table, "title", "") or self.path.stem
         hosts, routers = self.node_names(table, "hosts"), self.node_names(table, "routers")
         nodes = (*hosts, *routers)
+        self.routers = frozenset(routers)
         if len(hosts) < 2:
             raise self.fail("", f'`hosts` must name two or more, e.g. hosts = ["client", "server"]; found {_show(table.get("hosts"))}')
         if len(nodes) > NODES_LIMIT:
@@ -390,7 +403,8 @@ class _Reader:
             raise self.fail(where, f"`offload` must be true or false, found {_show(offload)}")
         if offload and any(shape.rate_bps for shape in shapes.values()):
             raise self.fail(where, "`offload` and `rate` exclude each other: a rate is only true for packets of the size of the wire")
-        return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload)
+        hosts = frozenset(end for end in ends if end not in self.routers)
+        return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload, hosts)
 
     def subnet(self, raw: dict[str, Any], number: int, where: str) -> ipaddress.IPv4Network:
         text = self.text(raw, "subnet", where) or f"10.64.{number}.0/24"

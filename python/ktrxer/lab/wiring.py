@@ -127,16 +127,25 @@ def _link(link: Link) -> Iterator[str]:
     left, right = link.ends
     a, b, what = link.device(left), link.device(right), shlex.quote(f"the link {left} - {right}")
     if link.wire:
-        # A namespace of its own between the two ends: a bridge of two ports.
+        # A namespace of its own between the two ends: a bridge of two ports; two bridges where it holds the queue of a host, too.
         w = link.wire
+        bridges = {node: f"side-{node}" if link.halves else "wire" for node in link.ends}
         yield f"tune {w} ipv6/conf/all/disable_ipv6=1 ipv6/conf/default/disable_ipv6=1 {' '.join(QUIET)}"
-        yield f"step {what} ip -n {w} link add name wire mtu {link.mtu} type bridge stp_state 0 mcast_snooping 0"
+        for bridge in dict.fromkeys(bridges.values()):
+            yield f"step {what} ip -n {w} link add name {bridge} mtu {link.mtu} type bridge stp_state 0 mcast_snooping 0"
         for node in link.ends:
             yield f"step {what} ip link add name {link.device(node)} netns {node} type veth peer name to-{node} netns {w}"
             if not link.offload:
                 yield f"bare {w} to-{node}"
-            yield f"step {what} ip -n {w} link set to-{node} mtu {link.mtu} master wire up"
-        yield f"step {what} ip -n {w} link set wire up"
+            yield f"step {what} ip -n {w} link set to-{node} mtu {link.mtu} master {bridges[node]} up"
+        if link.halves:
+            yield f"step {what} ip -n {w} link add name from-{left} type veth peer name from-{right}"
+            for node in link.ends:
+                if not link.offload:
+                    yield f"bare {w} from-{node}"
+                yield f"step {what} ip -n {w} link set from-{node} mtu {link.mtu} master {bridges[node]} up"
+        for bridge in dict.fromkeys(bridges.values()):
+            yield f"step {what} ip -n {w} link set {bridge} up"
     else:
         yield f"step {what} ip link add name {a} netns {left} type veth peer name {b} netns {right}"
     for node in link.ends:
@@ -175,15 +184,15 @@ def _netem(shape: Shape) -> tuple[str, ...]:
 
 def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
     way = f"from {node} to {link.other(node)}"
-    device = link.device(node)
-    at, queue = f"tc -n {node} qdisc add dev {device}", shlex.join(shape.queue or DEFAULT_QUEUE.split())
+    place, device = link.queue_place(node)
+    at, queue = f"tc -n {place} qdisc add dev {device}", shlex.join(shape.queue or DEFAULT_QUEUE.split())
     if shape.rate_bps is not None:
         # A bucket that is larger than one frame, or than what a late wake-up needs, would let bursts pass the bottleneck.
         burst = max(link.mtu + FRAME_HEADER, round(shape.rate_bps * BURST_S / 8))
         what = shlex.quote(f"the rate {way}")
         yield f"step {what} {at} root handle 1: htb default 1"
         yield (
-            f"step {what} tc -n {node} class add dev {device} parent 1: classid 1:1 "
+            f"step {what} tc -n {place} class add dev {device} parent 1: classid 1:1 "
             f"htb rate {shape.rate_bps}bit burst {burst} cburst {burst} quantum {link.mtu + FRAME_HEADER}"
         )
         yield f"step {shlex.quote(f'the queue {way}')} {at} parent 1:1 handle 10: {queue}"

@@ -59,7 +59,8 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             part = ok & (columns_["t_ns"] >= a) & (columns_["t_ns"] < b)
             if part.sum() < 2:
                 continue
-            made = one_way(columns_["t_ns"][part], columns_["rtt_ns"][part], far[part])
+            queues = (columns_[name][part] for name in ("own_queue_ns", "far_queue_ns"))
+            made = one_way(columns_["t_ns"][part], columns_["rtt_ns"][part], far[part], *queues)
             if made is None:
                 notes.append(("degraded", "the clocks of the two hosts were stepped against each other: no one-way delays", series.name))
                 continue

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
+from ktrxer.run.contradictions import contradictions
 from ktrxer.store import Run, one_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Runner, Series, Verdict
@@ -79,6 +80,8 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
             _probes(book, run, series)
         elif series.kind == "bytes":
             _flow(book, run, series)
+    for text in contradictions(run):
+        book.say("degraded", text)
     _host(book, run)
     return book
 

@@ -40,14 +40,15 @@ _END = Column("end", "uint8", most=REMOTE)
 TABLES: dict[str, tuple[Column, ...]] = {
     "latency": (
         _SERIES,
-        _TIME,  # when the probe left; for one that never left, when it should have
+        _TIME,  # send time (T1): entry into this host's packet scheduler; for a probe that was not sent, its scheduled time
         Column("seq", "int64"),
         *_maybe("rtt_ns", "forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "lateness_ns"),
         Column("state", "uint8", most=DUPLICATE),
-        # The far end's own words: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses
-        # are made
+        # From the far end: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses are computed
         # from them (estimate/one_way.py, estimate/loss.py).
         *_maybe("far_ns", "far_seq"),
+        # Waits in the two hosts' own queues: part of forward_ns and backward_ns, and of rtt_ns.
+        *_maybe("own_queue_ns", "far_queue_ns"),
     ),
     # far_ns: by the far end's clock, for what was counted there.
     "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns", "far_ns")),

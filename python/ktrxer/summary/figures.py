@@ -17,13 +17,18 @@ from ktrxer.run.judge import gap_ns
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_BACKWARD, LOST_FORWARD
 from ktrxer.store.meta import Series
+from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
 PREFERRED = ("UDP", "ICMP")
 WINDOW_NS = S  # of the rates whose median and 99th percentile are told
 ROUND_TRIP = "round trip"
-DIRECTIONS = ((ROUND_TRIP, "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"))
+DIRECTIONS = (
+    (ROUND_TRIP, "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"),
+    ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
+)  # fmt: skip
+BOUNDED = {"forward_ns": "forward_bound_ns", "backward_ns": "backward_bound_ns"}
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ class Summary:
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
+    where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -118,6 +124,7 @@ def summarise(run: Run) -> Summary:
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency),
         grade=_grade(latency), lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        where=_where(run, latency),
     )  # fmt: skip
 
 
@@ -173,7 +180,7 @@ def _latency(run: Run) -> list[Direction]:
             idle, loaded = _idle_and_loaded(run, members, column)
             if idle is None and loaded is None:
                 continue
-            bound = delays(_pooled(run, members, column.replace("_ns", "_bound_ns")) / MS) if column != "rtt_ns" else None
+            bound = delays(_pooled(run, members, BOUNDED[column]) / MS) if column in BOUNDED else None
             medians: dict[str, float] = {}
             for klass, some in classes.items() if len(classes) > 1 else ():
                 own = _idle_and_loaded(run, some, column)[loaded is not None]
@@ -194,6 +201,17 @@ def _grade(latency: list[Direction]) -> Grade | None:
         return None
     added = max(0.0, trip.loaded.median - trip.idle.median)
     return Grade(grade(added), added, scale_text(), trip.probes)
+
+
+def _where(run: Run, latency: list[Direction]) -> list[Part]:
+    trip = headline(latency)
+    if trip is None or trip.idle is None or trip.loaded is None:
+        return []
+    members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == trip.probes]
+    idle = "idle_before" if len(_pooled(run, members, "rtt_ns", ["idle_before"])) else "idle_after"
+    values = [{column: _pooled(run, members, column, [phase]) for _, column in DIRECTIONS} for phase in (idle, "load")]
+    names = {own_qdisc(runner.end) for series in members if (runner := run.meta.runner_of(series)) is not None} - {""}
+    return parts(values[0], values[1], "/".join(sorted(names)))
 
 
 def _loss(run: Run) -> list[Loss]:

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
+from ktrxer.summary.where import Part
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
@@ -35,6 +36,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         head = ["latency", "idle: median", "p99", *(["loaded: median", "p99", "max"] if loaded else ["max"]), ""]
         made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
+    if s.where:
+        made.append(f"the load's delay is {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         made.append(f"{'loss, ' + loss.name:<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
@@ -72,6 +75,14 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
 
 def named(one: Direction) -> str:
     return f"{one.name}, {one.probes}" if one.probes else one.name
+
+
+def places(found: Sequence[Part]) -> str:
+    """Each place with its share of the delay that load adds; places without a share at the end, in short."""
+    named_ = [f"{part.place} ({part.qdisc})" if part.qdisc else part.place for part in found]
+    much = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
+    rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
+    return ", ".join(much) + (f"; nothing {', '.join(rest)}" if much and rest else "") if much else "nothing that can be seen"
 
 
 def by_class(one: Direction) -> str:

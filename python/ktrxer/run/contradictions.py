@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Do the probes and the flows of one run agree on the round trip? UDP and ICMP probes of the same class share the path and its queues.
+
+The medians of each second are compared in pairs, so that a queue that rises and falls does not count as a difference. The interval of the
+median difference (95 %, by order statistics: no distribution is assumed) must lie beyond a tolerance, since the two hosts answer the
+kinds in different places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.estimate.throughput import receiver_end
+from ktrxer.store import Run
+from ktrxer.store.columns import ANSWERED
+
+BLOCK_NS = 1_000_000_000
+BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
+TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.1
+_KINDS = {"stamp": "UDP", "ping": "ICMP"}  # of runners
+
+
+def contradictions(run: Run) -> Iterator[str]:
+    """A sentence for each pair of kinds that contradict each other."""
+    phase = run.meta.phase("load")
+    span = (phase.from_ns, phase.to_ns) if phase is not None else (0, run.meta.length_ns)
+    trips = {kind: _probes(run, runner, span) for runner, kind in _KINDS.items()}
+    flows = _flows(run, span)
+    both = _difference(trips["UDP"], trips["ICMP"])
+    if both is not None and not -both[3] <= both[0] <= both[3] and (both[1] > both[3] or both[2] < -both[3]):
+        yield _text("UDP", "ICMP", trips["UDP"], trips["ICMP"], both)
+    # A fair queue keeps probes out of the flows' own queue. Nothing keeps the flows out of the queue of probes of their class.
+    own = _difference(trips["UDP"], flows)
+    if own is not None and own[1] > own[3]:
+        yield _text("UDP", "the flows' own", trips["UDP"], flows, own)
+
+
+def _text(one: str, other: str, a: dict[int, float], b: dict[int, float], found: tuple[float, float, float, float]) -> str:
+    middle = [float(np.median(list(blocks.values()))) for blocks in (a, b)]
+    return (
+        f"{one} and {other} round trips of the same class contradict each other: medians {middle[0]:.2f} and {middle[1]:.2f} ms, "
+        f"difference {found[0]:.2f} ms (95 %: {found[1]:.2f} to {found[2]:.2f})"
+    )
+
+
+def _difference(a: dict[int, float], b: dict[int, float]) -> tuple[float, float, float, float] | None:
+    """Median of the paired differences, its interval, and the tolerance, in milliseconds."""
+    shared = sorted(a.keys() & b.keys())
+    if len(shared) < BLOCKS_LEAST:
+        return None
+    apart = np.sort(np.asarray([a[block] - b[block] for block in shared]))
+    n = len(apart)
+    rank = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2) - 1)
+    tolerance = max(TOLERANCE_MS, TOLERANCE_SHARE * max(float(np.median([blocks[k] for k in shared])) for blocks in (a, b)))
+    return float(np.median(apart)), float(apart[rank]), float(apart[n - 1 - rank]), tolerance
+
+
+def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64]) -> dict[int, float]:
+    where = t_ns // BLOCK_NS
+    return {
+        int(block): float(np.median(ms[where == block])) for block in np.unique(where) if int((where == block).sum()) >= SAMPLES_LEAST
+    }
+
+
+def _probes(run: Run, runner_kind: str, span: tuple[int, int]) -> dict[int, float]:
+    times, trips = [np.empty(0, np.int64)], [np.empty(0)]
+    for series in run.meta.of_kind("latency"):
+        runner = run.meta.runner_of(series)
+        if runner is None or runner.kind != runner_kind or series.klass not in (None, "BE"):
+            continue
+        arrays = run.arrays(series)
+        inside = (arrays["state"] == ANSWERED) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_ns"])
+        times.append(arrays["t_ns"][inside])
+        trips.append(arrays["rtt_ns"][inside] / 1e6)
+    return _blocks(np.concatenate(times), np.concatenate(trips))
+
+
+def _flows(run: Run, span: tuple[int, int]) -> dict[int, float]:
+    times, trips = [np.empty(0, np.int64)], [np.empty(0)]
+    for series in run.meta.of_kind("tcp_info"):
+        if series.klass not in (None, "BE"):
+            continue
+        arrays = run.arrays(series)
+        sender = arrays["end"] == 1 - receiver_end(series.direction)
+        inside = sender & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_us"])
+        times.append(arrays["t_ns"][inside])
+        trips.append(arrays["rtt_us"][inside] / 1e3)
+    return _blocks(np.concatenate(times), np.concatenate(trips))

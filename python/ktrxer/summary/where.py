@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Where the delay that load adds arises: in this host's own queue, on the way up or down, or in the far host's own queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+OWN, UP, DOWN, FAR = "this host's own queue", "up", "down", "the far host's own queue"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What load adds to the mean delay at one place, in milliseconds, and its share of what it adds to the mean round trip."""
+
+    place: str
+    added_ms: float
+    share: float
+    qdisc: str = ""
+
+
+def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str = "") -> list[Part]:
+    """From the columns rtt_ns, forward_ns, backward_ns, own_queue_ns and far_queue_ns of the same probes, idle and under load.
+
+    Means, because means add up and medians do not. Empty when a direction is not known. A queue that was not measured is part of its
+    direction."""
+
+    def added(column: str) -> float | None:
+        pair = [values[~np.isnan(values)] for values in (idle[column], loaded[column])]
+        return float(pair[1].mean() - pair[0].mean()) / 1e6 if all(len(values) for values in pair) else None
+
+    trip, forward, backward = added("rtt_ns"), added("forward_ns"), added("backward_ns")
+    if trip is None or forward is None or backward is None:
+        return []
+    own, far = added("own_queue_ns"), added("far_queue_ns")
+    places: list[tuple[str, float, str]] = [(UP, forward - (own or 0.0), ""), (DOWN, backward - (far or 0.0), "")]
+    if own is not None:
+        places.append((OWN, own, qdisc))
+    if far is not None:
+        places.append((FAR, far, ""))
+    return sorted((Part(name, ms, ms / trip if trip > 0 else 0.0, kind) for name, ms, kind in places), key=lambda part: -part.added_ms)
+
+
+def own_qdisc(end: Mapping[str, Any] | None) -> str:
+    """The name of the device's qdisc, from the end object of a prober."""
+    value = (end or {}).get("own_qdisc")
+    return value[:15] if isinstance(value, str) else ""
