@@ -59,6 +59,7 @@ static bool take(struct schedmap *map, struct schedmap_call *call, uint32_t key,
 	*probe = call->first + call->matched;
 	map->keys[key & map->mask] = (struct schedmap_key){ .key = key, .probe = *probe, .used = true };
 	map->next_key = key + 1;
+	map->was_refused = false;
 	if (++call->matched == call->count)
 		map->begin++;
 	return true;
@@ -72,18 +73,31 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 	if (*refused)
 		--*refused;
 	map->next_key = key + 1;
+	map->was_refused = true;
 	return false;
+}
+
+/* Does the next number name the eldest probe, whenever it was stamped? Not beside a refusal, nor when the newest call sent it. */
+static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
+{
+	const struct schedmap_call *newest = &map->calls[(map->end - 1) & map->mask];
+
+	if (map->refused || map->was_refused || call->refused || late < call->call_ns)
+		return false;
+	return early <= call->after_ns || newest == call || late < newest->call_ns || early > newest->after_ns;
 }
 
 bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
 {
-	const int32_t ahead = (int32_t)(key - map->next_key);
+	/* Newer kernels give the number of a refused datagram back. */
+	const bool again = map->was_refused && key + 1 == map->next_key;
+	const int32_t ahead = again ? 0 : (int32_t)(key - map->next_key);
 	struct schedmap_call *call = eldest(map);
 	const uint64_t late = stamp_ns + bound_ns, early = stamp_ns > bound_ns ? stamp_ns - bound_ns : 0;
 
-	if (call && !ahead && !call->refused && late >= call->call_ns)
+	if (call && !ahead && follows(map, call, early, late))
 		return take(map, call, key, probe);
-	/* Seen already, at a device above this one. Only a refused datagram may have given its number back. */
+	/* Seen already, at a device above this one. */
 	if (ahead < 0 && !(call && call->refused))
 		return false;
 	while (call && call->after_ns < early) { /* its stamps were lost */
@@ -91,7 +105,7 @@ bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint3
 		call = eldest(map);
 	}
 	if (!call || late < call->call_ns)
-		return ahead < 0 ? false : take_refused(map, call, key);
+		return ahead < 0 || again ? false : take_refused(map, call, key);
 	if (call->count > 1 && ahead) {
 		/* Of several probes some stamps were lost: the numbers tell which, after the first one. */
 		if (ahead < 0 || !call->matched || call->matched + (uint32_t)ahead >= call->count) {

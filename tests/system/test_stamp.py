@@ -39,12 +39,13 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
         assert trip["rtt_ns"] == trip["received_ns"] - trip["sent_ns"] - dwell
         assert trip["lateness_ns"] == trip["sent_ns"] - trip["scheduled_ns"]
         assert trip["ttl_forward"] == trip["ttl_backward"] == 64
-        assert trip["sent_stamp"] == "driver" and trip["received_stamp"] == "kernel"
+        assert trip["sent_stamp"] == ("sched" if engine == "udp" else "driver") and trip["received_stamp"] == "kernel"
+        assert ("own_queue_ns" in trip) == (engine == "udp")
         assert trip["reflector_sequence"] == trip["number"]
         if before and "ipdv_ns" in trip:
             assert trip["ipdv_ns"] == trip["rtt_ns"] - before["rtt_ns"]
-    # All but the last know when their answer really left, and those that a busy machine let arrive together.
-    assert end["stamps"]["reflector_sent_kernel"] >= 10 and end["follow_up"] and end["reflector_stateful"]
+    # Closing probes bring the driver's stamps of the last answers; a busy machine may lose some.
+    assert end["stamps"]["reflector_departures"] >= 90 and end["follow_up"] and end["reflector_stateful"]
     # One clock at both ends: the truth is known, and lies within what is said.
     assert abs(end["offset_us"]) <= end["offset_bound_us"] < 1000
     total = end["one_way_uncertainty_us"]["total"]
@@ -53,7 +54,7 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
     # There and back together are the round trip, whatever the offset.
     assert end["forward_us"]["min"] + end["backward_us"]["min"] <= end["rtt_us"]["max"]
     counts = server.stop()
-    assert counts["answered"] == counts["sent"] == 100 and counts["without_kernel_stamp"] == 0 and counts["sessions"] == 1
+    assert counts["answered"] == counts["sent"] == 100 + end["closing_probes"] and counts["without_kernel_stamp"] == 0 and counts["sessions"] == 1
 
 
 def test_the_address_that_was_asked_answers(pair, stamp, serve):
@@ -323,16 +324,16 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
     apart = {"T1": [], "T2": [], "T3": [], "T4": [], "round trip": []}
     for trip in kinds["round_trip"]:
         n = trip["number"]
-        if trip["reflector_sent_stamp"] != "kernel":
+        if "far_queue_ns" not in trip or "own_queue_ns" not in trip:
             continue
         captured = times[0][n, True] - times[0][n, False] - (times[1][n, True] - times[1][n, False])
-        apart["round trip"].append(trip["rtt_ns"] - captured)
-        apart["T1"].append(trip["sent_ns"] + shift - times[0][n, False])
+        apart["round trip"].append(trip["rtt_ns"] - trip["own_queue_ns"] - trip["far_queue_ns"] - captured)
+        apart["T1"].append(trip["sent_ns"] + trip["own_queue_ns"] + shift - times[0][n, False])
         apart["T2"].append(trip["reflector_received_real_ns"] - times[1][n, False])
-        apart["T3"].append(trip["reflector_sent_real_ns"] - times[1][n, True])
+        apart["T3"].append(trip["reflector_sent_real_ns"] + trip["far_queue_ns"] - times[1][n, True])
         apart["T4"].append(trip["received_ns"] + shift - times[0][n, True])
     middle = {name: statistics.median(values) / 1000 for name, values in apart.items()}
-    print("figure: stamp's times after those of captures at both ends, medians in us: " + ", ".join(f"{k} {v:.3f}" for k, v in middle.items()))
+    print("figure: stamp's arrivals and departures after those of captures at both ends, medians in us: " + ", ".join(f"{k} {v:.3f}" for k, v in middle.items()))
     assert len(apart["T1"]) > 50
     # Arrivals are the same stamps. Departures are stamped by the driver, after the tap has copied the packet: what lies
     # between is the capture's own cost, and the only thing in which the round trips differ.

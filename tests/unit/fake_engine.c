@@ -34,7 +34,7 @@ static void fake_close(struct ktx_engine_state *state)
 static uint32_t fake_features(const struct ktx_engine_state *state)
 {
 	(void)state;
-	return fake.stamps ? KTX_CAN_DRIVER_STAMP : 0;
+	return (fake.stamps ? KTX_CAN_DRIVER_STAMP : 0) | (fake.scheds ? KTX_CAN_SCHED_STAMP : 0);
 }
 
 static int fake_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
@@ -95,9 +95,16 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 	if (!fake.stamps || !fake.stamps_come)
 		return 0;
 	ktrxer_clock_pair_read(&pair);
+	for (; fake.scheds && fake.sched_key != fake.next_key; fake.sched_key++)
+		harvest->sched(harvest->context, fake.sched_key,
+			       pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
 
+		if (fake.scheds && sent + fake.stamp_after_ns > (int64_t)pair.mono_ns)
+			break;
+		if (fake.lost_key == (uint64_t)fake.stamped_key + 1)
+			continue;
 		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
 			       KTX_PROOF_DRIVER, false);
 		if (fake.nic_ahead_ns)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+The queues of the two hosts' own devices are part of the delay, and named. References: iputils' ping through the same queue, and tc.
+
+a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A measures, B serves; one of the two sends more than its own device's tbf lets through
+"""
+
+import contextlib
+import json
+import re
+import statistics
+import threading
+
+import pytest
+from stamps import parse
+
+RATE_MBIT, LIMIT_BYTES = 10, 60_000
+FULL_MS = LIMIT_BYTES * 8 / RATE_MBIT / 1000
+BLAST = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print("sends", flush=True)
+due = time.monotonic()
+while True:
+    try:
+        s.sendto(bytes(1200), (sys.argv[1], 9))
+    except OSError:
+        pass  # the queue is full, as it is meant to be
+    due += 1242 * 8 / (float(sys.argv[2]) * 1e6)
+    time.sleep(max(0, due - time.monotonic()))
+"""
+
+
+@contextlib.contextmanager
+def full_queue(host, device, to):
+    """The host's own device lets 10 Mbit/s through, and a flow of the host fills its queue."""
+    host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{RATE_MBIT}mbit", "burst", "3000", "limit", str(LIMIT_BYTES)])
+    child = host.popen(["python3", "-c", BLAST, to, str(RATE_MBIT * 1.05)])
+    try:
+        assert child.stdout.readline().strip() == "sends"
+        while backlog(host, device) < LIMIT_BYTES * 0.8:
+            assert child.poll() is None
+        yield
+    finally:
+        child.kill()
+        child.communicate()
+        host.run(["tc", "qdisc", "del", "dev", device, "root"])
+
+
+def backlog(host, device):
+    found = re.search(r"backlog (\d+)(K?)b", host.run(["tc", "-s", "qdisc", "show", "dev", device]).stdout)
+    return int(found[1]) * (1024 if found[2] else 1)
+
+
+def beside_ping(a, b, measure, seconds):
+    """What measure() gives, and the median of ping's round trips in the same seconds, in ms."""
+    told = {}
+
+    def ping():
+        told["ping"] = a.run(["ping", "-n", "-i", "0.1", "-c", str(int(seconds * 10)), b.address], check=False, timeout=60).stdout
+
+    thread = threading.Thread(target=ping)
+    thread.start()
+    made = measure()
+    thread.join()
+    return made, statistics.median(float(ms) for ms in re.findall(r" time=([0-9.]+) ms", told["ping"]))
+
+
+@pytest.mark.parametrize("interval", ["10ms", "100ms"])
+@pytest.mark.parametrize("far", [False, True])
+def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
+    a, b = pair
+    serve(b)
+    sender, device, to = (b, "b0", a.address) if far else (a, "a0", b.address)
+
+    def measure():
+        return parse(a.run([ktrxer, "stamp", b.address, "-i", interval, "--for", "3s", "--jsonl"], check=False, timeout=60).stdout)
+
+    with full_queue(sender, device, to):
+        (end, kinds), reference = beside_ping(a, b, measure, 3)
+    assert reference > FULL_MS / 2, "the queue of the reference is no queue"
+    trip, own, queue = (end[name]["median"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
+    way = end["backward_us" if far else "forward_us"]["median"] / 1000
+    full, empty = (queue, own) if far else (own, queue)
+    print(f"figure: round trip {trip:.2f} ms, by ping {reference:.2f} ms; own queue {own:.3f} ms, far queue {queue:.3f} ms")
+    assert trip == pytest.approx(reference, rel=0.1) and way == pytest.approx(reference, rel=0.1)
+    assert full == pytest.approx(reference, rel=0.1) and empty < reference / 20
+    assert end["own_qdisc"] == ("noqueue" if far else "tbf")
+    # This host's queue is no lateness of its processor, and each answer's stay in the far queue is known, whatever the interval.
+    assert end["lateness_us"]["median"] < 5000
+    trips = kinds["round_trip"]
+    assert sum("far_queue_ns" in one and "own_queue_ns" in one for one in trips) > 0.9 * len(trips)
+    assert {one["sent_stamp"] for one in trips} == {"sched"}
+    assert end["untimed"] * 100 <= end["received"]
+
+
+@pytest.mark.parametrize("interval", ["50ms", "1s"])
+def test_ping_has_this_hosts_queue(pair, ktrxer, interval):
+    a, b = pair
+
+    def measure():
+        done = a.run([ktrxer, "ping", b.address, "-i", interval, "--for", "3s", "--json"], check=False, timeout=60)
+        return json.loads(done.stdout)
+
+    with full_queue(a, "a0", b.address):
+        end, reference = beside_ping(a, b, measure, 3)
+    assert reference > FULL_MS / 2
+    assert end["rtt_us"]["median"] / 1000 == pytest.approx(reference, rel=0.1)
+    assert end["own_queue_us"]["median"] / 1000 == pytest.approx(reference, rel=0.1)
+    assert end["own_qdisc"] == "tbf" and end["lateness_us"]["median"] < 5000
+
+
+def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
+    a, b = pair
+    serve(b)
+    with full_queue(a, "a0", b.address):
+        for command in (["stamp", b.address], ["ping", b.address]):
+            done = a.run([ktrxer, *command, "-e", "packet", "-i", "20ms", "-c", "30", "--json"], check=False, timeout=60)
+            end = json.loads(done.stdout)
+            assert end["qdisc_bypassed"] is True and end["own_queue_us"]["median"] is None
+            assert end["verdict"] != "valid" and any("bypasses the qdisc tbf of a0" in reason for reason in end["reasons"]), end["reasons"]
+
+
+def test_probes_that_wait_in_the_queue_cost_no_processor(pair, ktrxer):
+    a, b = pair
+    with full_queue(a, "a0", b.address):
+        waits = json.loads(a.run([ktrxer, "ping", b.address, "-i", "10ms", "--for", "3s", "--json"], check=False, timeout=60).stdout)
+        child = a.popen(["bash", "-c", f"time {ktrxer} ping {b.address} -i 10ms --for 3s --json >/dev/null"], env={"TIMEFORMAT": "%U %S"})
+        _, said = child.communicate(timeout=60)
+    used = sum(map(float, said.strip().splitlines()[-1].split())) / 3
+    print(f"figure: a prober at 100 a second through a queue of {waits['own_queue_us']['median'] / 1000:.0f} ms takes {used:.1%} of a processor")
+    assert used < 0.08
