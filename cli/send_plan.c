@@ -149,7 +149,8 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.late_ns = o->late_after_ns;
 	t.retry_ns = o->retry_ns;
 	t.cpu = (int)o->cpu;
-	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0);
+	/* Between the packets of a train a second stamp for each would be a gap. */
+	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0) | (o->train > 1 ? KTX_NO_SCHED : 0);
 	t.slots = slots_for(o, false);
 	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
