@@ -62,6 +62,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.wait = o->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
+	t.retry_ns = 1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
 	t.slots = slots;
 	/* A probe in this host's own queue keeps its slot, in half of them (tx_pump.c). */
 	while (t.slots < PROBER_SLOTS_MAX && t.slots * o->interval_ns < 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S * p->each)

@@ -201,6 +201,7 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 		verdict_say(cli, by_share(a->failed, ended - a->cancelled),
 			    "%llu of %llu probes could not be sent (the last one: %s)", (unsigned long long)a->failed,
 			    (unsigned long long)(ended - a->cancelled),
+			    a->last_error == -ENOBUFS ? "this host's own queue was full" :
 			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
 	if (interval_ns)
 		judge_lateness(cli, a, lateness, interval_ns);

@@ -203,7 +203,7 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
     # Time bounds it, less for each that follows; how often that is depends on what else runs.
     assert max(int(row["tries"]) for row in rows) > 3
     assert sum(int(row["tries"]) for row in rows) == end["tries"]
-    assert any("No buffer space available" in reason for reason in end["reasons"])
+    assert any("own queue was full" in reason for reason in end["reasons"])
 
 
 # ------------------------------------------------------------------------------------------------------------ privileges

@@ -35,7 +35,7 @@ while True:
 def full_queue(host, device, to):
     """The host's own device lets 10 Mbit/s through, and a flow of the host fills its queue."""
     host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{RATE_MBIT}mbit", "burst", "3000", "limit", str(LIMIT_BYTES)])
-    child = host.popen(["python3", "-c", BLAST, to, str(RATE_MBIT * 1.05)])
+    child = host.popen(["python3", "-c", BLAST, to, str(RATE_MBIT * 1.5)])
     try:
         assert child.stdout.readline().strip() == "sends"
         while backlog(host, device) < LIMIT_BYTES * 0.8:
