@@ -5,4 +5,5 @@ deb: ## build the Debian packages into dist/
 	@scripts/deb
 
 test-deb: deb ## lintian over the packages, and their installation on a clean system
+	@scripts/setup test-deb
 	@scripts/test-deb

@@ -19,6 +19,8 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 # For the Python part an environment of its own. Also the rule by which the Debian package is made.
 install-python:
 	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt
+	@"$(INSTALLED)/venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null
+	@"$(INSTALLED)/venv/bin/python" -m compileall -q -j0 --invalidation-mode unchecked-hash -s "$(DESTDIR)" "$(PACKAGES)" >/dev/null || true
 	@echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth"
 	@install -d "$(DESTDIR)$(prefix)/bin"
 	@printf '%s\n' '#!/bin/sh' '# Python with the packages of ktrxer: from ktrxer.store import open_run' 'exec "$(prefix)/lib/ktrxer/venv/bin/python3" "$$@"' \
