@@ -6,31 +6,33 @@ prefix ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 600
 
-.PHONY: all build demo test install fuzz docs clean help setup
+# Of `make test`: some of tests/run's suites, all unless named.
+SUITES ?=
+
+.PHONY: all build built demo test test-tools fuzz docs clean help setup
 all: build
 
 build: ## build the library and the command into build/ (the default)
 	@scripts/setup build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD)
-	@ninja -C $(BUILD)
+	@$(MAKE) --no-print-directory built
 
-demo: ## install what is missing, build, and show it: an access line under load, measured, with a report (under three minutes)
+# No file of root's in another user's tree: `sudo make install` builds as the owner of the tree.
+built:
+	@scripts/as-owner scripts/build $(BUILD)
+
+demo: ## install what is missing, build, and show it: an access line under load, measured, with a report (under two minutes)
 	@scripts/setup build demo
-	@$(MAKE) --no-print-directory build >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
-	@$(MAKE) --no-print-directory .venv/.ok
+	@$(MAKE) --no-print-directory -j2 built .venv/.ok
 	@scripts/demo
 
-test: ## install what is missing, build, and run every test that this machine can run (under 15 minutes)
+test: ## install what is missing, build, and run every test that this machine can run (under 15 minutes); SUITES='unit install': only these
 	@scripts/setup build demo test
-	@$(MAKE) --no-print-directory --output-sync -j3 build .venv/.ok web/node_modules/.ok
+	@$(MAKE) --no-print-directory --output-sync -j3 test-tools .venv/.tests web/node_modules/.ok
 	@$(MAKE) --no-print-directory .venv-flent/.ok || echo "test: no Flent here: its test will be skipped"
-	@tests/run
+	@tests/run $(SUITES)
 
-install: build ## install (prefix=/usr/local, DESTDIR=); no setuid bit and no file capability is set
-	meson configure $(BUILD) --prefix $(prefix)
-	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
-	@$(MAKE) --no-print-directory install-python WITHOUT_PYTHON=tolerated
+test-tools:
+	@scripts/as-owner scripts/build $(BUILD) tests
 
 fuzz: ## all fuzz targets for FUZZ_SECONDS together (600)
 	@scripts/setup build test

@@ -3,16 +3,17 @@ CROSS_ARCHES = aarch64 armhf mipsel mips
 CROSS_DIRS = build-static $(CROSS_ARCHES:%=build-cross/%)
 
 CROSS_FILES = build-cross/root.ini $< cross/small.ini
+CROSS_OPTIONS = -Dwerror=$(or $(WERROR),false)
 
 .PHONY: cross static test-cross release-size setup-static $(CROSS_ARCHES:%=setup-%) $(CROSS_ARCHES:%=cross-%)
 setup-static $(CROSS_ARCHES:%=setup-%): setup-%:
 	@scripts/setup-cross $*
 
 $(CROSS_ARCHES:%=build-cross/%/build.ninja): build-cross/%/build.ninja: cross/%.ini cross/small.ini | setup-%
-	meson setup $(if $(wildcard $@),--wipe) build-cross/$* $(CROSS_FILES:%=--cross-file=%) >build-cross/$*.log || { cat build-cross/$*.log; exit 1; }
+	meson setup $(if $(wildcard $@),--wipe) build-cross/$* $(CROSS_FILES:%=--cross-file=%) $(CROSS_OPTIONS) >build-cross/$*.log || { cat build-cross/$*.log; exit 1; }
 
 build-static/build.ninja: cross/x86_64-musl.ini cross/small.ini | setup-static
-	meson setup $(if $(wildcard $@),--wipe) build-static $(CROSS_FILES:%=--native-file=%) >build-cross/static.log || \
+	meson setup $(if $(wildcard $@),--wipe) build-static $(CROSS_FILES:%=--native-file=%) $(CROSS_OPTIONS) >build-cross/static.log || \
 		{ cat build-cross/static.log; exit 1; }
 
 $(CROSS_ARCHES:%=cross-%): cross-%: build-cross/%/build.ninja

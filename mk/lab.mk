@@ -30,12 +30,12 @@ lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each devi
 	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py run --out $(or $(FIGURES),build-cross/figures) -- $(JOB)
 	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
 
-lab-setup: .venv/.ok ## install QEMU and prepare the images of all devices
+lab-setup: .venv/.tests ## install QEMU and prepare the images of all devices
 	sh lab/setup $(LAB_PACKAGES)
 	$(LAB) setup --headers
 
 # A machine without the images fetches and makes them here (two minutes), all devices at once; the tests say what is missing.
-lab-images: .venv/.ok
+lab-images: .venv/.tests
 	@sh lab/setup $(LAB_PACKAGES)
 	@for device in pc phone router; do timeout 300 $(LAB) setup --headers --device $$device --kernel 6.1 & done; wait
 
@@ -51,7 +51,7 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils
 SOAK_SECONDS = 120
 soak-module: LAB_LIMIT = 3600
-soak-module: .venv/.ok ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in 25 minutes (and a kernel built for it, once)
+soak-module: .venv/.tests ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in 25 minutes (and a kernel built for it, once)
 	@sh lab/setup $(LAB_PACKAGES) $(SOAK_PACKAGES)
 	@$(LAB) setup --device pc --kernel 6.12-debug
 	@KTRXER_TEST_SOAK_S=$(SOAK_SECONDS) $(LAB_TALLY) $(LAB_PYTEST) -v -rP -m soak tests/lab/test_soak_short.py tests/lab/test_soak.py

@@ -1,23 +1,16 @@
-# The Python part: one virtual environment for it and for its tests, from lock files with hashes.
+# The Python part: a virtual environment from lock files with hashes, what it needs to run first, the tools of its tests when they are wanted.
 PYTHON ?= python3
-PIP_LOCKED = -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
 
-.venv/.ok: python/requirements.txt python/requirements-test.txt
-	$(PYTHON) -m venv .venv
-	.venv/bin/python $(PIP_LOCKED) --no-compile -r python/requirements.txt -r python/requirements-test.txt
-	echo "$(CURDIR)/python" > "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/ktrxer.pth"
-	touch $@
+.venv/.ok: python/requirements.txt
+	@scripts/as-owner scripts/venv .venv python/requirements.txt
+	@scripts/as-owner sh -c 'echo "$$PWD/python" >"$$(echo .venv/lib/python3*/site-packages)/ktrxer.pth" && touch $@'
 
-# The same for an installed ktrxer, of its own and private (PREFIX/lib/ktrxer/venv); python/ktrxer-py finds it there.
-.PHONY: install-python
-install-python:
-	@$(PYTHON) -m venv "$(DESTDIR)$(prefix)/lib/ktrxer/venv" && \
-	"$(DESTDIR)$(prefix)/lib/ktrxer/venv/bin/python" $(PIP_LOCKED) -r python/requirements.txt || \
-	{ echo "install: without the packages of python/requirements.txt ktrxer measures, but run, report and plot do not work: say \`make install-python\` when they can be fetched" >&2; \
-	  [ -n "$(WITHOUT_PYTHON)" ]; }
+.venv/.tests: python/requirements-test.txt .venv/.ok
+	@scripts/as-owner scripts/venv .venv python/requirements.txt python/requirements-test.txt
+	@scripts/as-owner touch $@
 
 .PHONY: lint-python
-lint-python: .venv/.ok ## ruff and strict mypy over the Python part
+lint-python: .venv/.tests ## ruff and strict mypy over the Python part
 	.venv/bin/ruff check python tests/lab
 	cd python && ../.venv/bin/mypy
 

@@ -4,8 +4,7 @@ RELEASE_PAGES = $(BUILD)/cli/generated/man1
 .PHONY: release test-release
 release: $(CROSS_DIRS:%=%/build.ninja) ## source, static programs for each machine, OpenWrt's recipe and sums, in dist/release/
 	@scripts/setup build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
-	@ninja --quiet -C $(BUILD) cli/generated/man1
+	@$(MAKE) --no-print-directory built
 	@for tree in $(CROSS_DIRS); do ninja --quiet -C $$tree cli/ktrxer >$$tree/release.log 2>&1 || { cat $$tree/release.log; exit 1; }; done
 	@scripts/release --pages $(RELEASE_PAGES) $(CROSS_DIRS)
 

@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         if (error.name or "").startswith("ktrxer"):
             raise
         needs = f"it needs the Python package {error.name}, which {sys.executable} does not have"
-        remedy = "`make .venv/.ok` in the source tree, or `make install`, brings it (python/requirements.txt)"
+        remedy = "`make .venv/.ok` in the source tree, or `make install`, installs it (python/requirements.txt)"
         print(f"ktrxer {words[0]}: {needs}: {remedy}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

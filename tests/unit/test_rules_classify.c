@@ -155,7 +155,7 @@ static void refuses_a_list_that_is_too_long(void **state)
 
 	(void)state;
 	assert_true(rules && table);
-	for (int i = 0; i < RULES_LIST_MAX + 1; i++)
+	for (unsigned i = 0; i < RULES_LIST_MAX + 1; i++)
 		rules[i] = (struct krx_rule){ .op = KRX_DROP, .proto = 17, .to_port = (uint16_t)(1 + i) };
 	assert_int_equal(krx_rule_parse(&rules[RULES_LIST_MAX + 1], "drop udp from 10.0.0.1:1 to 10.0.0.2:2", NULL), 0);
 	assert_int_equal(krx_ruleset_new(&set, rules, RULES_LIST_MAX + 2, NULL), 0);
