@@ -126,6 +126,20 @@ def test_tests(capsys):
     assert say(capsys, "tests", "tcp_nop")[0] == 2
 
 
+def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
+    """Each message says what the file is not, and what the command reads."""
+    assert say(capsys, "summary", "/etc/passwd") == (1, "", (
+        "ktrxer summary: /etc/passwd: not a run: `ktrxer run` stores NAME.ktrxer; a data file of Flent is called NAME.flent.gz\n"))
+    (tmp_path / "cut.ktrxer").write_bytes((directory / "one.ktrxer").read_bytes()[:5000])
+    assert "cut.ktrxer: not a run, or a damaged one: it has no end (was it copied in full?)" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
+    status, out, err = say(capsys, "import", directory / "one.ktrxer", "-D", tmp_path)
+    assert (status, out) == (1, "") and err.count("\n") == 1
+    assert "one.ktrxer: is a run of ktrxer already; import reads Flent's data files; summary, plot and report read this one" in err
+    status, out, err = say(capsys, "import", "/etc/passwd", "-D", tmp_path)
+    assert (status, out) == (1, "") and err.startswith("ktrxer import: /etc/passwd: not a data file of Flent: not JSON")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.ktrxer"]
+
+
 def test_a_command_line_is_read_before_anything_large_is_loaded():
     """What makes `ktrxer run --help`, and every wrong word, quick."""
     code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"

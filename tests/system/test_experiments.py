@@ -185,7 +185,9 @@ def test_another_token_and_no_server(started, tmp_path):
     started_at = time.monotonic()
     status, out, err = ended(started("rrul", "-l", "1"))
     assert status == 1 and not out and time.monotonic() - started_at < 20
-    assert all(line.startswith("ktrxer run: ktrxer ") for line in err.splitlines()) and "flow" in err and "stamp" in err, err
+    *lines, last = err.splitlines()
+    assert all(line.startswith("ktrxer run: ktrxer ") for line in lines) and "flow" in err and "stamp" in err, err
+    assert last.startswith("ktrxer run: the far end of a run is `ktrxer serve`: start it on that host") and "--token-file token" in last, err
     assert not list(started.runs.iterdir())
 
 

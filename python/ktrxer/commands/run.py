@@ -48,7 +48,7 @@ def parser() -> Parser:
     p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of uploads and downloads, or of each")
     p.add_argument("--probe-interval", type=duration, default=0.01, metavar="D", help="between probes (10ms)")
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="between samples of flows (200ms)")
-    p.add_argument("--token-file", metavar="FILE", help="the server's secret, of mode 0600: what `ktrxer serve` printed, or was given")
+    p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     p.add_argument("--port", type=int, default=8620, metavar="N", help="of the server (8620)")
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
@@ -79,15 +79,16 @@ def setting_of(given: argparse.Namespace) -> Setting:
     ccs = given.cc.split(",") if given.cc else ["", ""]
     if len(ccs) > 2 or (given.cc and not all(ccs)):
         raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
-    for name, value, low, high in (
-        ("--length", given.length, 0.2, 30 * 86400),
-        ("--delay", given.delay, 0, 3600),
-        ("--probe-interval", given.probe_interval, 1e-4, 60),
-        ("--sample-interval", given.sample_interval, 0.01, 60),
-        ("--port", given.port, 1, 65535),
+    for name, value, low, high, bounds in (
+        ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
+        ("--delay", given.delay, 0, 3600, "0s to 1h"),
+        ("--probe-interval", given.probe_interval, 1e-4, 60, "100us to 60s"),
+        ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
-            raise PlanError(f"{name} may be {low:g} to {high:g}, not {value:g}")
+            raise PlanError(f"{name} {value:g}s: expected {bounds}")
+    if not 1 <= given.port <= 65535:
+        raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
         given.host, given.length, given.delay, round(given.probe_interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
     )  # fmt: skip
@@ -111,7 +112,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
     if given.token_file and not os.access(given.token_file, os.R_OK):
-        raise checks.CheckError(f"{given.token_file}: cannot be read; it holds the server's secret (see `ktrxer serve --help`)")
+        raise checks.CheckError(f"{given.token_file}: cannot be read; it is to hold the token that `ktrxer serve` prints at its start")
     options = Options(str(ktrxer), given.port, str(Path(given.token_file).resolve()) if given.token_file else None, given.family)
     schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)

@@ -172,6 +172,7 @@ def until_the_end(main: int, children: Children, life: int, wake: int, got: list
         now = time.monotonic()
         if end is not None and now >= end and not late:
             late, kill_at = True, now + GRACE_S
+            print(f"ktrxer lab: the command has not ended within {timeout_s:g} s (--timeout): it is ended now", file=sys.stderr, flush=True)
             forward(main, signal.SIGTERM)
         if kill_at is not None and now >= kill_at:
             forward(main, signal.SIGKILL)

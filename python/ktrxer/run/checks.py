@@ -19,6 +19,14 @@ SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
 
+START = (
+    "the far end of a run is `ktrxer serve`: start it on that host, write the token that it prints into a file here "
+    "(`(umask 077; echo TOKEN >token)`), and add --token-file token; a firewall between must pass its port for TCP and UDP"
+)
+
+# Signs that no `ktrxer serve` was found, in the messages of `ktrxer stamp` and `ktrxer flow`, and in ours.
+UNANSWERED = ("answered nothing at all", "nothing listens on", "no result within", "--token-file is missing")
+
 
 class CheckError(Exception):
     """One line, or several: each says what and what now."""
@@ -71,6 +79,7 @@ def far_end(schedule: Schedule) -> None:
         else:
             command[command.index("--interval") + 1] = "50ms"
             trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
+    answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS
     try:
         for command in trials.values():
@@ -78,11 +87,17 @@ def far_end(schedule: Schedule) -> None:
                 begun.append(_begin(command))
             except OSError as error:
                 told.append(f"{command[0]}: cannot be started: {error.strerror}")
-        told += [line for child in begun if (line := _trial(child, give_up))]
+        for child in begun:
+            line = _trial(child, give_up)
+            assert isinstance(child.args, list)
+            answered = answered or (line is None and child.args[1] in ("stamp", "flow"))
+            told += [line] if line else []
     finally:
         for child in begun:
             child.kill()
             child.wait()
+    if not answered and any(sign in line for line in told for sign in UNANSWERED):
+        told.append(START)
     if told:
         raise CheckError("\n".join(dict.fromkeys(told)))
 
