@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The command line as people meet it: help, pages, completion, what is typed wrong, and the hand-over to the Python part."""
 
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,35 @@ def test_man_pages_are_clean(program, tmp_path):
     if program == SELFTEST:
         shown = subprocess.run(["mandoc", "-T", "utf8", tmp_path / "man1" / "ktrxer-tick.1"], capture_output=True, text=True).stdout
         assert ".So it is a 'test' of \\f escapes - and dashes." in re.sub(".\b", "", shown)
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
+def test_man_pages_of_the_python_part(tmp_path):
+    """One a subcommand, from its argument parser: each option of its help, and nothing that mandoc complains of; installed beside the others."""
+    from importlib import import_module
+
+    from ktrxer.cli import SUBCOMMANDS
+    from ktrxer.manual import main
+
+    assert main([str(tmp_path)]) == 0
+    pages = sorted(tmp_path.iterdir())
+    assert [page.name for page in pages] == sorted(f"ktrxer-{name}.1" for name in SUBCOMMANDS)
+    lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True)
+    assert lint.stdout + lint.stderr == "" and lint.returncode == 0
+    for name, command in SUBCOMMANDS.items():
+        shown = subprocess.run(["mandoc", "-T", "ascii", tmp_path / f"ktrxer-{name}.1"], capture_output=True, text=True).stdout
+        shown = re.sub(".\b", "", shown)
+        parsers = [import_module(command.module).parser()]
+        while parsers:
+            for action in parsers.pop()._actions:
+                assert all(re.search(rf"^ +([-\w]+, )*{option}\b", shown, re.M) for option in action.option_strings), (name, action.option_strings)
+                if not action.option_strings and isinstance(action.choices, dict):
+                    parsers += action.choices.values()
+    index = subprocess.run(["mandoc", "-T", "ascii", KTRXER.parent / "generated" / "man1" / "ktrxer.1"], capture_output=True, text=True).stdout
+    assert all(f"ktrxer-{name}(1)" in re.sub(".\b", "", index) for name in SUBCOMMANDS)
+    told = subprocess.run(["meson", "introspect", "--installed", KTRXER.parents[1]], capture_output=True, text=True, check=True).stdout
+    places = {Path(place).name: Path(place).parent for place in json.loads(told).values()}
+    assert {places[f"ktrxer-{name}.1"] for name in SUBCOMMANDS} == {places["man1"] / "man1"}
 
 
 def complete(program, tmp_path, *words):
@@ -219,6 +249,7 @@ def test_other_commands_go_to_the_python_part(tree):
     done = run(exe, "run", "rrul", "--help")
     assert done.returncode == 7 and done.stdout.startswith(f"part: {part} run rrul --help")
     assert run(exe, "help", "run").stdout.startswith(f"part: {part} run --help")
+    assert run(exe, "help", "lab", "vm").stdout.startswith(f"part: {part} lab vm --help [")
     assert run(exe, "nonsense").returncode == 7
     assert run(exe, "--help").returncode == 0
 

@@ -134,9 +134,9 @@ def parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(run=_vm, subcommand="vm")
     add = run.add_argument
-    add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc); `ktrxer lab devices` lists them")
-    add("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
-    add("--time", default="virtual", metavar="T", help="virtual (default): one CPU, idle time is free, no host noise; real: the host's")
+    add("--device", default="pc", metavar="NAME", help="the device: pc (default), router or phone; `ktrxer lab devices` lists them")
+    add("--kernel", metavar="V", help="the kernel: 5.10, 6.1 (default) or 6.12; for pc also 7.2 and 7.3")
+    add("--time", default="virtual", metavar="T", help="clock: virtual (default): one CPU, no noise of the host; real: the host's")
     add("--timeout", type=duration, default=60.0, metavar="D", help="hard limit on wall time (default 60s)")
     add("--put", action="append", default=[], metavar="FILE:PATH", help="copy a file or folder of this host into the device")
     add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
