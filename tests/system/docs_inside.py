@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,8 @@ def main() -> int:
             else:
                 try:
                     output, _ = child.communicate(timeout=timeout)
+                    if kept := re.search(r">([\w.-]+)$", line):
+                        output += (place / host / kept[1]).read_text()
                     answer = {"status": child.returncode, "output": output}
                 except subprocess.TimeoutExpired:
                     child.kill()

@@ -30,6 +30,11 @@ TIMEOUT_S = 40
 NOT_RUN = [
     ("README.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("README.md", "make test", "runs this test"),
+    ("docs/howto/firewalls.md", "ufw ", "changes the firewall of this machine"),
+    ("docs/howto/firewalls.md", "firewall-cmd ", "changes the firewall of this machine"),
+    ("docs/howto/monitoring.md", "install -", "writes into this machine's /usr/local, /var/lib, /etc"),
+    ("docs/howto/monitoring.md", "useradd ", "makes a user of this machine"),
+    ("docs/howto/monitoring.md", "systemctl ", "changes this machine's systemd; the units are verified below"),
     ("docs/index.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
@@ -39,6 +44,7 @@ NOT_RUN = [
     ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
     ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
     ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
+    ("docs/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
     ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
@@ -99,9 +105,9 @@ def blocks(text: str) -> list[Block]:
         elif fence is not None:
             fence.lines.append(line)
         elif line.startswith("    ") and line.strip():
-            if blank or (made and made[-1].language == "indented" and made[-1].first + len(made[-1].lines) == number):
-                if blank:
-                    made.append(Block("indented", number, []))
+            if blank:
+                made.append(Block("indented", number, []))
+            if made and made[-1].language == "indented" and made[-1].first + len(made[-1].lines) == number:
                 made[-1].lines.append(line[4:])
         blank = not line.strip()
     return made
@@ -110,10 +116,10 @@ def blocks(text: str) -> list[Block]:
 def read(name: str) -> Page:
     page = Page()
     for block in blocks((ROOT / name).read_text()):
-        if block.language in ("sh", "console"):
-            page.commands += _commands(block)
-        elif block.lines and (named := re.fullmatch(r"(?:#|//) ([\w.-]+)", block.lines[0])):
+        if block.lines and (named := re.fullmatch(r"# ([\w-]+\.\w+)", block.lines[0])):
             page.files[named[1]] = "\n".join(block.lines) + "\n"
+        elif block.language in ("sh", "console"):
+            page.commands += _commands(block)
     return page
 
 
@@ -207,8 +213,46 @@ def test_the_commands_of_a_page(name: str, ktrxer: Path, tmp_path: Path) -> None
             if not good(answer)
         ]
     assert not wrong, "\n\n".join(wrong)
+    if name == "docs/howto/monitoring.md":
+        check_prometheus((tmp_path / "near" / "figures" / "far.prom").read_text())
     if lacked:
         pytest.skip(f"all of this page was run but what needs {', '.join(lacked)}, which this kernel does not have")
+
+
+def check_prometheus(text: str) -> None:
+    """Prometheus' text format, version 0.0.4: one HELP and TYPE for each name, then its samples."""
+    lines = text.splitlines()
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
+    assert names == ["ktrxer_delay_seconds", "ktrxer_probes_sent", "ktrxer_probes_lost", "ktrxer_run_valid", "ktrxer_up"]
+    samples = [line for line in lines if not line.startswith("#")]
+    number = r"-?[0-9.]+(e-?[0-9]+)?"
+    assert all(re.fullmatch(rf'({"|".join(names)})\{{target="far"(,\w+="[\w ]+")*\}} {number}', line, re.IGNORECASE) for line in samples), text
+    assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
+    values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in samples}
+    assert values['ktrxer_up{target="far"}'] == 1 and values['ktrxer_probes_sent{target="far"}'] >= 50
+    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="median"}'] < 1
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq on this machine")
+def test_a_far_end_that_does_not_answer_is_a_figure_too(ktrxer: Path, tmp_path: Path) -> None:
+    for file, text in read("docs/howto/monitoring.md").files.items():
+        (tmp_path / file).write_text(text)
+    environment = os.environ | {"PATH": f"{ktrxer.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "monitor.sh", "localhost", "."], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "start it on that host" in done.stderr
+    assert (tmp_path / "localhost.prom").read_text().endswith('# TYPE ktrxer_up gauge\nktrxer_up{target="localhost"} 0\n')
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze on this machine")
+def test_units_for_systemd(tmp_path: Path) -> None:
+    files = {file: text for file, text in read("docs/howto/monitoring.md").files.items() if file.endswith((".service", ".timer"))}
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    assert len(files) == 2
+    done = subprocess.run(["systemd-analyze", "verify", *(tmp_path / file for file in files)], capture_output=True, text=True, timeout=60)
+    said = [line for line in done.stderr.splitlines() if "ktrxer-monitor" in line]
+    assert not said, said
 
 
 def good(answer: dict[str, Any]) -> bool:
