@@ -133,6 +133,9 @@ static int secrets_plan(struct server *s, struct reflector_options *r, struct hm
 	r->auth_key = o->auth_key_file ? &keys[0] : NULL;
 	r->tlv_key = o->tlv_key_file ? &keys[1] : NULL;
 	s->token_length = secret_token_read(o->token_file, s->token, err);
+	if (s->token_length == -ENOENT)
+		return ktrxer_fail(err, -ENOENT, "--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
+				   o->token_file, o->token_file);
 	if (s->token_length != 0)
 		return s->token_length < 0 ? s->token_length : 0;
 	if (getrandom(random, sizeof random, 0) != sizeof random)

@@ -338,6 +338,8 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
     (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
     (["ping", "-H", "no host at all"], 1, "no address of this host is known"),
+    (["ping", "-H", "127.0.0.1:8620"], 1, "127.0.0.1:8620: a host has no port; the port is given by --port"),
+    (["ping", "-H", ""], 1, "-H: the host is empty"),
     (["ping", "-H=-x"], 1, "names do not begin with a dash"),
     (["ping", "-D", "/nowhere"], 1, "no such directory"),
     (["ping", "-D", "/proc"], 1, "no file can be made there"),

@@ -187,13 +187,13 @@ def test_a_hostile_run_is_drawn_as_text(place: Path, here: Path) -> None:
 
 
 def test_a_run_is_never_overwritten_by_its_picture(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = here / "x.svg"
-    shutil.copy(place / "rrul.ktrxer", run)
-    before = run.read_bytes()
-    for command in ("plot", "report"):
-        assert main([command, str(run), "-o", "./x.svg"]) == 1
+    for command, name in (("plot", "x.svg"), ("report", "x.html")):
+        run = here / name
+        shutil.copy(place / "rrul.ktrxer", run)
+        before = run.read_bytes()
+        assert main([command, str(run), "-o", f"./{name}", "--force"]) == 1
         assert "would be overwritten" in capsys.readouterr().err
-    assert run.read_bytes() == before
+        assert run.read_bytes() == before
 
 
 @pytest.mark.parametrize("words", [["plot", "-p", "ping", "-o", "x.svg"], ["report", "-o", "x.html"], ["plot", "-p", "ping"], ["report"]])
@@ -324,6 +324,12 @@ def test_an_unfinished_run_is_shown_and_says_so(here: Path) -> None:
     (run,) = data_of((here / "c.html").read_text("utf-8"))["runs"]
     assert "`ktrxer recover`" in run["damage"][0]
     assert run["panels"][0]["key"] == "latency"
+
+
+def test_a_report_is_no_picture(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(place / "rrul.ktrxer"), "-o", "x.pdf"]) == 2
+    assert capsys.readouterr().err == "ktrxer report: -o x.pdf: a report is a page NAME.html; `ktrxer plot` draws .pdf\n"
+    assert list(here.iterdir()) == []
 
 
 def test_a_file_that_is_no_run_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

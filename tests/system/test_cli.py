@@ -328,6 +328,12 @@ def test_hosts(args, out):
     assert done.stdout == out + "\n" and done.returncode == 0
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "far.example:8620"])
+def test_a_host_has_no_port(host):
+    done = run(KTRXER, "ping", host, "--count", "1")
+    assert done.returncode in (1, 2) and f"'{host}': a host has no port; where a command has one, it is given by --port" in done.stderr
+
+
 @pytest.mark.parametrize(
     "args,text",
     [

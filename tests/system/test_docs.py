@@ -267,6 +267,13 @@ def test_every_excuse_is_used() -> None:
     assert all(reason for _, _, reason in NOT_RUN)
 
 
+def test_every_page_is_in_the_menu_and_linked_from_the_index() -> None:
+    menu, index = (ROOT / "mkdocs.yml").read_text(), (ROOT / "docs" / "index.md").read_text()
+    pages = [name.removeprefix("docs/") for name in PAGES if name not in ("README.md", "docs/index.md")]
+    assert [page for page in pages if f" {page}\n" not in menu] == []
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
 OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meson |ninja |scripts/\w|tests/run|apt(-get)? |systemctl )")
 
 

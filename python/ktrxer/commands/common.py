@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from ktrxer.store import one_line
 
 VALID, BAD, USAGE = 0, 1, 2
+_REQUIRED = "the following arguments are required: "  # argparse's words
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -35,6 +36,10 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def error(self, message: str) -> NoReturn:
+        if message.startswith(_REQUIRED):
+            first = message.removeprefix(_REQUIRED).split(", ")[0]
+            about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
+            message = f"{first} is missing" + (f": {about}" if about else "")
         self.exit(USAGE, f"{self.prog}: {one_line(message)} (`{self.prog} --help` tells more)\n")
 
 

@@ -26,6 +26,9 @@ def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     from ktrxer.store import listing
 
+    if given.directory.is_file():
+        complain("runs", f"{given.directory}: not a directory; `ktrxer summary` shows one run")
+        return BAD
     if not given.directory.is_dir():
         complain("runs", f"{given.directory}: no such directory")
         return BAD

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -35,7 +36,9 @@ class CheckError(Exception):
 def resolve(host: str, family: str = "") -> str:
     """An address of `host`, as the first of its processes will find it."""
     if not host or host.startswith("-"):
-        raise CheckError(f"{host!r} is no host: names do not begin with a dash")
+        raise CheckError("-H: the host is empty" if not host else f"{host!r} is no host: names do not begin with a dash")
+    if re.fullmatch(r"[^:]+:[0-9]+", host):
+        raise CheckError(f"{one_line(host, 80)}: a host has no port; the port is given by --port")
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
     try:
         found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)

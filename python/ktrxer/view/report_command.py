@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain, force_option
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option
 from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
 
 EXAMPLES = """\
@@ -20,6 +20,9 @@ examples:
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
+    if options.output is not None and options.output.suffix in (".svg", ".pdf", ".png"):
+        complain("report", f"-o {options.output}: a report is a page NAME.html; `ktrxer plot` draws {options.output.suffix}")
+        return USAGE
     from ktrxer.store import StoreError
     from ktrxer.view import page, report
 
