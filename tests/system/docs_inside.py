@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Started by test_docs.py in `near` of docs.toml: runs the command lines of one page in their order, each as it stands there.
 
-    docs_inside.py PLAN [eth0]      JSON: [[host, command line, timeout in seconds], ...]; prints one JSON object a line: status and output;
-                                    eth0: renames the device of `near`, as the pages call it
+    docs_inside.py PLAN      JSON: [[host, command line, timeout in seconds], ...]; prints one JSON object a line: status and output
 
 The hosts have a directory each. A `ktrxer serve` of a page runs until the page's last command has ended.
 """
@@ -20,7 +19,7 @@ from pathlib import Path
 def main() -> int:
     place = Path.cwd()
     plan = json.loads(Path(sys.argv[1]).read_text())
-    for words in () if sys.argv[2:] != ["eth0"] else ("link set to-far down", "link set to-far name eth0", "link set eth0 up"):
+    for words in ("link set to-far down", "link set to-far name eth0", "link set eth0 up"):
         subprocess.run(["ip", *words.split()], check=True)
     # The lab's own token would hide that a page lacks one.
     environment = {name: value for name, value in os.environ.items() if name != "KTRXER_TOKEN"}

@@ -50,8 +50,12 @@ NOT_RUN = [
     ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
 ]  # fmt: skip
 
-# Page, beginning of the line, and the queueing disciplines that it needs of the kernel.
+# Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
+ROOT_OUTSIDE = "root outside of user namespaces"
 NEEDS = [
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
     ("docs/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
     ("docs/txtime.md", "", ("fq",)),
 ]
@@ -147,13 +151,15 @@ def excused(name: str, line: str) -> bool:
 
 
 @cache
-def kernel_has(kind: str) -> bool:
+def there_is(kind: str) -> bool:
+    if kind == ROOT_OUTSIDE:
+        return os.geteuid() == 0 and not os.environ.get("KTRXER_USER_NAMESPACE")
     words = ["unshare", "--net", "tc", "qdisc", "replace", "dev", "lo", "root", kind, *(["delay", "1ms"] if kind == "netem" else [])]
     return subprocess.run(words, capture_output=True, timeout=20).returncode == 0
 
 
 def lacking(name: str, line: str) -> list[str]:
-    return [kind for page, begin, kinds in NEEDS if page == name and line.startswith(begin) for kind in kinds if not kernel_has(kind)]
+    return [kind for page, begin, kinds in NEEDS if page == name and line.startswith(begin) for kind in kinds if not there_is(kind)]
 
 
 def given(name: str, place: Path) -> None:
@@ -192,31 +198,24 @@ def test_the_commands_of_a_page(name: str, ktrxer: Path, tmp_path: Path) -> None
     commands = [one for one in page.commands if not excused(name, one.line)]
     lacked = sorted({kind for one in commands for kind in lacking(name, one.line)})
     commands = [one for one in commands if not lacking(name, one.line)]
-    # `ktrxer lab` makes its own network: it needs neither of the two hosts.
-    wrong = []
-    for labs in (True, False):
-        some = [one for one in commands if one.line.startswith("ktrxer lab ") == labs]
-        if not some:
-            continue
-        (tmp_path / "plan").write_text(json.dumps([[one.host, one.line, TIMEOUT_S] for one in some]))
-        inside = [sys.executable, HERE / "docs_inside.py", tmp_path / "plan"]
-        done = subprocess.run(
-            inside if labs else [ktrxer, "lab", "run", HERE / "docs.toml", "--", *inside, "eth0"],
-            cwd=tmp_path, env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=TIMEOUT_S * 6,
-        )  # fmt: skip
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert done.returncode == 0 and len(answers) == len(some), done.stderr
-        wrong += [
-            f"{name}:{one.number}: {one.host}$ {one.line}\n{answer['output']}exit status {answer['status']}"
-            for one, answer in zip(some, answers, strict=True)
-            if not good(answer)
-        ]
+    (tmp_path / "plan").write_text(json.dumps([[one.host, one.line, TIMEOUT_S] for one in commands]))
+    done = subprocess.run(
+        [ktrxer, "lab", "run", HERE / "docs.toml", "--", sys.executable, HERE / "docs_inside.py", tmp_path / "plan"],
+        cwd=tmp_path, env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=TIMEOUT_S * 6,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(answers) == len(commands), done.stderr
+    wrong = [
+        f"{name}:{one.number}: {one.host}$ {one.line}\n{answer['output']}exit status {answer['status']}"
+        for one, answer in zip(commands, answers, strict=True)
+        if not good(answer)
+    ]
     assert not wrong, "\n\n".join(wrong)
     if name == "docs/howto/monitoring.md":
         check_prometheus((tmp_path / "near" / "figures" / "far.prom").read_text())
     if lacked:
-        pytest.skip(f"all of this page was run but what needs {', '.join(lacked)}, which this kernel does not have")
+        pytest.skip(f"all of this page was run but what needs {', '.join(lacked)}, which is not here")
 
 
 def check_prometheus(text: str) -> None:

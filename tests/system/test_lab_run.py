@@ -121,6 +121,13 @@ def test_hosts_know_each_other_by_name_and_routers_forward(nothing_left: None, f
     assert done.stderr == ""
 
 
+def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path) -> None:
+    inner = words("run", "access", "--", "getent", "hosts", "server", "client", "far")
+    done = lab("run", file, "--", *inner)
+    assert (done.returncode, done.stderr) == (2, ""), done.stderr  # `far` is a host of the outer one
+    assert [line.split() for line in done.stdout.splitlines()] == [["10.64.3.2", "server"], ["10.64.1.1", "client"]]
+
+
 def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
     done = lab("run", file, "--", sys.executable, "-c", PUSH)
     assert done.returncode == 0, done.stderr
