@@ -68,7 +68,7 @@ def build(plan: dict[str, Any], place: Path) -> None:
         ctypes.CDLL(None).umount2(b"/etc/hosts", MNT_DETACH)
         wrong = mount(str(hosts), "/etc/hosts", "", MS_BIND)
         if wrong:
-            print(f"ktrxer lab: hosts have no names in this lab, use their addresses: /etc/hosts cannot be replaced: {wrong}", file=sys.stderr)
+            print(f"ktrxer lab: use addresses, hosts have no names here: /etc/hosts cannot be replaced: {wrong}", file=sys.stderr)
     hosts.unlink()
     script.unlink()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -20,13 +21,12 @@ SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
 
-START = (
-    "the far end of a run is `ktrxer serve`: start it on that host, write the token that it prints into a file here "
-    "(`(umask 077; echo TOKEN >token)`), and add --token-file token; a firewall between must pass its port for TCP and UDP"
-)
-
+# What to do where no server was found: for a test without flows, with a token, without one.
+START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
+WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
+WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
 # Signs that no `ktrxer serve` was found, in the messages of `ktrxer stamp` and `ktrxer flow`, and in ours.
-UNANSWERED = ("answered nothing at all", "nothing listens on", "no result within", "--token-file is missing")
+UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
 
 
 class CheckError(Exception):
@@ -100,7 +100,9 @@ def far_end(schedule: Schedule) -> None:
             child.kill()
             child.wait()
     if not answered and any(sign in line for line in told for sign in UNANSWERED):
-        told.append(START)
+        flows = [job.command for job in schedule.jobs if isinstance(job.item, Flows)]
+        has_token = any("--token-file" in command for command in flows) or os.environ.get("KTRXER_TOKEN")
+        told.append(START.format(how="" if not flows else WITH_TOKEN if has_token else WITHOUT_TOKEN))
     if told:
         raise CheckError("\n".join(dict.fromkeys(told)))
 
