@@ -152,6 +152,20 @@ def test_bash_completion_offers(tmp_path):
     assert complete(SELFTEST, tmp_path, "help", "ti") == ["tick"]
 
 
+def test_options_of_the_python_part_are_offered(tmp_path, monkeypatch):
+    """Those of its help; of `lab`, those of the subcommand."""
+    monkeypatch.setenv("PATH", f"{KTRXER.parent}:{os.environ['PATH']}")
+    (tmp_path / "rrul.ktrxer").touch()
+    assert complete(KTRXER, tmp_path, "run", "--len") == ["--length"]
+    assert complete(KTRXER, tmp_path, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--force", "--json"]
+    assert complete(KTRXER, tmp_path, "lab", "run", "--be") == ["--beside"] and complete(KTRXER, tmp_path, "lab", "vm", "--be") == []
+    assert complete(KTRXER, tmp_path, "summary", f"{tmp_path}/rr") == [f"{tmp_path}/rrul.ktrxer"]
+    if shutil.which("fish"):
+        assert run(KTRXER, "--generate", "fish", str(tmp_path)).returncode == 0
+        script = f"source {tmp_path}/ktrxer.fish; complete -C 'ktrxer run --len'; complete -C 'ktrxer lab run --be'"
+        assert subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30).stdout.split() == ["--length", "--beside"]
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("shell,name,check", [("zsh", "_ktrxer", ["-n"]), ("fish", "ktrxer.fish", ["--no-execute"])])
 def test_other_completions_are_made(program, shell, name, check, tmp_path):
