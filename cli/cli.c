@@ -299,7 +299,10 @@ static int help(const struct command *const *commands, int argc, char *const arg
 	}
 	command = find(commands, argc, argv, &words);
 	if (!command && is_handed_over(argv[0])) {
-		char *const ask[] = { (char[]){ "ktrxer" }, argv[0], (char[]){ "--help" }, NULL };
+		/* `help lab run` is `lab run --help`. */
+		bool nested = argc > 1 && argv[1][0] != '-' && argv[1][0];
+		char *const ask[] = { (char[]){ "ktrxer" }, argv[0], nested ? argv[1] : (char[]){ "--help" },
+				      nested ? (char[]){ "--help" } : NULL, NULL };
 
 		if (handover_try(ask))
 			return EXIT_BAD;

@@ -54,7 +54,7 @@ static const struct opt flow_opts[] = {
 	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
 
 	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600" },
+	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port of `ktrxer serve`" },
 	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" },

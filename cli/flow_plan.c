@@ -222,10 +222,16 @@ static int plan_descriptors(uint32_t flows, struct ktrxer_error *err)
 
 static int plan_token(struct flow_run *run, struct ktrxer_error *err)
 {
-	if (!run->o->token_file)
-		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server does not work for strangers. Put the token that `ktrxer serve` printed "
-				   "(or its own --token-file) into a file of mode 0600");
-	return secret_key_read(run->o->token_file, &run->token, err);
+	uint8_t token[SECRET_MAX];
+	int length = secret_token_read(run->o->token_file, token, err);
+
+	if (length == 0)
+		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token that `ktrxer serve` printed at its "
+				   "start into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
+	if (length > 0)
+		hmac_key_set(&run->token, token, (size_t)length);
+	secret_forget(token, sizeof token);
+	return length < 0 ? length : 0;
 }
 
 int flow_plan(struct flow_run *run, struct ktrxer_error *err)

@@ -69,6 +69,9 @@ static void first_words(const struct command *const *commands, FILE *to)
 	fputs("help", to);
 }
 
+/* The Python part's options, from its help: `lab run` has others than `lab vm`. */
+#define PYTHON_OPTIONS "sed -nE '/^options:/,/^$/s/^  (-[A-Za-z0-9]( [^,]*)?, )?(--[a-z][a-z-]*).*/\\3/p'"
+
 /* ------------------------------------------------------------------------------------------------------------ bash */
 
 static void bash_answer(enum kind kind, const char *const *choices, FILE *to)
@@ -171,7 +174,11 @@ void opt_complete_bash(const struct command *const *commands, opt_extra_of extra
 				fprintf(to, "%s ", (*other)->name + length + 1);
 		fputs("' ;;\n", to);
 	}
-	fputs("\t*) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n"
+	fputs("\t*)\n"
+	      "\t\tif [[ $cur != -* ]]; then compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); "
+	      "return; fi\n"
+	      "\t\twords=$(\"${COMP_WORDS[0]}\" help \"$first\" \"${COMP_WORDS[2]}\" 2>/dev/null | " PYTHON_OPTIONS ")\n"
+	      "\t\t;;\n"
 	      "\tesac\n"
 	      "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
 	      "}\n"
@@ -307,7 +314,11 @@ void opt_complete_zsh(const struct command *const *commands, opt_extra_of extra_
 			}
 		fputs(" ;;\n", to);
 	}
-	fputs("\thelp) _describe command commands ;;\n\t*) _files ;;\n\tesac\n}\n_ktrxer \"$@\"\n", to);
+	fputs("\thelp) _describe command commands ;;\n"
+	      "\t*)\n\t\tif [[ $PREFIX == -* ]]; then\n"
+	      "\t\t\tcompadd -- ${(f)\"$(ktrxer help $command $words[2] 2>/dev/null | " PYTHON_OPTIONS ")\"}\n"
+	      "\t\telse _files; fi ;;\n\tesac\n}\n_ktrxer \"$@\"\n",
+	      to);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ fish */
@@ -385,12 +396,18 @@ void opt_complete_fish(const struct command *const *commands, opt_extra_of extra
 	      "complete -c ktrxer -f\n"
 	      "complete -c ktrxer -n __fish_use_subcommand -l help -d 'Print help'\n"
 	      "complete -c ktrxer -n __fish_use_subcommand -l version -d 'Print the version'\n"
-	      "complete -c ktrxer -n __fish_use_subcommand -a help -d 'Explain a command'\n",
+	      "complete -c ktrxer -n __fish_use_subcommand -a help -d 'Explain a command'\n"
+	      "function __ktrxer_python_options\n"
+	      "\tset -l words (commandline -opc)\n"
+	      "\tktrxer help $words[2..3] 2>/dev/null | " PYTHON_OPTIONS "\n"
+	      "end\n",
 	      to);
 	for (const struct handover *it = handover_table; it->name; it++) {
 		fprintf(to, "complete -c ktrxer -n __fish_use_subcommand -a %s -d ", it->name);
 		fish_text(it->summary, to);
 		fprintf(to, "\ncomplete -c ktrxer -n '__fish_seen_subcommand_from %s' -F\n", it->name);
+		fprintf(to, "complete -c ktrxer -n '__fish_seen_subcommand_from %s; and string match -q -- \"-*\" (commandline -ct)' -a ", it->name);
+		fputs("'(__ktrxer_python_options)'\n", to);
 	}
 	for (const struct command *const *it = commands; *it; it++) {
 		const char *second = strchr((*it)->name, ' ');

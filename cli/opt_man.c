@@ -263,6 +263,30 @@ void opt_man(const struct command *command, const struct opt_set *extra, FILE *t
 	fputs(".Sh SEE ALSO\n.Xr ktrxer 1\n", to);
 }
 
+/* Both tables are sorted; mdoc wants one list in order. */
+static void see_also(const struct command *const *it, FILE *to)
+{
+	const struct handover *python = handover_table;
+	bool first = true;
+
+	fputs(".Sh SEE ALSO\n", to);
+	while (*it || python->name) {
+		bool from_python = !*it || (python->name && strcmp(python->name, (*it)->name) < 0);
+		const char *name = from_python ? python->name : (*it)->name;
+		bool hidden = !from_python && (*it)->hidden;
+
+		python += from_python;
+		it += !from_python;
+		if (hidden)
+			continue;
+		fputs(first ? ".Xr ktrxer-" : " 1 ,\n.Xr ktrxer-", to);
+		for (; *name; name++)
+			fputc(*name == ' ' ? '-' : *name, to);
+		first = false;
+	}
+	fputs(" 1\n", to);
+}
+
 void opt_man_index(const struct command *const *commands, FILE *to)
 {
 	const struct command *const *it;
@@ -290,25 +314,11 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 		text(python->summary, to);
 	}
 	fputs(".El\n.Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev KTRXER_PY\n"
-	      "Absolute path of the Python part, instead of the installed one; not heeded with privileges.\n.El\n"
+	      "Absolute path of the Python part, instead of the installed one; not heeded with privileges.\n"
+	      ".It Ev KTRXER_TOKEN\nThe token of\n.Cm serve\nand of its clients, where no\n.Fl \\-token\\-file\nis given.\n.El\n"
 	      ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nThe measurement is valid, or the command succeeded.\n.It 1\n"
 	      "The measurement is degraded or invalid, or the command failed.\n.It 2\nThe command line was "
 	      "wrong.\n.El\n",
 	      to);
-	fputs(".Sh SEE ALSO\n", to);
-	for (it = commands; *it; it++) {
-		const struct command *const *next = it + 1;
-		const char *c;
-
-		if ((*it)->hidden)
-			continue;
-		while (*next && (*next)->hidden)
-			next++;
-		fputs(".Xr ktrxer-", to);
-		for (c = (*it)->name; *c; c++)
-			fputc(*c == ' ' ? '-' : *c, to);
-		fprintf(to, " 1%s\n", *next ? " ," : "");
-	}
-	if (!*commands)
-		fputs(".Xr ping 8\n", to);
+	see_also(commands, to);
 }

@@ -20,6 +20,8 @@ static const char *family_name(int family)
 
 static int check_name(const char *host, struct ktrxer_error *err)
 {
+	const char *colon = strchr(host, ':');
+
 	if (!*host)
 		return ktrxer_fail(err, -EINVAL, "the host name is empty");
 	if (host[0] == '-')
@@ -27,6 +29,8 @@ static int check_name(const char *host, struct ktrxer_error *err)
 	if (strlen(host) > HOST_MAX)
 		return ktrxer_fail(err, -EINVAL, "'%.48s...' is not a host name: it is longer than %d characters", host,
 				   HOST_MAX);
+	if (colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
+		return ktrxer_fail(err, -EINVAL, "'%.64s': a host has no port; where a command has one, it is given by --port", host);
 	for (const char *c = host; *c; c++)
 		if ((unsigned char)*c <= 0x20 || *c == 0x7f || *c == '/')
 			return ktrxer_fail(err, -EINVAL,

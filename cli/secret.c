@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +48,22 @@ int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_erro
 out:
 	close(fd);
 	return rc;
+}
+
+int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err)
+{
+	const char *value = getenv("KTRXER_TOKEN");
+	size_t length;
+
+	if (path)
+		return secret_read(path, secret, err);
+	if (!value || !*value)
+		return 0;
+	length = strlen(value);
+	if (length < SECRET_MIN || length > SECRET_MAX - 2)
+		return ktrxer_fail(err, -EINVAL, "KTRXER_TOKEN holds %zu bytes; a token has %d to %d", length, SECRET_MIN, SECRET_MAX - 2);
+	memcpy(secret, value, length);
+	return (int)length;
 }
 
 int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error *err)

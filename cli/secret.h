@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Keys and tokens in files. They are never taken from the command line, where every user of the machine can read them. */
+/*
+ * Keys and tokens, from files or the environment. They are never taken from the command line, which every user of the machine
+ * can read; /proc/PID/environ can be read by the same user only.
+ */
 #ifndef KTRXER_CLI_SECRET_H
 #define KTRXER_CLI_SECRET_H
 
@@ -12,6 +15,11 @@
 
 /* The file's bytes without a newline at their end; how many, or a negative errno: unreadable, readable by others, too short or long. */
 int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err);
+/*
+ * The server's token: the content of `path`, or of the environment variable KTRXER_TOKEN when `path` is NULL. Returns its
+ * length, 0 when neither is given, or a negative errno.
+ */
+int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err);
 /* The same as a key; `what` is the option's name. */
 int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error *err);
 

@@ -37,7 +37,8 @@ static const struct opt serve_opts[] = {
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
 	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Who may",
-	  .help = "The secret of those who may ask for flows (mode 0600); without it one is made and printed" },
+	  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it KTRXER_TOKEN of the environment counts; without both "
+		  "a token is made and printed" },
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE",
 	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
 	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
@@ -131,10 +132,12 @@ static int secrets_plan(struct server *s, struct reflector_options *r, struct hm
 		return rc;
 	r->auth_key = o->auth_key_file ? &keys[0] : NULL;
 	r->tlv_key = o->tlv_key_file ? &keys[1] : NULL;
-	if (o->token_file) {
-		s->token_length = secret_read(o->token_file, s->token, err);
+	s->token_length = secret_token_read(o->token_file, s->token, err);
+	if (s->token_length == -ENOENT)
+		return ktrxer_fail(err, -ENOENT, "--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
+				   o->token_file, o->token_file);
+	if (s->token_length != 0)
 		return s->token_length < 0 ? s->token_length : 0;
-	}
 	if (getrandom(random, sizeof random, 0) != sizeof random)
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	for (size_t i = 0; i < sizeof random; i++) {

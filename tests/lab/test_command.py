@@ -95,7 +95,7 @@ def test_much_output_arrives_whole_and_a_missing_file_is_told(tmp_path: Path) ->
         (["vm", "--topology", "flent", "--set", "speed=1", "--", "true"], "topology flent has no parameter 'speed'; choose one of: delay, leaf, rate"),
         (["vm", "--topology", "flent", "--in", "moon", "--", "true"], "no node 'moon' in flent; choose one of: client, left, middle, right, server"),
         (["vm", "--put", "/nowhere:/x", "--", "true"], "--put /nowhere: no such file"),
-        (["vm", "--timeout", "0", "--", "true"], "--timeout 0: expected 1 to 86400 seconds"),
+        (["vm", "--timeout", "0", "--", "true"], "--timeout 0s: expected 1s to 24h"),
         (["vm", "--cpus", "4", "--", "true"], "virtual time has one CPU; --cpus needs --time real"),
         (["vm", "--peer", "true", "--", "true"], "--peer needs --time real: in virtual time each machine has a clock of its own"),
     ],

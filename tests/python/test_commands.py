@@ -126,6 +126,37 @@ def test_tests(capsys):
     assert say(capsys, "tests", "tcp_nop")[0] == 2
 
 
+def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
+    """Each message says what the file is not, and what the command reads."""
+    assert say(capsys, "summary", "/etc/passwd") == (1, "", (
+        "ktrxer summary: /etc/passwd: not a run: `ktrxer run` stores NAME.ktrxer; a data file of Flent is called NAME.flent.gz\n"))
+    (tmp_path / "cut.ktrxer").write_bytes((directory / "one.ktrxer").read_bytes()[:5000])
+    assert "cut.ktrxer: not a run, or a damaged one: it has no end (was it copied in full?)" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
+    status, out, err = say(capsys, "import", directory / "one.ktrxer", "-D", tmp_path)
+    assert (status, out) == (1, "") and err.count("\n") == 1
+    assert "one.ktrxer: is a run of ktrxer already; import reads Flent's data files; summary, plot and report read this one" in err
+    status, out, err = say(capsys, "import", "/etc/passwd", "-D", tmp_path)
+    assert (status, out) == (1, "") and err.startswith("ktrxer import: /etc/passwd: not a data file of Flent: not JSON")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.ktrxer"]
+
+
+@pytest.mark.parametrize(("words", "complaint"), [
+    (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (`ktrxer run --help` tells more)\n"),
+    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs (`ktrxer run --help` tells more)\n"),
+    (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (`ktrxer summary --help` tells more)\n"),
+    (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (`ktrxer recover --help` tells more)\n"),
+])
+def test_what_is_missing_is_explained(words, complaint, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2 and capsys.readouterr().err == complaint
+
+
+def test_one_run_is_no_directory(directory, capsys):
+    path = directory / "one.ktrxer"
+    assert say(capsys, "runs", path) == (1, "", f"ktrxer runs: {path}: not a directory; `ktrxer summary` shows one run\n")
+
+
 def test_a_command_line_is_read_before_anything_large_is_loaded():
     """What makes `ktrxer run --help`, and every wrong word, quick."""
     code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"

@@ -218,9 +218,9 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, value: Any, words: str
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "not JSON"),
+        (b"", "not a data file of Flent: not JSON"),
         (b"{", "the file is cut off"),
-        (b"\xff\xfe\x00", "not JSON: not UTF-8"),
+        (b"\xff\xfe\x00", "not a data file of Flent: neither gzip, bzip2 nor UTF-8"),
         (gzip.compress(b"{}")[:-5], "damaged gzip: the file is cut off"),
         (b"\x1f\x8bnonsense", "damaged gzip"),
         (b"BZhnonsense", "damaged bzip2"),
@@ -289,7 +289,7 @@ def test_what_is_imported_is_called_as_its_file_and_nothing_is_overwritten(tmp_p
     said = capsys.readouterr()
     assert said.out.splitlines()[0].endswith("rf_id_.ktrxer: tcp_upload, 10 series, 259 samples") and said.err == ""
     assert importing.main(["-D", str(out), str(source)]) == 1
-    assert "it is there already; --force replaces it" in capsys.readouterr().err
+    assert "exists already; --force replaces it" in capsys.readouterr().err
     assert importing.main(["-D", str(out), "--force", "--json", str(source)]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 259
     back = open_any(out / "rf_id_.ktrxer")
@@ -303,7 +303,7 @@ def test_one_bad_file_among_good_ones(tmp_path: Path, capsys: pytest.CaptureFixt
     assert importing.main(["-D", str(tmp_path), str(bad), str(tmp_path / "missing.flent"), str(good), str(tmp_path)]) == 1
     said = capsys.readouterr()
     assert (tmp_path / "good.ktrxer").is_file() and said.err.count("\n") == 3
-    assert "bad.flent.gz: not JSON" in said.err and "missing.flent: No such file" in said.err and "this is a folder" in said.err
+    assert "bad.flent.gz: not a data file of Flent: not" in said.err and "missing.flent: No such file" in said.err and "this is a folder" in said.err
     assert importing.main(["-D", str(tmp_path / "nowhere"), str(good)]) == 2
     with pytest.raises(SystemExit) as wrong:
         importing.main([])
@@ -424,7 +424,7 @@ def test_the_same_run_gives_the_same_bytes_and_nothing_is_overwritten(tmp_path: 
     assert export.main([str(source), "-o", str(target)]) == 0
     first = target.read_bytes()
     assert export.main([str(source), "-o", str(target)]) == 1
-    assert "it is there already" in capsys.readouterr().err and target.read_bytes() == first
+    assert "exists already" in capsys.readouterr().err and target.read_bytes() == first
     assert export.main([str(source), "-o", str(target), "--force"]) == 0 and target.read_bytes() == first
     for wrong in (["x", "y", "-o", "z.flent"], ["x", "-o", "z.zip"], ["x", "--step", "0"], []):
         with pytest.raises(SystemExit) as status:

@@ -326,9 +326,11 @@ def test_a_disk_that_fills_up(fake, tmp_path):
 
 
 @pytest.mark.parametrize("words, status, complaint", [
-    (["rrul", "-l", "x"], 2, "'x' is no duration"),
-    (["rrul", "-l", "0"], 2, "--length may be"),
-    (["rrul", "--probe-interval", "1us"], 2, "--probe-interval may be"),
+    (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
+    (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
+    (["rrul", "--probe-interval", "1us"], 2, "--probe-interval 1e-06s: expected 100us to 60s"),
+    (["rrul", "--port", "0"], 2, "--port 0: expected 1 to 65535"),
+    (["rrul", "--lenght", "5"], 2, "unrecognized arguments: --lenght 5; did you mean --length?"),
     (["rrull"], 2, "did you mean rrul"),
     (["./none.py"], 2, "no such file"),
     (["rrul", "-p", "x"], 2, "NAME=VALUE is wanted"),
@@ -336,6 +338,8 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
     (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
     (["ping", "-H", "no host at all"], 1, "no address of this host is known"),
+    (["ping", "-H", "127.0.0.1:8620"], 1, "127.0.0.1:8620: a host has no port; the port is given by --port"),
+    (["ping", "-H", ""], 1, "-H: the host is empty"),
     (["ping", "-H=-x"], 1, "names do not begin with a dash"),
     (["ping", "-D", "/nowhere"], 1, "no such directory"),
     (["ping", "-D", "/proc"], 1, "no file can be made there"),

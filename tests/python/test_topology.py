@@ -162,7 +162,7 @@ def test_every_script_is_shell_and_holds_no_word_of_the_file_unquoted(tmp_path: 
         (["run", "access", "--beside", "server", "--", "true"], "--beside server: expected two parts with '=' between them"),
         (["run", "access", "--set", "speed=1", "--", "true"], "topology access has no parameter 'speed'"),
         (["run", "access", "--set", "up=1", "--", "true"], "`rate` must be from 8kbit"),
-        (["run", "access", "--timeout", "0", "--", "true"], "--timeout 0: expected 0.1"),
+        (["run", "access", "--timeout", "0", "--", "true"], "--timeout 0s: expected 100ms"),
         (["run", "ring", "--", "true"], "no topology 'ring'"),
         (["run", "--", "true"], "the following arguments are required: FILE"),
         (["topology", "ring"], "no topology 'ring'"),

@@ -152,12 +152,14 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "status", "complaint"),
     [
-        (["RRUL", "-p", "pign"], 1, "no plot is called 'pign'; did you mean ping?"),
-        (["RRUL", "-o", "x.gif"], 1, "x.gif: no picture of that kind; the name may end in .svg, .pdf, .png"),
+        (["RRUL", "-p", "pign"], 2, "no plot is called 'pign'; did you mean ping? There are: all, totals, "),
+        (["RRUL", "-p", "nope"], 2, "no plot is called 'nope'; there are: all, totals, "),
+        (["missing.ktrxer", "-p", "nope_scaled"], 2, "no plot is called 'nope_scaled'; there are: all, "),
+        (["RRUL", "-o", "x.gif"], 2, "x.gif: no picture of that kind; the name may end in .svg, .pdf, .png"),
         (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere: cannot be written to: No such file or directory"),
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
         (["EMPTY", "-p", "all", "-o", "x.svg"], 1, "empty: nothing to draw in 'all': there are no such samples"),
-        ([], 2, "which run?"),
+        ([], 2, "RUN is missing: a file NAME.ktrxer"),
         (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
 )
@@ -185,13 +187,25 @@ def test_a_hostile_run_is_drawn_as_text(place: Path, here: Path) -> None:
 
 
 def test_a_run_is_never_overwritten_by_its_picture(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = here / "x.svg"
-    shutil.copy(place / "rrul.ktrxer", run)
-    before = run.read_bytes()
-    for command in ("plot", "report"):
-        assert main([command, str(run), "-o", "./x.svg"]) == 1
+    for command, name in (("plot", "x.svg"), ("report", "x.html")):
+        run = here / name
+        shutil.copy(place / "rrul.ktrxer", run)
+        before = run.read_bytes()
+        assert main([command, str(run), "-o", f"./{name}", "--force"]) == 1
         assert "would be overwritten" in capsys.readouterr().err
-    assert run.read_bytes() == before
+        assert run.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["plot", "-p", "ping", "-o", "x.svg"], ["report", "-o", "x.html"], ["plot", "-p", "ping"], ["report"]])
+def test_a_file_is_replaced_on_demand_only(place: Path, here: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = [words[0], str(place / "rrul.ktrxer"), *words[1:]]
+    assert main(words) == 0
+    made = Path(capsys.readouterr().out.strip())
+    made.write_text("edited by hand")
+    assert main(words) == 1
+    assert capsys.readouterr().err == f"ktrxer {words[0]}: {made}: exists already; --force replaces it, -o or -D writes elsewhere\n"
+    assert made.read_text() == "edited by hand"
+    assert main([*words, "--force"]) == 0 and made.read_text() != "edited by hand"
 
 
 def test_a_full_disk_leaves_the_old_file_whole(place: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +215,7 @@ def test_a_full_disk_leaves_the_old_file_whole(place: Path, here: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    assert main(["report", str(place / "rrul.ktrxer"), "-o", "x.html"]) == 1
+    assert main(["report", str(place / "rrul.ktrxer"), "-o", "x.html", "--force"]) == 1
     assert "x.html: cannot be written: No space left on device" in capsys.readouterr().err
     assert (here / "x.html").read_text() == "the old one"
     assert [path.name for path in here.iterdir()] == ["x.html"]
@@ -262,7 +276,7 @@ def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, h
     synthetic(here, seconds=12, delay=3, name="deaf", udp_answered_until_s=3)
     for names_of, told in ((("rrul", "rrul"), {""}), (("rrul", "deaf"), {"(UDP)", "(ICMP)"})):
         runs = [str((here if name == "deaf" else place) / f"{name}.ktrxer") for name in names_of]
-        assert main(["report", *runs, "-o", "two.html"]) == 0
+        assert main(["report", *runs, "-o", "two.html", "-f"]) == 0
         (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "The runs side by side")
         for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade"):
             cells = {row[table["columns"].index(label)] for row in table["rows"]}
@@ -310,6 +324,12 @@ def test_an_unfinished_run_is_shown_and_says_so(here: Path) -> None:
     (run,) = data_of((here / "c.html").read_text("utf-8"))["runs"]
     assert "`ktrxer recover`" in run["damage"][0]
     assert run["panels"][0]["key"] == "latency"
+
+
+def test_a_report_is_no_picture(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(place / "rrul.ktrxer"), "-o", "x.pdf"]) == 2
+    assert capsys.readouterr().err == "ktrxer report: -o x.pdf: a report is a page NAME.html; `ktrxer plot` draws .pdf\n"
+    assert list(here.iterdir()) == []
 
 
 def test_a_file_that_is_no_run_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

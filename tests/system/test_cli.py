@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The command line as people meet it: help, pages, completion, what is typed wrong, and the hand-over to the Python part."""
 
+import json
 import os
 import re
 import shutil
@@ -90,6 +91,35 @@ def test_man_pages_are_clean(program, tmp_path):
         assert ".So it is a 'test' of \\f escapes - and dashes." in re.sub(".\b", "", shown)
 
 
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
+def test_man_pages_of_the_python_part(tmp_path):
+    """One a subcommand, from its argument parser: each option of its help, and nothing that mandoc complains of; installed beside the others."""
+    from importlib import import_module
+
+    from ktrxer.cli import SUBCOMMANDS
+    from ktrxer.manual import main
+
+    assert main([str(tmp_path)]) == 0
+    pages = sorted(tmp_path.iterdir())
+    assert [page.name for page in pages] == sorted(f"ktrxer-{name}.1" for name in SUBCOMMANDS)
+    lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True)
+    assert lint.stdout + lint.stderr == "" and lint.returncode == 0
+    for name, command in SUBCOMMANDS.items():
+        shown = subprocess.run(["mandoc", "-T", "ascii", tmp_path / f"ktrxer-{name}.1"], capture_output=True, text=True).stdout
+        shown = re.sub(".\b", "", shown)
+        parsers = [import_module(command.module).parser()]
+        while parsers:
+            for action in parsers.pop()._actions:
+                assert all(re.search(rf"^ +([-\w]+, )*{option}\b", shown, re.M) for option in action.option_strings), (name, action.option_strings)
+                if not action.option_strings and isinstance(action.choices, dict):
+                    parsers += action.choices.values()
+    index = subprocess.run(["mandoc", "-T", "ascii", KTRXER.parent / "generated" / "man1" / "ktrxer.1"], capture_output=True, text=True).stdout
+    assert all(f"ktrxer-{name}(1)" in re.sub(".\b", "", index) for name in SUBCOMMANDS)
+    told = subprocess.run(["meson", "introspect", "--installed", KTRXER.parents[1]], capture_output=True, text=True, check=True).stdout
+    places = {Path(place).name: Path(place).parent for place in json.loads(told).values()}
+    assert {places[f"ktrxer-{name}.1"] for name in SUBCOMMANDS} == {places["man1"] / "man1"}
+
+
 def complete(program, tmp_path, *words):
     """What bash would offer for the last of `words`."""
     assert run(program, "--generate", "bash", str(tmp_path)).returncode == 0
@@ -120,6 +150,20 @@ def test_bash_completion_offers(tmp_path):
     assert complete(SELFTEST, tmp_path, "say", "--verdict", "=") == ["valid", "degraded", "invalid", "fail", "usage", "slip"]
     assert complete(SELFTEST, tmp_path, "tick", "--count", "") == []
     assert complete(SELFTEST, tmp_path, "help", "ti") == ["tick"]
+
+
+def test_options_of_the_python_part_are_offered(tmp_path, monkeypatch):
+    """Those of its help; of `lab`, those of the subcommand."""
+    monkeypatch.setenv("PATH", f"{KTRXER.parent}:{os.environ['PATH']}")
+    (tmp_path / "rrul.ktrxer").touch()
+    assert complete(KTRXER, tmp_path, "run", "--len") == ["--length"]
+    assert complete(KTRXER, tmp_path, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--force", "--json"]
+    assert complete(KTRXER, tmp_path, "lab", "run", "--be") == ["--beside"] and complete(KTRXER, tmp_path, "lab", "vm", "--be") == []
+    assert complete(KTRXER, tmp_path, "summary", f"{tmp_path}/rr") == [f"{tmp_path}/rrul.ktrxer"]
+    if shutil.which("fish"):
+        assert run(KTRXER, "--generate", "fish", str(tmp_path)).returncode == 0
+        script = f"source {tmp_path}/ktrxer.fish; complete -C 'ktrxer run --len'; complete -C 'ktrxer lab run --be'"
+        assert subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30).stdout.split() == ["--length", "--beside"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -219,6 +263,7 @@ def test_other_commands_go_to_the_python_part(tree):
     done = run(exe, "run", "rrul", "--help")
     assert done.returncode == 7 and done.stdout.startswith(f"part: {part} run rrul --help")
     assert run(exe, "help", "run").stdout.startswith(f"part: {part} run --help")
+    assert run(exe, "help", "lab", "vm").stdout.startswith(f"part: {part} lab vm --help [")
     assert run(exe, "nonsense").returncode == 7
     assert run(exe, "--help").returncode == 0
 
@@ -295,6 +340,12 @@ def test_privileges_and_environment(tree, open_path):
 def test_hosts(args, out):
     done = selftest("look", "up", *args)
     assert done.stdout == out + "\n" and done.returncode == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "far.example:8620"])
+def test_a_host_has_no_port(host):
+    done = run(KTRXER, "ping", host, "--count", "1")
+    assert done.returncode in (1, 2) and f"'{host}': a host has no port; where a command has one, it is given by --port" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def started(ktrxer, serve, needs_command, path, token, tmp_path):
     environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
 
     def start(*words, host=a, far=b, token_file=token):
-        command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", tmp_path / "runs", "--token-file", token_file]
+        command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", tmp_path / "runs"]
+        command += ["--token-file", token_file] if token_file else []
         return host.popen(list(map(str, command)), env=environment)
 
     start.server = server
@@ -185,7 +186,13 @@ def test_another_token_and_no_server(started, tmp_path):
     started_at = time.monotonic()
     status, out, err = ended(started("rrul", "-l", "1"))
     assert status == 1 and not out and time.monotonic() - started_at < 20
-    assert all(line.startswith("ktrxer run: ktrxer ") for line in err.splitlines()) and "flow" in err and "stamp" in err, err
+    *lines, last = err.splitlines()
+    assert all(line.startswith("ktrxer run: ktrxer ") for line in lines) and "flow" in err and "stamp" in err, err
+    assert last.startswith("ktrxer run: the far end of a run is `ktrxer serve`: start it on that host with the same token as here"), err
+    status, out, err = ended(started("ping", "-l", "1"))
+    assert (status, out) == (1, "") and "start it on that host; its port (8620 without --port) must be open" in err, err
+    status, out, err = ended(started("tcp_upload", "-l", "1", token_file=None))
+    assert (status, out) == (1, "") and "echo TOKEN >token)`), and add --token-file token; its port" in err, err
     assert not list(started.runs.iterdir())
 
 

@@ -7,6 +7,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows 
 """
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -282,3 +283,28 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
     assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] + counts["strangers_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
     assert counts["refused"]["wrong_token"] >= 90
     assert counts["bytes_in"] > 4_000_000
+
+
+def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
+    done = subprocess.run([ktrxer, "serve", "--token-file", "token"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    remedy = "`(umask 077; head -c 16 /dev/urandom | base64 >token)`"
+    assert done.returncode in (1, 2) and done.stderr.splitlines()[0] == f"ktrxer serve: --token-file token: no such file; make it: {remedy}"
+    subprocess.run(["sh", "-c", remedy.strip("`")], cwd=tmp_path, check=True)
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token that `ktrxer serve` printed at its start"),
+        ("", "ktrxer flow: --token-file is missing"),
+        ("short", "ktrxer flow: KTRXER_TOKEN holds 5 bytes; a token has 8 to 1022"),
+        ("x" * 1023, "ktrxer flow: KTRXER_TOKEN holds 1023 bytes; a token has 8 to 1022"),
+        ("x" * 1022, "nothing listens on TCP port 1"),
+    ],
+)
+def test_a_token_from_the_environment(ktrxer, value, complaint):
+    environment = {name: text for name, text in os.environ.items() if name != "KTRXER_TOKEN"} | ({} if value is None else {"KTRXER_TOKEN": value})
+    words = [ktrxer, "flow", "up", "127.0.0.1", "--port", "1"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
+    assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr

@@ -121,6 +121,13 @@ def test_hosts_know_each_other_by_name_and_routers_forward(nothing_left: None, f
     assert done.stderr == ""
 
 
+def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path) -> None:
+    inner = words("run", "access", "--", "getent", "hosts", "server", "client", "far")
+    done = lab("run", file, "--", *inner)
+    assert (done.returncode, done.stderr) == (2, ""), done.stderr  # `far` is a host of the outer one
+    assert [line.split() for line in done.stdout.splitlines()] == [["10.64.3.2", "server"], ["10.64.1.1", "client"]]
+
+
 def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
     done = lab("run", file, "--", sys.executable, "-c", PUSH)
     assert done.returncode == 0, done.stderr
@@ -151,8 +158,36 @@ def test_what_runs_beside_ends_with_the_command(nothing_left: None, file: Path) 
 
 def test_a_time_limit(nothing_left: None, file: Path) -> None:
     began = time.monotonic()
-    assert lab("run", file, "--timeout", "0.5", "--", "sleep", "60").returncode == 124
+    done = lab("run", file, "--timeout", "0.5", "--", "sleep", "60")
+    assert (done.returncode, done.stdout) == (124, "")
+    assert done.stderr == "ktrxer lab: the command has not ended within 0.5 s (--timeout): it is ended now\n"
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
+        (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
+        (["run", "access", "--nonsense", "--", "true"], "ktrxer lab: --nonsense: no such option or argument (`ktrxer lab run --help` lists them)"),
+        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (--help tells more)"),
+        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (--help tells more)"),
+        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (--help tells more)"),
+        (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
+    ],
+)
+def test_wrong_words(given: list[str], complaint: str) -> None:
+    done = lab(*given)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{complaint}\n")
+
+
+def test_a_server_and_its_client_share_a_token(nothing_left: None, ktrxer: Path, tmp_path: Path) -> None:
+    """As README and the page on topologies have it: no file of a token is written by anybody."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "PATH": f"{ktrxer.parent}:{os.environ['PATH']}"}
+    command = words("run", "access", "--beside", "server=ktrxer serve", "--", "ktrxer", "flow", "up", "server", "--for", "300ms", "--json")
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert json.loads(done.stdout)["bytes"] > 10_000, done.stderr
+    assert '"token"' not in done.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_loss_is_what_was_asked_for(nothing_left: None, file: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import gc
 import re
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from ktrxer.store import one_line
 
 VALID, BAD, USAGE = 0, 1, 2
+_REQUIRED = "the following arguments are required: "  # argparse's words
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -24,7 +27,19 @@ class Parser(argparse.ArgumentParser):
         raw = argparse.RawDescriptionHelpFormatter
         super().__init__(f"ktrxer {name}", description=description, epilog=epilog, formatter_class=raw, allow_abbrev=False)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """An option that does not exist is named with the one that it resembles."""
+        given, rest = self.parse_known_args(args, namespace)
+        if rest:
+            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
+            self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
+        return given
+
     def error(self, message: str) -> NoReturn:
+        if message.startswith(_REQUIRED):
+            first = message.removeprefix(_REQUIRED).split(", ")[0]
+            about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
+            message = f"{first} is missing" + (f": {about}" if about else "")
         self.exit(USAGE, f"{self.prog}: {one_line(message)} (`{self.prog} --help` tells more)\n")
 
 
@@ -44,10 +59,20 @@ def complain(name: str, text: str) -> None:
         print(f"ktrxer {name}: {one_line(line, 1000)}", file=sys.stderr)
 
 
+def force_option(parser: argparse.ArgumentParser) -> None:
+    """The same letter and name in every command that writes a file."""
+    parser.add_argument("-f", "--force", action="store_true", help="replace a file that exists already")
+
+
+def exists(path: Path) -> str:
+    """The message of a command that would replace `path`."""
+    return f"{path}: exists already; --force replaces it, -o or -D writes elsewhere"
+
+
 def duration(text: str) -> float:
     """`10ms`, `1.5s`, `2m`, or plain seconds."""
     match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([a-z]*)", text.strip())
     unit = match[2] or "s" if match else ""
     if not match or unit not in _UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration: 10ms, 1.5s, 2m, or seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: give 10ms, 1.5s, 2m or 1h; a number without a unit is seconds")
     return float(match[1]) * _UNITS[unit]

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration, exists, force_option
 from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
@@ -22,20 +22,24 @@ Flent finds its plots by the test's name, so it draws runs of tests that it has.
 """
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> Parser:
     parser = Parser("export", "Writes runs as Flent data files of version 4.", EXAMPLES)
-    parser.add_argument("runs", nargs="+", metavar="RUN", type=Path)
+    parser.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="NAME.ktrxer or NAME.ktrxer.part")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=f"for one run; ends in {', '.join(ENDINGS)}")
     parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the files go (default: here)")
-    parser.add_argument("--step", type=float, default=0.2, metavar="S", help="of Flent's grid, in seconds (default 0.2)")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--step", type=duration, default=0.2, metavar="D", help="of Flent's grid (200ms)")
+    force_option(parser)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
     if options.output is not None and len(options.runs) > 1:
-        parser.error("-o is for one run; -D takes many")
+        parser().error("-o is for one run; -D takes many")
     if options.output is not None and not options.output.name.endswith(ENDINGS):
-        parser.error(f"-o {options.output}: must end in one of: {', '.join(ENDINGS)}")
+        parser().error(f"-o {options.output}: must end in one of: {', '.join(ENDINGS)}")
     if not 0.001 <= options.step <= 3600:
-        parser.error(f"--step {options.step:g}: expected 0.001 to 3600 seconds")
+        parser().error(f"--step {options.step:g}s: expected 1ms to 1h")
     if not options.directory.is_dir():
         complain("export", f"{options.directory}: no such folder")
         return USAGE
@@ -56,7 +60,7 @@ def _export(source: Path, options: argparse.Namespace) -> None:
     run: Run = open_run(source)
     target = options.output or options.directory / f"{run.name}.flent.gz"
     if target.exists() and not options.force:
-        raise FlentError(f"{target}: it is there already; --force replaces it")
+        raise FlentError(exists(target))
     made = writing.document(run, options.step)
     made.metadata["DATA_FILENAME"] = target.name
     value: dict[str, Any] = {

@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, exists, force_option
 from ktrxer.store import StoreError, one_line
 
 ENDINGS = re.compile(r"(\.flent|\.flnt|\.json)?(\.gz|\.bz2)?$")
@@ -20,13 +20,18 @@ A file of Flent's can be given to summary, plot and report as it is; an imported
 The exit status is 1 when a file cannot be read; the others are imported all the same.
 """
 
-def main(arguments: list[str]) -> int:
+
+def parser() -> Parser:
     parser = Parser("import", "Makes runs of Flent's data files (.flent, .flent.gz, .flent.bz2, .json.gz), of all versions.", EXAMPLES)
-    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a data file of Flent")
     parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the runs go (default: here)")
-    parser.add_argument("--force", action="store_true", help="replace a run that is there already")
+    force_option(parser)
     parser.add_argument("--json", action="store_true", help="print one object a file: source, file, series, samples, notes")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
     if not options.directory.is_dir():
         complain("import", f"{options.directory}: no such folder")
         return USAGE
@@ -45,14 +50,16 @@ def main(arguments: list[str]) -> int:
 
 def _import(source: Path, options: argparse.Namespace) -> None:
     from ktrxer.flent import FlentError, open_run
-    from ktrxer.store.container import SUFFIX
+    from ktrxer.store.container import SUFFIX, is_container
     from ktrxer.store.writer import write_finished
 
     # The name comes from the file's own name and from nothing in it.
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", ENDINGS.sub("", source.name)).lstrip(".-")[:200] or "imported"
     target = options.directory / f"{stem}{SUFFIX}"
     if target.exists() and not options.force:
-        raise FlentError(f"{target}: it is there already; --force replaces it")
+        raise FlentError(exists(target))
+    if is_container(source):
+        raise FlentError(f"{source}: is a run of ktrxer already; import reads Flent's data files; summary, plot and report read this one")
     run = open_run(source)
     tables = {kind: run.table(kind) for kind in run.kinds()}
     try:

@@ -7,10 +7,14 @@ from ktrxer.commands.common import BAD, VALID, Parser, complain
 from ktrxer.store import StoreError
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> Parser:
     p = Parser("recover", "Closes a run that was cut off: NAME.ktrxer.part becomes NAME.ktrxer, with all that was synced (each second).")
-    p.add_argument("parts", nargs="+", metavar="NAME.ktrxer.part")
-    given = p.parse_args(arguments)
+    p.add_argument("parts", nargs="+", metavar="NAME.ktrxer.part", help="the directory that `ktrxer run` left")
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
     from ktrxer.run.closing import close
     from ktrxer.store import open_run, recover
 

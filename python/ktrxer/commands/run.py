@@ -39,21 +39,21 @@ def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
     p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     p.add_argument("-H", "--host", required=True, help="the far end, where `ktrxer serve` runs")
-    p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="of the load (60)")
-    p.add_argument("-d", "--delay", type=duration, default=5.0, metavar="SECONDS", help="idle before and after the load (5)")
+    p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
+    p.add_argument("-d", "--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
     p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the file is stored (here)")
-    several = "of the test (`ktrxer tests TEST` tells them); may be given several times"
+    several = "a parameter of the test; `ktrxer tests TEST` lists them; may be given several times"
     p.add_argument("--test-parameter", "-p", action="append", default=[], metavar="NAME=VALUE", help=several)
-    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of uploads and downloads, or of each")
-    p.add_argument("--probe-interval", type=duration, default=0.01, metavar="D", help="between probes (10ms)")
-    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="between samples of flows (200ms)")
-    p.add_argument("--token-file", metavar="FILE", help="the server's secret, of mode 0600: what `ktrxer serve` printed, or was given")
-    p.add_argument("--port", type=int, default=8620, metavar="N", help="of the server (8620)")
+    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of all flows, or of uploads and of downloads")
+    p.add_argument("--probe-interval", type=duration, default=0.01, metavar="D", help="time between probes (10ms)")
+    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
+    p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
+    p.add_argument("--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
-    small = "small (default): nothing of who and where this host is; full: its name, addresses, routes and link addresses, too"
+    small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
@@ -79,15 +79,16 @@ def setting_of(given: argparse.Namespace) -> Setting:
     ccs = given.cc.split(",") if given.cc else ["", ""]
     if len(ccs) > 2 or (given.cc and not all(ccs)):
         raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
-    for name, value, low, high in (
-        ("--length", given.length, 0.2, 30 * 86400),
-        ("--delay", given.delay, 0, 3600),
-        ("--probe-interval", given.probe_interval, 1e-4, 60),
-        ("--sample-interval", given.sample_interval, 0.01, 60),
-        ("--port", given.port, 1, 65535),
+    for name, value, low, high, bounds in (
+        ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
+        ("--delay", given.delay, 0, 3600, "0s to 1h"),
+        ("--probe-interval", given.probe_interval, 1e-4, 60, "100us to 60s"),
+        ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
-            raise PlanError(f"{name} may be {low:g} to {high:g}, not {value:g}")
+            raise PlanError(f"{name} {value:g}s: expected {bounds}")
+    if not 1 <= given.port <= 65535:
+        raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
         given.host, given.length, given.delay, round(given.probe_interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
     )  # fmt: skip
@@ -111,7 +112,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
     if given.token_file and not os.access(given.token_file, os.R_OK):
-        raise checks.CheckError(f"{given.token_file}: cannot be read; it holds the server's secret (see `ktrxer serve --help`)")
+        raise checks.CheckError(f"{given.token_file}: cannot be read; it is to hold the token that `ktrxer serve` prints at its start")
     options = Options(str(ktrxer), given.port, str(Path(given.token_file).resolve()) if given.token_file else None, given.family)
     schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)

@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from ktrxer.store.listing import Entry
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> Parser:
     p = Parser("runs", "Lists the runs of a directory, newest last, or writes them as one data set for DuckDB, Polars or Spark.")
-    p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="(here)")
+    p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="where the runs are stored (here)")
     p.add_argument("--parquet", type=Path, metavar="TO", help="write TO/KIND/RUN.parquet and TO/runs.parquet instead of listing")
     p.add_argument("--json", action="store_true", help="print one JSON object")
-    given = p.parse_args(arguments)
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
     from ktrxer.store import listing
 
+    if given.directory.is_file():
+        complain("runs", f"{given.directory}: not a directory; `ktrxer summary` shows one run")
+        return BAD
     if not given.directory.is_dir():
         complain("runs", f"{given.directory}: no such directory")
         return BAD

@@ -10,12 +10,16 @@ from ktrxer.commands.common import BAD, VALID, Parser, complain
 from ktrxer.store import StoreError
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> Parser:
     p = Parser("summary", "Runs in figures: throughput, delay when idle and under load by direction, loss, responsiveness, grade, verdict.")
     p.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="a run, finished or not; a file of Flent's; a directory of them")
     p.add_argument("--series", "-s", action="store_true", help="also a line for each series")
     p.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one a line")
-    given = p.parse_args(arguments)
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
     from ktrxer.store import open_run
     from ktrxer.store.listing import find
     from ktrxer.summary import figures, text

@@ -13,11 +13,15 @@ from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test
 from ktrxer.commands.common import USAGE, VALID, Parser, complain
 
 
-def main(arguments: list[str]) -> int:
+def parser() -> Parser:
     p = Parser("tests", "Lists the tests that `ktrxer run` knows, or explains some of them.")
     p.add_argument("tests", nargs="*", metavar="TEST", help="a name, or the path of a test of your own")
     p.add_argument("--json", action="store_true", help="print one JSON object")
-    given = p.parse_args(arguments)
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
     try:
         tests = [catalogue.find(name) for name in given.tests] or catalogue.everything()
         plans = [test.make(Setting("HOST"), {}) for test in tests]

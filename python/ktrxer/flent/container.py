@@ -45,10 +45,10 @@ def parse(data: bytes) -> Any:
     except RecursionError:
         raise FlentError("not Flent's JSON: nested too deeply") from None
     except UnicodeDecodeError:
-        raise FlentError("not JSON: not UTF-8 text") from None
+        raise FlentError("not a data file of Flent: neither gzip, bzip2 nor UTF-8 text") from None
     except json.JSONDecodeError as error:
         cut = "; the file is cut off" if error.pos >= len(text) - 1 else ""
-        raise FlentError(f"not JSON: {error.msg} (line {error.lineno}){cut}") from None
+        raise FlentError(f"not a data file of Flent: not JSON: {error.msg} (line {error.lineno}){cut}") from None
     except ValueError:
         raise FlentError("not Flent's JSON: a number with too many digits") from None
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import shlex
 import signal
 import sys
 import tarfile
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from ktrxer.commands.common import duration
 from ktrxer.lab import console, device, image, kbuild, local, places, topology, vm
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 
@@ -43,6 +45,13 @@ class Parser(argparse.ArgumentParser):
         print(f"{self.prog}: {message} (--help tells more)", file=sys.stderr)
         raise SystemExit(WRONG_USE)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A subcommand that does not exist."""
+        if action.choices is not None and value not in action.choices:
+            near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices], 1)
+            meant = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(map(str, action.choices))}"
+            self.error(f"{value!r}: no such subcommand; {meant}")
+
 
 def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupted)
@@ -51,10 +60,12 @@ def main(arguments: list[str]) -> int:
     if "--" in arguments:
         at = arguments.index("--")
         arguments, command = arguments[:at], arguments[at + 1 :]
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    made = parser()
+    options, rest = made.parse_known_args(arguments)
     if not hasattr(options, "run"):
-        parser.error("what? choose one of: run, vm, devices, module, setup, topology")
+        made.error("SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology")
+    if rest:
+        _wrong(_surplus(options, rest, command))
     options.command = command
     try:
         return int(options.run(options))
@@ -64,6 +75,15 @@ def main(arguments: list[str]) -> int:
     except LabError as error:
         _tell(error)
         return LAB_FAILED
+
+
+def _surplus(options: argparse.Namespace, rest: list[str], command: list[str]) -> str:
+    """The message for words that belong to no option."""
+    words = shlex.join(rest)
+    if options.run in (_run, _vm) and not command and not rest[0].startswith("-"):
+        before = f"run {options.file}" if options.run is _run else "vm"
+        return f"{words}: the command comes after --, as in: ktrxer lab {before} -- {words}"
+    return f"{words}: no such option or argument (`ktrxer lab {options.subcommand} --help` lists them)"
 
 
 def _interrupted(*_: object) -> NoReturn:
@@ -83,7 +103,7 @@ def _say(message: str) -> None:
     print(f"ktrxer lab: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     what = "Run commands in networks made of namespaces, and in emulated devices."
     parser = Parser(prog="ktrxer lab", description=what, allow_abbrev=False)
     parsers = parser.add_subparsers(metavar="SUBCOMMAND", parser_class=Parser)
@@ -96,13 +116,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    here.set_defaults(run=_run)
+    here.set_defaults(run=_run, subcommand="run")
     add = here.add_argument
     add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/topologies.md)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
     add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
-    add("--timeout", type=float, metavar="S", help="end the command after this many seconds (default: never)")
+    add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never)")
 
     run = parsers.add_parser(
         "vm",
@@ -112,12 +132,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    run.set_defaults(run=_vm)
+    run.set_defaults(run=_vm, subcommand="vm")
     add = run.add_argument
-    add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc); `ktrxer lab devices` lists them")
-    add("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
-    add("--time", default="virtual", metavar="T", help="virtual (default): one CPU, idle time is free, no host noise; real: the host's")
-    add("--timeout", type=float, default=60.0, metavar="S", help="hard limit on wall time, in seconds (default 60)")
+    add("--device", default="pc", metavar="NAME", help="the device: pc (default), router or phone; `ktrxer lab devices` lists them")
+    add("--kernel", metavar="V", help="the kernel: 5.10, 6.1 (default) or 6.12; for pc also 7.2 and 7.3")
+    add("--time", default="virtual", metavar="T", help="clock: virtual (default): one CPU, no noise of the host; real: the host's")
+    add("--timeout", type=duration, default=60.0, metavar="D", help="hard limit on wall time (default 60s)")
     add("--put", action="append", default=[], metavar="FILE:PATH", help="copy a file or folder of this host into the device")
     add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
@@ -135,24 +155,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print one JSON object: status, output, times, kernel warnings")
 
     listing = parsers.add_parser("devices", help="list devices, kernels and topologies", allow_abbrev=False)
-    listing.set_defaults(run=_devices)
+    listing.set_defaults(run=_devices, subcommand="devices")
 
     setup = parsers.add_parser("setup", help="fetch and build every image now", allow_abbrev=False)
-    setup.set_defaults(run=_setup)
+    setup.set_defaults(run=_setup, subcommand="setup")
     setup.add_argument("--update", action="store_true", help="look for newer packages first")
     setup.add_argument("--device", action="append", metavar="NAME", help="only this device")
     setup.add_argument("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
     setup.add_argument("--headers", action="store_true", help="what `ktrxer lab module` builds against, too")
 
     module = parsers.add_parser("module", help="build a kernel module for a device", allow_abbrev=False)
-    module.set_defaults(run=_module)
+    module.set_defaults(run=_module, subcommand="module")
     module.add_argument("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
     module.add_argument("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
     module.add_argument("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
     module.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
 
     show = parsers.add_parser("topology", help="check a topology; describe it, or print the script that makes it", allow_abbrev=False)
-    show.set_defaults(run=_topology)
+    show.set_defaults(run=_topology, subcommand="topology")
     show.add_argument("name", metavar="FILE", help="a TOML file, or the name of a topology that comes along")
     show.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter")
     show.add_argument("--describe", action="store_true", help="its hosts, addresses and links, in words")
@@ -198,7 +218,7 @@ def _vm(options: argparse.Namespace) -> int:
     if options.time not in ("virtual", "real"):
         _wrong(f"--time {options.time}: choose one of: real, virtual")
     if not 1 <= options.timeout <= 86400:
-        _wrong(f"--timeout {options.timeout:g}: expected 1 to 86400 seconds")
+        _wrong(f"--timeout {options.timeout:g}s: expected 1s to 24h")
     if options.peer is not None and options.time != "real":
         _wrong("--peer needs --time real: in virtual time each machine has a clock of its own")
     try:
@@ -355,7 +375,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.command:
         _wrong(f"no command; give it after --, e.g. ktrxer lab run {options.file} -- ping -c 5 server")
     if options.timeout is not None and not 0.1 <= options.timeout <= 604800:
-        _wrong(f"--timeout {options.timeout:g}: expected 0.1 to 604800 seconds")
+        _wrong(f"--timeout {options.timeout:g}s: expected 100ms to 168h")
     chosen = _load(options.file, options.set)
     beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
     node = _node(chosen, options.node or chosen.client)

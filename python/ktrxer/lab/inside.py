@@ -26,6 +26,7 @@ LAB_FAILED, TIME_LIMIT, NOT_FOUND = 125, 124, 127
 GRACE_S = 3.0  # for the command, after a signal; and for what runs beside it, in the end
 SETTLE_S = 1.0  # at most, until what runs beside the command says something
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
+MNT_DETACH = 2
 
 
 class Failed(Exception):
@@ -63,7 +64,11 @@ def build(plan: dict[str, Any], place: Path) -> None:
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise Failed(lines[-1].removeprefix("topology: ") if lines else f"the topology's script ended with {done.returncode}")
     if Path("/etc/hosts").exists():
-        mount(str(hosts), "/etc/hosts", "", MS_BIND)
+        # In a lab inside a lab the outer one's file is mounted there, and has no name any more: nothing can be mounted on it.
+        ctypes.CDLL(None).umount2(b"/etc/hosts", MNT_DETACH)
+        wrong = mount(str(hosts), "/etc/hosts", "", MS_BIND)
+        if wrong:
+            print(f"ktrxer lab: use addresses, hosts have no names here: /etc/hosts cannot be replaced: {wrong}", file=sys.stderr)
     hosts.unlink()
     script.unlink()
 
@@ -172,6 +177,7 @@ def until_the_end(main: int, children: Children, life: int, wake: int, got: list
         now = time.monotonic()
         if end is not None and now >= end and not late:
             late, kill_at = True, now + GRACE_S
+            print(f"ktrxer lab: the command has not ended within {timeout_s:g} s (--timeout): it is ended now", file=sys.stderr, flush=True)
             forward(main, signal.SIGTERM)
         if kill_at is not None and now >= kill_at:
             forward(main, signal.SIGKILL)

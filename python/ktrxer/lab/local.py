@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,8 @@ def run(topology: Topology, job: Job) -> int:
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=environment["PATH"]) is None:
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
+    # A token for `ktrxer serve` and its clients in there: nobody has to write one into a file.
+    environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     flags = _flags(environment)
     if "--user" in flags:
         environment["KTRXER_USER_NAMESPACE"] = "1"

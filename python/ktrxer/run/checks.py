@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,6 +21,13 @@ SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
 
+# What to do where no server was found: for a test without flows, with a token, without one.
+START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
+WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
+WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
+# Signs that no `ktrxer serve` was found, in the messages of `ktrxer stamp` and `ktrxer flow`, and in ours.
+UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
+
 
 class CheckError(Exception):
     """One line, or several: each says what and what now."""
@@ -27,7 +36,9 @@ class CheckError(Exception):
 def resolve(host: str, family: str = "") -> str:
     """An address of `host`, as the first of its processes will find it."""
     if not host or host.startswith("-"):
-        raise CheckError(f"{host!r} is no host: names do not begin with a dash")
+        raise CheckError("-H: the host is empty" if not host else f"{host!r} is no host: names do not begin with a dash")
+    if re.fullmatch(r"[^:]+:[0-9]+", host):
+        raise CheckError(f"{one_line(host, 80)}: a host has no port; the port is given by --port")
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
     try:
         found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
@@ -71,6 +82,7 @@ def far_end(schedule: Schedule) -> None:
         else:
             command[command.index("--interval") + 1] = "50ms"
             trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
+    answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS
     try:
         for command in trials.values():
@@ -78,11 +90,19 @@ def far_end(schedule: Schedule) -> None:
                 begun.append(_begin(command))
             except OSError as error:
                 told.append(f"{command[0]}: cannot be started: {error.strerror}")
-        told += [line for child in begun if (line := _trial(child, give_up))]
+        for child in begun:
+            line = _trial(child, give_up)
+            assert isinstance(child.args, list)
+            answered = answered or (line is None and child.args[1] in ("stamp", "flow"))
+            told += [line] if line else []
     finally:
         for child in begun:
             child.kill()
             child.wait()
+    if not answered and any(sign in line for line in told for sign in UNANSWERED):
+        flows = [job.command for job in schedule.jobs if isinstance(job.item, Flows)]
+        has_token = any("--token-file" in command for command in flows) or os.environ.get("KTRXER_TOKEN")
+        told.append(START.format(how="" if not flows else WITH_TOKEN if has_token else WITHOUT_TOKEN))
     if told:
         raise CheckError("\n".join(dict.fromkeys(told)))
 

@@ -33,6 +33,15 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
 
 
+def is_container(path: Path) -> bool:
+    """Whether the file begins as a run does. False for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\3\4"
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True)
 class Member:
     name: str
@@ -74,6 +83,8 @@ class Container:
         return data
 
     def _wrong(self, what: str) -> StoreError:
+        if not is_container(self.path):
+            return StoreError(f"{self.path}: not a run: `ktrxer run` stores NAME.ktrxer; a data file of Flent is called NAME.flent.gz")
         return StoreError(f"{self.path}: not a run, or a damaged one: {what}")
 
     def _end(self) -> tuple[int, int, int]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrxer.commands.common import exists
+
 if TYPE_CHECKING:
     from ktrxer.store import Run
 
@@ -28,7 +30,7 @@ def read(paths: Sequence[Path]) -> list[Run]:
     return [open_run(path) for path in paths]
 
 
-def write(path: Path, inputs: Sequence[Path], make: Callable[[Path], None]) -> None:
+def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], None]) -> None:
     """`make` writes a file beside `path`, which takes its name when it is whole: a full disk leaves the old one and no half one."""
     if any(path.resolve() == one.resolve() for one in inputs):
         raise ViewError(f"{path}: is one of the runs, and would be overwritten; choose another name for -o")
@@ -37,6 +39,8 @@ def write(path: Path, inputs: Sequence[Path], make: Callable[[Path], None]) -> N
     if path.exists() and not path.is_file():  # a pipe, /dev/stdout
         make(path)
         return
+    if path.exists() and not force:
+        raise ViewError(exists(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     except OSError as error:

@@ -68,8 +68,8 @@ def known(name: str) -> str:
     if plain in PLOTS:
         return plain
     near = get_close_matches(plain, PLOTS, 1)
-    meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(PLOTS)}"
-    raise PlotError(f"no plot is called {name[:60]!r}{meant}")
+    meant = f"did you mean {near[0]}? There are" if near else "there are"
+    raise PlotError(f"no plot is called {name[:60]!r}; {meant}: {', '.join(PLOTS)}")
 
 
 def default(run: Run) -> str:

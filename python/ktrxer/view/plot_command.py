@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
 from ktrxer.view.arguments import ViewError, read, write
 
 if TYPE_CHECKING:
@@ -31,14 +31,21 @@ def main(arguments: list[str]) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     if options.list:
         return _list()
     if not options.run:
-        _parser().error("which run? A file NAME.ktrxer, NAME.flent.gz, or a directory NAME.ktrxer.part")
+        parser().error("RUN is missing: a file NAME.ktrxer or NAME.flent.gz, or a directory NAME.ktrxer.part")
     from ktrxer.store import StoreError
     from ktrxer.view import names
 
+    try:
+        if options.plot:
+            names.known(options.plot)
+        kind = _kind(options)
+    except (ViewError, names.PlotError) as error:
+        complain("plot", str(error))
+        return USAGE
     try:
         runs = read(options.run)
         plot = options.plot or names.default(runs[0])
@@ -46,10 +53,10 @@ def _main(arguments: list[str]) -> int:
         if options.json and options.output is None:
             print(json.dumps(_numbers(plot, model), allow_nan=False))
             return VALID
-        path, kind = _output(options, plot, runs[0].name)
+        path = options.output or Path(f"{runs[0].name}-{plot}.svg")
         from ktrxer.view import figure
 
-        write(path, options.run, lambda part: figure.save(model, part, kind))
+        write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
         print(json.dumps({"file": str(path), **_outline(plot, model)}) if options.json else path)
     except (StoreError, ViewError, names.PlotError) as error:
         complain("plot", str(error))
@@ -57,13 +64,14 @@ def _main(arguments: list[str]) -> int:
     return VALID
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = Parser("plot", "Draws stored runs.", EXAMPLES)
     parser.add_argument(
         "run", nargs="*", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are drawn over each other"
     )
     parser.add_argument("-p", "--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the picture: FILE.svg, .pdf or .png (RUN-PLOT.svg)")
+    force_option(parser)
     parser.add_argument("--json", action="store_true", help="what was drawn, as JSON; without -o also every number, and no picture")
     parser.add_argument("--list", action="store_true", help="the plots that there are")
     return parser
@@ -79,14 +87,16 @@ def _list() -> int:
     return VALID
 
 
-def _output(options: argparse.Namespace, plot: str, name: str) -> tuple[Path, str]:
+def _kind(options: argparse.Namespace) -> str:
+    """The kind of the picture, from the name of its file."""
     from ktrxer.view.figure import FORMATS
 
-    path = options.output if options.output is not None else Path(f"{name}-{plot}.svg")
-    kind = path.suffix.removeprefix(".").lower()
+    if options.output is None:
+        return "svg"
+    kind = options.output.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
-        raise ViewError(f"{path}: no picture of that kind; the name may end in .{', .'.join(FORMATS)}")
-    return path, kind
+        raise ViewError(f"{options.output}: no picture of that kind; the name may end in .{', .'.join(FORMATS)}")
+    return str(kind)
 
 
 def _outline(plot: str, model: PlotModel) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option
 from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
 
 EXAMPLES = """\
@@ -19,7 +19,10 @@ examples:
 
 
 def main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
+    if options.output is not None and options.output.suffix in (".svg", ".pdf", ".png"):
+        complain("report", f"-o {options.output}: a report is a page NAME.html; `ktrxer plot` draws {options.output.suffix}")
+        return USAGE
     from ktrxer.store import StoreError
     from ktrxer.view import page, report
 
@@ -31,7 +34,7 @@ def main(arguments: list[str]) -> int:
         created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         title, data = report.build([report.readable(run) for run in runs], created, options.points)
         text = page.fill(title, data).encode("utf-8", "replace")  # a lone surrogate in a title is no character
-        write(output, options.run, lambda part: _save(part, text))
+        write(output, options.run, options.force, lambda part: _save(part, text))
     except (StoreError, ViewError, page.PageError) as error:
         complain("report", str(error))
         return BAD
@@ -53,7 +56,7 @@ def _save(path: Path, text: bytes) -> None:
     path.write_bytes(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = Parser("report", "Writes runs as one HTML file with interactive plots, which needs no network.", EXAMPLES)
     parser.add_argument(
         "run", nargs="+", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are compared"
@@ -63,5 +66,6 @@ def _parser() -> argparse.ArgumentParser:
         "--points", type=int, default=MOST_POINTS, metavar="N",
         help="draw longer series through N samples, extremes kept; 0: all of them (%(default)s)",
     )  # fmt: skip
+    force_option(parser)
     parser.add_argument("--json", action="store_true", help="what was written, as JSON")
     return parser

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Started by test_docs.py in `near` of docs.toml: runs the command lines of one page in their order, each as it stands there.
+
+    docs_inside.py PLAN      JSON: [[host, command line, timeout in seconds], ...]; prints one JSON object a line: status and output
+
+The hosts have a directory each. A `ktrxer serve` of a page runs until the page's last command has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    place = Path.cwd()
+    plan = json.loads(Path(sys.argv[1]).read_text())
+    for words in ("link set to-far down", "link set to-far name eth0", "link set eth0 up"):
+        subprocess.run(["ip", *words.split()], check=True)
+    # The lab's own token would hide that a page lacks one.
+    environment = {name: value for name, value in os.environ.items() if name != "KTRXER_TOKEN"}
+    servers = []
+    try:
+        for host, line, timeout in plan:
+            words = [*(["ip", "netns", "exec", "far"] if host == "far" else []), "bash", "-c", line]
+            child = subprocess.Popen(
+                words, cwd=place / host, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            assert child.stdout is not None
+            if line.startswith("ktrxer serve"):
+                servers.append(child)
+                first = child.stdout.readline()
+                answer = {"status": 0 if '"listening"' in first else 1, "output": first}
+            else:
+                try:
+                    output, _ = child.communicate(timeout=timeout)
+                    if kept := re.search(r">([\w.-]+)$", line):
+                        output += (place / host / kept[1]).read_text()
+                    answer = {"status": child.returncode, "output": output}
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    answer = {"status": 124, "output": f"{child.communicate()[0]}\nkilled after {timeout} s"}
+            print(json.dumps(answer), flush=True)
+    finally:
+        for child in servers:
+            child.kill()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The command lines of README and of the pages in docs/, run as they stand there.
+
+A fenced block `sh` is command lines. In a block `console` they follow a prompt: `$` and `near$` is the host that measures, `far$` the far end;
+the rest is output. A block whose first line is `# NAME` is a file that the commands after it find. A page's commands run one after another in
+the two hosts of docs.toml. Nothing is rewritten: a `ktrxer` in front of PATH shortens what lasts. Lines that cannot run so stand in NOT_RUN.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md") if path.parts[-2] not in ("decisions", "schema", "measurements"))]
+TIMEOUT_S = 40
+
+# Page, beginning of the line, and the reason why this test does not run it. Each entry must match a line.
+NOT_RUN = [
+    ("README.md", "make demo", "test_lab_run.py runs scripts/demo"),
+    ("README.md", "make test", "runs this test"),
+    ("docs/howto/firewalls.md", "ufw ", "changes the firewall of this machine"),
+    ("docs/howto/firewalls.md", "firewall-cmd ", "changes the firewall of this machine"),
+    ("docs/howto/monitoring.md", "install -", "writes into this machine's /usr/local, /var/lib, /etc"),
+    ("docs/howto/monitoring.md", "useradd ", "makes a user of this machine"),
+    ("docs/howto/monitoring.md", "systemctl ", "changes this machine's systemd; the units are verified below"),
+    ("docs/index.md", "make demo", "test_lab_run.py runs scripts/demo"),
+    ("docs/index.md", "make test", "runs this test"),
+    ("docs/index.md", "make install", "make test-fresh runs it"),
+    ("docs/building.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
+    ("docs/flent.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
+    ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
+    ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
+    ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
+    ("docs/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
+    ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
+    ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
+]  # fmt: skip
+
+# Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
+ROOT_OUTSIDE = "root outside of user namespaces"
+NEEDS = [
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
+    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
+    ("docs/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
+    ("docs/txtime.md", "", ("fq",)),
+]
+
+# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
+SHIM = """#!/bin/sh
+case $1 in
+run) exec {ktrxer} "$@" -l 1 -d 0.3 ;;
+ping | stamp | flow | send | recv) exec timeout --preserve-status --signal INT 2 {ktrxer} "$@" ;;
+*) exec {ktrxer} "$@" ;;
+esac
+"""
+# `scp far:FILE .`, between the directories of the two hosts.
+SCP = """#!/bin/sh
+exec cp "../far/${1#far:}" "$2"
+"""
+
+
+@dataclass
+class Block:
+    language: str
+    first: int  # number of its first line
+    lines: list[str]
+
+
+@dataclass
+class Command:
+    host: str
+    line: str
+    number: int
+
+
+@dataclass
+class Page:
+    commands: list[Command] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def blocks(text: str) -> list[Block]:
+    """Fenced blocks, and indented ones as language `indented`."""
+    made: list[Block] = []
+    fence: Block | None = None
+    blank = True
+    for number, line in enumerate(text.splitlines(), 1):
+        if (mark := re.match(r"^ *```\s*(\S*)", line)) is not None:
+            if fence is None:
+                fence = Block(mark[1] or "none", number + 1, [])
+                made.append(fence)
+            else:
+                fence = None
+        elif fence is not None:
+            fence.lines.append(line)
+        elif line.startswith("    ") and line.strip():
+            if blank:
+                made.append(Block("indented", number, []))
+            if made and made[-1].language == "indented" and made[-1].first + len(made[-1].lines) == number:
+                made[-1].lines.append(line[4:])
+        blank = not line.strip()
+    return made
+
+
+def read(name: str) -> Page:
+    page = Page()
+    for block in blocks((ROOT / name).read_text()):
+        if block.lines and (named := re.fullmatch(r"# ([\w-]+\.\w+)", block.lines[0])):
+            page.files[named[1]] = "\n".join(block.lines) + "\n"
+        elif block.language in ("sh", "console"):
+            page.commands += _commands(block)
+    return page
+
+
+def _commands(block: Block) -> list[Command]:
+    made: list[Command] = []
+    host, open_line = "near", False
+    for number, line in enumerate(block.lines, block.first):
+        if open_line:
+            made[-1].line += "\n" + line
+        elif block.language == "sh":
+            if not line.strip() or line.startswith("#"):
+                continue
+            made.append(Command("near", line, number))
+        elif prompt := re.match(r"(near|far)?[$#] +", line):
+            host = prompt[1] or "near"
+            made.append(Command(host, line[prompt.end() :], number))
+        else:
+            continue
+        open_line = line.endswith("\\")
+    return made
+
+
+def excused(name: str, line: str) -> bool:
+    return any(page == name and line.startswith(begin) for page, begin, _ in NOT_RUN)
+
+
+@cache
+def there_is(kind: str) -> bool:
+    if kind == ROOT_OUTSIDE:
+        return os.geteuid() == 0 and not os.environ.get("KTRXER_USER_NAMESPACE")
+    words = ["unshare", "--net", "tc", "qdisc", "replace", "dev", "lo", "root", kind, *(["delay", "1ms"] if kind == "netem" else [])]
+    return subprocess.run(words, capture_output=True, timeout=20).returncode == 0
+
+
+def lacking(name: str, line: str) -> list[str]:
+    return [kind for page, begin, kinds in NEEDS if page == name and line.startswith(begin) for kind in kinds if not there_is(kind)]
+
+
+def given(name: str, place: Path) -> None:
+    """Runs that a page speaks of as stored already."""
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    from synthetic import synthetic
+
+    if name == "docs/store.md":
+        synthetic(place, seconds=5, delay=1, name="rrul")
+    if name == "docs/report.md":
+        for run in ("rrul", "fifo", "fq_codel"):
+            synthetic(place, seconds=5, delay=1, name=run, title=run)
+    if name == "docs/flent.md":
+        import flent_files
+
+        (place / "archive").mkdir()
+        flent_files.write(place / "rrul.flent.gz", flent_files.four())
+        shutil.copy(place / "rrul.flent.gz", place / "archive")
+        synthetic(place, seconds=5, delay=1, name="rrul-2026-11-21T153000")
+        (place / "runs").mkdir()
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if any(not excused(name, one.line) for one in read(name).commands)])
+def test_the_commands_of_a_page(name: str, ktrxer: Path, tmp_path: Path) -> None:
+    page = read(name)
+    for host in ("near", "far"):
+        (tmp_path / host).mkdir()
+    for file, text in page.files.items():
+        (tmp_path / "near" / file).write_text(text)
+    given(name, tmp_path / "near")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program, text in (("ktrxer", SHIM.format(ktrxer=ktrxer)), ("scp", SCP)):
+        (programs / program).write_text(text)
+        (programs / program).chmod(0o755)
+    commands = [one for one in page.commands if not excused(name, one.line)]
+    lacked = sorted({kind for one in commands for kind in lacking(name, one.line)})
+    commands = [one for one in commands if not lacking(name, one.line)]
+    (tmp_path / "plan").write_text(json.dumps([[one.host, one.line, TIMEOUT_S] for one in commands]))
+    done = subprocess.run(
+        [ktrxer, "lab", "run", HERE / "docs.toml", "--", sys.executable, HERE / "docs_inside.py", tmp_path / "plan"],
+        cwd=tmp_path, env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=TIMEOUT_S * 6,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(answers) == len(commands), done.stderr
+    wrong = [
+        f"{name}:{one.number}: {one.host}$ {one.line}\n{answer['output']}exit status {answer['status']}"
+        for one, answer in zip(commands, answers, strict=True)
+        if not good(answer)
+    ]
+    assert not wrong, "\n\n".join(wrong)
+    if name == "docs/howto/monitoring.md":
+        check_prometheus((tmp_path / "near" / "figures" / "far.prom").read_text())
+    if lacked:
+        pytest.skip(f"all of this page was run but what needs {', '.join(lacked)}, which is not here")
+
+
+def check_prometheus(text: str) -> None:
+    """Prometheus' text format, version 0.0.4: one HELP and TYPE for each name, then its samples."""
+    lines = text.splitlines()
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
+    assert names == ["ktrxer_delay_seconds", "ktrxer_probes_sent", "ktrxer_probes_lost", "ktrxer_run_valid", "ktrxer_up"]
+    samples = [line for line in lines if not line.startswith("#")]
+    number = r"-?[0-9.]+(e-?[0-9]+)?"
+    assert all(re.fullmatch(rf'({"|".join(names)})\{{target="far"(,\w+="[\w ]+")*\}} {number}', line, re.IGNORECASE) for line in samples), text
+    assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
+    values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in samples}
+    assert values['ktrxer_up{target="far"}'] == 1 and values['ktrxer_probes_sent{target="far"}'] >= 50
+    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="median"}'] < 1
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq on this machine")
+def test_a_far_end_that_does_not_answer_is_a_figure_too(ktrxer: Path, tmp_path: Path) -> None:
+    for file, text in read("docs/howto/monitoring.md").files.items():
+        (tmp_path / file).write_text(text)
+    environment = os.environ | {"PATH": f"{ktrxer.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "monitor.sh", "localhost", "."], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "start it on that host" in done.stderr
+    assert (tmp_path / "localhost.prom").read_text().endswith('# TYPE ktrxer_up gauge\nktrxer_up{target="localhost"} 0\n')
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze on this machine")
+def test_units_for_systemd(tmp_path: Path) -> None:
+    files = {file: text for file, text in read("docs/howto/monitoring.md").files.items() if file.endswith((".service", ".timer"))}
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    assert len(files) == 2
+    done = subprocess.run(["systemd-analyze", "verify", *(tmp_path / file for file in files)], capture_output=True, text=True, timeout=60)
+    said = [line for line in done.stderr.splitlines() if "ktrxer-monitor" in line]
+    assert not said, said
+
+
+def good(answer: dict[str, Any]) -> bool:
+    """It succeeded; or it measured, and a busy machine or Ctrl-C after two seconds left a verdict that is not `valid`."""
+    measured = re.search(r"\bverdict\b\W+(degraded|invalid)", answer["output"]) and "answered nothing" not in answer["output"]
+    return answer["status"] == 0 or (answer["status"] == 1 and measured is not None)
+
+
+def test_every_excuse_is_used() -> None:
+    lines = {name: [one.line for one in read(name).commands] for name in PAGES}
+    assert not [entry for entry in NOT_RUN if not any(line.startswith(entry[1]) for line in lines.get(entry[0], []))]
+    assert all(reason for _, _, reason in NOT_RUN)
+
+
+def test_every_page_is_in_the_menu_and_linked_from_the_index() -> None:
+    menu, index = (ROOT / "mkdocs.yml").read_text(), (ROOT / "docs" / "index.md").read_text()
+    pages = [name.removeprefix("docs/") for name in PAGES if name not in ("README.md", "docs/index.md")]
+    assert [page for page in pages if f" {page}\n" not in menu] == []
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
+OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meson |ninja |scripts/\w|tests/run|apt(-get)? |systemctl )")
+
+
+def test_no_command_line_stands_outside_of_the_blocks_that_are_run() -> None:
+    """Blocks `sh` and `console` are run; `text` is output; files have their own languages."""
+    stray = []
+    for name in PAGES:
+        for block in blocks((ROOT / name).read_text()):
+            if block.language in ("none", "indented"):
+                stray += [f"{name}:{n}: {line}" for n, line in enumerate(block.lines, block.first) if OURS.match(line)]
+    assert not stray, "\n".join(stray)
+
+
+@cache
+def help_of(ktrxer: Path, *words: str) -> str:
+    done = subprocess.run([ktrxer, *words, "--help"], capture_output=True, text=True, timeout=60)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def test_what_is_not_run_exists(ktrxer: Path) -> None:
+    """Of commands in running text, and of excused lines: the command, its options, the target of make."""
+    database = subprocess.run(["make", "-pRrq", "-C", ROOT, "help"], capture_output=True, text=True, timeout=60).stdout
+    targets = {word for line in re.findall(r"^([\w./ -]+):(?!=)", database, re.M) for word in line.split()}
+    wrong = []
+    for name in PAGES:
+        text = (ROOT / name).read_text()
+        prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
+        for said in [*re.findall(r"`([^`\n]+)`", prose), *(one.line for one in read(name).commands if excused(name, one.line))]:
+            words = said.split(" -- ")[0].split("#")[0].split()
+            if words[:1] == ["make"] and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]) and words[1] not in targets:
+                wrong.append(f"{name}: `{said}`: no such target")
+            if words[:1] == ["ktrxer"] and len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]) and words[1] != "help":
+                shown = help_of(ktrxer, *words[1 : 3 if words[1] in ("lab", "bench") and len(words) > 2 and words[2].isalpha() else 2])
+                options = [word.split("=")[0] for word in words if re.match(r"--[a-z]", word) and word != "--help"]
+                options = [option for option in options if not re.search(rf"{option}\b|--\[no-\]{option[5:] if option.startswith('--no-') else option[2:]}\b", shown)]
+                if not shown or options:
+                    wrong.append(f"{name}: `{said}`: {', '.join(options) or 'no such command'}")
+    assert not wrong, "\n".join(wrong)
