@@ -2,7 +2,7 @@
 /* The judge by XDP, and by fentry where the driver is called: bpf/farend.bpf.c is its program. */
 #include "bench_farend_impl.h"
 
-#include "../bpf/farend.h"
+#include "farend.h"
 #include "error.h"
 
 #include <bpf/bpf.h>

@@ -4,7 +4,7 @@
 #define KTRXER_LIB_RULES_TABLE_H
 
 #include "rule_match.h"
-#include "../bpf/rules.h"
+#include "rules.h"
 
 /* A whole 5-tuple, and what it decides. */
 struct rules_exact {
