@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "limits.h"
 #include "packet.h"
 #include "txstamp.h"
 

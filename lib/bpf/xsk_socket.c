@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "xsk_socket.h"
 
-#include "sock.h"
+#include "limits.h"
+#include "send_room.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The engines of this build, and how `auto` chooses among them. The only place that knows them all. */
-#include "busy.h"
+/* The engines of this build: the only place that names them all. */
 #include "engine.h"
-#include "tx.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 extern const struct ktx_engine ktx_engine_live, ktx_engine_module, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
 
-const struct ktx_engine *const ktx_engine_table[] = {
+static const struct ktx_engine *const ktx_engine_table[] = {
 	&ktx_engine_packet,
 	&ktx_engine_xsk,
 	&ktx_engine_live,
@@ -21,91 +15,12 @@ const struct ktx_engine *const ktx_engine_table[] = {
 	NULL,
 };
 
-const struct ktx_engine *ktx_engine_find(const char *name)
-{
-	for (int i = 0; ktx_engine_table[i]; i++)
-		if (strcmp(ktx_engine_table[i]->name, name) == 0)
-			return ktx_engine_table[i];
-	return NULL;
-}
-
-static void engine_try(const struct ktx_engine *engine, const struct ktrxer_device *device, struct ktx_engine_info *info)
-{
-	memset(info, 0, sizeof *info);
-	info->name = engine->name;
-	info->summary = engine->summary;
-	if (engine->needs_device && !device) {
-		snprintf(info->reason, sizeof info->reason, "needs a device: name one (`ip link` lists them)");
-		return;
-	}
-	info->available = engine->probe(device, info) == 0;
-	if (info->available && engine->nic_stamps && phc_offered(device->name, PHC_SENT))
-		info->features |= KTX_CAN_WIRE_STAMP;
-	if (!info->available && !info->reason[0])
-		snprintf(info->reason, sizeof info->reason, "does not work here");
-}
-
 int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_name)
 {
-	struct ktrxer_device device;
-	struct ktrxer_error err;
-	bool found = device_name && ktrxer_device_get(&device, device_name, &err) == 0;
-	int n = 0;
-
-	for (; ktx_engine_table[n] && n < max; n++) {
-		if (device_name && !found) {
-			memset(&engines[n], 0, sizeof engines[n]);
-			engines[n].name = ktx_engine_table[n]->name;
-			engines[n].summary = ktx_engine_table[n]->summary;
-			memcpy(engines[n].reason, err.text, sizeof engines[n].reason);
-			continue;
-		}
-		engine_try(ktx_engine_table[n], found ? &device : NULL, &engines[n]);
-	}
-	return n;
+	return ktx_engine_try_all(ktx_engine_table, engines, max, device_name);
 }
 
-const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, enum ktx_purpose purpose, uint32_t frame_size,
-					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err)
+int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	const struct ktx_engine *best = NULL;
-	char passed[KTRXER_ERROR_TEXT] = "";
-
-	for (int i = 0; ktx_engine_table[i]; i++) {
-		const struct ktx_engine *engine = ktx_engine_table[i];
-		struct ktx_engine_info info;
-		bool busy = false;
-		int rank = purpose == KTX_FOR_RATE ? engine->rank_rate : engine->rank_timing;
-
-		if (best && rank <= (purpose == KTX_FOR_RATE ? best->rank_rate : best->rank_timing))
-			continue;
-		if (engine == refused) {
-			info.available = false;
-			memcpy(info.reason, err->text, sizeof info.reason);
-		} else {
-			engine_try(engine, device, &info);
-		}
-		if (info.available && engine->frame_max && frame_size > engine->frame_max) {
-			info.available = false;
-			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
-				 engine->frame_max);
-		}
-		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
-		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
-		if (busy) {
-			info.available = false;
-			snprintf(info.reason, sizeof info.reason, "it polls a whole processor, and all are busy now");
-		}
-		if (info.available)
-			best = engine;
-		else if (!passed[0] || busy) /* of all the one that would have been taken */
-			snprintf(passed, sizeof passed, "%s: %.200s", engine->name, info.reason);
-	}
-	if (!best) {
-		ktrxer_fail(err, -EOPNOTSUPP, "no engine works here; %.220s", passed);
-		return NULL;
-	}
-	snprintf(reason, KTRXER_ERROR_TEXT, "%s%s%.180s%s", purpose == KTX_FOR_RATE ? best->why_rate : best->why_timing,
-		 passed[0] ? " (" : "", passed, passed[0] ? ")" : "");
-	return best;
+	return ktx_open_of(out, ktx_engine_table, options, err);
 }

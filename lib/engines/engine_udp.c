@@ -6,6 +6,7 @@
  */
 #include "bytes.h"
 #include "engine.h"
+#include "send_room.h"
 #include "sock.h"
 #include "tail.h"
 #include "txstamp.h"

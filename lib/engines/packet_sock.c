@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "packet_sock.h"
 
+#include "send_room.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>

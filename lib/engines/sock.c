@@ -46,9 +46,3 @@ void ktx_sock_warm(struct ktx_sock *sock)
 	message.msg_iov = &vector;
 	(void)!sendmsg(sock->fd, &message, MSG_DONTWAIT);
 }
-
-void ktx_sock_send_room(int fd, int bytes)
-{
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
-		(void)!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}

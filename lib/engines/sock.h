@@ -21,7 +21,5 @@ void ktx_sock_close(struct ktx_sock *sock);
 int ktx_sock_send(struct ktx_sock *sock, int count);
 /* A call that the kernel refuses for its size, deep on the way to the device: it sends nothing and numbers no stamp. */
 void ktx_sock_warm(struct ktx_sock *sock);
-/* The largest send buffer that is allowed: a full buffer blocks or refuses before the device does. */
-void ktx_sock_send_room(int fd, int bytes);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef KTRXER_LIB_TXSTAMP_H
 #define KTRXER_LIB_TXSTAMP_H
 
-#include "engine.h"
+#include "harvest.h"
 
 /*
  * Asks for a software stamp of each datagram, numbered from 0 (OPT_ID). The socket must not have sent anything yet.

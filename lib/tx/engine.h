@@ -10,6 +10,7 @@
 #define KTRXER_LIB_ENGINE_H
 
 #include "error.h"
+#include "harvest.h"
 #include "limits.h"
 #include "packet.h"
 
@@ -60,16 +61,6 @@ struct ktx_work {
 	uint32_t cancel_to;  /* cells before it that are not sent yet are to end as cancelled */
 	uint64_t now_ns;
 	uint64_t advance_ns; /* hand over that much before the time */
-};
-
-/* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
-struct ktx_harvest {
-	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
-	void (*refusal)(void *context, const struct ktx_network_error *error);
-	/* KTX_QUEUE_WAITS: the queue has dropped what it had taken. By the time that it was told, from the socket; by its cell, from the engine. */
-	void (*dropped)(void *context, uint64_t launch, int error);
-	void (*failed)(void *context, struct ktx_cell *cell, int error);
-	void *context;
 };
 
 /* How an engine wants frames for a queue that waits. */
@@ -189,6 +180,8 @@ struct ktx_engine {
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
 };
 
-extern const struct ktx_engine *const ktx_engine_table[]; /* NULL-terminated */
+/* ktx_open() and ktx_engines() over a list of engines that ends with NULL. */
+int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err);
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max, const char *device_name);
 
 #endif

@@ -13,20 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-void ktx_signal(int fd)
-{
-	const uint64_t one = 1;
-
-	(void)!write(fd, &one, sizeof one);
-}
-
-void ktx_signal_clear(int fd)
-{
-	uint64_t count;
-
-	(void)!read(fd, &count, sizeof count);
-}
-
 static uint32_t round_up_power(uint32_t n)
 {
 	uint32_t p = 2;
@@ -85,17 +71,17 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 	struct ktx_engine_info info = { 0 };
 
 	if (engine_is_free(tx)) {
-		tx->engine = ktx_engine_choose(tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
+		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
 					       tx->reason, err);
 		return tx->engine ? 0 : -EOPNOTSUPP;
 	}
-	tx->engine = ktx_engine_find(wanted);
+	tx->engine = ktx_engine_find(tx->engines, wanted);
 	if (!tx->engine) {
 		char list[128] = "auto";
 
-		for (int i = 0; ktx_engine_table[i]; i++) {
+		for (int i = 0; tx->engines[i]; i++) {
 			strncat(list, ", ", sizeof list - strlen(list) - 1);
-			strncat(list, ktx_engine_table[i]->name, sizeof list - strlen(list) - 1);
+			strncat(list, tx->engines[i]->name, sizeof list - strlen(list) - 1);
 		}
 		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
 	}
@@ -210,7 +196,7 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	int rc = tx->engine->open(&tx->state, setup, &why);
 
 	if (rc < 0 && free_choice) {
-		next = ktx_engine_choose(setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
+		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
 		if (next && next != tx->engine) {
 			tx->engine = next;
 			rc = next->open(&tx->state, setup, &why);
@@ -256,7 +242,7 @@ static uint32_t features_of(const struct ktx *tx)
 	return tx->engine->features(tx->state) | (tx->nic.fd >= 0 ? KTX_CAN_WIRE_STAMP : 0);
 }
 
-int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
+int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
 {
 	struct ktx *tx = calloc(1, sizeof *tx);
 	struct ktx_engine_setup setup;
@@ -266,6 +252,7 @@ int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
 	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = tx->nic.setting.place = -1;
+	tx->engines = list;
 	ktrxer_waiter_init(&tx->waiter);
 	rc = options_take(tx, options, err);
 	if (rc < 0)

@@ -28,6 +28,7 @@ struct ktx {
 	struct ktrxer_device device;
 	bool has_device;
 	enum ktrxer_link link;
+	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
 	const struct ktx_engine *engine;
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
@@ -103,30 +104,31 @@ static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number
 	return &tx->cells[number & tx->mask];
 }
 
-/* tx_kernel.c: the same where the kernel waits. */
+/* tx_done.c: publishes what is final, in order, and wakes who waits for it. */
+void ktx_done_advance(struct ktx *tx, uint64_t now);
+
+/* tx_kernel.c: a pass where the kernel waits. */
 int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
-/* tx_pump.c */
-void ktx_done_advance(struct ktx *tx, uint64_t now);
+/* tx_pump.c: one pass; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
+
+/* tx_thread.c */
 int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err);
 void ktx_thread_stop(struct ktx *tx);
 
-/* tx_accounts.c: enters into the accounts what has become final. */
-void ktx_count(struct ktx *tx);
-
-/* tx_template.c: ranges of templates that are with the engine. */
+/* tx_stream.c: ranges of templates that are with the engine. */
 bool ktx_stream_running(struct ktx *tx);
 void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts);
 void ktx_stream_stop(struct ktx *tx);
 
-/* engine_list.c */
-const struct ktx_engine *ktx_engine_find(const char *name);
+/* engine_choose.c; lists end with NULL */
+const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
 /* `refused`: one that was chosen before and could not be opened, as err->text says; or NULL. */
-const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, enum ktx_purpose purpose, uint32_t frame_size,
-					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err);
+const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
+					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err);
 
-/* wake-ups by eventfd; never block */
+/* tx_signal.c: wake-ups by eventfd; never block */
 void ktx_signal(int fd);
 void ktx_signal_clear(int fd);
 

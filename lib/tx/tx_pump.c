@@ -3,14 +3,10 @@
  * The pump: takes committed cells in their order, waits for each one's time, hands it over, and brings back what became of it.
  * One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
-#include "tx.h"
+#include "tx_cell.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 
 static bool queue_waits(const struct ktx *tx)
 {
@@ -21,88 +17,6 @@ static bool queue_waits(const struct ktx *tx)
 static bool queue_full(const struct ktx *tx)
 {
 	return queue_waits(tx) && tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed) >= tx->queue.depth;
-}
-
-/* -------------------------------------------------------------------------------------------------- final cells */
-
-static bool cell_final(const struct ktx_cell *cell)
-{
-	return cell->status != KTX_PENDING && !cell->stamp_due && !cell->buffer_busy;
-}
-
-static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
-{
-	return tx->options.reports == KTX_REPORT_ALL ||
-	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
-}
-
-/* A stamp that has not come after 100 ms will not, and one that cannot be tells nothing: the proof is the kernel's word alone then. */
-static void stamp_give_up(struct ktx_cell *cell)
-{
-	cell->stamp_due = false;
-	cell->stamp_missing = true;
-}
-
-static void cell_end(struct ktx_cell *cell, enum ktx_status status, int error)
-{
-	cell->status = (uint8_t)status;
-	if (error)
-		cell->error = error;
-	cell->proof = KTX_PROOF_NONE;
-	cell->stamp_due = false;
-}
-
-static bool buffer_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint64_t now)
-{
-	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->give_up && now > cell->call_ns &&
-	       now - cell->call_ns >= KTX_BUFFER_WAIT_NS;
-}
-
-/* Whatever the kernel forgets, accounts close. */
-static void buffer_give_up(struct ktx *tx, struct ktx_cell *cell)
-{
-	int rc = tx->engine->give_up(tx->state, cell);
-
-	if (rc < 0)
-		cell_end(cell, KTX_FAILED, rc);
-	cell->buffer_busy = false;
-}
-
-/* Publishes what is final, in order, and wakes who waits for it. */
-void ktx_done_advance(struct ktx *tx, uint64_t now)
-{
-	uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
-	const uint32_t before = done;
-	bool wanted = false, signal = false;
-
-	while (done != tx->handed) {
-		struct ktx_cell *cell = ktx_cell_at(tx, done);
-
-		if (cell->stamp_due && cell->proof == KTX_PROOF_DRIVER && (int64_t)(now - cell->sent_ns) >= KTX_NIC_WAIT_NS)
-			cell->stamp_due = false; /* the NIC's will not come; the driver's is there */
-		/* By when it was looked for, not by the clock: who was held up for so long has not seen yet what has come meanwhile. */
-		if (cell->stamp_due && tx->harvested_ns > cell->call_ns && tx->harvested_ns - cell->call_ns >= KTX_STAMP_WAIT_NS)
-			stamp_give_up(cell);
-		if (buffer_overdue(tx, cell, now))
-			buffer_give_up(tx, cell);
-		if (!cell_final(cell))
-			break;
-		wanted |= wakes_tool(tx, cell);
-		done++;
-	}
-	if (done == before)
-		return;
-	atomic_store(&tx->done, done);
-	const uint32_t left = atomic_load(&tx->head) - done;
-
-	if (wanted && atomic_exchange(&tx->tool_waits, false))
-		signal = true;
-	if (left <= tx->slots / 4 * 3 && atomic_load(&tx->space_waits) && atomic_exchange(&tx->space_waits, false))
-		signal = true;
-	if (!left && atomic_load(&tx->drain_waits) && atomic_exchange(&tx->drain_waits, false))
-		signal = true;
-	if (signal)
-		ktx_signal(tx->report_fd);
 }
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
@@ -234,11 +148,6 @@ static void harvest(struct ktx *tx)
 		stampmap_reset(&tx->stamps, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
-}
-
-static bool stamps_wanted(const struct ktx *tx)
-{
-	return atomic_load_explicit(&tx->done, memory_order_relaxed) != tx->handed;
 }
 
 /* ----------------------------------------------------------------------------------------------- ends without sending */
@@ -537,106 +446,4 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 			*next_ns = give_up;
 	}
 	return atomic_load(&tx->dead);
-}
-
-/* ------------------------------------------------------------------------------------------------- waiter thread */
-
-static void thread_sleep(struct ktx *tx, uint64_t next)
-{
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
-	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1, .events = kernel ? POLLIN : 0 } };
-	uint64_t now;
-	struct timespec span = { 0 };
-	int rc, error;
-
-	if (tx->starved) {
-		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
-		atomic_store(&tx->idle, true);
-		if (atomic_load(&tx->head) != tx->handed || atomic_load(&tx->quit)) {
-			atomic_store(&tx->idle, false);
-			return;
-		}
-	}
-	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
-	if (tx->handed || kernel || stamps_wanted(tx))
-		fds[1].fd = tx->engine->event_fd(tx->state);
-	now = ktrxer_now_ns();
-	if (next <= now && next != KTRXER_NEVER)
-		return;
-	if (next != KTRXER_NEVER)
-		span = ktrxer_span(next - now);
-	rc = ppoll(fds, 2, next == KTRXER_NEVER ? NULL : &span, NULL);
-	ktrxer_waiter_slept(&tx->waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
-	if (fds[0].revents)
-		ktx_signal_clear(tx->wake_fd);
-	tx->look = fds[1].revents != 0;
-	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
-	if (fds[1].revents & POLLERR && !kernel)
-		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
-	atomic_store(&tx->idle, false);
-}
-
-static void *thread_main(void *context)
-{
-	struct ktx *tx = context;
-	/* Where the kernel waits this thread only looks after it, and keeps off its processor. */
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
-	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
-
-	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
-	if (spin && tx->engine->waits == KTX_USER_WAITS)
-		ktrxer_waiter_calibrate(&tx->waiter);
-	pthread_mutex_lock(&tx->lock);
-	tx->is_started = true;
-	pthread_cond_signal(&tx->started);
-	pthread_mutex_unlock(&tx->lock);
-	while (!atomic_load(&tx->quit)) {
-		uint64_t next;
-
-		ktx_pump_once(tx, &next);
-		thread_sleep(tx, next);
-	}
-	return NULL;
-}
-
-/* Enough for a batch of error-queue messages, and little enough for a small device. */
-#define THREAD_STACK (128 * 1024)
-
-int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int rc;
-
-	pthread_mutex_init(&tx->lock, NULL);
-	pthread_cond_init(&tx->started, NULL);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	/* Signals are the tool's affair; a handler on this thread would cost a deadline. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&tx->thread, &attr, thread_main, tx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (rc)
-		return ktrxer_fail(err, -rc, "no thread for the waiter (%d)", rc);
-	tx->has_thread = true;
-	pthread_mutex_lock(&tx->lock);
-	while (!tx->is_started)
-		pthread_cond_wait(&tx->started, &tx->lock);
-	pthread_mutex_unlock(&tx->lock);
-	return 0;
-}
-
-void ktx_thread_stop(struct ktx *tx)
-{
-	if (!tx->has_thread)
-		return;
-	atomic_store(&tx->quit, true);
-	/* Ends a retry or a spin, too. */
-	ktx_cancel(tx);
-	pthread_join(tx->thread, NULL);
-	tx->has_thread = false;
-	pthread_cond_destroy(&tx->started);
-	pthread_mutex_destroy(&tx->lock);
 }

@@ -63,7 +63,7 @@ static void count_one(struct ktx *tx, const struct ktx_cell *cell)
 	}
 }
 
-void ktx_count(struct ktx *tx)
+static void ktx_count(struct ktx *tx)
 {
 	/* Sequentially consistent, since it is also the look after reports_arm(): an acquire alone may be done before that store (ARM's ldapr). */
 	const uint32_t done = atomic_load(&tx->done);
