@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "flow_connect.h"
+#include "flow_ops.h"
 #include "flow_register.h"
 #include "limits.h"
 
@@ -253,7 +254,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 		return;
 	}
 	for (uint32_t i = 0; i < f.flows; i++)
-		flow_set_add(c->flows, &c->specs[i]);
+		flow_set_add(c->flows, flow_ops_of(&c->specs[i]), &c->specs[i]);
 	flows_tell(c);
 }
 

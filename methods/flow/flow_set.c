@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_set.h"
 
-#include "flow_tcp.h"
-#include "flow_udp.h"
 #include "limiter.h"
 #include "limits.h"
 
@@ -43,21 +41,24 @@ void flow_set_free(struct flow_set *set)
 		return;
 	serve_timer_remove(set->options.serve, &set->timer);
 	for (uint32_t i = 0; i < set->count; i++) {
-		flow_tcp_close(&set->flows[i], set->flows[i].spec.udp);
-		flow_udp_free(&set->flows[i]);
+		struct flow *flow = &set->flows[i];
+
+		flow->ops->close(flow, false);
+		if (flow->ops->free)
+			flow->ops->free(flow);
 	}
 	free(set->block);
 	free(set);
 }
 
-int flow_set_add(struct flow_set *set, const struct flow_spec *spec)
+int flow_set_add(struct flow_set *set, const struct flow_ops *ops, const struct flow_spec *spec)
 {
 	struct flow *flow;
 
 	if (set->count == set->options.flows)
 		return -ENOSPC;
 	flow = &set->flows[set->count];
-	*flow = (struct flow){ .set = set, .spec = *spec, .index = set->count, .source.fd = -1, .start_ns = KTRXER_NEVER,
+	*flow = (struct flow){ .set = set, .ops = ops, .spec = *spec, .index = set->count, .source.fd = -1, .start_ns = KTRXER_NEVER,
 			       .end_ns = KTRXER_NEVER, .acked_base = UINT64_MAX };
 	flow->sends = spec->down == set->options.server;
 	set->count++;
@@ -126,7 +127,7 @@ static uint64_t pace_of(const struct flow_set *set, const struct flow *flow)
 	if (!set->options.pace_bps)
 		return 0;
 	for (uint32_t i = 0; i < set->count; i++)
-		same += set->flows[i].spec.down == flow->spec.down && !set->flows[i].spec.udp;
+		same += set->flows[i].spec.down == flow->spec.down && set->flows[i].ops == flow->ops;
 	return set->options.pace_bps / (same ? same : 1) + 1;
 }
 
@@ -142,17 +143,17 @@ int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked
 	struct flow *flow = &set->flows[index];
 	int rc;
 
-	if (flow->state != FLOW_IDLE || flow->spec.udp)
+	if (flow->state != FLOW_IDLE || !flow->ops->attach)
 		return -EALREADY;
 	if (flow->sends && !flow_set_block(set))
 		return -ENOMEM;
-	rc = flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_of(set, flow));
+	rc = flow->ops->attach(flow, fd, pace_of(set, flow));
 	if (rc < 0)
 		return rc;
 	flow->source.fd = fd;
 	flow->acked_base = acked_base;
 	no_longer_idle(set, flow);
-	flow_tcp_begin(flow);
+	flow->ops->begin(flow);
 	return 0;
 }
 
@@ -161,13 +162,10 @@ static void sample_take(struct flow *flow, uint64_t now_ns)
 	const struct flow_set_options *o = &flow->set->options;
 	struct flow_sample sample = { .time_ns = now_ns };
 
-	if (flow->spec.udp)
-		flow_udp_sample(flow, &sample);
-	else
-		flow_tcp_sample(flow, &sample);
+	flow->ops->sample(flow, &sample);
 	o->sample(o->context, flow->index, &sample);
 	flow->end.bytes = sample.bytes;
-	if (flow->spec.udp)
+	if (sample.kind == FLOW_UDP)
 		flow->end.packets = sample.values[FLOW_PACKETS];
 }
 
@@ -179,11 +177,11 @@ static void release(struct flow *flow, bool gently, bool settles)
 	if (settles && flow->source.fd >= 0) {
 		flow->state = FLOW_SETTLING;
 		flow->settle_ns = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_SETTLE_S * KTRXER_NS_PER_S;
-		flow_tcp_settle(flow);
+		flow->ops->settle(flow);
 		set->timer.at_ns = 0; /* worked out anew */
 		return;
 	}
-	flow_tcp_close(flow, gently);
+	flow->ops->close(flow, gently);
 	flow->state = FLOW_OVER;
 }
 
@@ -192,9 +190,9 @@ static void last_sample(struct flow *flow, enum flow_reason reason)
 {
 	if (flow->end.time_ns)
 		return;
-	if (flow->spec.udp)
-		flow_udp_stop(flow);
-	flow->end.time_ns = flow->spec.udp && !flow->sends && reason == FLOW_PLANNED ? flow_udp_last_ns(flow) : ktrxer_now_ns();
+	if (flow->ops->stop)
+		flow->ops->stop(flow);
+	flow->end.time_ns = flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : ktrxer_now_ns();
 	sample_take(flow, flow->end.time_ns);
 }
 
@@ -205,7 +203,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	const bool was_going = flow->state == FLOW_GOING || flow->state == FLOW_SETTLING;
 	const bool gently = !error && (flow->state == FLOW_SETTLING || !flow->sends);
 	/* A receiver whose time is over lets the sender end first: to close now would look like a fault to it. */
-	const bool settles = reason == FLOW_PLANNED && !flow->sends && flow->end_ns != KTRXER_NEVER && !flow->spec.udp &&
+	const bool settles = reason == FLOW_PLANNED && !flow->sends && flow->end_ns != KTRXER_NEVER && flow->ops->settle &&
 			     flow->state == FLOW_GOING && !(o->bytes && flow->bytes == o->bytes);
 
 	if (flow->end.reason) { /* it had only to settle */
@@ -218,11 +216,11 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	else if (!flow->end.time_ns)
 		flow->end.time_ns = ktrxer_now_ns();
 	flow->end.reason = (uint8_t)reason;
-	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->spec.udp ? flow_udp_error(flow) : 0);
+	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->ops->error ? flow->ops->error(flow) : 0);
 	flow->end.missed = flow->missed;
 	if (was_going)
 		flow->state = FLOW_GOING;
-	release(flow, gently || flow->spec.udp, settles);
+	release(flow, gently, settles);
 	set->open--;
 	set->timer.at_ns = 0; /* a turn follows, soon if this is none */
 	o->ended(o->context, flow->index, &flow->end);
@@ -231,7 +229,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 void flow_cut(struct flow *flow, int error)
 {
 	last_sample(flow, FLOW_CLOSED);
-	flow_tcp_close(flow, true);
+	flow->ops->close(flow, true);
 	flow->state = FLOW_CUT;
 	flow->cut_error = error;
 	flow->settle_ns = flow->told ? 0 : ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_WORD_S * KTRXER_NS_PER_S;
@@ -263,8 +261,8 @@ void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *
 	const uint64_t soon = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_TOLD_MS * KTRXER_NS_PER_MS;
 
 	set->timer.at_ns = 0;
-	if (flow->spec.udp && !flow->sends) {
-		flow_udp_told(flow, end);
+	if (flow->ops->told && !flow->sends) {
+		flow->ops->told(flow, end);
 		return;
 	}
 	flow->told = end->reason;
@@ -301,15 +299,12 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void flow_begin(struct flow *flow)
 {
 	flow->state = FLOW_GOING;
-	if (flow->spec.udp)
-		flow_udp_begin(flow);
-	else
-		flow_tcp_begin(flow);
+	flow->ops->begin(flow);
 }
 
 static uint64_t end_of(struct flow *flow, uint64_t now_ns)
 {
-	return flow->spec.udp ? flow_udp_end_ns(flow, now_ns) : flow->end_ns;
+	return flow->ops->end_ns ? flow->ops->end_ns(flow, now_ns) : flow->end_ns;
 }
 
 static bool ends_now(struct flow *flow, uint64_t now_ns)
@@ -353,7 +348,7 @@ static void sample_all(struct flow_set *set, uint64_t now_ns)
 		if (flow->end.reason || (flow->state != FLOW_GOING && flow->state != FLOW_SETTLING))
 			continue;
 		/* A receiver that only waits for what is late: its time is over, and its last word is to come. */
-		if (flow->spec.udp && flow->end_ns <= at_ns)
+		if (flow->ops->end_ns && flow->end_ns <= at_ns)
 			continue;
 		flow->missed += (uint32_t)missed;
 		sample_take(flow, ktrxer_now_ns());

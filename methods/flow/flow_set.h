@@ -23,10 +23,30 @@ enum flow_state {
 
 struct flow_set;
 struct flow_udp;
+struct flow;
+
+/* What differs between TCP and UDP. NULL where nothing is to be done. */
+struct flow_ops {
+	/* Takes a connected socket; `pace_bps` 0: none. NULL: this kind opens its own. 0 or a negative errno. */
+	int (*attach)(struct flow *flow, int fd, uint64_t pace_bps);
+	/* With a socket, before its start, and again at its start. */
+	void (*begin)(struct flow *flow);
+	void (*sample)(struct flow *flow, struct flow_sample *sample);
+	/* When it is to end, at the earliest; later than now: not yet. NULL: at its end_ns. */
+	uint64_t (*end_ns)(struct flow *flow, uint64_t now_ns);
+	void (*stop)(struct flow *flow); /* nothing more is sent */
+	uint64_t (*last_ns)(const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
+	void (*told)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
+	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
+	void (*settle)(struct flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
+	void (*close)(struct flow *flow, bool gently); /* in order, or at once, with what is still unsent */
+	void (*free)(struct flow *flow);
+};
 
 struct flow {
 	struct serve_source source; /* first */
 	struct flow_set *set;
+	const struct flow_ops *ops;
 	struct flow_udp *udp;
 	struct flow_spec spec;
 	uint32_t index;
@@ -61,8 +81,8 @@ struct flow_set_options {
 int flow_set_new(struct flow_set **set, const struct flow_set_options *options);
 void flow_set_free(struct flow_set *set);
 
-/* The next one. */
-int flow_set_add(struct flow_set *set, const struct flow_spec *spec);
+/* The next one; `ops` of flow_tcp.h or flow_udp.h. */
+int flow_set_add(struct flow_set *set, const struct flow_ops *ops, const struct flow_spec *spec);
 uint32_t flow_set_count(const struct flow_set *set);
 const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
 
@@ -87,7 +107,7 @@ void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *
 /* A sample of it was lost on the way out. */
 void flow_set_missed(struct flow_set *set, uint32_t index);
 
-/* For flow_tcp.c and flow_udp.c: it has ended, by itself. */
+/* For the operations: it has ended, by itself. */
 void flow_finish(struct flow *flow, enum flow_reason reason, int error);
 /*
  * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is nobody's), by a clock that

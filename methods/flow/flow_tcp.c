@@ -153,7 +153,8 @@ static void read_rest(struct flow *flow)
 	}
 }
 
-void flow_tcp_sample(struct flow *flow, struct flow_sample *sample)
+/* Of a receiver: after what has come is read. */
+static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 {
 	struct tcp_info info;
 	size_t length;
@@ -290,7 +291,7 @@ static void tcp_ready(struct serve_source *source, uint32_t events)
 	move_in(flow);
 }
 
-void flow_tcp_begin(struct flow *flow)
+static void tcp_begin(struct flow *flow)
 {
 	struct serve *serve = flow_set_options(flow->set)->serve;
 
@@ -301,12 +302,12 @@ void flow_tcp_begin(struct flow *flow)
 		serve_watch(serve, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
 }
 
-void flow_tcp_settle(struct flow *flow)
+static void tcp_settle(struct flow *flow)
 {
 	serve_watch(flow_set_options(flow->set)->serve, &flow->source, EPOLLIN);
 }
 
-void flow_tcp_close(struct flow *flow, bool gently)
+static void tcp_close(struct flow *flow, bool gently)
 {
 	static const struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
@@ -318,3 +319,16 @@ void flow_tcp_close(struct flow *flow, bool gently)
 	close(flow->source.fd);
 	flow->source.fd = -1;
 }
+
+static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
+{
+	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
+}
+
+const struct flow_ops flow_tcp_ops = {
+	.attach = tcp_attach,
+	.begin = tcp_begin,
+	.sample = tcp_sample,
+	.settle = tcp_settle,
+	.close = tcp_close,
+};

@@ -14,12 +14,6 @@ uint64_t flow_tcp_acked(int fd);
 /* The congestion control in force. */
 void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);
 
-void flow_tcp_begin(struct flow *flow);
-/* Of a receiver: after what has come is read. */
-void flow_tcp_sample(struct flow *flow, struct flow_sample *sample);
-/* Closed: in order, or (not `gently`) at once, with what is still unsent. */
-void flow_tcp_close(struct flow *flow, bool gently);
-/* Receives and forgets, until the other end closes. */
-void flow_tcp_settle(struct flow *flow);
+extern const struct flow_ops flow_tcp_ops;
 
 #endif

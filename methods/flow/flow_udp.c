@@ -70,7 +70,7 @@ static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
 	return 0;
 }
 
-void flow_udp_free(struct flow *flow)
+static void udp_free(struct flow *flow)
 {
 	struct flow_udp *u = flow->udp;
 
@@ -466,9 +466,9 @@ int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to
 	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------ for flow_set.c */
+/* -------------------------------------------------------------------------------------------------------- operations */
 
-void flow_udp_begin(struct flow *flow)
+static void udp_begin(struct flow *flow)
 {
 	struct flow_udp *u = flow->udp;
 	uint8_t seed[16];
@@ -482,7 +482,7 @@ void flow_udp_begin(struct flow *flow)
 	pump(u);
 }
 
-void flow_udp_stop(struct flow *flow)
+static void udp_stop(struct flow *flow)
 {
 	struct flow_udp *u = flow->udp;
 
@@ -493,7 +493,7 @@ void flow_udp_stop(struct flow *flow)
 	network_errors_take(u);
 }
 
-void flow_udp_sample(struct flow *flow, struct flow_sample *s)
+static void udp_sample(struct flow *flow, struct flow_sample *s)
 {
 	struct flow_udp *u = flow->udp;
 
@@ -520,7 +520,7 @@ void flow_udp_sample(struct flow *flow, struct flow_sample *s)
 		s->values[FLOW_OVERFLOWS] = u->overflows;
 }
 
-uint64_t flow_udp_end_ns(struct flow *flow, uint64_t now_ns)
+static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 {
 	struct flow_udp *u = flow->udp;
 
@@ -538,7 +538,7 @@ uint64_t flow_udp_end_ns(struct flow *flow, uint64_t now_ns)
 	return flow->end_ns == KTRXER_NEVER ? KTRXER_NEVER : flow->end_ns + KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S;
 }
 
-uint64_t flow_udp_last_ns(const struct flow *flow)
+static uint64_t udp_last_ns(const struct flow *flow)
 {
 	const struct flow_udp *u = flow->udp;
 
@@ -547,7 +547,7 @@ uint64_t flow_udp_last_ns(const struct flow *flow)
 	return u->last_ns > flow->end_ns ? u->last_ns : flow->end_ns;
 }
 
-void flow_udp_told(struct flow *flow, const struct flow_end *end)
+static void udp_told(struct flow *flow, const struct flow_end *end)
 {
 	struct flow_udp *u = flow->udp;
 
@@ -558,7 +558,30 @@ void flow_udp_told(struct flow *flow, const struct flow_end *end)
 	u->told_packets = end->packets;
 }
 
-int flow_udp_error(const struct flow *flow)
+static int udp_error(const struct flow *flow)
 {
 	return flow->udp ? flow->udp->network_error : 0;
 }
+
+/* A receiver's own socket; a sender's is its transmitter's. */
+static void udp_close(struct flow *flow, bool gently)
+{
+	(void)gently;
+	if (flow->source.fd < 0)
+		return;
+	serve_unwatch(flow->udp->serve, &flow->source);
+	close(flow->source.fd);
+	flow->source.fd = -1;
+}
+
+const struct flow_ops flow_udp_ops = {
+	.begin = udp_begin,
+	.sample = udp_sample,
+	.end_ns = udp_end_ns,
+	.stop = udp_stop,
+	.last_ns = udp_last_ns,
+	.told = udp_told,
+	.error = udp_error,
+	.close = udp_close,
+	.free = udp_free,
+};

@@ -33,16 +33,7 @@ int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to
 /* True: it was a packet of this flow. `length` of its payload, of which at least FLOW_PACKET_HEAD bytes are at `data`. */
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns);
 
-/* For flow_set.c */
-void flow_udp_begin(struct flow *flow);
-void flow_udp_sample(struct flow *flow, struct flow_sample *sample);
-/* When it is to end, at the earliest; later than now: not yet. */
-uint64_t flow_udp_end_ns(struct flow *flow, uint64_t now_ns);
-void flow_udp_stop(struct flow *flow);    /* nothing more is sent */
-uint64_t flow_udp_last_ns(const struct flow *flow); /* receiver: when its time was over, or its last packet came */
-void flow_udp_told(struct flow *flow, const struct flow_end *end);
-int flow_udp_error(const struct flow *flow); /* what the network answered; 0: nothing */
-void flow_udp_free(struct flow *flow);
+extern const struct flow_ops flow_udp_ops;
 
 /* Of a sender: its books, and how late it was. NULL: none. To be freed with ktrxer_hist_free(). */
 struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts);

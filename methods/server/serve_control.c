@@ -32,30 +32,14 @@ struct stranger {
 	uint8_t preface[CONTROL_PREFACE];
 };
 
-/* Where the packets of a flow come from. */
-struct peer {
-	struct peer *next;
-	struct ktrxer_addr addr;
-	uint16_t port;
-	struct session *session;
-	uint32_t flow;
-};
-
-enum { PEERS = 256 };
-
 struct serve_control {
-	struct serve *serve;
-	struct serve_control_options options;
+	struct serve_registry registry;
 	struct hmac_key token;
 	struct limiter *limiter;
 	struct serve_timer timer;  /* strangers who are slow, listeners that rest */
 	bool resting;
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
-	struct session *sessions;
-	struct peer *peers[PEERS];
-	uint32_t next_id;
-	struct serve_control_counts counts;
 	struct stranger strangers[KTRXER_CONTROL_STRANGERS];
 };
 
@@ -78,87 +62,19 @@ const char *const control_refusal_names[CONTROL_REFUSALS] = {
 	[CONTROL_STOPPING] = "stopping",
 };
 
-struct serve *control_serve(struct serve_control *control)
-{
-	return control->serve;
-}
-
-const struct serve_control_options *control_options(const struct serve_control *control)
-{
-	return &control->options;
-}
-
-struct serve_control_counts *control_counts(struct serve_control *control)
-{
-	return &control->counts;
-}
-
 void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts)
 {
-	*counts = control->counts;
+	*counts = control->registry.counts;
 }
 
 /* --------------------------------------------------------------------------------------------------------- strangers */
 
 static void stranger_leave(struct stranger *s, bool closes)
 {
-	serve_unwatch(s->control->serve, &s->source);
+	serve_unwatch(s->control->registry.serve, &s->source);
 	if (closes)
 		close(s->source.fd);
 	s->source.fd = -1;
-}
-
-static struct session *session_of(struct serve_control *control, uint32_t id)
-{
-	struct session *s = control->sessions;
-
-	while (s && s->id != id)
-		s = s->next;
-	return s;
-}
-
-uint32_t control_clients(const struct serve_control *control)
-{
-	uint32_t n = 0;
-
-	for (const struct session *s = control->sessions; s; s = s->next)
-		n += s->state != SESSION_NEW && s->state != SESSION_LEAVING;
-	return n;
-}
-
-/* -------------------------------------------------------------------------------------------------------------- peers */
-
-static struct peer **peer_place(struct serve_control *control, const struct ktrxer_addr *addr, uint16_t port)
-{
-	const uint64_t mixed = load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ control->options.secret;
-
-	return &control->peers[limiter_mix(mixed) % PEERS];
-}
-
-int control_peer_add(struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port)
-{
-	struct peer **place = peer_place(session->control, from, port), *peer = malloc(sizeof *peer);
-
-	if (!peer)
-		return -ENOMEM;
-	*peer = (struct peer){ .next = *place, .addr = *from, .port = port, .session = session, .flow = flow };
-	*place = peer;
-	return 0;
-}
-
-static void peers_forget(struct serve_control *control, const struct session *session)
-{
-	for (int i = 0; i < PEERS; i++)
-		for (struct peer **p = &control->peers[i]; *p;) {
-			struct peer *one = *p;
-
-			if (one->session != session) {
-				p = &one->next;
-				continue;
-			}
-			*p = one->next;
-			free(one);
-		}
 }
 
 static bool claim_cookie(struct serve_control *control, const struct serve_datagram *d)
@@ -168,9 +84,9 @@ static bool claim_cookie(struct serve_control *control, const struct serve_datag
 
 	if (d->whole != CONTROL_PREFACE || control_preface_read(&preface, d->data, d->length) < 0 || preface.kind != CONTROL_DATAGRAM)
 		return false;
-	session = session_of(control, preface.session);
+	session = registry_session(&control->registry, preface.session);
 	if (!session || session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
-		control->counts.strange++;
+		control->registry.counts.strange++;
 	return true;
 }
 
@@ -179,27 +95,14 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	struct serve_control *control = context;
 	const struct peer *p;
 
-	if (!control->sessions)
+	if (!control->registry.sessions)
 		return false;
-	p = *peer_place(control, &d->arrival.from, d->arrival.from_port);
+	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
 	for (; p; p = p->next)
 		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
 		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns))
 			return true;
 	return claim_cookie(control, d);
-}
-
-void control_forget(struct session *session)
-{
-	struct serve_control *control = session->control;
-
-	peers_forget(control, session);
-	for (struct session **s = &control->sessions; *s; s = &(*s)->next)
-		if (*s == session) {
-			*s = session->next;
-			break;
-		}
-	session_free(session);
 }
 
 /* Sessions that have shown nothing yet have places of their own; the oldest one's is taken. */
@@ -208,22 +111,15 @@ static void new_sessions_thin(struct serve_control *control)
 	struct session *oldest = NULL;
 	int count = 0;
 
-	for (struct session *s = control->sessions; s; s = s->next)
+	for (struct session *s = control->registry.sessions; s; s = s->next)
 		if (s->state == SESSION_NEW || s->state == SESSION_LEAVING) {
 			oldest = s; /* new ones come at the front */
 			count++;
 		}
 	if (count < KTRXER_CONTROL_NEW)
 		return;
-	control->counts.displaced++;
-	control_forget(oldest);
-}
-
-void control_session_add(struct serve_control *control, struct session *session)
-{
-	session->id = ++control->next_id;
-	session->next = control->sessions;
-	control->sessions = session;
+	control->registry.counts.displaced++;
+	session_forget(oldest);
 }
 
 static void stranger_asks(struct stranger *s, const struct control_preface *preface)
@@ -234,15 +130,15 @@ static void stranger_asks(struct stranger *s, const struct control_preface *pref
 
 	(void)preface;
 	if (!limiter_take(control->limiter, &s->from, ktrxer_now_ns())) {
-		control->counts.refused[CONTROL_CLIENTS]++;
+		control->registry.counts.refused[CONTROL_CLIENTS]++;
 		stranger_leave(s, true);
 		return;
 	}
 	stranger_leave(s, false);
 	new_sessions_thin(control);
-	if (session_new(&session, control, fd, &s->from, s->preface, &control->token) < 0)
+	if (session_new(&session, &control->registry, fd, &s->from, s->preface, &control->token) < 0)
 		return;
-	control_session_add(control, session);
+	registry_add(&control->registry, session);
 	session_greet(session, preface->version);
 }
 
@@ -259,10 +155,10 @@ static void stranger_says(struct stranger *s)
 		stranger_asks(s, &preface);
 		return;
 	}
-	session = preface.kind == CONTROL_DATA ? session_of(control, preface.session) : NULL;
+	session = preface.kind == CONTROL_DATA ? registry_session(&control->registry, preface.session) : NULL;
 	stranger_leave(s, false);
 	if (!session || session_attach(session, preface.flow, preface.cookie, fd) < 0) {
-		control->counts.strange++;
+		control->registry.counts.strange++;
 		close(fd);
 	}
 }
@@ -283,7 +179,7 @@ static void stranger_ready(struct serve_source *source, uint32_t events)
 	}
 	s->have += (uint32_t)n;
 	if (memcmp(s->preface, word, s->have < sizeof word ? s->have : sizeof word) != 0) {
-		s->control->counts.strange++;
+		s->control->registry.counts.strange++;
 		stranger_leave(s, true);
 		return;
 	}
@@ -307,13 +203,13 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 			place = s;
 	}
 	if (place->source.fd >= 0) {
-		control->counts.displaced++;
+		control->registry.counts.displaced++;
 		stranger_leave(place, true);
 	}
 	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
 	ktrxer_name_read(from, &place->from);
 	place->from.scope_id = 0; /* the same host by whichever device it comes */
-	if (serve_watch(control->serve, &place->source, EPOLLIN) < 0) {
+	if (serve_watch(control->registry.serve, &place->source, EPOLLIN) < 0) {
 		close(fd);
 		place->source.fd = -1;
 		return;
@@ -337,12 +233,12 @@ static void listener_ready(struct serve_source *source, uint32_t events)
 		int fd = accept4(source->fd, &from.sa, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			control->counts.connections++;
+			control->registry.counts.connections++;
 			stranger_add(control, fd, &from);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
 			for (int l = 0; l < control->listener_count; l++)
-				serve_unwatch(control->serve, &control->listeners[l].source);
+				serve_unwatch(control->registry.serve, &control->listeners[l].source);
 			control->resting = true;
 			control->timer.at_ns = ktrxer_now_ns() + REST_MS * (uint64_t)KTRXER_NS_PER_MS;
 			return;
@@ -360,7 +256,7 @@ static void control_due(struct serve_timer *timer, uint64_t now_ns)
 
 	if (control->resting)
 		for (int i = 0; i < control->listener_count; i++)
-			serve_watch(control->serve, &control->listeners[i].source, EPOLLIN);
+			serve_watch(control->registry.serve, &control->listeners[i].source, EPOLLIN);
 	control->resting = false;
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
 		struct stranger *s = &control->strangers[i];
@@ -368,7 +264,7 @@ static void control_due(struct serve_timer *timer, uint64_t now_ns)
 		if (s->source.fd < 0)
 			continue;
 		if (now_ns - s->since_ns >= patience) {
-			control->counts.slow++;
+			control->registry.counts.slow++;
 			stranger_leave(s, true);
 		} else if (s->since_ns + patience < first) {
 			first = s->since_ns + patience;
@@ -413,7 +309,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = serve_watch(control->serve, &l->source, EPOLLIN);
+		rc = serve_watch(control->registry.serve, &l->source, EPOLLIN);
 	if (rc < 0) {
 		close(fd);
 		return listen_fail(err, rc, to, port);
@@ -431,10 +327,10 @@ int serve_control_new(struct serve_control **out, struct serve *serve, const str
 		free(control);
 		return ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	}
-	control->serve = serve;
-	control->options = *options;
+	control->registry.serve = serve;
+	control->registry.options = *options;
 	control->token = *options->token;
-	control->next_id = (uint32_t)(options->secret >> 32);
+	control->registry.next_id = (uint32_t)(options->secret >> 32);
 	control->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = control_due };
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		control->strangers[i].source.fd = -1;
@@ -445,7 +341,7 @@ int serve_control_new(struct serve_control **out, struct serve *serve, const str
 
 void serve_control_end(struct serve_control *control)
 {
-	for (struct session *s = control->sessions; s; s = s->next)
+	for (struct session *s = control->registry.sessions; s; s = s->next)
 		session_refuse(s, CONTROL_STOPPING, 0);
 }
 
@@ -453,16 +349,16 @@ void serve_control_free(struct serve_control *control)
 {
 	if (!control)
 		return;
-	while (control->sessions)
-		control_forget(control->sessions);
+	while (control->registry.sessions)
+		session_forget(control->registry.sessions);
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);
 	for (int i = 0; i < control->listener_count; i++) {
-		serve_unwatch(control->serve, &control->listeners[i].source);
+		serve_unwatch(control->registry.serve, &control->listeners[i].source);
 		close(control->listeners[i].source.fd);
 	}
-	serve_timer_remove(control->serve, &control->timer);
+	serve_timer_remove(control->registry.serve, &control->timer);
 	limiter_free(control->limiter);
 	secret_forget(&control->token, sizeof control->token);
 	free(control);

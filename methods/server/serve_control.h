@@ -11,28 +11,9 @@
 
 #include "control.h"
 #include "serve.h"
+#include "serve_registry.h"
 #include "serve_udp.h"
 
-struct serve_control_options {
-	const struct hmac_key *token; /* copied */
-	uint32_t max_clients, max_flows; /* clients at once; flows of one */
-	uint64_t max_ns, max_bps;     /* of one client; max_bps 0: no limit */
-	uint64_t secret;              /* random */
-	uint64_t dscp_granted;        /* bit n: flows may carry DSCP n */
-};
-
-struct serve_control_counts {
-	uint64_t connections;      /* of all kinds */
-	uint64_t sessions;         /* that were granted */
-	uint64_t flows;            /* that began */
-	uint64_t bytes_in, bytes_out; /* of flows that ended */
-	uint64_t packets_in, packets_out; /* UDP */
-	uint64_t refused[CONTROL_REFUSALS];
-	uint64_t displaced;        /* strangers who made room for newer ones */
-	uint64_t slow;             /* strangers who did not say what they want in time */
-	uint64_t strange;          /* who spoke something else, or showed a cookie that is not right */
-	uint64_t lost_clients;     /* gone in the middle of it */
-};
 extern const char *const control_refusal_names[CONTROL_REFUSALS];
 
 struct serve_control;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "serve_session.h"
 
+#include "flow_ops.h"
 #include "flow_tcp.h"
 #include "flow_udp.h"
 #include "limits.h"
@@ -24,7 +25,7 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 
 	if (s->state == SESSION_LEAVING)
 		return;
-	control_counts(s->control)->refused[why]++;
+	s->registry->counts.refused[why]++;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body)
 		control_link_send(&s->link, CONTROL_REFUSE, control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value }));
@@ -87,7 +88,7 @@ static void on_turned(void *context)
 static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	struct session *s = context;
-	struct serve_control_counts *counts = control_counts(s->control);
+	struct serve_control_counts *counts = &s->registry->counts;
 	const struct flow *f = flow_set_at(s->flows, flow);
 	uint8_t *body;
 
@@ -113,12 +114,12 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 
 static enum control_refusal request_judge(struct session *s, uint64_t *value)
 {
-	const struct serve_control_options *o = control_options(s->control);
+	const struct serve_control_options *o = &s->registry->options;
 	const struct control_request *r = &s->request;
 	uint64_t finest;
 
 	*value = o->max_clients;
-	if (control_clients(s->control) >= o->max_clients)
+	if (registry_clients(s->registry) >= o->max_clients)
 		return CONTROL_CLIENTS;
 	*value = o->max_flows;
 	if (r->flows > o->max_flows)
@@ -146,8 +147,8 @@ static enum control_refusal request_judge(struct session *s, uint64_t *value)
 static int flows_make(struct session *s)
 {
 	const struct control_request *r = &s->request;
-	const struct flow_set_options f = { .serve = control_serve(s->control), .flows = r->flows, .server = true, .for_ns = r->for_ns,
-					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = control_options(s->control)->max_bps,
+	const struct flow_set_options f = { .serve = s->registry->serve, .flows = r->flows, .server = true, .for_ns = r->for_ns,
+					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = s->registry->options.max_bps,
 					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
 					    .context = s };
 
@@ -173,14 +174,14 @@ static void on_request(struct session *s, const struct control_frame *frame)
 		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);
 		return;
 	}
-	grant.max_ns = control_options(s->control)->max_ns;
-	grant.pace_bps = control_options(s->control)->max_bps;
+	grant.max_ns = s->registry->options.max_ns;
+	grant.pace_bps = s->registry->options.max_bps;
 	s->state = SESSION_GRANTED;
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_CONNECT_S);
 	s->link.most = CONTROL_BODY_MAX;
 	/* Beyond the samples there is always room for the last word of each flow. */
 	s->link.out_limit = KTRXER_CONTROL_SAMPLES_BYTES + 8 * CONTROL_FIRST_MAX + s->request.flows * 128;
-	control_counts(s->control)->sessions++;
+	s->registry->counts.sessions++;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body)
 		control_link_send(&s->link, CONTROL_GRANT, control_grant_write(body, &grant));
@@ -200,9 +201,9 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 {
 	for (int i = 0; i < count; i++) {
 		*value = specs[i].tos >> 2;
-		if (!(control_options(s->control)->dscp_granted >> (specs[i].tos >> 2) & 1))
+		if (!(s->registry->options.dscp_granted >> (specs[i].tos >> 2) & 1))
 			return CONTROL_NO_DSCP;
-		if (flow_set_add(s->flows, &specs[i]) < 0)
+		if (flow_set_add(s->flows, flow_ops_of(&specs[i]), &specs[i]) < 0)
 			return CONTROL_MALFORMED;
 	}
 	return CONTROL_OK;
@@ -211,7 +212,7 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 /* What each direction will carry by UDP: nothing slows it down but what is said here. */
 static enum control_refusal udp_judge(const struct session *s, uint64_t *value)
 {
-	const uint64_t most = control_options(s->control)->max_bps;
+	const uint64_t most = s->registry->options.max_bps;
 	uint64_t rates[2] = { 0 };
 	uint32_t flows = 0;
 
@@ -336,7 +337,7 @@ static void on_ping(struct session *s, const struct control_frame *frame)
 static void on_start(struct session *s, const struct control_frame *frame)
 {
 	const uint64_t now_ns = ktrxer_now_ns(), most = seconds(KTRXER_CONTROL_CONNECT_S);
-	uint64_t at_ns, whole = control_options(s->control)->max_ns;
+	uint64_t at_ns, whole = s->registry->options.max_ns;
 
 	if (s->state != SESSION_READY || control_time_read(&at_ns, frame) < 0 || at_ns > now_ns + most || at_ns + most < now_ns) {
 		session_refuse(s, CONTROL_MALFORMED, 0);
@@ -346,7 +347,7 @@ static void on_start(struct session *s, const struct control_frame *frame)
 		whole = s->request.whole_ns;
 	s->state = SESSION_RUNNING;
 	s->dead_ns = at_ns + whole + seconds(KTRXER_CONTROL_AFTER_S);
-	control_counts(s->control)->flows += s->request.flows;
+	s->registry->counts.flows += s->request.flows;
 	flow_set_start(s->flows, at_ns);
 }
 
@@ -382,7 +383,7 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 			flow_set_stop(s->flows);
 		return true;
 	case CONTROL_BYE:
-		control_forget(s);
+		session_forget(s);
 		return false;
 	default:
 		session_refuse(s, CONTROL_MALFORMED, 0);
@@ -400,8 +401,8 @@ static void on_closed(struct control_link *link, int error)
 	}
 	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
 	if (s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED)
-		control_counts(s->control)->lost_clients++;
-	control_forget(s);
+		s->registry->counts.lost_clients++;
+	session_forget(s);
 }
 
 static void session_due(struct serve_timer *timer, uint64_t now_ns)
@@ -410,13 +411,13 @@ static void session_due(struct serve_timer *timer, uint64_t now_ns)
 	const uint64_t silence = seconds(KTRXER_CONTROL_SILENCE_S);
 
 	if (s->state == SESSION_LEAVING || (s->state == SESSION_NEW && now_ns >= s->dead_ns)) {
-		control_counts(s->control)->slow += s->state == SESSION_NEW;
-		control_forget(s);
+		s->registry->counts.slow += s->state == SESSION_NEW;
+		session_forget(s);
 		return;
 	}
 	timer->at_ns = now_ns + seconds(1);
 	if (now_ns >= s->dead_ns)
-		session_refuse(s, CONTROL_TOO_LONG, control_options(s->control)->max_ns);
+		session_refuse(s, CONTROL_TOO_LONG, s->registry->options.max_ns);
 	else if (now_ns >= s->link.heard_ns + silence)
 		session_refuse(s, CONTROL_SILENT, silence);
 }
@@ -457,14 +458,14 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 		return 1;
 	if (f->sends)
 		flow_udp_aim(f, from, port);
-	else if (control_peer_add(s, flow, from, port) < 0)
+	else if (registry_peer_add(s->registry, s, flow, from, port) < 0)
 		return -ENOMEM;
 	flow_set_attach_udp(s->flows, flow);
 	ready_if_attached(s);
 	return 0;
 }
 
-int session_new(struct session **out, struct serve_control *control, int fd, const struct ktrxer_addr *peer,
+int session_new(struct session **out, struct serve_registry *registry, int fd, const struct ktrxer_addr *peer,
 		const uint8_t client[CONTROL_PREFACE], const struct hmac_key *token)
 {
 	struct session *s = calloc(1, sizeof *s);
@@ -478,11 +479,11 @@ int session_new(struct session **out, struct serve_control *control, int fd, con
 		close(fd);
 		return -ENOMEM;
 	}
-	s->control = control;
+	s->registry = registry;
 	s->peer = *peer;
 	s->link.frame = on_frame;
 	s->link.closed = on_closed;
-	rc = control_link_open(&s->link, control_serve(control), fd);
+	rc = control_link_open(&s->link, registry->serve, fd);
 	if (rc < 0) {
 		free(s);
 		return rc;
@@ -492,7 +493,7 @@ int session_new(struct session **out, struct serve_control *control, int fd, con
 	s->link.keyed = true;
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_HELLO_S);
 	s->timer = (struct serve_timer){ .at_ns = s->dead_ns, .due = session_due };
-	serve_timer_add(control_serve(control), &s->timer);
+	serve_timer_add(registry->serve, &s->timer);
 	control_link_bytes(&s->link, answer, sizeof answer);
 	*out = s;
 	return 0;
@@ -504,9 +505,10 @@ void session_greet(struct session *s, uint8_t version)
 		session_refuse(s, CONTROL_NO_VERSION, CONTROL_VERSION);
 }
 
-void session_free(struct session *s)
+void session_forget(struct session *s)
 {
-	serve_timer_remove(control_serve(s->control), &s->timer);
+	registry_remove(s->registry, s);
+	serve_timer_remove(s->registry->serve, &s->timer);
 	flow_set_free(s->flows);
 	flow_history_free(&s->history);
 	control_link_close(&s->link);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One client of the server: from its preface to its last frame. serve_control.c holds them all. */
+/* One client of the server: from its preface to its last frame. serve_registry.h holds them all. */
 #ifndef KTRXER_METHODS_SERVE_SESSION_H
 #define KTRXER_METHODS_SERVE_SESSION_H
 
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
-#include "serve_control.h"
+#include "serve_registry.h"
 
 enum session_state {
 	SESSION_NEW = 0,   /* keys are made, but has he the token? */
@@ -20,7 +20,7 @@ enum session_state {
 
 struct session {
 	struct control_link link; /* first */
-	struct serve_control *control;
+	struct serve_registry *registry;
 	struct session *next;
 	struct serve_timer timer; /* the end of patience */
 	uint8_t state;
@@ -36,12 +36,12 @@ struct session {
 };
 
 /* Takes over `fd`. The keys come of both prefaces. */
-int session_new(struct session **session, struct serve_control *control, int fd, const struct ktrxer_addr *peer,
+int session_new(struct session **session, struct serve_registry *registry, int fd, const struct ktrxer_addr *peer,
 		const uint8_t client[CONTROL_PREFACE], const struct hmac_key *token);
 /* Once it is in the list, and has its number: its client may speak. May end it. */
 void session_greet(struct session *session, uint8_t version);
-/* Ends it with all its flows, and frees it. */
-void session_free(struct session *session);
+/* Ends it with all its flows, takes it out of the registry, and frees it. */
+void session_forget(struct session *session);
 /* A connection that has shown this cookie: 0, then `fd` is the session's; else a negative errno. */
 int session_attach(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd);
 /* A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative errno. */
@@ -49,15 +49,5 @@ int session_register(struct session *session, uint32_t flow, const uint8_t cooki
 		     uint16_t port);
 /* A last word; the connection ends. */
 void session_refuse(struct session *session, enum control_refusal why, uint64_t value);
-
-/* serve_control.c, for serve_session.c */
-struct serve *control_serve(struct serve_control *control);
-const struct serve_control_options *control_options(const struct serve_control *control);
-struct serve_control_counts *control_counts(struct serve_control *control);
-/* What comes from there is of this flow. 0 or -ENOMEM. */
-int control_peer_add(struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
-uint32_t control_clients(const struct serve_control *control); /* who have shown the token */
-void control_session_add(struct serve_control *control, struct session *session); /* gives it its number */
-void control_forget(struct session *session); /* out of the list; frees it */
 
 #endif

@@ -78,6 +78,19 @@ void stamp_counts(const struct stamp_run *run, struct stamp_session_counts *sum)
 	}
 }
 
+void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)
+{
+	json_u64(end, "lost", c->lost);
+	if (c->direction_known) {
+		json_u64(end, "lost_forward", c->lost_forward);
+		json_u64(end, "lost_backward", c->lost_backward);
+	} else {
+		json_null(end, "lost_forward");
+		json_null(end, "lost_backward");
+	}
+	json_u64(end, "lost_unknown", c->lost_unknown);
+}
+
 void stamp_classes_json(const struct stamp_run *run, struct json *end)
 {
 	if (run->class_count == 1)

@@ -291,19 +291,6 @@ static void counts_text(struct stamp_run *run, const struct ktx_accounts *a, con
 		out_text(run->p.cli, "lost in which direction is not known: this reflector does not count");
 }
 
-void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)
-{
-	json_u64(end, "lost", c->lost);
-	if (c->direction_known) {
-		json_u64(end, "lost_forward", c->lost_forward);
-		json_u64(end, "lost_backward", c->lost_backward);
-	} else {
-		json_null(end, "lost_forward");
-		json_null(end, "lost_backward");
-	}
-	json_u64(end, "lost_unknown", c->lost_unknown);
-}
-
 static void counts_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a, const struct stamp_session_counts *c)
 {
 	prober_accounts_json(end, a, c->sent, c->received);
