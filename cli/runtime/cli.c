@@ -239,7 +239,9 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 static int other_program(const struct command *command, char *const argv[])
 {
 	if (handover_try(command->program, argv) == 0)
-		fprintf(stderr, "ktrxer %s: the program %s is not installed; install it with `make install` in the source tree of ktrxer %s\n",
+		fprintf(stderr,
+			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, nor installed; "
+			"install it with `make install` in the source tree of ktrxer %s\n",
 			command->name, command->program, ktrxer_version());
 	return EXIT_BAD;
 }

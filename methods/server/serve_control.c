@@ -62,6 +62,11 @@ const char *const control_refusal_names[CONTROL_REFUSALS] = {
 	[CONTROL_STOPPING] = "stopping",
 };
 
+struct serve_registry *serve_control_registry(struct serve_control *control)
+{
+	return &control->registry;
+}
+
 void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts)
 {
 	*counts = control->registry.counts;

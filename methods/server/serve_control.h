@@ -25,6 +25,8 @@ void serve_control_free(struct serve_control *control);
 int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, struct ktrxer_error *err);
 /* For serve_udp: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
+/* Its clients, for tests. */
+struct serve_registry *serve_control_registry(struct serve_control *control);
 void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts);
 
 #endif
