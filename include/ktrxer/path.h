@@ -57,6 +57,15 @@ struct ktrxer_path_options {
 
 /* By its name or an alternative name. -EOPNOTSUPP: all fields are filled, but `link` is 0, frames that ktrxer cannot build. */
 KTRXER_API int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err);
+
+/* The names of two of a device's qdiscs. */
+struct ktrxer_qdiscs {
+	char root[16];   /* the root qdisc; "noqueue" where there is none */
+	char shaper[16]; /* one that delays packets by itself (a rate or a delay); "": none */
+};
+/* By rtnetlink, as they are now. 0, or a negative errno. */
+KTRXER_API int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device);
+
 /* The first `max` devices of this network namespace, odd links too. Returns how many there are (may be more than `max`). */
 KTRXER_API int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err);
 /* -ENODEV no such device, -ENETDOWN down, -ENETUNREACH no route, -EHOSTUNREACH nobody answers, -EOPNOTSUPP odd link. */

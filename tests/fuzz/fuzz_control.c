@@ -7,6 +7,7 @@
  */
 #include "control_link.h"
 #include "flow_client.h"
+#include "serve_control.h"
 #include "serve_session.h"
 
 #include <errno.h>
@@ -138,9 +139,9 @@ static void server(struct world *w, struct bytes *b)
 	if (serve_control_new(&control, w->serve, &o, NULL) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0)
 		abort();
 	control_preface_write(mine, &hello);
-	if (session_new(&session, control, fds[0], &peer, mine, &w->token) < 0)
+	if (session_new(&session, serve_control_registry(control), fds[0], &peer, mine, &w->token) < 0)
 		abort();
-	control_session_add(control, session);
+	registry_add(serve_control_registry(control), session);
 	w->control = control;
 	w->session = session;
 	if (recv(fds[1], theirs, sizeof theirs, 0) != sizeof theirs)

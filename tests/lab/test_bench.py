@@ -28,7 +28,7 @@ RATE = {"module", "packet", "raw", "udp", "xsk"}
 @pytest.mark.parametrize("name", figures.DEVICES)
 def test_bench_schedule_and_rate(name: str, tmp_path: Path) -> None:
     chosen = device.load(name)
-    command = figures.bench_tree(chosen.build) / "cli" / "ktrxer"
+    command = figures.bench_tree(chosen.build) / "bench" / "harness" / "ktrxer-bench"
     if not command.exists():
         pytest.skip(f"no {command.relative_to(places.root())}: `make lab-benches` builds it")
     try:

@@ -30,7 +30,7 @@ def result(ktrxer, *arguments, **more):
 
 @pytest.fixture(scope="module", autouse=True)
 def there(requires_namespaces, needs_command):
-    needs_command("bench rate")
+    needs_command("bench")
 
 
 def namespaces_of(pid):
@@ -184,9 +184,10 @@ def test_without_privileges(ktrxer):
     assert "network namespace" in done.stderr
 
 
-def test_receive(ktrxer, needs_command, requires_real_root):
+def test_receive(ktrxer, requires_real_root):
     """In small: every part is there, and what was sent is captured or counted as lost."""
-    needs_command("bench receive")
+    if bench(ktrxer, "receive", "--help", status=(0, 2)).returncode != 0:
+        pytest.skip("this ktrxer has no `bench receive`")
     told = json.loads(bench(ktrxer, "receive", "--rounds", "1", "--repeat", "10000", "--rules", "1,1000", "--for", "10ms", "--no-flow", "--json").stdout)
     rows = {(row["what"], row["rules"], row["wildcards"]): row for row in told["rows"]}
     for version in (4, 6):

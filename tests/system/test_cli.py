@@ -268,6 +268,24 @@ def test_other_commands_go_to_the_python_part(tree):
     assert run(exe, "--help").returncode == 0
 
 
+def test_the_bench_is_a_program_of_its_own(tree):
+    exe, _ = tree
+    if "  bench " not in run(exe, "--help").stdout:
+        pytest.skip("this build has no bench")
+    folder = exe.parents[1] / "bench" / "harness"
+    folder.mkdir(parents=True)
+    absent = run(exe, "bench", "rate")
+    assert absent.returncode == 1 and "ktrxer bench: the program ktrxer-bench is neither in this build" in absent.stderr
+    program = folder / "ktrxer-bench"
+    program.write_text('#!/bin/sh\necho "bench: $*"\nexit 7\n')
+    program.chmod(0o755)
+    done = run(exe, "bench", "rate", "--help")
+    assert done.returncode == 7 and done.stdout == "bench: bench rate --help\n"
+    assert run(exe, "help", "bench", "rate").stdout == "bench: help bench rate\n"
+    folder.chmod(0o777)
+    assert "bench:" not in run(exe, "bench", "rate").stdout  # others could have put it there
+
+
 def test_lab_in_the_build_tree():
     part = Path(__file__).resolve().parents[2] / "python" / "ktrxer-py"
     if any(path.stat().st_mode & 0o022 for path in (part, part.parent)) or KTRXER.resolve().parents[2] != part.parents[1]:

@@ -269,7 +269,7 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
 static const struct ktx_engine fake_engine = {
-	.name = "fake", .summary = "for tests", .probe = fake_probe, .open = fake_open, .close = fake_close,
+	.name = "fake", .summary = "for tests", .why_timing = "the only one", .why_rate = "the only one", .probe = fake_probe, .open = fake_open, .close = fake_close,
 	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
 };
 
@@ -292,26 +292,11 @@ static const struct ktx_engine queue_engine = {
 	.event_fd = fake_event_fd, .queue = queue_queue, .left_early = queue_early,
 };
 
-const struct ktx_engine *const ktx_engine_table[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine, NULL };
-
-const struct ktx_engine *ktx_engine_find(const char *name)
+int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	for (int i = 0; ktx_engine_table[i]; i++)
-		if (strcmp(ktx_engine_table[i]->name, name) == 0)
-			return ktx_engine_table[i];
-	return NULL;
-}
+	static const struct ktx_engine *const list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine, NULL };
 
-const struct ktx_engine *ktx_engine_choose(const struct ktrxer_device *device, enum ktx_purpose purpose, uint32_t frame_size,
-					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err)
-{
-	(void)frame_size;
-	(void)refused;
-	(void)device;
-	(void)purpose;
-	(void)err;
-	strcpy(reason, "the only one");
-	return &fake_engine;
+	return ktx_open_of(out, list, options, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- helpers */

@@ -4,7 +4,7 @@
  * roles (a client's download, a server's upload), each end in milliseconds.
  */
 #include "cm.h"
-#include "flow_set.h"
+#include "flow_tcp.h"
 #include "limits.h"
 
 #include <arpa/inet.h>
@@ -129,7 +129,7 @@ static void act(const struct play *play)
 	assert_int_equal(serve_new(&s.serve), 0);
 	o.serve = s.serve;
 	assert_int_equal(flow_set_new(&s.set, &o), 0);
-	assert_int_equal(flow_set_add(s.set, &spec), 0);
+	assert_int_equal(flow_set_add(s.set, &flow_tcp_ops, &spec), 0);
 	assert_int_equal(flow_set_attach(s.set, 0, fd, 0), 0);
 	s.timer = (struct serve_timer){ .at_ns = start_ns + 10 * MS, .due = step_due };
 	serve_timer_add(s.serve, &s.timer);

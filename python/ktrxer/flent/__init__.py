@@ -15,14 +15,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.store.errors import StoreError
+from ktrxer.flent.errors import FlentError
 
 if TYPE_CHECKING:
     from ktrxer.store import Run
 
-
-class FlentError(StoreError):
-    """A file cannot be read or written: one line that says which, where in it, and why."""
+__all__ = ["FlentError", "open_run"]
 
 
 def open_run(path: Path) -> Run:

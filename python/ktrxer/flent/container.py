@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from ktrxer.flent import FlentError
+from ktrxer.flent.errors import FlentError
 
 FILE_LIMIT = 256 << 20  # bytes on disk
 TEXT_LIMIT = 256 << 20  # bytes of JSON: an hour of 200 series on a grid of 50 ms

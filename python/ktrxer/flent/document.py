@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ktrxer.flent import FlentError
+from ktrxer.flent.errors import FlentError
 
 VERSION = 4
 SERIES_LIMIT = 20_000

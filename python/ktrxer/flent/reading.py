@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.flent import FlentError, container
+from ktrxer.flent import container
 from ktrxer.flent.document import Document, Point, check, finite, show, time_ns, time_text
+from ktrxer.flent.errors import FlentError
 from ktrxer.flent.upgrade import first_sample, upgrade
 from ktrxer.store import Host, Meta, Phase, Runner, Series, Zero, limits
 

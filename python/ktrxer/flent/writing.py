@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
-from ktrxer.flent import FlentError
 from ktrxer.flent.document import Document, Point, clean, time_text
+from ktrxer.flent.errors import FlentError
 from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
 from ktrxer.store.meta import Meta, Runner, Series
 

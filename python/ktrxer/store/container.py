@@ -24,6 +24,10 @@ from ktrxer.store.errors import StoreError
 
 META = "meta.json"
 SUFFIX = ".ktrxer"
+# A run that is not finished: the end of its directory's name, that of a stream's name in it, and the writer's lock.
+PART = ".part"
+STREAM = ".arrows"
+LOCK = "lock"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\.(json|parquet)")
 _END = struct.Struct("<4s4H2LH")
 _END64_AT = struct.Struct("<4sLQL")

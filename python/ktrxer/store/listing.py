@@ -10,11 +10,10 @@ from typing import Any
 
 from ktrxer.store import columns
 from ktrxer.store import meta as meta_file
-from ktrxer.store.container import META, SUFFIX, Container
+from ktrxer.store.container import META, PART, SUFFIX, Container
 from ktrxer.store.errors import StoreError, one_line
 from ktrxer.store.meta import Meta
 from ktrxer.store.run import being_written, open_run
-from ktrxer.store.writer import PART
 
 
 @dataclass(frozen=True)

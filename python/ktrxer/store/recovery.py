@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.store.container import SUFFIX
+from ktrxer.store.container import PART, SUFFIX
 from ktrxer.store.errors import StoreError
 from ktrxer.store.run import Run, being_written, open_run
-from ktrxer.store.writer import PART, write_finished
+from ktrxer.store.writer import write_finished
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.store import columns, limits
 from ktrxer.store import meta as meta_file
-from ktrxer.store.container import META, SUFFIX, Container
+from ktrxer.store.container import LOCK, META, PART, STREAM, SUFFIX, Container
 from ktrxer.store.errors import StoreError, one_line
 from ktrxer.store.meta import Meta, Series
-from ktrxer.store.writer import LOCK, PART, STREAM
 
 if TYPE_CHECKING:
     import numpy as np

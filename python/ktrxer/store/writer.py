@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.store import columns, container
 from ktrxer.store import meta as meta_file
+from ktrxer.store.container import LOCK, PART, STREAM
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import Meta
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PART = ".part"
-STREAM = ".arrows"
-LOCK = "lock"
 NAME_MAX = 250  # of a file name, with its endings
 
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer bench receive`: the program's cost for a packet, packets a second into this process, a TCP flow beside rules. */
+#include "bench_receive.h"
+
+#include "error.h"
+#include "limits.h"
+
+#include <errno.h>
+
+#define FIELD(name) offsetof(struct receive_options, name)
+
+static const struct opt receive_opts[] = {
+	{ .name = "rules", .letter = 'r', .type = OPT_STRING, .offset = FIELD(rules), .argument = "N,N...", .fallback = "1,100,10000",
+	  .help = "How many rules for whole 5-tuples", .heading = "What is measured" },
+	{ .name = "repeat", .type = OPT_UINT, .offset = FIELD(repeat), .argument = "N", .fallback = "1M", .min = 1000, .max = 100000000,
+	  .help = "Runs of the program for one figure of its cost" },
+	{ .name = "rate", .type = OPT_RATE, .offset = FIELD(rate), .argument = "R", .min = 1000, .max = 20000000,
+	  .help = "Packets a second that are sent to be captured and dropped; without it, as fast as the live engine sends" },
+	{ .name = "for", .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .fallback = "250ms", .min = 10000000, .max = 10000000000ULL,
+	  .help = "For so long; also how long a TCP flow lasts, a second at least" },
+	{ .name = "payload", .letter = 'p', .type = OPT_UINT, .offset = FIELD(payload), .argument = "N", .fallback = "28", .min = 8, .max = 1472,
+	  .help = "Bytes of UDP payload" },
+	{ .name = "ring", .type = OPT_SIZE, .offset = FIELD(ring), .argument = "N", .fallback = "8Mi", .min = 4096, .max = KRX_RING_MAX,
+	  .help = "Room for packets that wait for this process" },
+	{ .name = "rounds", .letter = 'n', .type = OPT_UINT, .offset = FIELD(rounds), .argument = "N", .fallback = "7", .min = 1, .max = 1000,
+	  .help = "Rounds, in turns" },
+	{ .name = "no-flow", .type = OPT_FLAG, .offset = FIELD(no_flow), .help = "Leave the TCP flow (iperf3) out" },
+	{ 0 },
+};
+
+static const struct bench_column columns[] = {
+	{ .key = "what", .head = "what", .text = true, .is_key = true },
+	{ .key = "rules", .head = "exact rules", .is_key = true },
+	{ .key = "wildcards", .head = "wildcards", .is_key = true },
+	{ .key = "rounds", .head = NULL },
+	{ .key = "cost_ns", .head = "ns a packet", .better = -1, .spread = "cost_spread_ns" },
+	{ .key = "cost_spread_ns", .head = "IQR" },
+	{ .key = "sent", .head = NULL },
+	{ .key = "captured", .head = NULL },
+	{ .key = "lost", .head = "lost" },
+	{ .key = "lossless_rounds", .head = "without loss" },
+	{ .key = "rate_kpps", .head = "kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "rate_spread_kpps" },
+	{ .key = "rate_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
+	{ .key = "flow_mbps", .head = "Mbit/s", .better = 1, .spread = "flow_spread_mbps" },
+	{ .key = "flow_spread_mbps", .head = "IQR" },
+	{ .key = NULL },
+};
+
+static int open_all(struct receive_bench *b, struct ktrxer_error *err)
+{
+	struct bench_net_options net = { 0 };
+	int rc = bench_list_parse(b->rules, &b->rule_counts, b->o->rules, false, "--rules", err);
+
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < b->rule_counts; i++)
+		if (!b->rules[i] || b->rules[i] > KRX_RULES_MAX - 256)
+			return ktrxer_fail(err, -ERANGE, "--rules: from 1 to %d", KRX_RULES_MAX - 256);
+	if ((rc = bench_table_open(&b->table, columns)) < 0 || (rc = bench_net_open(&b->net, &net, err)) < 0)
+		return rc;
+	b->watch = bench_watch_open();
+	return b->watch ? 0 : ktrxer_fail(err, -ENOMEM, "no memory for the bench");
+}
+
+static int finish(struct receive_bench *b)
+{
+	struct json *json = out_end(b->cli);
+
+	bench_table_print(&b->table, b->cli);
+	out_text(b->cli, "ns a packet: BPF_PROG_RUN, the mean of %llu runs. kpps: packets that reached this process, captured and dropped, by their own stamps",
+		 (unsigned long long)b->o->repeat);
+	json_string(json, "bench", "receive");
+	json_object(json, "settings");
+	json_string(json, "rules", b->o->rules);
+	json_u64(json, "repeat", b->o->repeat);
+	if (b->o->rate.given)
+		json_u64(json, "rate_pps", b->o->rate.num / b->o->rate.den);
+	else
+		json_null(json, "rate_pps");
+	json_u64(json, "for_ns", b->o->for_ns);
+	json_u64(json, "payload", b->o->payload);
+	json_u64(json, "rounds", b->o->rounds);
+	json_object_end(json);
+	json_u64(json, "stalled_turns", b->stalled);
+	bench_table_json(&b->table, json);
+	if (cli_stopped(b->cli))
+		verdict_say(b->cli, VERDICT_DEGRADED, "it was stopped before its end");
+	if (!b->table.count)
+		verdict_say(b->cli, VERDICT_INVALID, "nothing was measured");
+	return out_finish(b->cli, json);
+}
+
+static int run_receive(struct cli *cli, const void *options)
+{
+	struct receive_bench b = { .cli = cli, .o = options, .net = { .home_fd = -1, .near_fd = -1, .far_fd = -1 } };
+	struct ktrxer_error err = { 0 };
+	uint64_t start;
+	int status = EXIT_BAD, rc = open_all(&b, &err);
+
+	if (rc < 0) {
+		cli_complain(cli, "%s", err.text);
+		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_BAD;
+	} else if (cli_wait_start(cli, &start) == 0) {
+		host_watch_expect_busy(cli);
+		if ((rc = receive_cost(&b, &err)) == 0 && !cli_stopped(cli) && (rc = receive_rate(&b, &err)) == 0 && !cli_stopped(cli) && !b.o->no_flow)
+			rc = receive_flow(&b, &err);
+		if (rc < 0)
+			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
+		status = finish(&b);
+	}
+	bench_watch_close(b.watch);
+	bench_net_close(&b.net);
+	bench_table_close(&b.table);
+	return status;
+}
+
+const struct command cmd_bench_receive = {
+	.name = "bench receive",
+	.summary = "Rules by XDP: cost of a packet, packets captured, a flow beside them",
+	.description = OPT_PROSE(
+		"Three parts, all between two network namespaces of the bench's own.\n\n"
+		"Cost: the rules' program on a packet for which no rule speaks, with more and more rules, by BPF_PROG_RUN. Rate: packets that the live engine "
+		"sends are captured and dropped by AF_XDP and taken by this process; each one is accounted for. Flow: iperf3, where it is installed, without "
+		"any rule, and with as many as --rules says last: on veth the XDP program alone, whatever its rules, ends the merging of segments."),
+	.examples = "ktrxer bench receive\tAll three.\n"
+		    "ktrxer bench receive --rate 3M --rounds 20 --no-flow\tHow much can it take?\n",
+	.options = receive_opts,
+	.options_size = sizeof(struct receive_options),
+	.run = run_receive,
+	.measures = true,
+};

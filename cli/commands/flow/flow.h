@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer flow`: its options, and its parts. */
+#ifndef KTRXER_CLI_FLOW_H
+#define KTRXER_CLI_FLOW_H
+
+#include "cli.h"
+#include "flow_client.h"
+
+struct flow_options {
+	const char *direction, *host, *token_file, *cc, *dscp, *ecn, *engine, *device;
+	struct ktrxer_addr from;
+	struct opt_range payload;
+	uint64_t flows, for_ns, bytes, sample_ns, stagger_ns, rate_bps, port;
+	int64_t cpu;
+	int law;
+	bool v4, v6, udp, precise, flood;
+};
+
+enum flow_ecn { FLOW_ECN_ANY = 0, FLOW_ECN_ON, FLOW_ECN_OFF };
+
+/* What is known of one end of a flow. */
+struct flow_side {
+	uint64_t samples;
+	uint64_t last_ns, last_bytes;
+	bool ended;
+	struct flow_end end;
+};
+
+struct flow_record {
+	struct flow_side local, remote;
+	uint8_t ecn_wanted;        /* enum flow_ecn */
+	char cc[FLOW_CC_MAX];      /* in force at this end; "": not known */
+	bool info;                 /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
+	uint64_t values[FLOW_VALUES_MAX];
+	uint64_t shown_bytes;      /* by the last line for people */
+};
+
+struct flow_pending {
+	uint32_t flow;
+	bool remote;
+	struct flow_origin origin;
+	struct flow_sample sample;
+};
+
+struct flow_run {
+	struct cli *cli;
+	const struct flow_options *o;
+	struct serve *loop;
+	struct flow_client *client;
+	struct flow_client_options plan;
+	struct flow_client_result result;
+	struct flow_spec *specs;
+	struct flow_record *records;
+	struct hmac_key token;
+	bool up, down, interrupted, done;
+	uint64_t shown_ns;         /* of the last line for people */
+	uint64_t late_ns;          /* the start, against --start-at */
+	/* Samples that wait for room in the output: all flows are sampled at once, and a reader takes them as it can. */
+	struct flow_pending *pending;
+	uint32_t pending_at, pending_count, pending_size;
+	uint64_t pending_lost;
+	struct serve_timer pending_timer;
+};
+
+/* flow_plan.c */
+int flow_plan(struct flow_run *run, struct ktrxer_error *err);
+void flow_release(struct flow_run *run);
+
+/* flow_samples.c: what the client tells while it runs */
+void flow_on_sample(void *run, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin);
+void flow_on_connected(void *run, uint32_t flow, int fd);
+void flow_on_started(void *run, uint64_t start_ns, uint64_t late_ns);
+void flow_on_ended(void *run, uint32_t flow, bool remote, const struct flow_end *end);
+void flow_on_tick(void *run, uint64_t at_ns);
+void flow_pending_due(struct serve_timer *timer, uint64_t now_ns);
+void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
+
+/* flow_report.c */
+void flow_say_what(struct flow_run *run);
+int flow_finish_report(struct flow_run *run);
+
+#endif

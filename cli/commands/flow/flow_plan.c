@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `flow` is to do, checked before anything is sent. */
+#include "dscp.h"
+#include "error.h"
+#include "flow.h"
+#include "flow_tcp.h"
+#include "limits.h"
+#include "secret.h"
+#include "units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+enum { SPARE_DESCRIPTORS = 32, NAMES_MOST = 64 };
+
+/* The items of "A,B,C"; flow i takes item i modulo their count, as Flent hands out markings. */
+struct words {
+	const char *at[NAMES_MOST];
+	size_t length[NAMES_MOST];
+	int count;
+};
+
+static int words_split(struct words *w, const char *option, const char *text, struct ktrxer_error *err)
+{
+	w->count = 0;
+	for (const char *at = text; at;) {
+		const char *comma = strchr(at, ',');
+		const size_t length = comma ? (size_t)(comma - at) : strlen(at);
+
+		if (!length || w->count == NAMES_MOST)
+			return ktrxer_fail(err, -EINVAL, "--%s %.64s: 1 to %d words with a comma between", option, text, NAMES_MOST);
+		w->at[w->count] = at;
+		w->length[w->count++] = length;
+		at = comma ? comma + 1 : NULL;
+	}
+	return 0;
+}
+
+static bool word_is(const struct words *w, int i, const char *name)
+{
+	return w->length[i] == strlen(name) && strncmp(w->at[i], name, w->length[i]) == 0;
+}
+
+/* ------------------------------------------------------------------------------------------------- marks of the flows */
+
+static int cc_check(const char *name, struct ktrxer_error *err)
+{
+	const int rc = flow_tcp_cc(name);
+	char word[80];
+
+	if (rc == -ENOENT)
+		return ktrxer_fail(err, rc, "this kernel has no congestion control '%s'; `sysctl net.ipv4.tcp_available_congestion_control` lists what it "
+				   "has, `modprobe tcp_%s` may add it", name, name);
+	if (rc == -EPERM)
+		return ktrxer_fail(err, rc, "congestion control '%s' is not allowed to this user; add it to `sysctl "
+				   "net.ipv4.tcp_allowed_congestion_control`, or run as root", name);
+	return rc < 0 ? ktrxer_fail(err, rc, "congestion control '%s': %s", name, ktrxer_strerror(rc, word, sizeof word)) : 0;
+}
+
+static int plan_cc(struct flow_run *run, struct ktrxer_error *err)
+{
+	struct control_request *r = &run->plan.request;
+	struct words w;
+	int rc;
+
+	if (!run->o->cc)
+		return 0;
+	if ((rc = words_split(&w, "cc", run->o->cc, err)) < 0)
+		return rc;
+	if (w.count > CONTROL_CCS)
+		return ktrxer_fail(err, -EINVAL, "--cc: at most %d names", CONTROL_CCS);
+	for (int i = 0; i < w.count; i++) {
+		if (w.length[i] >= FLOW_CC_MAX)
+			return ktrxer_fail(err, -EINVAL, "--cc %.*s: no congestion control has so long a name", 64, w.at[i]);
+		memcpy(r->ccs[i], w.at[i], w.length[i]);
+		if (run->up && (rc = cc_check(r->ccs[i], err)) < 0)
+			return rc;
+	}
+	/* The server is asked only for those that it is to use. */
+	r->cc_count = run->down ? (uint8_t)w.count : 0;
+	for (uint32_t i = 0; i < r->flows; i++) {
+		const int which = (int)(i % (uint32_t)w.count);
+
+		memcpy(run->specs[i].cc, r->ccs[which], FLOW_CC_MAX);
+		run->specs[i].cc_index = run->specs[i].down ? (uint8_t)(which + 1) : 0;
+	}
+	return 0;
+}
+
+static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
+{
+	struct words w;
+	uint8_t dscp;
+	int rc;
+
+	if (!run->o->dscp)
+		return 0;
+	if ((rc = words_split(&w, "dscp", run->o->dscp, err)) < 0)
+		return rc;
+	for (int i = 0; i < w.count; i++) {
+		if ((rc = dscp_parse(&dscp, w.at[i], w.length[i], err)) < 0)
+			return rc;
+		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
+			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows)
+				run->specs[side + f].tos = (uint8_t)(dscp << 2);
+	}
+	return 0;
+}
+
+static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
+{
+	static const char *const tcp_words[] = { [FLOW_ECN_ANY] = "any", [FLOW_ECN_ON] = "on", [FLOW_ECN_OFF] = "off" };
+	static const char *const udp_words[] = { "off", "ect1", "ect0" }; /* as the bits of the header */
+	const char *const *known = run->o->udp ? udp_words : tcp_words;
+	struct words w;
+	int rc;
+
+	if (!run->o->ecn)
+		return 0;
+	if ((rc = words_split(&w, "ecn", run->o->ecn, err)) < 0)
+		return rc;
+	for (int i = 0; i < w.count; i++) {
+		uint8_t which = 0;
+
+		while (which < 3 && !word_is(&w, i, known[which]))
+			which++;
+		if (which == 3)
+			return ktrxer_fail(err, -EINVAL, "--ecn %.*s: not one of %s", (int)(w.length[i] < 32 ? w.length[i] : 32), w.at[i],
+					   run->o->udp ? "off, ect0, ect1 (with --udp)" : "any, on, off (ect0 and ect1 are for --udp)");
+		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
+			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows) {
+				run->records[side + f].ecn_wanted = run->o->udp ? FLOW_ECN_ANY : which;
+				run->specs[side + f].tos |= run->o->udp ? which : 0;
+			}
+	}
+	return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- the request */
+
+static int plan_times(struct flow_run *run, struct ktrxer_error *err)
+{
+	const struct flow_options *o = run->o;
+	struct control_request *r = &run->plan.request;
+
+	r->for_ns = o->for_ns || o->bytes ? o->for_ns : 10 * (uint64_t)KTRXER_NS_PER_S;
+	r->bytes = o->bytes;
+	r->sample_ns = o->sample_ns;
+	if (o->stagger_ns && o->flows - 1 > 86400ull * KTRXER_NS_PER_S / o->stagger_ns)
+		return ktrxer_fail(err, -EINVAL, "--stagger: the last of %llu flows would begin after more than a day", (unsigned long long)o->flows);
+	r->whole_ns = r->for_ns ? r->for_ns + (o->flows - 1) * o->stagger_ns : 0;
+	if (r->for_ns && r->sample_ns > r->for_ns)
+		r->sample_ns = r->for_ns;
+	for (uint32_t i = 0; i < r->flows; i++)
+		run->specs[i].start_ns = i % o->flows * o->stagger_ns;
+	return 0;
+}
+
+/* A frame of G.711 each 20 ms, with the head of RTP. */
+enum { VOIP_PAYLOAD = 172, VOIP_BPS = VOIP_PAYLOAD * 8 * 50, PAYLOAD = 1200 };
+
+static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error *err)
+{
+	const struct flow_options *o = run->o;
+	const uint64_t payload = o->law == FLOW_VOIP ? VOIP_PAYLOAD : PAYLOAD;
+	const uint64_t least = o->payload.given ? o->payload.from : payload, most = o->payload.given ? o->payload.to : payload;
+	/* Packets a second of all flows up: rate / (8 * (least + most) / 2) */
+	const struct opt_rate pps = { .num = rate_bps * o->flows, .den = 4 * (least + most), .given = true };
+
+	if (!rate_bps)
+		return ktrxer_fail(err, -EINVAL, "--udp needs a --rate: nothing else tells it how fast to send");
+	if (run->plan.request.flows > KTRXER_FLOW_UDP_MOST)
+		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together", KTRXER_FLOW_UDP_MOST);
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		struct flow_spec *s = &run->specs[i];
+
+		s->udp = true;
+		s->law = (uint8_t)o->law;
+		s->payload_min = (uint16_t)least;
+		s->payload_max = (uint16_t)most;
+	}
+	run->plan.engine = o->engine;
+	run->plan.device = o->device;
+	run->plan.precise = o->precise;
+	return run->up ? cli_guard_rate(&run->plan.to, &pps, o->flood, err) : 0;
+}
+
+static int plan_rate(struct flow_run *run, struct ktrxer_error *err)
+{
+	const struct flow_options *o = run->o;
+	const uint64_t rate_bps = o->rate_bps || !o->udp || o->law != FLOW_VOIP ? o->rate_bps : VOIP_BPS;
+
+	run->plan.cpu = (int)o->cpu;
+	if (rate_bps && rate_bps > INT64_MAX / o->flows)
+		return ktrxer_fail(err, -EINVAL, "--rate: %llu flows of it are more than anything can carry", (unsigned long long)o->flows);
+	if (!o->udp && (o->payload.given || o->law != FLOW_CONSTANT || o->precise))
+		return ktrxer_fail(err, -EINVAL, "--payload, --law and --precise are for UDP flows: give --udp as well");
+	if (o->udp && o->cc)
+		return ktrxer_fail(err, -EINVAL, "--cc is for TCP flows");
+	run->plan.request.rate_bps = rate_bps * o->flows;
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		run->specs[i].rate_bps = rate_bps;
+	return o->udp ? plan_udp(run, rate_bps, err) : 0;
+}
+
+static int plan_descriptors(uint32_t flows, struct ktrxer_error *err)
+{
+	const rlim_t wanted = flows + SPARE_DESCRIPTORS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max < wanted)
+		return ktrxer_fail(err, -EMFILE, "%u flows need %llu descriptors, and this process may have %llu: `ulimit -Hn` as root allows more", flows,
+				   (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+	(void)!setrlimit(RLIMIT_NOFILE, &limit);
+	return 0;
+}
+
+static int plan_token(struct flow_run *run, struct ktrxer_error *err)
+{
+	uint8_t token[SECRET_MAX];
+	int length = secret_token_read(run->o->token_file, token, err);
+
+	if (length == 0)
+		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token that `ktrxer serve` printed at its "
+				   "start into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
+	if (length > 0)
+		hmac_key_set(&run->token, token, (size_t)length);
+	secret_forget(token, sizeof token);
+	return length < 0 ? length : 0;
+}
+
+int flow_plan(struct flow_run *run, struct ktrxer_error *err)
+{
+	const struct flow_options *o = run->o;
+	struct flow_client_options *p = &run->plan;
+	int rc;
+
+	run->up = strcmp(o->direction, "down") != 0;
+	run->down = strcmp(o->direction, "up") != 0;
+	if (o->v4 && o->v6)
+		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
+	if ((rc = plan_token(run, err)) < 0 || (rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &p->to, err)) < 0)
+		return rc;
+	if (o->from.family && o->from.family != p->to.family)
+		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);
+	p->from = o->from;
+	p->port = (uint16_t)o->port;
+	p->token = &run->token;
+	p->request.flows = (uint32_t)o->flows * (run->up && run->down ? 2 : 1);
+	run->specs = calloc(p->request.flows, sizeof *run->specs);
+	run->records = calloc(p->request.flows, sizeof *run->records);
+	if (!run->specs || !run->records)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", p->request.flows);
+	p->specs = run->specs;
+	for (uint32_t i = 0; i < p->request.flows; i++)
+		run->specs[i].down = !run->up || i >= o->flows;
+	if ((rc = plan_times(run, err)) < 0 || (rc = plan_rate(run, err)) < 0 || (rc = plan_cc(run, err)) < 0 || (rc = plan_dscp(run, err)) < 0 ||
+	    (rc = plan_ecn(run, err)) < 0)
+		return rc;
+	return plan_descriptors(p->request.flows, err);
+}
+
+void flow_release(struct flow_run *run)
+{
+	flow_client_free(run->client);
+	if (run->loop)
+		serve_timer_remove(run->loop, &run->pending_timer);
+	serve_free(run->loop);
+	free(run->specs);
+	free(run->records);
+	free(run->pending);
+	secret_forget(&run->token, sizeof run->token);
+}

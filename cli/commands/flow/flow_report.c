@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `flow` says at the end: what each flow moved, who ended before its time, and what the times are true to. */
+#include "dscp.h"
+#include "flow.h"
+#include "flow_udp.h"
+#include "units.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { TABLE_MOST = 32 };
+
+static const char *direction_of(const struct flow_run *run, uint32_t flow)
+{
+	return run->specs[flow].down ? "down" : "up";
+}
+
+static const struct flow_side *receiver(const struct flow_run *run, uint32_t flow)
+{
+	return run->specs[flow].down ? &run->records[flow].local : &run->records[flow].remote;
+}
+
+static const struct flow_side *sender(const struct flow_run *run, uint32_t flow)
+{
+	return run->specs[flow].down ? &run->records[flow].remote : &run->records[flow].local;
+}
+
+/* By the receiver's word; when that never came, by what the sender knows to have arrived. */
+static const struct flow_side *counter(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_side *r = receiver(run, flow);
+
+	return r->samples || r->ended ? r : sender(run, flow);
+}
+
+static uint64_t flow_bytes(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_side *c = counter(run, flow);
+
+	return c->ended && c->end.bytes > c->last_bytes ? c->end.bytes : c->last_bytes;
+}
+
+static uint64_t start_of(const struct flow_run *run, uint32_t flow)
+{
+	return run->result.start_ns + run->specs[flow].start_ns;
+}
+
+static uint64_t end_of(const struct flow_side *side)
+{
+	return side->ended ? side->end.time_ns : side->last_ns;
+}
+
+/* From its start, which is the same at both ends, to what this end knows last. */
+static uint64_t span_of(const struct flow_run *run, uint32_t flow, const struct flow_side *side)
+{
+	const uint64_t from_ns = start_of(run, flow), to_ns = end_of(side);
+
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+static uint64_t rate_over(uint64_t bytes, uint64_t span_ns)
+{
+	return span_ns ? (uint64_t)((double)bytes * 8e9 / (double)span_ns + 0.5) : 0;
+}
+
+static uint64_t value_of(const struct flow_record *r, int which)
+{
+	return r->info ? r->values[which] : UINT64_MAX;
+}
+
+void flow_say_what(struct flow_run *run)
+{
+	const struct flow_options *o = run->o;
+	const struct control_request *r = &run->plan.request;
+	char to[KTRXER_ADDR_TEXT], size[KTRXER_UNITS_TEXT], span[KTRXER_UNITS_TEXT], sample[KTRXER_UNITS_TEXT];
+
+	ktrxer_format_size(size, r->bytes);
+	ktrxer_format_duration(span, r->for_ns);
+	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " %s flow%s%s, %s%s%s each, sampled each %s", o->direction, o->host,
+		 ktrxer_addr_format(&run->plan.to, to), o->port, o->flows, o->udp ? "UDP" : "TCP", o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
+		 r->bytes ? size : "", r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "", ktrxer_format_duration(sample, r->sample_ns));
+}
+
+/* ------------------------------------------------------------------------------------------------------------ verdict */
+
+/* Who sends knows whether it was through. */
+static const struct flow_side *decider(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_side *s = sender(run, flow);
+
+	return s->ended ? s : receiver(run, flow);
+}
+
+static bool as_planned(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_side *d = decider(run, flow);
+
+	return d->ended && d->end.reason == FLOW_PLANNED;
+}
+
+static const char *why_ended(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_record *r = &run->records[flow];
+
+	if (r->local.ended && r->local.end.error)
+		return flow_error_words[r->local.end.error];
+	if (r->remote.ended && r->remote.end.error)
+		return flow_error_words[r->remote.end.error];
+	if (r->local.ended && r->local.end.reason == FLOW_CLOSED)
+		return "the server closed it";
+	if (r->remote.ended && r->remote.end.reason == FLOW_CLOSED)
+		return "it was closed";
+	return "it was cut off";
+}
+
+static void judge_ends(struct flow_run *run)
+{
+	const struct control_request *q = &run->plan.request;
+	uint32_t stopped = 0;
+
+	for (uint32_t i = 0; i < q->flows; i++) {
+		const struct flow_side *d = decider(run, i);
+		const uint64_t lasted = span_of(run, i, d);
+		char after[KTRXER_UNITS_TEXT], early[KTRXER_UNITS_TEXT];
+
+		if (as_planned(run, i))
+			continue;
+		if (run->interrupted || (d->ended && d->end.reason == FLOW_STOPPED && !run->result.server_gone)) {
+			stopped++;
+			continue;
+		}
+		ktrxer_format_ns(after, (int64_t)lasted);
+		ktrxer_format_ns(early, (int64_t)(q->for_ns > lasted ? q->for_ns - lasted : 0));
+		if (q->for_ns > lasted)
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended %s early, after %s: %s", i, direction_of(run, i), early, after,
+				    why_ended(run, i));
+		else
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i, direction_of(run, i), after,
+				    flow_bytes(run, i), why_ended(run, i));
+	}
+	if (stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped, q->flows);
+}
+
+/* How many there should be between the first and the last one. */
+static uint64_t missing(const struct flow_run *run, uint32_t flow, const struct flow_side *side)
+{
+	const uint64_t due = span_of(run, flow, side) / run->plan.request.sample_ns;
+
+	return due > side->samples ? due - side->samples : 0;
+}
+
+static void judge_samples(struct flow_run *run)
+{
+	uint64_t all = 0, lost = 0;
+	uint32_t worst = 0, flows = 0;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_record *r = &run->records[i];
+		const uint64_t miss = missing(run, i, &r->local) + missing(run, i, &r->remote);
+		const uint64_t have = r->local.samples + r->remote.samples;
+
+		all += have + miss;
+		lost += miss;
+		/* The design's bound for a series: 99 %. */
+		if (miss * 100 > have + miss) {
+			worst = i;
+			flows++;
+		}
+	}
+	if (flows)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " samples are missing, of flow %u (%s) and %u others: one of the hosts "
+			    "was too busy, or the control connection too slow", lost, all, worst, direction_of(run, worst), flows - 1);
+	if (run->pending_lost)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the reader of the output was too slow: %" PRIu64 " samples found no room and are lost",
+			    run->pending_lost);
+}
+
+static void judge_ecn(struct flow_run *run)
+{
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_record *r = &run->records[i];
+		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX && r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
+
+		if (run->o->udp || !r->info || r->ecn_wanted == FLOW_ECN_ANY || on == (r->ecn_wanted == FLOW_ECN_ON))
+			continue;
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i, direction_of(run, i),
+			    on ? "agreed on" : "no", on ? 0 : 1, on ? "either host" : "both hosts");
+	}
+}
+
+/* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
+static void judge_udp(struct flow_run *run)
+{
+	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
+		const struct flow_side *s = sender(run, i);
+		struct ktx_accounts accounts;
+		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+
+		if (lateness)
+			verdict_probes(run->cli, &accounts, lateness, flow_udp_gap_ns(&run->specs[i]));
+		ktrxer_hist_free(lateness);
+		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
+				    flow_error_words[s->end.error]);
+		if (receiver(run, i)->ended && receiver(run, i) == &run->records[i].local && value_of(&run->records[i], FLOW_OVERFLOWS) != UINT64_MAX &&
+		    value_of(&run->records[i], FLOW_OVERFLOWS))
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+				    "overstated", i, direction_of(run, i), value_of(&run->records[i], FLOW_OVERFLOWS));
+	}
+}
+
+static void judge(struct flow_run *run)
+{
+	const struct control_request *q = &run->plan.request;
+	uint64_t bytes = 0;
+	char late[KTRXER_UNITS_TEXT];
+
+	for (uint32_t i = 0; i < q->flows; i++)
+		bytes += flow_bytes(run, i);
+	if (run->result.error.code)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s", run->result.error.text);
+	if (!bytes)
+		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
+	judge_ends(run);
+	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server's last word on %u of %u flows never came: the way back is lost or slow, and what is said of "
+			    "its end is what came before", run->result.remote_missing, q->flows);
+	judge_samples(run);
+	judge_ecn(run);
+	judge_udp(run);
+	if (run->late_ns > 0)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
+			    ktrxer_format_ns(late, (int64_t)run->late_ns));
+	if (run->result.clock_steps)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped %u times: a host was suspended, or another one "
+			    "answers", run->result.clock_steps);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- JSON */
+
+static void or_null(struct json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_u64(json, key, value);
+	else
+		json_null(json, key);
+}
+
+static const char *error_of(const struct flow_run *run, uint32_t flow)
+{
+	return as_planned(run, flow) || run->interrupted ? NULL : why_ended(run, flow);
+}
+
+static void value_json(struct json *json, const char *key, const struct flow_record *r, int which)
+{
+	or_null(json, key, value_of(r, which) != UINT64_MAX, value_of(r, which));
+}
+
+static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
+{
+	const struct flow_record *r = &run->records[i];
+	const uint64_t options = value_of(r, FLOW_OPTIONS);
+
+	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
+	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
+	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
+	json_string(json, "cc", r->cc[0] ? r->cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+}
+
+static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
+{
+	static const char *const marks[4] = { "off", "ect1", "ect0", "ce" };
+	const struct flow_record *r = &run->records[i];
+	const struct flow_side *s = sender(run, i);
+	struct ktx_accounts accounts;
+	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+
+	or_null(json, "sent_packets", s->ended, s->end.packets);
+	for (int v = 0; v < FLOW_UDP_VALUES; v++)
+		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
+	json_string(json, "ecn", marks[run->specs[i].tos & 3]);
+	if (lateness)
+		json_hist_us(json, "lateness_us", lateness);
+	else
+		json_null(json, "lateness_us");
+	ktrxer_hist_free(lateness);
+	json_null(json, "retransmits");
+	json_null(json, "cc");
+}
+
+static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
+{
+	const struct flow_record *r = &run->records[i];
+	const struct flow_spec *s = &run->specs[i];
+
+	json_object(json, NULL);
+	json_u64(json, "flow", i);
+	json_string(json, "direction", direction_of(run, i));
+	json_u64(json, "bytes", flow_bytes(run, i));
+	json_u64(json, "rate_bps", rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i))));
+	or_null(json, "received_bytes", receiver(run, i)->samples || receiver(run, i)->ended,
+		receiver(run, i)->ended ? receiver(run, i)->end.bytes : receiver(run, i)->last_bytes);
+	or_null(json, "acked_bytes", sender(run, i)->samples || sender(run, i)->ended,
+		sender(run, i)->ended ? sender(run, i)->end.bytes : sender(run, i)->last_bytes);
+	json_u64(json, "dscp", s->tos >> 2);
+	if (s->udp)
+		udp_json(run, json, i);
+	else
+		tcp_json(run, json, i);
+	json_u64(json, "start_ns", start_of(run, i));
+	json_u64(json, "duration_ns", span_of(run, i, counter(run, i)));
+	json_u64(json, "samples_local", r->local.samples);
+	json_u64(json, "samples_remote", r->remote.samples);
+	json_u64(json, "samples_missing", missing(run, i, &r->local) + missing(run, i, &r->remote));
+	json_string(json, "error", error_of(run, i));
+	json_object_end(json);
+}
+
+/* What all of one direction moved, over the time from the first start to the last end. */
+struct total {
+	uint32_t flows;
+	uint64_t bytes, retransmits, lost, sent, rate_bps;
+};
+
+static void total_make(const struct flow_run *run, bool down, struct total *t)
+{
+	uint64_t from_ns = KTRXER_NEVER, to_ns = 0;
+
+	memset(t, 0, sizeof *t);
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_side *c = counter(run, i);
+
+		if (run->specs[i].down != down)
+			continue;
+		t->flows++;
+		t->bytes += flow_bytes(run, i);
+		if (run->o->udp && value_of(&run->records[i], FLOW_UDP_LOST) != UINT64_MAX) {
+			t->lost += value_of(&run->records[i], FLOW_UDP_LOST);
+			t->sent += sender(run, i)->end.packets;
+		} else if (!run->o->udp && value_of(&run->records[i], FLOW_RETRANSMITS) != UINT64_MAX)
+			t->retransmits += run->records[i].values[FLOW_RETRANSMITS];
+		if (start_of(run, i) < from_ns)
+			from_ns = start_of(run, i);
+		if (end_of(c) > to_ns)
+			to_ns = end_of(c);
+	}
+	t->rate_bps = from_ns < to_ns ? rate_over(t->bytes, to_ns - from_ns) : 0;
+}
+
+static uint64_t clock_bound(const struct flow_run *run)
+{
+	const struct clockest_result *c = &run->result.clock;
+	const uint64_t first = clockest_bound_at(c, run->result.start_ns), last = clockest_bound_at(c, c->to_ns);
+
+	return first > last ? first : last;
+}
+
+static void report_json(const struct flow_run *run, struct json *end, const struct total totals[2])
+{
+	const struct clockest_result *c = &run->result.clock;
+	char address[KTRXER_ADDR_TEXT];
+
+	json_string(end, "server", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&run->plan.to, address));
+	json_u64(end, "port", run->o->port);
+	json_string(end, "protocol", run->o->udp ? "udp" : "tcp");
+	json_string(end, "direction", run->o->direction);
+	json_u64(end, "start_ns", run->result.start_ns);
+	json_u64(end, "sample_ns", run->plan.request.sample_ns);
+	json_array(end, "flows");
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		flow_json(run, end, i);
+	json_array_end(end);
+	json_u64(end, "bytes", totals[0].bytes + totals[1].bytes);
+	json_u64(end, "rate_bps", totals[0].rate_bps + totals[1].rate_bps);
+	or_null(end, "up_bps", run->up, totals[0].rate_bps);
+	or_null(end, "down_bps", run->down, totals[1].rate_bps);
+	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
+	json_object(end, "clock");
+	json_i64(end, "offset_ns", c->offset_ns);
+	json_u64(end, "bound_ns", clock_bound(run));
+	json_u64(end, "at_ns", c->at_ns);
+	if (c->skew_known)
+		json_rounded(end, "skew_ppm", c->skew_ppm, 6);
+	else
+		json_null(end, "skew_ppm");
+	json_u64(end, "exchanges", c->points);
+	json_u64(end, "rtt_ns", run->result.rtt_ns);
+	json_object_end(end);
+}
+
+/* --------------------------------------------------------------------------------------------------------- for people */
+
+static void udp_table_text(struct flow_run *run)
+{
+	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_ECT0, FLOW_ECT1, FLOW_CE };
+	char rate[KTRXER_UNITS_TEXT], dscp[8], cells[7][24];
+
+	out_text(run->cli, "flow  way   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		for (int c = 0; c < 7; c++) {
+			const uint64_t value = value_of(&run->records[i], columns[c]);
+
+			snprintf(cells[c], sizeof cells[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
+		}
+		out_text(run->cli, "%4u  %-4s  %-15s  %8s  %9s  %9s  %8s  %9s  %9s  %9s  %s", i, direction_of(run, i),
+			 ktrxer_format_bitrate(rate, rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)))), cells[0], cells[1], cells[2],
+			 cells[3], cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
+	}
+}
+
+static void table_text(struct flow_run *run)
+{
+	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], dscp[8], again[24];
+
+	out_text(run->cli, "flow  way   bytes         rate             retransmits  cc        dscp  ecn");
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_record *r = &run->records[i];
+		const uint64_t retransmits = value_of(r, FLOW_RETRANSMITS), options = value_of(r, FLOW_OPTIONS);
+
+		snprintf(again, sizeof again, "%" PRIu64, retransmits);
+		out_text(run->cli, "%4u  %-4s  %-12s  %-15s  %11s  %-8s  %-4s  %s", i, direction_of(run, i), ktrxer_format_size(bytes, flow_bytes(run, i)),
+			 ktrxer_format_bitrate(rate, rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)))), retransmits == UINT64_MAX ? "-" : again,
+			 r->cc[0] ? r->cc : run->specs[i].cc[0] ? run->specs[i].cc : "-", dscp_name(run->specs[i].tos >> 2, dscp),
+			 options == UINT64_MAX ? "-" : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+	}
+}
+
+static void total_text(struct flow_run *run, const char *way, bool down, const struct total *t)
+{
+	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], what[96];
+	uint64_t least = UINT64_MAX, most = 0;
+
+	if (!t->flows)
+		return;
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const uint64_t one = rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)));
+
+		if (run->specs[i].down != down)
+			continue;
+		least = one < least ? one : least;
+		most = one > most ? one : most;
+	}
+	ktrxer_format_bitrate(rate, t->rate_bps);
+	ktrxer_format_size(bytes, t->bytes);
+	if (run->o->udp)
+		snprintf(what, sizeof what, "%" PRIu64 " of %" PRIu64 " packets lost (%.3f %%)", t->lost, t->sent,
+			 t->sent ? 100.0 * (double)t->lost / (double)t->sent : 0.0);
+	else
+		snprintf(what, sizeof what, "%" PRIu64 " retransmitted segments", t->retransmits);
+	if (t->flows == 1)
+		out_text(run->cli, "%s: %s, %s received, %s", way, rate, bytes, what);
+	else
+		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s", way, rate, bytes, what, t->flows, ktrxer_format_bitrate(low, least), ktrxer_format_bitrate(high, most));
+}
+
+static void report_text(struct flow_run *run, const struct total totals[2])
+{
+	char bound[KTRXER_UNITS_TEXT], pace[KTRXER_UNITS_TEXT];
+
+	if (run->o->udp)
+		udp_table_text(run);
+	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MOST)
+		table_text(run);
+	total_text(run, "up", false, &totals[0]);
+	total_text(run, "down", true, &totals[1]);
+	if (run->result.pace_bps)
+		out_text(run->cli, "the server limits each direction to %s", ktrxer_format_bitrate(pace, run->result.pace_bps));
+	out_text(run->cli, "times of the far end are true to +- %s", ktrxer_format_ns(bound, (int64_t)clock_bound(run)));
+}
+
+int flow_finish_report(struct flow_run *run)
+{
+	struct total totals[2];
+	struct json *end;
+
+	flow_client_result(run->client, &run->result);
+	if (!run->result.started) {
+		if (run->result.error.code)
+			cli_complain(run->cli, "%s", run->result.error.text);
+		else
+			cli_complain(run->cli, "it was stopped before the flows had started");
+		return EXIT_BAD;
+	}
+	flow_pending_flush(run);
+	end = out_end(run->cli);
+	judge(run);
+	total_make(run, false, &totals[0]);
+	total_make(run, true, &totals[1]);
+	report_text(run, totals);
+	report_json(run, end, totals);
+	return out_finish(run->cli, end);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef KTRXER_CLI_DSCP_H
+#define KTRXER_CLI_DSCP_H
+
+#include <ktrxer.h>
+
+/* "EF", "CS5", "BE", "46", or "AF41"; a negative errno and one line. */
+int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_error *err);
+const char *dscp_name(uint8_t dscp, char text[8]);
+
+#endif

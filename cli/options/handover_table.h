@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Subcommands of the upper floors, which the Python part knows. */
+#ifndef KTRXER_CLI_HANDOVER_TABLE_H
+#define KTRXER_CLI_HANDOVER_TABLE_H
+
+struct handover {
+	const char *name, *summary;
+};
+extern const struct handover handover_table[]; /* name NULL ends it */
+
+#endif

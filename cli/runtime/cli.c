@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * From the command line to a command and back: who is meant, common options, and the order in which things begin and
+ * end.
+ */
+#include "cli.h"
+
+#include "generate.h"
+#include "handover.h"
+#include "handover_table.h"
+#include "host.h"
+#include "limits.h"
+#include "out.h"
+#include "stop.h"
+#include "verdict.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	NAMES_MAX = 64,
+};
+
+/* ---------------------------------------------------------------------------------------------------- who is meant */
+
+/* "bench rate" is two words of argv. How many the name has, 0 when they are not there. */
+static int words_matched(const char *name, int argc, char *const argv[])
+{
+	int words = 0;
+
+	while (*name) {
+		size_t length = strcspn(name, " ");
+
+		if (words == argc || strlen(argv[words]) != length || memcmp(argv[words], name, length) != 0)
+			return 0;
+		words++;
+		name += length + (name[length] == ' ');
+	}
+	return words;
+}
+
+static const struct command *find(const struct command *const *commands, int argc, char *const argv[], int *words)
+{
+	const struct command *best = NULL;
+
+	*words = 0;
+	for (; *commands; commands++) {
+		int matched = words_matched((*commands)->name, argc, argv);
+
+		if (matched > *words) {
+			best = *commands;
+			*words = matched;
+		}
+	}
+	return best;
+}
+
+/* "bench" alone, where there are only "bench rate" and its like: those are listed. */
+static bool list_nested(const struct command *const *commands, const char *word, FILE *to)
+{
+	size_t length = strlen(word);
+	bool any = false;
+
+	for (; *commands; commands++) {
+		if (strncmp((*commands)->name, word, length) != 0 || (*commands)->name[length] != ' ')
+			continue;
+		if (!any)
+			fprintf(to, "usage: ktrxer %s COMMAND\n\n", word);
+		any = true;
+		fprintf(to, "  %-16s  %s\n", (*commands)->name + length + 1, (*commands)->summary);
+	}
+	return any;
+}
+
+static void list(const struct command *const *commands, FILE *to)
+{
+	fputs("usage: ktrxer COMMAND [options]\n\n"
+	      "Probes that leave on time, and the proof of it.\n\n"
+	      "Commands:\n",
+	      to);
+	for (; *commands; commands++)
+		if (!(*commands)->hidden)
+			fprintf(to, "  %-16s  %s\n", (*commands)->name, (*commands)->summary);
+	fputs("\nExperiments (these need the Python part of ktrxer):\n", to);
+	for (const struct handover *it = handover_table; it->name; it++)
+		fprintf(to, "  %-16s  %s\n", it->name, it->summary);
+	fputs("\n`ktrxer COMMAND --help` tells more, `ktrxer --version` which one this is.\n", to);
+}
+
+static bool is_handed_over(const char *word)
+{
+	for (const struct handover *it = handover_table; it->name; it++)
+		if (!strcmp(it->name, word))
+			return true;
+	return false;
+}
+
+/* The command that was probably meant, or NULL. */
+static const char *nearest(const struct command *const *commands, const char *word)
+{
+	const char *names[NAMES_MAX];
+	int count = 0;
+
+	for (const struct handover *it = handover_table; it->name && count < NAMES_MAX; it++)
+		names[count++] = it->name;
+	for (; *commands && count < NAMES_MAX; commands++)
+		if (!(*commands)->hidden)
+			names[count++] = (*commands)->name;
+	return opt_nearest(word, names, count);
+}
+
+/* Neither ours nor (any more) the Python part's. */
+static int unknown(const struct command *const *commands, const char *word)
+{
+	const char *near = nearest(commands, word);
+
+	if (is_handed_over(word)) {
+		fprintf(stderr,
+			"ktrxer %s: this command belongs to the Python part, which is not installed; install "
+			"it with `make install` "
+			"(or `pip install .`) in the source tree of ktrxer %s\n",
+			word, ktrxer_version());
+		return EXIT_USAGE;
+	}
+	fprintf(stderr, "ktrxer: '%.64s': no such command", word);
+	if (near)
+		fprintf(stderr, "; did you mean `ktrxer %s`?\n", near);
+	else
+		fputs("; `ktrxer --help` lists them\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* Help is a result: when it cannot be written, that is a failure. */
+static int flushed(int status)
+{
+	if (fflush(stdout) || ferror(stdout)) {
+		if (errno == EPIPE)
+			return status;
+		fprintf(stderr, "ktrxer: standard output cannot be written: %s\n", strerror(errno));
+		return EXIT_BAD;
+	}
+	return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------- one command */
+
+static int begin(struct cli *cli)
+{
+	int ret = verdict_open(cli);
+
+	if (ret)
+		return ret;
+	cli->stop_fd = stop_open();
+	if (cli->stop_fd < 0)
+		return cli->stop_fd;
+	ret = out_open(cli, STDOUT_FILENO);
+	if (!ret && cli->common.stop_on_eof)
+		ret = stop_watch_input();
+	if (!ret && cli->command->measures)
+		ret = host_watch_start(cli);
+	return ret;
+}
+
+static int end(struct cli *cli, int status)
+{
+	if (cli->out && !out_finished(cli) && cli->command->measures && status != EXIT_USAGE) {
+		int failed;
+
+		/* Nothing was measured: the host's load is no reason then, and people have read the complaint already. */
+		cli->no_result = true;
+		host_watch_expect_busy(cli);
+		verdict_say_complaints(cli);
+		failed = out_finish(cli, out_end(cli));
+		status = status ? status : failed;
+	}
+	host_watch_stop(cli, NULL);
+	if (cli->out)
+		status = out_close(cli, status);
+	verdict_close(cli);
+	/* The stop descriptor stays open: a signal, or the end of input, may still want to write to it. */
+	return status;
+}
+
+static int run(struct cli *cli, const void *options)
+{
+	int status, ret = begin(cli);
+
+	if (ret) {
+		fprintf(stderr, "ktrxer %s: cannot begin: %s\n", cli->command->name, strerror(-ret));
+		return end(cli, EXIT_BAD);
+	}
+	status = cli->command->run(cli, options);
+	/* A slip (a negative errno, say) must not turn into success by the shell's taking eight bits of it. */
+	if (status != EXIT_VALID && status != EXIT_USAGE)
+		status = EXIT_BAD;
+	return end(cli, status);
+}
+
+static int usage_error(const struct command *command, const char *text)
+{
+	fprintf(stderr, "ktrxer %s: %s\n", command->name, text);
+	opt_usage(command, stderr);
+	return EXIT_USAGE;
+}
+
+static int parse_and_run(struct cli *cli, int argc, char *const argv[])
+{
+	const struct command *command = cli->command;
+	const struct opt_set common[] = { { cli_common_sets(command)->table, &cli->common }, { NULL } };
+	void *options = calloc(1, command->options_size ? command->options_size : 1);
+	struct ktrxer_error err = { 0 };
+	int ret, status;
+
+	if (!options) {
+		fprintf(stderr, "ktrxer %s: out of memory\n", command->name);
+		return EXIT_BAD;
+	}
+	ret = opt_parse_sets(command, options, common, argc, argv, &err);
+	if (ret == OPT_HELP) {
+		opt_help(command, cli_common_sets(command), stdout);
+		status = flushed(EXIT_VALID);
+	} else if (ret) {
+		status = usage_error(command, err.text);
+	} else if (cli->common.json && cli->common.jsonl) {
+		status = usage_error(command, "--json and --jsonl exclude each other: one object, or one a line");
+	} else {
+		status = run(cli, options);
+	}
+	opt_free(command, options);
+	free(options);
+	return status;
+}
+
+/* A command of another program of ktrxer, which gets the whole command line. */
+static int other_program(const struct command *command, char *const argv[])
+{
+	if (handover_try(command->program, argv) == 0)
+		fprintf(stderr,
+			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, nor installed; "
+			"install it with `make install` in the source tree of ktrxer %s\n",
+			command->name, command->program, ktrxer_version());
+	return EXIT_BAD;
+}
+
+/* ktrxer help, ktrxer help COMMAND. */
+static int help(const struct command *const *commands, int argc, char *const argv[])
+{
+	const struct command *command;
+	int words;
+
+	if (argc == 0) {
+		list(commands, stdout);
+		return flushed(EXIT_VALID);
+	}
+	command = find(commands, argc, argv, &words);
+	if (!command && is_handed_over(argv[0])) {
+		/* `help lab run` is `lab run --help`. */
+		bool nested = argc > 1 && argv[1][0] != '-' && argv[1][0];
+		char *const ask[] = { (char[]){ "ktrxer" }, argv[0], nested ? argv[1] : (char[]){ "--help" },
+				      nested ? (char[]){ "--help" } : NULL, NULL };
+
+		if (handover_try(HANDOVER_PYTHON, ask))
+			return EXIT_BAD;
+	}
+	if (command && command->program)
+		return other_program(command, argv - 2);
+	if (command)
+		opt_help(command, cli_common_sets(command), stdout);
+	else if (!list_nested(commands, argv[0], stdout))
+		return unknown(commands, argv[0]);
+	return flushed(EXIT_VALID);
+}
+
+/*
+ * Descriptors 0 to 2 are there, whatever our parent did: else the first socket that we open would become "standard
+ * output". One that was closed fails to write, as it should: /dev/null is opened for reading.
+ */
+static void keep_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int cli_main(int argc, char *const argv[], const struct command *const *commands)
+{
+	struct cli cli = { .argc = argc, .argv = argv, .stop_fd = -1 };
+	const char *word = argc > 1 ? argv[1] : NULL;
+	int words, ret;
+
+	keep_standard_descriptors();
+	/* A reader that goes away is told of by write(); we are no filter that dies of it without its accounts. */
+	signal(SIGPIPE, SIG_IGN);
+	if (!word) {
+		list(commands, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+		printf("ktrxer %s\n", ktrxer_version());
+		return flushed(EXIT_VALID);
+	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+		return help(commands, 0, NULL);
+	if (!strcmp(word, "help"))
+		return help(commands, argc - 2, argv + 2);
+#ifdef KTRXER_HAVE_MAN
+	if (!strcmp(word, "--generate"))
+		return generate(commands, argc - 2, argv + 2);
+#endif
+	if (word[0] == '-') {
+		fprintf(stderr,
+			"ktrxer: %.64s: no such option; options stand after the command: ktrxer COMMAND %.64s\n", word,
+			word);
+		return EXIT_USAGE;
+	}
+	cli.command = find(commands, argc - 1, argv + 1, &words);
+	if (cli.command && cli.command->program)
+		return other_program(cli.command, argv);
+	if (cli.command)
+		return parse_and_run(&cli, argc - 1 - words, argv + 1 + words);
+	if (list_nested(commands, word, argc > 2 && !strcmp(argv[2], "--help") ? stdout : stderr))
+		return argc > 2 && !strcmp(argv[2], "--help") ? flushed(EXIT_VALID) : EXIT_USAGE;
+	/* A word that looks like one of ours is a slip of the finger, whatever the Python part may know. */
+	if (is_handed_over(word) || !nearest(commands, word)) {
+		ret = handover_try(HANDOVER_PYTHON, argv);
+		if (ret)
+			return EXIT_BAD;
+	}
+	return unknown(commands, word);
+}

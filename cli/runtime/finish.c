@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The end of a result: host, output, verdict and reasons. */
+#include "host.h"
+#include "out.h"
+#include "verdict.h"
+
+/* Into the open `end` object, and for people as text. The exit status. */
+static int record_end(struct cli *cli, struct json *end)
+{
+	static const char *const words[] = { "valid", "degraded", "invalid" };
+	uint64_t dropped = out_dropped(cli);
+	int reasons;
+
+	json_u64(end, "end_ns", ktrxer_now_ns());
+	if (!cli->command->measures)
+		return EXIT_VALID;
+	host_watch_stop(cli, end);
+	json_object(end, "output");
+	json_u64(end, "dropped", dropped);
+	json_object_end(end);
+	if (dropped)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "the reader of the output was too slow: %llu objects found no room and are lost",
+			    (unsigned long long)dropped);
+	reasons = verdict_reasons(cli);
+	json_string(end, "verdict", words[verdict_now(cli)]);
+	json_array(end, "reasons");
+	for (int i = 0; i < reasons; i++)
+		json_string(end, NULL, verdict_reason(cli, i));
+	json_array_end(end);
+	if (!cli->no_result)
+		out_text(cli, "verdict: %s", words[verdict_now(cli)]);
+	for (int i = 0; i < reasons && !cli->no_result; i++)
+		out_text(cli, "  - %s", verdict_reason(cli, i));
+	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
+}
+
+int out_finish(struct cli *cli, struct json *object)
+{
+	int status = record_end(cli, object);
+
+	if (out_finished(cli))
+		return status;
+	if (!out_put_end(cli, object)) {
+		cli_complain(cli, "the end object could not be made: out of memory, or a fault of ktrxer");
+		status = EXIT_BAD;
+	}
+	return status;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The way out for results, as cli.c sees it; commands see cli.h. */
+#ifndef KTRXER_CLI_OUT_H
+#define KTRXER_CLI_OUT_H
+
+#include "cli.h"
+
+/* Makes cli->out, writing to `fd`. Negative errno when threads or memory are lacking. */
+int out_open(struct cli *cli, int fd);
+/*
+ * Waits until all is written, as long as the reader takes something at least each 2 s; then ends the writer. `status`
+ * becomes EXIT_BAD when something was lost on the way (a reader that went away lost nothing that it wanted).
+ */
+int out_close(struct cli *cli, int status);
+/* Closes the end object and writes it, where objects are wanted. False: it could not be made. */
+bool out_put_end(struct cli *cli, struct json *object);
+bool out_finished(const struct cli *cli);
+/* Objects that found no room so far. */
+uint64_t out_dropped(const struct cli *cli);
+/* What cli_complain() said becomes a reason, should the command end without a verdict. */
+void out_start(struct cli *cli);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What every result says of itself: where, when, by what command line. Fields: docs/schema/. */
+#ifndef KTRXER_CLI_RECORD_H
+#define KTRXER_CLI_RECORD_H
+
+#include "cli.h"
+
+enum { RECORD_SCHEMA = 1 }; /* grows when a field changes its meaning; more fields do not count */
+
+void record_start(const struct cli *cli, struct json *json);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The engines of this build: the only place that names them all. */
+#include "engine.h"
+
+extern const struct ktx_engine ktx_engine_live, ktx_engine_module, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
+
+static const struct ktx_engine *const ktx_engine_table[] = {
+	&ktx_engine_packet,
+	&ktx_engine_xsk,
+	&ktx_engine_live,
+	&ktx_engine_module,
+	&ktx_engine_txtime,
+	&ktx_engine_raw,
+	&ktx_engine_udp,
+	NULL,
+};
+
+int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_name)
+{
+	return ktx_engine_try_all(ktx_engine_table, engines, max, device_name);
+}
+
+int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
+{
+	return ktx_open_of(out, ktx_engine_table, options, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the engines that stand on a socket have in common: batches of sendmmsg, and their stamps. */
+#ifndef KTRXER_LIB_SOCK_H
+#define KTRXER_LIB_SOCK_H
+
+#include "engine.h"
+
+#include <sys/socket.h>
+
+struct ktx_sock {
+	int fd;
+	bool stamps;       /* asked for, and numbered by the kernel */
+	bool sched;        /* the packet scheduler's, too */
+	struct mmsghdr messages[KTX_BATCH_MAX];
+	struct iovec vectors[KTX_BATCH_MAX];
+};
+
+/* Takes over `fd` (may be -1 for now); the messages point at their vectors. */
+void ktx_sock_init(struct ktx_sock *sock, int fd);
+void ktx_sock_close(struct ktx_sock *sock);
+/* Asks for the stamps of what `fd` sends: the driver's, and the packet scheduler's unless the options decline them. */
+void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *options);
+/* enum ktx_feature of the stamps that were granted. */
+uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock);
+/* sendmmsg of the first `count` messages; as `send` of the engine table. */
+int ktx_sock_send(struct ktx_sock *sock, int count);
+/* A call that the kernel refuses for its size, deep on the way to the device: it sends nothing and numbers no stamp. */
+void ktx_sock_warm(struct ktx_sock *sock);
+
+#endif

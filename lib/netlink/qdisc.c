@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "qdisc.h"
+
+#include "limits.h"
+
+#include <errno.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* From linux/pkt_sched.h, by number: the headers of an old toolchain know neither etf nor taprio, nor the later options of fq. */
+enum {
+	FQ_FLOW_LIMIT = 2,
+	FQ_TIMER_SLACK = 13,       /* ns; Linux 5.9 */
+	FQ_HORIZON = 14,           /* us; Linux 5.8 */
+	FQ_SLACK_USUAL_NS = 10000, /* before it could be set */
+	ETF_PARAMETERS = 1,
+	ETF_DEADLINE = 1 << 0,
+	ETF_OFFLOAD = 1 << 1,
+	TAPRIO_MAP = 1,
+};
+#define MAJOR 0xffff0000u
+#define CLOCK_OF_ETF 11 /* CLOCK_TAI */
+
+/* struct tc_mqprio_qopt, in mqprio's options as such and in taprio's as an attribute. */
+static void parse_map(struct qdisc *q, struct bytes b)
+{
+	uint8_t classes, hardware;
+
+	bytes_copy(&b, &classes, 1);
+	bytes_copy(&b, q->classes, sizeof q->classes);
+	bytes_copy(&b, &hardware, 1);
+	bytes_copy(&b, q->count, sizeof q->count);
+	q->has_map = bytes_copy(&b, q->offset, sizeof q->offset);
+}
+
+static void parse_options(struct qdisc *q, struct bytes options)
+{
+	const bool fq = !strcmp(q->kind, "fq"), etf = !strcmp(q->kind, "etf"), taprio = !strcmp(q->kind, "taprio");
+	struct bytes value;
+	uint16_t type;
+
+	if (!strcmp(q->kind, "mqprio"))
+		parse_map(q, options);
+	if (!fq && !etf && !taprio)
+		return;
+	while (rtnl_next(&options, &type, &value)) {
+		if (fq && type == FQ_FLOW_LIMIT)
+			q->flow_limit = rtnl_u32(value);
+		else if (fq && type == FQ_TIMER_SLACK)
+			q->slack_ns = rtnl_u32(value);
+		else if (fq && type == FQ_HORIZON)
+			q->horizon_ns = rtnl_u32(value) * 1000ull;
+		else if (etf && type == ETF_PARAMETERS) {
+			bytes_copy(&value, &q->delta_ns, sizeof q->delta_ns);
+			bytes_copy(&value, &q->clock, sizeof q->clock);
+			bytes_copy(&value, &q->flags, sizeof q->flags);
+		} else if (taprio && type == TAPRIO_MAP) {
+			parse_map(q, value);
+		}
+	}
+}
+
+int qdisc_parse(struct qdisc *q, struct bytes body)
+{
+	struct tcmsg head;
+	struct bytes value, options = bytes_of("", 0);
+	uint16_t type;
+
+	memset(q, 0, sizeof *q);
+	q->slack_ns = FQ_SLACK_USUAL_NS;
+	if (!bytes_copy(&body, &head, sizeof head))
+		return -EBADMSG;
+	q->device = (uint32_t)head.tcm_ifindex;
+	q->handle = head.tcm_handle;
+	q->parent = head.tcm_parent;
+	while (rtnl_next(&body, &type, &value)) {
+		if (type == TCA_KIND)
+			rtnl_string(value, q->kind, sizeof q->kind);
+		else if (type == TCA_OPTIONS)
+			options = value;
+	}
+	parse_options(q, options);
+	return body.ok && q->kind[0] ? 0 : -EBADMSG;
+}
+
+/* ------------------------------------------------------------------------------------------------------- judgement */
+
+static bool same(const struct qdisc *a, const struct qdisc *b)
+{
+	return !strcmp(a->kind, b->kind) && a->delta_ns == b->delta_ns && a->flags == b->flags;
+}
+
+static bool keeps_times(const struct qdisc *q)
+{
+	return q && (!strcmp(q->kind, "fq") || (!strcmp(q->kind, "etf") && q->clock == CLOCK_OF_ETF && !(q->flags & ETF_DEADLINE)));
+}
+
+static void take(struct qdisc_launch *launch, const struct qdisc *q, int priority)
+{
+	const bool etf = q->kind[0] == 'e';
+
+	*launch = (struct qdisc_launch){
+		.clock = etf ? CLOCK_OF_ETF : CLOCK_MONOTONIC,
+		.etf = etf,
+		.offload = etf && q->flags & ETF_OFFLOAD,
+		.delta_ns = etf && q->delta_ns > 0 ? (uint32_t)q->delta_ns : 0,
+		.slack_ns = etf ? 0 : q->slack_ns,
+		.flow_limit = q->flow_limit,
+		.horizon_ns = q->horizon_ns,
+		.priority = priority,
+	};
+}
+
+/* The queue of a device's transmit queue, below a root that has one for each. */
+static const struct qdisc *leaf(const struct qdisc *all, int count, const struct qdisc *root, uint32_t queue)
+{
+	for (int i = 0; i < count; i++)
+		if (all[i].parent == ((root->handle & MAJOR) | (queue + 1)))
+			return &all[i];
+	return NULL;
+}
+
+/* The one that all queues of a range have; NULL when they differ, or none is there. */
+static const struct qdisc *common(const struct qdisc *all, int count, const struct qdisc *root, uint32_t first, uint32_t queues)
+{
+	const struct qdisc *q = leaf(all, count, root, first);
+
+	for (uint32_t i = 1; q && i < queues; i++) {
+		const struct qdisc *other = leaf(all, count, root, first + i);
+
+		if (!other || !same(q, other))
+			return NULL;
+	}
+	return q;
+}
+
+static uint32_t queues_below(const struct qdisc *all, int count, const struct qdisc *root)
+{
+	uint32_t n = 0;
+
+	while (leaf(all, count, root, n))
+		n++;
+	return n;
+}
+
+static int refuse(const char *device, const struct qdisc *q, const char *kind, struct ktrxer_error *err)
+{
+	if (q && q->kind[0] == 'e' && !strcmp(q->kind, "etf"))
+		return ktrxer_fail(err, -EOPNOTSUPP, "the etf qdisc of '%s' %s", device,
+				   q->flags & ETF_DEADLINE ? "sends as early as it can: set it up without deadline_mode" :
+				   "goes by another clock: set it up with `clockid CLOCK_TAI`");
+	return ktrxer_fail(err, -EOPNOTSUPP, "the qdisc of '%s', %s, ignores send times: `tc qdisc replace dev %s root fq timer_slack 0`",
+			   device, kind, device);
+}
+
+int qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err)
+{
+	const struct qdisc *root = NULL, *below = NULL;
+
+	for (int i = 0; i < count; i++)
+		if (all[i].parent == TC_H_ROOT)
+			root = &all[i];
+	if (!root)
+		return refuse(device, NULL, "noqueue", err);
+	if (keeps_times(root)) {
+		take(launch, root, 0);
+		return 0;
+	}
+	if (!strcmp(root->kind, "mq")) {
+		below = common(all, count, root, 0, queues_below(all, count, root));
+		if (keeps_times(below)) {
+			take(launch, below, 0);
+			return 0;
+		}
+	}
+	/* The lowest priority that leads to queues which all keep times. */
+	for (int p = 0; root->has_map && p < QDISC_PRIORITIES; p++) {
+		const uint8_t class = root->classes[p] % QDISC_PRIORITIES;
+
+		below = common(all, count, root, root->offset[class], root->count[class]);
+		if (keeps_times(below)) {
+			take(launch, below, p);
+			return 0;
+		}
+	}
+	return refuse(device, below ? below : root, below ? below->kind : root->kind, err);
+}
+
+/* --------------------------------------------------------------------------------------------------------- the kernel */
+
+enum { QDISCS_MOST = 512, DUMP_TRIES = 4 }; /* of one device: one a queue */
+
+struct qdisc_list {
+	struct qdisc *all;
+	uint32_t device;
+	int count;
+};
+
+static int list_take(void *context, uint16_t type, struct bytes body)
+{
+	struct qdisc_list *list = context;
+	struct qdisc q;
+
+	if (type != RTM_NEWQDISC || qdisc_parse(&q, body) < 0 || q.device != list->device || list->count == QDISCS_MOST)
+		return 0; /* one that we do not understand is none of those that we look for */
+	list->all[list->count++] = q;
+	return 0;
+}
+
+/* list->all is to be freed in any case. */
+static int list_read(struct qdisc_list *list)
+{
+	struct tcmsg head = { .tcm_family = AF_UNSPEC, .tcm_ifindex = (int)list->device };
+	struct rtnl_request request;
+	struct rtnl *rtnl;
+	int rc, tries = 0;
+
+	list->all = malloc(QDISCS_MOST * sizeof *list->all);
+	rc = list->all ? rtnl_open(&rtnl) : -ENOMEM;
+	if (rc < 0)
+		return rc;
+	do {
+		list->count = 0;
+		rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
+		rc = rtnl_talk(rtnl, &request, list_take, list, NULL);
+	} while (rc == -EINTR && ++tries < DUMP_TRIES);
+	rtnl_close(rtnl);
+	return rc;
+}
+
+int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device)
+{
+	static const char *const shapers[] = { "tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf" };
+	struct qdisc_list list = { .device = device->index };
+	int rc = list_read(&list);
+
+	*qdiscs = (struct ktrxer_qdiscs){ .root = "noqueue" };
+	for (int i = 0; rc == 0 && i < list.count; i++) {
+		if (list.all[i].parent == TC_H_ROOT)
+			memcpy(qdiscs->root, list.all[i].kind, sizeof qdiscs->root);
+		for (size_t j = 0; j < sizeof shapers / sizeof *shapers; j++)
+			if (!strcmp(list.all[i].kind, shapers[j]))
+				memcpy(qdiscs->shaper, list.all[i].kind, sizeof qdiscs->shaper);
+	}
+	free(list.all);
+	return rc;
+}
+
+int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
+{
+	struct qdisc_list list = { .device = device };
+	char word[64];
+	int rc = list_read(&list);
+
+	if (rc < 0)
+		ktrxer_fail(err, rc, "rtnetlink does not tell the qdisc of '%s': %s", name, ktrxer_strerror(rc, word, sizeof word));
+	else
+		rc = qdisc_judge(launch, list.all, list.count, name, err);
+	free(list.all);
+	return rc;
+}

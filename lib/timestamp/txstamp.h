@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Transmit stamps of the kernel: asked for on a socket, read from its error queue (engines.md 3.2). */
+#ifndef KTRXER_LIB_TXSTAMP_H
+#define KTRXER_LIB_TXSTAMP_H
+
+#include "harvest.h"
+
+/*
+ * Asks for a software stamp of each datagram, numbered from 0 (OPT_ID). The socket must not have sent anything yet.
+ * 0, or a negative errno when this kernel has no such thing.
+ */
+int ktrxer_txstamp_enable(int fd);
+/* The packet scheduler's stamps (Linux 3.17), too: a packet without a queue on its way gives two stamps. The numbers go on. */
+int ktrxer_txstamp_add_sched(int fd);
+/* The NIC's stamps, too, where it makes them (phc.h); the numbers go on. */
+int ktrxer_txstamp_add_nic(int fd);
+/* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */
+void ktrxer_txstamp_restart(int fd);
+/* Arrival stamps of what this socket receives, as SCM_TIMESTAMPING control messages. */
+int ktrxer_rxstamp_enable(int fd);
+
+/*
+ * Arrival stamps, and transmit stamps for those datagrams alone that ask for one by a control message of SOL_SOCKET,
+ * KTRXER_TXSTAMP_CONTROL, with the 32-bit value KTRXER_TXSTAMP_ONE (Linux 4.6; older kernels refuse such a datagram with EINVAL).
+ * Only these are numbered.
+ */
+#define KTRXER_TXSTAMP_CONTROL 37
+#define KTRXER_TXSTAMP_ONE (1u << 1) /* SOF_TIMESTAMPING_TX_SOFTWARE */
+int ktrxer_replystamp_enable(int fd);
+void ktrxer_replystamp_restart(int fd);
+
+/* Reads what is in the error queue of `fd` and hands the stamps to `harvest`. How many, or a negative errno. Never blocks. */
+int ktrxer_txstamp_harvest(int fd, const struct ktx_harvest *harvest);
+
+struct msghdr;
+/* The software stamp among a message's control data (either width of time), in ns of CLOCK_REALTIME; 0: none. */
+int64_t ktrxer_stamp_of_message(struct msghdr *message, int64_t *nic_ns);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* How a named engine, or `auto`, is chosen from a list of engines. */
+#include "busy.h"
+#include "engine.h"
+#include "tx.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name)
+{
+	for (int i = 0; list[i]; i++)
+		if (strcmp(list[i]->name, name) == 0)
+			return list[i];
+	return NULL;
+}
+
+static void engine_try(const struct ktx_engine *engine, const struct ktrxer_device *device, struct ktx_engine_info *info)
+{
+	memset(info, 0, sizeof *info);
+	info->name = engine->name;
+	info->summary = engine->summary;
+	if (engine->needs_device && !device) {
+		snprintf(info->reason, sizeof info->reason, "needs a device: name one (`ip link` lists them)");
+		return;
+	}
+	info->available = engine->probe(device, info) == 0;
+	if (info->available && engine->nic_stamps && phc_offered(device->name, PHC_SENT))
+		info->features |= KTX_CAN_WIRE_STAMP;
+	if (!info->available && !info->reason[0])
+		snprintf(info->reason, sizeof info->reason, "does not work here");
+}
+
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max, const char *device_name)
+{
+	struct ktrxer_device device;
+	struct ktrxer_error err;
+	bool found = device_name && ktrxer_device_get(&device, device_name, &err) == 0;
+	int n = 0;
+
+	for (; list[n] && n < max; n++) {
+		if (device_name && !found) {
+			memset(&engines[n], 0, sizeof engines[n]);
+			engines[n].name = list[n]->name;
+			engines[n].summary = list[n]->summary;
+			memcpy(engines[n].reason, err.text, sizeof engines[n].reason);
+			continue;
+		}
+		engine_try(list[n], found ? &device : NULL, &engines[n]);
+	}
+	return n;
+}
+
+const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
+					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err)
+{
+	const struct ktx_engine *best = NULL;
+	char passed[KTRXER_ERROR_TEXT] = "";
+
+	for (int i = 0; list[i]; i++) {
+		const struct ktx_engine *engine = list[i];
+		struct ktx_engine_info info;
+		bool busy = false;
+		int rank = purpose == KTX_FOR_RATE ? engine->rank_rate : engine->rank_timing;
+
+		if (best && rank <= (purpose == KTX_FOR_RATE ? best->rank_rate : best->rank_timing))
+			continue;
+		if (engine == refused) {
+			info.available = false;
+			memcpy(info.reason, err->text, sizeof info.reason);
+		} else {
+			engine_try(engine, device, &info);
+		}
+		if (info.available && engine->frame_max && frame_size > engine->frame_max) {
+			info.available = false;
+			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
+				 engine->frame_max);
+		}
+		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
+		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
+		if (busy) {
+			info.available = false;
+			snprintf(info.reason, sizeof info.reason, "it polls a whole processor, and all are busy now");
+		}
+		if (info.available)
+			best = engine;
+		else if (!passed[0] || busy) /* of all the one that would have been taken */
+			snprintf(passed, sizeof passed, "%s: %.200s", engine->name, info.reason);
+	}
+	if (!best) {
+		ktrxer_fail(err, -EOPNOTSUPP, "no engine works here; %.220s", passed);
+		return NULL;
+	}
+	snprintf(reason, KTRXER_ERROR_TEXT, "%s%s%.180s%s", purpose == KTX_FOR_RATE ? best->why_rate : best->why_timing,
+		 passed[0] ? " (" : "", passed, passed[0] ? ")" : "");
+	return best;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Opening and closing a transmitter, and what it says of itself. */
+#include "tx.h"
+
+#include "options.h"
+#include "txstamp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint32_t round_up_power(uint32_t n)
+{
+	uint32_t p = 2;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
+{
+	if (o->slots > KTX_SLOTS_MAX)
+		return ktrxer_fail(err, -EINVAL, "%u slots: at most %d", o->slots, KTX_SLOTS_MAX);
+	if (o->frame_size > KTX_FRAME_MAX)
+		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: at most %d", o->frame_size, KTX_FRAME_MAX);
+	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP || (unsigned)o->late > KTX_LATE_SHIFT ||
+	    (unsigned)o->reports > KTX_REPORT_NONE)
+		return ktrxer_fail(err, -EINVAL, "an option of the transmitter has a value that this version does not know");
+	return 0;
+}
+
+#define FOR_EVER_NS ((uint64_t)INT64_MAX / 2)
+
+static int options_take(struct ktx *tx, const struct ktx_options *options, struct ktrxer_error *err)
+{
+	int rc;
+
+	if (!options)
+		return ktrxer_fail(err, -EINVAL, "a transmitter needs options: begin with KTX_OPTIONS_INIT");
+	rc = ktrxer_options_copy(&tx->options, sizeof tx->options, options, options->size,
+				 offsetof(struct ktx_options, cpu) + sizeof options->cpu, "ktx_options", err);
+	if (rc < 0)
+		return rc;
+	if (!tx->options.slots)
+		tx->options.slots = KTX_SLOTS_DEFAULT;
+	if (!tx->options.late_ns)
+		tx->options.late_ns = KTX_LATE_DEFAULT_NS;
+	if (!tx->options.retry_ns)
+		tx->options.retry_ns = KTX_RETRY_DEFAULT_NS;
+	/* "Never" is asked for by the largest number; sums with the time must not wrap, nor the sign of a lateness. */
+	if (tx->options.late_ns > FOR_EVER_NS)
+		tx->options.late_ns = FOR_EVER_NS;
+	if (tx->options.retry_ns > FOR_EVER_NS)
+		tx->options.retry_ns = FOR_EVER_NS;
+	return options_check(&tx->options, err);
+}
+
+static bool engine_is_free(const struct ktx *tx)
+{
+	return !tx->options.engine || !*tx->options.engine || strcmp(tx->options.engine, "auto") == 0;
+}
+
+static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
+{
+	const char *wanted = tx->options.engine;
+	struct ktx_engine_info info = { 0 };
+
+	if (engine_is_free(tx)) {
+		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
+					       tx->reason, err);
+		return tx->engine ? 0 : -EOPNOTSUPP;
+	}
+	tx->engine = ktx_engine_find(tx->engines, wanted);
+	if (!tx->engine) {
+		char list[128] = "auto";
+
+		for (int i = 0; tx->engines[i]; i++) {
+			strncat(list, ", ", sizeof list - strlen(list) - 1);
+			strncat(list, tx->engines[i]->name, sizeof list - strlen(list) - 1);
+		}
+		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
+	}
+	if (tx->engine->needs_device && !tx->has_device)
+		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)", wanted);
+	if (tx->options.queue) { /* a probe would try the first one; opening tells */
+		strcpy(tx->reason, "as asked");
+		return 0;
+	}
+	if (tx->engine->probe(tx->has_device ? &tx->device : NULL, &info) < 0)
+		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %.200s", wanted, info.reason);
+	strcpy(tx->reason, "as asked");
+	return 0;
+}
+
+static void frame_size_choose(struct ktx *tx)
+{
+	tx->frame_size = tx->options.frame_size;
+	if (!tx->frame_size)
+		tx->frame_size = (tx->has_device ? tx->device.mtu : 1500) + (tx->link == KTRXER_LINK_ETHERNET ? 14 : 0);
+	if (tx->frame_size > KTX_FRAME_MAX)
+		tx->frame_size = KTX_FRAME_MAX; /* loopback: 65536 + 14 */
+}
+
+/* An engine that was named, on a device whose MTU it cannot fill: shorter frames than that are all it is asked for. */
+static int frame_size_fit(struct ktx *tx, struct ktrxer_error *err)
+{
+	if (!tx->engine->frame_max || tx->frame_size <= tx->engine->frame_max)
+		return 0;
+	if (tx->options.frame_size)
+		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: the %s engine sends up to %u; the packet engine sends them",
+				   tx->frame_size, tx->engine->name, tx->engine->frame_max);
+	tx->frame_size = tx->engine->frame_max;
+	return 0;
+}
+
+/* Zero, and nothing of it resident before it is used. */
+static void *pages_get(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+static int rings_make(struct ktx *tx, struct ktrxer_error *err)
+{
+	tx->slots = round_up_power(tx->options.slots);
+	tx->mask = tx->slots - 1;
+	tx->stride = (tx->frame_size + 63) & ~63u;
+	if (__builtin_mul_overflow((size_t)tx->stride, (size_t)tx->slots, &tx->memory_size))
+		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->slots, tx->frame_size);
+	tx->cells = pages_get(tx->slots * sizeof *tx->cells);
+	tx->lateness = ktrxer_hist_new();
+	if (!tx->cells || !tx->lateness || stampmap_init(&tx->stamps, tx->slots, 0) < 0 ||
+	    schedmap_init(&tx->scheds, tx->slots < KTX_SCHED_WAITING ? tx->slots : KTX_SCHED_WAITING) < 0)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->slots);
+	return 0;
+}
+
+/* After the engine is open: its own memory, or ours. */
+static int memory_make(struct ktx *tx, struct ktrxer_error *err)
+{
+	if (tx->engine->memory && tx->engine->memory(tx->state, 0)) {
+		for (uint32_t i = 0; i < tx->slots; i++)
+			tx->cells[i].frame = tx->engine->memory(tx->state, i);
+		return 0;
+	}
+	tx->memory = pages_get(tx->memory_size);
+	if (!tx->memory)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u frames of %u bytes", tx->slots, tx->frame_size);
+	for (uint32_t i = 0; i < tx->slots; i++)
+		tx->cells[i].frame = tx->memory + (size_t)i * tx->stride;
+	return 0;
+}
+
+/* Once a page is there it stays; the tool's own writing brings it there, before the deadline. Slots never used cost nothing. */
+static bool lock_pages(void *at, size_t size)
+{
+	return mlock2(at, size, MLOCK_ONFAULT) == 0 || (errno != EPERM && errno != ENOMEM && mlock(at, size) == 0);
+}
+
+/* A page fault between the deadline and the hand-over costs tens of microseconds. */
+static void memory_lock(struct ktx *tx)
+{
+	if (tx->options.flags & KTX_NO_LOCK)
+		return;
+	tx->waiter.locked = lock_pages(tx->cells, tx->slots * sizeof *tx->cells) &&
+			    (!tx->memory || lock_pages(tx->memory, tx->memory_size));
+	if (!tx->waiter.locked)
+		ktrxer_waiter_note(&tx->waiter, "memory is not locked (%zu KiB): a probe is late when its page is not there; "
+				   "CAP_IPC_LOCK or `ulimit -l` allows it", tx->memory_size / 1024);
+}
+
+static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	tx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	tx->report_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	tx->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (tx->wake_fd < 0 || tx->report_fd < 0 || tx->poll_fd < 0 ||
+	    epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, tx->report_fd, &event) != 0)
+		return ktrxer_fail(err, -errno, "no file descriptors left for a transmitter");
+	return 0;
+}
+
+/* What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the next best. */
+static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
+{
+	const bool free_choice = engine_is_free(tx);
+	struct ktrxer_error why = { 0 };
+	const struct ktx_engine *next = NULL;
+	int rc = tx->engine->open(&tx->state, setup, &why);
+
+	if (rc < 0 && free_choice) {
+		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
+		if (next && next != tx->engine) {
+			tx->engine = next;
+			rc = next->open(&tx->state, setup, &why);
+		}
+	}
+	tx->options.engine = tx->engine->name;
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "%s", why.text);
+	if (tx->engine->queue)
+		tx->engine->queue(tx->state, &tx->queue);
+	if (tx->engine->note && tx->engine->note(tx->state))
+		ktrxer_waiter_note(&tx->waiter, "%s", tx->engine->note(tx->state));
+	return 0;
+}
+
+static bool stamps_asked(const struct ktx *tx)
+{
+	return tx->options.purpose == KTX_FOR_TIMING && !(tx->options.flags & KTX_NO_STAMPS);
+}
+
+/* Where the NIC has stamps of its own, and this process may switch them on, they say when a frame was on the wire. */
+static void nic_open(struct ktx *tx)
+{
+	int fd, rc;
+
+	if (!tx->engine->nic_stamps || !tx->has_device || !stamps_asked(tx))
+		return;
+	fd = tx->engine->event_fd(tx->state);
+	if (fd < 0)
+		return;
+	rc = phc_open(&tx->nic, tx->device.name, tx->device.index, PHC_SENT);
+	if (rc == -EPERM || rc == -EACCES)
+		ktrxer_waiter_note(&tx->waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
+	if (rc < 0)
+		return;
+	phc_refresh(&tx->nic, &tx->clock, ktrxer_now_ns());
+	if (!tx->nic.map.count || ktrxer_txstamp_add_nic(fd) < 0)
+		phc_close(&tx->nic);
+}
+
+static uint32_t features_of(const struct ktx *tx)
+{
+	return tx->engine->features(tx->state) | (tx->nic.fd >= 0 ? KTX_CAN_WIRE_STAMP : 0);
+}
+
+int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
+{
+	struct ktx *tx = calloc(1, sizeof *tx);
+	struct ktx_engine_setup setup;
+	int rc;
+
+	*out = NULL;
+	if (!tx)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
+	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = tx->nic.setting.place = -1;
+	tx->engines = list;
+	ktrxer_waiter_init(&tx->waiter);
+	rc = options_take(tx, options, err);
+	if (rc < 0)
+		goto fail;
+	tx->link = KTRXER_LINK_RAW_IP;
+	if (tx->options.device && *tx->options.device) {
+		rc = ktrxer_device_get(&tx->device, tx->options.device, err);
+		if (rc < 0)
+			goto fail;
+		if (!tx->device.up) {
+			rc = ktrxer_fail(err, -ENETDOWN, "device '%s' is down: `ip link set %s up`", tx->device.name, tx->device.name);
+			goto fail;
+		}
+		tx->has_device = true;
+		tx->link = tx->device.link;
+	}
+	/* The caller's strings may go away. */
+	tx->options.device = tx->has_device ? tx->device.name : NULL;
+	frame_size_choose(tx);
+	if ((rc = engine_pick(tx, err)) < 0 || (rc = frame_size_fit(tx, err)) < 0 || (rc = rings_make(tx, err)) < 0)
+		goto fail;
+	setup = (struct ktx_engine_setup){ .options = &tx->options, .device = tx->has_device ? &tx->device : NULL, .link = tx->link,
+					   .frame_size = tx->frame_size, .slots = tx->slots, .cells = tx->cells };
+	if ((rc = engine_open(tx, &setup, err)) < 0)
+		goto fail;
+	if ((rc = memory_make(tx, err)) < 0 || (rc = descriptors_make(tx, err)) < 0)
+		goto fail;
+	if (tx->options.purpose == KTX_FOR_TIMING)
+		memory_lock(tx);
+	ktrxer_clock_map_init(&tx->clock);
+	nic_open(tx);
+	atomic_store(&tx->tool_waits, true);
+	if (!(tx->options.flags & KTX_CALLER_PUMPS) && (rc = ktx_thread_start(tx, err)) < 0)
+		goto fail;
+	*out = tx;
+	return 0;
+
+fail:
+	ktx_close(tx);
+	return rc;
+}
+
+void ktx_close(struct ktx *tx)
+{
+	if (!tx)
+		return;
+	ktx_thread_stop(tx);
+	if (tx->state)
+		tx->engine->close(tx->state);
+	phc_close(&tx->nic);
+	ktrxer_waiter_close(&tx->waiter);
+	if (tx->poll_fd >= 0)
+		close(tx->poll_fd);
+	if (tx->report_fd >= 0)
+		close(tx->report_fd);
+	if (tx->wake_fd >= 0)
+		close(tx->wake_fd);
+	if (tx->memory)
+		munmap(tx->memory, tx->memory_size);
+	ktrxer_hist_free(tx->lateness);
+	stampmap_free(&tx->stamps);
+	schedmap_free(&tx->scheds);
+	if (tx->cells)
+		munmap(tx->cells, tx->slots * sizeof *tx->cells);
+	free(tx);
+}
+
+static enum ktx_proof best_proof(const struct ktx *tx)
+{
+	uint32_t features = features_of(tx);
+
+	return features & KTX_CAN_WIRE_STAMP ? KTX_PROOF_WIRE : features & KTX_CAN_DRIVER_STAMP && stamps_asked(tx) ? KTX_PROOF_DRIVER :
+	       KTX_PROOF_QUEUED;
+}
+
+void ktx_info(const struct ktx *tx, struct ktx_info *info)
+{
+	*info = (struct ktx_info){
+		.engine = tx->engine->name,
+		.reason = tx->reason,
+		.link = tx->link,
+		.frame_size = tx->frame_size,
+		.slots = tx->slots,
+		.best_proof = best_proof(tx),
+		.realtime = tx->waiter.realtime,
+		.locked = tx->waiter.locked,
+		.cpu = tx->options.cpu,
+		.timer_slack_ns = tx->waiter.timer_slack_ns,
+		.features = features_of(tx),
+		.lead_ns = tx->waiter.lead_ns,
+		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : tx->waiter.advance_ns,
+	};
+	memcpy(info->notes, tx->waiter.notes, sizeof info->notes);
+}
+
+int ktx_fd(const struct ktx *tx)
+{
+	return tx->poll_fd;
+}
+
+int ktx_reply_fd(const struct ktx *tx)
+{
+	int fd = tx->engine->reply_fd ? tx->engine->reply_fd(tx->state) : -1;
+
+	return fd >= 0 ? fd : -EOPNOTSUPP;
+}

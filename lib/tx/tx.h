@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Inside a transmitter. One ring of cells, in the order of commitment, walked by cursors that never pass each other:
+ *
+ *     reaped <= counted <= done <= handed <= head        (free-running 32-bit numbers; a cell is number & mask)
+ *
+ *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
+ *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the cell.
+ *
+ * Only `head` and `done` are shared. All accounting is done by the tool's thread from final cells, so the pump's way
+ * is short and the accounts need no lock and always close.
+ */
+#ifndef KTRXER_LIB_TX_H
+#define KTRXER_LIB_TX_H
+
+#include "clock.h"
+#include "engine.h"
+#include "phc.h"
+#include "schedmap.h"
+#include "stampmap.h"
+#include "waiter.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct ktx {
+	struct ktx_options options;
+	char device_name[16], engine_name[16], reason[KTRXER_ERROR_TEXT];
+	struct ktrxer_device device;
+	bool has_device;
+	enum ktrxer_link link;
+	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
+	const struct ktx_engine *engine;
+	struct ktx_engine_state *state;
+	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
+
+	uint32_t slots, mask, frame_size, stride;
+	struct ktx_cell *cells;
+	uint8_t *memory; /* NULL where the engine has its own */
+	size_t memory_size;
+
+	/* shared */
+	_Atomic uint32_t head, done;
+	_Atomic uint32_t cancel_to;   /* cells before this number are to be cancelled */
+	_Atomic uint32_t cancel_seq;  /* raised with each ktx_cancel() */
+	_Atomic bool idle;            /* the pump sleeps without a deadline: a commit must wake it */
+	_Atomic bool tool_waits;      /* a report is awaited on report_fd */
+	_Atomic bool space_waits;     /* a free slot is awaited on report_fd */
+	_Atomic bool drain_waits;     /* ktx_drain() sleeps until done == head */
+	_Atomic bool stream_runs;     /* the pump is to say when it has ended */
+	_Atomic bool quit;
+	_Atomic int dead;             /* negative errno: the device is gone */
+	int wake_fd, report_fd, poll_fd;
+	bool event_added;
+
+	/* ring of one writer (pump) and one reader (tool) */
+	struct ktx_network_error errors[KTX_NETWORK_ERRORS];
+	_Atomic uint32_t errors_in, errors_out;
+
+	/* tool side */
+	uint32_t written;  /* >= head: cells of a train that is not complete yet */
+	uint32_t counted, reaped;
+	bool reserved;
+	bool shortage;     /* a reservation was refused, and none has been granted since */
+	uint64_t last_at_ns;
+	uint64_t counted_shift_ns; /* of the probe counted last */
+	struct ktx_accounts sums;
+	bool streams;           /* a range is with the engine; it is entered into `sums` when it has ended */
+	bool stream_open;       /* until it is cancelled */
+	uint64_t stream_count;
+	uint32_t stream_length; /* of its frames */
+	struct ktrxer_hist *lateness;
+
+	/* pump side */
+	uint32_t handed, cancel_seen;
+	bool unlooked; /* do not harvest although there is time */
+	bool look;    /* harvest although nothing is waited for: an error may be there */
+	bool starved; /* the last pass ended because nothing was committed, not because it is too early */
+	uint64_t last_call_ns; /* of the last hand-over */
+	uint64_t harvested_ns; /* when stamps were last looked for */
+	uint64_t warm_cost_ns; /* of the last warming */
+	uint64_t shift_ns;
+	uint64_t retry_until_ns, backoff_ns;
+	uint32_t expired; /* probes in a row whose retries came to nothing */
+	uint32_t cancel_to_kernel;
+	uint64_t busy_ns; /* where the kernel waits: when cells were last with it */
+	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
+	bool in_train; /* the last one handed over belongs together with the next */
+	struct ktrxer_clock_map clock;
+	struct phc nic; /* where its stamps are on */
+	bool nic_seen;  /* one came */
+	bool driver_seen; /* the driver stamps */
+	uint32_t stamped_end; /* behind the last cell with a driver's stamp */
+	uint32_t passer;      /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */
+	uint64_t passed_ns;
+	struct stampmap stamps; /* which cell a stamp belongs to; its slots are cell numbers */
+	struct schedmap scheds; /* the same where the packet scheduler stamps */
+	struct ktrxer_waiter waiter;
+
+	pthread_t thread;
+	bool has_thread;
+	/* the waiter's start-up: info is complete when it says so */
+	pthread_mutex_t lock;
+	pthread_cond_t started;
+	bool is_started;
+};
+
+/* The send time of a cell and where it was taken (enum ktx_sent_source). */
+static inline enum ktx_sent_source ktx_sent_time(const struct ktx_cell *cell, uint64_t *sent_ns)
+{
+	*sent_ns = cell->leave_ns > cell->call_ns ? cell->leave_ns : cell->call_ns;
+	if (cell->untimed)
+		return KTX_SENT_NONE;
+	if (cell->sched_ns) {
+		*sent_ns = cell->sched_ns;
+		return KTX_SENT_SCHED;
+	}
+	/* An engine of the kernel side has no stamps to match: its report is the driver's time. */
+	if (cell->proof >= KTX_PROOF_DRIVER && (cell->bypasses || !cell->driver_ns)) {
+		*sent_ns = cell->driver_ns ? cell->driver_ns : cell->sent_ns;
+		return cell->driver_ns || cell->proof == KTX_PROOF_DRIVER ? KTX_SENT_DRIVER : KTX_SENT_NIC;
+	}
+	return KTX_SENT_USER;
+}
+
+static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number)
+{
+	return &tx->cells[number & tx->mask];
+}
+
+/* tx_done.c: publishes what is final, in order, and wakes who waits for it. */
+void ktx_done_advance(struct ktx *tx, uint64_t now);
+
+/* tx_kernel.c: a pass where the kernel waits. */
+int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
+
+/* tx_pump.c: one pass; *next_ns is when the next is due. */
+int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
+
+/* tx_thread.c */
+int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err);
+void ktx_thread_stop(struct ktx *tx);
+
+/* tx_stream.c: ranges of templates that are with the engine. */
+bool ktx_stream_running(struct ktx *tx);
+void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts);
+void ktx_stream_stop(struct ktx *tx);
+
+/* engine_choose.c; lists end with NULL */
+const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
+/* `refused`: one that was chosen before and could not be opened, as err->text says; or NULL. */
+const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
+					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err);
+
+/* tx_signal.c: wake-ups by eventfd; never block */
+void ktx_signal(int fd);
+void ktx_signal_clear(int fd);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The tool's side of a transmitter: reserve, commit, reports, accounts. */
+#include "tx.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+/* ------------------------------------------------------------------------------------------------------ accounts */
+
+static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
+{
+	struct ktx_accounts *sums = &tx->sums;
+	enum ktx_sent_source source;
+	uint64_t sent_ns;
+
+	sums->sent++;
+	sums->bytes += cell->length;
+	if (cell->proof == KTX_PROOF_WIRE)
+		sums->wire++;
+	else if (cell->proof == KTX_PROOF_DRIVER)
+		sums->driver++;
+	else
+		sums->queued++;
+	if (sums->sent == 1 || cell->sent_ns < sums->first_ns)
+		sums->first_ns = cell->sent_ns;
+	if (cell->sent_ns > sums->last_ns)
+		sums->last_ns = cell->sent_ns;
+	if (cell->stamp_missing)
+		sums->stamps_missing++;
+	source = ktx_sent_time(cell, &sent_ns);
+	if (source == KTX_SENT_NONE)
+		sums->untimed++;
+	if (!cell->at_ns)
+		return;
+	/*
+	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on time. The one
+	 * that moved them was late by as much as it moved them.
+	 */
+	const uint64_t shift = cell->planned_ns - cell->at_ns, moved = shift - tx->counted_shift_ns;
+	const int64_t lateness = (int64_t)(sent_ns - cell->planned_ns) + (int64_t)moved;
+
+	tx->counted_shift_ns = shift;
+	if (source == KTX_SENT_NONE)
+		return;
+	if (lateness > (int64_t)tx->options.late_ns)
+		sums->late++;
+	ktrxer_hist_record(tx->lateness, lateness);
+}
+
+static void count_one(struct ktx *tx, const struct ktx_cell *cell)
+{
+	tx->sums.tries += cell->tries;
+	switch (cell->status) {
+	case KTX_SENT:
+		count_sent(tx, cell);
+		break;
+	case KTX_FAILED:
+		tx->sums.failed++;
+		tx->sums.last_error = cell->error;
+		break;
+	case KTX_SKIPPED:
+		tx->sums.skipped++;
+		tx->sums.late++;
+		break;
+	default:
+		tx->sums.cancelled++;
+		break;
+	}
+}
+
+static void ktx_count(struct ktx *tx)
+{
+	/* Sequentially consistent, since it is also the look after reports_arm(): an acquire alone may be done before that store (ARM's ldapr). */
+	const uint32_t done = atomic_load(&tx->done);
+
+	while (tx->counted != done)
+		count_one(tx, ktx_cell_at(tx, tx->counted++));
+}
+
+/* Where nobody proves that a frame left, the device's own statistics may show that it did not. */
+static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
+{
+	uint64_t packets;
+
+	if (!tx->engine->device_sent || tx->engine->device_sent(tx->state, &packets) < 0)
+		return 0;
+	return queued > packets ? queued - packets : 0;
+}
+
+void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
+{
+	/* Counting is bookkeeping: to the caller nothing changes. */
+	ktx_count((struct ktx *)tx);
+	*accounts = tx->sums;
+	ktx_stream_count(tx, accounts);
+	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
+	accounts->uncounted = uncounted(tx, accounts->queued);
+}
+
+struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
+{
+	struct ktrxer_hist *copy = ktrxer_hist_new();
+
+	ktx_count((struct ktx *)tx);
+	if (copy)
+		ktrxer_hist_merge(copy, tx->lateness);
+	return copy;
+}
+
+/* ------------------------------------------------------------------------------------------------------- reports */
+
+static bool report_wanted(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	return tx->options.reports == KTX_REPORT_ALL ||
+	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
+}
+
+/* Frees the slots whose reports nobody wants, up to the first that somebody does. */
+static void reap_unwanted(struct ktx *tx)
+{
+	ktx_count(tx);
+	while (tx->reaped != tx->counted && !report_wanted(tx, ktx_cell_at(tx, tx->reaped)))
+		tx->reaped++;
+}
+
+static int64_t own_queue(const struct ktx_cell *cell, enum ktx_sent_source source, uint64_t sent_ns)
+{
+	const uint64_t driver = cell->driver_ns ? cell->driver_ns : cell->proof == KTX_PROOF_WIRE ? cell->sent_ns : 0;
+
+	return cell->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
+}
+
+static void report_fill(struct ktx_report *report, const struct ktx_cell *cell)
+{
+	const bool sent = cell->status == KTX_SENT;
+	uint64_t sent_ns = 0;
+	const enum ktx_sent_source source = sent ? ktx_sent_time(cell, &sent_ns) : KTX_SENT_NONE;
+
+	*report = (struct ktx_report){
+		.id = cell->id,
+		.at_ns = cell->at_ns,
+		.planned_ns = cell->planned_ns,
+		.sent_ns = sent_ns,
+		.departure_ns = sent && cell->proof >= KTX_PROOF_DRIVER ? cell->sent_ns : 0,
+		.own_queue_ns = sent ? own_queue(cell, source, sent_ns) : -1,
+		.sent_source = (uint8_t)source,
+		.bound_ns = cell->bound_ns,
+		.tries = cell->tries,
+		.status = cell->status,
+		.proof = cell->proof,
+		.error = cell->error,
+		.raw_ns = cell->raw_ns,
+	};
+}
+
+/* From here on the pump signals report_fd for what becomes final: the caller must look once more after this. */
+static void reports_arm(struct ktx *tx)
+{
+	ktx_signal_clear(tx->report_fd);
+	atomic_store(&tx->tool_waits, true);
+}
+
+static bool slot_free(struct ktx *tx)
+{
+	if (tx->written - tx->reaped < tx->slots)
+		return true;
+	reap_unwanted(tx);
+	return tx->written - tx->reaped < tx->slots;
+}
+
+int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
+{
+	int n = 0;
+
+	for (bool armed = false;;) {
+		reap_unwanted(tx);
+		while (n < max && tx->reaped != tx->counted) {
+			report_fill(&reports[n++], ktx_cell_at(tx, tx->reaped++));
+			reap_unwanted(tx);
+		}
+		if (n || armed || max <= 0)
+			break;
+		/* None: ask to be woken, then look once more, since one may have come in between. */
+		reports_arm(tx);
+		armed = true;
+	}
+	/* Reading made room, and arming took back the signal that may have told so: who was refused a slot must not sleep now. */
+	if (tx->shortage && slot_free(tx))
+		ktx_signal(tx->report_fd);
+	return n;
+}
+
+/* ----------------------------------------------------------------------------------------------- reserve and commit */
+
+static void head_publish(struct ktx *tx)
+{
+	if (tx->written == atomic_load_explicit(&tx->head, memory_order_relaxed))
+		return;
+	if (tx->engine->publish)
+		tx->engine->publish(tx->state, atomic_load_explicit(&tx->head, memory_order_relaxed), tx->written);
+	if (tx->options.flags & KTX_CALLER_PUMPS) {
+		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
+		atomic_store_explicit(&tx->head, tx->written, memory_order_release);
+	} else {
+		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
+		atomic_store(&tx->head, tx->written);
+		if (atomic_load(&tx->idle) && atomic_exchange(&tx->idle, false))
+			ktx_signal(tx->wake_fd);
+	}
+	if (tx->engine->go)
+		tx->engine->go(tx->state, tx->written);
+}
+
+int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
+{
+	if (!tx->reserved && !slot_free(tx)) {
+		/* A train longer than the ring goes in pieces rather than not at all. */
+		head_publish(tx);
+		reports_arm(tx);
+		atomic_store(&tx->space_waits, true);
+		if (!slot_free(tx)) {
+			if (tx->reaped != tx->counted)
+				ktx_signal(tx->report_fd); /* reports are there, and reading them makes room */
+			tx->shortage = true;
+			return -EAGAIN;
+		}
+	}
+	tx->shortage = false;
+	tx->reserved = true;
+	slot->index = tx->written & tx->mask;
+	slot->frame = ktx_cell_at(tx, tx->written)->frame;
+	slot->capacity = tx->frame_size;
+	return 0;
+}
+
+int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+{
+	int dead = atomic_load(&tx->dead);
+
+	if (dead)
+		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name, dead == -ENETDOWN ? "went down" : "is gone");
+	if (length < 1 || length > tx->frame_size)
+		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes: between 1 and %u (MTU %u%s)", length, tx->frame_size,
+				   tx->has_device ? tx->device.mtu : 1500, tx->link == KTRXER_LINK_ETHERNET ? " and 14 of link header" : "");
+	if (tx->link == KTRXER_LINK_ETHERNET && length < 14)
+		return ktrxer_fail(err, -EBADMSG, "a frame of %u bytes has no whole link header (14)", length);
+	return tx->engine->check(tx->state, frame, length, err);
+}
+
+static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
+{
+	if (!tx->reserved)
+		return ktrxer_fail(err, -EINVAL, "nothing is reserved: ktx_reserve() first");
+	if (probe->at_ns && probe->at_ns < tx->last_at_ns)
+		return ktrxer_fail(err, -EINVAL, "a deadline %llu ns before the one committed last: deadlines never decrease",
+				   (unsigned long long)(tx->last_at_ns - probe->at_ns));
+	return ktx_check(tx, ktx_cell_at(tx, tx->written)->frame, probe->length, err);
+}
+
+/* Engines that make their socket with the first frame have no descriptor before it. */
+static void event_add(struct ktx *tx)
+{
+	struct epoll_event event = { .events = tx->engine->waits == KTX_KERNEL_WAITS ? EPOLLIN : 0 }; /* EPOLLERR is always told */
+	int fd;
+
+	if (tx->event_added || !(tx->options.flags & KTX_CALLER_PUMPS))
+		return;
+	fd = tx->engine->event_fd(tx->state);
+	if (fd < 0)
+		return;
+	tx->event_added = epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/*
+ * Field by field, all but `frame`. The id goes through a register of its own: as one wide load with what lies beside it, it would
+ * have to wait until the caller's two stores are in the cache.
+ */
+static void cell_begin(struct ktx_cell *cell, const struct ktx_probe *probe)
+{
+	const uint64_t id = *(const volatile uint64_t *)&probe->id;
+
+	cell->length = probe->length;
+	cell->flags = (uint16_t)probe->flags;
+	cell->id = id;
+	cell->at_ns = probe->at_ns;
+	cell->call_ns = cell->sent_ns = 0;
+	cell->tries = 0;
+	cell->status = KTX_PENDING;
+	cell->proof = KTX_PROOF_NONE;
+	cell->stamp_due = cell->stamp_missing = cell->first_of_call = cell->buffer_busy = false;
+	cell->sched_due = cell->untimed = cell->bypasses = false;
+	/* Looked at and left alone, the second line stays where it is. */
+	if (cell->planned_ns != probe->at_ns)
+		cell->planned_ns = probe->at_ns;
+	if (cell->raw_ns || cell->bound_ns || cell->error || cell->sched_ns || cell->leave_ns) {
+		cell->leave_ns = cell->sched_ns = cell->driver_ns = 0;
+		cell->raw_ns = 0;
+		cell->bound_ns = 0;
+		cell->error = 0;
+	}
+}
+
+int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
+{
+	struct ktx_cell *cell = ktx_cell_at(tx, tx->written);
+	int rc = commit_check(tx, probe, err);
+
+	if (rc < 0)
+		return rc;
+	cell_begin(cell, probe);
+	if (probe->at_ns)
+		tx->last_at_ns = probe->at_ns;
+	tx->reserved = false;
+	tx->written++;
+	tx->sums.requested++;
+	event_add(tx);
+	if (!(probe->flags & KTX_TRAIN_GOES_ON))
+		head_publish(tx);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ drain and cancel */
+
+void ktx_cancel(struct ktx *tx)
+{
+	head_publish(tx);
+	ktx_stream_stop(tx);
+	atomic_store(&tx->cancel_to, tx->written);
+	atomic_fetch_add(&tx->cancel_seq, 1);
+	ktx_signal(tx->wake_fd);
+	tx->last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the time until then */
+	if (tx->options.flags & KTX_CALLER_PUMPS) {
+		uint64_t next;
+
+		ktx_pump_once(tx, &next);
+	}
+}
+
+static int pump(struct ktx *tx, uint64_t *next_ns, bool look)
+{
+	if (!(tx->options.flags & KTX_CALLER_PUMPS))
+		return -EINVAL;
+	head_publish(tx);
+	tx->look = look;
+	tx->unlooked = !look;
+	return ktx_pump_once(tx, next_ns);
+}
+
+int ktx_pump(struct ktx *tx, uint64_t *next_ns)
+{
+	return pump(tx, next_ns, true);
+}
+
+int ktx_pump_due(struct ktx *tx, uint64_t *next_ns)
+{
+	return pump(tx, next_ns, false);
+}
+
+static void wait_until(int fd, uint64_t now, uint64_t until)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	struct timespec span = { 0 };
+
+	if (until > now)
+		span = ktrxer_span(until - now);
+	ppoll(&poll_fd, 1, until == KTRXER_NEVER ? NULL : &span, NULL);
+}
+
+int ktx_drain(struct ktx *tx, uint64_t until_ns)
+{
+	int rc;
+
+	head_publish(tx);
+	for (;;) {
+		uint64_t next = KTRXER_NEVER, now;
+
+		reports_arm(tx);
+		atomic_store(&tx->drain_waits, true);
+		if (tx->options.flags & KTX_CALLER_PUMPS)
+			ktx_pump_once(tx, &next);
+		now = ktrxer_now_ns();
+		rc = atomic_load(&tx->done) == atomic_load(&tx->head) && !ktx_stream_running(tx) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
+		if (rc != -EAGAIN)
+			break;
+		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);
+	}
+	atomic_store(&tx->drain_waits, false);
+	/* What we cleared may have been meant for the tool's own poll. */
+	ktx_signal(tx->report_fd);
+	return rc;
+}
+
+int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max)
+{
+	const uint32_t in = atomic_load_explicit(&tx->errors_in, memory_order_acquire);
+	uint32_t out = atomic_load_explicit(&tx->errors_out, memory_order_relaxed);
+	int n = 0;
+
+	for (; n < max && out != in; n++, out++)
+		errors[n] = tx->errors[out % KTX_NETWORK_ERRORS];
+	atomic_store_explicit(&tx->errors_out, out, memory_order_release);
+	return n;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Ranges of templates: by an engine that makes the frames itself, or one by one into slots. The tool's side alone. */
+#include "template_plan.h"
+#include "tx.h"
+
+#include "options.h"
+
+#include <errno.h>
+
+/* Until a cancellation. More than can be sent, and sums with it do not wrap. */
+#define WITHOUT_END (1ULL << 62)
+
+static int range_to_engine(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+{
+	const bool open = range->left == KTRXER_NEVER;
+	const struct ktx_stream stream = { .made = made, .first = range->next, .count = open || range->left > WITHOUT_END ? WITHOUT_END : range->left,
+					   .threads = range->threads ? range->threads : 1 };
+	int rc;
+
+	if (ktx_stream_running(tx))
+		return -EAGAIN;
+	rc = ktx_check(tx, made->frame, made->plan.length, err);
+	if (rc < 0 || (rc = tx->engine->stream_start(tx->state, &stream, err)) < 0)
+		return rc;
+	tx->streams = true;
+	tx->stream_open = open;
+	tx->stream_count = stream.count;
+	tx->stream_length = made->plan.length;
+	atomic_store(&tx->stream_runs, true);
+	ktx_signal(tx->wake_fd);
+	range->next += stream.count;
+	range->left = open ? 0 : range->left - stream.count;
+	return 0;
+}
+
+static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+{
+	/* Not for ever: whoever asks for a range without an end wants to look at the clock now and then. */
+	for (uint32_t n = 0; range->left && n < tx->slots; n++) {
+		const struct ktx_probe probe = { .id = range->next, .length = made->plan.length };
+		struct ktx_slot slot;
+		int rc = ktx_reserve(tx, &slot);
+
+		if (rc < 0)
+			return n ? 0 : rc;
+		if (slot.capacity < made->plan.length)
+			return ktx_check(tx, made->frame, made->plan.length, err);
+		ktx_template_fill(made, slot.frame, range->next);
+		rc = ktx_commit(tx, &probe, err);
+		if (rc < 0)
+			return rc;
+		range->next++;
+		if (range->left != KTRXER_NEVER)
+			range->left--;
+	}
+	return 0;
+}
+
+int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+{
+	struct ktx_range own;
+	int rc = ktrxer_options_copy(&own, sizeof own, range, range->size, offsetof(struct ktx_range, threads) + sizeof range->threads,
+				     "ktx_range", err);
+
+	if (rc < 0 || !own.left)
+		return rc;
+	if (tx->engine->stream_start && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
+		rc = range_to_engine(tx, made, &own, err);
+	else
+		rc = range_to_slots(tx, made, &own, err);
+	range->next = own.next;
+	range->left = own.left;
+	return rc;
+}

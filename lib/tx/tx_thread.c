@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The thread that pumps, where the caller does not: it sleeps until the next deadline, or until it is woken. */
+#include "tx_cell.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static void thread_sleep(struct ktx *tx, uint64_t next)
+{
+	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1, .events = kernel ? POLLIN : 0 } };
+	uint64_t now;
+	struct timespec span = { 0 };
+	int rc, error;
+
+	if (tx->starved) {
+		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
+		atomic_store(&tx->idle, true);
+		if (atomic_load(&tx->head) != tx->handed || atomic_load(&tx->quit)) {
+			atomic_store(&tx->idle, false);
+			return;
+		}
+	}
+	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
+	if (tx->handed || kernel || stamps_wanted(tx))
+		fds[1].fd = tx->engine->event_fd(tx->state);
+	now = ktrxer_now_ns();
+	if (next <= now && next != KTRXER_NEVER)
+		return;
+	if (next != KTRXER_NEVER)
+		span = ktrxer_span(next - now);
+	rc = ppoll(fds, 2, next == KTRXER_NEVER ? NULL : &span, NULL);
+	ktrxer_waiter_slept(&tx->waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
+	if (fds[0].revents)
+		ktx_signal_clear(tx->wake_fd);
+	tx->look = fds[1].revents != 0;
+	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
+	if (fds[1].revents & POLLERR && !kernel)
+		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
+	atomic_store(&tx->idle, false);
+}
+
+static void *thread_main(void *context)
+{
+	struct ktx *tx = context;
+	/* Where the kernel waits this thread only looks after it, and keeps off its processor. */
+	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
+
+	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
+	if (spin && tx->engine->waits == KTX_USER_WAITS)
+		ktrxer_waiter_calibrate(&tx->waiter);
+	pthread_mutex_lock(&tx->lock);
+	tx->is_started = true;
+	pthread_cond_signal(&tx->started);
+	pthread_mutex_unlock(&tx->lock);
+	while (!atomic_load(&tx->quit)) {
+		uint64_t next;
+
+		ktx_pump_once(tx, &next);
+		thread_sleep(tx, next);
+	}
+	return NULL;
+}
+
+/* Enough for a batch of error-queue messages, and little enough for a small device. */
+#define THREAD_STACK (128 * 1024)
+
+int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	pthread_mutex_init(&tx->lock, NULL);
+	pthread_cond_init(&tx->started, NULL);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	/* Signals are the tool's affair; a handler on this thread would cost a deadline. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&tx->thread, &attr, thread_main, tx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc)
+		return ktrxer_fail(err, -rc, "no thread for the waiter (%d)", rc);
+	tx->has_thread = true;
+	pthread_mutex_lock(&tx->lock);
+	while (!tx->is_started)
+		pthread_cond_wait(&tx->started, &tx->lock);
+	pthread_mutex_unlock(&tx->lock);
+	return 0;
+}
+
+void ktx_thread_stop(struct ktx *tx)
+{
+	if (!tx->has_thread)
+		return;
+	atomic_store(&tx->quit, true);
+	/* Ends a retry or a spin, too. */
+	ktx_cancel(tx);
+	pthread_join(tx->thread, NULL);
+	tx->has_thread = false;
+	pthread_cond_destroy(&tx->started);
+	pthread_mutex_destroy(&tx->lock);
+}

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "flow_client.h"
+
+#include "error.h"
+#include "flow_connect.h"
+#include "flow_ops.h"
+#include "flow_register.h"
+#include "limits.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum client_state {
+	CLIENT_GREETING = 0, /* the server's preface is awaited */
+	CLIENT_ASKING,       /* its grant */
+	CLIENT_TELLING,      /* that it has noted all flows */
+	CLIENT_CONNECTING,   /* that all are connected */
+	CLIENT_TIMING,       /* how far apart the clocks are */
+	CLIENT_RUNNING,
+	CLIENT_HEARING,      /* ours have ended, its last words are awaited */
+	CLIENT_PARTING,      /* the clocks once more */
+	CLIENT_DONE,
+};
+
+enum { PINGS = 8, LAST_PINGS = 4 };
+#define PATIENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S)
+#define TIMING_NS ((uint64_t)KTRXER_NS_PER_S)
+#define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+
+struct flow_client {
+	struct control_link link; /* first */
+	struct flow_client_options options;
+	struct flow_client_result result;
+	struct hmac_key token;
+	uint8_t preface[CONTROL_PREFACE];
+	uint8_t state;
+	bool stopping, link_gone;
+	uint32_t session;
+	struct flow_spec *specs;
+	struct flow_set *flows;
+	struct flow_history history;
+	bool *heard;             /* flows of which the server has said how they ended */
+	uint32_t heard_count;
+	struct flow_connect *connect;
+	struct flow_register *registers;
+	struct clockest *clock;
+	struct serve_timer timer;
+	uint64_t deadline_ns;    /* of what this state awaits */
+	uint64_t ping_ns;        /* when the next one is due */
+	uint64_t lived_ns, live_bound_ns; /* what `live_ns` is of: many flows are sampled at one time */
+	int64_t live_ns;
+	uint32_t pongs;
+	uint64_t over_ns;        /* when our flows had ended */
+};
+
+static void client_done(struct flow_client *c)
+{
+	if (c->state == CLIENT_DONE)
+		return;
+	c->state = CLIENT_DONE;
+	c->timer.at_ns = KTRXER_NEVER;
+	c->result.remote_missing = c->flows && c->result.started ? c->options.request.flows - c->heard_count : 0;
+	c->options.done(c->options.context);
+}
+
+static void client_fail(struct flow_client *c)
+{
+	if (c->flows)
+		flow_set_stop(c->flows);
+	client_done(c);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- clocks */
+
+static void ping(struct flow_client *c)
+{
+	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
+	const uint64_t now_ns = ktrxer_now_ns();
+
+	/* Before the load the way is empty: what is learnt of the clocks now has to do for as long as it lasts. */
+	c->ping_ns = now_ns + (uint64_t)KTRXER_NS_PER_S / (now_ns < c->result.start_ns ? 4 : 1);
+	if (body)
+		control_link_send(&c->link, CONTROL_PING, control_time_write(body, now_ns));
+}
+
+static int64_t offset_at(const struct flow_client *c, uint64_t at_ns)
+{
+	return clockest_offset_at(&c->result.clock, at_ns);
+}
+
+static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
+{
+	if (!c->lived_ns || theirs_ns - c->lived_ns > (uint64_t)KTRXER_NS_PER_MS) {
+		c->lived_ns = theirs_ns;
+		c->live_ns = clockest_live(c->clock, &c->result.clock, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
+	}
+	return theirs_ns - (uint64_t)c->live_ns;
+}
+
+static void all_is_said(struct flow_client *c)
+{
+	if (c->state != CLIENT_HEARING || c->heard_count < c->options.request.flows)
+		return;
+	if (c->link_gone || c->stopping) {
+		client_done(c);
+		return;
+	}
+	c->state = CLIENT_PARTING;
+	c->pongs = 0;
+	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + TIMING_NS;
+	ping(c);
+}
+
+static void start(struct flow_client *c)
+{
+	const uint64_t now_ns = ktrxer_now_ns(), soonest = now_ns + c->result.rtt_ns + AHEAD_NS, asked = c->options.start_ns;
+	const uint64_t at_ns = asked > soonest ? asked : soonest;
+	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
+
+	if (body)
+		control_link_send(&c->link, CONTROL_START, control_time_write(body, at_ns + (uint64_t)offset_at(c, at_ns)));
+	c->state = CLIENT_RUNNING;
+	c->result.started = true;
+	c->result.start_ns = at_ns;
+	c->deadline_ns = KTRXER_NEVER;
+	c->timer.at_ns = c->ping_ns;
+	c->options.started(c->options.context, at_ns, asked && at_ns > asked ? at_ns - asked : 0);
+	flow_set_start(c->flows, at_ns);
+}
+
+static void on_pong(struct flow_client *c, const struct control_frame *frame)
+{
+	const uint64_t now_ns = ktrxer_now_ns();
+	struct control_pong p;
+
+	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
+		return;
+	if (clockest_add(c->clock, p.t1_ns, (int64_t)p.t2_ns, (int64_t)p.t3_ns, now_ns) == CLOCKEST_STEPPED)
+		c->result.clock_steps++;
+	clockest_result(c->clock, clockest_segment(c->clock), &c->result.clock);
+	c->lived_ns = 0;
+	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
+		c->result.rtt_ns = now_ns - p.t1_ns;
+	c->pongs++;
+	if (c->state == CLIENT_TIMING && c->pongs >= PINGS)
+		start(c);
+	else if (c->state == CLIENT_PARTING && c->pongs >= LAST_PINGS)
+		client_done(c);
+	else if (c->state == CLIENT_TIMING || c->state == CLIENT_PARTING)
+		ping(c);
+}
+
+/* ------------------------------------------------------------------------------------------------- what our flows say */
+
+static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	struct flow_client *c = context;
+
+	c->options.sample(c->options.context, flow, sample, NULL);
+}
+
+static void on_tick(void *context, uint64_t at_ns)
+{
+	struct flow_client *c = context;
+
+	if (c->options.tick)
+		c->options.tick(c->options.context, at_ns);
+}
+
+/* A receiver of UDP cannot know by itself when all is there, one of TCP not whether an end before its time is what we planned. */
+static void sent_tell(struct flow_client *c, uint32_t flow, const struct flow_end *end)
+{
+	uint8_t *body;
+
+	if (c->specs[flow].down || c->link_gone || !(body = control_link_begin(&c->link, CONTROL_FIRST_MAX)))
+		return;
+	control_link_send(&c->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
+}
+
+static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	struct flow_client *c = context;
+
+	c->options.ended(c->options.context, flow, false, end);
+	sent_tell(c, flow, end);
+	if (!flow_set_over(c->flows) || c->state != CLIENT_RUNNING)
+		return;
+	c->state = CLIENT_HEARING;
+	c->over_ns = ktrxer_now_ns();
+	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : PATIENCE_NS);
+	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
+}
+
+/* ------------------------------------------------------------------------------------------------- what the server says */
+
+static void on_connected(void *context, uint32_t flow, int fd)
+{
+	struct flow_client *c = context;
+
+	c->options.connected(c->options.context, flow, fd);
+}
+
+static void on_connect_failed(void *context, uint32_t flow, int error)
+{
+	struct flow_client *c = context;
+	struct ktrxer_error why;
+
+	flow_client_say_connect(&why, &c->options, error);
+	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow, c->options.request.flows, why.text);
+	client_fail(c);
+}
+
+static void flows_tell(struct flow_client *c)
+{
+	const uint32_t count = c->options.request.flows;
+
+	for (uint32_t first = 0; first < count; first += CONTROL_RECORDS) {
+		const uint32_t some = count - first < CONTROL_RECORDS ? count - first : CONTROL_RECORDS;
+		uint8_t *body = control_link_begin(&c->link, CONTROL_BODY_MAX);
+
+		if (!body) {
+			ktrxer_fail(&c->result.error, -ENOBUFS, "no memory to describe %u flows to the server", count);
+			client_fail(c);
+			return;
+		}
+		control_link_send(&c->link, CONTROL_FLOWS, control_flows_write(body, first, some, c->specs + first));
+	}
+	c->state = CLIENT_TELLING;
+}
+
+static void on_grant(struct flow_client *c, const struct control_frame *frame)
+{
+	const struct flow_client_options *o = &c->options;
+	struct control_grant grant;
+	struct flow_set_options f = { .serve = o->serve, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
+				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = c };
+
+	if (control_grant_read(&grant, frame) < 0) {
+		flow_client_say_gone(&c->result.error, o, -EPROTO, false);
+		client_fail(c);
+		return;
+	}
+	c->session = grant.session;
+	c->result.granted = true;
+	c->result.pace_bps = f.pace_bps = grant.pace_bps;
+	c->link.most = CONTROL_BODY_MAX;
+	if (flow_set_new(&c->flows, &f) < 0) {
+		ktrxer_fail(&c->result.error, -ENOMEM, "no memory for %u flows", f.flows);
+		client_fail(c);
+		return;
+	}
+	for (uint32_t i = 0; i < f.flows; i++)
+		flow_set_add(c->flows, flow_ops_of(&c->specs[i]), &c->specs[i]);
+	flows_tell(c);
+}
+
+static bool udp_open(struct flow_client *c, const struct control_frame *frame)
+{
+	const struct flow_client_options *o = &c->options;
+	struct control_port ports[KTRXER_FLOW_UDP_MOST];
+	struct flow_register_options r = { .serve = o->serve, .flows = c->flows, .keys = &c->link.keys, .session = c->session, .ports = ports,
+					   .way = { .from = o->from, .to = o->to, .to_port = o->port, .device = o->device, .engine = o->engine,
+						    .precise = o->precise, .cpu = o->cpu } };
+	struct ktrxer_error why = { .text = "no memory" };
+	uint32_t flow;
+	int rc;
+
+	r.port_count = control_ports_read(ports, KTRXER_FLOW_UDP_MOST, frame);
+	rc = flow_register_new(&c->registers, &r, &flow, &why);
+	if (rc == 0 || rc == -ENODATA)
+		return true;
+	ktrxer_fail(&c->result.error, rc, "flow %u: %.200s", flow, why.text);
+	client_fail(c);
+	return false;
+}
+
+static void on_planned(struct flow_client *c, const struct control_frame *frame)
+{
+	struct flow_connect_options f = { .serve = c->options.serve, .to = c->options.to, .from = c->options.from, .port = c->options.port,
+					  .flows = c->flows, .keys = &c->link.keys, .session = c->session, .connected = on_connected,
+					  .failed = on_connect_failed, .context = c };
+
+	c->state = CLIENT_CONNECTING;
+	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + KTRXER_CONTROL_CONNECT_S * (uint64_t)KTRXER_NS_PER_S;
+	if (!udp_open(c, frame))
+		return;
+	if (c->registers) /* datagrams that do not arrive are soon known not to */
+		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS / 5 * 3;
+	if (flow_connect_new(&c->connect, &f) < 0) {
+		ktrxer_fail(&c->result.error, -ENOMEM, "no memory for connections");
+		client_fail(c);
+	}
+}
+
+static void on_samples(struct flow_client *c, const struct control_frame *frame)
+{
+	struct flow_sample sample;
+	struct bytes block;
+	uint64_t base_ns;
+	uint32_t flow;
+
+	if (flow_samples_open(&block, frame->body, frame->length, &base_ns) < 0)
+		return;
+	while (flow_sample_read(&block, base_ns, &flow, &sample, &c->history) > 0) {
+		struct flow_origin origin = { .remote_ns = sample.time_ns };
+
+		sample.time_ns = ours(c, origin.remote_ns);
+		origin.bound_ns = c->live_bound_ns;
+		c->options.sample(c->options.context, flow, &sample, &origin);
+	}
+}
+
+static void on_flow_end(struct flow_client *c, const struct control_frame *frame)
+{
+	struct flow_end end;
+	uint32_t flow;
+
+	if (control_flow_end_read(&flow, &end, frame) < 0 || flow >= c->options.request.flows || c->heard[flow])
+		return;
+	c->heard[flow] = true;
+	c->heard_count++;
+	end.time_ns = ours(c, end.time_ns);
+	c->options.ended(c->options.context, flow, true, &end);
+	flow_set_told(c->flows, flow, &end);
+	all_is_said(c);
+}
+
+static void on_refuse(struct flow_client *c, const struct control_frame *frame)
+{
+	struct control_refuse refuse;
+
+	if (control_refuse_read(&refuse, frame) < 0)
+		refuse = (struct control_refuse){ .why = CONTROL_MALFORMED };
+	/* Without its HMAC it counts only as long as we may be strangers to each other. */
+	if (!frame->sealed && c->state > CLIENT_ASKING)
+		refuse.why = CONTROL_MALFORMED;
+	flow_client_say_refusal(&c->result.error, &c->options, &refuse);
+	c->result.server_gone = true;
+	client_fail(c);
+}
+
+static bool on_frame(struct control_link *link, const struct control_frame *frame)
+{
+	struct flow_client *c = (struct flow_client *)link;
+
+	if (c->state == CLIENT_DONE)
+		return true;
+	switch (frame->type) {
+	case CONTROL_REFUSE:
+		on_refuse(c, frame);
+		break;
+	case CONTROL_GRANT:
+		if (c->state == CLIENT_ASKING)
+			on_grant(c, frame);
+		break;
+	case CONTROL_PLANNED:
+		if (c->state == CLIENT_TELLING)
+			on_planned(c, frame);
+		break;
+	case CONTROL_READY:
+		if (c->state != CLIENT_CONNECTING)
+			break;
+		flow_register_done(c->registers);
+		c->state = CLIENT_TIMING;
+		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + TIMING_NS;
+		ping(c);
+		break;
+	case CONTROL_PONG:
+		on_pong(c, frame);
+		break;
+	case CONTROL_SAMPLES:
+		if (c->result.started)
+			on_samples(c, frame);
+		break;
+	case CONTROL_FLOW_END:
+		if (c->result.started)
+			on_flow_end(c, frame);
+		break;
+	default: /* of a later version */
+		break;
+	}
+	return true;
+}
+
+static bool on_preface(struct control_link *link, const uint8_t bytes[CONTROL_PREFACE])
+{
+	struct flow_client *c = (struct flow_client *)link;
+	struct control_preface theirs;
+	uint8_t *body;
+
+	if (control_preface_read(&theirs, bytes, CONTROL_PREFACE) < 0 || theirs.kind != CONTROL_SERVER) {
+		flow_client_say_gone(&c->result.error, &c->options, -EPROTO, false);
+		c->link_gone = true;
+		client_fail(c);
+		return false;
+	}
+	control_keys_derive(&link->keys, &c->token, c->preface, bytes, false);
+	link->keyed = true;
+	body = control_link_begin(link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(link, CONTROL_REQUEST, control_request_write(body, &c->options.request));
+	c->state = CLIENT_ASKING;
+	return true;
+}
+
+static void on_closed(struct control_link *link, int error)
+{
+	struct flow_client *c = (struct flow_client *)link;
+
+	serve_unwatch(c->options.serve, &link->source);
+	c->link_gone = true;
+	if (c->state == CLIENT_DONE)
+		return;
+	if (c->state == CLIENT_PARTING) {
+		client_done(c);
+		return;
+	}
+	c->result.server_gone = true;
+	if (c->state == CLIENT_GREETING && (error == -ECONNREFUSED || error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH))
+		flow_client_say_connect(&c->result.error, &c->options, error);
+	else
+		flow_client_say_gone(&c->result.error, &c->options, error, c->state > CLIENT_GREETING);
+	/* The flows' own connections break with it: each says so itself, if it gets the time for it. */
+	if (c->state == CLIENT_RUNNING)
+		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 200 * (uint64_t)KTRXER_NS_PER_MS;
+	else
+		client_fail(c);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- time */
+
+static void too_long(struct flow_client *c)
+{
+	static const char *const awaited[] = {
+		[CLIENT_GREETING] = "it took the connection and then said nothing; is it `ktrxer serve`?",
+		[CLIENT_ASKING] = "it did not answer the request", [CLIENT_TELLING] = "it did not take note of the flows",
+		[CLIENT_CONNECTING] = "it did not find all flows connected", [CLIENT_TIMING] = "it did not answer the exchange of clocks",
+	};
+	char host[KTRXER_ADDR_TEXT];
+
+	switch (c->state) {
+	case CLIENT_TIMING:
+		if (c->pongs) {
+			start(c);
+			return;
+		}
+		break;
+	case CLIENT_RUNNING:
+		client_fail(c); /* the server is gone */
+		return;
+	case CLIENT_HEARING:
+		/* A full queue on the way holds its words back; as long as any come there is hope for the rest. */
+		if (!c->link_gone && !c->stopping && ktrxer_now_ns() - c->link.heard_ns < PATIENCE_NS / 2 &&
+		    ktrxer_now_ns() - c->over_ns < 6 * PATIENCE_NS) {
+			c->deadline_ns = ktrxer_now_ns() + PATIENCE_NS / 2;
+			return;
+		}
+		client_done(c);
+		return;
+	case CLIENT_PARTING:
+	case CLIENT_DONE:
+		client_done(c);
+		return;
+	default:
+		break;
+	}
+	if (c->state == CLIENT_GREETING && !flow_connect_established(c->link.source.fd))
+		flow_client_say_connect(&c->result.error, &c->options, -ETIMEDOUT);
+	else if (c->state == CLIENT_CONNECTING && c->registers)
+		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
+			    ktrxer_addr_format(&c->options.to, host), c->options.port);
+	else
+		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s port %u: %s", ktrxer_addr_format(&c->options.to, host), c->options.port, awaited[c->state]);
+	client_fail(c);
+}
+
+static void client_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct flow_client *c = (struct flow_client *)((char *)timer - offsetof(struct flow_client, timer));
+
+	if (c->state == CLIENT_HEARING)
+		all_is_said(c);
+	if (c->deadline_ns <= now_ns)
+		too_long(c);
+	if (c->state == CLIENT_DONE)
+		return;
+	if ((c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING) && c->ping_ns <= now_ns && !c->link_gone)
+		ping(c);
+	timer->at_ns = c->deadline_ns;
+	if ((c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING) && !c->link_gone && c->ping_ns < timer->at_ns)
+		timer->at_ns = c->ping_ns;
+}
+
+void flow_client_stop(struct flow_client *c)
+{
+	if (c->state == CLIENT_DONE)
+		return;
+	c->stopping = true;
+	if (!c->result.started || c->link_gone) {
+		client_fail(c);
+		return;
+	}
+	control_link_say(&c->link, CONTROL_STOP);
+	flow_set_stop(c->flows);
+	if (c->state == CLIENT_RUNNING) /* none was running any more */
+		c->state = CLIENT_HEARING;
+	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 2 * (uint64_t)KTRXER_NS_PER_S;
+	all_is_said(c);
+}
+
+/* ------------------------------------------------------------------------------------------------- beginning and end */
+
+int flow_client_new(struct flow_client **out, const struct flow_client_options *o, struct ktrxer_error *err)
+{
+	struct flow_client *c = calloc(1, sizeof *c);
+	const uint32_t count = o->request.flows;
+	struct control_preface mine = { .kind = CONTROL_CLIENT, .version = CONTROL_VERSION };
+	int rc = -ENOMEM, fd;
+
+	*out = c;
+	if (!c)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", count);
+	c->link.source.fd = -1;
+	c->options = *o;
+	c->token = *o->token;
+	c->specs = calloc(count, sizeof *c->specs);
+	c->heard = calloc(count, sizeof *c->heard);
+	c->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = client_due };
+	serve_timer_add(o->serve, &c->timer);
+	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clockest_new(&c->clock) < 0)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", count);
+	memcpy(c->specs, o->specs, count * sizeof *c->specs);
+	c->options.specs = c->specs;
+	if (getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	control_preface_write(c->preface, &mine);
+	fd = flow_connect_socket(&o->to, &o->from, o->port, NULL, &rc);
+	if (fd < 0)
+		return flow_client_say_connect(err, o, rc);
+	c->link.preface = on_preface;
+	c->link.frame = on_frame;
+	c->link.closed = on_closed;
+	c->link.out_limit = count / CONTROL_RECORDS * CONTROL_BODY_MAX + 4 * CONTROL_BODY_MAX;
+	rc = control_link_open(&c->link, o->serve, fd);
+	if (rc == 0)
+		rc = control_link_bytes(&c->link, c->preface, sizeof c->preface);
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the event loop does not take a socket");
+	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS;
+	return 0;
+}
+
+void flow_client_free(struct flow_client *c)
+{
+	if (!c)
+		return;
+	if (c->link.keyed && c->link.source.fd >= 0 && !c->link_gone)
+		control_link_say(&c->link, CONTROL_BYE);
+	flow_connect_free(c->connect);
+	flow_register_free(c->registers);
+	flow_set_free(c->flows);
+	control_link_close(&c->link);
+	serve_timer_remove(c->options.serve, &c->timer);
+	flow_history_free(&c->history);
+	clockest_free(c->clock);
+	secret_forget(&c->token, sizeof c->token);
+	free(c->specs);
+	free(c->heard);
+	free(c);
+}
+
+void flow_client_result(const struct flow_client *c, struct flow_client_result *result)
+{
+	*result = c->result;
+}
+
+struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)
+{
+	return flow_udp_lateness(flow_set_at(c->flows, flow), accounts);
+}

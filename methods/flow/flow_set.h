@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid of
+ * absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends on who
+ * sends, and on nothing else. All of it happens in the loop of serve.h.
+ *
+ * A sample is taken of every flow that runs whenever the grid says so, however much or little it has moved.
+ */
+#ifndef KTRXER_METHODS_FLOW_SET_H
+#define KTRXER_METHODS_FLOW_SET_H
+
+#include "flow_spec.h"
+#include "serve.h"
+
+enum flow_state {
+	FLOW_IDLE = 0,  /* nothing connects it yet */
+	FLOW_ATTACHED,  /* connected, waits for its start */
+	FLOW_GOING,
+	FLOW_SETTLING,  /* nothing is sent any more; what is on its way comes in */
+	FLOW_CUT,       /* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
+	FLOW_OVER,
+};
+
+struct flow_set;
+struct flow_udp;
+struct flow;
+
+/* What differs between TCP and UDP. NULL where nothing is to be done. */
+struct flow_ops {
+	/* Takes a connected socket; `pace_bps` 0: none. NULL: this kind opens its own. 0 or a negative errno. */
+	int (*attach)(struct flow *flow, int fd, uint64_t pace_bps);
+	/* With a socket, before its start, and again at its start. */
+	void (*begin)(struct flow *flow);
+	void (*sample)(struct flow *flow, struct flow_sample *sample);
+	/* When it is to end, at the earliest; later than now: not yet. NULL: at its end_ns. */
+	uint64_t (*end_ns)(struct flow *flow, uint64_t now_ns);
+	void (*stop)(struct flow *flow); /* nothing more is sent */
+	uint64_t (*last_ns)(const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
+	void (*told)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
+	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
+	void (*settle)(struct flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
+	void (*close)(struct flow *flow, bool gently); /* in order, or at once, with what is still unsent */
+	void (*free)(struct flow *flow);
+};
+
+struct flow {
+	struct serve_source source; /* first */
+	struct flow_set *set;
+	const struct flow_ops *ops;
+	struct flow_udp *udp;
+	struct flow_spec spec;
+	uint32_t index;
+	bool sends, sampled;   /* sampled: at least once */
+	uint8_t state;         /* enum flow_state */
+	uint8_t told;          /* enum flow_reason: the other end's word, once it came */
+	int cut_error;         /* errno's; 0: it was closed in order */
+	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
+	uint64_t bytes;        /* handed to the kernel, or read */
+	uint64_t acked_base;   /* what the kernel's count began with */
+	uint64_t settle_ns;    /* settling, or waiting for that word, ends then at the latest */
+	struct flow_end end;
+	uint32_t missed;
+};
+
+struct flow_set_options {
+	struct serve *serve;
+	uint32_t flows;        /* how many there will be */
+	bool server;
+	uint64_t for_ns;       /* of each; 0: none */
+	uint64_t bytes;        /* of each; 0: none */
+	uint64_t sample_ns;
+	uint64_t pace_bps;     /* of all TCP flows of one direction; 0: none */
+	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample);
+	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
+	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
+	void (*turned)(void *context); /* after all that was due at one time; NULL: nothing */
+	void *context;
+};
+
+/* The context may free the set in none of its calls. */
+int flow_set_new(struct flow_set **set, const struct flow_set_options *options);
+void flow_set_free(struct flow_set *set);
+
+/* The next one; `ops` of flow_tcp.h or flow_udp.h. */
+int flow_set_add(struct flow_set *set, const struct flow_ops *ops, const struct flow_spec *spec);
+uint32_t flow_set_count(const struct flow_set *set);
+const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
+
+/*
+ * A connected socket for it, which becomes the set's; `acked_base` what the kernel had counted as acknowledged before the
+ * first byte of the flow. Congestion control, DSCP and pacing are set here. 0, or a negative errno: then it stays the caller's.
+ */
+int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base);
+/* A UDP flow whose end here is open, and whose other end is known. */
+void flow_set_attach_udp(struct flow_set *set, uint32_t index);
+/* It cannot be connected. */
+void flow_set_fail(struct flow_set *set, uint32_t index, int error);
+bool flow_set_attached(const struct flow_set *set); /* all, or failed */
+
+void flow_set_start(struct flow_set *set, uint64_t at_ns);
+void flow_set_stop(struct flow_set *set);
+/* All have ended. */
+bool flow_set_over(const struct flow_set *set);
+/* The other end says that it has ended: what is here still open closes soon. */
+void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end);
+
+/* A sample of it was lost on the way out. */
+void flow_set_missed(struct flow_set *set, uint32_t index);
+
+/* For the operations: it has ended, by itself. */
+void flow_finish(struct flow *flow, enum flow_reason reason, int error);
+/*
+ * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is nobody's), by a clock that
+ * we know only so well, and says so on the control connection; that word may come after the reset. A sender that dies says nothing.
+ */
+void flow_cut(struct flow *flow, int error);
+const struct flow_set_options *flow_set_options(const struct flow_set *set);
+struct flow *flow_set_flow(struct flow_set *set, uint32_t index);
+/* Bytes that nothing compresses, to send. */
+enum { FLOW_BLOCK = 128 << 10 };
+const uint8_t *flow_set_block(struct flow_set *set);
+/* How much one flow may do before the others get their turn. */
+int flow_set_rounds(const struct flow_set *set);
+
+#endif

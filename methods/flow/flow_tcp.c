@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "flow_tcp.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	READ_MOST = 1 << 20,
+	/* A sender's queue beyond what is in flight: enough for one turn of the loop, and little that is old when it leaves. */
+	UNSENT_MOST = 512 << 10,
+	/*
+	 * A receiver is woken when so much is there, and not for each packet: at 50 Mbit/s that is nine tenths of what it costs. It is
+	 * little beside the smallest window (64 KiB), a full window wakes us all the same, and each sample reads what there is.
+	 */
+	WAKE_AT = 16 << 10,
+};
+
+int flow_tcp_cc(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static void pace(int fd, uint64_t bit_s)
+{
+	const uint64_t bytes_s = bit_s / 8 ? bit_s / 8 : 1;
+	/* As long as the kernel's own: 32 bits there are all ones for "no limit". */
+	unsigned long rate = bytes_s < (unsigned long)-1 ? (unsigned long)bytes_s : (unsigned long)-2;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) {
+		uint32_t less = rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX - 1;
+
+		(void)!setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &less, sizeof less);
+	}
+}
+
+int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps)
+{
+	const int tos = spec->tos & 0xfc, unsent = UNSENT_MOST;
+	uint64_t rate = spec->rate_bps;
+	int family = AF_INET;
+	socklen_t length = sizeof family;
+	bool v6;
+
+	(void)!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
+	v6 = family == AF_INET6;
+
+	if (pace_bps && (!rate || rate > pace_bps))
+		rate = pace_bps;
+	if (setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos) != 0)
+		return -errno;
+	if (!sends) {
+		(void)!setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ WAKE_AT }, sizeof(int));
+		return 0;
+	}
+	if (spec->cc[0] && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, spec->cc, (socklen_t)strlen(spec->cc)) != 0)
+		return -errno;
+	if (rate)
+		pace(fd, rate);
+	(void)!setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+	return 0;
+}
+
+void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX])
+{
+	socklen_t length = FLOW_CC_MAX;
+
+	memset(name, 0, FLOW_CC_MAX);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) != 0)
+		name[0] = '\0';
+	name[FLOW_CC_MAX - 1] = '\0';
+}
+
+/* ----------------------------------------------------------------------------------------------------------- samples */
+
+/* How much of it this kernel has; the rest is zero. */
+static size_t info_read(int fd, struct tcp_info *info)
+{
+	socklen_t length = sizeof *info;
+
+	memset(info, 0, sizeof *info);
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0 ? length : 0;
+}
+
+#define HAS(length, field) ((length) >= offsetof(struct tcp_info, field) + sizeof(((struct tcp_info *)0)->field))
+
+uint64_t flow_tcp_acked(int fd)
+{
+	struct tcp_info info;
+	const size_t length = info_read(fd, &info);
+
+	return HAS(length, tcpi_bytes_acked) ? info.tcpi_bytes_acked : UINT64_MAX;
+}
+
+static uint64_t acked(const struct flow *flow, const struct tcp_info *info, size_t length)
+{
+	uint64_t bytes;
+	int waits = 0;
+
+	if (HAS(length, tcpi_bytes_acked) && flow->acked_base != UINT64_MAX)
+		bytes = info->tcpi_bytes_acked > flow->acked_base ? info->tcpi_bytes_acked - flow->acked_base : 0;
+	else if (ioctl(flow->source.fd, SIOCOUTQ, &waits) == 0 && (uint64_t)waits <= flow->bytes)
+		bytes = flow->bytes - (uint64_t)waits; /* kernels before 4.1 */
+	else
+		bytes = 0;
+	/* A FIN counts as a byte there. */
+	return bytes < flow->bytes ? bytes : flow->bytes;
+}
+
+static uint64_t times8(uint64_t bytes_s)
+{
+	return bytes_s >= UINT32_MAX * 1024ull * 1024 ? UINT64_MAX : bytes_s * 8;
+}
+
+#define TAKE(index, field, value) \
+	do { \
+		if (HAS(length, field)) \
+			sample->values[index] = (value); \
+	} while (0)
+
+/* What lies below WAKE_AT. An end stays where it is, for whoever is woken by it; an error is told once, so it is kept. */
+static void read_rest(struct flow *flow)
+{
+	ssize_t n;
+
+	/* The first sample is of the beginning, whatever has come since. */
+	if (flow->state != FLOW_GOING || flow->end.reason || !flow->sampled)
+		return;
+	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
+		n = recv(flow->source.fd, NULL, READ_MOST, MSG_DONTWAIT | MSG_TRUNC);
+		if (n > 0)
+			flow->bytes += (uint64_t)n;
+		else if (n < 0 && errno != EAGAIN && errno != EINTR)
+			flow->cut_error = errno;
+		if (n < READ_MOST / 4)
+			return;
+	}
+}
+
+/* Of a receiver: after what has come is read. */
+static void tcp_sample(struct flow *flow, struct flow_sample *sample)
+{
+	struct tcp_info info;
+	size_t length;
+
+	if (!flow->sends)
+		read_rest(flow);
+	flow->sampled = true;
+	sample->kind = FLOW_BYTES;
+	sample->bytes = flow->bytes;
+	if (!flow->sends)
+		return;
+	length = info_read(flow->source.fd, &info);
+	sample->bytes = acked(flow, &info, length);
+	sample->kind = FLOW_TCP;
+	for (int i = 0; i < FLOW_TCP_VALUES; i++)
+		sample->values[i] = UINT64_MAX;
+	TAKE(FLOW_RTT_US, tcpi_rtt, info.tcpi_rtt);
+	TAKE(FLOW_RTTVAR_US, tcpi_rttvar, info.tcpi_rttvar);
+	TAKE(FLOW_MIN_RTT_US, tcpi_min_rtt, info.tcpi_min_rtt == UINT32_MAX ? UINT64_MAX : info.tcpi_min_rtt);
+	TAKE(FLOW_CWND, tcpi_snd_cwnd, info.tcpi_snd_cwnd);
+	TAKE(FLOW_SSTHRESH, tcpi_snd_ssthresh, info.tcpi_snd_ssthresh >= 0x7fffffff ? UINT64_MAX : info.tcpi_snd_ssthresh);
+	TAKE(FLOW_UNACKED, tcpi_unacked, info.tcpi_unacked);
+	TAKE(FLOW_LOST, tcpi_lost, info.tcpi_lost);
+	TAKE(FLOW_RETRANSMITS, tcpi_total_retrans, info.tcpi_total_retrans);
+	TAKE(FLOW_DELIVERY_BPS, tcpi_delivery_rate, times8(info.tcpi_delivery_rate));
+	TAKE(FLOW_PACING_BPS, tcpi_pacing_rate, times8(info.tcpi_pacing_rate));
+	TAKE(FLOW_DELIVERED, tcpi_delivered, info.tcpi_delivered);
+	TAKE(FLOW_DELIVERED_CE, tcpi_delivered_ce, info.tcpi_delivered_ce);
+	TAKE(FLOW_NOTSENT, tcpi_notsent_bytes, info.tcpi_notsent_bytes);
+	TAKE(FLOW_MSS, tcpi_snd_mss, info.tcpi_snd_mss);
+	TAKE(FLOW_PMTU, tcpi_pmtu, info.tcpi_pmtu);
+	TAKE(FLOW_RCV_WINDOW, tcpi_snd_wnd, info.tcpi_snd_wnd);
+	TAKE(FLOW_REORDERING, tcpi_reordering, info.tcpi_reordering);
+	TAKE(FLOW_CA_STATE, tcpi_ca_state, info.tcpi_ca_state);
+	TAKE(FLOW_OPTIONS, tcpi_options, info.tcpi_options);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ moving */
+
+/* Zero: none. */
+static int socket_error(int fd)
+{
+	int error = 0;
+	socklen_t length = sizeof error;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+static void all_is_sent(struct flow *flow)
+{
+	flow->state = FLOW_SETTLING;
+	flow->settle_ns = flow->end_ns;
+	shutdown(flow->source.fd, SHUT_WR);
+	/* The receiver closes when it has read all. */
+	serve_watch(flow_set_options(flow->set)->serve, &flow->source, EPOLLIN);
+}
+
+static void move_out(struct flow *flow)
+{
+	const struct flow_set_options *o = flow_set_options(flow->set);
+
+	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
+		uint64_t left = o->bytes ? o->bytes - flow->bytes : FLOW_BLOCK;
+		ssize_t n = send(flow->source.fd, flow_set_block(flow->set), left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
+			return;
+		if (n < 0) {
+			flow_finish(flow, FLOW_BROKEN, errno);
+			return;
+		}
+		flow->bytes += (uint64_t)n;
+		if (o->bytes && flow->bytes == o->bytes) {
+			all_is_sent(flow);
+			return;
+		}
+		if (n < FLOW_BLOCK)
+			return;
+	}
+}
+
+/* Once the flow has ended nothing is counted any more. */
+static void move_in(struct flow *flow)
+{
+	const struct flow_set_options *o = flow_set_options(flow->set);
+	const bool counts = !flow->end.reason;
+
+	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
+		/* MSG_TRUNC: the bytes are counted and let go where they are, not copied to here. */
+		ssize_t n = recv(flow->source.fd, NULL, READ_MOST, MSG_DONTWAIT | MSG_TRUNC);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			const int error = n < 0 ? errno : flow->cut_error;
+			const bool all = flow->sends ? flow->state == FLOW_SETTLING : o->bytes && flow->bytes == o->bytes;
+
+			if (!flow->sends && flow->state == FLOW_GOING && !flow->end.reason && flow->end_ns != KTRXER_NEVER && !all)
+				flow_cut(flow, error);
+			else
+				flow_finish(flow, error ? FLOW_BROKEN : all ? FLOW_PLANNED : FLOW_CLOSED, error);
+			return;
+		}
+		if (counts && !flow->sends)
+			flow->bytes += (uint64_t)n;
+		if (n < READ_MOST / 4)
+			return;
+	}
+}
+
+static void tcp_ready(struct serve_source *source, uint32_t events)
+{
+	struct flow *flow = (struct flow *)source;
+
+	if (flow->sends && flow->state == FLOW_GOING) {
+		if (events & (EPOLLERR | EPOLLHUP)) {
+			const int error = socket_error(source->fd);
+
+			flow_finish(flow, error ? FLOW_BROKEN : FLOW_CLOSED, error);
+		} else if (events & EPOLLOUT) {
+			move_out(flow);
+		} else if (events & EPOLLRDHUP) {
+			flow_finish(flow, FLOW_CLOSED, 0);
+		}
+		return;
+	}
+	if (flow->state == FLOW_ATTACHED) { /* nothing was asked for but errors */
+		const int error = socket_error(source->fd);
+
+		flow_finish(flow, error ? FLOW_BROKEN : FLOW_CLOSED, error);
+		return;
+	}
+	move_in(flow);
+}
+
+static void tcp_begin(struct flow *flow)
+{
+	struct serve *serve = flow_set_options(flow->set)->serve;
+
+	flow->source.ready = tcp_ready;
+	if (flow->state == FLOW_ATTACHED)
+		serve_watch(serve, &flow->source, 0);
+	else
+		serve_watch(serve, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
+}
+
+static void tcp_settle(struct flow *flow)
+{
+	serve_watch(flow_set_options(flow->set)->serve, &flow->source, EPOLLIN);
+}
+
+static void tcp_close(struct flow *flow, bool gently)
+{
+	static const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (flow->source.fd < 0)
+		return;
+	serve_unwatch(flow_set_options(flow->set)->serve, &flow->source);
+	if (!gently)
+		(void)!setsockopt(flow->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(flow->source.fd);
+	flow->source.fd = -1;
+}
+
+static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
+{
+	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
+}
+
+const struct flow_ops flow_tcp_ops = {
+	.attach = tcp_attach,
+	.begin = tcp_begin,
+	.sample = tcp_sample,
+	.settle = tcp_settle,
+	.close = tcp_close,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The socket of a TCP flow: what is set on it, what moves through it, what the kernel says of it. */
+#ifndef KTRXER_METHODS_FLOW_TCP_H
+#define KTRXER_METHODS_FLOW_TCP_H
+
+#include "flow_set.h"
+
+/* Before it connects or once it is accepted: DSCP, congestion control, pacing. 0 or a negative errno. */
+int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps);
+/* Is this congestion control to be had here? 0, -ENOENT, -EPERM. */
+int flow_tcp_cc(const char *name);
+/* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
+uint64_t flow_tcp_acked(int fd);
+/* The congestion control in force. */
+void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);
+
+extern const struct flow_ops flow_tcp_ops;
+
+#endif

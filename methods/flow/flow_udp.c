@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "flow_udp.h"
+
+#include "error.h"
+#include "flow_count.h"
+#include "flow_law.h"
+#include "limits.h"
+#include "name.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	PORT_TRIES = 16,
+	SLOTS_LEAST = 64, SLOTS_MOST = 4096,
+	RETRY_NS = 100 * 1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	BATCH = 32, ROUNDS = 8,
+	RECEIVE_BYTES = 4 << 20,
+	HEADERS = 14 + 40 + 8,
+};
+#define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+#define RUN_OUT_NS (100 * (uint64_t)KTRXER_NS_PER_MS) /* for what was committed before the end */
+
+struct flow_udp {
+	struct flow *flow;
+	struct serve *serve;
+	uint8_t tag[8];
+	/* sender */
+	struct serve_timer timer;
+	struct serve_source events;   /* of the transmitter */
+	struct ktx *tx;
+	struct ktx_info info;
+	struct ktrxer_path path;
+	struct ktrxer_frame_spec frame;
+	uint32_t head;                /* bytes of a frame before its payload */
+	struct flow_law_state law;
+	uint64_t due_ns, next;        /* the packet that is next: when, and its number */
+	uint32_t due_payload;
+	bool have_due, exhausted, pumps;
+	uint64_t committed_bytes;
+	struct ktx_accounts before;   /* what was sent before it began: introductions */
+	int network_error;
+	/* receiver */
+	struct flow_count count;
+	struct ktrxer_addr peer;
+	uint64_t last_ns, told_ns, told_packets;
+	uint64_t overflows;
+	uint32_t overflow_seen;
+	bool told, has_socket;
+};
+
+static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
+{
+	struct flow_udp *u = calloc(1, sizeof *u);
+
+	if (!u)
+		return -ENOMEM;
+	u->flow = flow;
+	u->serve = flow_set_options(flow->set)->serve;
+	u->events.fd = -1;
+	u->timer.at_ns = KTRXER_NEVER;
+	memcpy(u->tag, cookie, sizeof u->tag);
+	flow->udp = u;
+	return 0;
+}
+
+static void udp_free(struct flow *flow)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (!u)
+		return;
+	if (u->tx) {
+		serve_timer_remove(u->serve, &u->timer);
+		if (u->events.fd >= 0)
+			serve_unwatch(u->serve, &u->events);
+		ktx_close(u->tx);
+	}
+	free(u);
+	flow->udp = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- sender */
+
+uint64_t flow_udp_gap_ns(const struct flow_spec *spec)
+{
+	return ((uint64_t)spec->payload_min + spec->payload_max) * 4 * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
+}
+
+static void pump(struct flow_udp *u);
+
+static void udp_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	(void)now_ns;
+	pump((struct flow_udp *)((char *)timer - offsetof(struct flow_udp, timer)));
+}
+
+static void udp_event(struct serve_source *source, uint32_t events)
+{
+	(void)events;
+	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
+}
+
+static int path_find(struct flow_udp *u, const struct flow_udp_way *way, bool with_mac, struct ktrxer_error *err)
+{
+	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
+
+	p.device = way->device;
+	p.from = way->from;
+	p.to = way->to;
+	p.no_link_address = !with_mac;
+	return ktrxer_path_resolve(&u->path, &p, err);
+}
+
+static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct ktrxer_error *err)
+{
+	const struct flow_spec *spec = &u->flow->spec;
+	const char *engine = way->engine ? way->engine : "udp";
+	const bool by_stack = strcmp(engine, "udp") == 0 || strcmp(engine, "raw") == 0 || (strcmp(engine, "auto") == 0 && u->path.needs_stack);
+	const uint64_t gap_ns = flow_udp_gap_ns(spec) ? flow_udp_gap_ns(spec) : 1;
+	struct ktx_options t = KTX_OPTIONS_INIT;
+	int rc;
+
+	t.device = way->device || !by_stack || u->path.to.scope_id ? u->path.device.name : NULL;
+	t.engine = engine;
+	t.wait = way->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
+	/* No stamps: a slot would wait for its own, and a full queue would slow the flow down. On time is to the kernel on time. */
+	t.flags = KTX_NO_STAMPS | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
+	t.retry_ns = RETRY_NS;
+	t.reports = KTX_REPORT_NONE;
+	t.cpu = way->cpu;
+	t.slots = SLOTS_LEAST;
+	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS)
+		t.slots *= 2;
+	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
+	u->pumps = !way->precise;
+	rc = ktx_open(&u->tx, &t, err);
+	if (rc < 0)
+		return rc;
+	ktx_info(u->tx, &u->info);
+	if (!(u->info.features & KTX_CAN_WHOLE_FRAME))
+		return 0;
+	if (u->path.needs_stack)
+		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use --engine udp");
+	return path_find(u, way, true, err);
+}
+
+static int port_find(struct flow_udp *u, struct ktrxer_error *err)
+{
+	const uint32_t payload = u->flow->spec.payload_max;
+	uint8_t *frame = malloc(HEADERS + payload);
+	int rc = -EADDRINUSE, length;
+
+	if (!frame)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a packet");
+	u->frame = (struct ktrxer_frame_spec)KTRXER_FRAME_SPEC_INIT;
+	u->frame.path = &u->path;
+	u->frame.proto = KTRXER_UDP;
+	u->frame.tos = u->flow->spec.tos;
+	u->frame.link = u->info.link;
+	for (int tries = 0; tries < PORT_TRIES && rc == -EADDRINUSE; tries++) {
+		uint16_t random;
+
+		if (getrandom(&random, sizeof random, 0) != sizeof random) {
+			rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+			break;
+		}
+		u->frame.from_port = (uint16_t)(49152u | random);
+		u->frame.to_port = u->frame.to_port ? u->frame.to_port : 9;
+		u->frame.payload = NULL;
+		u->frame.payload_length = payload;
+		length = ktrxer_frame_build(frame, HEADERS + payload, &u->frame);
+		if (length == -EMSGSIZE)
+			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller --payload",
+					 payload, u->path.mtu, u->path.device.name);
+		else
+			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way") :
+					  ktx_check(u->tx, frame, (uint32_t)length, err);
+	}
+	free(frame);
+	return rc;
+}
+
+int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint16_t *port, struct ktrxer_error *err)
+{
+	struct flow_udp *u;
+	int rc = udp_new(flow, way->cookie);
+
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "no memory for a UDP flow");
+	u = flow->udp;
+	if (!flow_set_block(flow->set))
+		return ktrxer_fail(err, -ENOMEM, "no memory for a UDP flow");
+	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
+		return rc;
+	u->timer.due = udp_due;
+	serve_timer_add(u->serve, &u->timer);
+	if ((rc = port_find(u, err)) < 0)
+		return rc;
+	u->head = (uint32_t)ktrxer_frame_header_length(&u->frame);
+	u->frame.to_port = way->to_port;
+	*port = u->frame.from_port;
+	u->events = (struct serve_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
+	rc = serve_watch(u->serve, &u->events, EPOLLIN);
+	if (rc < 0)
+		u->events.fd = -1;
+	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a transmitter") : 0;
+}
+
+void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port)
+{
+	flow->udp->path.to = *to;
+	flow->udp->frame.to_port = to_port;
+}
+
+int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE])
+{
+	struct flow_udp *u = flow->udp;
+	struct ktx_probe probe = { .at_ns = 0 };
+	struct ktrxer_error err;
+	struct ktx_slot slot;
+	int length;
+
+	if (ktx_reserve(u->tx, &slot) < 0)
+		return -EAGAIN;
+	u->frame.payload = preface;
+	u->frame.payload_length = CONTROL_PREFACE;
+	length = ktrxer_frame_build(slot.frame, slot.capacity, &u->frame);
+	if (length < 0)
+		return length;
+	probe.length = (uint32_t)length;
+	length = ktx_commit(u->tx, &probe, &err);
+	pump(u);
+	return length;
+}
+
+/* False: no room now, or it cannot be sent at all. */
+static bool commit(struct flow_udp *u)
+{
+	struct ktx_probe probe = { .id = u->next, .at_ns = u->due_ns };
+	struct ktrxer_error err = { 0 };
+	struct ktx_slot slot;
+	uint8_t *payload;
+	int length;
+
+	if (ktx_reserve(u->tx, &slot) < 0)
+		return false;
+	payload = slot.frame + u->head;
+	memcpy(payload, u->tag, sizeof u->tag);
+	store_be64(payload + 8, u->next);
+	store_be64(payload + 16, u->due_ns);
+	memcpy(payload + FLOW_PACKET_HEAD, flow_set_block(u->flow->set) + FLOW_PACKET_HEAD, u->due_payload - FLOW_PACKET_HEAD);
+	u->frame.payload = payload;
+	u->frame.payload_length = u->due_payload;
+	length = ktrxer_frame_build(slot.frame, slot.capacity, &u->frame);
+	if (length < 0) {
+		err.code = length;
+	} else {
+		probe.length = (uint32_t)length;
+		ktx_commit(u->tx, &probe, &err);
+	}
+	if (err.code) {
+		flow_finish(u->flow, FLOW_BROKEN, err.code);
+		return false;
+	}
+	u->next++;
+	u->committed_bytes += u->due_payload;
+	u->have_due = false;
+	return true;
+}
+
+/* Returns when there is more to commit; KTRXER_NEVER: that was all. */
+static uint64_t commit_soon(struct flow_udp *u)
+{
+	const uint64_t most = flow_set_options(u->flow->set)->bytes;
+
+	while (!u->exhausted && u->flow->state == FLOW_GOING) {
+		if (!u->have_due)
+			u->due_ns = flow_law_next(&u->law, &u->due_payload);
+		u->have_due = true;
+		if (u->due_ns >= u->flow->end_ns || (most && u->committed_bytes >= most)) {
+			u->exhausted = true;
+			break;
+		}
+		if (u->due_ns > ktrxer_now_ns() + AHEAD_NS)
+			return u->due_ns - AHEAD_NS / 2;
+		if (!commit(u))
+			return ktrxer_now_ns() + KTRXER_NS_PER_MS;
+	}
+	return KTRXER_NEVER;
+}
+
+static uint64_t pending(const struct flow_udp *u)
+{
+	struct ktx_accounts a;
+
+	ktx_accounts(u->tx, &a);
+	return a.pending;
+}
+
+static void network_errors_take(struct flow_udp *u)
+{
+	struct ktx_network_error errors[4];
+
+	for (int n; (n = ktx_network_errors(u->tx, errors, 4)) > 0;)
+		for (int i = 0; i < n; i++)
+			u->network_error = errors[i].error;
+}
+
+static void pump(struct flow_udp *u)
+{
+	struct flow *flow = u->flow;
+	uint64_t next_ns = commit_soon(u), pump_ns = KTRXER_NEVER;
+
+	if (u->pumps && ktx_pump(u->tx, &pump_ns) < 0 && flow->state == FLOW_GOING) {
+		flow_finish(flow, FLOW_BROKEN, -ENODEV);
+		return;
+	}
+	network_errors_take(u);
+	if (flow->state == FLOW_GOING && u->exhausted && flow->end_ns == KTRXER_NEVER) {
+		if (!pending(u)) {
+			flow_finish(flow, FLOW_PLANNED, 0);
+			return;
+		}
+		next_ns = ktrxer_now_ns() + KTRXER_NS_PER_MS;
+	}
+	u->timer.at_ns = next_ns < pump_ns ? next_ns : pump_ns;
+}
+
+struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts)
+{
+	const struct flow_udp *u = flow->udp;
+
+	memset(accounts, 0, sizeof *accounts);
+	if (!u || !u->tx)
+		return NULL;
+	ktx_accounts(u->tx, accounts);
+	return ktx_lateness(u->tx);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- receiver */
+
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns)
+{
+	struct flow_udp *u = flow->udp;
+	struct bytes b = bytes_of(data, length < FLOW_PACKET_HEAD ? length : FLOW_PACKET_HEAD);
+	const uint8_t *tag = bytes_take(&b, sizeof u->tag);
+	const uint64_t number = bytes_be64(&b);
+
+	bytes_be64(&b);
+	if (!b.ok || !secret_equal(tag, u->tag, sizeof u->tag))
+		return false;
+	if (flow->end.reason)
+		return true;
+	flow_count_packet(&u->count, number, length, tos);
+	u->last_ns = now_ns;
+	if (u->told && u->count.packets >= u->told_packets && flow->state == FLOW_GOING)
+		flow_finish(flow, FLOW_PLANNED, 0);
+	return true;
+}
+
+static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union ktrxer_name *from)
+{
+	struct flow_udp *u = flow->udp;
+	struct ktrxer_addr addr;
+	uint8_t tos = 0;
+
+	ktrxer_name_read(from, &addr);
+	addr.scope_id = u->peer.scope_id;
+	if (!ktrxer_addr_equal(&addr, &u->peer))
+		return;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		uint32_t word = 0;
+
+		memcpy(&word, CMSG_DATA(c), c->cmsg_len >= CMSG_LEN(4) ? 4 : c->cmsg_len > CMSG_LEN(0) ? 1 : 0);
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+			u->overflows += word - u->overflow_seen;
+			u->overflow_seen = word;
+		} else if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_TOS) {
+			tos = *CMSG_DATA(c);
+		} else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+			tos = (uint8_t)word;
+		}
+	}
+	flow_udp_packet(flow, message->msg_iov->iov_base, length, tos, ktrxer_now_ns());
+}
+
+static void udp_ready(struct serve_source *source, uint32_t events)
+{
+	struct flow *flow = (struct flow *)source;
+	_Alignas(struct cmsghdr) char control[BATCH][64];
+	uint8_t data[BATCH][FLOW_PACKET_HEAD];
+	struct mmsghdr messages[BATCH];
+	struct iovec vectors[BATCH];
+	union ktrxer_name from[BATCH];
+
+	(void)events;
+	for (int round = 0; round < ROUNDS && flow->source.fd >= 0; round++) {
+		int n;
+
+		for (int i = 0; i < BATCH; i++) {
+			vectors[i] = (struct iovec){ data[i], sizeof data[i] };
+			messages[i].msg_hdr = (struct msghdr){ .msg_name = &from[i], .msg_namelen = sizeof from[i], .msg_iov = &vectors[i],
+							       .msg_iovlen = 1, .msg_control = control[i], .msg_controllen = sizeof control[i] };
+		}
+		/* MSG_TRUNC: the true length is told, the rest of the packet is not wanted. */
+		n = recvmmsg(source->fd, messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
+		if (n <= 0)
+			return;
+		for (int i = 0; i < n; i++)
+			received(flow, &messages[i].msg_hdr, messages[i].msg_len, &from[i]);
+		if (n < BATCH)
+			return;
+	}
+}
+
+static void option(int fd, int level, int name, int value)
+{
+	(void)!setsockopt(fd, level, name, &value, sizeof value);
+}
+
+int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err)
+{
+	const bool v6 = way->to.family == AF_INET6;
+	struct ktrxer_addr any = { .family = way->to.family };
+	union ktrxer_name name;
+	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
+	char word[80];
+	int rc = udp_new(flow, way->cookie), fd;
+
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "no memory for a UDP flow");
+	fd = socket(way->to.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind(fd, &name.sa, length) != 0) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
+	}
+	option(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+	option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+	option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES);
+	flow->udp->peer = way->to;
+	flow->udp->has_socket = true;
+	flow->source = (struct serve_source){ .fd = fd, .ready = udp_ready };
+	return serve_watch(flow->udp->serve, &flow->source, EPOLLIN);
+}
+
+int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
+{
+	return udp_new(flow, cookie);
+}
+
+int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
+{
+	union ktrxer_name name;
+	const socklen_t length = ktrxer_name_make(&name, &way->to, to_port);
+
+	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------- operations */
+
+static void udp_begin(struct flow *flow)
+{
+	struct flow_udp *u = flow->udp;
+	uint8_t seed[16];
+
+	if (!flow->sends)
+		return;
+	if (getrandom(seed, sizeof seed, 0) != sizeof seed)
+		memcpy(seed, flow_set_block(flow->set), sizeof seed);
+	ktx_accounts(u->tx, &u->before);
+	flow_law_begin(&u->law, &flow->spec, flow->start_ns, seed);
+	pump(u);
+}
+
+static void udp_stop(struct flow *flow)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (!u || !u->tx)
+		return;
+	u->exhausted = true;
+	ktx_cancel(u->tx);
+	network_errors_take(u);
+}
+
+static void udp_sample(struct flow *flow, struct flow_sample *s)
+{
+	struct flow_udp *u = flow->udp;
+
+	s->kind = FLOW_UDP;
+	for (int i = 0; i < FLOW_UDP_VALUES; i++)
+		s->values[i] = UINT64_MAX;
+	if (flow->sends) {
+		struct ktx_accounts a;
+
+		ktx_accounts(u->tx, &a);
+		s->values[FLOW_PACKETS] = a.sent - u->before.sent;
+		s->bytes = a.bytes - u->before.bytes - s->values[FLOW_PACKETS] * u->head;
+		return;
+	}
+	s->bytes = u->count.bytes;
+	s->values[FLOW_PACKETS] = u->count.packets;
+	s->values[FLOW_ECT0] = u->count.ect0;
+	s->values[FLOW_ECT1] = u->count.ect1;
+	s->values[FLOW_CE] = u->count.ce;
+	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->told_packets);
+	s->values[FLOW_REORDERED] = u->count.reordered;
+	s->values[FLOW_DUPLICATES] = u->count.duplicates;
+	if (u->has_socket)
+		s->values[FLOW_OVERFLOWS] = u->overflows;
+}
+
+static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (flow->sends) {
+		if (flow->end_ns > now_ns || now_ns >= flow->end_ns + RUN_OUT_NS)
+			return flow->end_ns;
+		/* What a busy machine has kept from being committed in time belongs to the flow all the same. */
+		if (!u->exhausted)
+			u->timer.at_ns = 0;
+		return u->exhausted && !pending(u) ? flow->end_ns : now_ns + KTRXER_NS_PER_MS;
+	}
+	/* What was sent last is on its way still; the sender says how many there were. */
+	if (u->told)
+		return u->count.packets >= u->told_packets ? 0 : u->told_ns + KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS;
+	return flow->end_ns == KTRXER_NEVER ? KTRXER_NEVER : flow->end_ns + KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S;
+}
+
+static uint64_t udp_last_ns(const struct flow *flow)
+{
+	const struct flow_udp *u = flow->udp;
+
+	if (flow->end_ns == KTRXER_NEVER)
+		return u->last_ns;
+	return u->last_ns > flow->end_ns ? u->last_ns : flow->end_ns;
+}
+
+static void udp_told(struct flow *flow, const struct flow_end *end)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (!u || flow->sends || u->told)
+		return;
+	u->told = true;
+	u->told_ns = ktrxer_now_ns();
+	u->told_packets = end->packets;
+}
+
+static int udp_error(const struct flow *flow)
+{
+	return flow->udp ? flow->udp->network_error : 0;
+}
+
+/* A receiver's own socket; a sender's is its transmitter's. */
+static void udp_close(struct flow *flow, bool gently)
+{
+	(void)gently;
+	if (flow->source.fd < 0)
+		return;
+	serve_unwatch(flow->udp->serve, &flow->source);
+	close(flow->source.fd);
+	flow->source.fd = -1;
+}
+
+const struct flow_ops flow_udp_ops = {
+	.begin = udp_begin,
+	.sample = udp_sample,
+	.end_ns = udp_end_ns,
+	.stop = udp_stop,
+	.last_ns = udp_last_ns,
+	.told = udp_told,
+	.error = udp_error,
+	.close = udp_close,
+	.free = udp_free,
+};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The ends of a UDP flow. Its sender is a transmitter of the library, so each packet has a send time and its lateness is
+ * known; its receiver counts by the numbers in the packets. A packet's payload begins with the flow's tag (the first bytes of
+ * its cookie), its number, and the time it was to leave.
+ */
+#ifndef KTRXER_METHODS_FLOW_UDP_H
+#define KTRXER_METHODS_FLOW_UDP_H
+
+#include "control.h"
+#include "flow_set.h"
+
+struct flow_udp_way {
+	struct ktrxer_addr from, to; /* from.family 0: the route decides */
+	uint16_t to_port;
+	const char *device, *engine; /* NULL: the route's; udp */
+	bool precise;                /* spins, in a thread of its own */
+	int cpu;
+	uint8_t cookie[CONTROL_COOKIE];
+};
+
+/* The sender's transmitter and port; nothing is sent. `port` is where the packets come from. */
+int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint16_t *port, struct ktrxer_error *err);
+/* Where the packets go, when that was not known before. */
+void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port);
+/* A sender's own datagram without a number: the preface that registers it. */
+int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]);
+/* A receiver with a socket of its own, and one that is told of its packets. */
+int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err);
+int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
+/* A receiver's socket says who it is, to this port of the sender. */
+int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
+/* True: it was a packet of this flow. `length` of its payload, of which at least FLOW_PACKET_HEAD bytes are at `data`. */
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns);
+
+extern const struct flow_ops flow_udp_ops;
+
+/* Of a sender: its books, and how late it was. NULL: none. To be freed with ktrxer_hist_free(). */
+struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts);
+uint64_t flow_udp_gap_ns(const struct flow_spec *spec); /* the mean time between packets (while any are sent) */
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "serve_control.h"
+
+#include "error.h"
+#include "flow_udp.h"
+#include "limiter.h"
+#include "limits.h"
+#include "name.h"
+#include "serve_session.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024, ACCEPTS = 32, REST_MS = 100 };
+
+struct listener {
+	struct serve_source source; /* first */
+	struct serve_control *control;
+};
+
+/* Who has connected, and has not said what for. */
+struct stranger {
+	struct serve_source source; /* first; fd -1: the place is free */
+	struct serve_control *control;
+	struct ktrxer_addr from;
+	uint64_t since_ns;
+	uint32_t have;
+	uint8_t preface[CONTROL_PREFACE];
+};
+
+struct serve_control {
+	struct serve_registry registry;
+	struct hmac_key token;
+	struct limiter *limiter;
+	struct serve_timer timer;  /* strangers who are slow, listeners that rest */
+	bool resting;
+	struct listener listeners[KTRXER_SERVE_ADDRESSES];
+	int listener_count;
+	struct stranger strangers[KTRXER_CONTROL_STRANGERS];
+};
+
+const char *const control_refusal_names[CONTROL_REFUSALS] = {
+	[CONTROL_OK] = "none",
+	[CONTROL_NO_TOKEN] = "wrong_token",
+	[CONTROL_NO_VERSION] = "wrong_version",
+	[CONTROL_MALFORMED] = "malformed",
+	[CONTROL_CLIENTS] = "too_many_clients",
+	[CONTROL_TOO_MANY] = "too_many_flows",
+	[CONTROL_TOO_LONG] = "too_long",
+	[CONTROL_TOO_FAST] = "too_fast",
+	[CONTROL_TOO_FINE] = "samples_too_fine",
+	[CONTROL_NO_MEMORY] = "no_memory",
+	[CONTROL_NO_CC] = "unknown_congestion_control",
+	[CONTROL_CC_LOCKED] = "congestion_control_not_allowed",
+	[CONTROL_NO_DSCP] = "dscp_not_granted",
+	[CONTROL_SILENT] = "silent",
+	[CONTROL_NO_FAMILY] = "no_socket",
+	[CONTROL_STOPPING] = "stopping",
+};
+
+struct serve_registry *serve_control_registry(struct serve_control *control)
+{
+	return &control->registry;
+}
+
+void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts)
+{
+	*counts = control->registry.counts;
+}
+
+/* --------------------------------------------------------------------------------------------------------- strangers */
+
+static void stranger_leave(struct stranger *s, bool closes)
+{
+	serve_unwatch(s->control->registry.serve, &s->source);
+	if (closes)
+		close(s->source.fd);
+	s->source.fd = -1;
+}
+
+static bool claim_cookie(struct serve_control *control, const struct serve_datagram *d)
+{
+	struct control_preface preface;
+	struct session *session;
+
+	if (d->whole != CONTROL_PREFACE || control_preface_read(&preface, d->data, d->length) < 0 || preface.kind != CONTROL_DATAGRAM)
+		return false;
+	session = registry_session(&control->registry, preface.session);
+	if (!session || session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
+		control->registry.counts.strange++;
+	return true;
+}
+
+bool serve_control_claim(void *context, const struct serve_datagram *d)
+{
+	struct serve_control *control = context;
+	const struct peer *p;
+
+	if (!control->registry.sessions)
+		return false;
+	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
+	for (; p; p = p->next)
+		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
+		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns))
+			return true;
+	return claim_cookie(control, d);
+}
+
+/* Sessions that have shown nothing yet have places of their own; the oldest one's is taken. */
+static void new_sessions_thin(struct serve_control *control)
+{
+	struct session *oldest = NULL;
+	int count = 0;
+
+	for (struct session *s = control->registry.sessions; s; s = s->next)
+		if (s->state == SESSION_NEW || s->state == SESSION_LEAVING) {
+			oldest = s; /* new ones come at the front */
+			count++;
+		}
+	if (count < KTRXER_CONTROL_NEW)
+		return;
+	control->registry.counts.displaced++;
+	session_forget(oldest);
+}
+
+static void stranger_asks(struct stranger *s, const struct control_preface *preface)
+{
+	struct serve_control *control = s->control;
+	const int fd = s->source.fd;
+	struct session *session;
+
+	(void)preface;
+	if (!limiter_take(control->limiter, &s->from, ktrxer_now_ns())) {
+		control->registry.counts.refused[CONTROL_CLIENTS]++;
+		stranger_leave(s, true);
+		return;
+	}
+	stranger_leave(s, false);
+	new_sessions_thin(control);
+	if (session_new(&session, &control->registry, fd, &s->from, s->preface, &control->token) < 0)
+		return;
+	registry_add(&control->registry, session);
+	session_greet(session, preface->version);
+}
+
+static void stranger_says(struct stranger *s)
+{
+	struct serve_control *control = s->control;
+	struct control_preface preface;
+	struct session *session;
+	int fd = s->source.fd;
+
+	if (control_preface_read(&preface, s->preface, s->have) < 0)
+		preface.kind = 0;
+	if (preface.kind == CONTROL_CLIENT) {
+		stranger_asks(s, &preface);
+		return;
+	}
+	session = preface.kind == CONTROL_DATA ? registry_session(&control->registry, preface.session) : NULL;
+	stranger_leave(s, false);
+	if (!session || session_attach(session, preface.flow, preface.cookie, fd) < 0) {
+		control->registry.counts.strange++;
+		close(fd);
+	}
+}
+
+static void stranger_ready(struct serve_source *source, uint32_t events)
+{
+	struct stranger *s = (struct stranger *)source;
+	/* Not a byte more: what follows belongs to whoever it turns out to be for. */
+	ssize_t n = recv(source->fd, s->preface + s->have, CONTROL_PREFACE - s->have, MSG_DONTWAIT);
+	static const uint8_t word[6] = { 'k', 't', 'r', 'x', 'e', 'r' };
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		stranger_leave(s, true);
+		return;
+	}
+	s->have += (uint32_t)n;
+	if (memcmp(s->preface, word, s->have < sizeof word ? s->have : sizeof word) != 0) {
+		s->control->registry.counts.strange++;
+		stranger_leave(s, true);
+		return;
+	}
+	if (s->have == CONTROL_PREFACE)
+		stranger_says(s);
+}
+
+static void stranger_add(struct serve_control *control, int fd, const union ktrxer_name *from)
+{
+	const uint64_t now_ns = ktrxer_now_ns();
+	struct stranger *place = &control->strangers[0];
+
+	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
+		struct stranger *s = &control->strangers[i];
+
+		if (s->source.fd < 0) {
+			place = s;
+			break;
+		}
+		if (s->since_ns < place->since_ns)
+			place = s;
+	}
+	if (place->source.fd >= 0) {
+		control->registry.counts.displaced++;
+		stranger_leave(place, true);
+	}
+	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
+	ktrxer_name_read(from, &place->from);
+	place->from.scope_id = 0; /* the same host by whichever device it comes */
+	if (serve_watch(control->registry.serve, &place->source, EPOLLIN) < 0) {
+		close(fd);
+		place->source.fd = -1;
+		return;
+	}
+	if (control->timer.at_ns == KTRXER_NEVER)
+		control->timer.at_ns = now_ns + KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
+	/* Mostly it has spoken already. */
+	stranger_ready(&place->source, EPOLLIN);
+}
+
+/* --------------------------------------------------------------------------------------------------------- listeners */
+
+static void listener_ready(struct serve_source *source, uint32_t events)
+{
+	struct serve_control *control = ((struct listener *)source)->control;
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS; i++) {
+		union ktrxer_name from = { 0 };
+		socklen_t length = sizeof from;
+		int fd = accept4(source->fd, &from.sa, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			control->registry.counts.connections++;
+			stranger_add(control, fd, &from);
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
+			for (int l = 0; l < control->listener_count; l++)
+				serve_unwatch(control->registry.serve, &control->listeners[l].source);
+			control->resting = true;
+			control->timer.at_ns = ktrxer_now_ns() + REST_MS * (uint64_t)KTRXER_NS_PER_MS;
+			return;
+		} else {
+			return;
+		}
+	}
+}
+
+static void control_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct serve_control *control = (struct serve_control *)((char *)timer - offsetof(struct serve_control, timer));
+	const uint64_t patience = KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
+	uint64_t first = KTRXER_NEVER;
+
+	if (control->resting)
+		for (int i = 0; i < control->listener_count; i++)
+			serve_watch(control->registry.serve, &control->listeners[i].source, EPOLLIN);
+	control->resting = false;
+	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
+		struct stranger *s = &control->strangers[i];
+
+		if (s->source.fd < 0)
+			continue;
+		if (now_ns - s->since_ns >= patience) {
+			control->registry.counts.slow++;
+			stranger_leave(s, true);
+		} else if (s->since_ns + patience < first) {
+			first = s->since_ns + patience;
+		}
+	}
+	timer->at_ns = first;
+}
+
+static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_addr *bind_to, uint16_t port)
+{
+	char text[KTRXER_ADDR_TEXT], word[64];
+
+	ktrxer_addr_format(bind_to, text);
+	if (rc == -EADDRINUSE)
+		return ktrxer_fail(err, rc, "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which, --port "
+				   "chooses another", port, text, port);
+	if (rc == -EACCES)
+		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", port);
+	return ktrxer_fail(err, rc, "TCP port %u of %s: %s", port, text, ktrxer_strerror(rc, word, sizeof word));
+}
+
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, struct ktrxer_error *err)
+{
+	struct listener *l = &control->listeners[control->listener_count];
+	const bool v6 = to->family == AF_INET6;
+	union ktrxer_name name;
+	const int one = 1;
+	socklen_t length;
+	int fd, rc = 0;
+
+	if (control->listener_count == KTRXER_SERVE_ADDRESSES)
+		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", KTRXER_SERVE_ADDRESSES);
+	length = ktrxer_name_make(&name, to, port);
+	fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return listen_fail(err, -errno, to, port);
+	/* The connections of a server that was stopped a moment ago are no other program. */
+	(void)!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (v6)
+		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
+	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .control = control };
+	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = serve_watch(control->registry.serve, &l->source, EPOLLIN);
+	if (rc < 0) {
+		close(fd);
+		return listen_fail(err, rc, to, port);
+	}
+	control->listener_count++;
+	return 0;
+}
+
+int serve_control_new(struct serve_control **out, struct serve *serve, const struct serve_control_options *options, struct ktrxer_error *err)
+{
+	struct serve_control *control = calloc(1, sizeof *control);
+
+	*out = NULL;
+	if (!control || limiter_new(&control->limiter, KTRXER_CONTROL_RATE, KTRXER_CONTROL_BURST, options->secret) < 0) {
+		free(control);
+		return ktrxer_fail(err, -ENOMEM, "no memory for the server");
+	}
+	control->registry.serve = serve;
+	control->registry.options = *options;
+	control->token = *options->token;
+	control->registry.next_id = (uint32_t)(options->secret >> 32);
+	control->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = control_due };
+	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
+		control->strangers[i].source.fd = -1;
+	serve_timer_add(serve, &control->timer);
+	*out = control;
+	return 0;
+}
+
+void serve_control_end(struct serve_control *control)
+{
+	for (struct session *s = control->registry.sessions; s; s = s->next)
+		session_refuse(s, CONTROL_STOPPING, 0);
+}
+
+void serve_control_free(struct serve_control *control)
+{
+	if (!control)
+		return;
+	while (control->registry.sessions)
+		session_forget(control->registry.sessions);
+	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
+		if (control->strangers[i].source.fd >= 0)
+			stranger_leave(&control->strangers[i], true);
+	for (int i = 0; i < control->listener_count; i++) {
+		serve_unwatch(control->registry.serve, &control->listeners[i].source);
+		close(control->listeners[i].source.fd);
+	}
+	serve_timer_remove(control->registry.serve, &control->timer);
+	limiter_free(control->limiter);
+	secret_forget(&control->token, sizeof control->token);
+	free(control);
+}

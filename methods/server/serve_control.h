@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The server's side of flows: who may ask (control.h), what he gets, and what nobody gets. docs/control.md says what each
+ * limit is for.
+ *
+ * Whoever has not shown that he knows the token costs a descriptor and some hundred bytes, for a few seconds; there is a
+ * fixed number of such places, and the newest comer takes the oldest one's.
+ */
+#ifndef KTRXER_METHODS_SERVE_CONTROL_H
+#define KTRXER_METHODS_SERVE_CONTROL_H
+
+#include "control.h"
+#include "serve.h"
+#include "serve_registry.h"
+#include "serve_udp.h"
+
+extern const char *const control_refusal_names[CONTROL_REFUSALS];
+
+struct serve_control;
+int serve_control_new(struct serve_control **control, struct serve *serve, const struct serve_control_options *options, struct ktrxer_error *err);
+/* All clients are told that it stops, and their flows end. */
+void serve_control_end(struct serve_control *control);
+void serve_control_free(struct serve_control *control);
+/* One listening TCP socket more. */
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, struct ktrxer_error *err);
+/* For serve_udp: true when the datagram belongs to a flow. */
+bool serve_control_claim(void *control, const struct serve_datagram *datagram);
+/* Its clients, for tests. */
+struct serve_registry *serve_control_registry(struct serve_control *control);
+void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "serve_registry.h"
+
+#include "limiter.h"
+#include "serve_session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void registry_add(struct serve_registry *registry, struct session *session)
+{
+	session->id = ++registry->next_id;
+	session->next = registry->sessions;
+	registry->sessions = session;
+}
+
+struct session *registry_session(struct serve_registry *registry, uint32_t id)
+{
+	struct session *s = registry->sessions;
+
+	while (s && s->id != id)
+		s = s->next;
+	return s;
+}
+
+uint32_t registry_clients(const struct serve_registry *registry)
+{
+	uint32_t n = 0;
+
+	for (const struct session *s = registry->sessions; s; s = s->next)
+		n += s->state != SESSION_NEW && s->state != SESSION_LEAVING;
+	return n;
+}
+
+static struct peer **peer_place(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port)
+{
+	const uint64_t mixed = load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ registry->options.secret;
+
+	return &registry->peers[limiter_mix(mixed) % SERVE_PEERS];
+}
+
+const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port)
+{
+	return *peer_place(registry, addr, port);
+}
+
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port)
+{
+	struct peer **place = peer_place(registry, from, port), *peer = malloc(sizeof *peer);
+
+	if (!peer)
+		return -ENOMEM;
+	*peer = (struct peer){ .next = *place, .addr = *from, .port = port, .session = session, .flow = flow };
+	*place = peer;
+	return 0;
+}
+
+static void peers_forget(struct serve_registry *registry, const struct session *session)
+{
+	for (int i = 0; i < SERVE_PEERS; i++)
+		for (struct peer **p = &registry->peers[i]; *p;) {
+			struct peer *one = *p;
+
+			if (one->session != session) {
+				p = &one->next;
+				continue;
+			}
+			*p = one->next;
+			free(one);
+		}
+}
+
+void registry_remove(struct serve_registry *registry, struct session *session)
+{
+	peers_forget(registry, session);
+	for (struct session **s = &registry->sessions; *s; s = &(*s)->next)
+		if (*s == session) {
+			*s = session->next;
+			break;
+		}
+}

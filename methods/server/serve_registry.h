@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the clients of a server have in common: limits, counts, the list of their sessions, and whose packets come from where. */
+#ifndef KTRXER_METHODS_SERVE_REGISTRY_H
+#define KTRXER_METHODS_SERVE_REGISTRY_H
+
+#include "control.h"
+#include "serve.h"
+
+struct session;
+
+struct serve_control_options {
+	const struct hmac_key *token; /* copied */
+	uint32_t max_clients, max_flows; /* clients at once; flows of one */
+	uint64_t max_ns, max_bps;     /* of one client; max_bps 0: no limit */
+	uint64_t secret;              /* random */
+	uint64_t dscp_granted;        /* bit n: flows may carry DSCP n */
+};
+
+struct serve_control_counts {
+	uint64_t connections;      /* of all kinds */
+	uint64_t sessions;         /* that were granted */
+	uint64_t flows;            /* that began */
+	uint64_t bytes_in, bytes_out; /* of flows that ended */
+	uint64_t packets_in, packets_out; /* UDP */
+	uint64_t refused[CONTROL_REFUSALS];
+	uint64_t displaced;        /* strangers who made room for newer ones */
+	uint64_t slow;             /* strangers who did not say what they want in time */
+	uint64_t strange;          /* who spoke something else, or showed a cookie that is not right */
+	uint64_t lost_clients;     /* gone in the middle of it */
+};
+
+/* Where the packets of a flow come from. */
+struct peer {
+	struct peer *next;
+	struct ktrxer_addr addr;
+	uint16_t port;
+	struct session *session;
+	uint32_t flow;
+};
+
+enum { SERVE_PEERS = 256 };
+
+struct serve_registry {
+	struct serve *serve;
+	struct serve_control_options options;
+	struct serve_control_counts counts;
+	struct session *sessions;
+	struct peer *peers[SERVE_PEERS];
+	uint32_t next_id;
+};
+
+void registry_add(struct serve_registry *registry, struct session *session); /* gives it its number */
+void registry_remove(struct serve_registry *registry, struct session *session);
+struct session *registry_session(struct serve_registry *registry, uint32_t id);
+uint32_t registry_clients(const struct serve_registry *registry); /* who have shown the token */
+/* What comes from there is of this flow. 0 or -ENOMEM. */
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
+/* Those that may be meant, in a list. */
+const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);
+
+#endif

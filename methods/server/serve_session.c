@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "serve_session.h"
+
+#include "flow_ops.h"
+#include "flow_tcp.h"
+#include "flow_udp.h"
+#include "limits.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static uint64_t seconds(uint32_t s)
+{
+	return s * (uint64_t)KTRXER_NS_PER_S;
+}
+
+/* Nothing that is said after it is of interest, but to close at once could overtake it (a reset empties queues). */
+void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
+{
+	uint8_t *body;
+
+	if (s->state == SESSION_LEAVING)
+		return;
+	s->registry->counts.refused[why]++;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_REFUSE, control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value }));
+	s->state = SESSION_LEAVING;
+	flow_set_free(s->flows);
+	s->flows = NULL;
+	shutdown(s->link.source.fd, SHUT_WR);
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_LEAVE_S);
+	s->timer.at_ns = s->dead_ns;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ samples */
+
+static void block_send(struct session *s)
+{
+	uint8_t *body;
+
+	if (!s->block_used)
+		return;
+	body = control_link_begin(&s->link, s->block_used);
+	if (body) {
+		memcpy(body, s->block, s->block_used);
+		control_link_send(&s->link, CONTROL_SAMPLES, s->block_used);
+	}
+	s->block_used = 0;
+}
+
+static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	struct session *s = context;
+
+	if (s->block_used + FLOW_SAMPLE_MOST > CONTROL_BODY_MAX)
+		block_send(s);
+	/* What is written into a block counts as said; so it is only begun when there is room to send it. */
+	if (!s->block_used) {
+		if (control_link_waiting(&s->link) + CONTROL_BODY_MAX > KTRXER_CONTROL_SAMPLES_BYTES) {
+			flow_set_missed(s->flows, flow);
+			return;
+		}
+		s->block_ns = sample->time_ns;
+		s->block_used = flow_samples_begin(s->block, s->block_ns);
+	}
+	s->block_used += flow_sample_write(s->block + s->block_used, s->block_ns, flow, sample, &s->history);
+}
+
+static void on_tick(void *context, uint64_t at_ns)
+{
+	(void)at_ns;
+	block_send(context);
+}
+
+static void on_turned(void *context)
+{
+	struct session *s = context;
+
+	if (s->link.held)
+		control_link_push(&s->link);
+}
+
+static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	struct session *s = context;
+	struct serve_control_counts *counts = &s->registry->counts;
+	const struct flow *f = flow_set_at(s->flows, flow);
+	uint8_t *body;
+
+	if (f->sends) {
+		counts->bytes_out += end->bytes;
+		counts->packets_out += end->packets;
+	} else {
+		counts->bytes_in += end->bytes;
+		counts->packets_in += end->packets;
+	}
+	s->link.held = true; /* until on_turned(): many flows may end together */
+	block_send(s);
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
+	if (s->state == SESSION_RUNNING && flow_set_over(s->flows)) {
+		s->state = SESSION_ENDED;
+		s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_AFTER_S);
+	}
+}
+
+/* ----------------------------------------------------------------------------------------------------------- request */
+
+static enum control_refusal request_judge(struct session *s, uint64_t *value)
+{
+	const struct serve_control_options *o = &s->registry->options;
+	const struct control_request *r = &s->request;
+	uint64_t finest;
+
+	*value = o->max_clients;
+	if (registry_clients(s->registry) >= o->max_clients)
+		return CONTROL_CLIENTS;
+	*value = o->max_flows;
+	if (r->flows > o->max_flows)
+		return CONTROL_TOO_MANY;
+	*value = o->max_ns;
+	if (r->for_ns > o->max_ns || r->whole_ns > o->max_ns)
+		return CONTROL_TOO_LONG;
+	*value = o->max_bps;
+	if (o->max_bps && r->rate_bps > o->max_bps)
+		return CONTROL_TOO_FAST;
+	finest = r->flows * (uint64_t)KTRXER_NS_PER_S / KTRXER_FLOW_SAMPLES_S;
+	*value = finest > KTRXER_FLOW_SAMPLE_MIN_NS ? finest : KTRXER_FLOW_SAMPLE_MIN_NS;
+	if (r->sample_ns < *value)
+		return CONTROL_TOO_FINE;
+	for (int i = 0; i < r->cc_count; i++) {
+		const int rc = flow_tcp_cc(r->ccs[i]);
+
+		*value = (uint64_t)i;
+		if (rc < 0)
+			return rc == -EPERM || rc == -EACCES ? CONTROL_CC_LOCKED : CONTROL_NO_CC;
+	}
+	return CONTROL_OK;
+}
+
+static int flows_make(struct session *s)
+{
+	const struct control_request *r = &s->request;
+	const struct flow_set_options f = { .serve = s->registry->serve, .flows = r->flows, .server = true, .for_ns = r->for_ns,
+					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = s->registry->options.max_bps,
+					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
+					    .context = s };
+
+	s->block = malloc(CONTROL_BODY_MAX + FLOW_SAMPLE_MOST);
+	if (!s->block || flow_history_new(&s->history, r->flows) < 0)
+		return -ENOMEM;
+	return flow_set_new(&s->flows, &f);
+}
+
+static void on_request(struct session *s, const struct control_frame *frame)
+{
+	struct control_grant grant = { .session = s->id };
+	enum control_refusal why;
+	uint64_t value;
+	uint8_t *body;
+
+	if (frame->type != CONTROL_REQUEST || control_request_read(&s->request, frame) < 0) {
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return;
+	}
+	why = request_judge(s, &value);
+	if (why != CONTROL_OK || flows_make(s) < 0) {
+		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);
+		return;
+	}
+	grant.max_ns = s->registry->options.max_ns;
+	grant.pace_bps = s->registry->options.max_bps;
+	s->state = SESSION_GRANTED;
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_CONNECT_S);
+	s->link.most = CONTROL_BODY_MAX;
+	/* Beyond the samples there is always room for the last word of each flow. */
+	s->link.out_limit = KTRXER_CONTROL_SAMPLES_BYTES + 8 * CONTROL_FIRST_MAX + s->request.flows * 128;
+	s->registry->counts.sessions++;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_GRANT, control_grant_write(body, &grant));
+}
+
+/* ------------------------------------------------------------------------------------------------------------- frames */
+
+static void ready_if_attached(struct session *s)
+{
+	if (s->state != SESSION_PLANNED || !flow_set_attached(s->flows))
+		return;
+	s->state = SESSION_READY;
+	control_link_say(&s->link, CONTROL_READY);
+}
+
+static enum control_refusal flows_add(struct session *s, const struct flow_spec *specs, int count, uint64_t *value)
+{
+	for (int i = 0; i < count; i++) {
+		*value = specs[i].tos >> 2;
+		if (!(s->registry->options.dscp_granted >> (specs[i].tos >> 2) & 1))
+			return CONTROL_NO_DSCP;
+		if (flow_set_add(s->flows, flow_ops_of(&specs[i]), &specs[i]) < 0)
+			return CONTROL_MALFORMED;
+	}
+	return CONTROL_OK;
+}
+
+/* What each direction will carry by UDP: nothing slows it down but what is said here. */
+static enum control_refusal udp_judge(const struct session *s, uint64_t *value)
+{
+	const uint64_t most = s->registry->options.max_bps;
+	uint64_t rates[2] = { 0 };
+	uint32_t flows = 0;
+
+	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
+		const struct flow_spec *spec = &flow_set_at(s->flows, i)->spec;
+
+		if (!spec->udp)
+			continue;
+		flows++;
+		rates[spec->down] += spec->rate_bps;
+		*value = most;
+		if (most && rates[spec->down] > most)
+			return CONTROL_TOO_FAST;
+		if (rates[spec->down] > INT64_MAX)
+			return CONTROL_MALFORMED;
+	}
+	*value = KTRXER_FLOW_UDP_MOST;
+	return flows > KTRXER_FLOW_UDP_MOST ? CONTROL_TOO_MANY : CONTROL_OK;
+}
+
+static void address_here(const struct session *s, struct ktrxer_addr *addr)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = { 0 };
+	socklen_t length = sizeof name;
+
+	memset(addr, 0, sizeof *addr);
+	if (getsockname(s->link.source.fd, &name.sa, &length) != 0)
+		return;
+	addr->family = (uint8_t)name.sa.sa_family;
+	if (addr->family == AF_INET6)
+		memcpy(addr->bytes, &name.v6.sin6_addr, 16);
+	else
+		memcpy(addr->bytes, &name.v4.sin_addr, 4);
+}
+
+static enum control_refusal udp_open(struct session *s, struct control_port *ports, uint32_t *count, uint64_t *value)
+{
+	struct flow_udp_way way = { .to = s->peer, .to_port = 9, .cpu = -1 };
+	struct ktrxer_error err;
+
+	address_here(s, &way.from);
+	*count = 0;
+	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
+		struct flow *flow = flow_set_flow(s->flows, i);
+		int rc = 0;
+
+		if (!flow->spec.udp)
+			continue;
+		control_cookie(&s->link.keys, s->id, i, way.cookie);
+		if (flow->sends) {
+			ports[*count].flow = i;
+			rc = flow_udp_open_sender(flow, &way, &ports[*count].port, &err);
+			++*count;
+		} else {
+			rc = flow_udp_open_counter(flow, way.cookie);
+		}
+		*value = flow_error_of(rc);
+		if (rc < 0)
+			return CONTROL_NO_FAMILY;
+	}
+	return CONTROL_OK;
+}
+
+static void on_flows(struct session *s, const struct control_frame *frame)
+{
+	struct flow_spec specs[CONTROL_RECORDS];
+	struct control_port ports[KTRXER_FLOW_UDP_MOST];
+	enum control_refusal why = CONTROL_MALFORMED;
+	uint64_t value = 0;
+	uint32_t first, port_count = 0;
+	int count = control_flows_read(specs, &first, frame, &s->request);
+	bool all;
+	uint8_t *body;
+
+	if (count > 0 && first == flow_set_count(s->flows))
+		why = flows_add(s, specs, count, &value);
+	all = why == CONTROL_OK && flow_set_count(s->flows) == s->request.flows;
+	if (all)
+		why = udp_judge(s, &value);
+	if (all && why == CONTROL_OK)
+		why = udp_open(s, ports, &port_count, &value);
+	if (why != CONTROL_OK) {
+		session_refuse(s, why, value);
+		return;
+	}
+	if (!all)
+		return;
+	s->state = SESSION_PLANNED;
+	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+	if (body)
+		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, port_count, ports));
+	ready_if_attached(s);
+}
+
+/* A flow up has ended at the client: of UDP so many packets there were, of TCP it may have been the plan. */
+static void on_flow_end(struct session *s, const struct control_frame *frame)
+{
+	struct flow_end end;
+	uint32_t flow;
+
+	if (control_flow_end_read(&flow, &end, frame) < 0 || flow >= flow_set_count(s->flows))
+		return;
+	if (s->state == SESSION_RUNNING && !flow_set_at(s->flows, flow)->sends)
+		flow_set_told(s->flows, flow, &end);
+}
+
+static void on_ping(struct session *s, const struct control_frame *frame)
+{
+	struct control_pong pong = { .t2_ns = ktrxer_now_ns() };
+	uint8_t *body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+
+	if (control_time_read(&pong.t1_ns, frame) < 0 || !body)
+		return;
+	pong.t3_ns = ktrxer_now_ns();
+	control_link_send(&s->link, CONTROL_PONG, control_pong_write(body, &pong));
+}
+
+static void on_start(struct session *s, const struct control_frame *frame)
+{
+	const uint64_t now_ns = ktrxer_now_ns(), most = seconds(KTRXER_CONTROL_CONNECT_S);
+	uint64_t at_ns, whole = s->registry->options.max_ns;
+
+	if (s->state != SESSION_READY || control_time_read(&at_ns, frame) < 0 || at_ns > now_ns + most || at_ns + most < now_ns) {
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return;
+	}
+	if (s->request.whole_ns && s->request.whole_ns < whole)
+		whole = s->request.whole_ns;
+	s->state = SESSION_RUNNING;
+	s->dead_ns = at_ns + whole + seconds(KTRXER_CONTROL_AFTER_S);
+	s->registry->counts.flows += s->request.flows;
+	flow_set_start(s->flows, at_ns);
+}
+
+/* False: the session is gone. */
+static bool on_frame(struct control_link *link, const struct control_frame *frame)
+{
+	struct session *s = (struct session *)link;
+
+	if (s->state == SESSION_LEAVING)
+		return true;
+	if (s->state == SESSION_NEW) {
+		on_request(s, frame);
+		return true;
+	}
+	switch (frame->type) {
+	case CONTROL_FLOWS:
+		if (s->state == SESSION_GRANTED)
+			on_flows(s, frame);
+		else
+			session_refuse(s, CONTROL_MALFORMED, 0);
+		return true;
+	case CONTROL_PING:
+		on_ping(s, frame);
+		return true;
+	case CONTROL_START:
+		on_start(s, frame);
+		return true;
+	case CONTROL_FLOW_END:
+		on_flow_end(s, frame);
+		return true;
+	case CONTROL_STOP:
+		if (s->state == SESSION_RUNNING)
+			flow_set_stop(s->flows);
+		return true;
+	case CONTROL_BYE:
+		session_forget(s);
+		return false;
+	default:
+		session_refuse(s, CONTROL_MALFORMED, 0);
+		return true;
+	}
+}
+
+static void on_closed(struct control_link *link, int error)
+{
+	struct session *s = (struct session *)link;
+
+	if (s->state != SESSION_LEAVING && (error == -EBADMSG || error == -EMSGSIZE)) {
+		session_refuse(s, error == -EBADMSG && s->state == SESSION_NEW ? CONTROL_NO_TOKEN : CONTROL_MALFORMED, 0);
+		return;
+	}
+	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
+	if (s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED)
+		s->registry->counts.lost_clients++;
+	session_forget(s);
+}
+
+static void session_due(struct serve_timer *timer, uint64_t now_ns)
+{
+	struct session *s = (struct session *)((char *)timer - offsetof(struct session, timer));
+	const uint64_t silence = seconds(KTRXER_CONTROL_SILENCE_S);
+
+	if (s->state == SESSION_LEAVING || (s->state == SESSION_NEW && now_ns >= s->dead_ns)) {
+		s->registry->counts.slow += s->state == SESSION_NEW;
+		session_forget(s);
+		return;
+	}
+	timer->at_ns = now_ns + seconds(1);
+	if (now_ns >= s->dead_ns)
+		session_refuse(s, CONTROL_TOO_LONG, s->registry->options.max_ns);
+	else if (now_ns >= s->link.heard_ns + silence)
+		session_refuse(s, CONTROL_SILENT, silence);
+}
+
+/* ------------------------------------------------------------------------------------------------- beginning and end */
+
+int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd)
+{
+	uint8_t right[CONTROL_COOKIE];
+	int rc;
+
+	if (s->state != SESSION_PLANNED || flow >= flow_set_count(s->flows))
+		return -EPROTO;
+	control_cookie(&s->link.keys, s->id, flow, right);
+	if (!secret_equal(right, cookie, sizeof right))
+		return -EPERM;
+	rc = flow_set_attach(s->flows, flow, fd, flow_tcp_acked(fd));
+	if (rc < 0)
+		return rc;
+	ready_if_attached(s);
+	return 0;
+}
+
+int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from, uint16_t port)
+{
+	uint8_t right[CONTROL_COOKIE];
+	struct flow *f;
+
+	if (!s->flows || flow >= flow_set_count(s->flows))
+		return -EPROTO;
+	control_cookie(&s->link.keys, s->id, flow, right);
+	if (!secret_equal(right, cookie, sizeof right))
+		return -EPERM;
+	f = flow_set_flow(s->flows, flow);
+	if (!f->spec.udp || !f->udp)
+		return -EPROTO;
+	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
+		return 1;
+	if (f->sends)
+		flow_udp_aim(f, from, port);
+	else if (registry_peer_add(s->registry, s, flow, from, port) < 0)
+		return -ENOMEM;
+	flow_set_attach_udp(s->flows, flow);
+	ready_if_attached(s);
+	return 0;
+}
+
+int session_new(struct session **out, struct serve_registry *registry, int fd, const struct ktrxer_addr *peer,
+		const uint8_t client[CONTROL_PREFACE], const struct hmac_key *token)
+{
+	struct session *s = calloc(1, sizeof *s);
+	struct control_preface mine = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
+	uint8_t answer[CONTROL_PREFACE];
+	int rc;
+
+	*out = NULL;
+	if (!s || getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) {
+		free(s);
+		close(fd);
+		return -ENOMEM;
+	}
+	s->registry = registry;
+	s->peer = *peer;
+	s->link.frame = on_frame;
+	s->link.closed = on_closed;
+	rc = control_link_open(&s->link, registry->serve, fd);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	control_preface_write(answer, &mine);
+	control_keys_derive(&s->link.keys, token, client, answer, true);
+	s->link.keyed = true;
+	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_HELLO_S);
+	s->timer = (struct serve_timer){ .at_ns = s->dead_ns, .due = session_due };
+	serve_timer_add(registry->serve, &s->timer);
+	control_link_bytes(&s->link, answer, sizeof answer);
+	*out = s;
+	return 0;
+}
+
+void session_greet(struct session *s, uint8_t version)
+{
+	if (version != CONTROL_VERSION)
+		session_refuse(s, CONTROL_NO_VERSION, CONTROL_VERSION);
+}
+
+void session_forget(struct session *s)
+{
+	registry_remove(s->registry, s);
+	serve_timer_remove(s->registry->serve, &s->timer);
+	flow_set_free(s->flows);
+	flow_history_free(&s->history);
+	control_link_close(&s->link);
+	free(s->block);
+	free(s);
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""tests/walls and tests/paths find what they are for: in small trees with one fault each."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TREE = {
+    "lib/meson.build": "lib_uses = {\n  'base': [],\n  'tx': ['base'],\n}\n",
+    "lib/base/error.h": "int error_say(void);\n",
+    "lib/base/error.c": '#include "error.h"\nint error_say(void) { return 1; }\n',
+    "lib/tx/tx.h": '#include "error.h"\nint tx_open(void);\n',
+    "lib/tx/tx.c": '#include "tx.h"\nint tx_open(void) { return error_say(); }\n',
+    "include/ktrxer.h": "",
+    "python/ktrxer/__init__.py": "",
+    "tests/walls.toml": '[exceptions]\n[packages]\nstore = []\nrun = ["store"]\n[python]\nexceptions = []\ncircles = []\n',
+}
+
+
+def judge(place: Path, script: str, more: dict[str, str], *, build: bool = True) -> tuple[int, str]:
+    """A tree with a copy of the script, and a build of it that meson would make."""
+    for name, text in (TREE | more).items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    shutil.copy(ROOT / "tests" / script, place / "tests" / script)
+    (place / "build").mkdir()
+    if build:
+        entries = []
+        for source in sorted(place.glob("*/*/*.c")):
+            out = place / "build" / f"{source.parent.name}_{source.stem}.o"
+            command = ["cc", *(f"-I{folder}" for folder in sorted(place.glob("lib/*")) if folder.is_dir()), "-c", str(source), "-o", str(out)]
+            subprocess.run(command, check=True)
+            used = ["base"] if source.parent.name == "base" else ["base", source.parent.name]
+            entries.append({"file": str(source), "output": out.name, "command": "cc " + " ".join(f"-I../lib/{folder}" for folder in used)})
+        (place / "build" / "compile_commands.json").write_text(json.dumps(entries))
+    done = subprocess.run([sys.executable, str(place / "tests" / script)], capture_output=True, text=True, cwd=place)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_tree_without_faults(tmp_path: Path) -> None:
+    status, output = judge(tmp_path, "walls", {})
+    assert status == 0, output
+    assert "lib/tx" in output and output.rstrip().endswith("0 wrong")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({"lib/base/up.c": '#include "tx.h"\nint up(void) { return 2; }\n'}, "lib/base/up.c uses lib/tx/tx.h: lib/base/ may use nothing", id="include upwards"),
+        pytest.param({"lib/base/up.c": "int tx_open(void);\nint up(void) { return tx_open(); }\n"}, "lib/base/up.c uses lib/tx/tx.c", id="call upwards"),
+        pytest.param({"lib/base/up.c": '#include "tx.h"\n'}, "a circle of folders: lib/base, lib/tx", id="circle of folders"),
+        pytest.param(
+            {"lib/tx/a.c": "int b(void);\nint a(void) { return b(); }\n", "lib/tx/b.c": "int a(void);\nint b(void) { return a(); }\n"},
+            "a circle of files: lib/tx/a.c, lib/tx/b.c",
+            id="circle of files",
+        ),
+        pytest.param({"tests/walls.toml": TREE["tests/walls.toml"].replace("[packages]", '"lib/tx/tx" = ["lib/tx/gone"]\n[packages]')}, "does not use lib/tx/gone any more", id="exception that nobody needs"),
+        pytest.param({"lib/new/a.c": "int a;\n"}, "no rule says what lib/new/ may use", id="folder without a rule"),
+        pytest.param({"lib/tx/error.h": ""}, "two headers of one name", id="two headers of one name"),
+        pytest.param({"lib/tx/a.c": '#include "../base/error.h"\n'}, "a header is named without its folder", id="path in an include"),
+        pytest.param({"python/ktrxer/store/__init__.py": "import ktrxer.run\n", "python/ktrxer/run/__init__.py": ""}, "ktrxer.store imports ktrxer.run", id="Python upwards"),
+        pytest.param(
+            {"python/ktrxer/store/__init__.py": "from importlib import import_module\ndef f():\n    import_module('ktrxer.run')\n", "python/ktrxer/run/__init__.py": ""},
+            "ktrxer.store imports ktrxer.run",
+            id="Python upwards by name",
+        ),
+        pytest.param(
+            {"python/ktrxer/run/__init__.py": "", "python/ktrxer/run/a.py": "import ktrxer.run.b\n", "python/ktrxer/run/b.py": "def f():\n    from ktrxer.run import a\n"},
+            "a circle of modules: ktrxer.run.a, ktrxer.run.b",
+            id="circle of modules",
+        ),
+    ],
+)
+def test_walls_find(tmp_path: Path, more: dict[str, str], words: str) -> None:
+    status, output = judge(tmp_path, "walls", more)
+    assert status == 1 and words in output, output
+
+
+def test_walls_want_a_build(tmp_path: Path) -> None:
+    status, output = judge(tmp_path, "walls", {}, build=False)
+    assert status == 1 and "calls were not looked at" in output, output
+
+
+def test_paths_find(tmp_path: Path) -> None:
+    status, output = judge(tmp_path, "paths", {"lib/tx/a.c": "/* see lib/tx/tx.h, lib/gone.c, error.h and gone.h */\n"})
+    assert status == 1, output
+    assert sorted(output.split("no such file: ")[1:]) == ["lib/tx/a.c:1: gone.h\n", "lib/tx/a.c:1: lib/gone.c\n"], output
