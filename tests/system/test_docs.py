@@ -41,6 +41,7 @@ NOT_RUN = [
     ("docs/building.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
     ("docs/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
     ("docs/flent.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
+    ("docs/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
     ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
     ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
     ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
