@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import difflib
 import gc
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ from ktrxer.store import one_line
 
 VALID, BAD, USAGE = 0, 1, 2
 _REQUIRED = "the following arguments are required: "  # argparse's words
-_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,12 +65,3 @@ def force_option(parser: argparse.ArgumentParser) -> None:
 def exists(path: Path) -> str:
     """The message of a command that would replace `path`."""
     return f"{path}: exists already; --force replaces it, -o or -D writes elsewhere"
-
-
-def duration(text: str) -> float:
-    """`10ms`, `1.5s`, `2m`, or plain seconds."""
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([a-z]*)", text.strip())
-    unit = match[2] or "s" if match else ""
-    if not match or unit not in _UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: give 10ms, 1.5s, 2m or 1h; a number without a unit is seconds")
-    return float(match[1]) * _UNITS[unit]

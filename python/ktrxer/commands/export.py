@@ -7,8 +7,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration, exists, force_option
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, exists, force_option
 from ktrxer.store import StoreError, one_line
+from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.store import Run

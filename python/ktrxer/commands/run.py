@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, duration, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.run import binary, checks
 from ktrxer.run.schedule import Options, Schedule, make
 from ktrxer.store import Host, Meta, StoreError, Zero
+from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.collect.collector import Collector

@@ -13,9 +13,9 @@ import tarfile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.commands.common import duration
 from ktrxer.lab import console, device, image, kbuild, local, places, topology, vm
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
+from ktrxer.units import duration
 
 # Exit statuses beside the command's own.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2

@@ -98,8 +98,10 @@ class Link:
 
     @property
     def wire(self) -> str | None:
-        """The namespace between the two ends, where one is needed: delay comes after a queue and must not share its device, loss must be
-        possible where the kernel has no netem, and what happens to a host's packets happens in the network, never in the host's own queue."""
+        """The namespace between the two ends, where one is needed.
+
+        Delay comes after a queue and must not share its device. Loss must be possible where the kernel has no netem. What happens to a
+        host's packets happens in the network, never in the host's own queue."""
         needed = any(shape.loss_ppm or (shape.delay_ns and shape.shaped) for shape in self.shapes.values())
         of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
         return f"wire-{self.number}" if needed or of_hosts else None
