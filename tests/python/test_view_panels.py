@@ -247,7 +247,7 @@ def test_all_names_that_tests_give_are_known_or_passed_over(rrul: Run) -> None:
         rrul.meta.plots = rrul_plots
 
 
-@pytest.mark.parametrize(("wrong", "words"), [("pign", "did you mean ping?"), ("zzz", "there are all, totals"), ("", "there are all")])
+@pytest.mark.parametrize(("wrong", "words"), [("pign", "did you mean ping?"), ("zzz", "there are: all, totals"), ("", "there are: all")])
 def test_a_wrong_name_is_helped(rrul: Run, wrong: str, words: str) -> None:
     with pytest.raises(names.PlotError, match=words.replace("?", r"\?")):
         names.model([rrul], wrong)
