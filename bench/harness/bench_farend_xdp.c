@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The judge by XDP, and by fentry where the driver is called: bpf/farend.bpf.c is its program. */
+/* The judge by XDP, and by fentry where the driver is called: farend.bpf.c is its program. */
 #include "bench_farend_impl.h"
 
 #include "farend.h"

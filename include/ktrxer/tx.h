@@ -239,6 +239,8 @@ struct ktx_engine_info {
 	uint32_t features; /* as found by trying, where that can be tried */
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing and how to get it */
 };
+/* False for an engine that sends by the host's stack, which finds the device; true for all others, and for names that no engine has. */
+KTRXER_API bool ktx_engine_needs_device(const char *name);
 /* All engines of this build, each tried on `device` (NULL: those that need one say so). Returns how many there are. */
 KTRXER_API int ktx_engines(struct ktx_engine_info *engines, int max, const char *device);
 

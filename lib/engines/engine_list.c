@@ -20,6 +20,13 @@ int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_nam
 	return ktx_engine_try_all(ktx_engine_table, engines, max, device_name);
 }
 
+bool ktx_engine_needs_device(const char *name)
+{
+	const struct ktx_engine *engine = ktx_engine_find(ktx_engine_table, name);
+
+	return !engine || engine->needs_device;
+}
+
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
 	return ktx_open_of(out, ktx_engine_table, options, err);

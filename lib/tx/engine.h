@@ -187,6 +187,7 @@ struct ktx_engine {
 
 /* ktx_open() and ktx_engines() over a list of engines that ends with NULL. */
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err);
+const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
 int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max, const char *device_name);
 
 #endif

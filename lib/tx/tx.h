@@ -147,7 +147,6 @@ void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts);
 void ktx_stream_stop(struct ktx *tx);
 
 /* engine_choose.c; lists end with NULL */
-const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
 /* `refused`: one that was chosen before and could not be opened, as err->text says; or NULL. */
 const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
 					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err);

@@ -122,7 +122,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 {
 	const struct flow_spec *spec = &u->flow->spec;
 	const char *engine = way->engine ? way->engine : "udp";
-	const bool by_stack = strcmp(engine, "udp") == 0 || strcmp(engine, "raw") == 0 || (strcmp(engine, "auto") == 0 && u->path.needs_stack);
+	const bool by_stack = strcmp(engine, "auto") == 0 ? u->path.needs_stack : !ktx_engine_needs_device(engine);
 	const uint64_t gap_ns = flow_udp_gap_ns(spec) ? flow_udp_gap_ns(spec) : 1;
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	int rc;

@@ -15,9 +15,8 @@
 #ifndef KTRXER_METHODS_REFLECTOR_H
 #define KTRXER_METHODS_REFLECTOR_H
 
+#include "reflector_arrival.h"
 #include "sha256.h"
-
-#include <ktrxer.h>
 
 struct reflector_options {
 	bool stateless;
@@ -45,16 +44,6 @@ enum reflector_verdict {
 	REFLECTOR_VERDICTS,
 };
 extern const char *const reflector_verdict_names[REFLECTOR_VERDICTS];
-
-struct reflector_arrival {
-	struct ktrxer_addr from, to;
-	uint16_t from_port, to_port;
-	bool to_group;       /* the kernel says that it was sent to a group or to all */
-	uint8_t ttl, tos;
-	bool nic_stamp;      /* T2 is the NIC's */
-	int64_t received_real_ns; /* T2 */
-	uint64_t now_ns;     /* CLOCK_MONOTONIC */
-};
 
 struct reflector_answer {
 	uint8_t tos;         /* of the answer's IP header */

@@ -4,7 +4,7 @@
 #define KTRXER_METHODS_REFLECTOR_SESSION_H
 
 #include "limits.h"
-#include "reflector.h"
+#include "reflector_arrival.h"
 
 struct reflector_session {
 	struct ktrxer_addr from, to;

@@ -140,7 +140,7 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	 * frames are lost no device is named, so that `auto` chooses among the stack's engines.
 	 */
 	t.device = o->device || (!by_name && !run->path.needs_stack) ||
-		   (by_name && strcmp(o->engine, "udp") != 0 && strcmp(o->engine, "raw") != 0) ? run->path.device.name : NULL;
+		   (by_name && ktx_engine_needs_device(o->engine)) ? run->path.device.name : NULL;
 	t.engine = worker->number ? run->info.engine : o->engine; /* all of them the same */
 	t.queue = worker->number;
 	t.purpose = purpose_of(o);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What is known of a packet that came. */
+#ifndef KTRXER_METHODS_REFLECTOR_ARRIVAL_H
+#define KTRXER_METHODS_REFLECTOR_ARRIVAL_H
+
+#include <ktrxer.h>
+
+struct reflector_arrival {
+	struct ktrxer_addr from, to;
+	uint16_t from_port, to_port;
+	bool to_group;       /* the kernel says that it was sent to a group or to all */
+	uint8_t ttl, tos;
+	bool nic_stamp;      /* T2 is the NIC's */
+	int64_t received_real_ns; /* T2 */
+	uint64_t now_ns;     /* CLOCK_MONOTONIC */
+};
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The engines of this build, by name and as they are listed. */
+#include "cm.h"
+
+#include <ktrxer.h>
+
+#include <string.h>
+
+enum { ENGINES_MOST = 16 };
+
+static void those_that_need_a_device_say_so(void **state)
+{
+	struct ktx_engine_info engines[ENGINES_MOST];
+	const int n = ktx_engines(engines, ENGINES_MOST, NULL);
+	int free_of_it = 0;
+
+	(void)state;
+	assert_in_range(n, 5, ENGINES_MOST);
+	for (int i = 0; i < n; i++) {
+		const bool asks = strncmp(engines[i].reason, "needs a device", 14) == 0;
+
+		assert_int_equal(ktx_engine_needs_device(engines[i].name), asks);
+		free_of_it += !asks;
+	}
+	assert_in_range(free_of_it, 2, n); /* udp and raw; and engines that this build leaves out */
+	assert_false(ktx_engine_needs_device("udp"));
+	assert_true(ktx_engine_needs_device("packet"));
+	assert_true(ktx_engine_needs_device("no such engine"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(those_that_need_a_device_say_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
