@@ -226,7 +226,7 @@ static void takes_full_tables(void **state)
 	NEEDS_KERNEL();
 	assert_non_null(rules);
 	for (int i = 0; i < count; i++) {
-		if (i < RULES_LIST_MAX) {
+		if (i < (int)RULES_LIST_MAX) {
 			rules[i] = (struct krx_rule){ .op = KRX_FORWARD, .proto = 17, .to_port = (uint16_t)(1 + i), .to_prefix = 24 };
 			assert_int_equal(ktrxer_addr_parse(&rules[i].to, "10.9.0.0"), 0);
 			continue;
