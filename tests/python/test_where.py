@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Where the load's delay arises, and round trips that contradict each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ktrxer.estimate.one_way import one_way
+from ktrxer.run.contradictions import contradictions
+from ktrxer.store import open_run
+from ktrxer.summary import figures
+from ktrxer.summary.text import places
+from ktrxer.summary.where import DOWN, FAR, OWN, UP, parts
+from synthetic import synthetic
+
+MS = 1_000_000
+
+
+def columns(rtt, forward, backward, own, far):
+    return {name: np.asarray(values, float) * MS for name, values in zip(
+        ("rtt_ns", "forward_ns", "backward_ns", "own_queue_ns", "far_queue_ns"), (rtt, forward, backward, own, far), strict=True)}
+
+
+IDLE = columns([10, 10], [5, 5], [5, 5], [0, 0], [0, 0])
+
+
+@pytest.mark.parametrize(("loaded", "largest", "share"), [
+    (columns([110, 110], [105, 105], [5, 5], [100, 100], [0, 0]), OWN, 1.0),
+    (columns([110, 110], [105, 105], [5, 5], [0, 0], [0, 0]), UP, 1.0),
+    (columns([110, 110], [5, 5], [105, 105], [0, 0], [100, 100]), FAR, 1.0),
+    (columns([110, 110], [30, 30], [80, 80], [0, 0], [0, 0]), DOWN, 0.75),
+])
+def test_the_place_of_the_delay(loaded, largest, share):
+    found = parts(IDLE, loaded, "tbf")
+    assert (found[0].place, found[0].share) == (largest, pytest.approx(share))
+    assert sum(part.added_ms for part in found) == pytest.approx(100)
+    text = places(found)
+    assert text.startswith(f"{100 * share:.1f} ms {largest}") and ("(tbf)" in text)
+
+
+def test_a_queue_that_was_not_measured_is_part_of_its_direction():
+    unknown = columns([110, 110], [105, 105], [5, 5], [np.nan, np.nan], [np.nan, np.nan])
+    idle = columns([10, 10], [5, 5], [5, 5], [np.nan, np.nan], [np.nan, np.nan])
+    assert [(part.place, part.added_ms) for part in parts(idle, unknown)] == [(UP, pytest.approx(100)), (DOWN, pytest.approx(0))]
+    assert parts(idle, columns([110], [np.nan], [np.nan], [np.nan], [np.nan])) == [], "no direction is known"
+
+
+def test_own_queues_do_not_widen_the_bound_of_one_way_delays():
+    """Idle 1 ms each way, then 100 ms in this host's own queue: the bound stays that of the path."""
+    sent = np.arange(200) * 10 * MS
+    own = np.where(np.arange(200) % 2, 100 * MS, 60 * MS).astype(float)  # never empty
+    trip = 2 * MS + own
+    far = sent + 5_000 * MS + 1 * MS + own.astype(np.int64)
+    blind, aware = one_way(sent, trip, far), one_way(sent, trip, far, own, np.zeros(200))
+    assert blind is not None and aware is not None
+    assert aware.bound_ns.max() < 1.2 * MS < 20 * MS < blind.bound_ns.max()
+    assert np.all(np.abs(aware.forward_ns - (1 * MS + own)) <= aware.bound_ns + 1)
+    assert np.allclose(aware.forward_ns + aware.backward_ns, trip)
+
+
+def test_kinds_that_agree_and_kinds_that_do_not(tmp_path):
+    agree = open_run(synthetic(tmp_path, seconds=24, delay=2, name="agree"))
+    # The flows of the synthetic run have a round trip of their own making, so look at the probes alone.
+    assert not [text for text in contradictions(agree) if "ICMP" in text]
+    apart = open_run(synthetic(tmp_path, seconds=24, delay=2, icmp_more_ms=45, name="apart"))
+    (told,) = [text for text in contradictions(apart) if "ICMP" in text]
+    assert "UDP and ICMP round trips of the same class contradict each other" in told and "ms" in told
+
+
+def test_the_summary_has_the_line(tmp_path):
+    run = open_run(synthetic(tmp_path, seconds=14, delay=2))
+    summary = figures.summarise(run)
+    assert [part.place for part in summary.where][:2] == [UP, DOWN]
+    assert sum(part.share for part in summary.where) == pytest.approx(1, abs=0.05)
