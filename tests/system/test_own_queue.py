@@ -94,6 +94,33 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
     assert end["untimed"] * 100 <= end["received"]
 
 
+@pytest.mark.parametrize(("engine", "address"), [("raw", "address"), ("raw", "address6"), ("udp", "address6")])
+def test_every_engine_of_the_stack_has_it(pair, ktrxer, serve, engine, address):
+    a, b = pair
+    serve(b)
+    with full_queue(a, "a0", b.address):
+        done = a.run([ktrxer, "stamp", getattr(b, address), "-e", engine, "-i", "20ms", "-c", "100", "--json"], check=False, timeout=60)
+    end = json.loads(done.stdout)
+    trip, own = end["rtt_us"]["median"] / 1000, end["own_queue_us"]["median"] / 1000
+    assert trip > FULL_MS * 0.7 and own == pytest.approx(trip, rel=0.02) and end["untimed"] * 100 <= end["received"]
+
+
+def test_the_loopback_is_both_hosts_own(pair, ktrxer, serve):
+    """One queue holds the probe, and its answer again."""
+    a, _ = pair
+    serve(a)
+    with full_queue(a, "lo", "127.0.0.1"):
+        (end, _), reference = beside_ping(a, Loopback, lambda: parse(
+            a.run([ktrxer, "stamp", "127.0.0.1", "-i", "20ms", "--for", "3s", "--jsonl"], check=False, timeout=60).stdout), 3)
+    trip, own, far = (end[name]["median"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
+    assert trip == pytest.approx(reference, rel=0.1) and own + far == pytest.approx(trip, rel=0.1)
+    assert own > FULL_MS / 2 and far > FULL_MS / 2
+
+
+class Loopback:
+    address = "127.0.0.1"
+
+
 @pytest.mark.parametrize("interval", ["50ms", "1s"])
 def test_ping_has_this_hosts_queue(pair, ktrxer, interval):
     a, b = pair
