@@ -24,8 +24,9 @@ delay = "1ms"
 JOB = """
 ip netns exec near ping -c 200 -i 0.02 -q far
 ip netns exec near ping -6 -c 30 -i 0.02 far-6
-ip netns exec near tc qdisc show dev to-mid
+ip netns exec wire-1 tc qdisc show dev from-near
 ip netns exec wire-1 tc qdisc show dev to-mid
+ip netns exec near tc qdisc show dev to-mid
 """
 
 
@@ -43,5 +44,6 @@ def test_delay_and_loss_behind_a_queue() -> None:
     assert received == pytest.approx(160, abs=5 * (200 * 0.8 * 0.2) ** 0.5)
     assert fastest == pytest.approx(27, abs=0.5), "10 and 15 ms on the first link, twice 1 ms on the second"
     assert "bytes from far-6" in said
+    assert said.rstrip().endswith("qdisc noqueue 0: root refcnt 2"), "what happens to a host's packets happens in the network"
     assert "qdisc fq_codel 10:" in said and "qdisc netem 20: root" in said and "delay 10ms loss 20%" in said
     assert answer.warnings == []
