@@ -18,7 +18,7 @@ struct prober_options {
 extern const char *const prober_engines[];
 
 /* Nothing that came in is left unseen for longer than about this. Well below KTX_STAMP_WAIT_NS. */
-enum { PROBER_SLOTS_MAX = 2048 };
+enum { PROBER_SLOTS_MAX = 2048, PROBER_SLOTS_BYTES = 4 << 20 };
 #define PROBER_LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hundreds */
 

@@ -50,6 +50,17 @@ static int resolve_path(struct prober *p, bool with_mac, struct ktrxer_error *er
 	return ktrxer_path_resolve(&p->path, &path, err);
 }
 
+/* For the probes that are committed ahead of their time; and, in half of them, for those that wait in this host's own queue (lib/tx/tx_done.c). */
+static uint32_t slots_for(const struct prober *p, uint32_t slots, uint32_t frame_size)
+{
+	const uint64_t queued_ns = 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S;
+
+	while ((slots < 1024 && slots * p->o->interval_ns < p->ahead_ns * p->each) ||
+	       (slots < PROBER_SLOTS_MAX && (uint64_t)slots * frame_size < PROBER_SLOTS_BYTES && slots * p->o->interval_ns < queued_ns * p->each))
+		slots *= 2;
+	return slots;
+}
+
 static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, struct ktrxer_error *err)
 {
 	const struct prober_options *o = p->o;
@@ -62,10 +73,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
 	t.retry_ns = 1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
-	t.slots = slots;
-	/* A probe in this host's own queue keeps its slot, in half of them (tx_pump.c). */
-	while (t.slots < PROBER_SLOTS_MAX && t.slots * o->interval_ns < 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S * p->each)
-		t.slots *= 2;
+	t.slots = slots_for(p, slots, frame_size);
 	t.frame_size = frame_size;
 	return ktx_open(&p->tx, &t, err);
 }
