@@ -109,7 +109,7 @@ void host_watch_expect_busy(struct cli *cli);
 struct json *out_end(struct cli *cli);
 int out_finish(struct cli *cli, struct json *object);
 
-/* {"min":…,"median":…,"iqr":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
+/* {"min":…,"p50":…,"iqr":…,"p95":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist);
 
 /* The whole command: main() with a table of commands (NULL-terminated, in the order of the alphabet). */

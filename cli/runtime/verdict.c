@@ -212,7 +212,7 @@ void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *
 	static const struct {
 		const char *name;
 		uint32_t parts;
-	} figures[] = { { "median", MILLION / 2 }, { "iqr", 0 }, { "p99", MILLION / 100 * 99 } };
+	} figures[] = { { "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 } };
 	bool empty = !hist || !ktrxer_hist_count(hist);
 
 	json_object(json, key);

@@ -250,7 +250,7 @@ def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
     assert run["title"] == "A & B <i>" and run["verdict"] == "valid" and run["repeat"][0].startswith("ktrxer run rrul -H far.example")
     panels = [panel["key"] for panel in run["panels"]]
     assert panels[:3] == ["throughput-down", "throughput-up", "latency"]
-    assert {"oneway-forward", "oneway-backward", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
+    assert {"oneway-up", "oneway-down", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
     assert {figure["label"] for figure in run["figures"]} >= {"Download", "Upload", "Latency, idle", "Latency, loaded", "Responsiveness", "Grade"}
     tables = {table["title"]: table for table in run["tables"]}
     assert [row[0] for row in tables["Latency by direction"]["rows"]] == ["round trip, UDP", "up, UDP", "down, UDP", "round trip, ICMP"]
@@ -266,7 +266,7 @@ def test_figures_are_those_of_the_summary(place: Path, here: Path, capsys: pytes
     down = next(one for one in summary["throughput"] if one["direction"] == "down")
     trip = next(one for one in summary["latency"] if one["name"] == "round trip")
     assert tiles["Download"] == report.figure(down["mean_mbps"])
-    assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["median"])
+    assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["p50"])
     assert tiles["Grade"] == summary["grade"]["letter"]
     notes = {figure["label"]: figure["note"] for figure in figures}
     assert all("UDP" in notes[label] for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade")), "of which kind"

@@ -163,7 +163,7 @@ def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
 
 
 def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
-    panel = panels.one_way(rrul, "forward")
+    panel = panels.one_way(rrul, "up")
     assert panel is not None and panel.notes == ("The offset between the two clocks is known to ±180 µs; the band is that wide.",)
     series = panel.series[0]
     assert series.high is not None and series.low is not None

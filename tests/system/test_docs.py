@@ -230,7 +230,7 @@ def check_prometheus(text: str) -> None:
     assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
     values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in samples}
     assert values['ktrxer_up{target="far"}'] == 1 and values['ktrxer_probes_sent{target="far"}'] >= 50
-    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="median"}'] < 1
+    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="p50"}'] < 1
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq on this machine")

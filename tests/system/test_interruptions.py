@@ -96,7 +96,7 @@ def test_a_stalled_reader_delays_no_probe(shared_pair, ktrxer):
         assert end["sent"] == 20000 and status == 1
         assert end["output"]["dropped"] > 5000 and any("reader" in reason or "output" in reason for reason in end["reasons"]), end["reasons"]
         assert sum(one["type"] == "sample" for one in objects) + end["output"]["dropped"] == 20000
-        return end["lateness_us"]["median"]
+        return end["lateness_us"]["p50"]
 
     assert least(lateness_us, enough=100) <= 100
 

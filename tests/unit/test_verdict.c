@@ -194,9 +194,9 @@ static void figures(void **state)
 	json_hist_us(json, "some", hist);
 	json_object_end(json);
 	assert_string_equal(json_text(json, NULL),
-			    "{\"none\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
-			    "\"null\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
-			    "\"some\":{\"min\":-0.490,\"median\":0.000,\"iqr\":0.500,\"p99\":0.490,\"max\":0.500}}");
+			    "{\"none\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+			    "\"null\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+			    "\"some\":{\"min\":-0.490,\"p50\":0.000,\"iqr\":0.500,\"p95\":0.450,\"p99\":0.490,\"max\":0.500}}");
 	json_free(json);
 	ktrxer_hist_free(hist);
 }

@@ -224,8 +224,8 @@ static void judge(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server's last word on %u of %u flows never came: the way back is lost or slow, and what is said of "
-			    "its end is what came before", run->result.remote_missing, q->flows);
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server's final counts of %u of %u flows did not arrive: the path down is lost or slow. The figures of "
+			    "the server's end are from its last samples", run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
 	judge_udp(run);

@@ -91,16 +91,16 @@ static void finish_text(struct ping_run *run, const struct ktx_accounts *a, cons
 		 " duplicates, %" PRIu64 " reordered", c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates,
 		 c->reordered);
 	if (ktrxer_hist_count(run->rtt))
-		out_text(run->p.cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
+		out_text(run->p.cli, "round trip: min %s, p50 %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
 	if (ktrxer_hist_count(run->own_queue))
-		out_text(run->p.cli, "of it in this host's own queue (%s): median %s, p99 %s, max %s",
+		out_text(run->p.cli, "of it in this host's own queue (%s): p50 %s, p99 %s, max %s",
 			 run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root,
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->own_queue, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->own_queue, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->own_queue)));
 	if (ktrxer_hist_count(lateness))
-		out_text(run->p.cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
+		out_text(run->p.cli, "our own lateness: p50 %s, IQR %s, p99 %s, max %s",
 			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
 }

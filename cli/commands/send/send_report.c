@@ -154,7 +154,7 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %" PRIu64
 		 " late, %" PRIu64 " tries", a->requested, a->sent, proofs, a->failed, a->skipped, a->cancelled, a->late, a->tries);
 	if (ktrxer_hist_count(lateness)) {
-		out_text(cli, "lateness: median %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
+		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
 			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
 	}

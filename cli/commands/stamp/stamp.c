@@ -259,7 +259,7 @@ static int run_stamp(struct cli *cli, const void *options)
 
 const struct command cmd_stamp = {
 	.name = "stamp",
-	.summary = "Delay there and back, and loss by direction, by STAMP",
+	.summary = "Delay up and down, and loss by direction, by STAMP",
 	.description = OPT_PROSE(
 		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
 		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "

@@ -52,7 +52,7 @@ struct stamp_run {
 	int64_t real_minus_mono;
 	struct stamp_clock own, peer; /* peer: the worst that it said */
 	bool peer_seen;
-	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_forward, *ipdv_backward, *lateness;
+	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_up, *ipdv_down, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
 	uint64_t closing;          /* probes beyond those */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */

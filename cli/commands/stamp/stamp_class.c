@@ -82,11 +82,11 @@ void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)
 {
 	json_u64(end, "lost", c->lost);
 	if (c->direction_known) {
-		json_u64(end, "lost_forward", c->lost_forward);
-		json_u64(end, "lost_backward", c->lost_backward);
+		json_u64(end, "lost_up", c->lost_up);
+		json_u64(end, "lost_down", c->lost_down);
 	} else {
-		json_null(end, "lost_forward");
-		json_null(end, "lost_backward");
+		json_null(end, "lost_up");
+		json_null(end, "lost_down");
 	}
 	json_u64(end, "lost_unknown", c->lost_unknown);
 }

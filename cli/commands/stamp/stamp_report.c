@@ -29,8 +29,8 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	json_i64(json, "dwell_ns", p->dwell_ns);
 	if (p->follows) {
 		json_i64(json, "ipdv_ns", p->ipdv_ns);
-		json_i64(json, "ipdv_forward_ns", p->ipdv_forward_ns);
-		json_i64(json, "ipdv_backward_ns", p->ipdv_backward_ns);
+		json_i64(json, "ipdv_up_ns", p->ipdv_up_ns);
+		json_i64(json, "ipdv_down_ns", p->ipdv_down_ns);
 	}
 	json_u64(json, "bound_ns", p->bound_ns);
 	if (p->own_queue_ns >= 0)
@@ -39,13 +39,13 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 		json_i64(json, "far_queue_ns", p->far_queue_ns);
 	json_string(json, "sent_stamp", sent_source_names[p->sent_source]);
 	json_string(json, "received_stamp", source_names[p->source]);
-	json_u64(json, "ttl_forward", p->ttl_there);
-	json_u64(json, "ttl_backward", p->ttl_back);
-	if (p->tos_there != 0xff)
-		json_u64(json, "tos_forward", p->tos_there);
-	json_u64(json, "tos_backward", p->tos_back);
-	json_bool(json, "reordered_forward", p->reordered_forward);
-	json_bool(json, "reordered_backward", p->reordered_backward);
+	json_u64(json, "ttl_up", p->ttl_up);
+	json_u64(json, "ttl_down", p->ttl_down);
+	if (p->tos_up != 0xff)
+		json_u64(json, "tos_up", p->tos_up);
+	json_u64(json, "tos_down", p->tos_down);
+	json_bool(json, "reordered_up", p->reordered_up);
+	json_bool(json, "reordered_down", p->reordered_down);
 }
 
 static void say_json(struct stamp_run *run, const struct stamp_class *class, const struct stamp_sample *p)
@@ -99,8 +99,8 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 	ktrxer_hist_record(class->rtt, p->rtt_ns);
 	if (p->follows) {
 		ktrxer_hist_record(run->ipdv, p->ipdv_ns);
-		ktrxer_hist_record(run->ipdv_forward, p->ipdv_forward_ns);
-		ktrxer_hist_record(run->ipdv_backward, p->ipdv_backward_ns);
+		ktrxer_hist_record(run->ipdv_up, p->ipdv_up_ns);
+		ktrxer_hist_record(run->ipdv_down, p->ipdv_down_ns);
 	}
 	run->p.arrivals[p->source]++;
 	if (p->bound_ns > run->host_ns)
@@ -118,9 +118,9 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 	if (run->class_count > 1)
 		snprintf(tos, sizeof tos, ", TOS %u", class->tos);
 	if (run->p.talkative)
-		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u there %u back, sent %s late%s", p->number, tos,
-			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_there, p->ttl_back, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
-			 p->reordered_forward || p->reordered_backward ? ", reordered" : "");
+		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s", p->number, tos,
+			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_up, p->ttl_down, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
+			 p->reordered_up || p->reordered_down ? ", reordered" : "");
 	say_json(run, class, p);
 }
 
@@ -144,7 +144,7 @@ struct one_way {
 	bool known, claimed, contradicted;
 	int64_t offset_ns;        /* theirs minus ours, both CLOCK_REALTIME */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns;
-	struct ktrxer_hist *forward, *backward;
+	struct ktrxer_hist *up, *down;
 };
 
 /* The segment with the most round trips. */
@@ -199,9 +199,9 @@ static void one_way_find(struct stamp_run *run, struct one_way *w)
 
 	memset(w, 0, sizeof *w);
 	clockest_result(run->clock, segment, &w->clock);
-	w->forward = ktrxer_hist_new();
-	w->backward = ktrxer_hist_new();
-	if (!c->points || !w->forward || !w->backward)
+	w->up = ktrxer_hist_new();
+	w->down = ktrxer_hist_new();
+	if (!c->points || !w->up || !w->down)
 		return;
 	use_claims(run, w);
 	w->known = true;
@@ -211,7 +211,7 @@ static void one_way_find(struct stamp_run *run, struct one_way *w)
 	w->skew_ns = clockest_bound_at(c, c->from_ns) - c->offset_bound_ns;
 	w->host_ns = run->host_ns;
 	w->resolution_ns = stamp_samples_resolution(run->samples);
-	stamp_samples_delays(run->samples, segment, c, w->forward, w->backward);
+	stamp_samples_delays(run->samples, segment, c, w->up, w->down);
 }
 
 static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
@@ -222,8 +222,8 @@ static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
 static void one_way_json(const struct stamp_run *run, struct json *end, const struct one_way *w)
 {
 	if (w->known) {
-		json_hist_us(end, "forward_us", w->forward);
-		json_hist_us(end, "backward_us", w->backward);
+		json_hist_us(end, "up_us", w->up);
+		json_hist_us(end, "down_us", w->down);
 		json_object(end, "one_way_uncertainty_us");
 		json_ns_as_us(end, "clock", (int64_t)w->clock_ns);
 		json_ns_as_us(end, "skew", (int64_t)w->skew_ns);
@@ -236,8 +236,8 @@ static void one_way_json(const struct stamp_run *run, struct json *end, const st
 		json_u64(end, "offset_at_ns", w->clock.at_ns);
 		json_string(end, "offset_from", w->claimed ? "round_trips_and_synchronised_clocks" : "round_trips");
 	} else {
-		json_null(end, "forward_us");
-		json_null(end, "backward_us");
+		json_null(end, "up_us");
+		json_null(end, "down_us");
 		json_null(end, "one_way_uncertainty_us");
 		json_null(end, "offset_us");
 		json_null(end, "offset_bound_us");
@@ -257,7 +257,7 @@ static void delays_text(struct stamp_run *run, const char *what, const struct kt
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(run->p.cli, "%s: min %s, median %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
+	out_text(run->p.cli, "%s: min %s, p50 %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
 		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
 		 ktrxer_format_ns(x[3], ktrxer_hist_max(hist)), more);
 }
@@ -270,8 +270,8 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 		return;
 	snprintf(more, sizeof more, ", each +- %s",
 		 ktrxer_format_ns(bound, (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns)));
-	delays_text(run, "one way there", w->forward, more);
-	delays_text(run, "one way back", w->backward, more);
+	delays_text(run, "one way up", w->up, more);
+	delays_text(run, "one way down", w->down, more);
 	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
@@ -285,12 +285,11 @@ static void counts_text(struct stamp_run *run, const struct ktx_accounts *a, con
 	if (a->failed || a->skipped || a->cancelled)
 		out_text(run->p.cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
 	out_text(run->p.cli, "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
-		 c->received, c->lost, c->duplicates_forward + c->duplicates_backward, c->reordered_forward + c->reordered_backward);
+		 c->received, c->lost, c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
 	if (!c->lost)
 		return;
 	if (c->direction_known)
-		out_text(run->p.cli, "lost: %" PRIu64 " on the way there, %" PRIu64 " on the way back, %" PRIu64 " answered too late, %" PRIu64
-			 " unknown", c->lost_forward, c->lost_backward, c->too_late, c->lost_unknown);
+		out_text(run->p.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown", c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
 	else
 		out_text(run->p.cli, "lost in which direction is not known: this reflector does not count");
 }
@@ -301,12 +300,12 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "unanswered_at_end", c->waiting);
 	stamp_losses_json(end, c);
 	json_u64(end, "too_late", c->too_late);
-	json_u64(end, "reordered", c->reordered_forward + c->reordered_backward);
-	json_u64(end, "reordered_forward", c->reordered_forward);
-	json_u64(end, "reordered_backward", c->reordered_backward);
-	json_u64(end, "duplicates", c->duplicates_forward + c->duplicates_backward);
-	json_u64(end, "duplicates_forward", c->duplicates_forward);
-	json_u64(end, "duplicates_backward", c->duplicates_backward);
+	json_u64(end, "reordered", c->reordered_up + c->reordered_down);
+	json_u64(end, "reordered_up", c->reordered_up);
+	json_u64(end, "reordered_down", c->reordered_down);
+	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
+	json_u64(end, "duplicates_up", c->duplicates_up);
+	json_u64(end, "duplicates_down", c->duplicates_down);
 	json_u64(end, "closing_probes", run->closing);
 	json_u64(end, "foreign", c->foreign);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
@@ -347,8 +346,8 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 	json_hist_us(end, "far_queue_us", run->far_queue);
 	one_way_json(run, end, w);
 	json_hist_us(end, "ipdv_us", run->ipdv);
-	json_hist_us(end, "ipdv_forward_us", run->ipdv_forward);
-	json_hist_us(end, "ipdv_backward_us", run->ipdv_backward);
+	json_hist_us(end, "ipdv_up_us", run->ipdv_up);
+	json_hist_us(end, "ipdv_down_us", run->ipdv_down);
 	json_hist_us(end, "lateness_us", run->lateness);
 	stamp_classes_json(run, end);
 	stamps_json(run, end, a);
@@ -410,15 +409,15 @@ int stamp_finish(struct stamp_run *run)
 		char what[64];
 
 		snprintf(what, sizeof what, "this host's own queue (%s)", run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root);
-		delays_text(run, what, run->own_queue, ", part of the way there");
+		delays_text(run, what, run->own_queue, ", part of the delay up");
 	}
 	if (ktrxer_hist_count(run->far_queue))
-		delays_text(run, "the far host's own queue", run->far_queue, ", part of the way back");
+		delays_text(run, "the far host's own queue", run->far_queue, ", part of the delay down");
 	if (run->lateness && ktrxer_hist_count(run->lateness))
 		delays_text(run, "our own lateness", run->lateness, "");
 	finish_json(run, end, &run->accounts, &c, &w);
 	ktrxer_hist_free(run->lateness);
-	ktrxer_hist_free(w.forward);
-	ktrxer_hist_free(w.backward);
+	ktrxer_hist_free(w.up);
+	ktrxer_hist_free(w.down);
 	return out_finish(run->p.cli, end);
 }
