@@ -275,7 +275,7 @@ def test_two_at_once_and_what_they_print(fake, runs):
 
 
 def test_ctrl_c_closes_the_file(fake, runs):
-    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     wait_for_part(runs, 20)
     processes = children_of(child.pid)
     assert len(processes) == 4
@@ -289,7 +289,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
 
 
 def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
-    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     part = wait_for_part(runs, 20)
     processes = children_of(child.pid)
     child.send_signal(signal.SIGKILL)
@@ -328,13 +328,13 @@ def test_a_disk_that_fills_up(fake, tmp_path):
 @pytest.mark.parametrize("words, status, complaint", [
     (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
     (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
-    (["rrul", "--probe-interval", "1us"], 2, "--probe-interval 1e-06s: expected 100us to 60s"),
+    (["rrul", "--interval", "1us"], 2, "--interval 1e-06s: expected 100us to 60s"),
     (["rrul", "--port", "0"], 2, "--port 0: expected 1 to 65535"),
     (["rrul", "--lenght", "5"], 2, "unrecognized arguments: --lenght 5; did you mean --length?"),
     (["rrull"], 2, "did you mean rrul"),
     (["./none.py"], 2, "no such file"),
-    (["rrul", "-p", "x"], 2, "NAME=VALUE is wanted"),
-    (["rrul", "-p", "x=1"], 2, "has no parameter 'x'"),
+    (["rrul", "--set", "x"], 2, "--set x: expected NAME=VALUE"),
+    (["rrul", "--set", "x=1"], 2, "has no parameter 'x'"),
     (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
     (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
     (["ping", "-H", "no host at all"], 1, "no address of this host is known"),

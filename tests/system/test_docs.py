@@ -45,7 +45,7 @@ NOT_RUN = [
     ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
     ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
     ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
-    ("docs/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/live.md", "ktrxer send 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
     ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),

@@ -241,7 +241,7 @@ def test_peer_that_does_not_poll_is_refused_in_one_line(live, pair, ktrxer_json)
     assert "ethtool -K PEER gro on" in line
     assert not live.doctor(a)["available"]
     # auto takes another one
-    result = ktrxer_json(a, "send", "--device", a.device, "--to", b.address, "--count", "1000", status=None)
+    result = ktrxer_json(a, "send", "--device", a.device, b.address, "--count", "1000", status=None)
     assert result["sent"] == 1000
 
 
@@ -262,7 +262,7 @@ def test_link_without_ethernet_is_refused(live, pair):
 
 
 def chosen(host, ktrxer, to, *options):
-    return host.run([ktrxer, "send", "--device", host.device, "--to", to, *options], check=False).stdout.splitlines()[0]
+    return host.run([ktrxer, "send", "--device", host.device, to, *options], check=False).stdout.splitlines()[0]
 
 
 def test_auto_takes_it_for_rate_not_for_timing(pair, ktrxer):

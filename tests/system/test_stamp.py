@@ -70,11 +70,11 @@ def test_the_address_that_was_asked_answers(pair, stamp, serve):
 def test_extensions(shared_pair, stamp, serve):
     a, b = shared_pair
     serve(b, "--stamp-port", 862)
-    end, kinds = stamp(a, b.address, "--port", 862, "-c", 10, "-i", "5ms", "--tos", 0xB8, "-s", 1000, "--ssid", 77,
+    end, kinds = stamp(a, b.address, "--port", 862, "-c", 10, "-i", "5ms", "--dscp", "ef", "-s", 1000, "--ssid", 77,
                        "--tlv", "location", "--tlv", "time-info", "--tlv", "cos", "--tlv", "direct")
     assert end["received"] == 10 and end["payload_bytes"] == 1000 and end["ssid"] == 77
-    assert all(trip["tos_up"] == 0xB8 and trip["tos_down"] == 0xB8 for trip in kinds["round_trip"])
-    end, kinds = stamp(a, b.address, "-c", 10, "-i", "5ms", "--no-follow-up", "--ptp", "--poisson")
+    assert all(trip["dscp_up"] == trip["dscp_down"] == 46 and trip["ecn_up"] == trip["ecn_down"] == "off" for trip in kinds["round_trip"])
+    end, kinds = stamp(a, b.address, "-c", 10, "-i", "5ms", "--no-follow-up", "--ptp", "--model", "poisson")
     assert end["received"] == 10 and end["payload_bytes"] == 44 and not end["follow_up"]
 
 
@@ -161,19 +161,19 @@ def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
     lose(b, {3, 7, 99}, {5})
     # Of one class one more: by its TOS, as nft sees it.
     b.run(["nft", "insert", "rule", "inet", "loss", "in", "udp", "dport", str(PORT), "ip dscp", "ef", "@th,64,32 { 20, 21 }", "drop"])
-    end, kinds = stamp(a, b.address, "-c", 100, "-i", "2ms", "--timeout", "200ms", "--tos", "0,32,184,0", "--tlv", "cos", "--ssid", 500)
+    end, kinds = stamp(a, b.address, "-c", 100, "-i", "2ms", "--timeout", "200ms", "--dscp", "be,cs1,ef,0", "--tlv", "cos", "--ssid", 500)
     assert end["requested"] == end["sent"] == 400 and end["ssid"] == 500 and not reasons(end)
-    assert [(c["tos"], c["ssid"], c["lost_up"], c["lost_down"], c["lost_unknown"]) for c in end["classes"]] == [
+    assert [(c["dscp"], c["ssid"], c["lost_up"], c["lost_down"], c["lost_unknown"]) for c in end["classes"]] == [
         (0, 500, 3, 1, 0), (32, 501, 3, 1, 0), (184, 502, 5, 1, 0), (0, 503, 3, 1, 0)]
     assert (end["lost_up"], end["lost_down"]) == (14, 4)
     assert sorted(one["number"] for one in kinds["lost"] if one["class"] == 2) == [3, 5, 7, 20, 21, 99]
-    for which, tos in enumerate((0, 32, 184, 0)):
+    for which, dscp in enumerate((0, 8, 46, 0)):
         mine = [trip for trip in kinds["round_trip"] if trip["class"] == which]
-        assert len(mine) == end["classes"][which]["received"] and {trip["tos_up"] for trip in mine} == {tos}
+        assert len(mine) == end["classes"][which]["received"] and {trip["dscp_up"] for trip in mine} == {dscp}
     assert server.stop()["sessions"] == 4
     b.run(["nft", "delete", "table", "inet", "loss"])
     serve(b)
-    end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--tos", "0,184", "--brief")
+    end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--dscp", "be,ef", "--brief")
     columns = [(n, c) for one in kinds["round_trips"] for n, c in zip(one["number"], one["class"], strict=True)]
     assert sorted(columns) == [(n, c) for n in range(50) for c in (0, 1)] and end["received"] == 100
     # In turns: whoever is the first finds cold caches.
@@ -199,8 +199,8 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
         try:
             end, _ = stamp(a, b.address, "-c", 5, "-i", "2ms")
             assert end["received"] == 5, "one class is all that it needs"
-            end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--tos", "0,184", status=1)
-            assert any("knows no session identifiers" in reason and "one --tos at a time" in reason for reason in end["reasons"])
+            end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
+            assert any("does not support session identifiers" in reason and "one --dscp at a time" in reason for reason in end["reasons"])
             assert end["received"] == 0 and end["untimed"] == 0, "whose answer it was nobody knows"
         finally:
             peer.kill()
@@ -345,8 +345,8 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
 def test_reflector_rate(pair, ktrxer, serve):
     """Answers for each second of processor time: how many packets a second one core answers."""
     a, b = pair
-    server = serve(b, "--rate", 0)
-    a.run([ktrxer, "send", "--device", "a0", "--engine", "packet", "--to", f"{b.address}:{PORT}", "--from", a.address, "--payload", "44",
+    server = serve(b, "--max-answer-rate", 0)
+    a.run([ktrxer, "send", "--device", "a0", "--engine", "packet", b.address, "--port", str(PORT), "--from", a.address, "--payload", "44",
            "--count", "400000", "--rate", "250k", "--quiet"], check=False, timeout=60)
     time.sleep(0.3)
     with open(f"/proc/{server.process.pid}/stat") as file:

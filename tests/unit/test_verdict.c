@@ -94,7 +94,7 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 
 	close_book(NULL);
 	open_book(NULL);
-	verdict_probes(&cli, &accounts, hist, interval_ns);
+	verdict_probes(&cli, &accounts, hist, verdict_late_ns(interval_ns));
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
 	ktrxer_hist_free(hist);
@@ -128,13 +128,13 @@ static void skipped_probes_are_late(void **state)
 	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
 
 	(void)state;
-	verdict_probes(&cli, &accounts, hist, 10000000);
+	verdict_probes(&cli, &accounts, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
 	close_book(NULL);
 	open_book(NULL);
 	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
-	verdict_probes(&cli, &accounts, NULL, 10000000);
+	verdict_probes(&cli, &accounts, NULL, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	ktrxer_hist_free(hist);
 }

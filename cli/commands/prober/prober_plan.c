@@ -62,6 +62,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
 	t.retry_ns = 1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
+	t.late_ns = verdict_late_ns(o->interval_ns);
 	t.slots = slots;
 	/* A probe in this host's own queue keeps its slot, in half of them (tx_pump.c). */
 	while (t.slots < PROBER_SLOTS_MAX && t.slots * o->interval_ns < 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S * p->each)
@@ -108,7 +109,7 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 {
 	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
 
-	s.kind = p->o->poisson ? KTRXER_SCHEDULE_POISSON : KTRXER_SCHEDULE_PERIODIC;
+	s.kind = p->o->model == MODEL_POISSON ? KTRXER_SCHEDULE_POISSON : KTRXER_SCHEDULE_PERIODIC;
 	s.start_ns = p->start_ns;
 	s.gap_num = p->o->interval_ns;
 	memcpy(s.seed, p->seed, sizeof s.seed);

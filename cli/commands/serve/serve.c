@@ -28,7 +28,7 @@ struct serve_options {
 #define FIELD(name) offsetof(struct serve_options, name)
 
 static const struct opt serve_opts[] = {
-	{ .name = "bind", .letter = 'b', .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
+	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
 	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port, for TCP and UDP alike" },
@@ -43,7 +43,7 @@ static const struct opt serve_opts[] = {
 	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
 	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
 	  .help = "Open mode, with this key for the HMAC of TLVs" },
-	{ .name = "rate", .letter = 'r', .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
+	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
 	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; 0: no limit" },
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
 	  .help = "So many answers at once after a silence" },
@@ -53,7 +53,7 @@ static const struct opt serve_opts[] = {
 	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "So many flows of each" },
 	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h", .min = 1000000000,
 	  .max = 365ULL * 86400 * 1000000000, .help = "Nothing that a client asks for lasts longer" },
-	{ .name = "max-rate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "R", .max = INT64_MAX,
+	{ .name = "max-bitrate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "BITRATE", .max = INT64_MAX,
 	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default there is no limit" },
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
@@ -383,7 +383,7 @@ const struct command cmd_serve = {
 		"A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: what `ktrxer stamp` and other people's "
 		"senders talk to. It keeps a count for each sender, so that loss is known by direction, and tells when each answer "
 		"really left where it is asked (follow-up telemetry).\n\n"
-		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --rate to one "
+		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --max-answer-rate to one "
 		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
 		"One line of JSON tells that it listens, another at the end (SIGTERM) what it did."),
 	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"

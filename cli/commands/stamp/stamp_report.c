@@ -2,6 +2,7 @@
 /* What `stamp` says: a line for each sample, and at the end the figures with what they are true to. */
 #include "stamp.h"
 
+#include "dscp.h"
 #include "hist.h"
 #include "stamp_packet.h"
 #include "units.h"
@@ -41,9 +42,12 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	json_string(json, "received_stamp", source_names[p->source]);
 	json_u64(json, "ttl_up", p->ttl_up);
 	json_u64(json, "ttl_down", p->ttl_down);
-	if (p->tos_up != 0xff)
-		json_u64(json, "tos_up", p->tos_up);
-	json_u64(json, "tos_down", p->tos_down);
+	if (p->tos_up != 0xff) {
+		json_u64(json, "dscp_up", p->tos_up >> 2);
+		json_string(json, "ecn_up", ecn_names[p->tos_up & 3]);
+	}
+	json_u64(json, "dscp_down", p->tos_down >> 2);
+	json_string(json, "ecn_down", ecn_names[p->tos_down & 3]);
 	json_bool(json, "reordered_up", p->reordered_up);
 	json_bool(json, "reordered_down", p->reordered_down);
 }
@@ -85,7 +89,7 @@ static void say_step(struct stamp_run *run)
 
 void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const struct stamp_sample *p)
 {
-	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], tos[16] = "";
+	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
 	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
 		class->untimed++;
@@ -116,9 +120,9 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 		run->peer.bound_ns = p->peer_error_ns;
 	run->peer_seen = true;
 	if (run->class_count > 1)
-		snprintf(tos, sizeof tos, ", TOS %u", class->tos);
+		snprintf(class_text, sizeof class_text, ", DSCP %s", dscp_name(class->tos >> 2, dscp));
 	if (run->p.talkative)
-		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s", p->number, tos,
+		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s", p->number, class_text,
 			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_up, p->ttl_down, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
 			 p->reordered_up || p->reordered_down ? ", reordered" : "");
 	say_json(run, class, p);
@@ -315,7 +319,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_bool(end, "follow_up", c->follow_up_seen);
 	json_u64(end, "network_errors", run->p.network_errors);
 	json_u64(end, "untimed", run->p.contradictions + run->p.unstamped);
-	json_u64(end, "late", a->late);
+	json_late(end, a->late, verdict_late_ns(run->o->p.interval_ns));
 }
 
 static void stamps_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a)
@@ -357,7 +361,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 {
 	uint64_t lost = inlet_lost(&run->p.inlet);
 
-	verdict_probes(run->p.cli, a, run->lateness, run->o->p.interval_ns);
+	verdict_probes(run->p.cli, a, run->lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
 		verdict_say(run->p.cli, c->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
@@ -399,9 +403,9 @@ int stamp_finish(struct stamp_run *run)
 	if (ktrxer_hist_count(run->rtt))
 		delays_text(run, "round trip", run->rtt, "");
 	for (uint32_t i = 0; run->class_count > 1 && i < run->class_count; i++) {
-		char what[24];
+		char what[32], dscp[8];
 
-		snprintf(what, sizeof what, "round trip, TOS %u", run->classes[i].tos);
+		snprintf(what, sizeof what, "round trip, DSCP %s", dscp_name(run->classes[i].tos >> 2, dscp));
 		delays_text(run, what, run->classes[i].rtt, "");
 	}
 	one_way_text(run, &w);
@@ -413,8 +417,13 @@ int stamp_finish(struct stamp_run *run)
 	}
 	if (ktrxer_hist_count(run->far_queue))
 		delays_text(run, "the far host's own queue", run->far_queue, ", part of the delay down");
-	if (run->lateness && ktrxer_hist_count(run->lateness))
-		delays_text(run, "our own lateness", run->lateness, "");
+	if (run->lateness && ktrxer_hist_count(run->lateness)) {
+		char limit[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT + 48];
+
+		snprintf(late, sizeof late, "; %" PRIu64 " late (by more than %s)", run->accounts.late,
+			 ktrxer_format_ns(limit, (int64_t)verdict_late_ns(run->o->p.interval_ns)));
+		delays_text(run, "our own lateness", run->lateness, late);
+	}
 	finish_json(run, end, &run->accounts, &c, &w);
 	ktrxer_hist_free(run->lateness);
 	ktrxer_hist_free(w.up);

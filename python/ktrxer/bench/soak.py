@@ -42,7 +42,6 @@ def main() -> int:
             "send",
             "--engine",
             arguments.engine,
-            "--to",
             f"{b.address}:{contest.SINK}",
             "--rate",
             str(arguments.rate),
