@@ -76,6 +76,7 @@ struct command {
 	const char *program;   /* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
 	bool measures;         /* has accounts and a verdict: gets the common output options */
 	bool reports;          /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
+	bool serves;           /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */
 	bool hidden;           /* works, but neither help nor man pages nor completion speak of it */
 };
 

@@ -274,6 +274,18 @@ def test_two_at_once_and_what_they_print(fake, runs):
     assert {"name", "unit", "mean", "p50", "p99", "count"} <= told["summary"]["series"][0].keys()
 
 
+def test_one_object_a_line_while_it_happens(fake, runs):
+    child = command(fake, runs, "ping", "-l", "2.5", "--delay", "0", "--jsonl")
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (0, "")
+    made = [json.loads(line) for line in out.splitlines()]
+    assert [made[0]["type"], made[-1]["type"]] == ["start", "end"] and made[0]["command"] == "run"
+    samples = made[1:-1]
+    assert {one["type"] for one in samples} == {"sample"} and len({one["t_ns"] for one in samples}) >= 2
+    assert all(one["unit"] == "ms" and one["value"] > 0 for one in samples), samples
+    assert made[-1]["verdict"] == "valid" and Path(made[-1]["file"]).exists()
+
+
 def test_ctrl_c_closes_the_file(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     wait_for_part(runs, 20)

@@ -30,7 +30,7 @@ NOBODY = 65534
     "args,status,text",
     [
         ([], 2, "HOST is missing"),
-        (["10.77.0.2"], 2, "one word too many"),
+        (["10.77.0.2", "again", "-c", "1"], 2, "one word too many"),
         (["@", "-e", "teleport", "-c", "1"], 2, "there is no such engine; there are auto, "),
         (["@", "-d", "nosuch", "-c", "1"], 1, "device 'nosuch': there is none of that name here; there are "),
         (["@", "-d", "a" * 300, "-c", "1"], 1, "device 'aaa"),
@@ -68,7 +68,7 @@ NOBODY = 65534
         (["@", "-c", "1", "--schedule", "/nonexistent"], 1, "No such file"),
         (["@", "-c", "1", "--schedule", "/"], 1, "Is a directory"),
         (["@", "-c", "1", "-i", "1ms", "--reports", "/nonexistent/x"], 1, "No such file"),
-        (["nohost", "-c", "1"], 2, "is not an IP address with an optional port"),
+        (["nohost", "-c", "1"], 1, "'nohost'"),
         (["10.77.0.2", "--port", "0", "-c", "1"], 2, "--port: '0'"),
         (["10.77.0.2", "--port", "65536", "-c", "1"], 2, "--port: '65536'"),
         (["fe80::1", "-c", "1"], 2, "say on which"),
@@ -238,7 +238,7 @@ def test_send_without_privileges(shared_pair, unprivileged, version):
     a, b = shared_pair
     to = b.address if version == 4 else b.address6
     with peer.capturing(b) as packets:
-        done = a.run([*unprivileged, "send", to, "-c", "50", "-i", "2ms", "--json"], check=False)
+        done = a.run([*unprivileged, "send", to, "--precise", "-c", "50", "-i", "2ms", "--json"], check=False)
     result = closed(json.loads(done.stdout))
     assert result["sent"] == 50 and result["engine"] == "udp" and result["proof"]["driver"] == 50
     assert "needs no privilege" in result["engine_reason"] and "CAP_NET_RAW" in result["engine_reason"]

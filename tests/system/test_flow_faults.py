@@ -280,7 +280,7 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
     # A sanitizer keeps what was freed for a while; its leak detector looks at the end.
     assert resident(server) < memory + (65536 if b"__asan_init" in ktrxer.read_bytes() else 4096)
     counts = stop(server)
-    assert counts["strangers_strange"] >= 100 and counts["strangers_slow"] + counts["strangers_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
+    assert counts["protocol_errors"] >= 100 and counts["pending_slow"] + counts["pending_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
     assert counts["refused"]["wrong_token"] >= 90
     assert counts["bytes_in"] > 4_000_000
 

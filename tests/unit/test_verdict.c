@@ -94,7 +94,7 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 
 	close_book(NULL);
 	open_book(NULL);
-	verdict_probes(&cli, &accounts, hist, verdict_late_ns(interval_ns));
+	verdict_probes(&cli, &accounts, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
 	ktrxer_hist_free(hist);

@@ -58,7 +58,9 @@ def parser() -> Parser:
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
-    p.add_argument("--json", action="store_true", help="print one object: file and summary")
+    results = p.add_mutually_exclusive_group()
+    results.add_argument("--json", action="store_true", help="print one object: file and summary")
+    results.add_argument("--jsonl", action="store_true", help="print one object a line while it happens: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
     return p
 
@@ -158,7 +160,11 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
     from ktrxer.store import open_run
 
     view: View = NoView()
-    if sys.stderr.isatty() and not given.quiet:
+    if given.jsonl and not given.quiet:
+        from ktrxer.run.json_lines import JsonLines
+
+        view = JsonLines(meta.command)
+    elif sys.stderr.isatty() and not given.quiet:
         from ktrxer.run.live import TerminalView
 
         view = TerminalView()
@@ -183,9 +189,10 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
 
     if given.quiet:
         print(path)
-    elif given.json:
-        made = {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
-        print(json.dumps(made, indent=2))
+    elif given.json or given.jsonl:
+        made = {"type": "end"} if given.jsonl else {}
+        made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
+        print(json.dumps(made, indent=None if given.jsonl else 2))
     else:
         text.show(figures.summarise(run))
         print(f"\nstored; `ktrxer report` and `ktrxer plot` draw it:\n{path}")
