@@ -64,7 +64,7 @@ NEEDS = [
 # In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
 SHIM = """#!/bin/sh
 case $1 in
-run) exec {ktrxer} "$@" -l 1 -d 0.3 ;;
+run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
 ping | stamp | flow | send | recv) exec timeout --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac

@@ -251,7 +251,7 @@ def test_usage(shared_pair, ktrxer, token, tmp_path):
 
     assert "--token-file is missing" in says("down", b.address)
     assert "sideways" in says("sideways", b.address)
-    assert "--dscp XX" in says("up", b.address, "--token-file", token, "--dscp", "EF,XX")
+    assert "--dscp: 'XX' is not a DSCP" in says("up", b.address, "--token-file", token, "--dscp", "EF,XX")
     assert "--ecn maybe" in says("up", b.address, "--token-file", token, "--ecn", "maybe")
     assert "exclude each other" in says("up", b.address, "--token-file", token, "-4", "-6")
     readable = tmp_path / "readable"

@@ -97,7 +97,7 @@ def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
     assert any("could not be sent" in r for r in run.reasons), run.reasons
     stop(server)
     done = a.run([*command(ktrxer, token, "up", b.address, "--udp")], check=False)
-    assert done.returncode == 2 and "--udp needs a --rate" in done.stderr
+    assert done.returncode == 2 and "--udp needs --bitrate" in done.stderr
 
 
 def test_the_path_grows_narrow(pair, flow, serve, token):

@@ -52,9 +52,9 @@ def send(shared_pair, ktrxer, tmp_path):
 
     def go(*options, to=None, status=0, port=9, timeout=60):
         path = tmp_path / "reports.csv"
-        to = to or f"{b.address}:{port}"
+        to = to or b.address
         with peer.capturing(b) as packets:
-            done = a.run([ktrxer, "send", to, *map(str, options), "--reports", path, "--json"], check=False, timeout=timeout)
+            done = a.run([ktrxer, "send", to, "--port", str(port), *map(str, options), "--reports", path, "--json"], check=False, timeout=timeout)
         assert status is None or done.returncode == status, f"{done.stdout}{done.stderr}"
         result, rows = closed(json.loads(done.stdout)), read_reports(path)
         if result["requested"] == len(rows):
@@ -75,8 +75,8 @@ def gaps(values):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_probe_arrives_once_and_whole(send, shared_pair, engine, version):
     a, b = shared_pair
-    to = f"{b.address}:4321" if version == 4 else f"[{b.address6}]:4321"
-    result, rows, packets = send("--engine", engine, "--count", 200, "--interval", "1ms", "--from-port", 5555, to=to, status=None)
+    to = b.address if version == 4 else b.address6
+    result, rows, packets = send("--engine", engine, "--count", 200, "--interval", "1ms", "--from-port", 5555, to=to, port=4321, status=None)
     assert result["engine"] == engine and result["sent"] == 200
     assert not [note for note in result["waiter"]["notes"] if "NIC" in note], "veth has no stamps of its own to miss"
     assert [packet.number for packet in packets] == list(range(200)), "each once, in order"

@@ -92,6 +92,7 @@ static int plan_cc(struct flow_run *run, struct ktrxer_error *err)
 
 static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 {
+	struct ktrxer_error word;
 	struct words w;
 	uint8_t dscp;
 	int rc;
@@ -101,8 +102,8 @@ static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 	if ((rc = words_split(&w, "dscp", run->o->dscp, err)) < 0)
 		return rc;
 	for (int i = 0; i < w.count; i++) {
-		if ((rc = dscp_parse(&dscp, w.at[i], w.length[i], err)) < 0)
-			return rc;
+		if ((rc = dscp_parse(&dscp, w.at[i], w.length[i], &word)) < 0)
+			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
 		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
 			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows)
 				run->specs[side + f].tos = (uint8_t)(dscp << 2);
@@ -112,6 +113,7 @@ static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 
 static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 {
+	struct ktrxer_error word;
 	static const char *const tcp_words[] = { [FLOW_ECN_ANY] = "any", [FLOW_ECN_ON] = "on", [FLOW_ECN_OFF] = "off" };
 	struct words w;
 	int rc;
@@ -128,8 +130,8 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 		if (which == 3)
 			return ktrxer_fail(err, -EINVAL, "--ecn %.*s: not one of any, on, off (off, ect1 and ect0 are for --udp)",
 					   (int)(w.length[i] < 32 ? w.length[i] : 32), w.at[i]);
-		if (run->o->udp && (rc = ecn_parse(&which, w.at[i], w.length[i], err)) < 0)
-			return rc;
+		if (run->o->udp && (rc = ecn_parse(&which, w.at[i], w.length[i], &word)) < 0)
+			return ktrxer_fail(err, rc, "--ecn: %s", word.text);
 		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
 			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows) {
 				run->records[side + f].ecn_wanted = run->o->udp ? FLOW_ECN_ANY : which;

@@ -111,7 +111,7 @@ static void say_what(struct send_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	if (run->precise && !run->o->precise)
+	if (run->timed && run->precise && !run->o->precise)
 		out_text(run->cli, "note: the %s engine spins before each send time; --no-precise makes it sleep", run->info.engine);
 	if (run->o->pcap) {
 		say_replay(run);

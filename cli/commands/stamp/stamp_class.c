@@ -19,11 +19,12 @@ int stamp_classes_read(struct stamp_run *run, struct ktrxer_error *err)
 {
 	for (const char *text = run->o->dscp; text;) {
 		const char *comma = strchr(text, ',');
+		struct ktrxer_error word;
 		uint8_t dscp;
-		int rc = dscp_parse(&dscp, text, comma ? (size_t)(comma - text) : strlen(text), err);
+		int rc = dscp_parse(&dscp, text, comma ? (size_t)(comma - text) : strlen(text), &word);
 
 		if (rc < 0)
-			return rc;
+			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
 		if (run->class_count == STAMP_CLASSES)
 			return ktrxer_fail(err, -EINVAL, "--dscp %.40s: at most %d at once", run->o->dscp, STAMP_CLASSES);
 		run->classes[run->class_count++].tos = (uint8_t)(dscp << 2 | run->o->ecn);
