@@ -20,7 +20,7 @@
 #define BOTH_WAYS                                                                                                                      \
 	{ .name = "both-ways", .type = OPT_FLAG, .offset = FIELD(both_ways), .help = "As much cross traffic from the far host, too" }
 #define PAYLOAD(value)                                                                                                                \
-	{ .name = "payload", .letter = 'p', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "A..B/STEP", .fallback = value,          \
+	{ .name = "payload", .letter = 's', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "A..B/STEP", .fallback = value,          \
 	  .min = 8, .max = 1472, .help = "Bytes of UDP payload", .heading = "What is sent" }
 #define COUNT(value, words)                                                                                                           \
 	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = FIELD(count), .argument = "N", .fallback = value, .min = 2,             \

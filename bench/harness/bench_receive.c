@@ -10,15 +10,15 @@
 #define FIELD(name) offsetof(struct receive_options, name)
 
 static const struct opt receive_opts[] = {
-	{ .name = "rules", .letter = 'r', .type = OPT_STRING, .offset = FIELD(rules), .argument = "N,N...", .fallback = "1,100,10000",
+	{ .name = "rules", .type = OPT_STRING, .offset = FIELD(rules), .argument = "N,N...", .fallback = "1,100,10000",
 	  .help = "How many rules for whole 5-tuples", .heading = "What is measured" },
 	{ .name = "repeat", .type = OPT_UINT, .offset = FIELD(repeat), .argument = "N", .fallback = "1M", .min = 1000, .max = 100000000,
 	  .help = "Runs of the program for one figure of its cost" },
-	{ .name = "rate", .type = OPT_RATE, .offset = FIELD(rate), .argument = "R", .min = 1000, .max = 20000000,
+	{ .name = "rate", .letter = 'r', .type = OPT_RATE, .offset = FIELD(rate), .argument = "R", .min = 1000, .max = 20000000,
 	  .help = "Packets a second that are sent to be captured and dropped; without it, as fast as the live engine sends" },
 	{ .name = "for", .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .fallback = "250ms", .min = 10000000, .max = 10000000000ULL,
 	  .help = "For so long; also how long a TCP flow lasts, a second at least" },
-	{ .name = "payload", .letter = 'p', .type = OPT_UINT, .offset = FIELD(payload), .argument = "N", .fallback = "28", .min = 8, .max = 1472,
+	{ .name = "payload", .letter = 's', .type = OPT_UINT, .offset = FIELD(payload), .argument = "N", .fallback = "28", .min = 8, .max = 1472,
 	  .help = "Bytes of UDP payload" },
 	{ .name = "ring", .type = OPT_SIZE, .offset = FIELD(ring), .argument = "N", .fallback = "8Mi", .min = 4096, .max = KRX_RING_MAX,
 	  .help = "Room for packets that wait for this process" },

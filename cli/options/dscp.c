@@ -39,7 +39,21 @@ int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_err
 			return 0;
 		}
 	}
-	return ktrxer_fail(err, -EINVAL, "--dscp %.*s: not a code point; write 0 to 63 or a name: BE, LE, BK, CS1 to CS7, AF11 to AF43, VA, EF",
+	return ktrxer_fail(err, -EINVAL, "'%.*s' is not a DSCP; write 0 to 63 or a name: BE, LE, BK, CS1 to CS7, AF11 to AF43, VA, EF",
+			   (int)(length < 32 ? length : 32), text);
+}
+
+/* As the two bits of the header: RFC 3168, section 5. */
+const char *const ecn_names[] = { "off", "ect1", "ect0", "ce" };
+
+int ecn_parse(uint8_t *ecn, const char *text, size_t length, struct ktrxer_error *err)
+{
+	for (uint8_t i = 0; i < 4; i++)
+		if ((strlen(ecn_names[i]) == length && strncasecmp(ecn_names[i], text, length) == 0) || (length == 1 && text[0] == '0' + i)) {
+			*ecn = i;
+			return 0;
+		}
+	return ktrxer_fail(err, -EINVAL, "'%.*s' is not an ECN mark; write off, ect1, ect0, ce, or 0 to 3 as in the header",
 			   (int)(length < 32 ? length : 32), text);
 }
 

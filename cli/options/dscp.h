@@ -7,5 +7,8 @@
 /* "EF", "CS5", "BE", "46", or "AF41"; a negative errno and one line. */
 int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_error *err);
 const char *dscp_name(uint8_t dscp, char text[8]);
+/* "off", "ect1", "ect0", "ce", or the number of the two header bits; a negative errno and one line. */
+int ecn_parse(uint8_t *ecn, const char *text, size_t length, struct ktrxer_error *err);
+extern const char *const ecn_names[4];
 
 #endif

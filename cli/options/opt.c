@@ -26,7 +26,7 @@ struct parser {
 
 const char *opt_argument(const struct opt *opt)
 {
-	if (opt->type == OPT_FLAG)
+	if (opt_is_flag(opt))
 		return NULL;
 	if (opt->argument)
 		return opt->argument;
@@ -44,8 +44,10 @@ const char *opt_argument(const struct opt *opt)
 		return "N";
 	case OPT_ADDRESS:
 		return "IP";
-	case OPT_ENDPOINT:
-		return "IP[:PORT]";
+	case OPT_DSCP:
+		return "DSCP";
+	case OPT_ECN:
+		return "ECN";
 	case OPT_MAC:
 		return "MAC";
 	case OPT_RANGE:
@@ -72,16 +74,33 @@ const char *opt_forms(enum opt_type type)
 		return "a size in bytes: 64, 64k (1000), 64Ki (1024)";
 	case OPT_RANGE:
 		return "a range of sizes: 28..1428/50 (from, to, step), or one size";
-	case OPT_ENDPOINT:
-		return "an address, with a port where one is wanted: 192.0.2.1:7, [2001:db8::1]:7";
+	case OPT_DSCP:
+		return "a DSCP: 0 to 63, or a name: BE, LE, BK, CS1 to CS7, AF11 to AF43, VA, EF";
+	case OPT_ECN:
+		return "an ECN mark: off, ect1, ect0, ce, or 0 to 3 as in the header";
 	default:
 		return NULL;
 	}
 }
 
+bool opt_is_flag(const struct opt *opt)
+{
+	return opt->type == OPT_FLAG || opt->type == OPT_SWITCH;
+}
+
 bool opt_negatable(const struct opt *opt)
 {
-	return opt->type == OPT_FLAG && opt->fallback;
+	return opt->type == OPT_SWITCH || (opt->type == OPT_FLAG && opt->fallback);
+}
+
+static void flag_set(const struct opt *opt, void *base, bool on)
+{
+	void *field = (char *)base + opt->offset;
+
+	if (opt->type == OPT_SWITCH)
+		*(int *)field = on ? 1 : -1;
+	else
+		*(bool *)field = on;
 }
 
 /* The table and base of set number `i`: the command's own first. False after the last. */
@@ -169,7 +188,7 @@ static int unknown_option(const struct parser *p, const char *name, size_t lengt
 			   (int)(length < 64 ? length : 64), name, p->command->name);
 }
 
-/* The next word as the value of `opt`. One that looks like an option was hardly meant: "--to --from 192.0.2.1". */
+/* The next word as the value of `opt`. One that looks like an option was hardly meant: "--device --from 192.0.2.1". */
 static int take_value(struct parser *p, const struct opt *opt, const char **value)
 {
 	const char *text = p->next < p->argc ? p->argv[p->next] : NULL;
@@ -201,11 +220,11 @@ static int parse_long(struct parser *p, const char *word)
 		return OPT_HELP;
 	if (!opt)
 		return unknown_option(p, name, length);
-	if (opt->type == OPT_FLAG) {
+	if (opt_is_flag(opt)) {
 		if (value)
 			return ktrxer_fail(p->err, -EINVAL, "--%.*s takes no value, but '%.48s' was given", (int)length,
 					   name, value);
-		*(bool *)((char *)base + opt->offset) = !negated;
+		flag_set(opt, base, !negated);
 		return 0;
 	}
 	if (!value) {
@@ -235,8 +254,8 @@ static int parse_short(struct parser *p, const char *word)
 		if (!opt)
 			return ktrxer_fail(p->err, -EINVAL, "-%c: no such option; `ktrxer %s --help` lists them",
 					   (unsigned char)*at < 0x80 ? *at : '?', p->command->name);
-		if (opt->type == OPT_FLAG) {
-			*(bool *)((char *)base + opt->offset) = true;
+		if (opt_is_flag(opt)) {
+			flag_set(opt, base, true);
 			continue;
 		}
 		value = at + 1;
@@ -313,8 +332,6 @@ static int set_fallbacks(const struct parser *p)
 			/* What only a fallback has set was not `given`. */
 			if (opt->fallback && opt->type == OPT_RATE)
 				((struct opt_rate *)(void *)((char *)set.base + opt->offset))->given = false;
-			if (opt->fallback && opt->type == OPT_ENDPOINT)
-				((struct opt_endpoint *)(void *)((char *)set.base + opt->offset))->given = false;
 			if (opt->fallback && opt->type == OPT_MAC)
 				((struct opt_mac *)(void *)((char *)set.base + opt->offset))->given = false;
 			if (opt->fallback && opt->type == OPT_RANGE)

@@ -22,14 +22,15 @@ enum opt_type {
 	OPT_CHOICE,    /* int: index into `choices` */
 	OPT_LIST,      /* struct opt_list: a string each time it is given */
 	OPT_ADDRESS,   /* struct ktrxer_addr */
-	OPT_ENDPOINT,  /* struct opt_endpoint: address with an optional port */
+	OPT_SWITCH,    /* int: --name 1, --no-name -1, neither 0: the command chooses */
+	OPT_DSCP,      /* uint8_t: 0 to 63, or a name: EF, CS1, AF41 */
+	OPT_ECN,       /* uint8_t: 0 to 3, or off, ect1, ect0, ce */
 	OPT_MAC,       /* struct opt_mac */
 	OPT_RANGE,     /* struct opt_range: 28..1428/50, or one number */
 };
 
 struct opt_rate { uint64_t num, den; bool given; };     /* num/den probes a second */
 struct opt_list { const char **items; int count; };     /* freed by opt_free() */
-struct opt_endpoint { struct ktrxer_addr addr; uint16_t port; bool given; };
 struct opt_mac { uint8_t bytes[6]; bool given; };
 struct opt_range { uint64_t from, to, step; bool given; };
 
@@ -75,6 +76,7 @@ struct command {
 	const char *program;   /* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
 	bool measures;         /* has accounts and a verdict: gets the common output options */
 	bool reports;          /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
+	bool serves;           /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */
 	bool hidden;           /* works, but neither help nor man pages nor completion speak of it */
 };
 
@@ -119,7 +121,9 @@ const char *opt_argument(const struct opt *opt);
  * without saying.
  */
 const char *opt_forms(enum opt_type type);
-/* Flags that are on by default: --no-NAME. */
+/* Takes no value. */
+bool opt_is_flag(const struct opt *opt);
+/* --no-NAME exists: flags that are on by default, and switches. */
 bool opt_negatable(const struct opt *opt);
 /* The name among `count` that was most likely meant by `typed`, NULL when none is near. */
 const char *opt_nearest(const char *typed, const char *const *names, int count);

@@ -169,7 +169,7 @@ static void values_list(FILE *to, const struct command *command, const struct op
 
 static void usage_words(const struct command *command, FILE *to)
 {
-	if (command->options || command->measures || command->reports)
+	if (command->options || command->measures || command->reports || command->serves)
 		fputs(" [options]", to);
 	for (const struct opt_positional *p = command->positionals; p && p->name; p++)
 		fprintf(to, " %s%s%s%s", p->optional ? "[" : "", p->name, p->many ? "..." : "", p->optional ? "]" : "");

@@ -154,7 +154,7 @@ static void synopsis(const struct command *command, FILE *to)
 	fputs(".Sh SYNOPSIS\n.Nm ktrxer\n.Cm", to);
 	word(name, to);
 	fputc('\n', to);
-	if (command->options || command->measures || command->reports)
+	if (command->options || command->measures || command->reports || command->serves)
 		fputs(".Op Ar options\n", to);
 	for (const struct opt_positional *p = command->positionals; p && p->name; p++) {
 		fputs(p->optional ? ".Op Ar" : ".Ar", to);

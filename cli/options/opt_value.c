@@ -2,6 +2,7 @@
 /* What is typed after an option's name, into the field of the option struct; and what may have been meant instead. */
 #include "opt_value.h"
 
+#include "dscp.h"
 #include "error.h"
 #include "units.h"
 
@@ -221,20 +222,6 @@ static int set_address(struct ktrxer_addr *field, const char *text, struct ktrxe
 	return 0;
 }
 
-static int set_endpoint(struct opt_endpoint *field, const char *text, struct ktrxer_error *err)
-{
-	struct opt_endpoint endpoint = { .port = field->port, .given = true };
-
-	if (ktrxer_addr_port_parse(&endpoint.addr, &endpoint.port, text))
-		return ktrxer_fail(
-			err, -EINVAL,
-			"'%.64s' is not an IP address with an optional port; write 192.0.2.1, 192.0.2.1:7 or "
-			"[2001:db8::1]:7",
-			text);
-	*field = endpoint;
-	return 0;
-}
-
 static int set_range(const struct opt *opt, struct opt_range *field, const char *text, struct ktrxer_error *err)
 {
 	struct opt_range range = { .given = true };
@@ -277,8 +264,12 @@ int opt_value_set(const struct opt *opt, void *base, const char *text, struct kt
 		return opt_list_add(field, text, err);
 	case OPT_ADDRESS:
 		return set_address(field, text, err);
-	case OPT_ENDPOINT:
-		return set_endpoint(field, text, err);
+	case OPT_SWITCH:
+		break;
+	case OPT_DSCP:
+		return dscp_parse(field, text, strlen(text), err);
+	case OPT_ECN:
+		return ecn_parse(field, text, strlen(text), err);
 	case OPT_MAC:
 		return set_mac(field, text, err);
 	case OPT_RANGE:

@@ -19,6 +19,13 @@ struct cli_common {
 	uint64_t start_at_real_ns; /* 0: at once */
 };
 
+/* The traffic model of probes: their intervals. */
+enum probe_model { MODEL_CONSTANT, MODEL_POISSON };
+extern const char *const probe_models[];
+#define PROBE_MODEL_OPTION(OFFSET) \
+	{ .name = "model", .type = OPT_CHOICE, .offset = (OFFSET), .argument = "MODEL", .fallback = "constant", .choices = probe_models, \
+	  .help = "Intervals: constant, or poisson (exponential around the mean; RFC 2330, by the generator of RFC 4656)" }
+
 struct out;
 struct host_watch;
 struct verdict_book;
@@ -60,8 +67,6 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
  * May block as long as the resolver does.
  */
 int cli_resolve(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err);
-/* The same for HOST[:PORT] and [HOST]:PORT; *port keeps its value when none is given. */
-int cli_resolve_port(const char *host, int family, struct ktrxer_addr *addr, uint16_t *port, struct ktrxer_error *err);
 /*
  * Above 10 kpps, or without a rate (!rate->given), an address that is not local use needs --flood: -EPERM and what to
  * do.
@@ -92,12 +97,15 @@ void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
 enum verdict verdict_now(const struct cli *cli);
 /* enum ktx_sent_source, as results name it. */
 extern const char *const sent_source_names[];
+/* The lateness from which a probe is late: a tenth of the interval, 100 us at least. For ktx_options.late_ns and verdict_probes(). */
+uint64_t verdict_late_ns(uint64_t interval_ns);
 /*
- * The design's rules for the probes' own accounts and lateness; `interval_ns` 0: none (rate). Call it after
- * ktx_drain().
+ * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of lateness;
+ * 0: there is none, because no send times were scheduled. Call it after ktx_drain().
  */
-void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
-		    uint64_t interval_ns);
+void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness, uint64_t late_ns);
+/* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
+void json_late(struct json *json, uint64_t late, uint64_t late_ns);
 /* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */
 void host_watch_expect_busy(struct cli *cli);
 
@@ -109,7 +117,7 @@ void host_watch_expect_busy(struct cli *cli);
 struct json *out_end(struct cli *cli);
 int out_finish(struct cli *cli, struct json *object);
 
-/* {"min":…,"median":…,"iqr":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
+/* {"min":…,"p50":…,"iqr":…,"p95":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist);
 
 /* The whole command: main() with a table of commands (NULL-terminated, in the order of the alphabet). */

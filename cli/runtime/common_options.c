@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+const char *const probe_models[] = { [MODEL_CONSTANT] = "constant", [MODEL_POISSON] = "poisson", NULL };
+
 #define FIELD(name) offsetof(struct cli_common, name)
 
 #define JSON_OPTION                                                                                                    \
@@ -11,14 +13,20 @@
 		"json", 0, OPT_FLAG, FIELD(json), .help = "Print one JSON object at the end instead of text",          \
 						  .heading = "Output"                                                  \
 	}
-#define QUIET_OPTION { "quiet", 'q', OPT_FLAG, FIELD(quiet), .help = "Print no text; the exit status tells" }
+#define JSONL_OPTION                                                                                                   \
+	{                                                                                                              \
+		"jsonl", 0, OPT_FLAG, FIELD(jsonl),                                                                    \
+			.help = "Print one JSON object a line while it happens: start, samples and events, end"        \
+	}
+#define QUIET_OPTION { "quiet", 'q', OPT_FLAG, FIELD(quiet), .help = "Print no text; the exit status says whether it was valid" }
 
 static const struct opt report_options[] = { JSON_OPTION, QUIET_OPTION, { NULL } };
 
+static const struct opt serve_options[] = { JSON_OPTION, JSONL_OPTION, QUIET_OPTION, { NULL } };
+
 static const struct opt measure_options[] = {
 	JSON_OPTION,
-	{ "jsonl", 0, OPT_FLAG, FIELD(jsonl),
-	  .help = "Print one JSON object a line while it happens: start, samples and events, end" },
+	JSONL_OPTION,
 	QUIET_OPTION,
 	{ "start-at", 0, OPT_UINT, FIELD(start_at_real_ns), .argument = "NS",
 	  .help = "Begin at this time, in nanoseconds since 1970; several processes can so begin together",
@@ -31,7 +39,7 @@ static const struct opt measure_options[] = {
 const struct opt_set *cli_common_sets(const struct command *command)
 {
 	static const struct opt_set none[] = { { NULL } }, report[] = { { report_options }, { NULL } },
-				    measure[] = { { measure_options }, { NULL } };
+				    measure[] = { { measure_options }, { NULL } }, serve[] = { { serve_options }, { NULL } };
 
-	return command->measures ? measure : command->reports ? report : none;
+	return command->measures ? measure : command->serves ? serve : command->reports ? report : none;
 }

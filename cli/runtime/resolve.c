@@ -31,6 +31,8 @@ static int check_name(const char *host, struct ktrxer_error *err)
 				   HOST_MAX);
 	if (colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
 		return ktrxer_fail(err, -EINVAL, "'%.64s': a host has no port; where a command has one, it is given by --port", host);
+	if (host[0] == '[')
+		return ktrxer_fail(err, -EINVAL, "'%.64s': write an address of IPv6 without brackets, and its port after --port", host);
 	for (const char *c = host; *c; c++)
 		if ((unsigned char)*c <= 0x20 || *c == 0x7f || *c == '/')
 			return ktrxer_fail(err, -EINVAL,
@@ -95,49 +97,6 @@ int cli_resolve(const char *host, int family, struct ktrxer_addr *addr, struct k
 				   family_name(parsed.family), family == AF_INET6 ? '6' : '4');
 	*addr = parsed;
 	return 0;
-}
-
-static int port_parse(const char *host, const char *text, uint16_t *port, struct ktrxer_error *err)
-{
-	uint64_t number;
-
-	if (ktrxer_parse_u64(&number, text, NULL) || !number || number > UINT16_MAX)
-		return ktrxer_fail(err, -EINVAL, "'%.64s': '%.16s' is not a port; it is a number from 1 to 65535", host,
-				   text);
-	*port = (uint16_t)number;
-	return 0;
-}
-
-int cli_resolve_port(const char *host, int family, struct ktrxer_addr *addr, uint16_t *port, struct ktrxer_error *err)
-{
-	const char *colon = strrchr(host, ':'), *close = strchr(host, ']');
-	uint16_t number = *port;
-	char name[HOST_MAX + 1];
-	size_t length;
-	int ret;
-
-	if (host[0] == '[') {
-		if (!close || (close[1] && close[1] != ':'))
-			return ktrxer_fail(err, -EINVAL,
-					   "'%.64s': write an address of IPv6 and its port as [2001:db8::1]:7", host);
-		length = (size_t)(close - host) - 1;
-		colon = close[1] ? close + 1 : NULL;
-		host++;
-	} else {
-		if (colon && strchr(host, ':') != colon) /* two colons: an address of IPv6, without a port */
-			colon = NULL;
-		length = colon ? (size_t)(colon - host) : strlen(host);
-	}
-	if (length > HOST_MAX)
-		return check_name(host, err);
-	memcpy(name, host, length);
-	name[length] = '\0';
-	ret = colon ? port_parse(host, colon + 1, &number, err) : 0;
-	if (!ret)
-		ret = cli_resolve(name, family, addr, err);
-	if (!ret)
-		*port = number;
-	return ret;
 }
 
 int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)

@@ -144,12 +144,24 @@ static enum verdict by_share(uint64_t part, uint64_t whole)
 	return share > INVALID_PARTS ? VERDICT_INVALID : share > DEGRADED_PARTS ? VERDICT_DEGRADED : VERDICT_VALID;
 }
 
-static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
-			   uint64_t interval_ns)
+uint64_t verdict_late_ns(uint64_t interval_ns)
 {
-	uint64_t limit = interval_ns / 10 > LATE_FLOOR_NS ? interval_ns / 10 : LATE_FLOOR_NS;
+	return interval_ns / 10 > LATE_FLOOR_NS ? interval_ns / 10 : LATE_FLOOR_NS;
+}
+
+void json_late(struct json *json, uint64_t late, uint64_t late_ns)
+{
+	json_u64(json, "late", late);
+	if (late_ns)
+		json_fixed(json, "late_after_us", late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns, 3);
+	else
+		json_null(json, "late_after_us");
+}
+
+static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness, uint64_t limit)
+{
 	uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, late, all = timed + accounts->skipped;
-	char limit_text[KTRXER_UNITS_TEXT], median[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT];
+	char limit_text[KTRXER_UNITS_TEXT], p50[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT];
 	uint32_t parts;
 
 	if (!all)
@@ -167,18 +179,17 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 		return;
 	}
 	verdict_say(cli, by_share(late, all),
-		    "%llu of %llu probes (%.1f %%) left more than %s late or were skipped (median lateness %s, worst "
-		    "%s): this machine "
-		    "is too busy or too slow for this schedule",
+		    "%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): this "
+		    "machine is too busy or too slow for this schedule",
 		    (unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
-		    ktrxer_format_ns(median, ktrxer_hist_quantile(lateness, MILLION / 2)),
+		    ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
 		    ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
 
 void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
-		    uint64_t interval_ns)
+		    uint64_t late_ns)
 {
 	uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
 	char word[80];
@@ -203,8 +214,8 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 			    (unsigned long long)(ended - a->cancelled),
 			    a->last_error == -ENOBUFS ? "this host's own queue was full" :
 			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
-	if (interval_ns)
-		judge_lateness(cli, a, lateness, interval_ns);
+	if (late_ns)
+		judge_lateness(cli, a, lateness, late_ns);
 }
 
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist)
@@ -212,7 +223,7 @@ void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *
 	static const struct {
 		const char *name;
 		uint32_t parts;
-	} figures[] = { { "median", MILLION / 2 }, { "iqr", 0 }, { "p99", MILLION / 100 * 99 } };
+	} figures[] = { { "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 } };
 	bool empty = !hist || !ktrxer_hist_count(hist);
 
 	json_object(json, key);

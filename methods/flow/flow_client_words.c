@@ -32,7 +32,7 @@ int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_o
 		return ktrxer_fail(err, -EDQUOT, "%s refuses: it lets nothing last longer than %s (--max-duration there)", host,
 				   ktrxer_format_duration(text, r->value));
 	case CONTROL_TOO_FAST:
-		return ktrxer_fail(err, -EDQUOT, "%s refuses: the rate of all flows together is above its limit of %s (--max-rate there)", host,
+		return ktrxer_fail(err, -EDQUOT, "%s refuses: the rate of all flows together is above its limit of %s (the server's --max-bitrate)", host,
 				   ktrxer_format_bitrate(text, r->value));
 	case CONTROL_TOO_FINE:
 		return ktrxer_fail(err, -EDQUOT, "%s refuses: %u flows can be sampled there each %s at most; give a longer --sample", host, q->flows,

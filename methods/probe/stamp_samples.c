@@ -7,7 +7,7 @@ enum { ROOM = 1 << 18 }; /* 8 MiB at most */
 
 struct kept {
 	uint64_t t1;
-	int64_t forward, backward;
+	int64_t up, down;
 	uint32_t segment, trip; /* trip: T4 - T1 in 256 ns, for the time of the way back */
 };
 
@@ -64,7 +64,7 @@ bool stamp_samples_add(struct stamp_samples *s, const struct stamp_sample *p, ui
 		return true;
 	if (s->count == s->room && !room_make(s))
 		return false;
-	s->kept[s->count++] = (struct kept){ p->t1_ns, p->forward_ns, p->backward_ns, segment, (uint32_t)((p->t4_ns - p->t1_ns) >> 8) };
+	s->kept[s->count++] = (struct kept){ p->t1_ns, p->up_ns, p->down_ns, segment, (uint32_t)((p->t4_ns - p->t1_ns) >> 8) };
 	return true;
 }
 
@@ -79,14 +79,14 @@ uint64_t stamp_samples_resolution(const struct stamp_samples *s)
 }
 
 void stamp_samples_delays(const struct stamp_samples *s, uint32_t segment, const struct clockest_result *clock,
-			  struct ktrxer_hist *forward, struct ktrxer_hist *backward)
+			  struct ktrxer_hist *up, struct ktrxer_hist *down)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct kept *k = &s->kept[i];
 
 		if (k->segment != segment)
 			continue;
-		ktrxer_hist_record(forward, k->forward - clockest_offset_at(clock, k->t1));
-		ktrxer_hist_record(backward, k->backward + clockest_offset_at(clock, k->t1 + ((uint64_t)k->trip << 8)));
+		ktrxer_hist_record(up, k->up - clockest_offset_at(clock, k->t1));
+		ktrxer_hist_record(down, k->down + clockest_offset_at(clock, k->t1 + ((uint64_t)k->trip << 8)));
 	}
 }

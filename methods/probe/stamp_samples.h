@@ -21,6 +21,6 @@ uint64_t stamp_samples_resolution(const struct stamp_samples *samples);
 
 /* The delays of one segment, by its offset. */
 void stamp_samples_delays(const struct stamp_samples *samples, uint32_t segment, const struct clockest_result *clock,
-			  struct ktrxer_hist *forward, struct ktrxer_hist *backward);
+			  struct ktrxer_hist *up, struct ktrxer_hist *down);
 
 #endif

@@ -42,7 +42,7 @@ struct stamp_session {
 	uint64_t answered_end;  /* highest measured number answered + 1 */
 	uint64_t unknown;       /* between epochs: nobody knows */
 	bool tail_known;        /* a closing probe has settled the end */
-	uint64_t tail_forward, tail_backward, tail_unknown;
+	uint64_t tail_up, tail_down, tail_unknown;
 	bool last_valid;
 	struct stamp_sample last;
 	struct stamp_session_counts counts;
@@ -146,8 +146,8 @@ static void complete(struct stamp_session *s, struct entry *e)
 	if (is_measured(s, e->number)) {
 		s->counts.received++;
 		s->counts.waiting--;
-		s->counts.reordered_forward += e->sample.reordered_forward;
-		s->counts.reordered_backward += e->sample.reordered_backward;
+		s->counts.reordered_up += e->sample.reordered_up;
+		s->counts.reordered_down += e->sample.reordered_down;
 	}
 	begin_advance(s);
 }
@@ -223,12 +223,12 @@ static void tail_settle(struct stamp_session *s, uint64_t number, int64_t count,
 	if (restarted)
 		s->tail_unknown = tail;
 	else if (back == 0)
-		s->tail_forward = tail;
+		s->tail_up = tail;
 	else if (back >= gap)
-		s->tail_backward = tail;
+		s->tail_down = tail;
 	else if (gap == tail) {
-		s->tail_backward = back;
-		s->tail_forward = tail - back;
+		s->tail_down = back;
+		s->tail_up = tail - back;
 	} else
 		s->tail_unknown = tail; /* some of the closing ones are among the lost */
 }
@@ -257,8 +257,8 @@ static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 		e->reflector = count;
 		return;
 	}
-	e->sample.reordered_backward = count < s->epoch.highest;
-	e->sample.reordered_forward = !e->sample.reordered_backward && e->number + 1 < s->epoch.highest_probe;
+	e->sample.reordered_down = count < s->epoch.highest;
+	e->sample.reordered_up = !e->sample.reordered_down && e->number + 1 < s->epoch.highest_probe;
 	if (count > s->epoch.highest)
 		s->epoch.highest = count;
 	if (e->number >= s->epoch.highest_probe)
@@ -361,7 +361,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 		} else if (tlv.type == STAMP_TLV_COS) {
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 
-			e->sample.tos_there = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
+			e->sample.tos_up = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
 		}
 	}
 	return tells;
@@ -389,12 +389,12 @@ static enum stamp_event again(struct stamp_session *s, const struct entry *e, co
 	if (!is_measured(s, e->number))
 		return STAMP_DUPLICATE;
 	if ((uint32_t)e->reflector == reply->seq || (!s->counts.stateful && reply->seq == reply->sender_seq)) {
-		s->counts.duplicates_backward++;
+		s->counts.duplicates_down++;
 	} else {
 		/* The reflector counted it twice: it has arrived there twice. */
 		const int64_t count = unfold(reply->seq, s->epoch.highest);
 
-		s->counts.duplicates_forward++;
+		s->counts.duplicates_up++;
 		s->counts.stateful = true;
 		if (count > s->epoch.highest)
 			s->epoch.highest = count;
@@ -417,10 +417,10 @@ static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const 
 	p->t4_ns = a->received_ns;
 	p->bound_ns += a->bound_ns;
 	p->source = a->source;
-	p->ttl_there = reply->sender_ttl;
-	p->ttl_back = a->ttl;
-	p->tos_back = a->tos;
-	p->tos_there = 0xff;
+	p->ttl_up = reply->sender_ttl;
+	p->ttl_down = a->ttl;
+	p->tos_down = a->tos;
+	p->tos_up = 0xff;
 	p->reflector_seq = reply->seq;
 	p->far_queue_ns = -1;
 	return true;
@@ -490,13 +490,13 @@ static void finish(struct stamp_session *s, struct stamp_sample *p)
 {
 	p->dwell_ns = p->t3_real_ns - p->t2_real_ns;
 	p->rtt_ns = (int64_t)(p->t4_ns - p->t1_ns) - p->dwell_ns;
-	p->forward_ns = (int64_t)((uint64_t)p->t2_real_ns - p->t1_ns);
-	p->backward_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);
+	p->up_ns = (int64_t)((uint64_t)p->t2_real_ns - p->t1_ns);
+	p->down_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);
 	p->follows = s->last_valid && p->number == s->last.number + 1;
 	if (p->follows) {
 		p->ipdv_ns = p->rtt_ns - s->last.rtt_ns;
-		p->ipdv_forward_ns = p->forward_ns - s->last.forward_ns;
-		p->ipdv_backward_ns = p->backward_ns - s->last.backward_ns;
+		p->ipdv_up_ns = p->up_ns - s->last.up_ns;
+		p->ipdv_down_ns = p->down_ns - s->last.down_ns;
 	}
 	s->last = *p;
 	s->last_valid = p->rtt_ns >= 0; /* else one of its stamps is wrong */
@@ -585,15 +585,15 @@ void stamp_session_counts(const struct stamp_session *s, struct stamp_session_co
 	}
 	/* Behind the last answer: */
 	if (s->tail_known) {
-		counts->lost_forward = part_of(&left, s->tail_forward);
-		counts->lost_backward = part_of(&left, s->tail_backward);
+		counts->lost_up = part_of(&left, s->tail_up);
+		counts->lost_down = part_of(&left, s->tail_down);
 		tail = s->tail_unknown;
 	} else if (s->close_from != UINT64_MAX && s->close_from > s->answered_end) {
 		tail = s->close_from - s->answered_end - unsent_between(s, s->answered_end, s->close_from);
 	}
 	counts->lost_unknown = part_of(&left, tail);
 	/* Before it: */
-	counts->lost_backward += part_of(&left, arrived > distinct ? arrived - distinct : 0);
+	counts->lost_down += part_of(&left, arrived > distinct ? arrived - distinct : 0);
 	counts->lost_unknown += part_of(&left, s->unknown);
-	counts->lost_forward += left;
+	counts->lost_up += left;
 }

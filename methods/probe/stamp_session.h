@@ -34,18 +34,18 @@ struct stamp_sample {
 	int64_t rtt_ns;      /* (T4 - T1) - (T3 - T2) */
 	int64_t dwell_ns;    /* T3 - T2 */
 	int64_t own_queue_ns, far_queue_ns; /* of the round trip: waits in the packet schedulers of the two hosts; -1: not known */
-	int64_t forward_ns, backward_ns; /* T2 - T1 and T4 - T3 across two clocks: worth as much as their offset is known */
+	int64_t up_ns, down_ns; /* T2 - T1 and T4 - T3 across two clocks: worth as much as their offset is known */
 	uint32_t bound_ns;   /* of T1 and T4 together: what their conversion may err */
 	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
 	bool peer_synchronised;
 	uint8_t sent_source; /* enum ktx_sent_source of T1 */
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
-	uint8_t ttl_there, ttl_back;
-	uint8_t tos_there, tos_back; /* tos_there: only by a class-of-service TLV, else 0xff */
+	uint8_t ttl_up, ttl_down;
+	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else 0xff */
 	uint32_t reflector_seq;
-	bool reordered_forward, reordered_backward;
+	bool reordered_up, reordered_down;
 	bool follows;        /* the probe before it was answered, too, and these are the differences (RFC 3393) */
-	int64_t ipdv_ns, ipdv_forward_ns, ipdv_backward_ns;
+	int64_t ipdv_ns, ipdv_up_ns, ipdv_down_ns;
 };
 
 enum stamp_event {
@@ -59,10 +59,10 @@ enum stamp_event {
 
 struct stamp_session_counts {
 	uint64_t sent, failed, received, waiting;
-	uint64_t lost;         /* given up: forward + backward + unknown + too late */
-	uint64_t lost_forward, lost_backward, lost_unknown, too_late;
-	uint64_t duplicates_forward, duplicates_backward;
-	uint64_t reordered_forward, reordered_backward;
+	uint64_t lost;         /* given up: up + down + unknown + too late */
+	uint64_t lost_up, lost_down, lost_unknown, too_late;
+	uint64_t duplicates_up, duplicates_down;
+	uint64_t reordered_up, reordered_down;
 	uint64_t foreign, wrong_hmac;
 	uint64_t restarts;     /* of the reflector, or of its memory of us */
 	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */

@@ -70,9 +70,9 @@ static void check(struct run *r)
 	stamp_session_counts(r->session, &c);
 	if (c.sent != c.received + c.lost + c.waiting)
 		abort();
-	if (c.lost != c.lost_forward + c.lost_backward + c.lost_unknown + c.too_late)
+	if (c.lost != c.lost_up + c.lost_down + c.lost_unknown + c.too_late)
 		abort();
-	if (c.lost_forward > c.lost || c.lost_backward > c.lost || c.lost_unknown > c.lost || c.too_late > c.lost)
+	if (c.lost_up > c.lost || c.lost_down > c.lost || c.lost_unknown > c.lost || c.too_late > c.lost)
 		abort();
 	clockest_result(r->clock, clockest_segment(r->clock), &result);
 }

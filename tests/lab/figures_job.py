@@ -102,8 +102,8 @@ def loaded(load: Load) -> Iterator[Load]:
     if not load.pps:
         yield load
     elif load.own:
-        words = ("send", "--engine", "udp", "--to", f"{CROSS_TO}:9", "--payload", "722", "--rate", str(load.pps), "--poisson", "--seed", "07")
-        cross = subprocess.Popen([*NEAR, COMMAND, *words, "--for", "600s", "--sleep", "--no-realtime", "--quiet"], stdout=subprocess.DEVNULL)
+        words = ("send", "--engine", "udp", CROSS_TO, "--port", "9", "--payload", "722", "--rate", str(load.pps), "--model", "poisson", "--seed", "07")
+        cross = subprocess.Popen([*NEAR, COMMAND, *words, "--for", "600s", "--no-realtime", "--quiet"], stdout=subprocess.DEVNULL)
         try:
             time.sleep(0.1)
             yield load
@@ -206,7 +206,7 @@ class Sending:
 
 def engine(name: str) -> Callable[[Sending], list[str]]:
     def line(s: Sending) -> list[str]:
-        words = [COMMAND, "send", "--engine", name, "--device", "wire", "--to", f"{TO}:{PORT}", "--payload", str(s.payload), "--json"]
+        words = [COMMAND, "send", "--engine", name, "--device", "wire", TO, "--port", str(PORT), "--payload", str(s.payload), "--json"]
         words += ["--count", str(s.count * s.train), "--interval", f"{s.interval_us}us", "--reports", "/tmp/reports.csv"]
         return words + (["--train", str(s.train)] if s.train > 1 else [])
 

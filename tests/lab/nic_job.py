@@ -41,7 +41,7 @@ def ended(child: subprocess.Popen[str]) -> dict[str, object]:
 
 
 def send(engine: str, *more: str) -> dict[str, object]:
-    words = ["ktrxer", "send", "-e", engine, "-d", "eth0", "--to", "10.9.0.2:9", "--json", "--reports", "/reports.csv", *more]
+    words = ["ktrxer", "send", "-e", engine, "-d", "eth0", "10.9.0.2", "--port", "9", "--json", "--reports", "/reports.csv", *more]
     end = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
     bounds = [int(line.rsplit(",", 1)[1]) for line in Path("/reports.csv").read_text().splitlines()[1:]]
     return {"sent": end["sent"], "proof": end["proof"], "lateness_us": end["lateness_us"], "bound_ns": sorted(bounds)[len(bounds) // 2],
@@ -50,7 +50,7 @@ def send(engine: str, *more: str) -> dict[str, object]:
 
 def shared() -> dict[str, object]:
     """Two transmitters on one NIC, in two processes, and one receiver: what the first to close leaves, and the last."""
-    words = ("ktrxer", "send", "-e", "packet", "-d", "eth0", "--to", "10.9.0.2:9", "--json", "-i")
+    words = ("ktrxer", "send", "-e", "packet", "-d", "eth0", "10.9.0.2", "--port", "9", "--json", "-i")
     long, short = start(*words, "10ms", "-c", "150"), start(*words, "7ms", "-c", "70")
     listener = start("ktrxer", "recv", "-d", "eth0", "--nic-stamps", "--rule", PTP, "--for", "1s", "--json")
     time.sleep(0.3)

@@ -33,7 +33,7 @@ def in_near(*words: str) -> subprocess.Popen[str]:
 def send_on_time(command: str, engine: str, folder: Path) -> tuple[list[float], str]:
     """E2: 100 intervals of 10 ms; the difference of each interval between send stamps from 10 ms, sorted, in us. And the account's proof."""
     reports = folder / "reports.csv"
-    send = in_near(*(command, "send", "--engine", engine, "--device", "wire", "--to", "10.9.0.2:9", "--payload", "100", "--count", "101"),
+    send = in_near(*(command, "send", "--engine", engine, "--device", "wire", "10.9.0.2", "--port", "9", "--payload", "100", "--count", "101"),
                    *("--interval", "10ms", "--json", "--reports", str(reports)))
     result, errors = send.communicate()
     assert result, errors
@@ -73,8 +73,8 @@ def test_e2_probes_leave_on_time(pair: None, command: str, engine: str, tmp_path
 def test_e2_beside_cross_traffic(pair: None, command: str, engine: str, tmp_path: Path) -> None:
     """Beside 12000 packets/s at random moments on the same link, from a fixed seed."""
     run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", "10.9.0.2")
-    cross = in_near(*(command, "send", "--engine", "udp", "--to", "10.9.0.2:9", "--payload", "100", "--rate", "12k", "--poisson"),
-                    *("--seed", "07", "--for", "60s", "--sleep", "--no-realtime", "--json"))
+    cross = in_near(*(command, "send", "--engine", "udp", "10.9.0.2", "--port", "9", "--payload", "100", "--rate", "12k", "--model", "poisson"),
+                    *("--seed", "07", "--for", "60s", "--no-realtime", "--json"))
     try:
         time.sleep(0.2)
         off, proof = send_on_time(command, engine, tmp_path)

@@ -19,7 +19,7 @@ from test_engines import DEVICES, command, in_near, send_on_time, told
 
 __all__ = ["command"]
 NEAR = ("ip", "netns", "exec", "near")
-TO = ("--device", "wire", "--to", "10.9.0.2:9")
+TO = ("--device", "wire", "10.9.0.2", "--port", "9")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ktrxer.lab.pytest_plugin import in_device
 DEVICES = ("pc", "phone", "router")
 KINDS = ("fq timer_slack 0", "etf clockid CLOCK_TAI delta 500000")
 REMEDY = "`tc qdisc replace dev wire root fq timer_slack 0`"
-SEND = ("ip", "netns", "exec", "near", "/usr/bin/ktrxer", "send", "--engine", "txtime", "--device", "wire", "--to", "10.9.0.2:9", "--json")
+SEND = ("ip", "netns", "exec", "near", "/usr/bin/ktrxer", "send", "--engine", "txtime", "--device", "wire", "10.9.0.2", "--port", "9", "--json")
 
 
 @pytest.fixture(autouse=True)

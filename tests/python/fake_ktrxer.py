@@ -41,9 +41,9 @@ if behaviour == "deaf":
 length = int(option("--for").removesuffix("ns"))
 real_minus_mono = time.time_ns() - time.monotonic_ns()
 start = int(option("--start-at")) - real_minus_mono
-interval = int(option("--interval", option("--sample", "10000000ns")).removesuffix("ns"))
+interval = int(option("--interval", option("--sample-interval", "10000000ns")).removesuffix("ns"))
 flows = int(option("--flows", "0"))
-several = option("--tos", "0").count(",") + 1
+several = option("--dscp", "0").count(",") + 1
 classes = [{"class": which} for which in range(several)] if several > 1 else [{}]
 say({"type": "start", "schema": 1})
 if behaviour == "silent_death":
@@ -101,7 +101,7 @@ if behaviour == "server_dies":
 if behaviour == "late":
     end |= {"verdict": "invalid", "reasons": ["30 of 100 probes (30.0 %) left more than 1 ms late"]}
 if several > 1:
-    end["classes"] = [{"tos": 0, "received": answered, "unanswered_at_end": 0, "untimed": 0} for _ in classes]
+    end["classes"] = [{"dscp": 0, "ecn": "off", "received": answered, "unanswered_at_end": 0, "untimed": 0} for _ in classes]
 if behaviour == "miscounts":
     end["received"] += 10
     if several > 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
-from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 
 S, MS, US = 10**9, 10**6, 10**3
 CLASSES = ("BE", "BK", "CS5", "EF")
@@ -81,12 +81,12 @@ def synthetic(directory: Path | str, *, seconds: float = 70, delay: float = 5, s
         at = due + late
         up = 5 * MS + queue_ns(at / S, rng, depth_ms, delay, seconds) * (0.4 if series.klass == "EF" else 1)
         down = 5 * MS + queue_ns(at / S, rng, depth_ms / 3, delay, seconds)
-        state = np.where((at > delay * S) & (rng.random(count) < 0.004), LOST_FORWARD if series.klass else LOST, ANSWERED)
+        state = np.where((at > delay * S) & (rng.random(count) < 0.004), LOST_UP if series.klass else LOST, ANSWERED)
         if series.klass is None:
             down = down + icmp_more_ms * MS
         else:
-            state = np.where(at > udp_answered_until_s * S, LOST_FORWARD, state)
-        state = np.where((state == LOST_FORWARD) & (rng.random(count) < 0.2), LOST_BACKWARD, state)
+            state = np.where(at > udp_answered_until_s * S, LOST_UP, state)
+        state = np.where((state == LOST_UP) & (rng.random(count) < 0.2), LOST_DOWN, state)
         ok = state == ANSWERED
         one_way = ok & (series.klass is not None)
 
@@ -96,8 +96,8 @@ def synthetic(directory: Path | str, *, seconds: float = 70, delay: float = 5, s
         bound = np.full(count, 180 * US)
         writer.append("latency", {
             "series": [series.id] * count, "t_ns": at.tolist(), "seq": list(range(count)), "state": state.tolist(), "lateness_ns": late.tolist(),
-            "rtt_ns": maybe(up + down, ok), "forward_ns": maybe(up, one_way), "backward_ns": maybe(down, one_way),
-            "forward_bound_ns": maybe(bound, one_way), "backward_bound_ns": maybe(bound, one_way),
+            "rtt_ns": maybe(up + down, ok), "up_ns": maybe(up, one_way), "down_ns": maybe(down, one_way),
+            "up_bound_ns": maybe(bound, one_way), "down_bound_ns": maybe(bound, one_way),
         })
     load = np.arange(round(delay * S), round((seconds - delay) * S) + 1, 200 * MS)
     for series in meta.of_kind("bytes"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ktrxer.estimate import latency, loss
 from ktrxer.estimate.one_way import one_way
 from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
-from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 
 QUICK = settings(max_examples=60, deadline=None)
 S, MS = 10**9, 10**6
@@ -98,9 +98,9 @@ def test_the_truth_is_within_the_bound(seed, count, offset, skew_ppm, up_base, d
     assert made is not None
     # The drift of the far clock while a probe is under way is below a part in a thousand of it.
     slack = 2 + 1e-3 * (up + down)
-    assert np.all(np.abs(made.forward_ns - up) <= made.bound_ns + slack)
-    assert np.allclose(made.forward_ns + made.backward_ns, up + down, atol=1e-3)
-    assert np.all(made.forward_ns >= -slack) and np.all(made.backward_ns >= -slack), "no delay is negative"
+    assert np.all(np.abs(made.up_ns - up) <= made.bound_ns + slack)
+    assert np.allclose(made.up_ns + made.down_ns, up + down, atol=1e-3)
+    assert np.all(made.up_ns >= -slack) and np.all(made.down_ns >= -slack), "no delay is negative"
     if count > 100 and spread < MS:
         assert made.offset_bound_ns <= (up_base + down_base) / 2 + 3 * spread, "half of the smallest round trip, about"
 
@@ -138,12 +138,12 @@ def test_losses_get_the_direction_that_they_had(fates, random):
     seq, state, far = (np.asarray(column) for column in zip(*rows, strict=True))
     made = loss.directions(seq, state, far, True)
     assert np.array_equal(loss.directions(seq, state, far, False), state), "one that does not count tells nothing"
-    truth = {"ok": {ANSWERED}, "up": {LOST, LOST_FORWARD}, "down": {LOST, LOST_BACKWARD}}
+    truth = {"ok": {ANSWERED}, "up": {LOST, LOST_UP}, "down": {LOST, LOST_DOWN}}
     for number, new in zip(seq, made, strict=True):
         assert new in truth[fates[number]]
     # Between two answers, where all were lost in one direction, each is known.
     answered = [i for i, fate in enumerate(fates) if fate == "ok"]
-    for way, one in (("up", LOST_FORWARD), ("down", LOST_BACKWARD)):
+    for way, one in (("up", LOST_UP), ("down", LOST_DOWN)):
         if len(answered) > 1 and {"up", "down"} & set(fates) == {way}:
             inside = [new for number, new in zip(seq, made, strict=True) if answered[0] < number < answered[-1] and fates[number] == way]
             assert all(new == one for new in inside)
@@ -159,7 +159,7 @@ def test_quantiles_are_values_that_there_were(values):
     if not known:
         assert made is None
         return
-    assert made.count == len(known) and {made.minimum, made.median, made.p95, made.p99, made.maximum} <= set(known)
+    assert made.count == len(known) and {made.min, made.p50, made.p95, made.p99, made.max} <= set(known)
     assert sum(v <= made.p99 for v in known) >= 0.99 * len(known)
 
 

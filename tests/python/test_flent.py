@@ -72,7 +72,7 @@ def test_pings_are_put_at_the_instant_they_left_and_the_missing_are_lost(tmp_pat
     assert icmp["rtt_ns"][0] == 20e6 and icmp["t_ns"][0] == pytest.approx(-20e6, abs=1000), "T0 is when the first one came back"
     assert any("2 lost" in note for note in run.meta.metadata["notes"])
     udp = arrays(run, "Ping (ms) UDP EF", "latency")
-    assert (udp["forward_ns"][0], udp["backward_ns"][0]) == (9e6, 12e6)
+    assert (udp["up_ns"][0], udp["down_ns"][0]) == (9e6, 12e6)
     assert udp["state"].tolist()[7] == 2 and udp["t_ns"][7] == pytest.approx(7 * 0.2e9, abs=1000), "lost on the way there"
 
 

@@ -51,7 +51,7 @@ def test_rrul_marks_its_packets():
     commands = {job.item.name: " ".join(job.command) for job in schedule.jobs}
     assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
     together = commands["Ping (ms) UDP BE, Ping (ms) UDP BK, Ping (ms) UDP EF"]
-    assert together.endswith("--tos 0,32,184 --port 8620") and "--interval 10000000ns" in together
+    assert together.endswith("--dscp 0,8,46 --port 8620") and "--interval 10000000ns" in together
     assert "--interval 10000000ns" in commands["Ping (ms) ICMP"]
     assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
         ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]
@@ -67,7 +67,7 @@ def test_probes_that_may_share_a_process_do():
     names = [job.item.name for job in schedule.jobs]
     eight, two = ", ".join(f"u{n}" for n in range(8)), "u8, u9"
     assert names == ["Ping (ms) ICMP", eight, two, "late, later", "first", "after"], "others wait for the end of `first`: it stays alone"
-    assert "--tos 0,184" in " ".join(schedule.jobs[3].command) and "--tos" not in schedule.jobs[4].command
+    assert "--dscp 0,46" in " ".join(schedule.jobs[3].command) and "--dscp" not in schedule.jobs[4].command
     assert [series.name for series in schedule.jobs[3].series.values()] == ["late", "later"]
     assert checks.rows_of(make(Plan(probes=probes[1:4]), s, Options("ktrxer"))) == 3 * 1200
 

@@ -121,9 +121,9 @@ def test_a_good_run(fake, runs):
     # Six milliseconds apart, of which one is the clocks': the round trips of 10 ms confine that to half of them.
     stamp = run.arrays(run.series("Ping (ms) UDP EF"))
     answered = stamp["state"] == 0
-    assert np.all(np.abs(stamp["forward_ns"][answered] + stamp["backward_ns"][answered] - stamp["rtt_ns"][answered]) <= 1)
-    assert np.all(stamp["forward_bound_ns"][answered] >= 4.9 * MS) and np.all(np.isnan(stamp["forward_ns"][~answered]))
-    assert np.all(np.abs(stamp["forward_ns"][answered] - 5 * MS) <= stamp["forward_bound_ns"][answered])
+    assert np.all(np.abs(stamp["up_ns"][answered] + stamp["down_ns"][answered] - stamp["rtt_ns"][answered]) <= 1)
+    assert np.all(stamp["up_bound_ns"][answered] >= 4.9 * MS) and np.all(np.isnan(stamp["up_ns"][~answered]))
+    assert np.all(np.abs(stamp["up_ns"][answered] - 5 * MS) <= stamp["up_bound_ns"][answered])
     two = run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == "two"))
     assert set(two["bound_ns"][two["end"] == 1]) == {777} and len(two["t_ns"]) == 20
     assert np.array_equal(two["t_ns"][two["end"] == 1], two["t_ns"][two["end"] == 0]), "converted anew, by what is known at the end"
@@ -271,11 +271,23 @@ def test_two_at_once_and_what_they_print(fake, runs):
     assert len(paths) == 2 and out.splitlines()[-1] in map(str, paths) and "verdict: valid" in out
     told = json.loads(made)
     assert told["file"] in map(str, paths) and told["verdict"] == "valid"
-    assert {"name", "unit", "mean", "median", "p99", "count"} <= told["summary"]["series"][0].keys()
+    assert {"name", "unit", "mean", "p50", "p99", "count"} <= told["summary"]["series"][0].keys()
+
+
+def test_one_object_a_line_while_it_happens(fake, runs):
+    child = command(fake, runs, "ping", "-l", "2.5", "--delay", "0", "--jsonl")
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (0, "")
+    made = [json.loads(line) for line in out.splitlines()]
+    assert [made[0]["type"], made[-1]["type"]] == ["start", "end"] and made[0]["command"] == "run"
+    samples = made[1:-1]
+    assert {one["type"] for one in samples} == {"sample"} and len({one["t_ns"] for one in samples}) >= 2
+    assert all(one["unit"] == "ms" and one["value"] > 0 for one in samples), samples
+    assert made[-1]["verdict"] == "valid" and Path(made[-1]["file"]).exists()
 
 
 def test_ctrl_c_closes_the_file(fake, runs):
-    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     wait_for_part(runs, 20)
     processes = children_of(child.pid)
     assert len(processes) == 4
@@ -289,7 +301,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
 
 
 def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
-    child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
+    child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     part = wait_for_part(runs, 20)
     processes = children_of(child.pid)
     child.send_signal(signal.SIGKILL)
@@ -328,13 +340,13 @@ def test_a_disk_that_fills_up(fake, tmp_path):
 @pytest.mark.parametrize("words, status, complaint", [
     (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
     (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
-    (["rrul", "--probe-interval", "1us"], 2, "--probe-interval 1e-06s: expected 100us to 60s"),
+    (["rrul", "--interval", "1us"], 2, "--interval 1e-06s: expected 100us to 60s"),
     (["rrul", "--port", "0"], 2, "--port 0: expected 1 to 65535"),
     (["rrul", "--lenght", "5"], 2, "unrecognized arguments: --lenght 5; did you mean --length?"),
     (["rrull"], 2, "did you mean rrul"),
     (["./none.py"], 2, "no such file"),
-    (["rrul", "-p", "x"], 2, "NAME=VALUE is wanted"),
-    (["rrul", "-p", "x=1"], 2, "has no parameter 'x'"),
+    (["rrul", "--set", "x"], 2, "--set x: expected NAME=VALUE"),
+    (["rrul", "--set", "x=1"], 2, "has no parameter 'x'"),
     (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
     (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
     (["ping", "-H", "no host at all"], 1, "no address of this host is known"),

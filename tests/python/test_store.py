@@ -65,11 +65,11 @@ def test_a_run_comes_back_as_it_was(tmp_path):
     table = run.table("latency")
     assert table.schema == columns.schema("latency")
     assert table.column("t_ns").to_pylist() == [*range(0, 50, 10), *range(50, 100, 10)]
-    assert table.column("forward_ns").null_count == 10
+    assert table.column("up_ns").null_count == 10
     assert run.table("events").to_pylist() == [{"t_ns": 7, "runner": 0, "name": "clock_step", "text": "5 s"}]
     assert run.table("tcp_info").num_rows == 0 and run.kinds() == ["latency", "events"]
     arrays = run.arrays(run.series("Ping (ms) ICMP"))
-    assert arrays["rtt_ns"].tolist() == [*range(1000, 1005)] * 2 and np.isnan(arrays["forward_ns"]).all()
+    assert arrays["rtt_ns"].tolist() == [*range(1000, 1005)] * 2 and np.isnan(arrays["up_ns"]).all()
 
 
 def test_other_tools_read_it(whole):

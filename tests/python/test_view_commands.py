@@ -50,7 +50,7 @@ def data_of(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_picture_of_each_kind(place: Path, here: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", str(place / "rrul.ktrxer"), "-p", "all", "-o", f"x.{kind}"]) == 0
+    assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "all", "-o", f"x.{kind}"]) == 0
     assert capsys.readouterr().out == f"x.{kind}\n"
     made = (here / f"x.{kind}").read_bytes()
     assert made.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[kind])
@@ -66,7 +66,7 @@ def _umask() -> int:
 
 def test_the_svg_has_its_text_as_text_and_is_always_the_same(place: Path, here: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        assert main(["plot", str(place / "rrul.ktrxer"), "-p", "all", "-o", name]) == 0
+        assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "all", "-o", name]) == 0
     text = (here / "a.svg").read_text()
     assert text == (here / "b.svg").read_text()
     words = {"".join(node.itertext()).strip() for node in xml.etree.ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")}
@@ -136,7 +136,7 @@ def test_without_a_name_the_test_chooses_plot_and_file(place: Path, here: Path) 
 
 
 def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", str(place / "rrul.ktrxer"), "-p", "ping", "--json"]) == 0
+    assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "ping", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (panel,) = told["panels"]
     assert panel["y"] == {"label": "Round trip", "unit": "ms"}
@@ -144,7 +144,7 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
     assert series["name"] == "ICMP" and len(series["x"]) == len(series["y"]) == 1200
     assert len(series["lost"]) == sum(value is None for value in series["y"])
     assert list(here.iterdir()) == []
-    assert main(["plot", str(place / "rrul.ktrxer"), "-p", "ping", "--json", "-o", "x.png"]) == 0
+    assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "ping", "--json", "-o", "x.png"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["file"] == "x.png" and told["panels"][0]["series"][0]["name"] == "ICMP" and "x" not in told["panels"][0]["series"][0]
 
@@ -152,13 +152,13 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "status", "complaint"),
     [
-        (["RRUL", "-p", "pign"], 2, "no plot is called 'pign'; did you mean ping? There are: all, totals, "),
-        (["RRUL", "-p", "nope"], 2, "no plot is called 'nope'; there are: all, totals, "),
-        (["missing.ktrxer", "-p", "nope_scaled"], 2, "no plot is called 'nope_scaled'; there are: all, "),
+        (["RRUL", "--plot", "pign"], 2, "no plot is called 'pign'; did you mean ping? There are: all, totals, "),
+        (["RRUL", "--plot", "nope"], 2, "no plot is called 'nope'; there are: all, totals, "),
+        (["missing.ktrxer", "--plot", "nope_scaled"], 2, "no plot is called 'nope_scaled'; there are: all, "),
         (["RRUL", "-o", "x.gif"], 2, "x.gif: no picture of that kind; the name may end in .svg, .pdf, .png"),
         (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere: cannot be written to: No such file or directory"),
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
-        (["EMPTY", "-p", "all", "-o", "x.svg"], 1, "empty: nothing to draw in 'all': there are no such samples"),
+        (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: nothing to draw in 'all': there are no such samples"),
         ([], 2, "RUN is missing: a file NAME.ktrxer"),
         (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
@@ -177,7 +177,7 @@ def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: in
 
 def test_a_hostile_run_is_drawn_as_text(place: Path, here: Path) -> None:
     for plot in ("all", "ping", "ping_cdf", "lateness"):
-        assert main(["plot", str(place / "hostile.ktrxer"), "-p", plot, "-o", f"{plot}.svg"]) == 0
+        assert main(["plot", str(place / "hostile.ktrxer"), "--plot", plot, "-o", f"{plot}.svg"]) == 0
         tree = xml.etree.ElementTree.parse(here / f"{plot}.svg")
         assert not [node for node in tree.iter() if str(node.tag).split("}")[-1] in ("script", "iframe", "foreignObject", "a")]
         # Marks by the thousand are a picture in the picture, which brings its bytes along.
@@ -196,7 +196,7 @@ def test_a_run_is_never_overwritten_by_its_picture(place: Path, here: Path, caps
         assert run.read_bytes() == before
 
 
-@pytest.mark.parametrize("words", [["plot", "-p", "ping", "-o", "x.svg"], ["report", "-o", "x.html"], ["plot", "-p", "ping"], ["report"]])
+@pytest.mark.parametrize("words", [["plot", "--plot", "ping", "-o", "x.svg"], ["report", "-o", "x.html"], ["plot", "--plot", "ping"], ["report"]])
 def test_a_file_is_replaced_on_demand_only(place: Path, here: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     words = [words[0], str(place / "rrul.ktrxer"), *words[1:]]
     assert main(words) == 0
@@ -250,7 +250,7 @@ def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
     assert run["title"] == "A & B <i>" and run["verdict"] == "valid" and run["repeat"][0].startswith("ktrxer run rrul -H far.example")
     panels = [panel["key"] for panel in run["panels"]]
     assert panels[:3] == ["throughput-down", "throughput-up", "latency"]
-    assert {"oneway-forward", "oneway-backward", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
+    assert {"oneway-up", "oneway-down", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
     assert {figure["label"] for figure in run["figures"]} >= {"Download", "Upload", "Latency, idle", "Latency, loaded", "Responsiveness", "Grade"}
     tables = {table["title"]: table for table in run["tables"]}
     assert [row[0] for row in tables["Latency by direction"]["rows"]] == ["round trip, UDP", "up, UDP", "down, UDP", "round trip, ICMP"]
@@ -266,7 +266,7 @@ def test_figures_are_those_of_the_summary(place: Path, here: Path, capsys: pytes
     down = next(one for one in summary["throughput"] if one["direction"] == "down")
     trip = next(one for one in summary["latency"] if one["name"] == "round trip")
     assert tiles["Download"] == report.figure(down["mean_mbps"])
-    assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["median"])
+    assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["p50"])
     assert tiles["Grade"] == summary["grade"]["letter"]
     notes = {figure["label"]: figure["note"] for figure in figures}
     assert all("UDP" in notes[label] for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade")), "of which kind"

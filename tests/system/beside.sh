@@ -30,7 +30,7 @@ five() {
 	in_b "$ktrxer" recv --device b0 --backend packet --rule 'capture udp from any to any:9' --count 5 --for 1500ms --json >"$folder/tap" 2>&1 &
 	tap=$!
 	sleep 0.4
-	ip netns exec $a "$ktrxer" send --engine packet --device a0 --to 10.98.0.2:9 --count 5 --interval 1ms --no-realtime -q
+	ip netns exec $a "$ktrxer" send --engine packet --device a0 10.98.0.2 --count 5 --interval 1ms --no-realtime -q
 	wait $tap
 	echo "$1: $(sed -n 's/^ *"captured": *\([0-9]*\),.*/\1/p' "$folder/tap" | head -1)"
 }

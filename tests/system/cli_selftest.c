@@ -122,6 +122,7 @@ static const struct command cmd_say = {
 
 struct look_options {
 	bool v4, v6, flood;
+	uint64_t port;
 	struct opt_rate rate;
 	const char *host;
 };
@@ -132,11 +133,12 @@ static const struct opt look_options[] = {
 	{ "ipv6", '6', OPT_FLAG, offsetof(struct look_options, v6), .help = "Addresses of IPv6 only" },
 	{ "rate", 'r', OPT_RATE, offsetof(struct look_options, rate), "R", .help = "Probes a second",
 	  .heading = "Rates" },
+	{ "port", 'p', OPT_UINT, offsetof(struct look_options, port), "N", "7", "Port", .min = 1, .max = 65535 },
 	{ "flood", 0, OPT_FLAG, offsetof(struct look_options, flood), .help = "The owner of the far end agrees" },
 	{ NULL },
 };
 static const struct opt_positional look_words[] = {
-	{ "HOST", offsetof(struct look_options, host), "an address or a name, with a port perhaps" },
+	{ "HOST", offsetof(struct look_options, host), "an address or a name" },
 	{ NULL },
 };
 
@@ -147,17 +149,16 @@ static int run_look(struct cli *cli, const void *arguments)
 	struct ktrxer_addr addr;
 	char text[KTRXER_ADDR_TEXT];
 	struct json *end;
-	uint16_t port = 7;
 
-	if (cli_resolve_port(options->host, options->v4 ? AF_INET : options->v6 ? AF_INET6 : 0, &addr, &port, &err) ||
+	if (cli_resolve(options->host, options->v4 ? AF_INET : options->v6 ? AF_INET6 : 0, &addr, &err) ||
 	    cli_guard_rate(&addr, &options->rate, options->flood, &err)) {
 		cli_complain(cli, "%s", err.text);
 		return EXIT_BAD;
 	}
-	out_text(cli, "%s port %u", ktrxer_addr_format(&addr, text), port);
+	out_text(cli, "%s port %u", ktrxer_addr_format(&addr, text), (unsigned int)options->port);
 	end = out_end(cli);
 	json_string(end, "address", text);
-	json_u64(end, "port", port);
+	json_u64(end, "port", options->port);
 	return out_finish(cli, end);
 }
 
@@ -173,7 +174,8 @@ struct every_options {
 	struct opt_list rules;
 	const char *device, *file;
 	struct ktrxer_addr from;
-	struct opt_endpoint to;
+	int precise;
+	uint8_t dscp, ecn;
 	struct opt_mac mac;
 	struct opt_range range;
 };
@@ -192,7 +194,9 @@ static const struct opt every_options[] = {
 	{ "bandwidth", 0, OPT_BITRATE, EVERY(bitrate), NULL, .help = "Bits" },
 	{ "rule", 0, OPT_LIST, EVERY(rules), "RULE", .help = "What is wanted" },
 	{ "from", 0, OPT_ADDRESS, EVERY(from), NULL, .help = "Source", .heading = "Addresses" },
-	{ "to", 't', OPT_ENDPOINT, EVERY(to), NULL, .help = "Destination" },
+	{ "precise", 0, OPT_SWITCH, EVERY(precise), .help = "Spin" },
+	{ "dscp", 0, OPT_DSCP, EVERY(dscp), .help = "Marking" },
+	{ "ecn", 0, OPT_ECN, EVERY(ecn), .help = "Mark of congestion" },
 	{ "mac", 0, OPT_MAC, EVERY(mac), NULL, .help = "Link address" },
 	{ "payload", 0, OPT_RANGE, EVERY(range), NULL, "28..1428/50", "Sizes" },
 	{ "unspoken", 0, OPT_FLAG, EVERY(color) }, /* no help: hidden */

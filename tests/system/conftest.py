@@ -132,8 +132,9 @@ class Serve:
     """`ktrxer serve` in a host. It listens once this is made; `end` is what it says when it has stopped."""
 
     def __init__(self, command: Path, host: hosts.Netns, *options: object) -> None:
-        self.process = host.popen([command, "serve", *map(str, options)])
+        self.process = host.popen([command, "serve", "--jsonl", *map(str, options)])
         assert self.process.stdout is not None
+        self.process.stdout.readline()  # start
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(f"ktrxer serve does not listen: {self.process.communicate()[1]}")

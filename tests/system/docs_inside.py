@@ -34,7 +34,7 @@ def main() -> int:
             if line.startswith("ktrxer serve"):
                 servers.append(child)
                 first = child.stdout.readline()
-                answer = {"status": 0 if '"listening"' in first else 1, "output": first}
+                answer = {"status": 0 if "listening" in first else 1, "output": first}
             else:
                 try:
                     output, _ = child.communicate(timeout=timeout)

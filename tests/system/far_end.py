@@ -110,7 +110,7 @@ class Engine:
         return found
 
     def words(self, a: Netns, to: str, *options: object) -> list[str]:
-        return [str(word) for word in (self.ktrxer, "send", "--engine", self.name, "--device", a.device, "--to", to, *options)]
+        return [str(word) for word in (self.ktrxer, "send", "--engine", self.name, "--device", a.device, to, *options)]
 
     def send(self, a: Netns, b: Netns, *options: object, status: int | None = None, **more: Any) -> dict[str, Any]:
         result: dict[str, Any] = self.ktrxer_json(a, *self.words(a, b.address, *options)[1:], status=status, **more)

@@ -29,8 +29,8 @@ def parse(text):
     end = objects[-1]
     assert end["requested"] == end["sent"] + end["failed"] + end["skipped"] + end["cancelled"]
     assert end["sent"] == end["received"] + end["lost"] + end["unanswered_at_end"]
-    if end["lost_forward"] is not None:
-        assert end["lost"] == end["lost_forward"] + end["lost_backward"] + end["lost_unknown"] + end["too_late"]
+    if end["lost_up"] is not None:
+        assert end["lost"] == end["lost_up"] + end["lost_down"] + end["lost_unknown"] + end["too_late"]
     timed = len(kinds.get("round_trip", [])) + sum(len(one["number"]) for one in kinds.get("round_trips", []))
     assert timed + end["untimed"] == end["received"], end
     return end, kinds

@@ -45,7 +45,7 @@ NOT_RUN = [
     ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
     ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
     ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
-    ("docs/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/live.md", "ktrxer send 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
     ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
@@ -64,7 +64,7 @@ NEEDS = [
 # In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
 SHIM = """#!/bin/sh
 case $1 in
-run) exec {ktrxer} "$@" -l 1 -d 0.3 ;;
+run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
 ping | stamp | flow | send | recv) exec timeout --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac
@@ -230,7 +230,7 @@ def check_prometheus(text: str) -> None:
     assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
     values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in samples}
     assert values['ktrxer_up{target="far"}'] == 1 and values['ktrxer_probes_sent{target="far"}'] >= 50
-    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="median"}'] < 1
+    assert 0 < values['ktrxer_delay_seconds{target="far",direction="up",probes="UDP",statistic="p50"}'] < 1
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq on this machine")

@@ -22,7 +22,7 @@ def test_what_it_says_works(shared_pair, ktrxer):
     assert set(engines) >= ENGINES and "verdict" not in result
     for name in ENGINES:
         assert engines[name]["available"] and engines[name]["reason"] and "ipv4" in engines[name]["features"]
-        done = a.run([ktrxer, "send", "--to", b.address, "-c", "3", "-i", "1ms", "-e", name, "-d", "a0"], check=False)
+        done = a.run([ktrxer, "send", b.address, "-c", "3", "-i", "1ms", "-e", name, "-d", "a0"], check=False)
         assert "3 sent" in done.stdout
     assert "unprivileged" in engines["udp"]["features"] and "whole-frame" in engines["packet"]["features"]
     clocks = result["clocks"]

@@ -83,7 +83,7 @@ def ended(child, timeout=60):
 
 
 def test_rrul(started):
-    status, out, err = ended(started("rrul", "-l", "3", "-d", "1", "-t", "system test", "--json"))
+    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-t", "system test", "--json"))
     assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
     told = json.loads(out)
     run = open_run(told["file"])
@@ -100,9 +100,9 @@ def test_rrul(started):
     print(f"figure: rrul over 2 x {MBIT} Mbit/s: {rates}")
     assert all(0.5 * MBIT < rates[f"TCP {way}"] < MBIT for way in ("upload", "download")), rates
     trip = made.latency[0]
-    assert trip.loaded.median > trip.idle.median + 10, "100 kB of queue are 40 ms each way"
+    assert trip.loaded.p50 > trip.idle.p50 + 10, "100 kB of queue are 40 ms each way"
     up = next(one for one in made.latency if one.name == "up")
-    assert up.loaded.median > 5 * up.bound_ms, "one-way delays mean something here"
+    assert up.loaded.p50 > 5 * up.bound_ms, "one-way delays mean something here"
     assert made.responsiveness.rpm < 60_000 / 10 and made.grade.letter in "ABC"
     marks = {series.klass: series.name for series in run.meta.of_kind("latency")}
     assert marks.keys() == {None, "BE", "BK", "EF"}
@@ -140,7 +140,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
         for _ in range(int(os.environ.get("KTRXER_TURNS", "1"))):
             with (tmp_path / "watched").open("w") as watched:
                 watch = b.popen([sys.executable, "-c", WATCH], stdout=watched)
-                status, out, err = ended(started(str(tmp_path / "own.py"), "-l", "6", "-d", "0.2", "--json", "--no-extras", host=a))
+                status, out, err = ended(started(str(tmp_path / "own.py"), "-l", "6", "--delay", "0.2", "--json", "--no-extras", host=a))
                 watch.kill()
                 watch.wait()
             told = json.loads(out)
@@ -159,7 +159,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
 
 
 def test_the_server_dies_in_mid_run(started):
-    child = started("tcp_bidirectional", "-l", "4", "-d", "0.5", "--json", "--no-extras")
+    child = started("tcp_bidirectional", "-l", "4", "--delay", "0.5", "--json", "--no-extras")
     for _ in range(300):
         parts = list(started.runs.glob("*.part/bytes.arrows"))
         if parts and open_run(parts[0].parent).table("bytes").num_rows > 4:
@@ -202,7 +202,7 @@ def test_a_congestion_control_that_is_not_there(started):
 
 
 def test_a_kill_leaves_no_process(started):
-    child = started("rrul", "-l", "30", "-d", "0.5", "--no-extras")
+    child = started("rrul", "-l", "30", "--delay", "0.5", "--no-extras")
     for _ in range(300):
         if any(open_run(part).table("bytes").num_rows for part in started.runs.glob("*.part")):
             break

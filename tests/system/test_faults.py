@@ -29,8 +29,8 @@ NOBODY = 65534
 @pytest.mark.parametrize(
     "args,status,text",
     [
-        ([], 2, "--to is missing"),
-        (["10.77.0.2"], 2, "one word too many"),
+        ([], 2, "HOST is missing"),
+        (["10.77.0.2", "again", "-c", "1"], 2, "one word too many"),
         (["@", "-e", "teleport", "-c", "1"], 2, "there is no such engine; there are auto, "),
         (["@", "-d", "nosuch", "-c", "1"], 1, "device 'nosuch': there is none of that name here; there are "),
         (["@", "-d", "a" * 300, "-c", "1"], 1, "device 'aaa"),
@@ -54,11 +54,11 @@ NOBODY = 65534
         (["@", "-c", "1", "--payload", "1473"], 1, "more than the MTU of 1500 on 'a0': at most --payload 1472"),
         (["@", "-c", "1", "--ttl", "0"], 2, "--ttl: '0' is too small"),
         (["@", "-c", "1", "--ttl", "256"], 2, "from 1 to 255"),
-        (["@", "-c", "1", "--tos", "256"], 2, "from 0 to 255"),
+        (["@", "-c", "1", "--dscp", "64"], 2, "--dscp: '64' is not a DSCP"),
         (["@", "-c", "1", "--train", "0"], 2, "--train: '0' is too small"),
         (["@", "-c", "1", "--gap", "1ms"], 2, "give --train N"),
         (["@", "-c", "9", "-i", "1ms", "--train", "4", "--gap", "1ms"], 2, "the next one begins after"),
-        (["@", "-c", "1", "--poisson"], 2, "--poisson needs a mean"),
+        (["@", "-c", "1", "--model", "poisson"], 2, "--model poisson needs a mean"),
         (["@", "-c", "1", "--for", "0"], 2, "--for: '0' is too small"),
         (["@", "-c", "1", "--retry", "0"], 2, "--retry: '0' is too small"),
         (["@", "-c", "1", "--late", "never"], 2, "--late"),
@@ -68,22 +68,22 @@ NOBODY = 65534
         (["@", "-c", "1", "--schedule", "/nonexistent"], 1, "No such file"),
         (["@", "-c", "1", "--schedule", "/"], 1, "Is a directory"),
         (["@", "-c", "1", "-i", "1ms", "--reports", "/nonexistent/x"], 1, "No such file"),
-        (["--to", "nohost", "-c", "1"], 2, "is not an IP address with an optional port"),
-        (["--to", "10.77.0.2:0", "-c", "1"], 2, "--to: '10.77.0.2:0'"),
-        (["--to", "10.77.0.2:65536", "-c", "1"], 2, "--to: '10.77.0.2:65536'"),
-        (["--to", "fe80::1", "-c", "1"], 2, "say on which"),
-        (["--to", "fe80::1%nosuch", "-c", "1"], None, "nosuch"),
-        (["--to", "10.99.0.1", "-c", "1"], 1, "no route to 10.99.0.1"),
-        (["--to", "10.77.0.99", "-c", "1"], 1, "does not answer ARP on 'a0'"),
-        (["--to", "fd00:77::99", "-c", "1"], 1, "does not answer"),
-        (["--to", "8.8.8.8", "-c", "1"], 1, "--flood if its owner agrees"),
-        (["--to", "8.8.8.8", "-r", "10001", "-c", "1"], 1, "--flood"),
+        (["nohost", "-c", "1"], 1, "'nohost'"),
+        (["10.77.0.2", "--port", "0", "-c", "1"], 2, "--port: '0'"),
+        (["10.77.0.2", "--port", "65536", "-c", "1"], 2, "--port: '65536'"),
+        (["fe80::1", "-c", "1"], 2, "say on which"),
+        (["fe80::1%nosuch", "-c", "1"], None, "nosuch"),
+        (["10.99.0.1", "-c", "1"], 1, "no route to 10.99.0.1"),
+        (["10.77.0.99", "-c", "1"], 1, "does not answer ARP on 'a0'"),
+        (["fd00:77::99", "-c", "1"], 1, "does not answer"),
+        (["8.8.8.8", "-c", "1"], 1, "--flood if its owner agrees"),
+        (["8.8.8.8", "-r", "10001", "-c", "1"], 1, "--flood"),
         (["@", "-c", "1", "-i", "1ms", "--from", "fd00::1"], 2, "different IP versions"),
     ],
 )
 def test_send_typed_wrong(shared_pair, ktrxer, args, status, text):
     a, b = shared_pair
-    words = [word for arg in args for word in (["--to", b.address] if arg == "@" else [arg])]
+    words = [word for arg in args for word in ([b.address] if arg == "@" else [arg])]
     done = a.run([ktrxer, "send", *words], check=False, timeout=20)
     assert done.returncode == status or (status is None and done.returncode in (1, 2)), done.stdout + done.stderr
     assert text in done.stderr
@@ -98,7 +98,7 @@ def test_send_typed_wrong(shared_pair, ktrxer, args, status, text):
 def test_bad_lists(shared_pair, ktrxer, tmp_path, content, text):
     a, b = shared_pair
     (tmp_path / "list").write_text(content)
-    done = a.run([ktrxer, "send", "--to", b.address, "--schedule", tmp_path / "list"], check=False)
+    done = a.run([ktrxer, "send", b.address, "--schedule", tmp_path / "list"], check=False)
     assert done.returncode in (1, 2) and text in done.stderr
 
 
@@ -110,7 +110,7 @@ def test_bad_lists(shared_pair, ktrxer, tmp_path, content, text):
 def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
     a, b = pair
     path = tmp_path / "reports.csv"
-    child = a.popen([ktrxer, "send", "--to", b.address, "-c", "3000", "-i", "1ms", "-e", engine, "--jsonl", "--reports", path])
+    child = a.popen([ktrxer, "send", b.address, "-c", "3000", "-i", "1ms", "-e", engine, "--jsonl", "--reports", path])
     time.sleep(0.6)
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     status, objects, _ = finish(child, 8)
@@ -129,7 +129,7 @@ def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_device_goes_while_flooding(pair, ktrxer, engine, how):
     a, b = pair
-    child = a.popen([ktrxer, "send", "--to", b.address, "--for", "20s", "-e", engine, "--jsonl"])
+    child = a.popen([ktrxer, "send", b.address, "--for", "20s", "-e", engine, "--jsonl"])
     time.sleep(0.6)
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     if engine != "packet":
@@ -157,7 +157,7 @@ def test_device_goes_during_ping(pair, ktrxer, engine, how):
 def test_far_end_without_carrier(pair, ktrxer):
     """The other end goes down: our device is up and cannot send. Nothing hangs, and every probe has its end."""
     a, b = pair
-    child = a.popen([ktrxer, "send", "--to", b.address, "-c", "600", "-i", "1ms", "--jsonl"])
+    child = a.popen([ktrxer, "send", b.address, "-c", "600", "-i", "1ms", "--jsonl"])
     time.sleep(0.3)
     b.ip("link", "set", "b0", "down")
     status, objects, _ = finish(child, 12)
@@ -167,7 +167,7 @@ def test_far_end_without_carrier(pair, ktrxer):
 def test_device_is_down_from_the_start(pair, ktrxer):
     a, b = pair
     a.ip("link", "set", "a0", "down")
-    for words in (["send", "--to", b.address, "-c", "1", "-d", "a0"], ["ping", b.address, "-c", "1", "-d", "a0"]):
+    for words in (["send", b.address, "-c", "1", "-d", "a0"], ["ping", b.address, "-c", "1", "-d", "a0"]):
         done = a.run([ktrxer, *words], check=False)
         assert done.returncode == 1 and "ip link set a0 up" in done.stderr
 
@@ -187,7 +187,7 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
     assert holder.stdout.readline() == "ready\n", holder.communicate()[1]
     path = tmp_path / "reports.csv"
     began = time.monotonic()
-    done = a.run([ktrxer, "send", "--to", "10.88.0.2", "-c", "530", "-i", "100us", "-e", "packet", "--retry", "5ms", "--reports", path, "--json"], check=False)
+    done = a.run([ktrxer, "send", "10.88.0.2", "-c", "530", "-i", "100us", "-e", "packet", "--retry", "5ms", "--reports", path, "--json"], check=False)
     took = time.monotonic() - began
     end = degraded(closed(json.loads(done.stdout)))
     assert done.returncode == 1
@@ -238,7 +238,7 @@ def test_send_without_privileges(shared_pair, unprivileged, version):
     a, b = shared_pair
     to = b.address if version == 4 else b.address6
     with peer.capturing(b) as packets:
-        done = a.run([*unprivileged, "send", "--to", to, "-c", "50", "-i", "2ms", "--json"], check=False)
+        done = a.run([*unprivileged, "send", to, "--precise", "-c", "50", "-i", "2ms", "--json"], check=False)
     result = closed(json.loads(done.stdout))
     assert result["sent"] == 50 and result["engine"] == "udp" and result["proof"]["driver"] == 50
     assert "needs no privilege" in result["engine_reason"] and "CAP_NET_RAW" in result["engine_reason"]
@@ -249,7 +249,7 @@ def test_send_without_privileges(shared_pair, unprivileged, version):
 def test_what_privileges_forbid_is_said(shared_pair, unprivileged):
     a, b = shared_pair
     for engine in ("packet", "raw"):
-        for words in (["send", "--to", b.address, "-c", "1", "-e", engine], ["ping", b.address, "-c", "1", "-e", engine]):
+        for words in (["send", b.address, "-c", "1", "-e", engine], ["ping", b.address, "-c", "1", "-e", engine]):
             done = a.run([*unprivileged, *words], check=False)
             assert done.returncode == 1 and f"the {engine} engine does not work here: " in done.stderr and "CAP_NET_RAW" in done.stderr
 

@@ -33,7 +33,7 @@ from noise import least
 def test_every_byte_is_counted(shared_pair, flow, serve, token, validators, address):
     a, b = shared_pair
     server = serve(b, "--token-file", token)
-    run = flow(a, "both", getattr(b, address), "--flows", 3, "--bytes", "5M", "--sample", "10ms")
+    run = flow(a, "both", getattr(b, address), "--flows", 3, "--bytes", "5M", "--sample-interval", "10ms")
     assert run.end["verdict"] == "valid" or not run.reasons, run.end["reasons"]
     assert [one["direction"] for one in run.flows] == ["up"] * 3 + ["down"] * 3
     for one in run.flows:
@@ -57,7 +57,7 @@ def test_one_timeline(shared_pair, flow, serve, token):
     """Both ends are on one machine here: the truth about its clock is known, and lies within what is said."""
     a, b = shared_pair
     serve(b, "--token-file", token)
-    run = flow(a, "both", b.address, "--for", "1s", "--sample", "100ms")
+    run = flow(a, "both", b.address, "--for", "1s", "--sample-interval", "100ms")
     clock = run.end["clock"]
     assert abs(clock["offset_ns"]) <= clock["bound_ns"] < 20 * MS and clock["exchanges"] >= 8
     remote = run.samples(end="remote")
@@ -74,7 +74,7 @@ def test_sixteen_flows_on_ten_megabit(narrow_pair, flow, serve, token):
     """However little a flow gets, it has as many samples as the others; and together they are not more than the link."""
     a, b = narrow_pair
     serve(b, "--token-file", token)
-    run = flow(a, "down", b.address, "--flows", 16, "--for", "2s", "--sample", "200ms")
+    run = flow(a, "down", b.address, "--flows", 16, "--for", "2s", "--sample-interval", "200ms")
     assert not run.reasons, run.reasons
     check_series(run, 200 * MS)
     counts = {len(run.samples(flow=one["flow"], end="local")) for one in run.flows}
@@ -89,7 +89,7 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     serve(b, "--token-file", token)
     narrow(b, "b0", "500mbit")
     try:
-        run = flow(a, "down", b.address, "--flows", 1000, "--for", "2s", "--sample", "500ms")
+        run = flow(a, "down", b.address, "--flows", 1000, "--for", "2s", "--sample-interval", "500ms")
     finally:
         narrow(b, "b0")
     assert len(run.flows) == 1000 and not run.reasons, run.reasons
@@ -144,7 +144,7 @@ def test_marks_and_controls(shared_pair, flow, serve, token):
 def test_stagger_and_rate(shared_pair, flow, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
-    run = flow(a, "up", b.address, "--flows", 3, "--stagger", "300ms", "--for", "1s", "--rate", "20M", "--sample", "100ms")
+    run = flow(a, "up", b.address, "--flows", 3, "--stagger", "300ms", "--for", "1s", "--bitrate", "20M", "--sample-interval", "100ms")
     starts = [one["start_ns"] for one in run.flows]
     assert [start - starts[0] for start in starts] == [0, 300 * MS, 600 * MS]
     check_series(run, 100 * MS)
@@ -190,7 +190,7 @@ def test_start_together(shared_pair, ktrxer, serve, token):
 def test_words_for_people(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
-    done = a.run(command(ktrxer, token, "both", b.address, "--flows", 2, "--for", "1200ms", "--rate", "10M"), check=False)
+    done = a.run(command(ktrxer, token, "both", b.address, "--flows", 2, "--for", "1200ms", "--bitrate", "10M"), check=False)
     lines = done.stdout.splitlines()
     assert "2 TCP flows each way, 1200ms each" in lines[0]
     assert any(line.strip().startswith("1.0 s   up ") and "down" in line for line in lines)
@@ -205,14 +205,14 @@ def test_words_for_people(shared_pair, ktrxer, serve, token):
 def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp_path, ktrxer):
     a, b = shared_pair
     assert "nothing listens on TCP port 8620" in refusal(a, b.address)
-    limited = ["--max-flows", 3, "--max-duration", "5s", "--max-rate", "100M"]
+    limited = ["--max-flows", 3, "--max-duration", "5s", "--max-bitrate", "100M"]
     server = serve(b, "--token-file", token, *limited)
     other = secret(tmp_path / "other", "quite another token")
     assert "token is not the one of that server" in refusal(a, b.address, token=other)
     assert "4 flows are more than its limit of 3" in refusal(a, b.address, "--flows", 4, "--for", "1s")
     assert "lets nothing last longer than 5s" in refusal(a, b.address, "--for", "6s")
     assert "lets nothing last longer than 5s" in refusal(a, b.address, "--for", "4s", "--flows", 3, "--stagger", "1s")
-    assert "limit of 100.000 Mbit/s" in refusal(a, b.address, "--flows", 3, "--rate", "40M", "--for", "1s")
+    assert "limit of 100.000 Mbit/s" in refusal(a, b.address, "--flows", 3, "--bitrate", "40M", "--for", "1s")
     assert "'nonesuch'" in refusal(a, b.address, "--cc", "nonesuch", "--for", "1s")
     locked = controls()[1]
     if locked:
@@ -223,14 +223,14 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     assert counts["unknown_congestion_control"] == 1 and counts["dscp_not_granted"] == 1
     # 20,000 samples a second would be one flow's at 50 us; the shortest interval is for all of them together.
     server = serve(b, "--token-file", token)
-    assert "sampled there each 20ms at most" in refusal(a, b.address, "--flows", 1000, "--sample", "1ms")
+    assert "sampled there each 20ms at most" in refusal(a, b.address, "--flows", 1000, "--sample-interval", "1ms")
     stop(server)
 
 
 def test_no_room_for_another_client(shared_pair, refusal, ktrxer, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 1)
-    first = a.popen([*command(ktrxer, token, "down", b.address, "--rate", "1M", "--for", "20s"), "--jsonl"])
+    first = a.popen([*command(ktrxer, token, "down", b.address, "--bitrate", "1M", "--for", "20s"), "--jsonl"])
     wait_for(first, "flows_started")
     time.sleep(0.3)
     assert "serves 1 clients at once" in refusal(a, b.address)
@@ -251,7 +251,7 @@ def test_usage(shared_pair, ktrxer, token, tmp_path):
 
     assert "--token-file is missing" in says("down", b.address)
     assert "sideways" in says("sideways", b.address)
-    assert "--dscp XX" in says("up", b.address, "--token-file", token, "--dscp", "EF,XX")
+    assert "--dscp: 'XX' is not a DSCP" in says("up", b.address, "--token-file", token, "--dscp", "EF,XX")
     assert "--ecn maybe" in says("up", b.address, "--token-file", token, "--ecn", "maybe")
     assert "exclude each other" in says("up", b.address, "--token-file", token, "-4", "-6")
     readable = tmp_path / "readable"

@@ -23,7 +23,7 @@ def udp_ends(run, one):
 def test_udp(shared_pair, flow, serve, token, validators, address):
     a, b = shared_pair
     server = serve(b, "--token-file", token)
-    options = ["--flows", 2, "--rate", "4M", "--payload", "200..1200", "--for", "1s", "--ecn", "ect0,ect1", "--sample", "100ms"]
+    options = ["--flows", 2, "--bitrate", "4M", "--payload", "200..1200", "--for", "1s", "--ecn", "ect0,ect1", "--sample-interval", "100ms"]
     run = flow(a, "both", getattr(b, address), "--udp", *options)
     assert not [r for r in run.reasons if "late" not in r], run.reasons
     for one in run.flows:
@@ -47,13 +47,13 @@ def test_udp(shared_pair, flow, serve, token, validators, address):
 def test_udp_laws(shared_pair, flow, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
-    run = flow(a, "both", b.address, "--udp", "--law", "poisson", "--rate", "8M", "--payload", 500, "--for", "1s")
+    run = flow(a, "both", b.address, "--udp", "--model", "poisson", "--bitrate", "8M", "--payload", 500, "--for", "1s")
     for one in run.flows:
         # 2000 packets on average: six standard deviations to each side.
         assert 1730 < one["sent_packets"] < 2270 and one["received_packets"] == one["sent_packets"], one
-    run = flow(a, "down", b.address, "--udp", "--law", "voip", "--flows", 8, "--for", "1s")
+    run = flow(a, "down", b.address, "--udp", "--model", "voip", "--flows", 8, "--for", "1s")
     assert all(0 < one["sent_packets"] <= 51 and one["bytes"] == 172 * one["received_packets"] for one in run.flows)
-    run = flow(a, "down", b.address, "--udp", "--rate", "20M", "--payload", 1000, "--bytes", "100k")
+    run = flow(a, "down", b.address, "--udp", "--bitrate", "20M", "--payload", 1000, "--bytes", "100k")
     assert run.flows[0]["received_packets"] == 100 and run.flows[0]["error"] is None
 
 
@@ -67,7 +67,7 @@ def test_what_happens_on_the_way_is_counted(pair, flow, serve, token):
         rule = ["nft", "add", "rule", "ip", "way", "in", "udp", "length", "1008"]
         host.run([*rule, "numgen", "inc", "mod", "10", "==", "3", "drop"])
         host.run([*rule, "numgen", "inc", "mod", "9", "==", "4", "ip", "ecn", "set", "ce"])
-    run = flow(a, "both", b.address, "--udp", "--rate", "8M", "--payload", 1000, "--for", "1s", "--ecn", "ect1")
+    run = flow(a, "both", b.address, "--udp", "--bitrate", "8M", "--payload", 1000, "--for", "1s", "--ecn", "ect1")
     for one in run.flows:
         sent = one["sent_packets"]
         assert 990 < sent <= 1001
@@ -78,26 +78,26 @@ def test_what_happens_on_the_way_is_counted(pair, flow, serve, token):
 
 def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
     a, b = pair
-    server = serve(b, "--token-file", token, "--max-rate", "10M")
-    assert "limit of 10.000 Mbit/s" in refusal(a, b.address, "--udp", "--rate", "6M", "--flows", 2)
+    server = serve(b, "--token-file", token, "--max-bitrate", "10M")
+    assert "limit of 10.000 Mbit/s" in refusal(a, b.address, "--udp", "--bitrate", "6M", "--flows", 2)
     # Larger than the MTU: of this host's way, of the server's.
     for way in ("up", "down"):
-        assert "1473 bytes" in refusal(a, b.address, "--udp", "--rate", "1M", "--payload", 1473, direction=way)
+        assert "1473 bytes" in refusal(a, b.address, "--udp", "--bitrate", "1M", "--payload", 1473, direction=way)
     # Nothing but TCP gets through.
     b.run(["nft", "add", "table", "inet", "wall"])
     b.run(["nft", "add", "chain", "inet", "wall", "in", "{ type filter hook input priority 0; }"])
     b.run(["nft", "add", "rule", "inet", "wall", "in", "meta", "l4proto", "udp", "drop"])
-    assert "no datagram from here gets through to UDP port 8620" in refusal(a, b.address, "--udp", "--rate", "1M", direction="up")
+    assert "no datagram from here gets through to UDP port 8620" in refusal(a, b.address, "--udp", "--bitrate", "1M", direction="up")
     b.run(["nft", "delete", "table", "inet", "wall"])
     # A bottleneck of one's own: what its queue drops is lost, and the packets behind it are not late for it.
     narrow(a, "a0", "2mbit")
-    run = flow(a, "up", b.address, "--udp", "--rate", "4M", "--payload", 1000, "--for", "1s")
+    run = flow(a, "up", b.address, "--udp", "--bitrate", "4M", "--payload", 1000, "--for", "1s")
     (one,) = run.flows
     assert one["received_packets"] < 0.8 * (one["received_packets"] + one["lost"]) and one["rate_bps"] < 2.3e6
     assert any("could not be sent" in r for r in run.reasons), run.reasons
     stop(server)
     done = a.run([*command(ktrxer, token, "up", b.address, "--udp")], check=False)
-    assert done.returncode == 2 and "--udp needs a --rate" in done.stderr
+    assert done.returncode == 2 and "--udp needs --bitrate" in done.stderr
 
 
 def test_the_path_grows_narrow(pair, flow, serve, token):
@@ -111,7 +111,7 @@ def test_the_path_grows_narrow(pair, flow, serve, token):
         a.ip("route", "add", "10.79.0.0/24", "via", b.address)
         c.ip("route", "add", "10.77.0.0/24", "via", "10.79.0.1")
         serve(c, "--token-file", token)
-        run = flow(a, "up", "10.79.0.2", "--udp", "--rate", "1M", "--payload", 1400, "--for", "1s")
+        run = flow(a, "up", "10.79.0.2", "--udp", "--bitrate", "1M", "--payload", 1400, "--for", "1s")
         assert run.end["verdict"] == "invalid" and run.flows[0]["received_packets"] == 0
         assert any("packets are larger than the path takes (MTU)" in r for r in run.reasons), run.reasons
         # TCP finds its way by itself.

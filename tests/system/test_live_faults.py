@@ -48,7 +48,7 @@ def test_a_kernel_that_lacks_it_is_told_in_one_line(live, pair, ktrxer, shim, ki
     a, b = pair
     assert words in live.refusal(a, "--count", 1, wrap=shim(kind))
     # auto takes the next best
-    done = a.run([*shim(kind), ktrxer, "send", "--device", a.device, "--to", b.address, "--count", "100", "--json"], check=False)
+    done = a.run([*shim(kind), ktrxer, "send", "--device", a.device, b.address, "--count", "100", "--json"], check=False)
     result = json.loads(done.stdout)
     assert result["sent"] == 100 and result["engine"] != "live"
 

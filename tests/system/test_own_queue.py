@@ -79,15 +79,15 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
     with full_queue(sender, device, to):
         (end, kinds), reference = beside_ping(a, b, measure, 3)
     assert reference > FULL_MS / 2, "the queue of the reference is no queue"
-    trip, own, queue = (end[name]["median"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
-    way = end["backward_us" if far else "forward_us"]["median"] / 1000
+    trip, own, queue = (end[name]["p50"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
+    way = end["down_us" if far else "up_us"]["p50"] / 1000
     full, empty = (queue, own) if far else (own, queue)
     print(f"figure: round trip {trip:.2f} ms, by ping {reference:.2f} ms; own queue {own:.3f} ms, far queue {queue:.3f} ms")
     assert trip == pytest.approx(reference, rel=0.1) and way == pytest.approx(reference, rel=0.1)
     assert full == pytest.approx(reference, rel=0.1) and empty < reference / 20
     assert end["own_qdisc"] == ("noqueue" if far else "tbf")
     # This host's queue is no lateness of its processor, and each answer's stay in the far queue is known, whatever the interval.
-    assert end["lateness_us"]["median"] < 5000
+    assert end["lateness_us"]["p50"] < 5000
     trips = kinds["round_trip"]
     assert sum("far_queue_ns" in one and "own_queue_ns" in one for one in trips) > 0.9 * len(trips)
     assert {one["sent_stamp"] for one in trips} == {"sched"}
@@ -101,7 +101,7 @@ def test_every_engine_of_the_stack_has_it(pair, ktrxer, serve, engine, address):
     with full_queue(a, "a0", b.address):
         done = a.run([ktrxer, "stamp", getattr(b, address), "-e", engine, "-i", "20ms", "-c", "100", "--json"], check=False, timeout=60)
     end = json.loads(done.stdout)
-    trip, own = end["rtt_us"]["median"] / 1000, end["own_queue_us"]["median"] / 1000
+    trip, own = end["rtt_us"]["p50"] / 1000, end["own_queue_us"]["p50"] / 1000
     assert trip > FULL_MS * 0.7 and own == pytest.approx(trip, rel=0.02) and end["untimed"] * 100 <= end["received"]
 
 
@@ -112,7 +112,7 @@ def test_the_loopback_is_both_hosts_own(pair, ktrxer, serve):
     with full_queue(a, "lo", "127.0.0.1"):
         (end, _), reference = beside_ping(a, Loopback, lambda: parse(
             a.run([ktrxer, "stamp", "127.0.0.1", "-i", "20ms", "--for", "3s", "--jsonl"], check=False, timeout=60).stdout), 3)
-    trip, own, far = (end[name]["median"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
+    trip, own, far = (end[name]["p50"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
     assert trip == pytest.approx(reference, rel=0.1) and own + far == pytest.approx(trip, rel=0.1)
     assert own > FULL_MS / 2 and far > FULL_MS / 2
 
@@ -132,9 +132,9 @@ def test_ping_has_this_hosts_queue(pair, ktrxer, interval):
     with full_queue(a, "a0", b.address):
         end, reference = beside_ping(a, b, measure, 3)
     assert reference > FULL_MS / 2
-    assert end["rtt_us"]["median"] / 1000 == pytest.approx(reference, rel=0.1)
-    assert end["own_queue_us"]["median"] / 1000 == pytest.approx(reference, rel=0.1)
-    assert end["own_qdisc"] == "tbf" and end["lateness_us"]["median"] < 5000
+    assert end["rtt_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
+    assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
+    assert end["own_qdisc"] == "tbf" and end["lateness_us"]["p50"] < 5000
 
 
 def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
@@ -144,7 +144,7 @@ def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
         for command in (["stamp", b.address], ["ping", b.address]):
             done = a.run([ktrxer, *command, "-e", "packet", "-i", "20ms", "-c", "30", "--json"], check=False, timeout=60)
             end = json.loads(done.stdout)
-            assert end["qdisc_bypassed"] is True and end["own_queue_us"]["median"] is None
+            assert end["qdisc_bypassed"] is True and end["own_queue_us"]["p50"] is None
             assert end["verdict"] != "valid" and any("bypasses the qdisc tbf of a0" in reason for reason in end["reasons"]), end["reasons"]
 
 
@@ -155,5 +155,5 @@ def test_probes_that_wait_in_the_queue_cost_no_processor(pair, ktrxer):
         child = a.popen(["bash", "-c", f"time {ktrxer} ping {b.address} -i 10ms --for 3s --json >/dev/null"], env={"TIMEFORMAT": "%U %S"})
         _, said = child.communicate(timeout=60)
     used = sum(map(float, said.strip().splitlines()[-1].split())) / 3
-    print(f"figure: a prober at 100 a second through a queue of {waits['own_queue_us']['median'] / 1000:.0f} ms takes {used:.1%} of a processor")
+    print(f"figure: a prober at 100 a second through a queue of {waits['own_queue_us']['p50'] / 1000:.0f} ms takes {used:.1%} of a processor")
     assert used < 0.08

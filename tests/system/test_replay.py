@@ -183,7 +183,7 @@ class TestReplay:
         assert "--flood" in done.stderr
 
     @pytest.mark.parametrize("wrong", [
-        ["--pcap", "x"], ["--pcap", "x", "--device", "a0", "--to", "10.77.0.2"], ["--speed", "2", "--to", "10.77.0.2", "-c", "1"],
+        ["--pcap", "x"], ["--pcap", "x", "--device", "a0", "10.77.0.2"], ["--speed", "2", "10.77.0.2", "-c", "1"],
         ["--pcap", "x", "--device", "a0", "--speed", "2", "--rate", "10"], ["--pcap", "x", "--device", "a0", "--speed", "0"],
     ])
     def test_contradictions_are_usage_errors(self, shared_pair: Hosts, ktrxer: Path, wrong: list[str]) -> None:

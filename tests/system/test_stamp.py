@@ -29,7 +29,7 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
     a, b = shared_pair
     server = serve(b)
     end, kinds = stamp(a, getattr(b, address), "-c", 100, "-i", "5ms", "-e", engine, *(["--precise"] if precise else []))
-    assert end["sent"] == end["received"] == 100 and end["lost_forward"] == end["lost_backward"] == end["duplicates"] == end["reordered"] == 0
+    assert end["sent"] == end["received"] == 100 and end["lost_up"] == end["lost_down"] == end["duplicates"] == end["reordered"] == 0
     assert not reasons(end)
     trips = sorted(kinds["round_trip"], key=lambda trip: trip["number"])
     assert [trip["number"] for trip in trips] == list(range(100))
@@ -38,7 +38,7 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
         assert trip["dwell_ns"] == dwell > 0
         assert trip["rtt_ns"] == trip["received_ns"] - trip["sent_ns"] - dwell
         assert trip["lateness_ns"] == trip["sent_ns"] - trip["scheduled_ns"]
-        assert trip["ttl_forward"] == trip["ttl_backward"] == 64
+        assert trip["ttl_up"] == trip["ttl_down"] == 64
         assert trip["sent_stamp"] == ("sched" if engine == "udp" else "driver") and trip["received_stamp"] == "kernel"
         assert ("own_queue_ns" in trip) == (engine == "udp")
         assert trip["reflector_sequence"] == trip["number"]
@@ -50,9 +50,9 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
     assert abs(end["offset_us"]) <= end["offset_bound_us"] < 1000
     total = end["one_way_uncertainty_us"]["total"]
     assert total >= sum(end["one_way_uncertainty_us"][part] for part in ("clock", "skew", "host", "resolution")) - 0.01
-    assert end["forward_us"]["median"] > -total and end["backward_us"]["median"] > -total
+    assert end["up_us"]["p50"] > -total and end["down_us"]["p50"] > -total
     # There and back together are the round trip, whatever the offset.
-    assert end["forward_us"]["min"] + end["backward_us"]["min"] <= end["rtt_us"]["max"]
+    assert end["up_us"]["min"] + end["down_us"]["min"] <= end["rtt_us"]["max"]
     counts = server.stop()
     assert counts["answered"] == counts["sent"] == 100 + end["closing_probes"] and counts["without_kernel_stamp"] == 0 and counts["sessions"] == 1
 
@@ -70,11 +70,11 @@ def test_the_address_that_was_asked_answers(pair, stamp, serve):
 def test_extensions(shared_pair, stamp, serve):
     a, b = shared_pair
     serve(b, "--stamp-port", 862)
-    end, kinds = stamp(a, b.address, "--port", 862, "-c", 10, "-i", "5ms", "--tos", 0xB8, "-s", 1000, "--ssid", 77,
+    end, kinds = stamp(a, b.address, "--port", 862, "-c", 10, "-i", "5ms", "--dscp", "ef", "-s", 1000, "--ssid", 77,
                        "--tlv", "location", "--tlv", "time-info", "--tlv", "cos", "--tlv", "direct")
     assert end["received"] == 10 and end["payload_bytes"] == 1000 and end["ssid"] == 77
-    assert all(trip["tos_forward"] == 0xB8 and trip["tos_backward"] == 0xB8 for trip in kinds["round_trip"])
-    end, kinds = stamp(a, b.address, "-c", 10, "-i", "5ms", "--no-follow-up", "--ptp", "--poisson")
+    assert all(trip["dscp_up"] == trip["dscp_down"] == 46 and trip["ecn_up"] == trip["ecn_down"] == "off" for trip in kinds["round_trip"])
+    end, kinds = stamp(a, b.address, "-c", 10, "-i", "5ms", "--no-follow-up", "--ptp", "--model", "poisson")
     assert end["received"] == 10 and end["payload_bytes"] == 44 and not end["follow_up"]
 
 
@@ -128,7 +128,7 @@ def test_loss_by_direction_is_exact(pair, stamp, serve, seed):
     lose(b, there, back)
     end, kinds = stamp(a, b.address, "-c", 500, "-i", "2ms", "--timeout", "300ms")
     assert end["sent"] == 500
-    assert (end["lost_forward"], end["lost_backward"], end["lost_unknown"]) == (len(there), len(back), 0)
+    assert (end["lost_up"], end["lost_down"], end["lost_unknown"]) == (len(there), len(back), 0)
     assert {lost["number"] for lost in kinds["lost"]} == there | back
     assert not reasons(end), "loss is a result, not a fault"
 
@@ -139,7 +139,7 @@ def test_stateless_reflector_tells_no_direction(pair, stamp, serve):
     serve(b, "--stateless")
     lose(b, {3, 4, 5}, {10, 11})
     end, _ = stamp(a, b.address, "-c", 30, "-i", "2ms", "--timeout", "100ms")
-    assert end["lost"] == end["lost_unknown"] == 5 and end["lost_forward"] is None and end["lost_backward"] is None
+    assert end["lost"] == end["lost_unknown"] == 5 and end["lost_up"] is None and end["lost_down"] is None
     assert not end["reflector_stateful"] and not end["follow_up"]
 
 
@@ -150,7 +150,7 @@ def test_one_direction_lost(pair, stamp, serve):
     lose(b, (), range(1000))
     end, _ = stamp(a, b.address, "-c", 30, "-i", "2ms", "--timeout", "100ms", status=1)
     assert end["received"] == 0 and end["lost"] == 30 and end["verdict"] == "invalid"
-    assert end["forward_us"] is None and end["offset_us"] is None, "no one-way delay without a bound"
+    assert end["up_us"] is None and end["offset_us"] is None, "no one-way delay without a bound"
     assert server.stop()["received"] >= 30
 
 
@@ -161,19 +161,19 @@ def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
     lose(b, {3, 7, 99}, {5})
     # Of one class one more: by its TOS, as nft sees it.
     b.run(["nft", "insert", "rule", "inet", "loss", "in", "udp", "dport", str(PORT), "ip dscp", "ef", "@th,64,32 { 20, 21 }", "drop"])
-    end, kinds = stamp(a, b.address, "-c", 100, "-i", "2ms", "--timeout", "200ms", "--tos", "0,32,184,0", "--tlv", "cos", "--ssid", 500)
+    end, kinds = stamp(a, b.address, "-c", 100, "-i", "2ms", "--timeout", "200ms", "--dscp", "be,cs1,ef,0", "--tlv", "cos", "--ssid", 500)
     assert end["requested"] == end["sent"] == 400 and end["ssid"] == 500 and not reasons(end)
-    assert [(c["tos"], c["ssid"], c["lost_forward"], c["lost_backward"], c["lost_unknown"]) for c in end["classes"]] == [
-        (0, 500, 3, 1, 0), (32, 501, 3, 1, 0), (184, 502, 5, 1, 0), (0, 503, 3, 1, 0)]
-    assert (end["lost_forward"], end["lost_backward"]) == (14, 4)
+    assert [(c["dscp"], c["ssid"], c["lost_up"], c["lost_down"], c["lost_unknown"]) for c in end["classes"]] == [
+        (0, 500, 3, 1, 0), (8, 501, 3, 1, 0), (46, 502, 5, 1, 0), (0, 503, 3, 1, 0)]
+    assert (end["lost_up"], end["lost_down"]) == (14, 4)
     assert sorted(one["number"] for one in kinds["lost"] if one["class"] == 2) == [3, 5, 7, 20, 21, 99]
-    for which, tos in enumerate((0, 32, 184, 0)):
+    for which, dscp in enumerate((0, 8, 46, 0)):
         mine = [trip for trip in kinds["round_trip"] if trip["class"] == which]
-        assert len(mine) == end["classes"][which]["received"] and {trip["tos_forward"] for trip in mine} == {tos}
+        assert len(mine) == end["classes"][which]["received"] and {trip["dscp_up"] for trip in mine} == {dscp}
     assert server.stop()["sessions"] == 4
     b.run(["nft", "delete", "table", "inet", "loss"])
     serve(b)
-    end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--tos", "0,184", "--brief")
+    end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--dscp", "be,ef", "--brief")
     columns = [(n, c) for one in kinds["round_trips"] for n, c in zip(one["number"], one["class"], strict=True)]
     assert sorted(columns) == [(n, c) for n in range(50) for c in (0, 1)] and end["received"] == 100
     # In turns: whoever is the first finds cold caches.
@@ -199,8 +199,8 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
         try:
             end, _ = stamp(a, b.address, "-c", 5, "-i", "2ms")
             assert end["received"] == 5, "one class is all that it needs"
-            end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--tos", "0,184", status=1)
-            assert any("knows no session identifiers" in reason and "one --tos at a time" in reason for reason in end["reasons"])
+            end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
+            assert any("does not support session identifiers" in reason and "one --dscp at a time" in reason for reason in end["reasons"])
             assert end["received"] == 0 and end["untimed"] == 0, "whose answer it was nobody knows"
         finally:
             peer.kill()
@@ -237,10 +237,10 @@ def test_duplicates_and_reordering_by_direction(pair, stamp, serve):
     assert forwarder.stdout.readline() == "up\n"
     end, kinds = stamp(a, b.address, "--port", 9000, "-c", 200, "-i", "3ms", "--timeout", "500ms")
     assert end["sent"] == end["received"] == 200
-    assert (end["duplicates_forward"], end["duplicates_backward"]) == (10, 10)
-    assert (end["reordered_forward"], end["reordered_backward"]) == (10, 10)
-    assert {trip["number"] for trip in kinds["round_trip"] if trip["reordered_forward"]} == set(range(3, 200, 20))
-    assert {trip["number"] for trip in kinds["round_trip"] if trip["reordered_backward"]} == set(range(15, 200, 20))
+    assert (end["duplicates_up"], end["duplicates_down"]) == (10, 10)
+    assert (end["reordered_up"], end["reordered_down"]) == (10, 10)
+    assert {trip["number"] for trip in kinds["round_trip"] if trip["reordered_up"]} == set(range(3, 200, 20))
+    assert {trip["number"] for trip in kinds["round_trip"] if trip["reordered_down"]} == set(range(15, 200, 20))
     assert end["reflector_restarts"] == 0
 
 
@@ -345,8 +345,8 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
 def test_reflector_rate(pair, ktrxer, serve):
     """Answers for each second of processor time: how many packets a second one core answers."""
     a, b = pair
-    server = serve(b, "--rate", 0)
-    a.run([ktrxer, "send", "--device", "a0", "--engine", "packet", "--to", f"{b.address}:{PORT}", "--from", a.address, "--payload", "44",
+    server = serve(b, "--max-answer-rate", 0)
+    a.run([ktrxer, "send", "--device", "a0", "--engine", "packet", b.address, "--port", str(PORT), "--from", a.address, "--payload", "44",
            "--count", "400000", "--rate", "250k", "--quiet"], check=False, timeout=60)
     time.sleep(0.3)
     with open(f"/proc/{server.process.pid}/stat") as file:

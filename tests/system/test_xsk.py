@@ -143,7 +143,7 @@ def test_missing_privileges_are_named(xsk, pair, ktrxer):
     # it needs no CAP_NET_ADMIN
     a.run(
         ["setpriv", "--bounding-set=-net_admin,-bpf", "--inh-caps=-net_admin,-bpf", ktrxer, "send", "--engine", "xsk"]
-        + ["--device", a.device, "--to", b.address, "--count", "1"]
+        + ["--device", a.device, b.address, "--count", "1"]
     )
 
 
@@ -151,7 +151,7 @@ def test_auto_takes_the_next_engine_when_memory_may_not_be_locked(pair, ktrxer):
     a, b = pair
     done = a.run(
         ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", "prlimit", "--memlock=4000000", ktrxer, "send"]
-        + ["--device", a.device, "--to", b.address, "--count", "2000", "--rate", "200k", "--json"],
+        + ["--device", a.device, b.address, "--count", "2000", "--rate", "200k", "--json"],
         check=False,
     )
     result = json.loads(done.stdout)
@@ -162,7 +162,7 @@ def test_auto_takes_the_next_engine_when_memory_may_not_be_locked(pair, ktrxer):
 
 def test_auto_takes_it_for_rate_and_not_for_timing(pair, ktrxer_json):
     a, b = pair
-    options = ("--device", a.device, "--to", b.address, "--count", "1000")
+    options = ("--device", a.device, b.address, "--count", "1000")
     assert ktrxer_json(a, "send", *options, status=None)["engine"] == "xsk"
     assert ktrxer_json(a, "send", *options, "--interval", "1ms", status=None)["engine"] == "packet"
 

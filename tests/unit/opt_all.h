@@ -14,7 +14,8 @@ struct all {
 	int choice;
 	struct opt_list list;
 	struct ktrxer_addr address;
-	struct opt_endpoint endpoint;
+	int precise;
+	uint8_t dscp, ecn;
 	struct opt_mac mac;
 	struct opt_range range;
 	const char *host;

@@ -22,7 +22,9 @@ static const struct opt all_options[] = {
 	{ "late", 0, OPT_CHOICE, FIELD(choice), "POLICY", "skip", "What then", policies },
 	{ "rule", 0, OPT_LIST, FIELD(list), "RULE", .help = "Many" },
 	{ "from", 0, OPT_ADDRESS, FIELD(address), "IP", .help = "Address" },
-	{ "to", 0, OPT_ENDPOINT, FIELD(endpoint), "IP[:PORT]", .help = "Endpoint" },
+	{ "precise", 0, OPT_SWITCH, FIELD(precise), .help = "Switch" },
+	{ "dscp", 0, OPT_DSCP, FIELD(dscp), .fallback = "BE", .help = "Marking" },
+	{ "ecn", 0, OPT_ECN, FIELD(ecn), .help = "Congestion" },
 	{ "mac", 0, OPT_MAC, FIELD(mac), "MAC", .help = "Link address" },
 	{ "payload", 0, OPT_RANGE, FIELD(range), "A..B/STEP", "28..1428/50", "Sizes", .max = 65507 },
 	{ "secret", 0, OPT_FLAG, FIELD(flag) }, /* no help: hidden */
@@ -102,7 +104,7 @@ static void defaults(void **state)
 	assert_false(all.flag);
 	assert_true(all.color);
 	assert_true(all.count == 10 && all.duration == 10000000 && all.choice == 1);
-	assert_false(all.rate.given || all.endpoint.given || all.mac.given || all.range.given);
+	assert_false(all.rate.given || all.precise || all.mac.given || all.range.given);
 	assert_true(all.range.from == 28 && all.range.to == 1428 && all.range.step == 50);
 	assert_null(all.string);
 	assert_int_equal(all.rest.count, 0);
@@ -125,13 +127,14 @@ static void every_type(void **state)
 	opt_free(&all_command, &all);
 
 	takes(&all,
-	      "--rule|one|--rule=two|h|--from=192.0.2.1|--to|[2001:db8::1]:7|--mac|02:00:5e:aB:cd:FF|--payload=64|x|y");
+	      "--rule|one|--rule=two|h|--from=192.0.2.1|--no-precise|--dscp|ef|--ecn=2|--mac|02:00:5e:aB:cd:FF|--payload=64|x|y");
 	assert_int_equal(all.list.count, 2);
 	assert_string_equal(all.list.items[1], "two");
 	assert_int_equal(all.address.family, AF_INET);
-	assert_int_equal(all.endpoint.addr.family, AF_INET6);
-	assert_int_equal(all.endpoint.port, 7);
-	assert_true(all.endpoint.given && all.mac.given && all.range.given);
+	assert_int_equal(all.precise, -1);
+	assert_int_equal(all.dscp, 46);
+	assert_int_equal(all.ecn, 2);
+	assert_true(all.mac.given && all.range.given);
 	assert_memory_equal(all.mac.bytes, mac, 6);
 	assert_true(all.range.from == 64 && all.range.to == 64);
 	assert_int_equal(all.rest.count, 2);
@@ -202,8 +205,8 @@ static void refusals(void **state)
 	refuses("h|--no-color=1", -EINVAL, "--no-color takes no value");
 	refuses("h|--title=", -EINVAL, "--title: its value is empty");
 	refuses("h|--title", -EINVAL, "--title: a value is missing: --title TEXT");
-	refuses("h|--to|--from|192.0.2.1", -EINVAL,
-		"--to: a value is missing, '--from' follows; if that is it, write --to=--from");
+	refuses("h|--from|--dscp|1", -EINVAL,
+		"--from: a value is missing, '--dscp' follows; if that is it, write --from=--dscp");
 	refuses("h|--offset|-x", -EINVAL, "a value is missing");
 	refuses("h|--offset|-6", -ERANGE, "--offset: '-6' is too small: from -5 to 5 is possible");
 	refuses("h|--offset=6", -ERANGE, "too large");
@@ -218,7 +221,10 @@ static void refusals(void **state)
 	refuses("h|--late=never", -EINVAL, "'never' is not known; it is one of: catch-up, skip, shift");
 	refuses("h|--late=skpi", -EINVAL, "did you mean 'skip'?");
 	refuses("h|--from=localhost", -EINVAL, "--from: 'localhost' is not an IP address");
-	refuses("h|--to=192.0.2.1:99999", -EINVAL, "is not an IP address with an optional port");
+	refuses("h|--from=192.0.2.1:7", -EINVAL, "--from: '192.0.2.1:7'");
+	refuses("h|--dscp=64", -EINVAL, "--dscp: '64' is not a DSCP; write 0 to 63 or a name");
+	refuses("h|--ecn=ect2", -EINVAL, "--ecn: 'ect2' is not an ECN mark; write off, ect1, ect0, ce");
+	refuses("h|--precise=yes", -EINVAL, "--precise takes no value");
 	refuses("h|--mac=02:00:5e:00:53", -EINVAL, "is not a link address");
 	refuses("h|--mac=02:00:5e:00:53:0", -EINVAL, "is not a link address");
 	refuses("h|--mac=02:00:5e:00:53:01:", -EINVAL, "is not a link address");

@@ -152,11 +152,11 @@ static void a_sample_says_all(void **state)
 		assert_int_equal(sample.own_queue_ns, 2000);
 		assert_int_equal(sample.dwell_ns, 10000);
 		assert_int_equal(sample.rtt_ns, 800000 + 15000);
-		assert_int_equal(sample.forward_ns, REAL + SKEW_NS + 300000);
-		assert_int_equal(sample.backward_ns, 515000 - REAL - SKEW_NS);
+		assert_int_equal(sample.up_ns, REAL + SKEW_NS + 300000);
+		assert_int_equal(sample.down_ns, 515000 - REAL - SKEW_NS);
 		assert_int_equal(sample.bound_ns, 12);
-		assert_int_equal(sample.ttl_there, 60);
-		assert_int_equal(sample.ttl_back, 59);
+		assert_int_equal(sample.ttl_up, 60);
+		assert_int_equal(sample.ttl_down, 59);
 		assert_true(sample.peer_synchronised && sample.peer_error_ns >= 1000 && sample.peer_error_ns < 1100);
 		assert_false(sample.follows);
 		assert_false(stamp_session_sample(w.session, w.now, false, &sample));
@@ -189,7 +189,7 @@ static void loss_by_direction_is_exact(void **state)
 	(void)state;
 	for (uint64_t round = 1; round <= 100; round++) {
 		struct world w = world_new(round % 2, true, false);
-		uint64_t there = 0, backward = 0, twice_there = 0, twice_back = 0, unsent = 0, seed = round, samples = 0;
+		uint64_t there = 0, lost_down = 0, twice_there = 0, twice_back = 0, unsent = 0, seed = round, samples = 0;
 		struct stamp_session_counts c;
 		struct stamp_sample sample;
 		const uint64_t count = 500;
@@ -204,7 +204,7 @@ static void loss_by_direction_is_exact(void **state)
 			if (round % 3 == 0 && i > 480)
 				fate = i % 2 ? LOST_THERE : LOST_BACK; /* and the end is all lost */
 			there += fate == LOST_THERE;
-			backward += fate == LOST_BACK;
+			lost_down += fate == LOST_BACK;
 			twice_there += fate == TWICE_THERE;
 			twice_back += fate == TWICE_BACK;
 			unsent += fate == UNSENT;
@@ -225,11 +225,11 @@ static void loss_by_direction_is_exact(void **state)
 		assert_true(c.direction_known && c.stateful);
 		assert_int_equal(c.sent, count - unsent);
 		assert_int_equal(c.failed, unsent);
-		assert_int_equal(c.lost_forward, there);
-		assert_int_equal(c.lost_backward, backward);
+		assert_int_equal(c.lost_up, there);
+		assert_int_equal(c.lost_down, lost_down);
 		assert_int_equal(c.lost_unknown, 0);
-		assert_int_equal(c.duplicates_forward, twice_there);
-		assert_int_equal(c.duplicates_backward, twice_back);
+		assert_int_equal(c.duplicates_up, twice_there);
+		assert_int_equal(c.duplicates_down, twice_back);
 		assert_int_equal(c.received + c.lost, c.sent);
 		assert_int_equal(samples, c.received);
 		assert_int_equal(c.waiting, 0);
@@ -259,8 +259,8 @@ static void a_lost_end_is_open_until_it_is_settled(void **state)
 		stamp_session_counts(w.session, &c);
 		assert_int_equal(c.sent, 20);
 		assert_int_equal(c.lost_unknown, 0);
-		assert_int_equal(c.lost_forward, way ? 0 : 5);
-		assert_int_equal(c.lost_backward, way ? 5 : 0);
+		assert_int_equal(c.lost_up, way ? 0 : 5);
+		assert_int_equal(c.lost_down, way ? 5 : 0);
 		world_free(&w);
 	}
 }
@@ -280,7 +280,7 @@ static void a_stateless_reflector_tells_no_direction(void **state)
 	assert_false(c.follow_up_seen);
 	assert_int_equal(c.lost, 10);
 	assert_int_equal(c.lost_unknown, 10);
-	assert_int_equal(c.lost_forward + c.lost_backward, 0);
+	assert_int_equal(c.lost_up + c.lost_down, 0);
 	world_free(&w);
 }
 
@@ -302,8 +302,8 @@ static void a_restart_is_seen(void **state)
 	stamp_session_counts(w.session, &c);
 	assert_int_equal(c.restarts, 1);
 	assert_int_equal(c.lost, 19);
-	assert_int_equal(c.lost_forward, 5);
-	assert_int_equal(c.lost_backward, 4);
+	assert_int_equal(c.lost_up, 5);
+	assert_int_equal(c.lost_down, 4);
 	assert_int_equal(c.lost_unknown, 10);
 	world_free(&w);
 }
@@ -332,8 +332,8 @@ static void reordering_by_direction(void **state)
 		assert_int_equal(back(&w, a, n), STAMP_ANSWER);
 	}
 	stamp_session_counts(w.session, &c);
-	assert_int_equal(c.reordered_backward, 1);
-	assert_int_equal(c.reordered_forward, 1);
+	assert_int_equal(c.reordered_down, 1);
+	assert_int_equal(c.reordered_up, 1);
 	assert_int_equal(c.restarts, 0);
 	world_free(&w);
 }
@@ -394,7 +394,7 @@ static void late_and_early(void **state)
 	stamp_session_counts(w.session, &c);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.too_late, 1);
-	assert_int_equal(c.lost_forward + c.lost_backward + c.lost_unknown, 0);
+	assert_int_equal(c.lost_up + c.lost_down + c.lost_unknown, 0);
 	world_free(&w);
 }
 

@@ -94,7 +94,7 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 
 	close_book(NULL);
 	open_book(NULL);
-	verdict_probes(&cli, &accounts, hist, interval_ns);
+	verdict_probes(&cli, &accounts, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
 	ktrxer_hist_free(hist);
@@ -128,13 +128,13 @@ static void skipped_probes_are_late(void **state)
 	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
 
 	(void)state;
-	verdict_probes(&cli, &accounts, hist, 10000000);
+	verdict_probes(&cli, &accounts, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
 	close_book(NULL);
 	open_book(NULL);
 	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
-	verdict_probes(&cli, &accounts, NULL, 10000000);
+	verdict_probes(&cli, &accounts, NULL, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	ktrxer_hist_free(hist);
 }
@@ -194,9 +194,9 @@ static void figures(void **state)
 	json_hist_us(json, "some", hist);
 	json_object_end(json);
 	assert_string_equal(json_text(json, NULL),
-			    "{\"none\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
-			    "\"null\":{\"min\":null,\"median\":null,\"iqr\":null,\"p99\":null,\"max\":null},"
-			    "\"some\":{\"min\":-0.490,\"median\":0.000,\"iqr\":0.500,\"p99\":0.490,\"max\":0.500}}");
+			    "{\"none\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+			    "\"null\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+			    "\"some\":{\"min\":-0.490,\"p50\":0.000,\"iqr\":0.500,\"p95\":0.450,\"p99\":0.490,\"max\":0.500}}");
 	json_free(json);
 	ktrxer_hist_free(hist);
 }

@@ -11,13 +11,13 @@
 
 #define FIELD(name) offsetof(struct flow_options, name)
 
-static const char *const laws[] = { [FLOW_CONSTANT] = "constant", [FLOW_POISSON] = "poisson", [FLOW_VOIP] = "voip", NULL };
+static const char *const models[] = { [FLOW_CONSTANT] = "constant", [FLOW_POISSON] = "poisson", [FLOW_VOIP] = "voip", NULL };
 static const char *const directions[] = { "up", "down", "both", NULL };
 
 static const struct opt flow_opts[] = {
-	{ .name = "flows", .letter = 'n', .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
+	{ .name = "flows", .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
 	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "So many, in each direction" },
-	{ .name = "for", .letter = 't', .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .min = 1000000,
+	{ .name = "for", .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .min = 1000000,
 	  .max = 365ULL * 86400 * 1000000000, .help = "How long each lasts; 10 s without it and without --bytes" },
 	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "N", .min = 1, .max = INT64_MAX,
 	  .help = "How many bytes each carries; with --for whichever is over first" },
@@ -29,15 +29,15 @@ static const struct opt flow_opts[] = {
 	  .help = "Markings, dealt out in turn: BE, BK, CS5, EF, AF41, or 0 to 63" },
 	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
 	  .help = "TCP: must ECN have been agreed: on, off or any, in turn; the hosts decide it (sysctl net.ipv4.tcp_ecn), here it is checked. "
-		  "UDP: the mark of the packets, ect0, ect1 or off" },
-	{ .name = "rate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "R", .min = 1000, .max = INT64_MAX,
-	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the rate of each flow's payload" },
+		  "UDP: the mark of the packets, off, ect1, ect0, or its number" },
+	{ .name = "bitrate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "BITRATE", .min = 1000, .max = INT64_MAX,
+	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the bit rate of each flow's payload" },
 
 	{ .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = FIELD(udp), .heading = "UDP",
 	  .help = "UDP flows, each packet with its send time, instead of TCP" },
 	{ .name = "payload", .letter = 's', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
 	  .max = FLOW_PAYLOAD_MAX, .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly" },
-	{ .name = "law", .type = OPT_CHOICE, .offset = FIELD(law), .argument = "LAW", .fallback = "constant", .choices = laws,
+	{ .name = "model", .type = OPT_CHOICE, .offset = FIELD(model), .argument = "MODEL", .fallback = "constant", .choices = models,
 	  .help = "When packets leave: constant, poisson (exponential gaps), or voip (as long as somebody talks; ITU-T P.59)" },
 	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp",
 	  .choices = prober_engines, .help = "Engine of flows up: udp (the host's sockets, no privilege), raw, packet, or auto" },
@@ -50,7 +50,7 @@ static const struct opt flow_opts[] = {
 	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood),
 	  .help = "Allow more than 10,000 packets a second to an address that is not private, link-local or loopback" },
 
-	{ .name = "sample", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
+	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
 	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
 
 	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "The server",
@@ -159,7 +159,7 @@ const struct command cmd_flow = {
 	.examples = "ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
 		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
 		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n"
-		    "ktrxer flow up far --udp --rate 10M --payload 1000 --law poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n",
+		    "ktrxer flow up far --udp --bitrate 10M --payload 1k --model poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n",
 	.options = flow_opts,
 	.positionals = flow_positionals,
 	.options_size = sizeof(struct flow_options),

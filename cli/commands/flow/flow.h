@@ -12,7 +12,7 @@ struct flow_options {
 	struct opt_range payload;
 	uint64_t flows, for_ns, bytes, sample_ns, stagger_ns, rate_bps, port;
 	int64_t cpu;
-	int law;
+	int model;
 	bool v4, v6, udp, precise, flood;
 };
 

@@ -92,6 +92,7 @@ static int plan_cc(struct flow_run *run, struct ktrxer_error *err)
 
 static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 {
+	struct ktrxer_error word;
 	struct words w;
 	uint8_t dscp;
 	int rc;
@@ -101,8 +102,8 @@ static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 	if ((rc = words_split(&w, "dscp", run->o->dscp, err)) < 0)
 		return rc;
 	for (int i = 0; i < w.count; i++) {
-		if ((rc = dscp_parse(&dscp, w.at[i], w.length[i], err)) < 0)
-			return rc;
+		if ((rc = dscp_parse(&dscp, w.at[i], w.length[i], &word)) < 0)
+			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
 		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
 			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows)
 				run->specs[side + f].tos = (uint8_t)(dscp << 2);
@@ -112,9 +113,8 @@ static int plan_dscp(struct flow_run *run, struct ktrxer_error *err)
 
 static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 {
+	struct ktrxer_error word;
 	static const char *const tcp_words[] = { [FLOW_ECN_ANY] = "any", [FLOW_ECN_ON] = "on", [FLOW_ECN_OFF] = "off" };
-	static const char *const udp_words[] = { "off", "ect1", "ect0" }; /* as the bits of the header */
-	const char *const *known = run->o->udp ? udp_words : tcp_words;
 	struct words w;
 	int rc;
 
@@ -125,11 +125,13 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 	for (int i = 0; i < w.count; i++) {
 		uint8_t which = 0;
 
-		while (which < 3 && !word_is(&w, i, known[which]))
+		while (!run->o->udp && which < 3 && !word_is(&w, i, tcp_words[which]))
 			which++;
 		if (which == 3)
-			return ktrxer_fail(err, -EINVAL, "--ecn %.*s: not one of %s", (int)(w.length[i] < 32 ? w.length[i] : 32), w.at[i],
-					   run->o->udp ? "off, ect0, ect1 (with --udp)" : "any, on, off (ect0 and ect1 are for --udp)");
+			return ktrxer_fail(err, -EINVAL, "--ecn %.*s: not one of any, on, off (off, ect1 and ect0 are for --udp)",
+					   (int)(w.length[i] < 32 ? w.length[i] : 32), w.at[i]);
+		if (run->o->udp && (rc = ecn_parse(&which, w.at[i], w.length[i], &word)) < 0)
+			return ktrxer_fail(err, rc, "--ecn: %s", word.text);
 		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
 			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows) {
 				run->records[side + f].ecn_wanted = run->o->udp ? FLOW_ECN_ANY : which;
@@ -165,20 +167,20 @@ enum { VOIP_PAYLOAD = 172, VOIP_BPS = VOIP_PAYLOAD * 8 * 50, PAYLOAD = 1200 };
 static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error *err)
 {
 	const struct flow_options *o = run->o;
-	const uint64_t payload = o->law == FLOW_VOIP ? VOIP_PAYLOAD : PAYLOAD;
+	const uint64_t payload = o->model == FLOW_VOIP ? VOIP_PAYLOAD : PAYLOAD;
 	const uint64_t least = o->payload.given ? o->payload.from : payload, most = o->payload.given ? o->payload.to : payload;
 	/* Packets a second of all flows up: rate / (8 * (least + most) / 2) */
 	const struct opt_rate pps = { .num = rate_bps * o->flows, .den = 4 * (least + most), .given = true };
 
 	if (!rate_bps)
-		return ktrxer_fail(err, -EINVAL, "--udp needs a --rate: nothing else tells it how fast to send");
+		return ktrxer_fail(err, -EINVAL, "--udp needs --bitrate: UDP flows have no other limit");
 	if (run->plan.request.flows > KTRXER_FLOW_UDP_MOST)
 		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together", KTRXER_FLOW_UDP_MOST);
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		struct flow_spec *s = &run->specs[i];
 
 		s->udp = true;
-		s->law = (uint8_t)o->law;
+		s->law = (uint8_t)o->model;
 		s->payload_min = (uint16_t)least;
 		s->payload_max = (uint16_t)most;
 	}
@@ -191,13 +193,13 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 static int plan_rate(struct flow_run *run, struct ktrxer_error *err)
 {
 	const struct flow_options *o = run->o;
-	const uint64_t rate_bps = o->rate_bps || !o->udp || o->law != FLOW_VOIP ? o->rate_bps : VOIP_BPS;
+	const uint64_t rate_bps = o->rate_bps || !o->udp || o->model != FLOW_VOIP ? o->rate_bps : VOIP_BPS;
 
 	run->plan.cpu = (int)o->cpu;
 	if (rate_bps && rate_bps > INT64_MAX / o->flows)
-		return ktrxer_fail(err, -EINVAL, "--rate: %llu flows of it are more than anything can carry", (unsigned long long)o->flows);
-	if (!o->udp && (o->payload.given || o->law != FLOW_CONSTANT || o->precise))
-		return ktrxer_fail(err, -EINVAL, "--payload, --law and --precise are for UDP flows: give --udp as well");
+		return ktrxer_fail(err, -EINVAL, "--bitrate: %llu flows of it are more than anything can carry", (unsigned long long)o->flows);
+	if (!o->udp && (o->payload.given || o->model != FLOW_CONSTANT || o->precise))
+		return ktrxer_fail(err, -EINVAL, "--payload, --model and --precise are for UDP flows: give --udp as well");
 	if (o->udp && o->cc)
 		return ktrxer_fail(err, -EINVAL, "--cc is for TCP flows");
 	run->plan.request.rate_bps = rate_bps * o->flows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `flow` says at the end: what each flow moved, who ended before its time, and what the times are true to. */
+/* What `flow` says at the end: what each flow moved, which flow ended early, and the uncertainty of the times. */
 #include "dscp.h"
 #include "flow.h"
 #include "flow_udp.h"
@@ -198,7 +198,7 @@ static void judge_udp(struct flow_run *run)
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
-			verdict_probes(run->cli, &accounts, lateness, flow_udp_gap_ns(&run->specs[i]));
+			verdict_probes(run->cli, &accounts, lateness, verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
@@ -224,8 +224,8 @@ static void judge(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server's last word on %u of %u flows never came: the way back is lost or slow, and what is said of "
-			    "its end is what came before", run->result.remote_missing, q->flows);
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server's final counts of %u of %u flows did not arrive: the path down is lost or slow. The figures of "
+			    "the server's end are from its last samples", run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
 	judge_udp(run);
@@ -271,7 +271,6 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 
 static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
-	static const char *const marks[4] = { "off", "ect1", "ect0", "ce" };
 	const struct flow_record *r = &run->records[i];
 	const struct flow_side *s = sender(run, i);
 	struct ktx_accounts accounts;
@@ -280,7 +279,7 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	or_null(json, "sent_packets", s->ended, s->end.packets);
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
-	json_string(json, "ecn", marks[run->specs[i].tos & 3]);
+	json_string(json, "ecn", ecn_names[run->specs[i].tos & 3]);
 	if (lateness)
 		json_hist_us(json, "lateness_us", lateness);
 	else
@@ -398,7 +397,7 @@ static void udp_table_text(struct flow_run *run)
 	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_ECT0, FLOW_ECT1, FLOW_CE };
 	char rate[KTRXER_UNITS_TEXT], dscp[8], cells[7][24];
 
-	out_text(run->cli, "flow  way   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
+	out_text(run->cli, "flow  dir   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		for (int c = 0; c < 7; c++) {
 			const uint64_t value = value_of(&run->records[i], columns[c]);
@@ -415,7 +414,7 @@ static void table_text(struct flow_run *run)
 {
 	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], dscp[8], again[24];
 
-	out_text(run->cli, "flow  way   bytes         rate             retransmits  cc        dscp  ecn");
+	out_text(run->cli, "flow  dir   bytes         rate             retransmits  cc        dscp  ecn");
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		const struct flow_record *r = &run->records[i];
 		const uint64_t retransmits = value_of(r, FLOW_RETRANSMITS), options = value_of(r, FLOW_OPTIONS);
@@ -468,7 +467,7 @@ static void report_text(struct flow_run *run, const struct total totals[2])
 	total_text(run, "down", true, &totals[1]);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s", ktrxer_format_bitrate(pace, run->result.pace_bps));
-	out_text(run->cli, "times of the far end are true to +- %s", ktrxer_format_ns(bound, (int64_t)clock_bound(run)));
+	out_text(run->cli, "uncertainty of the times of the far end: +- %s", ktrxer_format_ns(bound, (int64_t)clock_bound(run)));
 }
 
 int flow_finish_report(struct flow_run *run)

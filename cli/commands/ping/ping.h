@@ -8,7 +8,8 @@
 
 struct ping_options {
 	struct prober_options p;
-	uint64_t payload, timeout_ns, tos, ttl, port;
+	uint64_t payload, timeout_ns, ttl, port;
+	uint8_t dscp, ecn;
 	bool udp;
 };
 

@@ -26,7 +26,7 @@ static int make_frame(void *arg, struct ktrxer_error *err)
 	spec.proto = run->proto;
 	spec.from_port = run->p.id;
 	spec.to_port = o->udp ? (uint16_t)o->port : 0;
-	spec.tos = (uint8_t)o->tos;
+	spec.tos = (uint8_t)(o->dscp << 2 | o->ecn);
 	spec.ttl = (uint8_t)o->ttl;
 	spec.payload = payload;
 	spec.payload_length = (uint32_t)o->payload;

@@ -82,7 +82,7 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 
 static void finish_text(struct ping_run *run, const struct ktx_accounts *a, const struct echo_counts *c, const struct ktrxer_hist *lateness)
 {
-	char x[4][KTRXER_UNITS_TEXT];
+	char x[5][KTRXER_UNITS_TEXT];
 	uint64_t lost_tenths = c->sent ? c->lost * 1000 / c->sent : 0;
 
 	if (a->failed || a->skipped || a->cancelled)
@@ -91,18 +91,19 @@ static void finish_text(struct ping_run *run, const struct ktx_accounts *a, cons
 		 " duplicates, %" PRIu64 " reordered", c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates,
 		 c->reordered);
 	if (ktrxer_hist_count(run->rtt))
-		out_text(run->p.cli, "round trip: min %s, median %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
+		out_text(run->p.cli, "round trip: min %s, p50 %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(run->rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
 	if (ktrxer_hist_count(run->own_queue))
-		out_text(run->p.cli, "of it in this host's own queue (%s): median %s, p99 %s, max %s",
+		out_text(run->p.cli, "of it in this host's own queue (%s): p50 %s, p99 %s, max %s",
 			 run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root,
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->own_queue, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->own_queue, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->own_queue)));
 	if (ktrxer_hist_count(lateness))
-		out_text(run->p.cli, "our own lateness: median %s, IQR %s, p99 %s, max %s",
+		out_text(run->p.cli, "our own lateness: p50 %s, IQR %s, p99 %s, max %s; %" PRIu64 " late (by more than %s)",
 			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)), a->late,
+			 ktrxer_format_ns(x[4], (int64_t)verdict_late_ns(run->o->p.interval_ns)));
 }
 
 static void finish_json(struct ping_run *run, struct json *end, const struct ktx_accounts *a, const struct echo_counts *c,
@@ -125,7 +126,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 	json_u64(end, "too_late", c->too_late);
 	json_u64(end, "network_errors", run->p.network_errors);
 	json_u64(end, "untimed", run->p.contradictions + run->p.unstamped);
-	json_u64(end, "late", a->late);
+	json_late(end, a->late, verdict_late_ns(run->o->p.interval_ns));
 	json_hist_us(end, "rtt_us", run->rtt);
 	prober_own_queue_json(&run->p, end, run->own_queue);
 	json_hist_us(end, "lateness_us", lateness);
@@ -139,7 +140,7 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 {
 	struct krx_stats stats = { 0 };
 
-	verdict_probes(run->p.cli, a, lateness, run->o->p.interval_ns);
+	verdict_probes(run->p.cli, a, lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
 		verdict_say(run->p.cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", run->p.failure_text);
 	else if (cli_stopped(run->p.cli) && run->p.wanted != UINT64_MAX && run->p.next < run->p.wanted)

@@ -12,7 +12,8 @@ struct prober_options {
 	struct ktrxer_addr from;
 	uint64_t count, for_ns, interval_ns;
 	int64_t cpu;
-	bool precise, poisson, v4, v6, flood, brief;
+	int model; /* enum probe_model */
+	bool precise, v4, v6, flood, brief;
 };
 
 extern const char *const prober_engines[];
@@ -24,7 +25,7 @@ enum { PROBER_LOOK_PROBES = 8 }; /* or for so many: a socket's buffer holds hund
 
 /* The rows "How" of an option table; FIELD(name) is the offset of a member of the prober_options in the command's own. */
 #define PROBER_HOW_OPTIONS(FIELD) \
-	{ .name = "precise", .letter = 'p', .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
+	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
 	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
 	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
 	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector needs" }, \

@@ -73,6 +73,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.flags = o->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = (int)o->cpu;
 	t.retry_ns = 1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
+	t.late_ns = verdict_late_ns(o->interval_ns);
 	t.slots = slots_for(p, slots, frame_size);
 	t.frame_size = frame_size;
 	return ktx_open(&p->tx, &t, err);
@@ -116,7 +117,7 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 {
 	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
 
-	s.kind = p->o->poisson ? KTRXER_SCHEDULE_POISSON : KTRXER_SCHEDULE_PERIODIC;
+	s.kind = p->o->model == MODEL_POISSON ? KTRXER_SCHEDULE_POISSON : KTRXER_SCHEDULE_PERIODIC;
 	s.start_ns = p->start_ns;
 	s.gap_num = p->o->interval_ns;
 	memcpy(s.seed, p->seed, sizeof s.seed);

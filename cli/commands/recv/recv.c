@@ -27,7 +27,7 @@ static const char *const backends[] = { "auto", "packet", "xdp", "module", "nfta
 static const struct opt recv_table[] = {
 	{ "device", 'd', OPT_STRING, FIELD(device), "DEV", .help = "Listen on this device; without it, on all of them",
 	  .heading = "What to receive" },
-	{ "rule", 'r', OPT_LIST, FIELD(rules), "RULE",
+	{ "rule", 0, OPT_LIST, FIELD(rules), "RULE",
 	  .help = "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]; the smallest prio decides, "
 		  "then the first; without any rule everything is captured" },
 	{ "promiscuous", 0, OPT_FLAG, FIELD(promiscuous), .fallback = "yes",
@@ -47,7 +47,7 @@ static const struct opt recv_table[] = {
 	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
 		  "and do not print them",
 	  .heading = "What to do with it" },
-	{ "snap", 's', OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
+	{ "snap", 0, OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
 	  .max = KRX_SNAP_MAX },
 	{ "ring", 0, OPT_SIZE, FIELD(ring), "N", "8Mi",
 	  "Room for packets that wait for us; what finds none is counted as lost", .min = 1, .max = KRX_RING_MAX },

@@ -13,16 +13,18 @@ static const char *const late_names[] = { "catch-up", "skip", "shift", NULL };
 static const char *const engine_names[] = { "auto", "live", "module", "packet", "raw", "txtime", "udp", "xsk", NULL };
 
 static const struct opt send_opts[] = {
-	{ .name = "to", .type = OPT_ENDPOINT, .offset = FIELD(to), .argument = "IP[:PORT]", .heading = "What is sent",
-	  .help = "Destination; the port is 9 (discard) unless given" },
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "9", .min = 1, .max = 65535,
+	  .heading = "What is sent", .help = "Destination port" },
+	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
+	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
 	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP",
 	  .help = "Source address; by default the route's. Any address with engines that write whole frames or raw packets" },
 	{ .name = "from-port", .type = OPT_UINT, .offset = FIELD(from_port), .argument = "N", .min = 1, .max = 65535,
 	  .help = "Source port; by default one from the ephemeral range" },
-	{ .name = "payload", .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .fallback = "28", .min = 0, .max = 65507,
+	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .fallback = "28", .min = 0, .max = 65507,
 	  .help = "Bytes of UDP payload; the first 8 carry the probe's number, big-endian, the rest are zero" },
-	{ .name = "tos", .type = OPT_UINT, .offset = FIELD(tos), .argument = "N", .fallback = "0", .max = 255,
-	  .help = "DSCP (times 4) and ECN" },
+	{ .name = "dscp", .type = OPT_DSCP, .offset = FIELD(dscp), .fallback = "BE", .help = "DSCP of the probes" },
+	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
 	{ .name = "ttl", .type = OPT_UINT, .offset = FIELD(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
 	{ .name = "may-fragment", .type = OPT_FLAG, .offset = FIELD(may_fragment), .help = "Clear IPv4's don't-fragment bit" },
 
@@ -52,17 +54,16 @@ static const struct opt send_opts[] = {
 	  .help = "Probes a second, kept as an exact fraction: no drift, however long" },
 	{ .name = "schedule", .type = OPT_STRING, .offset = FIELD(schedule_file), .argument = "FILE",
 	  .help = "Send at the offsets in FILE, one a line: nanoseconds, or with a unit (10ms)" },
-	{ .name = "poisson", .type = OPT_FLAG, .offset = FIELD(poisson),
-	  .help = "Exponential intervals around the mean, by the generator of RFC 4656" },
-	{ .name = "seed", .type = OPT_STRING, .offset = FIELD(seed), .argument = "HEX", .help = "Seed (SID) of --poisson: up to 16 bytes" },
+	PROBE_MODEL_OPTION(FIELD(model)),
+	{ .name = "seed", .type = OPT_STRING, .offset = FIELD(seed), .argument = "HEX", .help = "Seed (SID) of --model poisson: up to 16 bytes" },
 	{ .name = "train", .type = OPT_UINT, .offset = FIELD(train), .argument = "N", .fallback = "1", .min = 1, .max = 1 << 20,
 	  .help = "Probes in a train" },
 	{ .name = "gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .max = 3600ULL * 1000000000,
 	  .help = "Time between the probes of a train; 0: back to back" },
 	{ .name = "late", .type = OPT_CHOICE, .offset = FIELD(late), .argument = "WHAT", .fallback = "catch-up", .choices = late_names,
 	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow (shift); it is counted in any case" },
-	{ .name = "late-after", .type = OPT_DURATION, .offset = FIELD(late_after_ns), .argument = "D", .fallback = "100us", .min = 1,
-	  .max = 3600ULL * 1000000000, .help = "How late counts as late" },
+	{ .name = "late-after", .type = OPT_DURATION, .offset = FIELD(late_after_ns), .argument = "D", .min = 1,
+	  .max = 3600ULL * 1000000000, .help = "A probe is late from this lateness on; by default a tenth of the interval, and at least 100us" },
 	{ .name = "retry", .type = OPT_DURATION, .offset = FIELD(retry_ns), .argument = "D", .fallback = "10ms", .min = 1,
 	  .max = 60ULL * 1000000000, .help = "How long a probe that the device refuses is tried again" },
 
@@ -76,8 +77,9 @@ static const struct opt send_opts[] = {
 	  .help = "Processor of the waiting thread; -1: any" },
 	{ .name = "threads", .type = OPT_UINT, .offset = FIELD(threads), .argument = "N", .fallback = "1", .min = 1, .max = 256,
 	  .help = "So many processors send; together they keep one schedule, or share the numbers without overlap or gap" },
-	{ .name = "sleep", .type = OPT_FLAG, .offset = FIELD(sleep),
-	  .help = "Sleep to the send time instead of spinning before it: little CPU, tens of microseconds later" },
+	{ .name = "precise", .type = OPT_SWITCH, .offset = FIELD(precise),
+	  .help = "Spin before each send time: microseconds late at most, for a share of a processor. All engines but udp do so "
+		  "unless --no-precise is given: the process then sleeps, and probes are some tens of microseconds late" },
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
 	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps), .help = "Do not ask for transmit stamps; every proof is `queued`" },
 	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood),
@@ -109,6 +111,8 @@ static void say_what(struct send_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
+	if (run->timed && run->precise && !run->o->precise)
+		out_text(run->cli, "note: the %s engine spins before each send time; --no-precise makes it sleep", run->info.engine);
 	if (run->o->pcap) {
 		say_replay(run);
 		return;
@@ -160,6 +164,11 @@ static int run_send(struct cli *cli, const void *options)
 	return status;
 }
 
+static const struct opt_positional send_positionals[] = {
+	{ .name = "HOST", .offset = FIELD(host), .optional = true, .help = "Address or name to send to; required without --pcap" },
+	{ 0 },
+};
+
 const struct command cmd_send = {
 	.name = "send",
 	.summary = "Send UDP probes at exact times and account for each of them",
@@ -171,12 +180,13 @@ const struct command cmd_send = {
 		"Lateness is signed: the hand-over begins early by its own median cost, so that half of the probes leave a little before "
 		"their time."),
 	.examples =
-		"ktrxer send --to 192.0.2.1:7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
-		"ktrxer send --to 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"
-		"ktrxer send --to 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, from all those ports.\n"
+		"ktrxer send 192.0.2.1 --port 7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
+		"ktrxer send 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"
+		"ktrxer send 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, from all those ports.\n"
 		"ktrxer send --pcap trace.pcapng --device eth0 --speed 2\tA capture once more, twice as fast.\n"
-		"ktrxer send --to 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n",
+		"ktrxer send 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n",
 	.options = send_opts,
+	.positionals = send_positionals,
 	.options_size = sizeof(struct send_options),
 	.run = run_send,
 	.measures = true,

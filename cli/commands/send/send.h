@@ -12,16 +12,17 @@
 
 struct send_options {
 	const char *device, *engine, *schedule_file, *reports, *pcap;
-	struct opt_endpoint to;
+	const char *host; /* NULL with --pcap */
 	struct ktrxer_addr from;
 	struct opt_mac next_hop_mac;
-	uint64_t from_port, payload, tos, ttl, count, for_ns, interval_ns, train, gap_ns, late_after_ns, retry_ns;
+	uint8_t dscp, ecn;
+	uint64_t port, from_port, payload, ttl, count, for_ns, interval_ns, train, gap_ns, late_after_ns, retry_ns;
 	int64_t cpu;
 	uint64_t repeat, max_gap_ns;
 	struct opt_rate rate, speed;
 	const char *seed;
-	int late;
-	bool poisson, flood, sleep, no_realtime, no_stamps, may_fragment;
+	int late, model, precise;
+	bool v4, v6, flood, no_realtime, no_stamps, may_fragment;
 	struct opt_list vary;
 	bool combine;
 	uint64_t threads;
@@ -50,6 +51,7 @@ struct send_worker {
 struct send_run {
 	struct cli *cli;
 	const struct send_options *o;
+	struct ktrxer_addr to;
 	struct ktrxer_path path;
 	struct send_worker *workers;
 	uint32_t workers_count;
@@ -59,6 +61,8 @@ struct send_run {
 	char auto_reason[256]; /* as `auto` said it, where the engine was opened once more */
 	struct vary vary;
 	struct replay replay; /* with --pcap */
+	bool precise;         /* spins before each send time */
+	uint64_t late_ns;     /* from this lateness on a probe is late */
 	bool timed;           /* there is a schedule, or the file's own times */
 	bool streams;         /* the engine makes the frames itself */
 	struct ktrxer_schedule_list *list;

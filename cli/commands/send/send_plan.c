@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Past this rate a call per probe is the limit, and times are met in batches; where the kernel side polls there is no call. */
@@ -35,8 +36,8 @@ static int check_replay_options(const struct send_options *o, struct ktrxer_erro
 {
 	if (!o->device)
 		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are: name the device to send them on (--device DEV)");
-	if (o->to.given || o->from.family || o->train > 1 || o->schedule_file)
-		return ktrxer_fail(err, -EINVAL, "--pcap takes addresses and times from the file: --to, --from, --train and --schedule do not go with it");
+	if (o->host || o->from.family || o->train > 1 || o->schedule_file)
+		return ktrxer_fail(err, -EINVAL, "--pcap takes addresses and times from the file: HOST, --from, --train and --schedule do not go with it");
 	if (o->vary.count || o->threads > 1)
 		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are, in their order: --vary and --threads do not go with it");
 	if (o->speed.given && (o->interval_ns || o->rate.given))
@@ -54,15 +55,17 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 		return check_replay_options(o, err);
 	if (o->speed.given || o->max_gap_ns || o->repeat > 1)
 		return ktrxer_fail(err, -EINVAL, "--speed, --max-gap and --repeat go with --pcap FILE");
-	if (!o->to.given)
-		return ktrxer_fail(err, -EINVAL, "--to is missing: the address to send to");
+	if (!o->host)
+		return ktrxer_fail(err, -EINVAL, "HOST is missing: the address or name to send to");
+	if (o->v4 && o->v6)
+		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
 	if (!is_timed(o) && !o->count && !o->for_ns)
 		return ktrxer_fail(err, -EINVAL, "without --interval, --rate or --schedule it sends as fast as it can: say how much by "
 				   "--count N or --for D");
-	if (o->poisson && !o->interval_ns && !o->rate.given)
-		return ktrxer_fail(err, -EINVAL, "--poisson needs a mean: --interval D or --rate R");
-	if (o->seed && !o->poisson)
-		return ktrxer_fail(err, -EINVAL, "--seed is for the intervals of --poisson");
+	if (o->model == MODEL_POISSON && !o->interval_ns && !o->rate.given)
+		return ktrxer_fail(err, -EINVAL, "--model poisson needs a mean: --interval D or --rate R");
+	if (o->seed && o->model != MODEL_POISSON)
+		return ktrxer_fail(err, -EINVAL, "--seed is for the intervals of --model poisson");
 	if (o->gap_ns && o->train < 2)
 		return ktrxer_fail(err, -EINVAL, "--gap is the distance inside a train: give --train N, two or more");
 	if (o->rate.given && !o->rate.num)
@@ -90,7 +93,7 @@ static int plan_path(struct send_run *run, bool with_mac, const char *device, st
 		snprintf(name, sizeof name, "%s", device);
 	p.device = device ? name : NULL;
 	p.from = o->from;
-	p.to = o->to.addr;
+	p.to = run->to;
 	p.next_hop_mac = o->next_hop_mac.given ? o->next_hop_mac.bytes : NULL;
 	p.no_link_address = !with_mac;
 	return ktrxer_path_resolve(&run->path, &p, err);
@@ -144,9 +147,9 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.engine = worker->number ? run->info.engine : o->engine; /* all of them the same */
 	t.queue = worker->number;
 	t.purpose = purpose_of(o);
-	t.wait = o->sleep ? KTX_WAIT_SLEEP : KTX_WAIT_SPIN;
+	t.wait = run->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	t.late = (enum ktx_late_policy)o->late;
-	t.late_ns = o->late_after_ns;
+	t.late_ns = run->late_ns;
 	t.retry_ns = o->retry_ns;
 	t.cpu = (int)o->cpu;
 	/* Between the packets of a train a second stamp for each would be a gap. */
@@ -156,9 +159,19 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
 	while ((rc = ktx_open(&worker->tx, &t, err)) == -ENOMEM && t.slots > SLOTS_LEAST)
 		t.slots /= 4; /* half a second of them was a wish */
-	if (rc < 0 || slots_for(o, true) == t.slots)
+	if (rc < 0)
 		return rc;
 	ktx_info(worker->tx, &info);
+	/* The engine that needs no privilege sleeps unless it is asked to spin; which engine `auto` takes is known only now. */
+	if (!o->precise && run->precise && info.features & KTX_CAN_UNPRIVILEGED) {
+		run->precise = false;
+		ktx_close(worker->tx);
+		t.wait = KTX_WAIT_SLEEP;
+		if ((rc = ktx_open(&worker->tx, &t, err)) < 0)
+			return rc;
+	}
+	if (slots_for(o, true) == t.slots)
+		return 0;
 	if (!(info.features & KTX_CAN_POLL))
 		return 0;
 	/* Once more, now that it is known which engine it is. */
@@ -268,8 +281,8 @@ static int plan_frame(struct send_run *run, struct send_worker *worker, uint16_t
 	spec.path = &path;
 	spec.proto = KTRXER_UDP;
 	spec.from_port = from_port;
-	spec.to_port = o->to.port ? o->to.port : 9;
-	spec.tos = (uint8_t)o->tos;
+	spec.to_port = (uint16_t)o->port;
+	spec.tos = (uint8_t)(o->dscp << 2 | o->ecn);
 	spec.ttl = (uint8_t)o->ttl;
 	spec.may_fragment = o->may_fragment;
 	spec.payload_length = (uint32_t)o->payload;
@@ -316,6 +329,9 @@ static int plan_amount(struct send_run *run, struct ktrxer_error *err)
 	else if (o->rate.given)
 		/* for the verdict's scale only; the schedule itself keeps the fraction */
 		run->interval_ns = (uint64_t)KTRXER_NS_PER_S * o->rate.den / o->rate.num * (o->train ? o->train : 1);
+	/* Without an interval (a list, a file) the threshold is the least that there is. */
+	run->late_ns = o->late_after_ns ? o->late_after_ns : verdict_late_ns(run->interval_ns);
+	run->precise = o->precise >= 0;
 	if (o->pcap || !o->schedule_file)
 		return 0;
 	run->list = calloc(1, sizeof *run->list);
@@ -354,7 +370,7 @@ int send_schedule(struct send_run *run, struct ktrxer_error *err)
 	run->end_ns = o->for_ns ? run->start_ns + o->for_ns : KTRXER_NEVER;
 	if (!schedule_needed(o))
 		return 0;
-	s.kind = o->poisson ? KTRXER_SCHEDULE_POISSON : run->list ? KTRXER_SCHEDULE_LIST : KTRXER_SCHEDULE_PERIODIC;
+	s.kind = o->model == MODEL_POISSON ? KTRXER_SCHEDULE_POISSON : run->list ? KTRXER_SCHEDULE_LIST : KTRXER_SCHEDULE_PERIODIC;
 	s.start_ns = run->start_ns;
 	s.train = (uint32_t)(o->train ? o->train : 1);
 	s.train_gap_ns = o->gap_ns;
@@ -423,8 +439,10 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 
 	if (o->interval_ns)
 		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1), .den = o->interval_ns, .given = true };
-	if ((rc = check_options(o, err)) < 0 || (rc = vary_add_all(&run->vary, &o->vary, o->to.addr.family, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
-	    (!o->pcap && (rc = cli_guard_rate(&o->to.addr, &rate, o->flood, err)) < 0) ||
+	if ((rc = check_options(o, err)) < 0 ||
+	    (o->host && (rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &run->to, err)) < 0) ||
+	    (rc = vary_add_all(&run->vary, &o->vary, run->to.family, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
+	    (!o->pcap && (rc = cli_guard_rate(&run->to, &rate, o->flood, err)) < 0) ||
 	    (rc = vary_guard(&run->vary, &rate, o->flood, err)) < 0 || (rc = plan_amount(run, err)) < 0)
 		return rc;
 	if ((rc = o->pcap ? plan_replay(run, err) : plan_probe(run, err)) < 0)

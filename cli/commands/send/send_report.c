@@ -118,7 +118,7 @@ static bool rate_error_ppm(const struct send_run *run, const struct ktx_accounts
 	const struct send_options *o = run->o;
 	long double wanted, got;
 
-	if (o->poisson || run->list || o->pcap || !run->interval_ns || a->sent < 2 || a->sent != a->requested || o->train > 1 || a->last_ns <= a->first_ns)
+	if (o->model == MODEL_POISSON || run->list || o->pcap || !run->interval_ns || a->sent < 2 || a->sent != a->requested || o->train > 1 || a->last_ns <= a->first_ns)
 		return false;
 	wanted = o->interval_ns ? 1e9L / (long double)o->interval_ns : (long double)o->rate.num / (long double)o->rate.den;
 	got = (long double)(a->sent - 1) * 1e9L / (long double)(a->last_ns - a->first_ns);
@@ -147,14 +147,17 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 			uint64_t rate_milli)
 {
 	struct cli *cli = run->cli;
-	char x[4][KTRXER_UNITS_TEXT], proofs[160];
+	char x[4][KTRXER_UNITS_TEXT], proofs[160], late[KTRXER_UNITS_TEXT + 32] = "";
 	int64_t ppm;
 
+	if (run->timed)
+		snprintf(late, sizeof late, "%" PRIu64 " late (by more than %s), ", a->late, ktrxer_format_ns(x[0], (int64_t)run->late_ns));
+
 	proofs_list(a, proofs, sizeof proofs);
-	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %" PRIu64
-		 " late, %" PRIu64 " tries", a->requested, a->sent, proofs, a->failed, a->skipped, a->cancelled, a->late, a->tries);
+	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %s%" PRIu64
+		 " tries", a->requested, a->sent, proofs, a->failed, a->skipped, a->cancelled, late, a->tries);
 	if (ktrxer_hist_count(lateness)) {
-		out_text(cli, "lateness: median %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
+		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
 			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
 	}
@@ -255,7 +258,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	json_u64(end, "failed", a->failed);
 	json_u64(end, "skipped", a->skipped);
 	json_u64(end, "cancelled", a->cancelled);
-	json_u64(end, "late", a->late);
+	json_late(end, a->late, run->timed ? run->late_ns : 0);
 	json_u64(end, "tries", a->tries);
 	json_u64(end, "network_errors", network_errors(run));
 	json_u64(end, "duration_ns", duration);
@@ -269,6 +272,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	json_u64(end, "queued", a->queued);
 	json_object_end(end);
 	json_object(end, "waiter");
+	json_bool(end, "precise", run->precise);
 	json_bool(end, "realtime", run->info.realtime);
 	json_bool(end, "memory_locked", run->info.locked);
 	json_u64(end, "lead_ns", run->info.lead_ns);
@@ -279,8 +283,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
 {
-	/* Where no interval is known (a list, a file), or it is less than a nanosecond, late is what is past the verdict's floor. */
-	verdict_probes(run->cli, a, lateness, !run->timed ? 0 : run->interval_ns ? run->interval_ns : 1);
+	verdict_probes(run->cli, a, lateness, run->timed ? run->late_ns : 0);
 	replay_verdict(run);
 	if (a->uncounted)
 		verdict_say(run->cli, VERDICT_DEGRADED, "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64 " frames that were "

@@ -105,7 +105,7 @@ static int address_of(const char *text, const struct word *word, uint8_t family,
 	if (!copy(address, word) || ktrxer_addr_parse(addr, address) < 0 || addr->scope_id)
 		return ktrxer_fail(err, -EINVAL, "--vary '%.60s': '%.*s' is no address", text, (int)(word->length < 60 ? word->length : 60), word->at);
 	if (addr->family != family)
-		return bad(text, err, family == AF_INET ? "an IPv6 address, and --to is IPv4" : "an IPv4 address, and --to is IPv6");
+		return bad(text, err, family == AF_INET ? "an IPv6 address, and HOST is IPv4" : "an IPv4 address, and HOST is IPv6");
 	return 0;
 }
 
@@ -482,7 +482,7 @@ int vary_networks(const struct vary *vary, const struct ktrxer_addr *source, con
 		if (vary->fields[i].how == KTX_VARY_TABLE || vary->first[i].family != AF_INET6 || memcmp(of->bytes, vary->first[i].bytes, 8) == 0)
 			continue;
 		return ktrxer_fail(err, -EINVAL, "--vary %s: a range of IPv6 addresses is of the network (64 bits) that %s has; a table has any addresses",
-				   is_source ? "src" : "dst", is_source ? "the source, --from," : "--to");
+				   is_source ? "src" : "dst", is_source ? "the source, --from," : "HOST");
 	}
 	return 0;
 }

@@ -28,7 +28,7 @@ struct serve_options {
 #define FIELD(name) offsetof(struct serve_options, name)
 
 static const struct opt serve_opts[] = {
-	{ .name = "bind", .letter = 'b', .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
+	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
 	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port, for TCP and UDP alike" },
@@ -43,7 +43,7 @@ static const struct opt serve_opts[] = {
 	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
 	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
 	  .help = "Open mode, with this key for the HMAC of TLVs" },
-	{ .name = "rate", .letter = 'r', .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
+	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
 	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; 0: no limit" },
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
 	  .help = "So many answers at once after a silence" },
@@ -53,7 +53,7 @@ static const struct opt serve_opts[] = {
 	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "So many flows of each" },
 	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h", .min = 1000000000,
 	  .max = 365ULL * 86400 * 1000000000, .help = "Nothing that a client asks for lasts longer" },
-	{ .name = "max-rate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "R", .max = INT64_MAX,
+	{ .name = "max-bitrate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "BITRATE", .max = INT64_MAX,
 	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default there is no limit" },
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
@@ -222,29 +222,25 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- reporting */
 
-static void say(struct server *s, struct json *json)
+/* The commands that a client types, with this server's port. */
+static void client_commands(const struct server *s, char *stamp, char *flow, size_t size)
 {
-	json_object_end(json);
-	if (json_text(json, NULL))
-		out_text(s->cli, "%s", json_text(json, NULL));
-	json_free(json);
+	char port[32] = "";
+
+	if (s->o->port != KTRXER_PORT)
+		snprintf(port, sizeof port, " --port %" PRIu64, s->o->port);
+	snprintf(stamp, size, "ktrxer stamp HOST%s%s", port, s->o->auth_key_file ? " --auth-key-file FILE" : "");
+	if (s->token_made)
+		snprintf(flow, size, "(umask 077; echo %.*s >ktrxer.token); ktrxer flow down HOST%s --token-file ktrxer.token", s->token_length,
+			 (const char *)s->token, port);
+	else
+		snprintf(flow, size, "ktrxer flow down HOST%s --token-file FILE", port);
 }
 
-static struct json *say_begin(const char *type)
+static void listening_json(struct server *s, const struct privilege_left *left, const char *stamp, const char *flow)
 {
-	struct json *json = json_new(false);
-
-	if (!json)
-		return NULL;
-	json_object(json, NULL);
-	json_string(json, "type", type);
-	return json;
-}
-
-static void say_listening(struct server *s, const struct privilege_left *left)
-{
-	struct json *json = say_begin("listening");
-	char text[KTRXER_ADDR_TEXT + 128], port[32];
+	struct json *json = out_event(s->cli, "listening");
+	char text[KTRXER_ADDR_TEXT];
 
 	if (!json)
 		return;
@@ -261,58 +257,86 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
 	json_bool(json, "stateful", !s->o->stateless);
 	json_u64(json, "uid", left->uid);
-	port[0] = '\0';
-	if (s->o->port != KTRXER_PORT)
-		snprintf(port, sizeof port, " --port %" PRIu64, s->o->port);
-	snprintf(text, sizeof text, "ktrxer stamp HOST%s%s", port, s->o->auth_key_file ? " --auth-key-file FILE" : "");
-	json_string(json, "client", text);
+	json_string(json, "client", stamp);
 	if (s->token_made) {
-		memcpy(text, s->token, (size_t)s->token_length);
-		text[s->token_length] = '\0';
-		json_string(json, "token", text);
-		snprintf(text, sizeof text, "(umask 077; echo %.*s >ktrxer.token); ktrxer flow down HOST%s --token-file ktrxer.token", s->token_length,
-			 (const char *)s->token, port);
-	} else {
-		snprintf(text, sizeof text, "ktrxer flow down HOST%s --token-file FILE", port);
+		char token[SECRET_MAX + 1];
+
+		snprintf(token, sizeof token, "%.*s", s->token_length, (const char *)s->token);
+		json_string(json, "token", token);
+		secret_forget(token, sizeof token);
 	}
 	if (s->o->max_clients)
-		json_string(json, "flow_client", text);
-	say(s, json);
+		json_string(json, "flow_client", flow);
+	out_put(s->cli, json);
 }
 
-static void control_json(struct server *s, struct json *json)
+static void say_listening(struct server *s, const struct privilege_left *left)
 {
-	struct serve_control_counts c;
+	char stamp[192], flow[192], address[KTRXER_ADDR_TEXT];
 
-	serve_control_counts(s->control, &c);
+	client_commands(s, stamp, flow, sizeof stamp);
+	for (int i = 0; i < s->addr_count; i++)
+		out_text(s->cli, "listening on %s, TCP and UDP port %" PRIu64, ktrxer_addr_format(&s->addrs[i], address), s->o->port);
+	if (s->o->stamp_port)
+		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
+	out_text(s->cli, "STAMP in %s mode, %s; user id %u", s->o->auth_key_file ? "authenticated" : "open", s->o->stateless ? "stateless" : "stateful",
+		 (unsigned int)left->uid);
+	if (s->token_made)
+		out_text(s->cli, "token of clients: %.*s", s->token_length, (const char *)s->token);
+	out_text(s->cli, "client: %s", stamp);
+	if (s->o->max_clients)
+		out_text(s->cli, "client: %s", flow);
+	listening_json(s, left, stamp, flow);
+	secret_forget(flow, sizeof flow);
+}
+
+static void control_json(struct json *json, const struct serve_control_counts *c)
+{
 	json_object(json, "flows");
-	json_u64(json, "connections", c.connections);
-	json_u64(json, "clients", c.sessions);
-	json_u64(json, "started", c.flows);
-	json_u64(json, "bytes_in", c.bytes_in);
-	json_u64(json, "bytes_out", c.bytes_out);
-	json_u64(json, "packets_in", c.packets_in);
-	json_u64(json, "packets_out", c.packets_out);
-	json_u64(json, "clients_lost", c.lost_clients);
-	json_u64(json, "strangers_displaced", c.displaced);
-	json_u64(json, "strangers_slow", c.slow);
-	json_u64(json, "strangers_strange", c.strange);
+	json_u64(json, "connections", c->connections);
+	json_u64(json, "clients", c->sessions);
+	json_u64(json, "started", c->flows);
+	json_u64(json, "bytes_in", c->bytes_in);
+	json_u64(json, "bytes_out", c->bytes_out);
+	json_u64(json, "packets_in", c->packets_in);
+	json_u64(json, "packets_out", c->packets_out);
+	json_u64(json, "clients_lost", c->lost_clients);
+	json_u64(json, "pending_displaced", c->displaced);
+	json_u64(json, "pending_slow", c->slow);
+	json_u64(json, "protocol_errors", c->strange);
 	json_object(json, "refused");
 	for (int i = CONTROL_OK + 1; i < CONTROL_REFUSALS; i++)
-		json_u64(json, control_refusal_names[i], c.refused[i]);
+		json_u64(json, control_refusal_names[i], c->refused[i]);
 	json_object_end(json);
 	json_object_end(json);
 }
 
-static void say_end(struct server *s)
+static void stamp_json(struct json *json, const struct reflector_counts *c, const struct serve_udp_counts *sum)
 {
-	struct json *json = say_begin("end");
+	json_object(json, "stamp");
+	json_u64(json, "received", c->received);
+	for (int v = 0; v < REFLECTOR_VERDICTS; v++)
+		json_u64(json, reflector_verdict_names[v], c->verdicts[v]);
+	json_u64(json, "sent", sum->sent);
+	json_u64(json, "refused_by_kernel", sum->refused);
+	json_u64(json, "lost_in_socket", sum->overflows);
+	json_u64(json, "without_kernel_stamp", sum->user_stamps);
+	json_u64(json, "leaving_stamps", sum->left_stamps);
+	json_u64(json, "sessions", c->sessions);
+	json_u64(json, "without_session", c->without_session);
+	json_u64(json, "tlv_integrity_failed", c->tlv_integrity);
+	json_object_end(json);
+}
+
+static int say_end(struct server *s)
+{
+	struct json *json = out_end(s->cli);
 	struct serve_udp_counts sum = { 0 }, one;
+	struct serve_control_counts flows;
 	struct reflector_counts c;
 
-	if (!json)
-		return;
 	reflector_counts(s->reflector, &c);
+	serve_control_counts(s->control, &flows);
 	for (int i = 0; i < s->socket_count; i++) {
 		serve_udp_counts(s->sockets[i], &one);
 		sum.received += one.received;
@@ -322,21 +346,12 @@ static void say_end(struct server *s)
 		sum.user_stamps += one.user_stamps;
 		sum.left_stamps += one.left_stamps;
 	}
-	json_object(json, "stamp");
-	json_u64(json, "received", c.received);
-	for (int v = 0; v < REFLECTOR_VERDICTS; v++)
-		json_u64(json, reflector_verdict_names[v], c.verdicts[v]);
-	json_u64(json, "sent", sum.sent);
-	json_u64(json, "refused_by_kernel", sum.refused);
-	json_u64(json, "lost_in_socket", sum.overflows);
-	json_u64(json, "without_kernel_stamp", sum.user_stamps);
-	json_u64(json, "leaving_stamps", sum.left_stamps);
-	json_u64(json, "sessions", c.sessions);
-	json_u64(json, "without_session", c.without_session);
-	json_u64(json, "tlv_integrity_failed", c.tlv_integrity);
-	json_object_end(json);
-	control_json(s, json);
-	say(s, json);
+	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", (uint64_t)c.received, (uint64_t)sum.sent);
+	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out", (uint64_t)flows.flows,
+		 (uint64_t)flows.sessions, (uint64_t)flows.bytes_in, (uint64_t)flows.bytes_out);
+	stamp_json(json, &c, &sum);
+	control_json(json, &flows);
+	return out_finish(s->cli, json);
 }
 
 static void server_close(struct server *s)
@@ -354,7 +369,7 @@ static int run_serve(struct cli *cli, const void *options)
 	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look } };
 	struct privilege_left left;
 	struct ktrxer_error err = { 0 };
-	int rc = server_open(&s, &err);
+	int rc = server_open(&s, &err), status;
 
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
@@ -371,9 +386,9 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);
-	say_end(&s);
+	status = say_end(&s);
 	server_close(&s);
-	return rc < 0 ? EXIT_BAD : EXIT_VALID;
+	return rc < 0 ? EXIT_BAD : status;
 }
 
 const struct command cmd_serve = {
@@ -383,13 +398,14 @@ const struct command cmd_serve = {
 		"A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: what `ktrxer stamp` and other people's "
 		"senders talk to. It keeps a count for each sender, so that loss is known by direction, and tells when each answer "
 		"really left where it is asked (follow-up telemetry).\n\n"
-		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --rate to one "
+		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --max-answer-rate to one "
 		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
-		"One line of JSON tells that it listens, another at the end (SIGTERM) what it did."),
+		"Its first lines say where it listens, how a client reaches it, and its token where it made one. At its end (SIGTERM) it says what it did."),
 	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
 		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
 		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for those who have the key.\n",
 	.options = serve_opts,
 	.options_size = sizeof(struct serve_options),
 	.run = run_serve,
+	.serves = true,
 };

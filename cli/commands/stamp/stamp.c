@@ -14,15 +14,16 @@ static const struct opt stamp_opts[] = {
 	  .help = "Stop after so long" },
 	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = PROBING(interval_ns), .argument = "D", .fallback = "100ms",
 	  .min = 1000, .max = 60ULL * 1000000000, .help = "Time between probes" },
-	{ .name = "poisson", .type = OPT_FLAG, .offset = PROBING(poisson), .help = "Exponential intervals around it (RFC 2330)" },
+	PROBE_MODEL_OPTION(PROBING(model)),
 	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .max = 65507,
 	  .help = "Bytes of UDP payload, filled up with padding; by default the smallest" },
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = FIELD(timeout_ns), .argument = "D", .fallback = "1s", .min = 1000,
 	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost" },
-	{ .name = "port", .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port of the reflector: `ktrxer serve` has 8620, STAMP's own is 862" },
-	{ .name = "tos", .type = OPT_STRING, .offset = FIELD(tos), .argument = "N[,N...]", .fallback = "0",
-	  .help = "DSCP (times 4) and ECN; of several a probe of each leaves at each time" },
+	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "DSCP[,DSCP...]", .fallback = "BE",
+	  .help = "DSCP of the probes, 0 to 63 or a name; with several, a probe of each leaves at each send time" },
+	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
 	{ .name = "ttl", .type = OPT_UINT, .offset = FIELD(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
 
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE", .heading = "Protocol",
@@ -259,7 +260,7 @@ static int run_stamp(struct cli *cli, const void *options)
 
 const struct command cmd_stamp = {
 	.name = "stamp",
-	.summary = "Delay there and back, and loss by direction, by STAMP",
+	.summary = "Delay up and down, and loss by direction, by STAMP",
 	.description = OPT_PROSE(
 		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
 		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "
@@ -271,8 +272,8 @@ const struct command cmd_stamp = {
 	.examples =
 		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
 		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"
-		"ktrxer stamp 192.0.2.1 --tos 0,32,184 --interval 10ms\tBest effort, background and voice side by side.\n"
-		"ktrxer stamp router.example --port 862 --poisson --count 1000\tAnother make's reflector.\n",
+		"ktrxer stamp 192.0.2.1 --dscp be,cs1,ef --interval 10ms\tBest effort, background and voice side by side.\n"
+		"ktrxer stamp router.example --port 862 --model poisson --count 1000\tAnother make's reflector.\n",
 	.options = stamp_opts,
 	.positionals = stamp_positionals,
 	.options_size = sizeof(struct stamp_options),

@@ -13,7 +13,8 @@ struct stamp_options {
 	struct prober_options p;
 	const char *auth_key_file, *tlv_key_file;
 	struct opt_list tlvs;
-	const char *tos;
+	const char *dscp;
+	uint8_t ecn;
 	uint64_t payload, timeout_ns, ttl, port, ssid;
 	bool ptp, follow_up;
 };
@@ -26,7 +27,7 @@ struct stamp_clock {
 
 enum { STAMP_CLASSES = 8 };
 
-/* One of those that --tos names. */
+/* One of those that --dscp names. */
 struct stamp_class {
 	uint8_t tos;
 	struct template frame;
@@ -39,7 +40,7 @@ struct stamp_run {
 	struct prober p;
 	struct stamp_class classes[STAMP_CLASSES];
 	uint32_t class_count;
-	uint8_t making;            /* the TOS of the frame that is being made */
+	uint8_t making;            /* the DSCP and ECN byte of the frame that is being made */
 	const struct stamp_options *o;
 	uint32_t payload_at, payload_length;
 	uint32_t direct_at, mac_at; /* offsets in the payload; 0: none */
@@ -52,7 +53,7 @@ struct stamp_run {
 	int64_t real_minus_mono;
 	struct stamp_clock own, peer; /* peer: the worst that it said */
 	bool peer_seen;
-	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_forward, *ipdv_backward, *lateness;
+	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_up, *ipdv_down, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
 	uint64_t closing;          /* probes beyond those */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */

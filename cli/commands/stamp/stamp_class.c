@@ -5,6 +5,7 @@
  */
 #include "stamp.h"
 
+#include "dscp.h"
 #include "error.h"
 #include "limits.h"
 #include "stamp_packet.h"
@@ -16,21 +17,18 @@
 
 int stamp_classes_read(struct stamp_run *run, struct ktrxer_error *err)
 {
-	const char *text = run->o->tos;
+	for (const char *text = run->o->dscp; text;) {
+		const char *comma = strchr(text, ',');
+		struct ktrxer_error word;
+		uint8_t dscp;
+		int rc = dscp_parse(&dscp, text, comma ? (size_t)(comma - text) : strlen(text), &word);
 
-	for (bool more = true; more;) {
-		const size_t length = strcspn(text, ",");
-		char word[8];
-		uint64_t tos;
-
-		snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
-		if (length >= sizeof word || ktrxer_parse_u64(&tos, word, NULL) < 0 || tos > 255)
-			return ktrxer_fail(err, -EINVAL, "--tos %.40s: 0 to 255 (DSCP times 4, and ECN), or several with commas between", run->o->tos);
+		if (rc < 0)
+			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
 		if (run->class_count == STAMP_CLASSES)
-			return ktrxer_fail(err, -EINVAL, "--tos %.40s: at most %d at once", run->o->tos, STAMP_CLASSES);
-		run->classes[run->class_count++].tos = (uint8_t)tos;
-		more = text[length] == ',';
-		text += length + 1;
+			return ktrxer_fail(err, -EINVAL, "--dscp %.40s: at most %d at once", run->o->dscp, STAMP_CLASSES);
+		run->classes[run->class_count++].tos = (uint8_t)(dscp << 2 | run->o->ecn);
+		text = comma ? comma + 1 : NULL;
 	}
 	run->p.each = run->class_count;
 	if (run->ssid > UINT16_MAX - (run->class_count - 1)) {
@@ -51,8 +49,8 @@ struct stamp_class *stamp_class_of(struct stamp_run *run, const uint8_t *packet,
 	if (run->class_count == 1 || !stamp_reply_read(&reply, packet, length, run->auth))
 		return &run->classes[0];
 	if (!reply.ssid) {
-		prober_fail(&run->p, -EPROTO, "this reflector knows no session identifiers (RFC 8972), and cannot count several classes apart: "
-			    "one --tos at a time");
+		prober_fail(&run->p, -EPROTO, "this reflector does not support session identifiers (RFC 8972), and cannot count several classes apart: "
+			    "give one --dscp at a time");
 		return NULL;
 	}
 	which = (uint32_t)reply.ssid - run->ssid;
@@ -82,11 +80,11 @@ void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)
 {
 	json_u64(end, "lost", c->lost);
 	if (c->direction_known) {
-		json_u64(end, "lost_forward", c->lost_forward);
-		json_u64(end, "lost_backward", c->lost_backward);
+		json_u64(end, "lost_up", c->lost_up);
+		json_u64(end, "lost_down", c->lost_down);
 	} else {
-		json_null(end, "lost_forward");
-		json_null(end, "lost_backward");
+		json_null(end, "lost_up");
+		json_null(end, "lost_down");
 	}
 	json_u64(end, "lost_unknown", c->lost_unknown);
 }
@@ -101,7 +99,8 @@ void stamp_classes_json(const struct stamp_run *run, struct json *end)
 
 		stamp_session_counts(run->classes[i].session, &c);
 		json_object(end, NULL);
-		json_u64(end, "tos", run->classes[i].tos);
+		json_u64(end, "dscp", run->classes[i].tos >> 2);
+		json_string(end, "ecn", ecn_names[run->classes[i].tos & 3]);
 		json_u64(end, "ssid", run->ssid + i);
 		json_u64(end, "sent", c.sent);
 		json_u64(end, "failed", c.failed);

@@ -204,9 +204,9 @@ static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 	run->own_queue = ktrxer_hist_new();
 	run->far_queue = ktrxer_hist_new();
 	run->ipdv = ktrxer_hist_new();
-	run->ipdv_forward = ktrxer_hist_new();
-	run->ipdv_backward = ktrxer_hist_new();
-	if (!run->samples || !run->rtt || !run->own_queue || !run->far_queue || !run->ipdv || !run->ipdv_forward || !run->ipdv_backward || clockest_new(&run->clock) < 0)
+	run->ipdv_up = ktrxer_hist_new();
+	run->ipdv_down = ktrxer_hist_new();
+	if (!run->samples || !run->rtt || !run->own_queue || !run->far_queue || !run->ipdv || !run->ipdv_up || !run->ipdv_down || clockest_new(&run->clock) < 0)
 		goto no_memory;
 	for (uint32_t i = 0; i < run->class_count; i++) {
 		struct stamp_class *class = &run->classes[i];
@@ -275,8 +275,8 @@ void stamp_release(struct stamp_run *run)
 	ktrxer_hist_free(run->own_queue);
 	ktrxer_hist_free(run->far_queue);
 	ktrxer_hist_free(run->ipdv);
-	ktrxer_hist_free(run->ipdv_forward);
-	ktrxer_hist_free(run->ipdv_backward);
+	ktrxer_hist_free(run->ipdv_up);
+	ktrxer_hist_free(run->ipdv_down);
 	secret_forget(&run->key, sizeof run->key);
 	secret_forget(&run->tlv_key, sizeof run->tlv_key);
 }

@@ -2,6 +2,7 @@
 /* What `stamp` says: a line for each sample, and at the end the figures with what they are true to. */
 #include "stamp.h"
 
+#include "dscp.h"
 #include "hist.h"
 #include "stamp_packet.h"
 #include "units.h"
@@ -29,8 +30,8 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	json_i64(json, "dwell_ns", p->dwell_ns);
 	if (p->follows) {
 		json_i64(json, "ipdv_ns", p->ipdv_ns);
-		json_i64(json, "ipdv_forward_ns", p->ipdv_forward_ns);
-		json_i64(json, "ipdv_backward_ns", p->ipdv_backward_ns);
+		json_i64(json, "ipdv_up_ns", p->ipdv_up_ns);
+		json_i64(json, "ipdv_down_ns", p->ipdv_down_ns);
 	}
 	json_u64(json, "bound_ns", p->bound_ns);
 	if (p->own_queue_ns >= 0)
@@ -39,13 +40,16 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 		json_i64(json, "far_queue_ns", p->far_queue_ns);
 	json_string(json, "sent_stamp", sent_source_names[p->sent_source]);
 	json_string(json, "received_stamp", source_names[p->source]);
-	json_u64(json, "ttl_forward", p->ttl_there);
-	json_u64(json, "ttl_backward", p->ttl_back);
-	if (p->tos_there != 0xff)
-		json_u64(json, "tos_forward", p->tos_there);
-	json_u64(json, "tos_backward", p->tos_back);
-	json_bool(json, "reordered_forward", p->reordered_forward);
-	json_bool(json, "reordered_backward", p->reordered_backward);
+	json_u64(json, "ttl_up", p->ttl_up);
+	json_u64(json, "ttl_down", p->ttl_down);
+	if (p->tos_up != 0xff) {
+		json_u64(json, "dscp_up", p->tos_up >> 2);
+		json_string(json, "ecn_up", ecn_names[p->tos_up & 3]);
+	}
+	json_u64(json, "dscp_down", p->tos_down >> 2);
+	json_string(json, "ecn_down", ecn_names[p->tos_down & 3]);
+	json_bool(json, "reordered_up", p->reordered_up);
+	json_bool(json, "reordered_down", p->reordered_down);
 }
 
 static void say_json(struct stamp_run *run, const struct stamp_class *class, const struct stamp_sample *p)
@@ -85,7 +89,7 @@ static void say_step(struct stamp_run *run)
 
 void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const struct stamp_sample *p)
 {
-	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], tos[16] = "";
+	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
 	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
 		class->untimed++;
@@ -99,8 +103,8 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 	ktrxer_hist_record(class->rtt, p->rtt_ns);
 	if (p->follows) {
 		ktrxer_hist_record(run->ipdv, p->ipdv_ns);
-		ktrxer_hist_record(run->ipdv_forward, p->ipdv_forward_ns);
-		ktrxer_hist_record(run->ipdv_backward, p->ipdv_backward_ns);
+		ktrxer_hist_record(run->ipdv_up, p->ipdv_up_ns);
+		ktrxer_hist_record(run->ipdv_down, p->ipdv_down_ns);
 	}
 	run->p.arrivals[p->source]++;
 	if (p->bound_ns > run->host_ns)
@@ -116,11 +120,11 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 		run->peer.bound_ns = p->peer_error_ns;
 	run->peer_seen = true;
 	if (run->class_count > 1)
-		snprintf(tos, sizeof tos, ", TOS %u", class->tos);
+		snprintf(class_text, sizeof class_text, ", DSCP %s", dscp_name(class->tos >> 2, dscp));
 	if (run->p.talkative)
-		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u there %u back, sent %s late%s", p->number, tos,
-			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_there, p->ttl_back, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
-			 p->reordered_forward || p->reordered_backward ? ", reordered" : "");
+		out_text(run->p.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s", p->number, class_text,
+			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_up, p->ttl_down, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
+			 p->reordered_up || p->reordered_down ? ", reordered" : "");
 	say_json(run, class, p);
 }
 
@@ -144,7 +148,7 @@ struct one_way {
 	bool known, claimed, contradicted;
 	int64_t offset_ns;        /* theirs minus ours, both CLOCK_REALTIME */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns;
-	struct ktrxer_hist *forward, *backward;
+	struct ktrxer_hist *up, *down;
 };
 
 /* The segment with the most round trips. */
@@ -199,9 +203,9 @@ static void one_way_find(struct stamp_run *run, struct one_way *w)
 
 	memset(w, 0, sizeof *w);
 	clockest_result(run->clock, segment, &w->clock);
-	w->forward = ktrxer_hist_new();
-	w->backward = ktrxer_hist_new();
-	if (!c->points || !w->forward || !w->backward)
+	w->up = ktrxer_hist_new();
+	w->down = ktrxer_hist_new();
+	if (!c->points || !w->up || !w->down)
 		return;
 	use_claims(run, w);
 	w->known = true;
@@ -211,7 +215,7 @@ static void one_way_find(struct stamp_run *run, struct one_way *w)
 	w->skew_ns = clockest_bound_at(c, c->from_ns) - c->offset_bound_ns;
 	w->host_ns = run->host_ns;
 	w->resolution_ns = stamp_samples_resolution(run->samples);
-	stamp_samples_delays(run->samples, segment, c, w->forward, w->backward);
+	stamp_samples_delays(run->samples, segment, c, w->up, w->down);
 }
 
 static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
@@ -222,8 +226,8 @@ static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
 static void one_way_json(const struct stamp_run *run, struct json *end, const struct one_way *w)
 {
 	if (w->known) {
-		json_hist_us(end, "forward_us", w->forward);
-		json_hist_us(end, "backward_us", w->backward);
+		json_hist_us(end, "up_us", w->up);
+		json_hist_us(end, "down_us", w->down);
 		json_object(end, "one_way_uncertainty_us");
 		json_ns_as_us(end, "clock", (int64_t)w->clock_ns);
 		json_ns_as_us(end, "skew", (int64_t)w->skew_ns);
@@ -236,8 +240,8 @@ static void one_way_json(const struct stamp_run *run, struct json *end, const st
 		json_u64(end, "offset_at_ns", w->clock.at_ns);
 		json_string(end, "offset_from", w->claimed ? "round_trips_and_synchronised_clocks" : "round_trips");
 	} else {
-		json_null(end, "forward_us");
-		json_null(end, "backward_us");
+		json_null(end, "up_us");
+		json_null(end, "down_us");
 		json_null(end, "one_way_uncertainty_us");
 		json_null(end, "offset_us");
 		json_null(end, "offset_bound_us");
@@ -257,7 +261,7 @@ static void delays_text(struct stamp_run *run, const char *what, const struct kt
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(run->p.cli, "%s: min %s, median %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
+	out_text(run->p.cli, "%s: min %s, p50 %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
 		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
 		 ktrxer_format_ns(x[3], ktrxer_hist_max(hist)), more);
 }
@@ -270,8 +274,8 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 		return;
 	snprintf(more, sizeof more, ", each +- %s",
 		 ktrxer_format_ns(bound, (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns)));
-	delays_text(run, "one way there", w->forward, more);
-	delays_text(run, "one way back", w->backward, more);
+	delays_text(run, "one way up", w->up, more);
+	delays_text(run, "one way down", w->down, more);
 	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
@@ -285,12 +289,11 @@ static void counts_text(struct stamp_run *run, const struct ktx_accounts *a, con
 	if (a->failed || a->skipped || a->cancelled)
 		out_text(run->p.cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
 	out_text(run->p.cli, "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
-		 c->received, c->lost, c->duplicates_forward + c->duplicates_backward, c->reordered_forward + c->reordered_backward);
+		 c->received, c->lost, c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
 	if (!c->lost)
 		return;
 	if (c->direction_known)
-		out_text(run->p.cli, "lost: %" PRIu64 " on the way there, %" PRIu64 " on the way back, %" PRIu64 " answered too late, %" PRIu64
-			 " unknown", c->lost_forward, c->lost_backward, c->too_late, c->lost_unknown);
+		out_text(run->p.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown", c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
 	else
 		out_text(run->p.cli, "lost in which direction is not known: this reflector does not count");
 }
@@ -301,12 +304,12 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "unanswered_at_end", c->waiting);
 	stamp_losses_json(end, c);
 	json_u64(end, "too_late", c->too_late);
-	json_u64(end, "reordered", c->reordered_forward + c->reordered_backward);
-	json_u64(end, "reordered_forward", c->reordered_forward);
-	json_u64(end, "reordered_backward", c->reordered_backward);
-	json_u64(end, "duplicates", c->duplicates_forward + c->duplicates_backward);
-	json_u64(end, "duplicates_forward", c->duplicates_forward);
-	json_u64(end, "duplicates_backward", c->duplicates_backward);
+	json_u64(end, "reordered", c->reordered_up + c->reordered_down);
+	json_u64(end, "reordered_up", c->reordered_up);
+	json_u64(end, "reordered_down", c->reordered_down);
+	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
+	json_u64(end, "duplicates_up", c->duplicates_up);
+	json_u64(end, "duplicates_down", c->duplicates_down);
 	json_u64(end, "closing_probes", run->closing);
 	json_u64(end, "foreign", c->foreign);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
@@ -316,7 +319,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_bool(end, "follow_up", c->follow_up_seen);
 	json_u64(end, "network_errors", run->p.network_errors);
 	json_u64(end, "untimed", run->p.contradictions + run->p.unstamped);
-	json_u64(end, "late", a->late);
+	json_late(end, a->late, verdict_late_ns(run->o->p.interval_ns));
 }
 
 static void stamps_json(const struct stamp_run *run, struct json *end, const struct ktx_accounts *a)
@@ -347,8 +350,8 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 	json_hist_us(end, "far_queue_us", run->far_queue);
 	one_way_json(run, end, w);
 	json_hist_us(end, "ipdv_us", run->ipdv);
-	json_hist_us(end, "ipdv_forward_us", run->ipdv_forward);
-	json_hist_us(end, "ipdv_backward_us", run->ipdv_backward);
+	json_hist_us(end, "ipdv_up_us", run->ipdv_up);
+	json_hist_us(end, "ipdv_down_us", run->ipdv_down);
 	json_hist_us(end, "lateness_us", run->lateness);
 	stamp_classes_json(run, end);
 	stamps_json(run, end, a);
@@ -358,7 +361,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 {
 	uint64_t lost = inlet_lost(&run->p.inlet);
 
-	verdict_probes(run->p.cli, a, run->lateness, run->o->p.interval_ns);
+	verdict_probes(run->p.cli, a, run->lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
 		verdict_say(run->p.cli, c->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    run->p.failure_text[0] ? run->p.failure_text : "out of memory");
@@ -400,9 +403,9 @@ int stamp_finish(struct stamp_run *run)
 	if (ktrxer_hist_count(run->rtt))
 		delays_text(run, "round trip", run->rtt, "");
 	for (uint32_t i = 0; run->class_count > 1 && i < run->class_count; i++) {
-		char what[24];
+		char what[32], dscp[8];
 
-		snprintf(what, sizeof what, "round trip, TOS %u", run->classes[i].tos);
+		snprintf(what, sizeof what, "round trip, DSCP %s", dscp_name(run->classes[i].tos >> 2, dscp));
 		delays_text(run, what, run->classes[i].rtt, "");
 	}
 	one_way_text(run, &w);
@@ -410,15 +413,20 @@ int stamp_finish(struct stamp_run *run)
 		char what[64];
 
 		snprintf(what, sizeof what, "this host's own queue (%s)", run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root);
-		delays_text(run, what, run->own_queue, ", part of the way there");
+		delays_text(run, what, run->own_queue, ", part of the delay up");
 	}
 	if (ktrxer_hist_count(run->far_queue))
-		delays_text(run, "the far host's own queue", run->far_queue, ", part of the way back");
-	if (run->lateness && ktrxer_hist_count(run->lateness))
-		delays_text(run, "our own lateness", run->lateness, "");
+		delays_text(run, "the far host's own queue", run->far_queue, ", part of the delay down");
+	if (run->lateness && ktrxer_hist_count(run->lateness)) {
+		char limit[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT + 48];
+
+		snprintf(late, sizeof late, "; %" PRIu64 " late (by more than %s)", run->accounts.late,
+			 ktrxer_format_ns(limit, (int64_t)verdict_late_ns(run->o->p.interval_ns)));
+		delays_text(run, "our own lateness", run->lateness, late);
+	}
 	finish_json(run, end, &run->accounts, &c, &w);
 	ktrxer_hist_free(run->lateness);
-	ktrxer_hist_free(w.forward);
-	ktrxer_hist_free(w.backward);
+	ktrxer_hist_free(w.up);
+	ktrxer_hist_free(w.down);
 	return out_finish(run->p.cli, end);
 }

@@ -109,7 +109,7 @@ def send(a: Netns, b: Netns, *options: str, count: int, seconds: float = 60, rep
 
 def send_only(a: Netns, b: Netns, *options: str, count: int | None = None, seconds: float = 60, port: int = PORT) -> dict[str, Any]:
     counted = ["--count", str(count)] if count else []
-    done = a.run([ktrxer(), "send", "--to", f"{b.address}:{port}", *counted, "--json", *options], timeout=seconds + 30, check=False)
+    done = a.run([ktrxer(), "send", b.address, "--port", str(port), *counted, "--json", *options], timeout=seconds + 30, check=False)
     try:
         result: dict[str, Any] = json.loads(done.stdout)
     except ValueError:

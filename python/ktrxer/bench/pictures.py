@@ -51,7 +51,7 @@ def main() -> int:
             flent, ktrxer = [], []
             for _ in range(options.rounds):
                 flent.append(timed([str(options.flent), "-i", str(foreign), "-p", "all_scaled", "-f", "-o", str(place / f"flent.{kind}")]))
-                ktrxer.append(timed([*ours, "plot", str(options.run), "-p", "all_scaled", "-f", "-o", str(place / f"ktrxer.{kind}")]))
+                ktrxer.append(timed([*ours, "plot", str(options.run), "--plot", "all_scaled", "-f", "-o", str(place / f"ktrxer.{kind}")]))
             figures.append((kind, flent, ktrxer))
         report = place / "report.html"
         timed([*ours, "report", str(options.run), "-o", str(report)])

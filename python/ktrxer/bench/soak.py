@@ -42,8 +42,9 @@ def main() -> int:
             "send",
             "--engine",
             arguments.engine,
-            "--to",
-            f"{b.address}:{contest.SINK}",
+            b.address,
+            "--port",
+            str(contest.SINK),
             "--rate",
             str(arguments.rate),
             "--count",
@@ -77,7 +78,7 @@ def main() -> int:
     print(f"soak: {accounts}, {arrived} arrived")
     print(f"soak: mean rate {result['rate_pps']} probes/s, off by {off:.2e} (goal < 1e-4)")
     late = result["lateness_us"]
-    print(f"soak: lateness median {late['median']} us, IQR {late['iqr']}, p99 {late['p99']}, max {late['max']}; {result['late']} late")
+    print(f"soak: lateness p50 {late['p50']} us, IQR {late['iqr']}, p99 {late['p99']}, max {late['max']}; {result['late']} late")
     print(f"soak: resident {sizes[0] if sizes else 0} KiB, at most {growth} KiB more later (goal: 0)")
     return 0 if off < 1e-4 and growth <= 64 and closed and accounts["sent"] == count and arrived >= count else 1
 

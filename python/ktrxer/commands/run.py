@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   ktrxer run rrul -H server.example               a minute of load, five idle seconds before and after
-  ktrxer run tcp_nup -H server.example -l 20 -t "new router" --test-parameter upload_streams=8
+  ktrxer run tcp_nup -H server.example -l 20 -t "new router" --set upload_streams=8
   ktrxer run ./mine.py -H server.example          a test of your own
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
@@ -41,16 +41,16 @@ def parser() -> Parser:
     p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     p.add_argument("-H", "--host", required=True, help="the far end, where `ktrxer serve` runs")
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
-    p.add_argument("-d", "--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
+    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
     p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the file is stored (here)")
     several = "a parameter of the test; `ktrxer tests TEST` lists them; may be given several times"
-    p.add_argument("--test-parameter", "-p", action="append", default=[], metavar="NAME=VALUE", help=several)
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
     p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of all flows, or of uploads and of downloads")
-    p.add_argument("--probe-interval", type=duration, default=0.01, metavar="D", help="time between probes (10ms)")
+    p.add_argument("-i", "--interval", type=duration, default=0.01, metavar="D", help="time between probes (10ms)")
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
     p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
-    p.add_argument("--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
+    p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
@@ -58,7 +58,9 @@ def parser() -> Parser:
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
-    p.add_argument("--json", action="store_true", help="print one object: file and summary")
+    results = p.add_mutually_exclusive_group()
+    results.add_argument("--json", action="store_true", help="print one object: file and summary")
+    results.add_argument("--jsonl", action="store_true", help="print one object a line while it happens: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
     return p
 
@@ -83,7 +85,7 @@ def setting_of(given: argparse.Namespace) -> Setting:
     for name, value, low, high, bounds in (
         ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
         ("--delay", given.delay, 0, 3600, "0s to 1h"),
-        ("--probe-interval", given.probe_interval, 1e-4, 60, "100us to 60s"),
+        ("--interval", given.interval, 1e-4, 60, "100us to 60s"),
         ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
@@ -91,16 +93,16 @@ def setting_of(given: argparse.Namespace) -> Setting:
     if not 1 <= given.port <= 65535:
         raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
-        given.host, given.length, given.delay, round(given.probe_interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
+        given.host, given.length, given.delay, round(given.interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
     )  # fmt: skip
 
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
     made: dict[str, str] = {}
-    for text in given.test_parameter:
+    for text in given.set:
         name, equals, value = text.partition("=")
         if not equals:
-            raise PlanError(f"--test-parameter {text}: NAME=VALUE is wanted")
+            raise PlanError(f"--set {text}: expected NAME=VALUE")
         made[name] = value
     return made
 
@@ -122,7 +124,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     meta = describe(test, setting, parameters, given, arguments)
     meta.plots = list(plan.plots)
     if (rate := schedule.reflected_hz()) > SERVED_HZ:
-        limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --rate says more; what is beyond counts as lost"
+        limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; what is beyond counts as lost"
         complain("run", f"{rate:,.0f} UDP probes a second: {limit}")
     if given.dry_run:
         return _say_plan(schedule, address)
@@ -158,7 +160,11 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
     from ktrxer.store import open_run
 
     view: View = NoView()
-    if sys.stderr.isatty() and not given.quiet:
+    if given.jsonl and not given.quiet:
+        from ktrxer.run.json_lines import JsonLines
+
+        view = JsonLines(meta.command)
+    elif sys.stderr.isatty() and not given.quiet:
         from ktrxer.run.live import TerminalView
 
         view = TerminalView()
@@ -183,9 +189,10 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
 
     if given.quiet:
         print(path)
-    elif given.json:
-        made = {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
-        print(json.dumps(made, indent=2))
+    elif given.json or given.jsonl:
+        made = {"type": "end"} if given.jsonl else {}
+        made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
+        print(json.dumps(made, indent=None if given.jsonl else 2))
     else:
         text.show(figures.summarise(run))
         print(f"\nstored; `ktrxer report` and `ktrxer plot` draw it:\n{path}")

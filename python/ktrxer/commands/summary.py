@@ -13,7 +13,7 @@ from ktrxer.store import StoreError
 def parser() -> Parser:
     p = Parser("summary", "Runs in figures: throughput, delay when idle and under load by direction, loss, responsiveness, grade, verdict.")
     p.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="a run, finished or not; a file of Flent's; a directory of them")
-    p.add_argument("--series", "-s", action="store_true", help="also a line for each series")
+    p.add_argument("--series", action="store_true", help="also a line for each series")
     p.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one a line")
     return p
 

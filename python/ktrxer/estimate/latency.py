@@ -29,11 +29,11 @@ class Delays:
 
     count: int
     mean: float
-    minimum: float
-    median: float
+    min: float
+    p50: float
     p95: float
     p99: float
-    maximum: float
+    max: float
 
 
 def delays(values: NDArray[Any]) -> Delays | None:
@@ -41,8 +41,8 @@ def delays(values: NDArray[Any]) -> Delays | None:
     known = known[~np.isnan(known)]
     if not len(known):
         return None
-    low, median, p95, p99, high = np.quantile(known, [0, 0.5, 0.95, 0.99, 1], method="inverted_cdf").tolist()
-    return Delays(len(known), float(known.mean()), low, median, p95, p99, high)
+    low, p50, p95, p99, high = np.quantile(known, [0, 0.5, 0.95, 0.99, 1], method="inverted_cdf").tolist()
+    return Delays(len(known), float(known.mean()), low, p50, p95, p99, high)
 
 
 def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 
 
 def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], stateful: bool | None = None) -> NDArray[np.uint8]:
@@ -31,7 +31,7 @@ def directions(seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], st
             continue
         came = far[b] - far[a] - 1
         if came == 0:
-            made[order[lost]] = LOST_FORWARD
+            made[order[lost]] = LOST_UP
         elif came == len(lost):
-            made[order[lost]] = LOST_BACKWARD
+            made[order[lost]] = LOST_DOWN
     return made

@@ -23,8 +23,8 @@ SKEW_MOST = 1e-3  # of two crystals: 1000 ppm is far beyond any
 
 @dataclass(frozen=True)
 class OneWay:
-    forward_ns: Floats
-    backward_ns: Floats
+    up_ns: Floats
+    down_ns: Floats
     bound_ns: Floats  # of both: what one has too much the other has too little
     offset_ns: float  # theirs minus ours, in the middle of the run, relative to `base_ns`
     offset_bound_ns: float
@@ -61,9 +61,9 @@ def one_way(
     low, high = band
     middle, half = (low + high) / 2, (high - low) / 2
     # The highest line at each time is convex in time, so it lies below the straight line between its ends; the lowest likewise above.
-    forward = with_queue - (middle[0] + (middle[1] - middle[0]) * x)
+    up = with_queue - (middle[0] + (middle[1] - middle[0]) * x)
     bound = half[0] + (half[1] - half[0]) * x
-    return OneWay(forward, whole_trip - forward, bound, float(middle.mean()), float(half.mean()), base)
+    return OneWay(up, whole_trip - up, bound, float(middle.mean()), float(half.mean()), base)
 
 
 def _band(x: Floats, lower: Floats, upper: Floats, steepest: float) -> tuple[Floats, Floats] | None:

@@ -52,8 +52,8 @@ QDISC = {
     "backlog_bytes": "backlog_bytes",
     "backlog_pkts": "backlog_packets",
 }
-ANSWERED, LOST, LOST_FORWARD, LOST_BACKWARD = range(4)
-LOST_WHERE = {"up": LOST_FORWARD, "down": LOST_BACKWARD}
+ANSWERED, LOST, LOST_UP, LOST_DOWN = range(4)
+LOST_WHERE = {"up": LOST_UP, "down": LOST_DOWN}
 RUNNER_KINDS = {
     "PingRunner": "ping",
     "IrttRunner": "irtt",
@@ -303,7 +303,7 @@ def _latency(document: Document, name: str, points: list[Point], made: Callable[
     if None in (row[1] for row in rows):
         rows = [(row[0], i, *row[2:]) for i, row in enumerate(rows)]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(6)]
-    names = ("t_s", "seq", "rtt_ns", "forward_ns", "backward_ns", "state")
+    names = ("t_s", "seq", "rtt_ns", "up_ns", "down_ns", "state")
     table = dict(zip(names, columns, strict=True))
     table["seq"] = [int(number) if abs(number) < 1 << 62 else 0 for number in table["seq"]]
     tables.add(made("latency", "ms"), table)

@@ -18,7 +18,7 @@ import numpy as np
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.flent.document import Document, Point, clean, time_text
 from ktrxer.flent.errors import FlentError
-from ktrxer.store.columns import ANSWERED, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Meta, Runner, Series
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ STEP_S = 0.2
 STEPS_LIMIT = 1_000_000  # Flent refuses more
 FLENT = "2.3.0"  # the version whose format and names this is
 GAP_STEPS = 5  # of the usual distance of two samples: beyond it nothing is known
-LOST_WHERE = {LOST: "true", LOST_FORWARD: "up", LOST_BACKWARD: "down"}
+LOST_WHERE = {LOST: "true", LOST_UP: "up", LOST_DOWN: "down"}
 
 # The sums and averages that Flent's tests declare, by the names of what they are of.
 COMPUTED: tuple[tuple[str, str, str], ...] = (
@@ -126,7 +126,7 @@ class _Writer:
         state, rtt = samples["state"], samples["rtt_ns"]
         answered = (state == ANSWERED) & ~np.isnan(rtt)
         back_ns = np.asarray(samples["t_ns"][answered] + rtt[answered], np.int64)
-        chosen = (column[answered] for column in (samples["seq"], rtt, samples["forward_ns"], samples["backward_ns"]))
+        chosen = (column[answered] for column in (samples["seq"], rtt, samples["up_ns"], samples["down_ns"]))
         for t, (seq, value, up, down) in zip(self._time(back_ns), zip(*chosen, strict=True), strict=True):
             point: Point = {"seq": float(seq) if icmp else int(seq), "t": t, "val": float(value) / 1e6}
             if not np.isnan(up):
@@ -152,7 +152,7 @@ class _Writer:
     @staticmethod
     def _one_way(samples: dict[str, NDArray[Any]], answered: NDArray[Any]) -> dict[str, Any]:
         found = {}
-        for column, key in (("rtt_ns", "RTT"), ("forward_ns", "OWD_UP"), ("backward_ns", "OWD_DOWN")):
+        for column, key in (("rtt_ns", "RTT"), ("up_ns", "OWD_UP"), ("down_ns", "OWD_DOWN")):
             known = samples[column][answered]
             known = known[~np.isnan(known)] / 1e6
             if len(known):

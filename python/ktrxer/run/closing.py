@@ -14,7 +14,7 @@ from ktrxer.estimate.one_way import one_way
 from ktrxer.run.judge import Severity, judge
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST_BACKWARD
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST_DOWN
 from ktrxer.store.run import as_array
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             if made is None:
                 notes.append(("degraded", "the clocks of the two hosts were stepped against each other: no one-way delays", series.name))
                 continue
-            columns_["forward_ns"][part] = np.rint(made.forward_ns)
-            columns_["backward_ns"][part] = np.rint(made.backward_ns)
-            for name in ("forward_bound_ns", "backward_bound_ns"):
+            columns_["up_ns"][part] = np.rint(made.up_ns)
+            columns_["down_ns"][part] = np.rint(made.down_ns)
+            for name in ("up_bound_ns", "down_bound_ns"):
                 columns_[name][part] = np.ceil(made.bound_ns)
         first = mine & (columns_["state"] != DUPLICATE)
         runner = run.meta.runner_of(series)
@@ -74,7 +74,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         columns_["state"][first] = loss.directions(
             columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first], counts if isinstance(counts, bool) else None
         )
-    replaced = {name: columns_[name] for name in ("forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "state")}
+    replaced = {name: columns_[name] for name in ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
 
 
@@ -127,6 +127,6 @@ def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
     accounts: dict[str, Any] = {"rows": {kind: len(run.table(kind)) for kind in run.kinds()}}
     if "latency" in tables:
         states = np.bincount(as_array(tables["latency"], "state"), minlength=DUPLICATE + 1).tolist()
-        answered, lost = states[ANSWERED], sum(states[1 : LOST_BACKWARD + 1])
+        answered, lost = states[ANSWERED], sum(states[1 : LOST_DOWN + 1])
         accounts["probes"] = {"sent": answered + lost, "answered": answered, "lost": lost, "duplicates": states[DUPLICATE]}
     return accounts

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections import defaultdict, deque
 from typing import TextIO
@@ -14,14 +13,13 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from ktrxer.run.session import Recent, Session
-from ktrxer.store.meta import Series
+from ktrxer.run.moment import figures
+from ktrxer.run.session import Session
 
-S, MS = 10**9, 10**6
+S = 10**9
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 32  # of a history, in bars
 BAR_NS = S
-WINDOW_NS = S  # over which the figures of the moment are
 PHASES = {"idle_before": "idle", "load": "under load", "idle_after": "idle again"}
 
 
@@ -71,32 +69,10 @@ class TerminalView:
         new_bar = now >= self.next_bar_ns
         if new_bar:
             self.next_bar_ns = max(self.next_bar_ns, now) + BAR_NS
-        for name, value, unit, note in self.figures(session, now):
+        for name, value, unit, note in figures(session, now):
             history = self.history[name]
             if new_bar:
                 history.append(value)
             shown = "-" if value is None else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
             table.add_row(Text(name), f"[bold]{shown}[/] {unit}", Text(sparkline(list(history)), "cyan"), Text(note, "dim"))
         return Group(self.progress, table)
-
-    @staticmethod
-    def figures(session: Session, now: int) -> list[tuple[str, float | None, str, str]]:
-        """Name, value, unit, and what else there is to say."""
-        groups: dict[str, list[Series]] = defaultdict(list)
-        rows: list[tuple[str, float | None, str, str]] = []
-        for series in session.meta.series:
-            if series.kind == "bytes":
-                groups[series.group or series.name].append(series)
-        for name, members in groups.items():
-            rates = [session.recent.get(series.id, Recent()).rate_bps() for series in members]
-            known = [rate for rate in rates if rate is not None]
-            count = f"{len(known)} of {len(members)}" if len(known) < len(members) else f"{len(members)}"
-            rows.append((name, sum(known) / 1e6 if known else None, "Mbit/s", f"{count} flow{'s' if len(members) > 1 else ''}"))
-        for series in session.meta.series:
-            if series.kind != "latency":
-                continue
-            recent = session.recent.get(series.id, Recent())
-            delays = [delay for at, delay in list(recent.delays) if at > now - WINDOW_NS]
-            lost = f"{recent.lost} of {recent.lost + recent.answered} lost" if recent.lost else ""
-            rows.append((series.name.replace("Ping (ms)", "Ping"), statistics.median(delays) / MS if delays else None, "ms", lost))
-        return rows

@@ -133,7 +133,7 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
     if options.source:
         common += ["--from", options.source]
     if isinstance(item, Flows):
-        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series)), "--sample", f"{item.sample_ns}ns"]
+        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series)), "--sample-interval", f"{item.sample_ns}ns"]
         if item.cc:
             command += ["--cc", ",".join(item.cc)]
         if item.marks:
@@ -145,8 +145,8 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
     probes = item.probes if isinstance(item, Classes) else (item,)
     one = probes[0]
     marked = any(probe.mark for probe in probes) or len(probes) > 1
-    tos = ["--tos", ",".join(str(DSCP[probe.mark or "BE"] * 4) for probe in probes)] if marked else []
-    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns", *tos]
+    dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
+    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns", *dscp]
     return command + (["--port", str(options.port)] if one.protocol == "udp" else []) + common
 
 

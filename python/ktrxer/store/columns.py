@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ANSWERED, LOST, LOST_FORWARD, LOST_BACKWARD, FAILED, SKIPPED, DUPLICATE = range(7)
+ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE = range(7)
 LOCAL, REMOTE = 0, 1
 
 
@@ -42,12 +42,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _SERIES,
         _TIME,  # send time (T1): entry into this host's packet scheduler; for a probe that was not sent, its scheduled time
         Column("seq", "int64"),
-        *_maybe("rtt_ns", "forward_ns", "backward_ns", "forward_bound_ns", "backward_bound_ns", "lateness_ns"),
+        *_maybe("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "lateness_ns"),
         Column("state", "uint8", most=DUPLICATE),
         # From the far end: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses are computed
         # from them (estimate/one_way.py, estimate/loss.py).
         *_maybe("far_ns", "far_seq"),
-        # Waits in the two hosts' own queues: part of forward_ns and backward_ns, and of rtt_ns.
+        # Waits in the two hosts' own queues: part of up_ns and down_ns, and of rtt_ns.
         *_maybe("own_queue_ns", "far_queue_ns"),
     ),
     # far_ns: by the far end's clock, for what was counted there.

@@ -15,20 +15,20 @@ from ktrxer.estimate.latency import Delays, delays, grade, responsiveness_class,
 from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.run.judge import gap_ns
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_BACKWARD, LOST_FORWARD
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
 PREFERRED = ("UDP", "ICMP")
-WINDOW_NS = S  # of the rates whose median and 99th percentile are told
+WINDOW_NS = S  # of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
 DIRECTIONS = (
-    (ROUND_TRIP, "rtt_ns"), ("up", "forward_ns"), ("down", "backward_ns"),
+    (ROUND_TRIP, "rtt_ns"), ("up", "up_ns"), ("down", "down_ns"),
     ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
 )  # fmt: skip
-BOUNDED = {"forward_ns": "forward_bound_ns", "backward_ns": "backward_bound_ns"}
+BOUNDED = {"up_ns": "up_bound_ns", "down_ns": "down_bound_ns"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SeriesFigures:
     kind: str
     unit: str
     mean: float | None
-    median: float | None
+    p50: float | None
     p99: float | None
     count: int
     direction: str | None = None
@@ -47,7 +47,7 @@ class SeriesFigures:
 
 @dataclass(frozen=True)
 class Direction:
-    """Delays in milliseconds of the probes of one kind, idle and under load; one-way ones are true to +- bound_ms."""
+    """Delays in milliseconds of the probes of one kind, idle and under load; the uncertainty of one-way delays is bound_ms."""
 
     name: str
     idle: Delays | None
@@ -145,7 +145,7 @@ def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
         kinds.setdefault(probes_of(run, series), []).append(series)
 
     def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
-        one_way = any(not np.isnan(run.arrays(series)["forward_ns"]).all() for series in item[1])
+        one_way = any(not np.isnan(run.arrays(series)["up_ns"]).all() for series in item[1])
         return not one_way, PREFERRED.index(item[0]) if item[0] in PREFERRED else len(PREFERRED)
 
     return sorted(kinds.items(), key=rank)
@@ -184,8 +184,8 @@ def _latency(run: Run) -> list[Direction]:
             medians: dict[str, float] = {}
             for klass, some in classes.items() if len(classes) > 1 else ():
                 own = _idle_and_loaded(run, some, column)[loaded is not None]
-                medians |= {klass: own.median} if own is not None else {}
-            made.append(Direction(name, idle, loaded, bound.maximum if bound is not None else None, kind, medians))
+                medians |= {klass: own.p50} if own is not None else {}
+            made.append(Direction(name, idle, loaded, bound.max if bound is not None else None, kind, medians))
     return made
 
 
@@ -199,7 +199,7 @@ def _grade(latency: list[Direction]) -> Grade | None:
     trip = headline(latency)
     if trip is None or trip.idle is None or trip.loaded is None:
         return None
-    added = max(0.0, trip.loaded.median - trip.idle.median)
+    added = max(0.0, trip.loaded.p50 - trip.idle.p50)
     return Grade(grade(added), added, scale_text(), trip.probes)
 
 
@@ -219,9 +219,9 @@ def _loss(run: Run) -> list[Loss]:
     for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",))):
         state = _pooled(run, run.meta.of_kind("latency"), "state", phases)
         counts = np.bincount(state.astype(np.int64), minlength=DUPLICATE + 1)
-        lost = int(counts[[LOST, LOST_FORWARD, LOST_BACKWARD]].sum())
+        lost = int(counts[[LOST, LOST_UP, LOST_DOWN]].sum())
         if sent := int(counts[ANSWERED]) + lost:
-            made.append(Loss(name, sent, lost, int(counts[LOST_FORWARD]), int(counts[LOST_BACKWARD])))
+            made.append(Loss(name, sent, lost, int(counts[LOST_UP]), int(counts[LOST_DOWN])))
     return made
 
 
@@ -299,8 +299,8 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
         windows = bytes_rate(t, counts, edges(int(t[0]), int(t[-1]), WINDOW_NS), gap_ns=_gap(run, series))
         found = delays(windows.rate_bps() / 1e6)
         mean = float(counts[-1] - counts[0]) * 8e3 / float(t[-1] - t[0]) if t[-1] > t[0] else None
-        median, p99 = (found.median, found.p99) if found is not None else (None, None)
-        return SeriesFigures(series.name, series.kind, "Mbit/s", mean, median, p99, len(t), note=note, **common)
+        p50, p99 = (found.p50, found.p99) if found is not None else (None, None)
+        return SeriesFigures(series.name, series.kind, "Mbit/s", mean, p50, p99, len(t), note=note, **common)
     if series.kind == "value":
         found = delays(arrays["value"])
         return _figures(series, series.unit, found, found.count if found is not None else 0, **common)
@@ -308,5 +308,5 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
 
 
 def _figures(series: Series, unit: str, found: Delays | None, count: int, **more: Any) -> SeriesFigures:
-    mean, median, p99 = (found.mean, found.median, found.p99) if found is not None else (None, None, None)
-    return SeriesFigures(series.name, series.kind, unit, mean, median, p99, count, **more)
+    mean, p50, p99 = (found.mean, found.p50, found.p99) if found is not None else (None, None, None)
+    return SeriesFigures(series.name, series.kind, unit, mean, p50, p99, count, **more)

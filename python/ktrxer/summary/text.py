@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The summary for a terminal: every figure with its unit, every estimate with what it is true to."""
+"""The summary for a terminal: every figure with its unit, every estimate with its uncertainty."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         ])]  # fmt: skip
     if s.latency:
         loaded = any(one.loaded is not None for one in s.latency)
-        head = ["latency", "idle: median", "p99", *(["loaded: median", "p99", "max"] if loaded else ["max"]), ""]
+        head = ["latency", "idle: p50", "p99", *(["loaded: p50", "p99", "max"] if loaded else ["max"]), ""]
         made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     if s.where:
@@ -49,10 +49,10 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     if s.grade is not None:
         g = s.grade
         what = f"{g.probes} round trip".lstrip()
-        made.append(f"grade  {paint(g.letter, '1')}: load adds {g.added_ms:.1f} ms to the median {what} ({g.scale})")
+        made.append(f"grade  {paint(g.letter, '1')}: load adds {g.added_ms:.1f} ms to the p50 of the {what} ({g.scale})")
     if s.lateness_us is not None:
         late = s.lateness_us
-        made.append(f"our probes' own lateness  median {late.median:.1f} us, p99 {late.p99:.1f} us, max {late.maximum:.0f} us")
+        made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us")
     if s.verdict is None:
         return [*made, "", "It is not finished yet, or was cut off: `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
@@ -61,16 +61,16 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
 
 def series_lines(s: Summary) -> list[str]:
     """A line for each series."""
-    head = ["series", "mean", "median", "p99", "unit", "samples", ""]
-    return _table(head, [[x.name, number(x.mean), number(x.median), number(x.p99), x.unit, str(x.count), x.note] for x in s.series])
+    head = ["series", "mean", "p50", "p99", "unit", "samples", ""]
+    return _table(head, [[x.name, number(x.mean), number(x.p50), number(x.p99), x.unit, str(x.count), x.note] for x in s.series])
 
 
 def _direction(one: Direction, loaded: bool) -> list[str]:
-    idle = [ms(one.idle.median), ms(one.idle.p99)] if one.idle is not None else ["-", "-"]
+    idle = [ms(one.idle.p50), ms(one.idle.p99)] if one.idle is not None else ["-", "-"]
     both = one.loaded or one.idle
-    load = [ms(one.loaded.median), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
+    load = [ms(one.loaded.p50), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
-    return [named(one), *idle, *(load if loaded else []), ms(both.maximum) if both is not None else "-", bound]
+    return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
 
 
 def named(one: Direction) -> str:
@@ -87,7 +87,7 @@ def places(found: Sequence[Part]) -> str:
 
 def by_class(one: Direction) -> str:
     when = "loaded" if one.loaded is not None else "idle"
-    return f"{named(one)} by class, medians {when}: " + ", ".join(f"{name} {ms(median)}" for name, median in one.classes_ms.items())
+    return f"{named(one)} by class, p50 {when}: " + ", ".join(f"{name} {ms(p50)}" for name, p50 in one.classes_ms.items())
 
 
 def ms(value: float) -> str:

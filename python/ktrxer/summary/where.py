@@ -26,7 +26,7 @@ class Part:
 
 
 def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str = "") -> list[Part]:
-    """From the columns rtt_ns, forward_ns, backward_ns, own_queue_ns and far_queue_ns of the same probes, idle and under load.
+    """From the columns rtt_ns, up_ns, down_ns, own_queue_ns and far_queue_ns of the same probes, idle and under load.
 
     Means, because means add up and medians do not. Empty when a direction is not known. A queue that was not measured is part of its
     direction."""
@@ -35,11 +35,11 @@ def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str =
         pair = [values[~np.isnan(values)] for values in (idle[column], loaded[column])]
         return float(pair[1].mean() - pair[0].mean()) / 1e6 if all(len(values) for values in pair) else None
 
-    trip, forward, backward = added("rtt_ns"), added("forward_ns"), added("backward_ns")
-    if trip is None or forward is None or backward is None:
+    trip, up, down = added("rtt_ns"), added("up_ns"), added("down_ns")
+    if trip is None or up is None or down is None:
         return []
     own, far = added("own_queue_ns"), added("far_queue_ns")
-    places: list[tuple[str, float, str]] = [(UP, forward - (own or 0.0), ""), (DOWN, backward - (far or 0.0), "")]
+    places: list[tuple[str, float, str]] = [(UP, up - (own or 0.0), ""), (DOWN, down - (far or 0.0), "")]
     if own is not None:
         places.append((OWN, own, qdisc))
     if far is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ktrxer.estimate.distribution import ecdf, thin_ecdf
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
-from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_BACKWARD, LOST_FORWARD, SKIPPED
+from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
 from ktrxer.view import palette
 from ktrxer.view.model import Axis, Floats, Panel, Series
 from ktrxer.view.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
@@ -47,7 +47,7 @@ def latency(run: Run) -> Panel | None:
     scale, unit = unit_of([value for _, _, value in probes], DELAYS)
     drawn, notes = [], []
     for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
-        lost = np.isin(arrays["state"], (LOST, LOST_FORWARD, LOST_BACKWARD))
+        lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         kept = lost | (arrays["state"] == ANSWERED)
         drawn.append(
             Series(
@@ -63,12 +63,12 @@ def latency(run: Run) -> Panel | None:
 
 
 def _loss_note(label: str, state: NDArray[Any]) -> str:
-    counts = {code: int((state == code).sum()) for code in (LOST, LOST_FORWARD, LOST_BACKWARD, FAILED, SKIPPED)}
-    lost = counts[LOST] + counts[LOST_FORWARD] + counts[LOST_BACKWARD]
+    counts = {code: int((state == code).sum()) for code in (LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED)}
+    lost = counts[LOST] + counts[LOST_UP] + counts[LOST_DOWN]
     sent = int((state == ANSWERED).sum()) + lost
     parts = []
     if lost:
-        ways = [f"{counts[code]} on the way {where}" for code, where in ((LOST_FORWARD, "there"), (LOST_BACKWARD, "back")) if counts[code]]
+        ways = [f"{counts[code]} {where}" for code, where in ((LOST_UP, "up"), (LOST_DOWN, "down")) if counts[code]]
         parts.append(f"{lost:,} of {sent:,} lost ({100 * lost / sent:.2f} %{': ' + ', '.join(ways) if ways else ''})")
     if counts[FAILED]:
         parts.append(f"{count_of(counts[FAILED], 'probe')} could not be sent")
@@ -78,7 +78,7 @@ def _loss_note(label: str, state: NDArray[Any]) -> str:
 
 
 def one_way(run: Run, way: str) -> Panel | None:
-    """`way` is forward (to the far end) or backward."""
+    """`way` is up (to the far end) or down."""
     probes = probes_of(latencies(run), run, f"{way}_ns")
     if not probes:
         return None
@@ -86,7 +86,7 @@ def one_way(run: Run, way: str) -> Panel | None:
     drawn: list[Series] = []
     bounds: list[float] = []
     for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
-        known = ~np.isnan(value) | np.isin(arrays["state"], (LOST, LOST_FORWARD, LOST_BACKWARD))
+        known = ~np.isnan(value) | np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         bound = arrays[f"{way}_bound_ns"][known]
         y = value[known] / scale
         wide = None if np.isnan(bound).all() else np.where(np.isnan(bound), 0, bound) / scale
@@ -98,7 +98,7 @@ def one_way(run: Run, way: str) -> Panel | None:
                 low=None if wide is None else y - wide, high=None if wide is None else y + wide, hint=series.name,
             )
         )  # fmt: skip
-    title = "One-way delay, to the far end" if way == "forward" else "One-way delay, back to us"
+    title = "One-way delay up" if way == "up" else "One-way delay down"
     if bounds:
         size, name = unit_of([np.asarray(bounds)], DELAYS)
         note = f"The offset between the two clocks is known to ±{max(bounds) / size:.3g} {name}; the band is that wide."

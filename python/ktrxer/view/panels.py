@@ -32,7 +32,7 @@ def box(key: str, title: str, label: str, unit: str, found: Sequence[tuple[str, 
             names.append(name)
     if not drawn:
         return None
-    notes = ("Box: the middle half, with the median. Line: from the 1st to the 99th percentile.", note)
+    notes = ("Box: p25 to p75, with p50. Line: p1 to p99.", note)
     return Panel(
         key, title, Axis("", "", zero=False, names=tuple(names)), Axis(label, unit), tuple(drawn), link="", notes=tuple(filter(None, notes))
     )
@@ -96,8 +96,8 @@ MAKERS: dict[str, Maker] = {
     "upload": lambda run: throughput(run, "up"),
     "totals": totals,
     "latency": latency,
-    "to": lambda run: one_way(run, "forward"),
-    "back": lambda run: one_way(run, "backward"),
+    "one_way_up": lambda run: one_way(run, "up"),
+    "one_way_down": lambda run: one_way(run, "down"),
     "latency_cdf": latency_cdf,
     "box_throughput": box_throughput,
     "box_latency": box_latency,

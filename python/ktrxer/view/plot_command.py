@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   ktrxer plot rrul.ktrxer                              the plot that the test names first, as rrul-all_scaled.svg
-  ktrxer plot rrul.ktrxer -p ping_cdf -o cdf.pdf
-  ktrxer plot fifo.ktrxer fq_codel.ktrxer -p totals -o both.png
-  ktrxer plot rrul.ktrxer -p ping --json               the same as numbers
+  ktrxer plot rrul.ktrxer --plot ping_cdf -o cdf.pdf
+  ktrxer plot fifo.ktrxer fq_codel.ktrxer --plot totals -o both.png
+  ktrxer plot rrul.ktrxer --plot ping --json            the same as numbers
   ktrxer plot --list
 A name with _scaled behind it ends the axis where 99 % of the samples do.
 """
@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "run", nargs="*", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are drawn over each other"
     )
-    parser.add_argument("-p", "--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
+    parser.add_argument("--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the picture: FILE.svg, .pdf or .png (RUN-PLOT.svg)")
     force_option(parser)
     parser.add_argument("--json", action="store_true", help="what was drawn, as JSON; without -o also every number, and no picture")

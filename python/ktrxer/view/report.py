@@ -119,8 +119,8 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     if trip is not None:
         for label, delays in (("Latency, idle", trip.idle), ("Latency, loaded", trip.loaded)):
             if delays is not None:
-                note = f"{trip.probes}, median; 99 % within {' '.join(_delay(delays.p99))}"
-                tiles.append(_tile(label, *_delay(delays.median), note, trip.probes))
+                note = f"{trip.probes}, p50; p99 {' '.join(_delay(delays.p99))}"
+                tiles.append(_tile(label, *_delay(delays.p50), note, trip.probes))
     under = next((one for one in s.loss if one.name == "load"), None) or next(iter(s.loss), None)
     if under is not None:
         where = "under load" if under.name == "load" else "idle"
@@ -166,21 +166,20 @@ def _table(title: str, columns: Sequence[str], rows: list[list[str]], notes: Seq
 def _delays(s: Summary) -> dict[str, Any]:
     rows = []
     for one in s.latency:
-        cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.median, d.p99)] or [NONE] * 2
-        cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.median, d.p95, d.p99, d.maximum)] or [NONE] * 4
+        cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.p50, d.p99)] or [NONE] * 2
+        cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.p50, d.p95, d.p99, d.max)] or [NONE] * 4
         rows.append([named(one), *cells, f"±{_quantity(_delay(one.bound_ms))}" if one.bound_ms is not None else ""])
-    columns = ["delay", "idle: median", "99 %", "loaded: median", "95 %", "99 %", "greatest", "true to"]
+    columns = ["delay", "idle: p50", "p99", "loaded: p50", "p95", "p99", "max", "uncertainty"]
     notes = [f"{by_class(one)}." for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     if len({one.probes for one in s.latency}) > 1:
         notes.append(KINDS)
     late = s.lateness_us
     if late is not None:
         notes.append(
-            f"Our own probes left {figure(late.median)} µs late (median), 99 % of them within {figure(late.p99)} µs, "
-            f"the latest {figure(late.maximum)} µs."
+            f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs."
         )
     if s.grade is not None:
-        notes.append(f"The grade is for what load adds to the median {s.grade.probes} round trip: {s.grade.scale}.")
+        notes.append(f"The grade is for what load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
     return _table("Latency by direction", columns, rows, notes)
 
 
@@ -204,16 +203,16 @@ def _losses(s: Summary) -> dict[str, Any]:
                 str(unknown),
             ]
         )
-    return _table("Lost probes", ["phase", "sent", "lost", "share", "on the way there", "on the way back", "unknown"], rows)
+    return _table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
 
 
 def _each(s: Summary) -> dict[str, Any]:
     rows = [
-        [one.name, figure(one.mean), figure(one.median), figure(one.p99), one.unit, f"{one.count:,}", one.note]
+        [one.name, figure(one.mean), figure(one.p50), figure(one.p99), one.unit, f"{one.count:,}", one.note]
         for one in s.series[:MOST_SERIES]
     ]
     notes = [f"The first {MOST_SERIES} of {len(s.series)} series."] if len(s.series) > MOST_SERIES else []
-    return _table("Each series, over the whole run", ["series", "mean", "median", "99 %", "unit", "samples", ""], rows, notes)
+    return _table("Each series, over the whole run", ["series", "mean", "p50", "p99", "unit", "samples", ""], rows, notes)
 
 
 def figure(value: float | None) -> str:
