@@ -329,8 +329,11 @@ static enum ktx_proof best_proof(const struct ktx *tx)
 	       KTX_PROOF_QUEUED;
 }
 
+/* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
 void ktx_info(const struct ktx *tx, struct ktx_info *info)
 {
+	const struct ktrxer_waiter *waiter = &tx->waiter;
+
 	*info = (struct ktx_info){
 		.engine = tx->engine->name,
 		.reason = tx->reason,
@@ -338,15 +341,15 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.frame_size = tx->frame_size,
 		.slots = tx->slots,
 		.best_proof = best_proof(tx),
-		.realtime = tx->waiter.realtime,
-		.locked = tx->waiter.locked,
+		.realtime = atomic_load_explicit(&waiter->shown.realtime, memory_order_relaxed),
+		.locked = waiter->locked,
 		.cpu = tx->options.cpu,
-		.timer_slack_ns = tx->waiter.timer_slack_ns,
+		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
-		.lead_ns = tx->waiter.lead_ns,
-		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : tx->waiter.advance_ns,
+		.lead_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
+		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
-	memcpy(info->notes, tx->waiter.notes, sizeof info->notes);
+	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 }
 
 int ktx_fd(const struct ktx *tx)

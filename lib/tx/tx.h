@@ -132,7 +132,7 @@ static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number
 void ktx_done_advance(struct ktx *tx, uint64_t now);
 
 /* tx_kernel.c: a pass where the kernel waits. */
-int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
+void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_pump.c: one pass; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);

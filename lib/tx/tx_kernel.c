@@ -42,7 +42,7 @@ static uint64_t next_look(const struct ktx *tx, uint64_t now)
 	return after > now + often / 2 ? after : now + often;
 }
 
-int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
+void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 {
 	struct ktx_work work = { .done = tx->handed, .now_ns = ktrxer_now_ns() };
 	uint32_t ended;
@@ -85,7 +85,7 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
 	if (!tx->engine->harvest_ns) {
 		tx->starved = tx->handed == work.head && tx->engine->event_fd(tx->state) < 0;
-		return atomic_load(&tx->dead);
+		return;
 	}
 	tx->starved = tx->handed == work.head && work.now_ns - tx->busy_ns > LINGER_NS;
 	if (!tx->starved) {
@@ -94,5 +94,4 @@ int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		if (look < *next_ns)
 			*next_ns = look;
 	}
-	return atomic_load(&tx->dead);
 }

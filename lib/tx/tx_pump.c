@@ -479,11 +479,8 @@ static void harvest_if_time(struct ktx *tx, uint32_t head)
 	harvest(tx);
 }
 
-int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
+static void pump_user(struct ktx *tx, uint64_t *next_ns)
 {
-	*next_ns = KTRXER_NEVER;
-	if (tx->engine->waits == KTX_KERNEL_WAITS)
-		return ktx_pump_kernel(tx, next_ns);
 	for (;;) {
 		enum due due = DUE_GONE;
 		uint32_t head;
@@ -521,5 +518,15 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 		if (give_up < *next_ns)
 			*next_ns = give_up;
 	}
+}
+
+int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
+{
+	*next_ns = KTRXER_NEVER;
+	if (tx->engine->waits == KTX_KERNEL_WAITS)
+		ktx_pump_kernel(tx, next_ns);
+	else
+		pump_user(tx, next_ns);
+	ktrxer_waiter_show(&tx->waiter);
 	return atomic_load(&tx->dead);
 }

@@ -52,6 +52,7 @@ static void *thread_main(void *context)
 	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
 	if (spin && tx->engine->waits == KTX_USER_WAITS)
 		ktrxer_waiter_calibrate(&tx->waiter);
+	ktrxer_waiter_show(&tx->waiter);
 	pthread_mutex_lock(&tx->lock);
 	tx->is_started = true;
 	pthread_cond_signal(&tx->started);

@@ -206,6 +206,34 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 	}
 }
 
+/* ThreadSanitizer sees what this cannot: whether the pump's thread writes what ktx_info() reads. */
+static void info_can_be_asked_while_the_thread_works(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	uint64_t last_ns;
+	struct ktx_info info;
+	struct ktx *tx;
+
+	(void)state;
+	options.slots = 256;
+	tx = fake_open_with(options);
+	fake.stamps = fake.stamps_come = true;
+	last_ns = ktrxer_now_ns();
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(fake_commit(tx, i, last_ns += 500000, 0), 0);
+	while (ktrxer_now_ns() < last_ns) {
+		ktx_info(tx, &info);
+		assert_in_range(info.lead_ns, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
+		assert_in_range(info.advance_ns, 0, KTX_ADVANCE_MAX_NS);
+		assert_true(strlen(info.notes) < sizeof info.notes - 1);
+	}
+	assert_int_equal(fake_drain(tx).sent, 100);
+	ktx_info(tx, &info);
+	assert_int_equal(info.advance_ns, tx->waiter.advance_ns);
+	assert_int_equal(info.lead_ns, tx->waiter.lead_ns);
+	ktx_close(tx);
+}
+
 static void a_shifted_train_is_shifted_as_a_whole(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
@@ -318,6 +346,7 @@ int main(void)
 		cmocka_unit_test(trains_leave_by_one_call),
 		cmocka_unit_test(a_partly_taken_train_goes_on),
 		cmocka_unit_test(a_train_is_not_torn_by_the_late_policy),
+		cmocka_unit_test(info_can_be_asked_while_the_thread_works),
 		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
 		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
 		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
