@@ -228,19 +228,20 @@ static void nic_open(struct ktx *tx)
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
 		return;
-	rc = phc_open(&tx->nic, tx->device.name, tx->device.index, PHC_SENT);
+	rc = phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
 	if (rc == -EPERM || rc == -EACCES)
 		ktrxer_waiter_note(&tx->waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
 		return;
-	phc_refresh(&tx->nic, &tx->clock, ktrxer_now_ns());
-	if (!tx->nic.map.count || ktrxer_txstamp_add_nic(fd) < 0)
-		phc_close(&tx->nic);
+	if (ktrxer_txstamp_add_nic(fd) < 0)
+		phc_sampler_close(&tx->nic);
+	else
+		phc_sampler_line(&tx->nic, &tx->nic_line, &tx->nic_version);
 }
 
 static uint32_t features_of(const struct ktx *tx)
 {
-	return tx->engine->features(tx->state) | (tx->nic.fd >= 0 ? KTX_CAN_WIRE_STAMP : 0);
+	return tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
 }
 
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
@@ -252,7 +253,8 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	*out = NULL;
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
-	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = tx->nic.setting.place = -1;
+	tx->wake_fd = tx->report_fd = tx->poll_fd = -1;
+	phc_sampler_init(&tx->nic);
 	tx->engines = list;
 	ktrxer_waiter_init(&tx->waiter);
 	rc = options_take(tx, options, err);
@@ -303,7 +305,7 @@ void ktx_close(struct ktx *tx)
 	ktx_thread_stop(tx);
 	if (tx->state)
 		tx->engine->close(tx->state);
-	phc_close(&tx->nic);
+	phc_sampler_close(&tx->nic);
 	ktrxer_waiter_close(&tx->waiter);
 	if (tx->poll_fd >= 0)
 		close(tx->poll_fd);

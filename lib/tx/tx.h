@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "phc.h"
+#include "phc_sampler.h"
 #include "schedmap.h"
 #include "stampmap.h"
 #include "waiter.h"
@@ -33,6 +33,7 @@ struct ktx {
 	const struct ktx_engine *engine;
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
+	struct phc_sampler nic; /* its clock, where its stamps are on */
 
 	uint32_t slots, mask, frame_size, stride;
 	struct ktx_cell *cells;
@@ -87,8 +88,9 @@ struct ktx {
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	bool in_train; /* the last one handed over belongs together with the next */
 	struct ktrxer_clock_map clock;
-	struct phc nic; /* where its stamps are on */
-	bool nic_seen;  /* one came */
+	struct phc_line nic_line; /* its clock on ours, as published last */
+	uint32_t nic_version;     /* of nic_line */
+	bool nic_seen;  /* one of its stamps came */
 	bool driver_seen; /* the driver stamps */
 	uint32_t stamped_end; /* behind the last cell with a driver's stamp */
 	uint32_t passer;      /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */

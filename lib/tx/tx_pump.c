@@ -67,8 +67,10 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER, &number);
 	uint64_t sent;
 
-	if (!cell || !cell->stamp_due || !phc_map_mono(&tx->nic.map, nic_ns, &sent, &bound) || sent + bound + STAMP_GRAIN_NS < cell->call_ns ||
-	    sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
+	if (!cell || !cell->stamp_due)
+		return;
+	phc_line_mono(&tx->nic_line, nic_ns, &sent, &bound);
+	if (sent + bound + STAMP_GRAIN_NS < cell->call_ns || sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
 		return;
 	cell->sent_ns = sent;
 	cell->raw_ns = nic_ns;
@@ -149,7 +151,7 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	cell->raw_ns = real_ns;
 	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
 	cell->proof = (uint8_t)proof;
-	cell->stamp_due = tx->nic.fd >= 0;
+	cell->stamp_due = phc_sampler_on(&tx->nic);
 	if (!tx->nic_seen && !cell->sched_ns)
 		cost_learn(tx, cell, sent);
 	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
@@ -194,8 +196,8 @@ static void harvest(struct ktx *tx)
 	int rc;
 
 	ktrxer_clock_map_refresh(&tx->clock, now, KTRXER_NS_PER_MS);
-	if (tx->nic.fd >= 0)
-		phc_refresh(&tx->nic, &tx->clock, now);
+	if (phc_sampler_on(&tx->nic))
+		phc_sampler_line(&tx->nic, &tx->nic_line, &tx->nic_version);
 	rc = tx->engine->harvest(tx->state, &to);
 	tx->harvested_ns = now;
 	if (device_lost(rc))
@@ -511,7 +513,7 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 
 		if (give_up <= now)
 			give_up = now + KTX_STAMP_WAIT_NS / 2;
-		if (tx->nic.fd >= 0)
+		if (phc_sampler_on(&tx->nic))
 			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
 		if (tx->engine->harvest_ns)
 			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
