@@ -36,6 +36,7 @@ struct ktx_cell {
 	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
 	bool sched_due;         /* the packet scheduler's stamp is awaited */
+	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
 	bool untimed;           /* the stamp of its send time is missing (KTX_SENT_NONE) */
 	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's stamp */
 

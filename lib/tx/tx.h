@@ -65,6 +65,7 @@ struct ktx {
 	bool shortage;     /* a reservation was refused, and none has been granted since */
 	uint64_t last_at_ns;
 	uint64_t counted_shift_ns; /* of the probe counted last */
+	bool restarts;             /* the next one committed is the first after ktx_cancel() */
 	struct ktx_accounts sums;
 	bool streams;           /* a range is with the engine; it is entered into `sums` when it has ended */
 	bool stream_open;       /* until it is cancelled */

@@ -374,7 +374,7 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 		if (queue_waits(tx) && cell->at_ns) /* those of the past are for the late policy, one by one */
 			due = planned_time(tx, cell) > now && planned_time(tx, cell) - now <= tx->queue.ahead_ns;
 
-		if (!same_train && !at_once && !due)
+		if ((!same_train && !at_once && !due) || cell->restarts)
 			break;
 	}
 	return n;
@@ -420,6 +420,8 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 
 	if (tx->first_call_ns)
 		return DUE_NOW;
+	if (cell->restarts)
+		tx->shift_ns = 0;
 	if (queue_full(tx))
 		return DUE_LATER;
 	if (!cell->at_ns)

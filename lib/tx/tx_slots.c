@@ -52,6 +52,8 @@ static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 static void count_one(struct ktx *tx, const struct ktx_cell *cell)
 {
 	tx->sums.tries += cell->tries;
+	if (cell->restarts)
+		tx->counted_shift_ns = 0;
 	switch (cell->status) {
 	case KTX_SENT:
 		count_sent(tx, cell);
@@ -310,6 +312,8 @@ int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_erro
 	if (rc < 0)
 		return rc;
 	cell_begin(cell, probe);
+	cell->restarts = tx->restarts;
+	tx->restarts = false;
 	if (probe->at_ns)
 		tx->last_at_ns = probe->at_ns;
 	tx->reserved = false;
@@ -330,6 +334,7 @@ void ktx_cancel(struct ktx *tx)
 	atomic_store(&tx->cancel_to, tx->written);
 	atomic_fetch_add(&tx->cancel_seq, 1);
 	ktx_signal(tx->wake_fd);
+	tx->restarts = true;
 	tx->last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the time until then */
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		uint64_t next;

@@ -194,8 +194,8 @@ static struct ktx *open_with_nic(void)
 	fake.stamps = fake.stamps_come = true;
 	fake.nic_ahead_ns = AHEAD;
 	tx->nic.phc.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(phc_sampler_start(&tx->nic), 0);
 	clock_of_nic.pump = pthread_self();
+	assert_int_equal(phc_sampler_start(&tx->nic), 0);
 	clock_of_nic.by_pump = clock_of_nic.by_others = 0;
 	return tx;
 }

@@ -254,6 +254,40 @@ static void a_shifted_train_is_shifted_as_a_whole(void **state)
 	ktx_close(tx);
 }
 
+/* Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. */
+static void a_cancellation_ends_the_shift(void **state)
+{
+	for (uint32_t flags = 0; flags <= KTX_CALLER_PUMPS; flags += KTX_CALLER_PUMPS) {
+		struct ktx_options options = KTX_OPTIONS_INIT;
+		struct ktx_report reports[4];
+		uint64_t now = ktrxer_now_ns();
+		struct ktrxer_hist *lateness;
+		struct ktx *tx;
+
+		(void)state;
+		options.flags = flags;
+		options.late = KTX_LATE_SHIFT;
+		options.late_ns = 20 * KTRXER_NS_PER_MS; /* later than a busy machine makes the new ones */
+		tx = fake_open_with(options);
+		assert_int_equal(fake_commit(tx, 0, now - 3600 * (uint64_t)KTRXER_NS_PER_S, 0), 0);
+		fake_drain(tx);
+		ktx_cancel(tx);
+		ktx_cancel(tx);
+		now = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
+		assert_int_equal(fake_commit(tx, 1, now, 0), 0);
+		assert_int_equal(fake_commit(tx, 2, now, 0), 0);
+		fake_drain(tx);
+		assert_int_equal(ktx_reports(tx, reports, 4), 3);
+		assert_true(reports[0].planned_ns - reports[0].at_ns >= 3600 * (uint64_t)KTRXER_NS_PER_S);
+		for (int i = 1; i < 3; i++)
+			assert_true(reports[i].planned_ns - reports[i].at_ns < (uint64_t)KTRXER_NS_PER_S);
+		lateness = ktx_lateness(tx);
+		assert_true(ktrxer_hist_min(lateness) > -(int64_t)KTRXER_NS_PER_S);
+		ktrxer_hist_free(lateness);
+		ktx_close(tx);
+	}
+}
+
 static void bad_calls_are_refused_and_change_nothing(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
@@ -348,6 +382,7 @@ int main(void)
 		cmocka_unit_test(a_train_is_not_torn_by_the_late_policy),
 		cmocka_unit_test(info_can_be_asked_while_the_thread_works),
 		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
+		cmocka_unit_test(a_cancellation_ends_the_shift),
 		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
 		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
 		cmocka_unit_test(the_caller_can_pump),
