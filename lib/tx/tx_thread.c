@@ -15,16 +15,16 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	struct timespec span = { 0 };
 	int rc, error;
 
-	if (tx->starved) {
+	if (tx->pump.starved) {
 		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
-		atomic_store(&tx->idle, true);
-		if (atomic_load(&tx->head) != tx->handed || atomic_load(&tx->quit)) {
-			atomic_store(&tx->idle, false);
+		atomic_store(&tx->shared.idle, true);
+		if (atomic_load(&tx->ring.head) != tx->pump.handed || atomic_load(&tx->shared.quit)) {
+			atomic_store(&tx->shared.idle, false);
 			return;
 		}
 	}
 	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
-	if (tx->handed || kernel || stamps_wanted(tx))
+	if (tx->pump.handed || kernel || stamps_wanted(tx))
 		fds[1].fd = tx->engine->event_fd(tx->state);
 	now = ktrxer_now_ns();
 	if (next <= now && next != KTRXER_NEVER)
@@ -32,14 +32,14 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	if (next != KTRXER_NEVER)
 		span = ktrxer_span(next - now);
 	rc = ppoll(fds, 2, next == KTRXER_NEVER ? NULL : &span, NULL);
-	ktrxer_waiter_slept(&tx->waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
+	ktrxer_waiter_slept(&tx->pump.waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
 	if (fds[0].revents)
 		ktx_signal_clear(tx->wake_fd);
-	tx->look = fds[1].revents != 0;
+	tx->pump.look = fds[1].revents != 0;
 	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
 	if (fds[1].revents & POLLERR && !kernel)
 		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
-	atomic_store(&tx->idle, false);
+	atomic_store(&tx->shared.idle, false);
 }
 
 static void *thread_main(void *context)
@@ -49,15 +49,15 @@ static void *thread_main(void *context)
 	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
 	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
 
-	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
+	ktrxer_waiter_prepare(&tx->pump.waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
 	if (spin && tx->engine->waits == KTX_USER_WAITS)
-		ktrxer_waiter_calibrate(&tx->waiter);
-	ktrxer_waiter_show(&tx->waiter);
+		ktrxer_waiter_calibrate(&tx->pump.waiter);
+	ktrxer_waiter_show(&tx->pump.waiter);
 	pthread_mutex_lock(&tx->lock);
 	tx->is_started = true;
 	pthread_cond_signal(&tx->started);
 	pthread_mutex_unlock(&tx->lock);
-	while (!atomic_load(&tx->quit)) {
+	while (!atomic_load(&tx->shared.quit)) {
 		uint64_t next;
 
 		ktx_pump_once(tx, &next);
@@ -99,7 +99,7 @@ void ktx_thread_stop(struct ktx *tx)
 {
 	if (!tx->has_thread)
 		return;
-	atomic_store(&tx->quit, true);
+	atomic_store(&tx->shared.quit, true);
 	/* Ends a retry or a spin, too. */
 	ktx_cancel(tx);
 	pthread_join(tx->thread, NULL);

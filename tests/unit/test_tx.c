@@ -200,7 +200,7 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 			;
 		assert_int_equal(fake.sent, 10);
 		fake.send_lasts_ms = 0;
-		assert_int_equal(tx->shift_ns, 0);
+		assert_int_equal(tx->pump.shift_ns, 0);
 		assert_int_equal(ktx_reports(tx, reports, 12), 10);
 		ktx_close(tx);
 	}
@@ -229,8 +229,8 @@ static void info_can_be_asked_while_the_thread_works(void **state)
 	}
 	assert_int_equal(fake_drain(tx).sent, 100);
 	ktx_info(tx, &info);
-	assert_int_equal(info.advance_ns, tx->waiter.advance_ns);
-	assert_int_equal(info.lead_ns, tx->waiter.lead_ns);
+	assert_int_equal(info.advance_ns, tx->pump.waiter.advance_ns);
+	assert_int_equal(info.lead_ns, tx->pump.waiter.lead_ns);
 	ktx_close(tx);
 }
 
@@ -286,6 +286,36 @@ static void a_cancellation_ends_the_shift(void **state)
 		ktrxer_hist_free(lateness);
 		ktx_close(tx);
 	}
+}
+
+static bool share_a_line(const void *a, size_t a_size, const void *b, size_t b_size)
+{
+	const uintptr_t a_first = (uintptr_t)a / KTX_LINE, a_last = ((uintptr_t)a + a_size - 1) / KTX_LINE;
+	const uintptr_t b_first = (uintptr_t)b / KTX_LINE, b_last = ((uintptr_t)b + b_size - 1) / KTX_LINE;
+
+	return a_first <= b_last && b_first <= a_last;
+}
+
+/* What one thread writes and the other reads for each probe must not take lines of the cache away from it. */
+static void the_two_threads_write_to_lines_of_their_own(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct ktx *tx = fake_open_with(options);
+	const struct {
+		const void *at;
+		size_t size;
+	} parts[] = {
+		{ &tx->ring.cells, sizeof tx->ring.cells }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
+		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done }, { &tx->shared, sizeof tx->shared },
+		{ &tx->tool, sizeof tx->tool },             { &tx->pump, sizeof tx->pump },
+	};
+	const size_t constant = 3;
+
+	(void)state;
+	for (size_t i = constant; i < sizeof parts / sizeof *parts; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(share_a_line(parts[i].at, parts[i].size, parts[j].at, parts[j].size));
+	ktx_close(tx);
 }
 
 static void bad_calls_are_refused_and_change_nothing(void **state)
@@ -383,6 +413,7 @@ int main(void)
 		cmocka_unit_test(info_can_be_asked_while_the_thread_works),
 		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
 		cmocka_unit_test(a_cancellation_ends_the_shift),
+		cmocka_unit_test(the_two_threads_write_to_lines_of_their_own),
 		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
 		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
 		cmocka_unit_test(the_caller_can_pump),
