@@ -327,7 +327,6 @@ const struct ktx_engine ktx_engine_live = {
 	.name = "live",
 	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
 	.waits = KTX_KERNEL_WAITS,
-	.needs_device = true,
 	.frame_max = LIVE_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
 	.polls = true,

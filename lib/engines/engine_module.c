@@ -269,7 +269,6 @@ const struct ktx_engine ktx_engine_module = {
 	.name = "module",
 	.summary = "ktrxer.ko: the kernel keeps the time and calls the driver itself",
 	.waits = KTX_KERNEL_WAITS,
-	.needs_device = true,
 	.rank_timing = 90,
 	.rank_rate = 70, /* 1.2 to 2 times xsk in copy mode on the lab's devices; where that has zero copy, live works and comes first */
 	.why_timing = "the kernel module keeps the time and calls the driver itself",

@@ -123,7 +123,6 @@ const struct ktx_engine ktx_engine_packet = {
 	.name = "packet",
 	.summary = "AF_PACKET past the qdisc: any frame, on every Linux device",
 	.waits = KTX_USER_WAITS,
-	.needs_device = true,
 	.nic_stamps = true,
 	.rank_timing = 50,
 	.rank_rate = 40,

@@ -199,6 +199,7 @@ const struct ktx_engine ktx_engine_raw = {
 	.name = "raw",
 	.summary = "raw IP socket: any IP packet, through the host's routing and qdisc",
 	.waits = KTX_USER_WAITS,
+	.can = KTX_CAN_HOST_STACK,
 	.rank_timing = 20,
 	.rank_rate = 10,
 	.why_timing = "the host's routing chooses the way; any IP header",

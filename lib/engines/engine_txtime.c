@@ -278,7 +278,6 @@ const struct ktx_engine ktx_engine_txtime = {
 	.name = "txtime",
 	.summary = "the kernel's own launch times: the fq or etf qdisc, or the NIC, keeps the time",
 	.waits = KTX_QUEUE_WAITS,
-	.needs_device = true,
 	.nic_stamps = true,
 	.rank_timing = 15, /* exact, but behind a queue that others fill, too: who has set one up names it */
 	.rank_rate = 5,

@@ -368,6 +368,7 @@ const struct ktx_engine ktx_engine_udp = {
 	.name = "udp",
 	.summary = "the host's datagram sockets: UDP and ICMP echo, no privilege needed",
 	.waits = KTX_USER_WAITS,
+	.can = KTX_CAN_HOST_STACK,
 	.rank_timing = 10,
 	.rank_rate = 20,
 	.why_timing = "needs no privilege",

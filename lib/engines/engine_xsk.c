@@ -356,7 +356,6 @@ const struct ktx_engine ktx_engine_xsk = {
 	.name = "xsk",
 	.summary = "AF_XDP: frames in memory shared with the device's queue",
 	.waits = KTX_USER_WAITS,
-	.needs_device = true,
 	.frame_max = XSK_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
 	.rank_timing = 30,

@@ -102,7 +102,7 @@ struct ktx_engine {
 	const char *name;
 	const char *summary;
 	enum ktx_waiter waits;
-	bool needs_device;
+	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
 	uint32_t harvest_ns;         /* no descriptor tells when harvest has work: look this often while cells wait; 0: one does */
 	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
@@ -186,6 +186,14 @@ struct ktx_engine {
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
 };
 
+/* One that sends by the host's stack finds the device by its routes. One that this build leaves out (no `open`) says so without a device. */
+static inline bool ktx_engine_needs_device(const struct ktx_engine *engine)
+{
+	return engine->open && !(engine->can & KTX_CAN_HOST_STACK);
+}
+
+/* NULL, "" or "auto": not named. */
+bool ktx_engine_is_auto(const char *name);
 /* ktx_open() and ktx_engines() over a list of engines that ends with NULL. */
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err);
 const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);

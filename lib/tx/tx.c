@@ -60,17 +60,13 @@ static int options_take(struct ktx *tx, const struct ktx_options *options, struc
 	return options_check(&tx->options, err);
 }
 
-static bool engine_is_free(const struct ktx *tx)
-{
-	return !tx->options.engine || !*tx->options.engine || strcmp(tx->options.engine, "auto") == 0;
-}
-
 static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 {
 	const char *wanted = tx->options.engine;
 	struct ktx_engine_info info = { 0 };
 
-	if (engine_is_free(tx)) {
+	tx->chosen = ktx_engine_is_auto(wanted);
+	if (tx->chosen) {
 		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
 					       tx->reason, err);
 		return tx->engine ? 0 : -EOPNOTSUPP;
@@ -85,7 +81,7 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		}
 		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
 	}
-	if (tx->engine->needs_device && !tx->has_device)
+	if (ktx_engine_needs_device(tx->engine) && !tx->has_device)
 		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)", wanted);
 	if (tx->options.queue) { /* a probe would try the first one; opening tells */
 		strcpy(tx->reason, "as asked");
@@ -195,12 +191,11 @@ static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
 /* What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the next best. */
 static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
-	const bool free_choice = engine_is_free(tx);
 	struct ktrxer_error why = { 0 };
 	const struct ktx_engine *next = NULL;
 	int rc = tx->engine->open(&tx->state, setup, &why);
 
-	if (rc < 0 && free_choice) {
+	if (rc < 0 && tx->chosen) {
 		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
 		if (next && next != tx->engine) {
 			tx->engine = next;
@@ -245,7 +240,7 @@ static void nic_open(struct ktx *tx)
 
 static uint32_t features_of(const struct ktx *tx)
 {
-	return tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
+	return tx->engine->can | tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
 }
 
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
@@ -344,6 +339,7 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 	*info = (struct ktx_info){
 		.engine = tx->engine->name,
 		.reason = tx->reason,
+		.chosen = tx->chosen,
 		.link = tx->link,
 		.frame_size = tx->frame_size,
 		.slots = tx->ring.slots,

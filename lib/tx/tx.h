@@ -110,6 +110,7 @@ struct ktx {
 	enum ktrxer_link link;
 	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
 	const struct ktx_engine *engine;
+	bool chosen;            /* by `auto` */
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
 	uint32_t frame_size;

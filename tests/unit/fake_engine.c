@@ -269,25 +269,25 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
 static const struct ktx_engine fake_engine = {
-	.name = "fake", .summary = "for tests", .why_timing = "the only one", .why_rate = "the only one", .probe = fake_probe, .open = fake_open, .close = fake_close,
+	.name = "fake", .summary = "for tests", .can = KTX_CAN_HOST_STACK, .why_timing = "the only one", .why_rate = "the only one", .probe = fake_probe, .open = fake_open, .close = fake_close,
 	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
 };
 
 static const struct ktx_engine holder_engine = {
-	.name = "holder", .summary = "for tests", .probe = fake_probe, .open = fake_open, .close = fake_close,
+	.name = "holder", .summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open, .close = fake_close,
 	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
 	.harvest_ns = 200000, .frame_max = 1000, .give_up = fake_give_up,
 };
 
 static const struct ktx_engine kernel_engine = {
-	.name = "kernel", .summary = "for tests", .waits = KTX_KERNEL_WAITS, .harvest_ns = 100000, .probe = fake_probe, .open = fake_open,
+	.name = "kernel", .summary = "for tests", .can = KTX_CAN_HOST_STACK, .waits = KTX_KERNEL_WAITS, .harvest_ns = 100000, .probe = fake_probe, .open = fake_open,
 	.close = fake_close, .features = kernel_features, .check = fake_check, .publish = fake_publish, .tend = fake_tend,
 	.collect = fake_collect, .event_fd = fake_event_fd, .stream_start = fake_stream_start, .stream_stop = fake_stream_stop,
 	.stream_look = fake_stream_look, .stream_ended = fake_stream_ended,
 };
 
 static const struct ktx_engine queue_engine = {
-	.name = "queue", .summary = "for tests", .waits = KTX_QUEUE_WAITS, .harvest_ns = 200000, .probe = fake_probe, .open = fake_open,
+	.name = "queue", .summary = "for tests", .can = KTX_CAN_HOST_STACK, .waits = KTX_QUEUE_WAITS, .harvest_ns = 200000, .probe = fake_probe, .open = fake_open,
 	.close = fake_close, .features = fake_features, .check = fake_check, .send = queue_send, .harvest = queue_harvest,
 	.event_fd = fake_event_fd, .queue = queue_queue, .left_early = queue_early,
 };
