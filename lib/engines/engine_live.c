@@ -323,10 +323,24 @@ static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
 	return rc;
 }
 
+static const struct ktx_kernel_ops kernel_ops = {
+	.publish = live_publish,
+	.tend = live_tend,
+	.collect = live_collect,
+};
+
+static const struct ktx_stream_ops stream_ops = {
+	.start = stream_start,
+	.stop = stream_stop,
+	.look = stream_look,
+	.ended = stream_ended,
+};
+
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
 	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
-	.waits = KTX_KERNEL_WAITS,
+	.kernel = &kernel_ops,
+	.stream = &stream_ops,
 	.frame_max = LIVE_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
 	.polls = true,
@@ -341,12 +355,5 @@ const struct ktx_engine ktx_engine_live = {
 	.memory = live_memory,
 	.check = live_check,
 	.event_fd = live_event_fd,
-	.publish = live_publish,
-	.tend = live_tend,
-	.collect = live_collect,
-	.stream_start = stream_start,
-	.stream_stop = stream_stop,
-	.stream_look = stream_look,
-	.stream_ended = stream_ended,
 	.device_sent = device_sent,
 };

@@ -205,8 +205,8 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	tx->options.engine = tx->engine->name;
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "%s", why.text);
-	if (tx->engine->queue)
-		tx->engine->queue(tx->state, &tx->queue);
+	if (tx->engine->submit && tx->engine->submit->queue)
+		tx->engine->submit->queue(tx->state, &tx->queue);
 	if (tx->engine->note && tx->engine->note(tx->state))
 		ktrxer_waiter_note(&tx->pump.waiter, "%s", tx->engine->note(tx->state));
 	return 0;

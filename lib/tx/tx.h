@@ -112,7 +112,7 @@ struct ktx {
 	const struct ktx_engine *engine;
 	bool chosen;            /* by `auto` */
 	struct ktx_engine_state *state;
-	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
+	struct ktx_queue queue; /* ktx_submit_ops.queue */
 	uint32_t frame_size;
 	uint8_t *memory; /* of the frames; NULL where the engine has its own */
 	size_t memory_size;

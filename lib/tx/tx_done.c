@@ -39,14 +39,14 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_cell *cell, uin
 
 static bool buffer_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint64_t now)
 {
-	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->give_up && now > cell->call_ns &&
+	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->submit->give_up && now > cell->call_ns &&
 	       now - cell->call_ns >= KTX_BUFFER_WAIT_NS;
 }
 
 /* Whatever the kernel forgets, accounts close. */
 static void buffer_give_up(struct ktx *tx, struct ktx_cell *cell)
 {
-	int rc = tx->engine->give_up(tx->state, cell);
+	int rc = tx->engine->submit->give_up(tx->state, cell);
 
 	if (rc < 0)
 		cell_end(cell, KTX_FAILED, rc);

@@ -62,7 +62,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	if (!(tx->options.flags & KTX_NO_ADVANCE))
 		work.advance_ns = (uint64_t)tx->pump.waiter.advance_ns;
 
-	ended = tx->engine->collect(tx->state, &work);
+	ended = tx->engine->kernel->collect(tx->state, &work);
 	for (uint32_t i = 0; i < ended; i++)
 		advance_learn(tx, ktx_cell_at(tx, tx->pump.handed + i));
 	tx->pump.handed += ended;
@@ -70,12 +70,12 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	work.done = tx->pump.handed;
 	if ((int32_t)(work.cancel_to - work.done) < 0)
 		work.cancel_to = work.done;
-	rc = tx->engine->tend(tx->state, &work, next_ns);
+	rc = tx->engine->kernel->tend(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 	/* After that: who is told that all has ended must find out why, too. */
 	ktx_done_advance(tx, work.now_ns);
-	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream_ended(tx->state)) {
+	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream->ended(tx->state)) {
 		atomic_store(&tx->shared.stream_runs, false);
 		ktx_signal(tx->report_fd);
 	}

@@ -10,7 +10,7 @@
 
 static bool queue_waits(const struct ktx *tx)
 {
-	return tx->engine->waits == KTX_QUEUE_WAITS;
+	return tx->engine->submit->queue;
 }
 
 /* Stamps tell when there is room. */
@@ -155,7 +155,7 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	if (!tx->pump.nic_seen && !cell->sched_ns)
 		cost_learn(tx, cell, sent);
 	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
-		tx->engine->left_early(tx->state);
+		tx->engine->submit->left_early(tx->state);
 }
 
 /* Where a queue waits it may drop what it took. */
@@ -198,12 +198,12 @@ static void harvest(struct ktx *tx)
 	ktrxer_clock_map_refresh(&tx->pump.clock, now, KTRXER_NS_PER_MS);
 	if (phc_sampler_on(&tx->nic))
 		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
-	rc = tx->engine->harvest(tx->state, &to);
+	rc = tx->engine->submit->harvest(tx->state, &to);
 	tx->pump.harvested_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
-	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->restart_stamps) {
-		tx->engine->restart_stamps(tx->state);
+	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
+		tx->engine->submit->restart_stamps(tx->state);
 		stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
@@ -320,7 +320,7 @@ static void hand_over(struct ktx *tx, uint32_t count)
 	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
 		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
 	call = ktrxer_now_ns();
-	n = tx->engine->send(tx->state, batch, (int)count);
+	n = tx->engine->submit->send(tx->state, batch, (int)count);
 	if (n <= 0) {
 		refused(tx, n, call);
 		return;
@@ -390,7 +390,7 @@ static bool spin_until(struct ktx *tx, uint64_t start)
 {
 	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
 	uint64_t now = ktrxer_now_ns();
-	bool cold = tx->engine->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
+	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
 
 	for (; now < start; now = ktrxer_now_ns()) {
 		if (cancel_due(tx))
@@ -400,7 +400,7 @@ static bool spin_until(struct ktx *tx, uint64_t start)
 			continue;
 		cold = false;
 		if (start - now > before / 2) {
-			tx->engine->warm(tx->state);
+			tx->engine->submit->warm(tx->state);
 			tx->pump.warm_cost_ns = ktrxer_now_ns() - now;
 		}
 	}
@@ -527,7 +527,7 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 {
 	*next_ns = KTRXER_NEVER;
-	if (tx->engine->waits == KTX_KERNEL_WAITS)
+	if (tx->engine->kernel)
 		ktx_pump_kernel(tx, next_ns);
 	else
 		pump_user(tx, next_ns);

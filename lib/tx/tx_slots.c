@@ -200,8 +200,8 @@ static void head_publish(struct ktx *tx)
 {
 	if (tx->tool.written == atomic_load_explicit(&tx->ring.head, memory_order_relaxed))
 		return;
-	if (tx->engine->publish)
-		tx->engine->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
+	if (tx->engine->kernel)
+		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
 		atomic_store_explicit(&tx->ring.head, tx->tool.written, memory_order_release);
@@ -211,8 +211,8 @@ static void head_publish(struct ktx *tx)
 		if (atomic_load(&tx->shared.idle) && atomic_exchange(&tx->shared.idle, false))
 			ktx_signal(tx->wake_fd);
 	}
-	if (tx->engine->go)
-		tx->engine->go(tx->state, tx->tool.written);
+	if (tx->engine->kernel && tx->engine->kernel->go)
+		tx->engine->kernel->go(tx->state, tx->tool.written);
 }
 
 int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
@@ -264,7 +264,7 @@ static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct kt
 /* Engines that make their socket with the first frame have no descriptor before it. */
 static void event_add(struct ktx *tx)
 {
-	struct epoll_event event = { .events = tx->engine->waits == KTX_KERNEL_WAITS ? EPOLLIN : 0 }; /* EPOLLERR is always told */
+	struct epoll_event event = { .events = tx->engine->kernel ? EPOLLIN : 0 }; /* EPOLLERR is always told */
 	int fd;
 
 	if (tx->tool.event_added || !(tx->options.flags & KTX_CALLER_PUMPS))

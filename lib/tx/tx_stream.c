@@ -41,7 +41,7 @@ bool ktx_stream_running(struct ktx *tx)
 
 	if (!tx->tool.streams)
 		return false;
-	tx->engine->stream_look(tx->state, &look);
+	tx->engine->stream->look(tx->state, &look);
 	if (!look.ended)
 		return true;
 	stream_add(tx, &look, &tx->tool.sums);
@@ -58,12 +58,12 @@ void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts)
 
 	if (!tx->tool.streams)
 		return;
-	tx->engine->stream_look(tx->state, &look);
+	tx->engine->stream->look(tx->state, &look);
 	stream_add(tx, &look, accounts);
 }
 
 void ktx_stream_stop(struct ktx *tx)
 {
 	if (tx->tool.streams)
-		tx->engine->stream_stop(tx->state);
+		tx->engine->stream->stop(tx->state);
 }

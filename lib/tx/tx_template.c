@@ -20,7 +20,7 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 	if (ktx_stream_running(tx))
 		return -EAGAIN;
 	rc = ktx_check(tx, made->frame, made->plan.length, err);
-	if (rc < 0 || (rc = tx->engine->stream_start(tx->state, &stream, err)) < 0)
+	if (rc < 0 || (rc = tx->engine->stream->start(tx->state, &stream, err)) < 0)
 		return rc;
 	tx->tool.streams = true;
 	tx->tool.stream_open = open;
@@ -64,7 +64,7 @@ int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct kt
 
 	if (rc < 0 || !own.left)
 		return rc;
-	if (tx->engine->stream_start && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
+	if (tx->engine->stream && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
 		rc = range_to_engine(tx, made, &own, err);
 	else
 		rc = range_to_slots(tx, made, &own, err);

@@ -9,7 +9,7 @@
 
 static void thread_sleep(struct ktx *tx, uint64_t next)
 {
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool kernel = tx->engine->kernel;
 	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1, .events = kernel ? POLLIN : 0 } };
 	uint64_t now;
 	struct timespec span = { 0 };
@@ -46,11 +46,11 @@ static void *thread_main(void *context)
 {
 	struct ktx *tx = context;
 	/* Where the kernel waits this thread only looks after it, and keeps off its processor. */
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool kernel = tx->engine->kernel;
 	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
 
 	ktrxer_waiter_prepare(&tx->pump.waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
-	if (spin && tx->engine->waits == KTX_USER_WAITS)
+	if (spin && !kernel && !tx->engine->submit->queue)
 		ktrxer_waiter_calibrate(&tx->pump.waiter);
 	ktrxer_waiter_show(&tx->pump.waiter);
 	pthread_mutex_lock(&tx->lock);
