@@ -164,8 +164,9 @@ KTRXER_API int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max);
 KTRXER_API int ktx_fd(const struct ktx *tx);
 
 /*
- * For KTX_CALLER_PUMPS: does what is due, spins where that is the way to wait, and says when to come back (KTRXER_NEVER: when
- * ktx_fd() is readable or something was committed). Returns 0 or a fatal negative errno; probes are accounted for in any case.
+ * For KTX_CALLER_PUMPS: does what is due, never waits, and says when to come back (KTRXER_NEVER: when ktx_fd() is readable or something
+ * was committed). With KTX_WAIT_SPIN that is before the next send time by the margin of a wake-up, and from then on now: come back at once,
+ * until it is sent. Returns 0 or a fatal negative errno; probes are accounted for in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
 /* The same without a look for stamps and errors, unless many wait: for who comes at each deadline, and looks after several of them. */

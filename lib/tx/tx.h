@@ -84,7 +84,8 @@ struct ktx_pump {
 	uint64_t harvested_ns; /* when stamps were last looked for */
 	uint64_t warm_cost_ns; /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
-	uint64_t retry_until_ns, backoff_ns;
+	uint64_t retry_until_ns, retry_at_ns, backoff_ns;
+	uint64_t spin_to_ns; /* the next cell starts then, and whoever pumps is to spin for it; 0: none */
 	uint32_t expired; /* probes in a row whose retries came to nothing */
 	uint32_t cancel_to_kernel;
 	uint64_t busy_ns; /* where the kernel waits: when cells were last with it */
@@ -161,7 +162,7 @@ void ktx_done_advance(struct ktx *tx, uint64_t now);
 /* tx_kernel.c: a pass where the kernel waits. */
 void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
-/* tx_pump.c: one pass; *next_ns is when the next is due. */
+/* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_thread.c */

@@ -34,4 +34,9 @@ static inline bool stamps_wanted(const struct ktx *tx)
 	return atomic_load_explicit(&tx->ring.done, memory_order_relaxed) != tx->pump.handed;
 }
 
+static inline bool cancel_due(const struct ktx *tx)
+{
+	return atomic_load_explicit(&tx->shared.cancel_seq, memory_order_relaxed) != tx->pump.cancel_seen;
+}
+
 #endif

@@ -211,11 +211,6 @@ static void harvest(struct ktx *tx)
 
 /* ----------------------------------------------------------------------------------------------- ends without sending */
 
-static bool cancel_due(const struct ktx *tx)
-{
-	return atomic_load_explicit(&tx->shared.cancel_seq, memory_order_relaxed) != tx->pump.cancel_seen;
-}
-
 static void cancel_take(struct ktx *tx)
 {
 	tx->pump.cancel_seen = atomic_load(&tx->shared.cancel_seq);
@@ -240,12 +235,9 @@ static bool worth_retrying(int rc)
 /* The device is full: a little time, more each time, but never past the end of the retries. */
 static void back_off(struct ktx *tx, uint64_t now)
 {
-	struct timespec nap;
-
 	if (now + tx->pump.backoff_ns > tx->pump.retry_until_ns && tx->pump.retry_until_ns > now)
 		tx->pump.backoff_ns = tx->pump.retry_until_ns - now;
-	nap = (struct timespec){ .tv_nsec = (long)tx->pump.backoff_ns };
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+	tx->pump.retry_at_ns = now + tx->pump.backoff_ns;
 	tx->pump.backoff_ns = tx->pump.backoff_ns < BACKOFF_MOST_NS / 2 ? tx->pump.backoff_ns * 2 : BACKOFF_MOST_NS;
 }
 
@@ -380,46 +372,43 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------ waiting */
-
-/* After so long the caches have forgotten the way; so long before the deadline they are reminded of it. */
-#define WARM_AFTER_NS 200000
-#define WARM_BEFORE_NS 15000
-
-static bool spin_until(struct ktx *tx, uint64_t start)
-{
-	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
-	uint64_t now = ktrxer_now_ns();
-	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
-
-	for (; now < start; now = ktrxer_now_ns()) {
-		if (cancel_due(tx))
-			return false;
-		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
-		if (!cold || start - now > before)
-			continue;
-		cold = false;
-		if (start - now > before / 2) {
-			tx->engine->submit->warm(tx->state);
-			tx->pump.warm_cost_ns = ktrxer_now_ns() - now;
-		}
-	}
-	return true;
-}
+/* --------------------------------------------------------------------------------------------------------- due */
 
 enum due { DUE_NOW, DUE_LATER, DUE_GONE };
 
+static uint64_t start_of(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx), planned = planned_time(tx, cell);
+
+	return planned > early ? planned - early : 0;
+}
+
 /*
- * Is the next cell's time here? Spins when it is near. DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by
- * the late policy or a cancellation; look at the next one.
+ * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its wake-ups; from then on it is to
+ * come back at once.
+ */
+static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
+{
+	const uint64_t margin = tx->pump.waiter.lead_ns;
+
+	if (queue_waits(tx) || tx->options.wait != KTX_WAIT_SPIN || tx->options.purpose != KTX_FOR_TIMING)
+		return start;
+	tx->pump.spin_to_ns = start;
+	return start - now > margin ? start - margin : now;
+}
+
+/*
+ * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy; look at the next one.
  */
 static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
 {
-	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx);
-	uint64_t now = ktrxer_now_ns(), planned, start, nap;
+	const uint64_t now = ktrxer_now_ns();
+	uint64_t planned, start;
 
-	if (tx->pump.first_call_ns)
-		return DUE_NOW;
+	if (tx->pump.first_call_ns) {
+		*next_ns = tx->pump.retry_at_ns;
+		return now < tx->pump.retry_at_ns ? DUE_LATER : DUE_NOW;
+	}
 	if (cell->restarts)
 		tx->pump.shift_ns = 0;
 	if (queue_full(tx))
@@ -427,24 +416,12 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 	if (!cell->at_ns)
 		return DUE_NOW;
 	planned = planned_time(tx, cell);
-	start = planned > early ? planned - early : 0;
+	start = start_of(tx, cell);
 	if (cell->planned_ns != planned)
 		cell->planned_ns = planned;
 	if (now < start) {
-		const bool spin = !queue_waits(tx) && tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
-
-		if (!spin || start - now > tx->pump.waiter.lead_ns) {
-			*next_ns = spin ? start - tx->pump.waiter.lead_ns : start;
-			return DUE_LATER;
-		}
-		if (tx->has_thread && (nap = ktrxer_waiter_nap(&tx->pump.waiter, now, start - now)) != 0) {
-			*next_ns = start - nap;
-			return DUE_LATER;
-		}
-		ktrxer_waiter_no_rest(&tx->pump.waiter, now);
-		if (!spin_until(tx, start))
-			return DUE_GONE;
-		now = ktrxer_now_ns();
+		*next_ns = come_back(tx, now, start);
+		return DUE_LATER;
 	}
 	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
 	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
@@ -476,7 +453,7 @@ static void harvest_if_time(struct ktx *tx, uint32_t head)
 
 		if (tx->pump.unlooked)
 			return;
-		if (cell->at_ns && planned_time(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
+		if (cell->at_ns && start_of(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
 			return;
 	}
 	tx->pump.look = false;
@@ -527,6 +504,7 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 {
 	*next_ns = KTRXER_NEVER;
+	tx->pump.spin_to_ns = 0;
 	if (tx->engine->kernel)
 		ktx_pump_kernel(tx, next_ns);
 	else

@@ -42,6 +42,48 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	atomic_store(&tx->shared.idle, false);
 }
 
+/* After so long the caches have forgotten the way; so long before the deadline they are reminded of it. */
+#define WARM_AFTER_NS 200000
+#define WARM_BEFORE_NS 15000
+
+/* Until `start`, or a cancellation. */
+static void spin_until(struct ktx *tx, uint64_t start)
+{
+	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
+	uint64_t now = ktrxer_now_ns();
+	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
+
+	for (; now < start; now = ktrxer_now_ns()) {
+		if (cancel_due(tx))
+			return;
+		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
+		if (!cold || start - now > before)
+			continue;
+		cold = false;
+		if (start - now > before / 2) {
+			tx->engine->submit->warm(tx->state);
+			tx->pump.warm_cost_ns = ktrxer_now_ns() - now;
+		}
+	}
+}
+
+static void thread_wait(struct ktx *tx, uint64_t next)
+{
+	const uint64_t start = tx->pump.spin_to_ns, now = ktrxer_now_ns();
+	uint64_t nap;
+
+	if (!start || (start > now && start - now > tx->pump.waiter.lead_ns)) {
+		thread_sleep(tx, next);
+		return;
+	}
+	if (start > now && (nap = ktrxer_waiter_nap(&tx->pump.waiter, now, start - now)) != 0) {
+		thread_sleep(tx, start - nap);
+		return;
+	}
+	ktrxer_waiter_no_rest(&tx->pump.waiter, now);
+	spin_until(tx, start);
+}
+
 static void *thread_main(void *context)
 {
 	struct ktx *tx = context;
@@ -61,7 +103,7 @@ static void *thread_main(void *context)
 		uint64_t next;
 
 		ktx_pump_once(tx, &next);
-		thread_sleep(tx, next);
+		thread_wait(tx, next);
 	}
 	return NULL;
 }

@@ -399,6 +399,54 @@ static void the_caller_can_pump(void **state)
 	ktx_close(tx);
 }
 
+/* Neither for a send time that is near nor for a device that is full. */
+static void the_pump_never_waits(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	uint64_t next = 0, at = 0, before = 0;
+	int early = 0;
+	struct ktx *tx;
+
+	(void)state;
+	options.flags = KTX_CALLER_PUMPS;
+	options.retry_ns = 3600 * (uint64_t)KTRXER_NS_PER_S;
+	tx = fake_open_with(options);
+	/* A machine that stops this thread for as long as that may miss one, but not each of them. */
+	for (uint64_t i = 0; i < 100; i++) {
+		const int sent = fake.sent;
+
+		at = ktrxer_now_ns() + KTX_LEAD_PRIOR_NS / 2;
+		assert_int_equal(fake_commit(tx, i, at, 0), 0);
+		before = ktrxer_now_ns();
+		assert_int_equal(ktx_pump(tx, &next), 0);
+		if (fake.sent == sent) {
+			early++;
+			assert_true(next >= before && next < at); /* at once */
+		}
+		fake_drain(tx);
+		assert_true(fake.sent_at[sent] + KTX_ADVANCE_MAX_NS >= at);
+	}
+	assert_in_range(early, 1, 100);
+
+	fake.refuse = 1000000;
+	fake.refuse_with = -ENOBUFS;
+	fake.sends = 0;
+	assert_int_equal(fake_commit(tx, 100, 0, 0), 0);
+	for (int i = 1; i < 4; i++) {
+		const int sends = fake.sends;
+
+		before = ktrxer_now_ns();
+		assert_int_equal(ktx_pump(tx, &next), 0);
+		assert_in_range(fake.sends - sends, 1, 100); /* more than one only where this thread was stopped meanwhile */
+		assert_in_range(next - before, 1000, KTRXER_NS_PER_S);
+		while (ktrxer_now_ns() < next)
+			;
+	}
+	fake.refuse = 0;
+	assert_int_equal(fake_drain(tx).sent, 101);
+	ktx_close(tx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +465,7 @@ int main(void)
 		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
 		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
 		cmocka_unit_test(the_caller_can_pump),
+		cmocka_unit_test(the_pump_never_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
