@@ -42,7 +42,8 @@ struct live_slot {
 	__u32 length;
 	__u32 train;     /* how many leave together from this one on, itself included; 1: it leaves alone, or is the last */
 	__u32 refused;   /* hand-overs that came to nothing */
-	__u32 reserved[3];
+	__u32 restarts;  /* the shift begins again at 0 */
+	__u32 reserved[2];
 	__u8 frame[];
 };
 
@@ -50,7 +51,8 @@ struct live_control {
 	/* written by the library */
 	__u32 head;      /* committed */
 	__u32 cancel_to; /* what is before it and not sent yet is cancelled */
-	__u64 advance_ns;
+	__u32 advance_ns; /* 32 bits: machines of 32 bits have no larger atomics */
+	__u32 reserved;
 	__u32 batch[LIVE_LANES]; /* as given to the kernel for each call */
 	__u8 pad1[40];
 
@@ -69,10 +71,10 @@ struct live_control {
 
 	/* each lane's own */
 	struct live_lane {
-		__u64 runs;
+		__u32 runs; /* of this call, 2^31 at most */
 		__u32 left; /* runs before the next flush */
 		__u32 mine; /* has seen that it is the owner */
-		__u8 pad[48];
+		__u8 pad[52];
 	} lanes[LIVE_LANES];
 	__u32 taker;     /* the lane that came last: the owner gives the ring to it */
 	__u32 reached;   /* makes what others wrote visible: an atomic operation is a barrier */

@@ -94,6 +94,7 @@ KTRXER_API void ktx_close(struct ktx *tx);
 struct ktx_info {
 	const char *engine;
 	const char *reason;      /* why `auto` chose it, or what was asked for */
+	bool chosen;             /* by `auto` */
 	enum ktrxer_link link;   /* the frames' first header */
 	uint32_t frame_size;
 	uint32_t slots;
@@ -163,8 +164,9 @@ KTRXER_API int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max);
 KTRXER_API int ktx_fd(const struct ktx *tx);
 
 /*
- * For KTX_CALLER_PUMPS: does what is due, spins where that is the way to wait, and says when to come back (KTRXER_NEVER: when
- * ktx_fd() is readable or something was committed). Returns 0 or a fatal negative errno; probes are accounted for in any case.
+ * For KTX_CALLER_PUMPS: does what is due, never waits, and says when to come back (KTRXER_NEVER: when ktx_fd() is readable or something
+ * was committed). With KTX_WAIT_SPIN that is before the next send time by the margin of a wake-up, and from then on now: come back at once,
+ * until it is sent. Returns 0 or a fatal negative errno; probes are accounted for in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
 /* The same without a look for stamps and errors, unless many wait: for who comes at each deadline, and looks after several of them. */
@@ -230,6 +232,7 @@ enum ktx_feature {
 	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
 	KTX_CAN_POLL = 1 << 13,         /* a processor of its own looks for what is due: times at a rate cost no call */
 	KTX_CAN_SCHED_STAMP = 1 << 14,  /* stamps at the entry into the packet scheduler */
+	KTX_CAN_HOST_STACK = 1 << 15,   /* sends by the host's stack, whose routes find the device: none has to be named */
 };
 
 struct ktx_engine_info {
@@ -239,8 +242,12 @@ struct ktx_engine_info {
 	uint32_t features; /* as found by trying, where that can be tried */
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing and how to get it */
 };
-/* False for an engine that sends by the host's stack, which finds the device; true for all others, and for names that no engine has. */
-KTRXER_API bool ktx_engine_needs_device(const char *name);
+/*
+ * Will this engine send by the host's stack (KTX_CAN_HOST_STACK)? Then ktx_open() needs no device. `name` as in ktx_options. `stack_needed`
+ * (ktrxer_path.needs_stack): whole frames are lost on this path, so `auto` is to choose among the engines of the stack, for which no device is named.
+ * False for names that no engine has.
+ */
+KTRXER_API bool ktx_engine_by_stack(const char *name, bool stack_needed);
 /* All engines of this build, each tried on `device` (NULL: those that need one say so). Returns how many there are. */
 KTRXER_API int ktx_engines(struct ktx_engine_info *engines, int max, const char *device);
 

@@ -20,11 +20,11 @@ int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_nam
 	return ktx_engine_try_all(ktx_engine_table, engines, max, device_name);
 }
 
-bool ktx_engine_needs_device(const char *name)
+bool ktx_engine_by_stack(const char *name, bool stack_needed)
 {
-	const struct ktx_engine *engine = ktx_engine_find(ktx_engine_table, name);
+	const struct ktx_engine *engine = ktx_engine_is_auto(name) ? NULL : ktx_engine_find(ktx_engine_table, name);
 
-	return !engine || engine->needs_device;
+	return engine ? engine->can & KTX_CAN_HOST_STACK : ktx_engine_is_auto(name) && stack_needed;
 }
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)

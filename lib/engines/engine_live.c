@@ -163,8 +163,9 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 		slot->at_ns = cell->at_ns;
 		slot->length = cell->length;
 		slot->train = train;
+		slot->restarts = cell->restarts;
 		slot->refused = 0;
-		__atomic_store_n(&state->program.ends[(number - 1) & state->mask], 0, __ATOMIC_RELAXED);
+		state->program.ends[(number - 1) & state->mask] = 0; /* not read before `head` passes it */
 		if (train > 1 && !atomic_load_explicit(&state->trains, memory_order_relaxed))
 			atomic_store(&state->trains, true);
 	}
@@ -190,7 +191,7 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	int rc;
 
 	if (control->advance_ns != work->advance_ns)
-		__atomic_store_n(&control->advance_ns, work->advance_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->advance_ns, (uint32_t)work->advance_ns, __ATOMIC_RELAXED);
 	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
 	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
 		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
@@ -282,9 +283,9 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 	/* Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there. */
 	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
 	for (; number != work->head && number != tail; number++) {
-		uint64_t word = __atomic_load_n(&state->program.ends[number & state->mask], __ATOMIC_ACQUIRE);
+		uint64_t word;
 
-		if (word <= LIVE_FLYING)
+		if (!live_end_read(&state->program.ends[number & state->mask], &word))
 			break;
 		cell_ended(state, &state->cells[number & state->mask], number, word);
 	}
@@ -322,11 +323,24 @@ static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
 	return rc;
 }
 
+static const struct ktx_kernel_ops kernel_ops = {
+	.publish = live_publish,
+	.tend = live_tend,
+	.collect = live_collect,
+};
+
+static const struct ktx_stream_ops stream_ops = {
+	.start = stream_start,
+	.stop = stream_stop,
+	.look = stream_look,
+	.ended = stream_ended,
+};
+
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
 	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
-	.waits = KTX_KERNEL_WAITS,
-	.needs_device = true,
+	.kernel = &kernel_ops,
+	.stream = &stream_ops,
 	.frame_max = LIVE_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
 	.polls = true,
@@ -341,12 +355,5 @@ const struct ktx_engine ktx_engine_live = {
 	.memory = live_memory,
 	.check = live_check,
 	.event_fd = live_event_fd,
-	.publish = live_publish,
-	.tend = live_tend,
-	.collect = live_collect,
-	.stream_start = stream_start,
-	.stream_stop = stream_stop,
-	.stream_look = stream_look,
-	.stream_ended = stream_ended,
 	.device_sent = device_sent,
 };

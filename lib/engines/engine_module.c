@@ -265,11 +265,17 @@ static int module_event_fd(const struct ktx_engine_state *state)
 	return state->for_rate || state->lost ? -1 : state->fd;
 }
 
+static const struct ktx_kernel_ops module_kernel = {
+	.publish = module_publish,
+	.go = module_go,
+	.tend = module_tend,
+	.collect = module_collect,
+};
+
 const struct ktx_engine ktx_engine_module = {
 	.name = "module",
 	.summary = "ktrxer.ko: the kernel keeps the time and calls the driver itself",
-	.waits = KTX_KERNEL_WAITS,
-	.needs_device = true,
+	.kernel = &module_kernel,
 	.rank_timing = 90,
 	.rank_rate = 70, /* 1.2 to 2 times xsk in copy mode on the lab's devices; where that has zero copy, live works and comes first */
 	.why_timing = "the kernel module keeps the time and calls the driver itself",
@@ -281,8 +287,4 @@ const struct ktx_engine ktx_engine_module = {
 	.memory = module_memory,
 	.check = module_check,
 	.event_fd = module_event_fd,
-	.publish = module_publish,
-	.go = module_go,
-	.tend = module_tend,
-	.collect = module_collect,
 };

@@ -119,11 +119,17 @@ static int packet_event_fd(const struct ktx_engine_state *state)
 	return state->packet.sock.stamps ? state->packet.sock.fd : -1;
 }
 
+static const struct ktx_submit_ops packet_submit = {
+	.send = packet_send,
+	.warm = packet_warm,
+	.harvest = packet_harvest,
+	.restart_stamps = packet_restart_stamps,
+};
+
 const struct ktx_engine ktx_engine_packet = {
 	.name = "packet",
 	.summary = "AF_PACKET past the qdisc: any frame, on every Linux device",
-	.waits = KTX_USER_WAITS,
-	.needs_device = true,
+	.submit = &packet_submit,
 	.nic_stamps = true,
 	.rank_timing = 50,
 	.rank_rate = 40,
@@ -134,9 +140,5 @@ const struct ktx_engine ktx_engine_packet = {
 	.close = packet_close,
 	.features = packet_features,
 	.check = packet_check,
-	.send = packet_send,
-	.warm = packet_warm,
-	.harvest = packet_harvest,
-	.restart_stamps = packet_restart_stamps,
 	.event_fd = packet_event_fd,
 };

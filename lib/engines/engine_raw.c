@@ -195,10 +195,18 @@ static int raw_event_fd(const struct ktx_engine_state *state)
 	return state->sock.stamps && state->version ? state->sock.fd : -1;
 }
 
+static const struct ktx_submit_ops raw_submit = {
+	.send = raw_send,
+	.warm = raw_warm,
+	.harvest = raw_harvest,
+	.restart_stamps = raw_restart_stamps,
+};
+
 const struct ktx_engine ktx_engine_raw = {
 	.name = "raw",
 	.summary = "raw IP socket: any IP packet, through the host's routing and qdisc",
-	.waits = KTX_USER_WAITS,
+	.submit = &raw_submit,
+	.can = KTX_CAN_HOST_STACK,
 	.rank_timing = 20,
 	.rank_rate = 10,
 	.why_timing = "the host's routing chooses the way; any IP header",
@@ -208,9 +216,5 @@ const struct ktx_engine ktx_engine_raw = {
 	.close = raw_close,
 	.features = raw_features,
 	.check = raw_check,
-	.send = raw_send,
-	.warm = raw_warm,
-	.harvest = raw_harvest,
-	.restart_stamps = raw_restart_stamps,
 	.event_fd = raw_event_fd,
 };

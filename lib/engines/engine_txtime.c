@@ -274,11 +274,18 @@ static int txtime_event_fd(const struct ktx_engine_state *state)
 	return state->packet.sock.stamps ? state->packet.sock.fd : -1;
 }
 
+static const struct ktx_submit_ops txtime_submit = {
+	.send = txtime_send,
+	.harvest = txtime_harvest,
+	.restart_stamps = txtime_restart_stamps,
+	.queue = txtime_queue,
+	.left_early = look_again,
+};
+
 const struct ktx_engine ktx_engine_txtime = {
 	.name = "txtime",
 	.summary = "the kernel's own launch times: the fq or etf qdisc, or the NIC, keeps the time",
-	.waits = KTX_QUEUE_WAITS,
-	.needs_device = true,
+	.submit = &txtime_submit,
 	.nic_stamps = true,
 	.rank_timing = 15, /* exact, but behind a queue that others fill, too: who has set one up names it */
 	.rank_rate = 5,
@@ -289,11 +296,6 @@ const struct ktx_engine ktx_engine_txtime = {
 	.close = txtime_close,
 	.features = txtime_features,
 	.check = txtime_check,
-	.send = txtime_send,
-	.harvest = txtime_harvest,
-	.restart_stamps = txtime_restart_stamps,
-	.queue = txtime_queue,
-	.left_early = look_again,
 	.note = txtime_note,
 	.event_fd = txtime_event_fd,
 };

@@ -364,10 +364,18 @@ static int udp_reply_fd(const struct ktx_engine_state *state)
 	return state->sock.fd;
 }
 
+static const struct ktx_submit_ops udp_submit = {
+	.send = udp_send,
+	.warm = udp_warm,
+	.harvest = udp_harvest,
+	.restart_stamps = udp_restart_stamps,
+};
+
 const struct ktx_engine ktx_engine_udp = {
 	.name = "udp",
 	.summary = "the host's datagram sockets: UDP and ICMP echo, no privilege needed",
-	.waits = KTX_USER_WAITS,
+	.submit = &udp_submit,
+	.can = KTX_CAN_HOST_STACK,
 	.rank_timing = 10,
 	.rank_rate = 20,
 	.why_timing = "needs no privilege",
@@ -377,10 +385,6 @@ const struct ktx_engine ktx_engine_udp = {
 	.close = udp_close,
 	.features = udp_features,
 	.check = udp_check,
-	.send = udp_send,
-	.warm = udp_warm,
-	.harvest = udp_harvest,
-	.restart_stamps = udp_restart_stamps,
 	.event_fd = udp_event_fd,
 	.reply_fd = udp_reply_fd,
 };

@@ -352,11 +352,16 @@ static int xsk_event_fd(const struct ktx_engine_state *state)
 	return -1; /* never to be polled: in copy mode poll() itself transmits */
 }
 
+static const struct ktx_submit_ops xsk_submit = {
+	.send = xsk_engine_send,
+	.harvest = xsk_harvest,
+	.give_up = xsk_give_up,
+};
+
 const struct ktx_engine ktx_engine_xsk = {
 	.name = "xsk",
 	.summary = "AF_XDP: frames in memory shared with the device's queue",
-	.waits = KTX_USER_WAITS,
-	.needs_device = true,
+	.submit = &xsk_submit,
 	.frame_max = XSK_FRAME_MAX,
 	.harvest_ns = HARVEST_NS,
 	.rank_timing = 30,
@@ -369,8 +374,5 @@ const struct ktx_engine ktx_engine_xsk = {
 	.features = xsk_features,
 	.memory = xsk_memory,
 	.check = xsk_check,
-	.send = xsk_engine_send,
-	.harvest = xsk_harvest,
-	.give_up = xsk_give_up,
 	.event_fd = xsk_event_fd,
 };

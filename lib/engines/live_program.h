@@ -40,6 +40,29 @@ int live_program_run(const struct live_program *program, int lane, uint32_t repe
 /* Does the kernel run it at all? About 30 ms; sends nothing. */
 int live_program_try(const struct live_program *program, struct ktrxer_error *err);
 
+/* Its upper half is not 0 when it is final (a time below 4.3 s after the boot aside), and the JITs of 32-bit kernels store that half last. */
+static inline bool live_end_by_halves(const uint64_t *end, uint64_t *word)
+{
+	typedef uint32_t __attribute__((may_alias)) half;
+	const half *halves = (const half *)end;
+	const int upper = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	const uint32_t high = __atomic_load_n(&halves[upper], __ATOMIC_ACQUIRE);
+
+	*word = (uint64_t)high << 32 | __atomic_load_n(&halves[!upper], __ATOMIC_RELAXED);
+	return high;
+}
+
+/* The word of an end. False: this probe has not ended yet. */
+static inline bool live_end_read(const uint64_t *end, uint64_t *word)
+{
+#if UINTPTR_MAX > UINT32_MAX
+	*word = __atomic_load_n(end, __ATOMIC_ACQUIRE);
+	return *word > LIVE_FLYING;
+#else
+	return live_end_by_halves(end, word);
+#endif
+}
+
 static inline struct live_slot *live_slot_at(const struct live_program *program, uint32_t number)
 {
 	return (struct live_slot *)(void *)(program->slots + (size_t)program->stride * (number & program->mask));

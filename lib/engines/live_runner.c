@@ -195,7 +195,7 @@ static uint32_t owner_of(const struct live_runner *runner)
 	return __atomic_load_n(&runner->program->control->owner, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t runs_of(const struct live_runner *runner, int lane)
+static uint32_t runs_of(const struct live_runner *runner, int lane)
 {
 	return __atomic_load_n(&runner->program->control->lanes[lane].runs, __ATOMIC_RELAXED);
 }

@@ -22,6 +22,8 @@
 #define REPEAT_LEAST (1U << 16)
 /* How often to look while it runs. */
 #define LOOK_NS (1000ULL * 1000)
+/* A batch lasts microseconds, and reading the counters of a lane less. */
+#define LOOK_TRIES 8
 
 extern const unsigned char stream_object[];
 extern const size_t stream_object_size;
@@ -367,6 +369,23 @@ void live_stream_close(struct live_stream *stream)
 	stream_clear(stream);
 }
 
+/*
+ * Frames that are out, and not in `sent` yet. The program counts on meanwhile, in this order, so `landed` is read before `flown`, until it is
+ * the same twice. More than one batch is a pair of different times all the same.
+ */
+static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
+{
+	uint32_t landed, flown;
+	int tries = 0;
+
+	do {
+		landed = __atomic_load_n(&lane->landed, __ATOMIC_ACQUIRE);
+		*sent = read_u64(&lane->sent);
+		flown = __atomic_load_n(&lane->flown, __ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(&lane->landed, __ATOMIC_ACQUIRE) != landed && ++tries < LOOK_TRIES);
+	return flown - landed <= STREAM_FLIGHT ? flown - landed : 0;
+}
+
 void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look)
 {
 	const bool ended = atomic_load(&stream->phase) == STREAM_ENDED;
@@ -375,10 +394,11 @@ void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *
 	for (uint32_t i = 0; i < stream->lanes_count; i++) {
 		const struct stream_lane *lane = stream->lanes[i].state;
 		/* Those that no tracepoint has told of yet; in the end there is nothing to wait for. */
-		const uint64_t flying = ended || !stream->traced ? lane->flown - lane->landed : 0;
+		uint64_t sent;
+		const uint32_t out = lane_flying(lane, &sent), flying = ended || !stream->traced ? out : 0;
 		const uint64_t first = read_u64(&lane->first_ns), last = read_u64(&lane->last_ns);
 
-		look->sent += read_u64(&lane->sent) + flying;
+		look->sent += sent + flying;
 		look->queued += read_u64(&lane->unproven) + flying;
 		look->failed += read_u64(&lane->failed);
 		look->tries += read_u64(&lane->refusals);

@@ -76,18 +76,34 @@ static int64_t part(int64_t span_ns, int64_t ppb)
 	return span_ns / KTRXER_NS_PER_S * ppb + span_ns % KTRXER_NS_PER_S * ppb / KTRXER_NS_PER_S;
 }
 
-bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+bool phc_map_line(const struct phc_map *map, struct phc_line *line)
 {
 	const uint32_t last = (map->count - 1) % PHC_POINTS;
-	int64_t span, off;
 
 	if (!map->count)
 		return false;
+	*line = (struct phc_line){ .nic_ns = map->points[last].nic_ns, .mono_ns = map->points[last].mono_ns,
+				   .bound_ns = map->points[last].bound_ns, .rate_ppb = map->rate_ppb, .rate_error_ppb = map->rate_error_ppb };
+	return true;
+}
+
+void phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+{
 	/* Unsigned: the difference of two clocks may have any size. */
-	span = (int64_t)((uint64_t)nic_ns - (uint64_t)map->points[last].nic_ns);
-	*mono_ns = map->points[last].mono_ns + (uint64_t)span + (uint64_t)part(span, map->rate_ppb);
-	off = map->points[last].bound_ns + part(span < 0 ? -(span + 1) : span, map->rate_error_ppb);
+	const int64_t span = (int64_t)((uint64_t)nic_ns - (uint64_t)line->nic_ns);
+	const int64_t off = line->bound_ns + part(span < 0 ? -(span + 1) : span, line->rate_error_ppb);
+
+	*mono_ns = line->mono_ns + (uint64_t)span + (uint64_t)part(span, line->rate_ppb);
 	*bound_ns = off > UINT32_MAX ? UINT32_MAX : (uint32_t)off;
+}
+
+bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+{
+	struct phc_line line;
+
+	if (!phc_map_line(map, &line))
+		return false;
+	phc_line_mono(&line, nic_ns, mono_ns, bound_ns);
 	return true;
 }
 

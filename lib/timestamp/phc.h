@@ -38,9 +38,20 @@ struct phc_map {
 	uint32_t steps;
 };
 
+/* The line of a map near its newest sample: all that converting a stamp takes. */
+struct phc_line {
+	int64_t nic_ns, rate_ppb;
+	uint64_t mono_ns;
+	uint32_t bound_ns, rate_error_ppb;
+};
+
+/* False: no sample yet. */
+bool phc_map_line(const struct phc_map *map, struct phc_line *line);
+/* A stamp on CLOCK_MONOTONIC and how far it may be off. */
+void phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 /* One more sample; one that contradicts the line is a step of the NIC's clock, and begins a new one. */
 void phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns);
-/* A stamp on CLOCK_MONOTONIC and how far it may be off. False: no sample yet. */
+/* Both in one. False: no sample yet. */
 bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 
 /* ------------------------------------------------------------------------------------------------------- a real one */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The table of operations that every engine fills in, one file each. Nothing above this table knows an engine's name.
+ * The tables of operations that an engine fills in, one file each: what all have, and those for frames that the pump submits, for a kernel that takes
+ * cells by itself, and for streams. Nothing above these tables knows an engine's name.
  *
- * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only hands frames
- * over and says what became of them. All operations but `check` are called by the pump alone (one thread); `check` is called by
- * the committing thread and touches nothing that the pump touches.
+ * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only submits frames
+ * and says what became of them. The pump calls the operations, but for those that name the committing or the tool's thread; these touch
+ * nothing that the pump touches.
  */
 #ifndef KTRXER_LIB_ENGINE_H
 #define KTRXER_LIB_ENGINE_H
@@ -36,12 +37,13 @@ struct ktx_cell {
 	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
 	bool sched_due;         /* the packet scheduler's stamp is awaited */
+	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
 	bool untimed;           /* the stamp of its send time is missing (KTX_SENT_NONE) */
 	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's stamp */
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
-	uint64_t leave_ns;      /* KTX_QUEUE_WAITS: what the kernel was told; 0: right behind what is before it */
+	uint64_t leave_ns;      /* ktx_submit_ops.queue: what the kernel was told; 0: right behind what is before it */
 	int64_t raw_ns;
 	uint32_t bound_ns;
 	int32_t error;
@@ -92,18 +94,82 @@ struct ktx_stream_look {
 };
 
 /*
- * KTX_QUEUE_WAITS: the kernel waits, too, but it is given each frame by `send`, ahead of its time (`queue` says by how much) and with it, in
- * leave_ns. What is there cannot be called back.
+ * Frames that the pump submits at their times. With `queue` the kernel waits, too: it is given each frame ahead of its time (`queue` says by how
+ * much) and with it, in leave_ns. What is there cannot be called back.
  */
-enum ktx_waiter { KTX_USER_WAITS, KTX_KERNEL_WAITS, KTX_QUEUE_WAITS };
+struct ktx_submit_ops {
+	/*
+	 * Submits cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or a negative errno when it
+	 * took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0] will never go. It may take fewer than it could (one
+	 * protocol a call, say): it is called again at once.
+	 */
+	int (*send)(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count);
 
+	/* Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has come; NULL: cannot. */
+	void (*warm)(struct ktx_engine_state *state);
+
+	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
+	int (*harvest)(struct ktx_engine_state *state, const struct ktx_harvest *harvest);
+
+	/*
+	 * The buffer of this cell has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
+	 * cell, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
+	 * NULL: this engine sets no buffer_busy.
+	 */
+	int (*give_up)(struct ktx_engine_state *state, struct ktx_cell *cell);
+
+	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
+	void (*restart_stamps)(struct ktx_engine_state *state);
+
+	/* Where the kernel waits, too; else NULL. left_early: a stamp says so; does the queue still keep times? */
+	void (*queue)(const struct ktx_engine_state *state, struct ktx_queue *queue);
+	void (*left_early)(struct ktx_engine_state *state);
+};
+
+/*
+ * Cells that the kernel takes from the ring by itself. They belong to the engine from publish, which the committing thread calls, to collect,
+ * which the pump calls.
+ */
+struct ktx_kernel_ops {
+	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
+
+	/*
+	 * Follows on publish when the pump knows of the cells, too; NULL: none. What ends before that wakes a pump that finds nothing to collect,
+	 * at once and again, and where the pump is the more urgent thread of one processor the committing one never comes to publish `head`.
+	 */
+	void (*go)(struct ktx_engine_state *state, uint32_t to);
+
+	/*
+	 * Starts and ends what there is to start and end, and says when it wants to be called again at the latest. A negative errno: the device
+	 * or the kernel side is gone, and every cell ends with one of the next collects.
+	 */
+	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
+
+	/* Makes cells final in their order, from work->done on, and returns how many. */
+	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
+};
+
+/*
+ * Ranges of templates (KTX_CAN_TEMPLATE). Called by the tool's thread, but for `ended`; `tend` of the kernel's operations looks after one that
+ * runs. One is started when the one before has ended.
+ */
+struct ktx_stream_ops {
+	int (*start)(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err);
+	void (*stop)(struct ktx_engine_state *state); /* no more numbers: it ends within milliseconds */
+	void (*look)(const struct ktx_engine_state *state, struct ktx_stream_look *look);
+	bool (*ended)(const struct ktx_engine_state *state);
+};
+
+/* What every engine has, and its tables: `submit` or `kernel`, the other one is NULL; `stream`, or NULL. */
 struct ktx_engine {
 	const char *name;
 	const char *summary;
-	enum ktx_waiter waits;
-	bool needs_device;
+	const struct ktx_submit_ops *submit;
+	const struct ktx_kernel_ops *kernel;
+	const struct ktx_stream_ops *stream;
+	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
-	uint32_t harvest_ns;         /* no descriptor tells when harvest has work: look this often while cells wait; 0: one does */
+	uint32_t harvest_ns;         /* no descriptor tells when there is something to collect: look this often while cells wait; 0: one does */
 	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
 	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
@@ -121,70 +187,31 @@ struct ktx_engine {
 	/* Memory of the slots where the engine has its own (mapped), else NULL: tx.c allocates. */
 	uint8_t *(*memory)(struct ktx_engine_state *state, uint32_t slot);
 
-	/* Can this frame be reproduced by this engine? Header by header; err names the field. */
+	/* Can this frame be reproduced by this engine? Header by header; err names the field. Called by the committing thread. */
 	int (*check)(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
 
-	/*
-	 * Hands over cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or a negative errno when it took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0] will
-	 * never go. It may take fewer than it could (one protocol a call, say): it is called again at once.
-	 */
-	int (*send)(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count);
-
-	/*
-	 * Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has come; NULL: cannot.
-	 */
-	void (*warm)(struct ktx_engine_state *state);
-
-	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
-	int (*harvest)(struct ktx_engine_state *state, const struct ktx_harvest *harvest);
-	/*
-	 * The buffer of this cell has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
-	 * cell, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
-	 * NULL: this engine sets no buffer_busy.
-	 */
-	int (*give_up)(struct ktx_engine_state *state, struct ktx_cell *cell);
-	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
-	void (*restart_stamps)(struct ktx_engine_state *state);
-
-	/* KTX_QUEUE_WAITS alone. left_early: a stamp says so; does the queue still keep times? */
-	void (*queue)(const struct ktx_engine_state *state, struct ktx_queue *queue);
-	void (*left_early)(struct ktx_engine_state *state);
 	/* A line that the user should know of this device, or NULL. The op may be NULL. */
 	const char *(*note)(const struct ktx_engine_state *state);
-
-	/*
-	 * Where the kernel waits (KTX_KERNEL_WAITS) these three stand for send and harvest. Cells belong to the engine from publish,
-	 * which the committing thread calls, to collect, which the pump calls: it makes cells final in their order, from `done` on, and
-	 * returns how many. tend starts and ends what there is to start and end, and says when it wants to be called again at the
-	 * latest; a negative errno: the device or the kernel side is gone, and every cell ends with one of the next collects.
-	 * go (NULL: none) follows on publish when the pump knows of the cells, too: what ends before that wakes a pump that finds nothing to
-	 * collect, at once and again, and where it is the more urgent thread of one processor the committing one never comes to tell it.
-	 */
-	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
-	void (*go)(struct ktx_engine_state *state, uint32_t to);
-	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
-	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
-
-	/*
-	 * Streams (KTX_CAN_TEMPLATE; NULL: none). Called by the tool's thread, but for stream_ended; `tend` looks after one that runs. One
-	 * is started when the one before has ended. stream_stop: no more numbers, it ends within milliseconds.
-	 */
-	int (*stream_start)(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err);
-	void (*stream_stop)(struct ktx_engine_state *state);
-	void (*stream_look)(const struct ktx_engine_state *state, struct ktx_stream_look *look);
-	bool (*stream_ended)(const struct ktx_engine_state *state);
 
 	/* Packets that the device says it has sent since the engine was opened, for one that has no better proof; NULL, or -EOPNOTSUPP. */
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*
-	 * Readable (POLLIN where the kernel waits, else POLLERR) when harvest or collect has work; -1: never, and where the kernel waits and
-	 * harvest_ns is 0: a commit is to wake the pump.
+	 * Readable (POLLIN where the kernel takes cells by itself, else POLLERR) when harvest or collect has work; -1: never, and where the kernel
+	 * takes them and harvest_ns is 0: a commit is to wake the pump.
 	 */
 	int (*event_fd)(const struct ktx_engine_state *state);
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
 };
 
+/* One that sends by the host's stack finds the device by its routes. One that this build leaves out (no `open`) says so without a device. */
+static inline bool ktx_engine_needs_device(const struct ktx_engine *engine)
+{
+	return engine->open && !(engine->can & KTX_CAN_HOST_STACK);
+}
+
+/* NULL, "" or "auto": not named. */
+bool ktx_engine_is_auto(const char *name);
 /* ktx_open() and ktx_engines() over a list of engines that ends with NULL. */
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err);
 const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);

@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+bool ktx_engine_is_auto(const char *name)
+{
+	return !name || !*name || strcmp(name, "auto") == 0;
+}
+
 const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name)
 {
 	for (int i = 0; list[i]; i++)
@@ -21,11 +26,12 @@ static void engine_try(const struct ktx_engine *engine, const struct ktrxer_devi
 	memset(info, 0, sizeof *info);
 	info->name = engine->name;
 	info->summary = engine->summary;
-	if (engine->needs_device && !device) {
+	if (ktx_engine_needs_device(engine) && !device) {
 		snprintf(info->reason, sizeof info->reason, "needs a device: name one (`ip link` lists them)");
 		return;
 	}
 	info->available = engine->probe(device, info) == 0;
+	info->features |= engine->can;
 	if (info->available && engine->nic_stamps && phc_offered(device->name, PHC_SENT))
 		info->features |= KTX_CAN_WIRE_STAMP;
 	if (!info->available && !info->reason[0])

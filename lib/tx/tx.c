@@ -60,17 +60,13 @@ static int options_take(struct ktx *tx, const struct ktx_options *options, struc
 	return options_check(&tx->options, err);
 }
 
-static bool engine_is_free(const struct ktx *tx)
-{
-	return !tx->options.engine || !*tx->options.engine || strcmp(tx->options.engine, "auto") == 0;
-}
-
 static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 {
 	const char *wanted = tx->options.engine;
 	struct ktx_engine_info info = { 0 };
 
-	if (engine_is_free(tx)) {
+	tx->chosen = ktx_engine_is_auto(wanted);
+	if (tx->chosen) {
 		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
 					       tx->reason, err);
 		return tx->engine ? 0 : -EOPNOTSUPP;
@@ -85,7 +81,7 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		}
 		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
 	}
-	if (tx->engine->needs_device && !tx->has_device)
+	if (ktx_engine_needs_device(tx->engine) && !tx->has_device)
 		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)", wanted);
 	if (tx->options.queue) { /* a probe would try the first one; opening tells */
 		strcpy(tx->reason, "as asked");
@@ -126,18 +122,22 @@ static void *pages_get(size_t size)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
+static uint32_t stride_of(const struct ktx *tx)
+{
+	return (tx->frame_size + KTX_LINE - 1) / KTX_LINE * KTX_LINE;
+}
+
 static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 {
-	tx->slots = round_up_power(tx->options.slots);
-	tx->mask = tx->slots - 1;
-	tx->stride = (tx->frame_size + 63) & ~63u;
-	if (__builtin_mul_overflow((size_t)tx->stride, (size_t)tx->slots, &tx->memory_size))
-		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->slots, tx->frame_size);
-	tx->cells = pages_get(tx->slots * sizeof *tx->cells);
-	tx->lateness = ktrxer_hist_new();
-	if (!tx->cells || !tx->lateness || stampmap_init(&tx->stamps, tx->slots, 0) < 0 ||
-	    schedmap_init(&tx->scheds, tx->slots < KTX_SCHED_WAITING ? tx->slots : KTX_SCHED_WAITING) < 0)
-		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->slots);
+	tx->ring.slots = round_up_power(tx->options.slots);
+	tx->ring.mask = tx->ring.slots - 1;
+	if (__builtin_mul_overflow((size_t)stride_of(tx), (size_t)tx->ring.slots, &tx->memory_size))
+		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->ring.slots, tx->frame_size);
+	tx->ring.cells = pages_get(tx->ring.slots * sizeof *tx->ring.cells);
+	tx->tool.lateness = ktrxer_hist_new();
+	if (!tx->ring.cells || !tx->tool.lateness || stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
+	    schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->ring.slots);
 	return 0;
 }
 
@@ -145,15 +145,15 @@ static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 static int memory_make(struct ktx *tx, struct ktrxer_error *err)
 {
 	if (tx->engine->memory && tx->engine->memory(tx->state, 0)) {
-		for (uint32_t i = 0; i < tx->slots; i++)
-			tx->cells[i].frame = tx->engine->memory(tx->state, i);
+		for (uint32_t i = 0; i < tx->ring.slots; i++)
+			tx->ring.cells[i].frame = tx->engine->memory(tx->state, i);
 		return 0;
 	}
 	tx->memory = pages_get(tx->memory_size);
 	if (!tx->memory)
-		return ktrxer_fail(err, -ENOMEM, "no memory for %u frames of %u bytes", tx->slots, tx->frame_size);
-	for (uint32_t i = 0; i < tx->slots; i++)
-		tx->cells[i].frame = tx->memory + (size_t)i * tx->stride;
+		return ktrxer_fail(err, -ENOMEM, "no memory for %u frames of %u bytes", tx->ring.slots, tx->frame_size);
+	for (uint32_t i = 0; i < tx->ring.slots; i++)
+		tx->ring.cells[i].frame = tx->memory + (size_t)i * stride_of(tx);
 	return 0;
 }
 
@@ -168,10 +168,10 @@ static void memory_lock(struct ktx *tx)
 {
 	if (tx->options.flags & KTX_NO_LOCK)
 		return;
-	tx->waiter.locked = lock_pages(tx->cells, tx->slots * sizeof *tx->cells) &&
+	tx->pump.waiter.locked = lock_pages(tx->ring.cells, tx->ring.slots * sizeof *tx->ring.cells) &&
 			    (!tx->memory || lock_pages(tx->memory, tx->memory_size));
-	if (!tx->waiter.locked)
-		ktrxer_waiter_note(&tx->waiter, "memory is not locked (%zu KiB): a probe is late when its page is not there; "
+	if (!tx->pump.waiter.locked)
+		ktrxer_waiter_note(&tx->pump.waiter, "memory is not locked (%zu KiB): a probe is late when its page is not there; "
 				   "CAP_IPC_LOCK or `ulimit -l` allows it", tx->memory_size / 1024);
 }
 
@@ -191,12 +191,11 @@ static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
 /* What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the next best. */
 static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
-	const bool free_choice = engine_is_free(tx);
 	struct ktrxer_error why = { 0 };
 	const struct ktx_engine *next = NULL;
 	int rc = tx->engine->open(&tx->state, setup, &why);
 
-	if (rc < 0 && free_choice) {
+	if (rc < 0 && tx->chosen) {
 		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
 		if (next && next != tx->engine) {
 			tx->engine = next;
@@ -206,10 +205,10 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	tx->options.engine = tx->engine->name;
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "%s", why.text);
-	if (tx->engine->queue)
-		tx->engine->queue(tx->state, &tx->queue);
+	if (tx->engine->submit && tx->engine->submit->queue)
+		tx->engine->submit->queue(tx->state, &tx->queue);
 	if (tx->engine->note && tx->engine->note(tx->state))
-		ktrxer_waiter_note(&tx->waiter, "%s", tx->engine->note(tx->state));
+		ktrxer_waiter_note(&tx->pump.waiter, "%s", tx->engine->note(tx->state));
 	return 0;
 }
 
@@ -228,33 +227,36 @@ static void nic_open(struct ktx *tx)
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
 		return;
-	rc = phc_open(&tx->nic, tx->device.name, tx->device.index, PHC_SENT);
+	rc = phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
 	if (rc == -EPERM || rc == -EACCES)
-		ktrxer_waiter_note(&tx->waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
+		ktrxer_waiter_note(&tx->pump.waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
 		return;
-	phc_refresh(&tx->nic, &tx->clock, ktrxer_now_ns());
-	if (!tx->nic.map.count || ktrxer_txstamp_add_nic(fd) < 0)
-		phc_close(&tx->nic);
+	if (ktrxer_txstamp_add_nic(fd) < 0)
+		phc_sampler_close(&tx->nic);
+	else
+		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
 }
 
 static uint32_t features_of(const struct ktx *tx)
 {
-	return tx->engine->features(tx->state) | (tx->nic.fd >= 0 ? KTX_CAN_WIRE_STAMP : 0);
+	return tx->engine->can | tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
 }
 
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	struct ktx *tx = calloc(1, sizeof *tx);
+	struct ktx *tx = aligned_alloc(KTX_LINE, sizeof *tx);
 	struct ktx_engine_setup setup;
 	int rc;
 
 	*out = NULL;
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
-	tx->wake_fd = tx->report_fd = tx->poll_fd = tx->nic.fd = tx->nic.setting.place = -1;
+	memset(tx, 0, sizeof *tx);
+	tx->wake_fd = tx->report_fd = tx->poll_fd = -1;
+	phc_sampler_init(&tx->nic);
 	tx->engines = list;
-	ktrxer_waiter_init(&tx->waiter);
+	ktrxer_waiter_init(&tx->pump.waiter);
 	rc = options_take(tx, options, err);
 	if (rc < 0)
 		goto fail;
@@ -276,16 +278,16 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	if ((rc = engine_pick(tx, err)) < 0 || (rc = frame_size_fit(tx, err)) < 0 || (rc = rings_make(tx, err)) < 0)
 		goto fail;
 	setup = (struct ktx_engine_setup){ .options = &tx->options, .device = tx->has_device ? &tx->device : NULL, .link = tx->link,
-					   .frame_size = tx->frame_size, .slots = tx->slots, .cells = tx->cells };
+					   .frame_size = tx->frame_size, .slots = tx->ring.slots, .cells = tx->ring.cells };
 	if ((rc = engine_open(tx, &setup, err)) < 0)
 		goto fail;
 	if ((rc = memory_make(tx, err)) < 0 || (rc = descriptors_make(tx, err)) < 0)
 		goto fail;
 	if (tx->options.purpose == KTX_FOR_TIMING)
 		memory_lock(tx);
-	ktrxer_clock_map_init(&tx->clock);
+	ktrxer_clock_map_init(&tx->pump.clock);
 	nic_open(tx);
-	atomic_store(&tx->tool_waits, true);
+	atomic_store(&tx->shared.tool_waits, true);
 	if (!(tx->options.flags & KTX_CALLER_PUMPS) && (rc = ktx_thread_start(tx, err)) < 0)
 		goto fail;
 	*out = tx;
@@ -303,8 +305,8 @@ void ktx_close(struct ktx *tx)
 	ktx_thread_stop(tx);
 	if (tx->state)
 		tx->engine->close(tx->state);
-	phc_close(&tx->nic);
-	ktrxer_waiter_close(&tx->waiter);
+	phc_sampler_close(&tx->nic);
+	ktrxer_waiter_close(&tx->pump.waiter);
 	if (tx->poll_fd >= 0)
 		close(tx->poll_fd);
 	if (tx->report_fd >= 0)
@@ -313,11 +315,11 @@ void ktx_close(struct ktx *tx)
 		close(tx->wake_fd);
 	if (tx->memory)
 		munmap(tx->memory, tx->memory_size);
-	ktrxer_hist_free(tx->lateness);
-	stampmap_free(&tx->stamps);
-	schedmap_free(&tx->scheds);
-	if (tx->cells)
-		munmap(tx->cells, tx->slots * sizeof *tx->cells);
+	ktrxer_hist_free(tx->tool.lateness);
+	stampmap_free(&tx->pump.stamps);
+	schedmap_free(&tx->pump.scheds);
+	if (tx->ring.cells)
+		munmap(tx->ring.cells, tx->ring.slots * sizeof *tx->ring.cells);
 	free(tx);
 }
 
@@ -329,24 +331,28 @@ static enum ktx_proof best_proof(const struct ktx *tx)
 	       KTX_PROOF_QUEUED;
 }
 
+/* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
 void ktx_info(const struct ktx *tx, struct ktx_info *info)
 {
+	const struct ktrxer_waiter *waiter = &tx->pump.waiter;
+
 	*info = (struct ktx_info){
 		.engine = tx->engine->name,
 		.reason = tx->reason,
+		.chosen = tx->chosen,
 		.link = tx->link,
 		.frame_size = tx->frame_size,
-		.slots = tx->slots,
+		.slots = tx->ring.slots,
 		.best_proof = best_proof(tx),
-		.realtime = tx->waiter.realtime,
-		.locked = tx->waiter.locked,
+		.realtime = atomic_load_explicit(&waiter->shown.realtime, memory_order_relaxed),
+		.locked = waiter->locked,
 		.cpu = tx->options.cpu,
-		.timer_slack_ns = tx->waiter.timer_slack_ns,
+		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
-		.lead_ns = tx->waiter.lead_ns,
-		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : tx->waiter.advance_ns,
+		.lead_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
+		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
-	memcpy(info->notes, tx->waiter.notes, sizeof info->notes);
+	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 }
 
 int ktx_fd(const struct ktx *tx)

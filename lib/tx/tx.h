@@ -7,7 +7,7 @@
  *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
  *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the cell.
  *
- * Only `head` and `done` are shared. All accounting is done by the tool's thread from final cells, so the pump's way
+ * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final cells, so the pump's way
  * is short and the accounts need no lock and always close.
  */
 #ifndef KTRXER_LIB_TX_H
@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "engine.h"
-#include "phc.h"
+#include "phc_sampler.h"
 #include "schedmap.h"
 #include "stampmap.h"
 #include "waiter.h"
@@ -23,25 +23,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct ktx {
-	struct ktx_options options;
-	char device_name[16], engine_name[16], reason[KTRXER_ERROR_TEXT];
-	struct ktrxer_device device;
-	bool has_device;
-	enum ktrxer_link link;
-	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
-	const struct ktx_engine *engine;
-	struct ktx_engine_state *state;
-	struct ktx_queue queue; /* KTX_QUEUE_WAITS */
+#define KTX_LINE 64 /* bytes of a cache line, on nearly every machine */
 
-	uint32_t slots, mask, frame_size, stride;
+/*
+ * The requests and the cursors that both sides read. `head` is written by the tool's side, `done` by the pump's; each has a line of its own,
+ * since the other side reads it often, and the constants beside it for each probe.
+ */
+struct ktx_ring {
 	struct ktx_cell *cells;
-	uint8_t *memory; /* NULL where the engine has its own */
-	size_t memory_size;
+	uint32_t slots, mask;
+	_Alignas(KTX_LINE) _Atomic uint32_t head;
+	_Alignas(KTX_LINE) _Atomic uint32_t done;
+};
 
-	/* shared */
-	_Atomic uint32_t head, done;
-	_Atomic uint32_t cancel_to;   /* cells before this number are to be cancelled */
+/* What one side asks of the other: written by both, and seldom. */
+struct ktx_shared {
+	_Alignas(KTX_LINE) _Atomic uint32_t cancel_to; /* cells before this number are to be cancelled */
 	_Atomic uint32_t cancel_seq;  /* raised with each ktx_cancel() */
 	_Atomic bool idle;            /* the pump sleeps without a deadline: a commit must wake it */
 	_Atomic bool tool_waits;      /* a report is awaited on report_fd */
@@ -50,18 +47,20 @@ struct ktx {
 	_Atomic bool stream_runs;     /* the pump is to say when it has ended */
 	_Atomic bool quit;
 	_Atomic int dead;             /* negative errno: the device is gone */
-	int wake_fd, report_fd, poll_fd;
-	bool event_added;
 
 	/* ring of one writer (pump) and one reader (tool) */
-	struct ktx_network_error errors[KTX_NETWORK_ERRORS];
 	_Atomic uint32_t errors_in, errors_out;
+	struct ktx_network_error errors[KTX_NETWORK_ERRORS];
+};
 
-	/* tool side */
-	uint32_t written;  /* >= head: cells of a train that is not complete yet */
+/* The tool's thread alone: cursors and accounts. */
+struct ktx_tool {
+	_Alignas(KTX_LINE) uint32_t written; /* >= head: cells of a train that is not complete yet */
 	uint32_t counted, reaped;
 	bool reserved;
 	bool shortage;     /* a reservation was refused, and none has been granted since */
+	bool event_added;
+	bool restarts;     /* the next one committed is the first after ktx_cancel() */
 	uint64_t last_at_ns;
 	uint64_t counted_shift_ns; /* of the probe counted last */
 	struct ktx_accounts sums;
@@ -70,33 +69,62 @@ struct ktx {
 	uint64_t stream_count;
 	uint32_t stream_length; /* of its frames */
 	struct ktrxer_hist *lateness;
+};
 
-	/* pump side */
-	uint32_t handed, cancel_seen;
+/* The pump alone: the waiter thread, or the caller of ktx_pump(). */
+struct ktx_pump {
+	_Alignas(KTX_LINE) uint32_t handed;
+	uint32_t cancel_seen;
 	bool unlooked; /* do not harvest although there is time */
-	bool look;    /* harvest although nothing is waited for: an error may be there */
-	bool starved; /* the last pass ended because nothing was committed, not because it is too early */
+	bool look;     /* harvest although nothing is waited for: an error may be there */
+	bool starved;  /* the last pass ended because nothing was committed, not because it is too early */
+	bool in_train; /* the last one handed over belongs together with the next */
+	uint64_t shift_ns;
 	uint64_t last_call_ns; /* of the last hand-over */
 	uint64_t harvested_ns; /* when stamps were last looked for */
 	uint64_t warm_cost_ns; /* of the last warming */
-	uint64_t shift_ns;
-	uint64_t retry_until_ns, backoff_ns;
+	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
+	uint64_t retry_until_ns, retry_at_ns, backoff_ns;
+	uint64_t spin_to_ns; /* the next cell starts then, and whoever pumps is to spin for it; 0: none */
 	uint32_t expired; /* probes in a row whose retries came to nothing */
 	uint32_t cancel_to_kernel;
 	uint64_t busy_ns; /* where the kernel waits: when cells were last with it */
-	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
-	bool in_train; /* the last one handed over belongs together with the next */
 	struct ktrxer_clock_map clock;
-	struct phc nic; /* where its stamps are on */
-	bool nic_seen;  /* one came */
-	bool driver_seen; /* the driver stamps */
-	uint32_t stamped_end; /* behind the last cell with a driver's stamp */
-	uint32_t passer;      /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */
+	struct phc_line nic_line; /* the NIC's clock on ours, as published last */
+	uint32_t nic_version;     /* of nic_line */
+	bool nic_seen;            /* one of its stamps came */
+	bool driver_seen;         /* the driver stamps */
+	uint32_t stamped_end;     /* behind the last cell with a driver's stamp */
+	uint32_t passer;          /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */
 	uint64_t passed_ns;
 	struct stampmap stamps; /* which cell a stamp belongs to; its slots are cell numbers */
 	struct schedmap scheds; /* the same where the packet scheduler stamps */
 	struct ktrxer_waiter waiter;
+};
 
+/* Divided by the thread that writes: constants of an open transmitter first. */
+struct ktx {
+	struct ktx_options options;
+	char reason[KTRXER_ERROR_TEXT];
+	struct ktrxer_device device;
+	bool has_device;
+	enum ktrxer_link link;
+	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
+	const struct ktx_engine *engine;
+	bool chosen;            /* by `auto` */
+	struct ktx_engine_state *state;
+	struct ktx_queue queue; /* ktx_submit_ops.queue */
+	uint32_t frame_size;
+	uint8_t *memory; /* of the frames; NULL where the engine has its own */
+	size_t memory_size;
+	int wake_fd, report_fd, poll_fd;
+
+	struct ktx_ring ring;
+	struct ktx_shared shared;
+	struct ktx_tool tool;
+	struct ktx_pump pump;
+
+	_Alignas(KTX_LINE) struct phc_sampler nic; /* the NIC's clock, where its stamps are on */
 	pthread_t thread;
 	bool has_thread;
 	/* the waiter's start-up: info is complete when it says so */
@@ -125,16 +153,16 @@ static inline enum ktx_sent_source ktx_sent_time(const struct ktx_cell *cell, ui
 
 static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number)
 {
-	return &tx->cells[number & tx->mask];
+	return &tx->ring.cells[number & tx->ring.mask];
 }
 
 /* tx_done.c: publishes what is final, in order, and wakes who waits for it. */
 void ktx_done_advance(struct ktx *tx, uint64_t now);
 
 /* tx_kernel.c: a pass where the kernel waits. */
-int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
+void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
-/* tx_pump.c: one pass; *next_ns is when the next is due. */
+/* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_thread.c */

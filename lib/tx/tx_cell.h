@@ -10,7 +10,7 @@ static inline void stamp_give_up(const struct ktx *tx, struct ktx_cell *cell)
 {
 	cell->stamp_due = false;
 	cell->stamp_missing = true;
-	cell->untimed |= cell->bypasses && tx->driver_seen;
+	cell->untimed |= cell->bypasses && tx->pump.driver_seen;
 }
 
 static inline void sched_give_up(struct ktx_cell *cell)
@@ -31,7 +31,12 @@ static inline void cell_end(struct ktx_cell *cell, enum ktx_status status, int e
 /* Are stamps or buffers still out? */
 static inline bool stamps_wanted(const struct ktx *tx)
 {
-	return atomic_load_explicit(&tx->done, memory_order_relaxed) != tx->handed;
+	return atomic_load_explicit(&tx->ring.done, memory_order_relaxed) != tx->pump.handed;
+}
+
+static inline bool cancel_due(const struct ktx *tx)
+{
+	return atomic_load_explicit(&tx->shared.cancel_seq, memory_order_relaxed) != tx->pump.cancel_seen;
 }
 
 #endif

@@ -16,7 +16,7 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_cell *cell)
 /* For so long has the error queue been read since the cell was handed over: a pump that was descheduled has not yet read stamps that have arrived. */
 static uint64_t looked_for(const struct ktx *tx, const struct ktx_cell *cell)
 {
-	return tx->harvested_ns > cell->call_ns ? tx->harvested_ns - cell->call_ns : 0;
+	return tx->pump.harvested_ns > cell->call_ns ? tx->pump.harvested_ns - cell->call_ns : 0;
 }
 
 /*
@@ -29,24 +29,24 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_cell *cell, uin
 
 	if (waited < KTX_STAMP_WAIT_NS || cell->proof >= KTX_PROOF_DRIVER)
 		return false;
-	if (!tx->driver_seen || !cell->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
+	if (!tx->pump.driver_seen || !cell->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
 		return true;
-	if (tx->passed_ns && (int32_t)(tx->passer - number) > 0 && tx->harvested_ns > tx->passed_ns &&
-	    tx->harvested_ns - tx->passed_ns >= KTX_STAMP_WAIT_NS)
+	if (tx->pump.passed_ns && (int32_t)(tx->pump.passer - number) > 0 && tx->pump.harvested_ns > tx->pump.passed_ns &&
+	    tx->pump.harvested_ns - tx->pump.passed_ns >= KTX_STAMP_WAIT_NS)
 		return true;
-	return atomic_load_explicit(&tx->head, memory_order_relaxed) - number > tx->slots / 2;
+	return atomic_load_explicit(&tx->ring.head, memory_order_relaxed) - number > tx->ring.slots / 2;
 }
 
 static bool buffer_overdue(const struct ktx *tx, const struct ktx_cell *cell, uint64_t now)
 {
-	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->give_up && now > cell->call_ns &&
+	return cell->buffer_busy && cell->status == KTX_SENT && tx->engine->submit->give_up && now > cell->call_ns &&
 	       now - cell->call_ns >= KTX_BUFFER_WAIT_NS;
 }
 
 /* Whatever the kernel forgets, accounts close. */
 static void buffer_give_up(struct ktx *tx, struct ktx_cell *cell)
 {
-	int rc = tx->engine->give_up(tx->state, cell);
+	int rc = tx->engine->submit->give_up(tx->state, cell);
 
 	if (rc < 0)
 		cell_end(cell, KTX_FAILED, rc);
@@ -56,11 +56,11 @@ static void buffer_give_up(struct ktx *tx, struct ktx_cell *cell)
 /* Publishes what is final, in order, and wakes who waits for it. */
 void ktx_done_advance(struct ktx *tx, uint64_t now)
 {
-	uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 	const uint32_t before = done;
 	bool wanted = false, signal = false;
 
-	while (done != tx->handed) {
+	while (done != tx->pump.handed) {
 		struct ktx_cell *cell = ktx_cell_at(tx, done);
 
 		if (cell->stamp_due && cell->proof == KTX_PROOF_DRIVER && (int64_t)(now - cell->sent_ns) >= KTX_NIC_WAIT_NS)
@@ -78,18 +78,18 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	}
 	if (done == before)
 		return;
-	if ((int32_t)(tx->passer - done) <= 0) {
-		tx->passed_ns = (int32_t)(tx->stamped_end - 1 - done) > 0 ? now : 0;
-		tx->passer = tx->stamped_end - 1;
+	if ((int32_t)(tx->pump.passer - done) <= 0) {
+		tx->pump.passed_ns = (int32_t)(tx->pump.stamped_end - 1 - done) > 0 ? now : 0;
+		tx->pump.passer = tx->pump.stamped_end - 1;
 	}
-	atomic_store(&tx->done, done);
-	const uint32_t left = atomic_load(&tx->head) - done;
+	atomic_store(&tx->ring.done, done);
+	const uint32_t left = atomic_load(&tx->ring.head) - done;
 
-	if (wanted && atomic_exchange(&tx->tool_waits, false))
+	if (wanted && atomic_exchange(&tx->shared.tool_waits, false))
 		signal = true;
-	if (left <= tx->slots / 4 * 3 && atomic_load(&tx->space_waits) && atomic_exchange(&tx->space_waits, false))
+	if (left <= tx->ring.slots / 4 * 3 && atomic_load(&tx->shared.space_waits) && atomic_exchange(&tx->shared.space_waits, false))
 		signal = true;
-	if (!left && atomic_load(&tx->drain_waits) && atomic_exchange(&tx->drain_waits, false))
+	if (!left && atomic_load(&tx->shared.drain_waits) && atomic_exchange(&tx->shared.drain_waits, false))
 		signal = true;
 	if (signal)
 		ktx_signal(tx->report_fd);

@@ -24,75 +24,74 @@ static void advance_learn(struct ktx *tx, const struct ktx_cell *cell)
 
 	if (!cell->at_ns || cell->status != KTX_SENT || cell->proof < KTX_PROOF_DRIVER || late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
 		return;
-	if (tx->waiter.advance_samples < 64)
-		tx->waiter.advance_samples++;
-	step = tx->waiter.advance_samples < 64 ? 32 : 4;
-	tx->waiter.advance_ns += late > 0 ? step : -step;
-	if (tx->waiter.advance_ns < 0)
-		tx->waiter.advance_ns = 0;
+	if (tx->pump.waiter.advance_samples < 64)
+		tx->pump.waiter.advance_samples++;
+	step = tx->pump.waiter.advance_samples < 64 ? 32 : 4;
+	tx->pump.waiter.advance_ns += late > 0 ? step : -step;
+	if (tx->pump.waiter.advance_ns < 0)
+		tx->pump.waiter.advance_ns = 0;
 }
 
 /* When there will be something to bring back. */
 static uint64_t next_look(const struct ktx *tx, uint64_t now)
 {
-	const uint64_t at = ktx_cell_at(tx, tx->handed)->at_ns, often = tx->engine->harvest_ns;
+	const uint64_t at = ktx_cell_at(tx, tx->pump.handed)->at_ns, often = tx->engine->harvest_ns;
 	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
 	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
 	return after > now + often / 2 ? after : now + often;
 }
 
-int ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
+void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 {
-	struct ktx_work work = { .done = tx->handed, .now_ns = ktrxer_now_ns() };
+	struct ktx_work work = { .done = tx->pump.handed, .now_ns = ktrxer_now_ns() };
 	uint32_t ended;
 	int rc;
 
 	work.cancel_to = work.done;
-	if (atomic_load(&tx->cancel_seq) != tx->cancel_seen) {
-		tx->cancel_seen = atomic_load(&tx->cancel_seq);
-		tx->cancel_to_kernel = atomic_load(&tx->cancel_to);
+	if (atomic_load(&tx->shared.cancel_seq) != tx->pump.cancel_seen) {
+		tx->pump.cancel_seen = atomic_load(&tx->shared.cancel_seq);
+		tx->pump.cancel_to_kernel = atomic_load(&tx->shared.cancel_to);
 	}
 	/* After the cancellation, which may reach past the head of before. */
-	work.head = atomic_load(&tx->head);
-	if ((int32_t)(tx->cancel_to_kernel - work.done) > 0)
-		work.cancel_to = tx->cancel_to_kernel;
+	work.head = atomic_load(&tx->ring.head);
+	if ((int32_t)(tx->pump.cancel_to_kernel - work.done) > 0)
+		work.cancel_to = tx->pump.cancel_to_kernel;
 	else
-		tx->cancel_to_kernel = work.done;
+		tx->pump.cancel_to_kernel = work.done;
 	if (!(tx->options.flags & KTX_NO_ADVANCE))
-		work.advance_ns = (uint64_t)tx->waiter.advance_ns;
+		work.advance_ns = (uint64_t)tx->pump.waiter.advance_ns;
 
-	ended = tx->engine->collect(tx->state, &work);
+	ended = tx->engine->kernel->collect(tx->state, &work);
 	for (uint32_t i = 0; i < ended; i++)
-		advance_learn(tx, ktx_cell_at(tx, tx->handed + i));
-	tx->handed += ended;
+		advance_learn(tx, ktx_cell_at(tx, tx->pump.handed + i));
+	tx->pump.handed += ended;
 
-	work.done = tx->handed;
+	work.done = tx->pump.handed;
 	if ((int32_t)(work.cancel_to - work.done) < 0)
 		work.cancel_to = work.done;
-	rc = tx->engine->tend(tx->state, &work, next_ns);
+	rc = tx->engine->kernel->tend(tx->state, &work, next_ns);
 	if (rc < 0)
-		atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 	/* After that: who is told that all has ended must find out why, too. */
 	ktx_done_advance(tx, work.now_ns);
-	if (atomic_load(&tx->stream_runs) && tx->engine->stream_ended(tx->state)) {
-		atomic_store(&tx->stream_runs, false);
+	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream->ended(tx->state)) {
+		atomic_store(&tx->shared.stream_runs, false);
 		ktx_signal(tx->report_fd);
 	}
 
-	if (tx->handed != work.head)
-		tx->busy_ns = work.now_ns;
+	if (tx->pump.handed != work.head)
+		tx->pump.busy_ns = work.now_ns;
 	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
 	if (!tx->engine->harvest_ns) {
-		tx->starved = tx->handed == work.head && tx->engine->event_fd(tx->state) < 0;
-		return atomic_load(&tx->dead);
+		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
+		return;
 	}
-	tx->starved = tx->handed == work.head && work.now_ns - tx->busy_ns > LINGER_NS;
-	if (!tx->starved) {
-		uint64_t look = tx->handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);
+	tx->pump.starved = tx->pump.handed == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
+	if (!tx->pump.starved) {
+		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);
 
 		if (look < *next_ns)
 			*next_ns = look;
 	}
-	return atomic_load(&tx->dead);
 }

@@ -10,13 +10,13 @@
 
 static bool queue_waits(const struct ktx *tx)
 {
-	return tx->engine->waits == KTX_QUEUE_WAITS;
+	return tx->engine->submit->queue;
 }
 
 /* Stamps tell when there is room. */
 static bool queue_full(const struct ktx *tx)
 {
-	return queue_waits(tx) && tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed) >= tx->queue.depth;
+	return queue_waits(tx) && tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed) >= tx->queue.depth;
 }
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
@@ -32,9 +32,9 @@ static bool sched_stamps(const struct ktx *tx)
 /* Numbers run free: in [done, handed)? */
 static struct ktx_cell *cell_waiting(const struct ktx *tx, uint32_t number)
 {
-	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	return number - done < tx->handed - done ? ktx_cell_at(tx, number) : NULL;
+	return number - done < tx->pump.handed - done ? ktx_cell_at(tx, number) : NULL;
 }
 
 /* NULL when the stamp cannot be told to be one cell's, or comes after its cell was final. */
@@ -43,10 +43,10 @@ static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t sta
 	uint64_t number;
 
 	if (sched_stamps(tx)) {
-		if (!schedmap_driver(&tx->scheds, key, cell_number))
+		if (!schedmap_driver(&tx->pump.scheds, key, cell_number))
 			return NULL;
 	} else {
-		if (!stampmap_find(&tx->stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
+		if (!stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 			return NULL;
 		*cell_number = (uint32_t)number;
 	}
@@ -57,7 +57,7 @@ static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t sta
 static void cost_learn(struct ktx *tx, const struct ktx_cell *cell, uint64_t sent_ns)
 {
 	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
-		ktrxer_waiter_handed_over(&tx->waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, sent_ns);
+		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, sent_ns);
 }
 
 /* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
@@ -67,15 +67,17 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER, &number);
 	uint64_t sent;
 
-	if (!cell || !cell->stamp_due || !phc_map_mono(&tx->nic.map, nic_ns, &sent, &bound) || sent + bound + STAMP_GRAIN_NS < cell->call_ns ||
-	    sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
+	if (!cell || !cell->stamp_due)
+		return;
+	phc_line_mono(&tx->pump.nic_line, nic_ns, &sent, &bound);
+	if (sent + bound + STAMP_GRAIN_NS < cell->call_ns || sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
 		return;
 	cell->sent_ns = sent;
 	cell->raw_ns = nic_ns;
 	cell->bound_ns = bound;
 	cell->proof = KTX_PROOF_WIRE;
 	cell->stamp_due = false;
-	tx->nic_seen = true;
+	tx->pump.nic_seen = true;
 	if (!cell->sched_ns)
 		cost_learn(tx, cell, sent);
 }
@@ -83,10 +85,10 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 /* The time of a stamp of CLOCK_REALTIME on CLOCK_MONOTONIC; false: it cannot be true. */
 static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *mono_ns)
 {
-	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
-	const uint64_t oldest = done == tx->handed ? 0 : ktx_cell_at(tx, done)->call_ns;
+	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
+	const uint64_t oldest = done == tx->pump.handed ? 0 : ktx_cell_at(tx, done)->call_ns;
 
-	return ktrxer_clock_map_mono_checked(&tx->clock, real_ns, oldest, now, mono_ns);
+	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
 
 /* A packet that crosses stacked devices (VLAN, bridge, tunnel) enters a packet scheduler at each of them: the first one counts. */
@@ -98,26 +100,26 @@ static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 	uint32_t number;
 
 	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
-	    !schedmap_sched(&tx->scheds, key, entered, ktrxer_clock_map_bound(&tx->clock) + STAMP_GRAIN_NS, &number))
+	    !schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 		return;
 	cell = cell_waiting(tx, number);
 	if (!cell || !cell->sched_due)
 		return;
 	cell->sched_due = false;
 	cell->sched_ns = entered;
-	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
+	cell->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
 	cost_learn(tx, cell, entered);
 }
 
 static void driver_stamped(struct ktx *tx, uint32_t number)
 {
-	const uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	if ((int32_t)(number + 1 - tx->stamped_end) > 0 || tx->handed - tx->stamped_end > tx->slots)
-		tx->stamped_end = number + 1;
-	if (number != done && !tx->passed_ns) {
-		tx->passer = number;
-		tx->passed_ns = ktrxer_now_ns();
+	if ((int32_t)(number + 1 - tx->pump.stamped_end) > 0 || tx->pump.handed - tx->pump.stamped_end > tx->ring.slots)
+		tx->pump.stamped_end = number + 1;
+	if (number != done && !tx->pump.passed_ns) {
+		tx->pump.passer = number;
+		tx->pump.passed_ns = ktrxer_now_ns();
 	}
 }
 
@@ -134,10 +136,10 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 		nic_stamp_arrived(tx, key, real_ns);
 		return;
 	}
-	tx->driver_seen = true;
+	tx->pump.driver_seen = true;
 	credible = stamp_mono(tx, real_ns, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
-	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->clock, now) ? KTRXER_NEVER : sent, &number);
+	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->pump.clock, now) ? KTRXER_NEVER : sent, &number);
 	if (!cell || !cell->stamp_due)
 		return;
 	driver_stamped(tx, number);
@@ -147,13 +149,13 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	}
 	cell->sent_ns = cell->driver_ns = sent;
 	cell->raw_ns = real_ns;
-	cell->bound_ns = ktrxer_clock_map_bound(&tx->clock);
+	cell->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
 	cell->proof = (uint8_t)proof;
-	cell->stamp_due = tx->nic.fd >= 0;
-	if (!tx->nic_seen && !cell->sched_ns)
+	cell->stamp_due = phc_sampler_on(&tx->nic);
+	if (!tx->pump.nic_seen && !cell->sched_ns)
 		cost_learn(tx, cell, sent);
 	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
-		tx->engine->left_early(tx->state);
+		tx->engine->submit->left_early(tx->state);
 }
 
 /* Where a queue waits it may drop what it took. */
@@ -167,12 +169,12 @@ static void drop_arrived(void *context, struct ktx_cell *cell, int error)
 static void refusal_arrived(void *context, const struct ktx_network_error *error)
 {
 	struct ktx *tx = context;
-	const uint32_t in = atomic_load_explicit(&tx->errors_in, memory_order_relaxed);
+	const uint32_t in = atomic_load_explicit(&tx->shared.errors_in, memory_order_relaxed);
 
-	if (in - atomic_load_explicit(&tx->errors_out, memory_order_acquire) == KTX_NETWORK_ERRORS)
+	if (in - atomic_load_explicit(&tx->shared.errors_out, memory_order_acquire) == KTX_NETWORK_ERRORS)
 		return;
-	tx->errors[in % KTX_NETWORK_ERRORS] = *error;
-	atomic_store_explicit(&tx->errors_in, in + 1, memory_order_release);
+	tx->shared.errors[in % KTX_NETWORK_ERRORS] = *error;
+	atomic_store_explicit(&tx->shared.errors_in, in + 1, memory_order_release);
 	ktx_signal(tx->report_fd);
 }
 
@@ -183,7 +185,7 @@ static bool device_lost(int rc)
 
 static void device_dead(struct ktx *tx, int rc)
 {
-	atomic_store(&tx->dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+	atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 }
 
 static void harvest(struct ktx *tx)
@@ -193,36 +195,31 @@ static void harvest(struct ktx *tx)
 	uint64_t now = ktrxer_now_ns();
 	int rc;
 
-	ktrxer_clock_map_refresh(&tx->clock, now, KTRXER_NS_PER_MS);
-	if (tx->nic.fd >= 0)
-		phc_refresh(&tx->nic, &tx->clock, now);
-	rc = tx->engine->harvest(tx->state, &to);
-	tx->harvested_ns = now;
+	ktrxer_clock_map_refresh(&tx->pump.clock, now, KTRXER_NS_PER_MS);
+	if (phc_sampler_on(&tx->nic))
+		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
+	rc = tx->engine->submit->harvest(tx->state, &to);
+	tx->pump.harvested_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
-	if (stampmap_wants_reset(&tx->stamps) && tx->engine->restart_stamps) {
-		tx->engine->restart_stamps(tx->state);
-		stampmap_reset(&tx->stamps, ktrxer_now_ns());
+	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
+		tx->engine->submit->restart_stamps(tx->state);
+		stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
 }
 
 /* ----------------------------------------------------------------------------------------------- ends without sending */
 
-static bool cancel_due(const struct ktx *tx)
-{
-	return atomic_load_explicit(&tx->cancel_seq, memory_order_relaxed) != tx->cancel_seen;
-}
-
 static void cancel_take(struct ktx *tx)
 {
-	tx->cancel_seen = atomic_load(&tx->cancel_seq);
-	const uint32_t to = atomic_load(&tx->cancel_to);
+	tx->pump.cancel_seen = atomic_load(&tx->shared.cancel_seq);
+	const uint32_t to = atomic_load(&tx->shared.cancel_to);
 
-	while (tx->handed != to && (int32_t)(to - tx->handed) > 0)
-		cell_end(ktx_cell_at(tx, tx->handed++), KTX_CANCELLED, 0);
-	tx->first_call_ns = 0;
-	tx->in_train = false;
+	while (tx->pump.handed != to && (int32_t)(to - tx->pump.handed) > 0)
+		cell_end(ktx_cell_at(tx, tx->pump.handed++), KTX_CANCELLED, 0);
+	tx->pump.first_call_ns = 0;
+	tx->pump.in_train = false;
 }
 
 /* ---------------------------------------------------------------------------------------------------- hand-over */
@@ -238,28 +235,25 @@ static bool worth_retrying(int rc)
 /* The device is full: a little time, more each time, but never past the end of the retries. */
 static void back_off(struct ktx *tx, uint64_t now)
 {
-	struct timespec nap;
-
-	if (now + tx->backoff_ns > tx->retry_until_ns && tx->retry_until_ns > now)
-		tx->backoff_ns = tx->retry_until_ns - now;
-	nap = (struct timespec){ .tv_nsec = (long)tx->backoff_ns };
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-	tx->backoff_ns = tx->backoff_ns < BACKOFF_MOST_NS / 2 ? tx->backoff_ns * 2 : BACKOFF_MOST_NS;
+	if (now + tx->pump.backoff_ns > tx->pump.retry_until_ns && tx->pump.retry_until_ns > now)
+		tx->pump.backoff_ns = tx->pump.retry_until_ns - now;
+	tx->pump.retry_at_ns = now + tx->pump.backoff_ns;
+	tx->pump.backoff_ns = tx->pump.backoff_ns < BACKOFF_MOST_NS / 2 ? tx->pump.backoff_ns * 2 : BACKOFF_MOST_NS;
 }
 
 /* A datagram was refused: it may have used a number of the stamps up. */
 static void stamps_refused(struct ktx *tx)
 {
 	if (sched_stamps(tx))
-		schedmap_refused(&tx->scheds);
+		schedmap_refused(&tx->pump.scheds);
 	else
-		stampmap_ambiguous(&tx->stamps);
+		stampmap_ambiguous(&tx->pump.stamps);
 }
 
 /* The first cell was refused. It stays where it is (to be tried again) or ends as failed. */
 static void refused(struct ktx *tx, int rc, uint64_t call)
 {
-	struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
+	struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
 	uint64_t now = ktrxer_now_ns();
 
 	cell->tries++;
@@ -267,33 +261,33 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 	if (device_lost(rc))
 		device_dead(tx, rc);
 	if (worth_retrying(rc)) {
-		if (!tx->first_call_ns) {
-			tx->first_call_ns = call;
+		if (!tx->pump.first_call_ns) {
+			tx->pump.first_call_ns = call;
 			/* A device that refuses for long (no carrier) gets half the time with each probe, or a schedule would never end. */
-			tx->retry_until_ns = call + (tx->expired < 63 ? tx->options.retry_ns >> tx->expired : 0);
-			tx->backoff_ns = BACKOFF_FIRST_NS;
+			tx->pump.retry_until_ns = call + (tx->pump.expired < 63 ? tx->options.retry_ns >> tx->pump.expired : 0);
+			tx->pump.backoff_ns = BACKOFF_FIRST_NS;
 		}
-		if (now < tx->retry_until_ns) {
+		if (now < tx->pump.retry_until_ns) {
 			back_off(tx, now);
 			return;
 		}
-		tx->expired++;
+		tx->pump.expired++;
 	}
 	cell_end(cell, KTX_FAILED, rc);
-	tx->handed++;
-	tx->first_call_ns = 0;
-	tx->in_train = false;
+	tx->pump.handed++;
+	tx->pump.first_call_ns = 0;
+	tx->pump.in_train = false;
 }
 
 /* At the end of time it stays there. */
 static uint64_t planned_time(const struct ktx *tx, const struct ktx_cell *cell)
 {
-	return cell->at_ns > KTRXER_NEVER - tx->shift_ns ? KTRXER_NEVER : cell->at_ns + tx->shift_ns;
+	return cell->at_ns > KTRXER_NEVER - tx->pump.shift_ns ? KTRXER_NEVER : cell->at_ns + tx->pump.shift_ns;
 }
 
 static uint64_t advance_of(const struct ktx *tx)
 {
-	return tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->waiter.advance_ns;
+	return tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
 }
 
 /* What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue costs. */
@@ -314,19 +308,19 @@ static void hand_over(struct ktx *tx, uint32_t count)
 	int n;
 
 	for (uint32_t i = 0; i < count; i++)
-		batch[i] = ktx_cell_at(tx, tx->handed + i);
+		batch[i] = ktx_cell_at(tx, tx->pump.handed + i);
 	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
-		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->in_train);
+		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
 	call = ktrxer_now_ns();
-	n = tx->engine->send(tx->state, batch, (int)count);
+	n = tx->engine->submit->send(tx->state, batch, (int)count);
 	if (n <= 0) {
 		refused(tx, n, call);
 		return;
 	}
 	after = ktrxer_now_ns();
-	tx->last_call_ns = call;
-	tx->first_call_ns = 0;
-	tx->expired = 0;
+	tx->pump.last_call_ns = call;
+	tx->pump.first_call_ns = 0;
+	tx->pump.expired = 0;
 	for (int i = 0; i < n; i++) {
 		batch[i]->call_ns = call;
 		batch[i]->sent_ns = after;
@@ -340,31 +334,31 @@ static void hand_over(struct ktx *tx, uint32_t count)
 			batch[i]->first_of_call = i == 0;
 		else if (batch[i]->leave_ns > after)
 			batch[i]->sent_ns = batch[i]->leave_ns;
-		if (tx->shift_ns && batch[i]->at_ns) /* the first one's says so already */
+		if (tx->pump.shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
 		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
-			stampmap_sent(&tx->stamps, tx->handed + (uint32_t)i, call);
+			stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
 	}
 	if (features & KTX_CAN_SCHED_STAMP)
-		schedmap_sent(&tx->scheds, tx->handed, (uint32_t)n, call, after);
+		schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
 		stamps_refused(tx);
-	tx->in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
-	tx->handed += (uint32_t)n;
+	tx->pump.in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
+	tx->pump.handed += (uint32_t)n;
 }
 
 /* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */
 static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 {
-	const uint32_t out = tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed);
-	uint32_t most = head - tx->handed < KTX_BATCH_MAX ? head - tx->handed : KTX_BATCH_MAX, n = 1;
+	const uint32_t out = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
+	uint32_t most = head - tx->pump.handed < KTX_BATCH_MAX ? head - tx->pump.handed : KTX_BATCH_MAX, n = 1;
 
 	if (queue_waits(tx) && most > tx->queue.depth - out)
 		most = tx->queue.depth - out;
 
 	for (; n < most; n++) {
-		const struct ktx_cell *before = ktx_cell_at(tx, tx->handed + n - 1), *cell = ktx_cell_at(tx, tx->handed + n);
+		const struct ktx_cell *before = ktx_cell_at(tx, tx->pump.handed + n - 1), *cell = ktx_cell_at(tx, tx->pump.handed + n);
 		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
 		bool at_once = !cell->at_ns && !before->at_ns;
 		bool due = tx->options.purpose == KTX_FOR_RATE && cell->at_ns && planned_time(tx, cell) <= now;
@@ -372,87 +366,74 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 		if (queue_waits(tx) && cell->at_ns) /* those of the past are for the late policy, one by one */
 			due = planned_time(tx, cell) > now && planned_time(tx, cell) - now <= tx->queue.ahead_ns;
 
-		if (!same_train && !at_once && !due)
+		if ((!same_train && !at_once && !due) || cell->restarts)
 			break;
 	}
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------ waiting */
-
-/* After so long the caches have forgotten the way; so long before the deadline they are reminded of it. */
-#define WARM_AFTER_NS 200000
-#define WARM_BEFORE_NS 15000
-
-static bool spin_until(struct ktx *tx, uint64_t start)
-{
-	const uint64_t before = WARM_BEFORE_NS + 2 * tx->warm_cost_ns;
-	uint64_t now = ktrxer_now_ns();
-	bool cold = tx->engine->warm && start - tx->last_call_ns > WARM_AFTER_NS && before < tx->waiter.lead_ns;
-
-	for (; now < start; now = ktrxer_now_ns()) {
-		if (cancel_due(tx))
-			return false;
-		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
-		if (!cold || start - now > before)
-			continue;
-		cold = false;
-		if (start - now > before / 2) {
-			tx->engine->warm(tx->state);
-			tx->warm_cost_ns = ktrxer_now_ns() - now;
-		}
-	}
-	return true;
-}
+/* --------------------------------------------------------------------------------------------------------- due */
 
 enum due { DUE_NOW, DUE_LATER, DUE_GONE };
 
+static uint64_t start_of(const struct ktx *tx, const struct ktx_cell *cell)
+{
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx), planned = planned_time(tx, cell);
+
+	return planned > early ? planned - early : 0;
+}
+
 /*
- * Is the next cell's time here? Spins when it is near. DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by
- * the late policy or a cancellation; look at the next one.
+ * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its wake-ups; from then on it is to
+ * come back at once.
+ */
+static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
+{
+	const uint64_t margin = tx->pump.waiter.lead_ns;
+
+	if (queue_waits(tx) || tx->options.wait != KTX_WAIT_SPIN || tx->options.purpose != KTX_FOR_TIMING)
+		return start;
+	tx->pump.spin_to_ns = start;
+	return start - now > margin ? start - margin : now;
+}
+
+/*
+ * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy; look at the next one.
  */
 static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
 {
-	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx);
-	uint64_t now = ktrxer_now_ns(), planned, start, nap;
+	const uint64_t now = ktrxer_now_ns();
+	uint64_t planned, start;
 
-	if (tx->first_call_ns)
-		return DUE_NOW;
+	if (tx->pump.first_call_ns) {
+		*next_ns = tx->pump.retry_at_ns;
+		return now < tx->pump.retry_at_ns ? DUE_LATER : DUE_NOW;
+	}
+	if (cell->restarts)
+		tx->pump.shift_ns = 0;
 	if (queue_full(tx))
 		return DUE_LATER;
 	if (!cell->at_ns)
 		return DUE_NOW;
 	planned = planned_time(tx, cell);
-	start = planned > early ? planned - early : 0;
+	start = start_of(tx, cell);
 	if (cell->planned_ns != planned)
 		cell->planned_ns = planned;
 	if (now < start) {
-		const bool spin = !queue_waits(tx) && tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
-
-		if (!spin || start - now > tx->waiter.lead_ns) {
-			*next_ns = spin ? start - tx->waiter.lead_ns : start;
-			return DUE_LATER;
-		}
-		if (tx->has_thread && (nap = ktrxer_waiter_nap(&tx->waiter, now, start - now)) != 0) {
-			*next_ns = start - nap;
-			return DUE_LATER;
-		}
-		ktrxer_waiter_no_rest(&tx->waiter, now);
-		if (!spin_until(tx, start))
-			return DUE_GONE;
-		now = ktrxer_now_ns();
+		*next_ns = come_back(tx, now, start);
+		return DUE_LATER;
 	}
 	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
-	if (tx->in_train || now <= planned || now - planned <= tx->options.late_ns)
+	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
 		return DUE_NOW;
 	if (tx->options.late == KTX_LATE_SKIP) {
 		cell_end(cell, KTX_SKIPPED, 0);
-		tx->handed++;
+		tx->pump.handed++;
 		return DUE_GONE;
 	}
 	if (tx->options.late == KTX_LATE_SHIFT) {
-		tx->shift_ns += now - planned;
-		cell->planned_ns = cell->at_ns + tx->shift_ns;
+		tx->pump.shift_ns += now - planned;
+		cell->planned_ns = cell->at_ns + tx->pump.shift_ns;
 	}
 	return DUE_NOW;
 }
@@ -463,27 +444,24 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 
 static void harvest_if_time(struct ktx *tx, uint32_t head)
 {
-	uint32_t waiting = tx->handed - atomic_load_explicit(&tx->done, memory_order_relaxed);
+	uint32_t waiting = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	if (!waiting && !tx->look)
+	if (!waiting && !tx->pump.look)
 		return;
-	if (waiting < HARVEST_MOST && waiting < tx->slots / 2 && tx->handed != head && !queue_full(tx)) {
-		const struct ktx_cell *cell = ktx_cell_at(tx, tx->handed);
+	if (waiting < HARVEST_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
+		const struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
 
-		if (tx->unlooked)
+		if (tx->pump.unlooked)
 			return;
-		if (cell->at_ns && planned_time(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
+		if (cell->at_ns && start_of(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
 			return;
 	}
-	tx->look = false;
+	tx->pump.look = false;
 	harvest(tx);
 }
 
-int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
+static void pump_user(struct ktx *tx, uint64_t *next_ns)
 {
-	*next_ns = KTRXER_NEVER;
-	if (tx->engine->waits == KTX_KERNEL_WAITS)
-		return ktx_pump_kernel(tx, next_ns);
 	for (;;) {
 		enum due due = DUE_GONE;
 		uint32_t head;
@@ -491,12 +469,12 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 		if (cancel_due(tx))
 			cancel_take(tx);
 		/* After the cancellation, which may reach past the head of before: nothing is handed over behind the head. */
-		head = atomic_load(&tx->head);
+		head = atomic_load(&tx->ring.head);
 		harvest_if_time(tx, head);
-		tx->starved = tx->handed == head;
-		if (tx->starved)
+		tx->pump.starved = tx->pump.handed == head;
+		if (tx->pump.starved)
 			break;
-		due = cell_due(tx, ktx_cell_at(tx, tx->handed), next_ns);
+		due = cell_due(tx, ktx_cell_at(tx, tx->pump.handed), next_ns);
 		if (due == DUE_LATER)
 			break;
 		if (due == DUE_NOW)
@@ -508,18 +486,29 @@ int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
 	 * Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. A pass that was not to look
 	 * for them would find the same cell again at once.
 	 */
-	if (stamps_wanted(tx) && !tx->unlooked) {
-		uint32_t done = atomic_load_explicit(&tx->done, memory_order_relaxed);
+	if (stamps_wanted(tx) && !tx->pump.unlooked) {
+		uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 		uint64_t now = ktrxer_now_ns(), give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
 
 		if (give_up <= now)
 			give_up = now + KTX_STAMP_WAIT_NS / 2;
-		if (tx->nic.fd >= 0)
+		if (phc_sampler_on(&tx->nic))
 			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
 		if (tx->engine->harvest_ns)
 			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
 		if (give_up < *next_ns)
 			*next_ns = give_up;
 	}
-	return atomic_load(&tx->dead);
+}
+
+int ktx_pump_once(struct ktx *tx, uint64_t *next_ns)
+{
+	*next_ns = KTRXER_NEVER;
+	tx->pump.spin_to_ns = 0;
+	if (tx->engine->kernel)
+		ktx_pump_kernel(tx, next_ns);
+	else
+		pump_user(tx, next_ns);
+	ktrxer_waiter_show(&tx->pump.waiter);
+	return atomic_load(&tx->shared.dead);
 }

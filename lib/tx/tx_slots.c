@@ -11,7 +11,7 @@
 
 static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 {
-	struct ktx_accounts *sums = &tx->sums;
+	struct ktx_accounts *sums = &tx->tool.sums;
 	enum ktx_sent_source source;
 	uint64_t sent_ns;
 
@@ -38,34 +38,36 @@ static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on time. The one
 	 * that moved them was late by as much as it moved them.
 	 */
-	const uint64_t shift = cell->planned_ns - cell->at_ns, moved = shift - tx->counted_shift_ns;
+	const uint64_t shift = cell->planned_ns - cell->at_ns, moved = shift - tx->tool.counted_shift_ns;
 	const int64_t lateness = (int64_t)(sent_ns - cell->planned_ns) + (int64_t)moved;
 
-	tx->counted_shift_ns = shift;
+	tx->tool.counted_shift_ns = shift;
 	if (source == KTX_SENT_NONE)
 		return;
 	if (lateness > (int64_t)tx->options.late_ns)
 		sums->late++;
-	ktrxer_hist_record(tx->lateness, lateness);
+	ktrxer_hist_record(tx->tool.lateness, lateness);
 }
 
 static void count_one(struct ktx *tx, const struct ktx_cell *cell)
 {
-	tx->sums.tries += cell->tries;
+	tx->tool.sums.tries += cell->tries;
+	if (cell->restarts)
+		tx->tool.counted_shift_ns = 0;
 	switch (cell->status) {
 	case KTX_SENT:
 		count_sent(tx, cell);
 		break;
 	case KTX_FAILED:
-		tx->sums.failed++;
-		tx->sums.last_error = cell->error;
+		tx->tool.sums.failed++;
+		tx->tool.sums.last_error = cell->error;
 		break;
 	case KTX_SKIPPED:
-		tx->sums.skipped++;
-		tx->sums.late++;
+		tx->tool.sums.skipped++;
+		tx->tool.sums.late++;
 		break;
 	default:
-		tx->sums.cancelled++;
+		tx->tool.sums.cancelled++;
 		break;
 	}
 }
@@ -73,10 +75,10 @@ static void count_one(struct ktx *tx, const struct ktx_cell *cell)
 static void ktx_count(struct ktx *tx)
 {
 	/* Sequentially consistent, since it is also the look after reports_arm(): an acquire alone may be done before that store (ARM's ldapr). */
-	const uint32_t done = atomic_load(&tx->done);
+	const uint32_t done = atomic_load(&tx->ring.done);
 
-	while (tx->counted != done)
-		count_one(tx, ktx_cell_at(tx, tx->counted++));
+	while (tx->tool.counted != done)
+		count_one(tx, ktx_cell_at(tx, tx->tool.counted++));
 }
 
 /* Where nobody proves that a frame left, the device's own statistics may show that it did not. */
@@ -93,7 +95,7 @@ void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 {
 	/* Counting is bookkeeping: to the caller nothing changes. */
 	ktx_count((struct ktx *)tx);
-	*accounts = tx->sums;
+	*accounts = tx->tool.sums;
 	ktx_stream_count(tx, accounts);
 	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
 	accounts->uncounted = uncounted(tx, accounts->queued);
@@ -105,7 +107,7 @@ struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
 
 	ktx_count((struct ktx *)tx);
 	if (copy)
-		ktrxer_hist_merge(copy, tx->lateness);
+		ktrxer_hist_merge(copy, tx->tool.lateness);
 	return copy;
 }
 
@@ -121,8 +123,8 @@ static bool report_wanted(const struct ktx *tx, const struct ktx_cell *cell)
 static void reap_unwanted(struct ktx *tx)
 {
 	ktx_count(tx);
-	while (tx->reaped != tx->counted && !report_wanted(tx, ktx_cell_at(tx, tx->reaped)))
-		tx->reaped++;
+	while (tx->tool.reaped != tx->tool.counted && !report_wanted(tx, ktx_cell_at(tx, tx->tool.reaped)))
+		tx->tool.reaped++;
 }
 
 static int64_t own_queue(const struct ktx_cell *cell, enum ktx_sent_source source, uint64_t sent_ns)
@@ -159,15 +161,15 @@ static void report_fill(struct ktx_report *report, const struct ktx_cell *cell)
 static void reports_arm(struct ktx *tx)
 {
 	ktx_signal_clear(tx->report_fd);
-	atomic_store(&tx->tool_waits, true);
+	atomic_store(&tx->shared.tool_waits, true);
 }
 
 static bool slot_free(struct ktx *tx)
 {
-	if (tx->written - tx->reaped < tx->slots)
+	if (tx->tool.written - tx->tool.reaped < tx->ring.slots)
 		return true;
 	reap_unwanted(tx);
-	return tx->written - tx->reaped < tx->slots;
+	return tx->tool.written - tx->tool.reaped < tx->ring.slots;
 }
 
 int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
@@ -176,8 +178,8 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 
 	for (bool armed = false;;) {
 		reap_unwanted(tx);
-		while (n < max && tx->reaped != tx->counted) {
-			report_fill(&reports[n++], ktx_cell_at(tx, tx->reaped++));
+		while (n < max && tx->tool.reaped != tx->tool.counted) {
+			report_fill(&reports[n++], ktx_cell_at(tx, tx->tool.reaped++));
 			reap_unwanted(tx);
 		}
 		if (n || armed || max <= 0)
@@ -187,7 +189,7 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 		armed = true;
 	}
 	/* Reading made room, and arming took back the signal that may have told so: who was refused a slot must not sleep now. */
-	if (tx->shortage && slot_free(tx))
+	if (tx->tool.shortage && slot_free(tx))
 		ktx_signal(tx->report_fd);
 	return n;
 }
@@ -196,48 +198,48 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 
 static void head_publish(struct ktx *tx)
 {
-	if (tx->written == atomic_load_explicit(&tx->head, memory_order_relaxed))
+	if (tx->tool.written == atomic_load_explicit(&tx->ring.head, memory_order_relaxed))
 		return;
-	if (tx->engine->publish)
-		tx->engine->publish(tx->state, atomic_load_explicit(&tx->head, memory_order_relaxed), tx->written);
+	if (tx->engine->kernel)
+		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
-		atomic_store_explicit(&tx->head, tx->written, memory_order_release);
+		atomic_store_explicit(&tx->ring.head, tx->tool.written, memory_order_release);
 	} else {
 		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
-		atomic_store(&tx->head, tx->written);
-		if (atomic_load(&tx->idle) && atomic_exchange(&tx->idle, false))
+		atomic_store(&tx->ring.head, tx->tool.written);
+		if (atomic_load(&tx->shared.idle) && atomic_exchange(&tx->shared.idle, false))
 			ktx_signal(tx->wake_fd);
 	}
-	if (tx->engine->go)
-		tx->engine->go(tx->state, tx->written);
+	if (tx->engine->kernel && tx->engine->kernel->go)
+		tx->engine->kernel->go(tx->state, tx->tool.written);
 }
 
 int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 {
-	if (!tx->reserved && !slot_free(tx)) {
+	if (!tx->tool.reserved && !slot_free(tx)) {
 		/* A train longer than the ring goes in pieces rather than not at all. */
 		head_publish(tx);
 		reports_arm(tx);
-		atomic_store(&tx->space_waits, true);
+		atomic_store(&tx->shared.space_waits, true);
 		if (!slot_free(tx)) {
-			if (tx->reaped != tx->counted)
+			if (tx->tool.reaped != tx->tool.counted)
 				ktx_signal(tx->report_fd); /* reports are there, and reading them makes room */
-			tx->shortage = true;
+			tx->tool.shortage = true;
 			return -EAGAIN;
 		}
 	}
-	tx->shortage = false;
-	tx->reserved = true;
-	slot->index = tx->written & tx->mask;
-	slot->frame = ktx_cell_at(tx, tx->written)->frame;
+	tx->tool.shortage = false;
+	tx->tool.reserved = true;
+	slot->index = tx->tool.written & tx->ring.mask;
+	slot->frame = ktx_cell_at(tx, tx->tool.written)->frame;
 	slot->capacity = tx->frame_size;
 	return 0;
 }
 
 int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
-	int dead = atomic_load(&tx->dead);
+	int dead = atomic_load(&tx->shared.dead);
 
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name, dead == -ENETDOWN ? "went down" : "is gone");
@@ -251,26 +253,26 @@ int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrx
 
 static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
 {
-	if (!tx->reserved)
+	if (!tx->tool.reserved)
 		return ktrxer_fail(err, -EINVAL, "nothing is reserved: ktx_reserve() first");
-	if (probe->at_ns && probe->at_ns < tx->last_at_ns)
+	if (probe->at_ns && probe->at_ns < tx->tool.last_at_ns)
 		return ktrxer_fail(err, -EINVAL, "a deadline %llu ns before the one committed last: deadlines never decrease",
-				   (unsigned long long)(tx->last_at_ns - probe->at_ns));
-	return ktx_check(tx, ktx_cell_at(tx, tx->written)->frame, probe->length, err);
+				   (unsigned long long)(tx->tool.last_at_ns - probe->at_ns));
+	return ktx_check(tx, ktx_cell_at(tx, tx->tool.written)->frame, probe->length, err);
 }
 
 /* Engines that make their socket with the first frame have no descriptor before it. */
 static void event_add(struct ktx *tx)
 {
-	struct epoll_event event = { .events = tx->engine->waits == KTX_KERNEL_WAITS ? EPOLLIN : 0 }; /* EPOLLERR is always told */
+	struct epoll_event event = { .events = tx->engine->kernel ? EPOLLIN : 0 }; /* EPOLLERR is always told */
 	int fd;
 
-	if (tx->event_added || !(tx->options.flags & KTX_CALLER_PUMPS))
+	if (tx->tool.event_added || !(tx->options.flags & KTX_CALLER_PUMPS))
 		return;
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
 		return;
-	tx->event_added = epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+	tx->tool.event_added = epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /*
@@ -304,17 +306,19 @@ static void cell_begin(struct ktx_cell *cell, const struct ktx_probe *probe)
 
 int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
 {
-	struct ktx_cell *cell = ktx_cell_at(tx, tx->written);
+	struct ktx_cell *cell = ktx_cell_at(tx, tx->tool.written);
 	int rc = commit_check(tx, probe, err);
 
 	if (rc < 0)
 		return rc;
 	cell_begin(cell, probe);
+	cell->restarts = tx->tool.restarts;
+	tx->tool.restarts = false;
 	if (probe->at_ns)
-		tx->last_at_ns = probe->at_ns;
-	tx->reserved = false;
-	tx->written++;
-	tx->sums.requested++;
+		tx->tool.last_at_ns = probe->at_ns;
+	tx->tool.reserved = false;
+	tx->tool.written++;
+	tx->tool.sums.requested++;
 	event_add(tx);
 	if (!(probe->flags & KTX_TRAIN_GOES_ON))
 		head_publish(tx);
@@ -327,10 +331,11 @@ void ktx_cancel(struct ktx *tx)
 {
 	head_publish(tx);
 	ktx_stream_stop(tx);
-	atomic_store(&tx->cancel_to, tx->written);
-	atomic_fetch_add(&tx->cancel_seq, 1);
+	atomic_store(&tx->shared.cancel_to, tx->tool.written);
+	atomic_fetch_add(&tx->shared.cancel_seq, 1);
 	ktx_signal(tx->wake_fd);
-	tx->last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the time until then */
+	tx->tool.restarts = true;
+	tx->tool.last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the time until then */
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		uint64_t next;
 
@@ -343,8 +348,8 @@ static int pump(struct ktx *tx, uint64_t *next_ns, bool look)
 	if (!(tx->options.flags & KTX_CALLER_PUMPS))
 		return -EINVAL;
 	head_publish(tx);
-	tx->look = look;
-	tx->unlooked = !look;
+	tx->pump.look = look;
+	tx->pump.unlooked = !look;
 	return ktx_pump_once(tx, next_ns);
 }
 
@@ -377,16 +382,16 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 		uint64_t next = KTRXER_NEVER, now;
 
 		reports_arm(tx);
-		atomic_store(&tx->drain_waits, true);
+		atomic_store(&tx->shared.drain_waits, true);
 		if (tx->options.flags & KTX_CALLER_PUMPS)
 			ktx_pump_once(tx, &next);
 		now = ktrxer_now_ns();
-		rc = atomic_load(&tx->done) == atomic_load(&tx->head) && !ktx_stream_running(tx) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
+		rc = atomic_load(&tx->ring.done) == atomic_load(&tx->ring.head) && !ktx_stream_running(tx) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
 		if (rc != -EAGAIN)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);
 	}
-	atomic_store(&tx->drain_waits, false);
+	atomic_store(&tx->shared.drain_waits, false);
 	/* What we cleared may have been meant for the tool's own poll. */
 	ktx_signal(tx->report_fd);
 	return rc;
@@ -394,12 +399,12 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 
 int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max)
 {
-	const uint32_t in = atomic_load_explicit(&tx->errors_in, memory_order_acquire);
-	uint32_t out = atomic_load_explicit(&tx->errors_out, memory_order_relaxed);
+	const uint32_t in = atomic_load_explicit(&tx->shared.errors_in, memory_order_acquire);
+	uint32_t out = atomic_load_explicit(&tx->shared.errors_out, memory_order_relaxed);
 	int n = 0;
 
 	for (; n < max && out != in; n++, out++)
-		errors[n] = tx->errors[out % KTX_NETWORK_ERRORS];
-	atomic_store_explicit(&tx->errors_out, out, memory_order_release);
+		errors[n] = tx->shared.errors[out % KTX_NETWORK_ERRORS];
+	atomic_store_explicit(&tx->shared.errors_out, out, memory_order_release);
 	return n;
 }

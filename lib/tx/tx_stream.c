@@ -7,7 +7,7 @@
 /* What a range adds to the accounts. Its requests are known before, or, without an end, are what was taken of it. */
 static void stream_add(const struct ktx *tx, const struct ktx_stream_look *look, struct ktx_accounts *sums)
 {
-	const uint64_t requested = tx->stream_open ? look->taken : tx->stream_count;
+	const uint64_t requested = tx->tool.stream_open ? look->taken : tx->tool.stream_count;
 
 	sums->requested += requested;
 	sums->sent += look->sent;
@@ -15,7 +15,7 @@ static void stream_add(const struct ktx *tx, const struct ktx_stream_look *look,
 	sums->driver += look->sent - look->queued;
 	sums->queued += look->queued;
 	sums->tries += look->tries;
-	sums->bytes += look->sent * tx->stream_length;
+	sums->bytes += look->sent * tx->tool.stream_length;
 	if (look->error)
 		sums->last_error = look->error;
 	if (look->sent) {
@@ -39,16 +39,16 @@ bool ktx_stream_running(struct ktx *tx)
 {
 	struct ktx_stream_look look;
 
-	if (!tx->streams)
+	if (!tx->tool.streams)
 		return false;
-	tx->engine->stream_look(tx->state, &look);
+	tx->engine->stream->look(tx->state, &look);
 	if (!look.ended)
 		return true;
-	stream_add(tx, &look, &tx->sums);
-	tx->streams = false;
+	stream_add(tx, &look, &tx->tool.sums);
+	tx->tool.streams = false;
 	/* The pump may not have said so yet. */
 	if (look.lost && look.lost != -ECANCELED)
-		atomic_store(&tx->dead, look.lost == -ENETDOWN ? -ENETDOWN : -ENODEV);
+		atomic_store(&tx->shared.dead, look.lost == -ENETDOWN ? -ENETDOWN : -ENODEV);
 	return false;
 }
 
@@ -56,14 +56,14 @@ void ktx_stream_count(const struct ktx *tx, struct ktx_accounts *accounts)
 {
 	struct ktx_stream_look look;
 
-	if (!tx->streams)
+	if (!tx->tool.streams)
 		return;
-	tx->engine->stream_look(tx->state, &look);
+	tx->engine->stream->look(tx->state, &look);
 	stream_add(tx, &look, accounts);
 }
 
 void ktx_stream_stop(struct ktx *tx)
 {
-	if (tx->streams)
-		tx->engine->stream_stop(tx->state);
+	if (tx->tool.streams)
+		tx->engine->stream->stop(tx->state);
 }

@@ -20,13 +20,13 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 	if (ktx_stream_running(tx))
 		return -EAGAIN;
 	rc = ktx_check(tx, made->frame, made->plan.length, err);
-	if (rc < 0 || (rc = tx->engine->stream_start(tx->state, &stream, err)) < 0)
+	if (rc < 0 || (rc = tx->engine->stream->start(tx->state, &stream, err)) < 0)
 		return rc;
-	tx->streams = true;
-	tx->stream_open = open;
-	tx->stream_count = stream.count;
-	tx->stream_length = made->plan.length;
-	atomic_store(&tx->stream_runs, true);
+	tx->tool.streams = true;
+	tx->tool.stream_open = open;
+	tx->tool.stream_count = stream.count;
+	tx->tool.stream_length = made->plan.length;
+	atomic_store(&tx->shared.stream_runs, true);
 	ktx_signal(tx->wake_fd);
 	range->next += stream.count;
 	range->left = open ? 0 : range->left - stream.count;
@@ -36,7 +36,7 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
 {
 	/* Not for ever: whoever asks for a range without an end wants to look at the clock now and then. */
-	for (uint32_t n = 0; range->left && n < tx->slots; n++) {
+	for (uint32_t n = 0; range->left && n < tx->ring.slots; n++) {
 		const struct ktx_probe probe = { .id = range->next, .length = made->plan.length };
 		struct ktx_slot slot;
 		int rc = ktx_reserve(tx, &slot);
@@ -64,7 +64,7 @@ int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct kt
 
 	if (rc < 0 || !own.left)
 		return rc;
-	if (tx->engine->stream_start && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
+	if (tx->engine->stream && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
 		rc = range_to_engine(tx, made, &own, err);
 	else
 		rc = range_to_slots(tx, made, &own, err);

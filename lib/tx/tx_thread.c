@@ -9,22 +9,22 @@
 
 static void thread_sleep(struct ktx *tx, uint64_t next)
 {
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool kernel = tx->engine->kernel;
 	struct pollfd fds[2] = { { .fd = tx->wake_fd, .events = POLLIN }, { .fd = -1, .events = kernel ? POLLIN : 0 } };
 	uint64_t now;
 	struct timespec span = { 0 };
 	int rc, error;
 
-	if (tx->starved) {
+	if (tx->pump.starved) {
 		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
-		atomic_store(&tx->idle, true);
-		if (atomic_load(&tx->head) != tx->handed || atomic_load(&tx->quit)) {
-			atomic_store(&tx->idle, false);
+		atomic_store(&tx->shared.idle, true);
+		if (atomic_load(&tx->ring.head) != tx->pump.handed || atomic_load(&tx->shared.quit)) {
+			atomic_store(&tx->shared.idle, false);
 			return;
 		}
 	}
 	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
-	if (tx->handed || kernel || stamps_wanted(tx))
+	if (tx->pump.handed || kernel || stamps_wanted(tx))
 		fds[1].fd = tx->engine->event_fd(tx->state);
 	now = ktrxer_now_ns();
 	if (next <= now && next != KTRXER_NEVER)
@@ -32,35 +32,78 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	if (next != KTRXER_NEVER)
 		span = ktrxer_span(next - now);
 	rc = ppoll(fds, 2, next == KTRXER_NEVER ? NULL : &span, NULL);
-	ktrxer_waiter_slept(&tx->waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
+	ktrxer_waiter_slept(&tx->pump.waiter, now, rc == 0 ? next : 0, ktrxer_now_ns());
 	if (fds[0].revents)
 		ktx_signal_clear(tx->wake_fd);
-	tx->look = fds[1].revents != 0;
+	tx->pump.look = fds[1].revents != 0;
 	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
 	if (fds[1].revents & POLLERR && !kernel)
 		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
-	atomic_store(&tx->idle, false);
+	atomic_store(&tx->shared.idle, false);
+}
+
+/* After so long the caches have forgotten the way; so long before the deadline they are reminded of it. */
+#define WARM_AFTER_NS 200000
+#define WARM_BEFORE_NS 15000
+
+/* Until `start`, or a cancellation. */
+static void spin_until(struct ktx *tx, uint64_t start)
+{
+	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
+	uint64_t now = ktrxer_now_ns();
+	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
+
+	for (; now < start; now = ktrxer_now_ns()) {
+		if (cancel_due(tx))
+			return;
+		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
+		if (!cold || start - now > before)
+			continue;
+		cold = false;
+		if (start - now > before / 2) {
+			tx->engine->submit->warm(tx->state);
+			tx->pump.warm_cost_ns = ktrxer_now_ns() - now;
+		}
+	}
+}
+
+static void thread_wait(struct ktx *tx, uint64_t next)
+{
+	const uint64_t start = tx->pump.spin_to_ns, now = ktrxer_now_ns();
+	uint64_t nap;
+
+	if (!start || (start > now && start - now > tx->pump.waiter.lead_ns)) {
+		thread_sleep(tx, next);
+		return;
+	}
+	if (start > now && (nap = ktrxer_waiter_nap(&tx->pump.waiter, now, start - now)) != 0) {
+		thread_sleep(tx, start - nap);
+		return;
+	}
+	ktrxer_waiter_no_rest(&tx->pump.waiter, now);
+	spin_until(tx, start);
 }
 
 static void *thread_main(void *context)
 {
 	struct ktx *tx = context;
 	/* Where the kernel waits this thread only looks after it, and keeps off its processor. */
-	const bool kernel = tx->engine->waits == KTX_KERNEL_WAITS;
+	const bool kernel = tx->engine->kernel;
 	const bool spin = tx->options.wait == KTX_WAIT_SPIN && tx->options.purpose == KTX_FOR_TIMING;
 
-	ktrxer_waiter_prepare(&tx->waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
-	if (spin && tx->engine->waits == KTX_USER_WAITS)
-		ktrxer_waiter_calibrate(&tx->waiter);
+	ktrxer_waiter_prepare(&tx->pump.waiter, tx->options.flags, kernel ? -1 : tx->options.cpu, spin);
+	if (spin && !kernel && !tx->engine->submit->queue)
+		ktrxer_waiter_calibrate(&tx->pump.waiter);
+	ktrxer_waiter_show(&tx->pump.waiter);
 	pthread_mutex_lock(&tx->lock);
 	tx->is_started = true;
 	pthread_cond_signal(&tx->started);
 	pthread_mutex_unlock(&tx->lock);
-	while (!atomic_load(&tx->quit)) {
+	while (!atomic_load(&tx->shared.quit)) {
 		uint64_t next;
 
 		ktx_pump_once(tx, &next);
-		thread_sleep(tx, next);
+		thread_wait(tx, next);
 	}
 	return NULL;
 }
@@ -98,7 +141,7 @@ void ktx_thread_stop(struct ktx *tx)
 {
 	if (!tx->has_thread)
 		return;
-	atomic_store(&tx->quit, true);
+	atomic_store(&tx->shared.quit, true);
 	/* Ends a retry or a spin, too. */
 	ktx_cancel(tx);
 	pthread_join(tx->thread, NULL);

@@ -21,6 +21,7 @@
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter)
 {
 	*waiter = (struct ktrxer_waiter){ .lead_ns = KTX_LEAD_PRIOR_NS, .base_ns = KTX_LEAD_PRIOR_NS, .usual_ns = KTX_LEAD_MIN_NS, .latency_fd = -1 };
+	ktrxer_waiter_show(waiter);
 }
 
 void ktrxer_waiter_close(struct ktrxer_waiter *waiter)
@@ -47,6 +48,23 @@ void ktrxer_waiter_note(struct ktrxer_waiter *waiter, const char *format, ...)
 	va_end(args);
 	if (n < 0)
 		waiter->notes[used ? used - 1 : 0] = '\0';
+	atomic_store_explicit(&waiter->shown.notes_length, (uint32_t)strlen(waiter->notes), memory_order_release);
+}
+
+static void show_number(_Atomic uint32_t *shown, uint64_t value)
+{
+	if (value > UINT32_MAX)
+		value = UINT32_MAX;
+	if (atomic_load_explicit(shown, memory_order_relaxed) != value)
+		atomic_store_explicit(shown, (uint32_t)value, memory_order_relaxed);
+}
+
+void ktrxer_waiter_show(struct ktrxer_waiter *waiter)
+{
+	show_number(&waiter->shown.lead_ns, waiter->lead_ns);
+	show_number(&waiter->shown.advance_ns, (uint64_t)waiter->advance_ns);
+	if (atomic_load_explicit(&waiter->shown.realtime, memory_order_relaxed) != waiter->realtime)
+		atomic_store_explicit(&waiter->shown.realtime, waiter->realtime, memory_order_relaxed);
 }
 
 /* Above the kernel's own threads at 50 we would hold up the interrupts that carry our packets on threaded-interrupt kernels. */

@@ -8,6 +8,8 @@
 
 #include <ktrxer.h>
 
+#include <stdatomic.h>
+
 struct ktrxer_waiter {
 	uint64_t lead_ns;     /* now */
 	uint64_t base_ns;     /* as calibrated: it decays back to this */
@@ -19,7 +21,14 @@ struct ktrxer_waiter {
 	bool realtime, locked;
 	uint32_t timer_slack_ns;
 	int latency_fd;       /* /dev/cpu_dma_latency held open, or -1 */
-	char notes[512];
+	char notes[512];      /* only grows: what lies before shown.notes_length never changes again */
+
+	/* Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no machine needs a lock. */
+	struct {
+		_Alignas(64) _Atomic uint32_t lead_ns;
+		_Atomic uint32_t advance_ns, notes_length;
+		_Atomic bool realtime;
+	} shown;
 };
 
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter);
@@ -40,6 +49,8 @@ uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, 
 void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns);
 /* A real-time thread that never sleeps is stopped by the kernel for 50 ms of each second: give real time up instead, and say so. */
 void ktrxer_waiter_no_rest(struct ktrxer_waiter *waiter, uint64_t now_ns);
+/* Called by the waiting thread. */
+void ktrxer_waiter_show(struct ktrxer_waiter *waiter);
 void ktrxer_waiter_note(struct ktrxer_waiter *waiter, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -122,7 +122,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 {
 	const struct flow_spec *spec = &u->flow->spec;
 	const char *engine = way->engine ? way->engine : "udp";
-	const bool by_stack = strcmp(engine, "auto") == 0 ? u->path.needs_stack : !ktx_engine_needs_device(engine);
+	const bool by_stack = ktx_engine_by_stack(engine, u->path.needs_stack);
 	const uint64_t gap_ns = flow_udp_gap_ns(spec) ? flow_udp_gap_ns(spec) : 1;
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	int rc;

@@ -268,28 +268,34 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
+static const struct ktx_submit_ops fake_submit = { .send = fake_send, .harvest = fake_harvest };
+static const struct ktx_submit_ops holder_submit = { .send = fake_send, .harvest = fake_harvest, .give_up = fake_give_up };
+static const struct ktx_submit_ops queue_submit = {
+	.send = queue_send, .harvest = queue_harvest, .queue = queue_queue, .left_early = queue_early,
+};
+static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish, .tend = fake_tend, .collect = fake_collect };
+static const struct ktx_stream_ops kernel_stream = {
+	.start = fake_stream_start, .stop = fake_stream_stop, .look = fake_stream_look, .ended = fake_stream_ended,
+};
+
+#define COMMON \
+	.summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open, .close = fake_close, .check = fake_check, \
+	.event_fd = fake_event_fd
+
 static const struct ktx_engine fake_engine = {
-	.name = "fake", .summary = "for tests", .why_timing = "the only one", .why_rate = "the only one", .probe = fake_probe, .open = fake_open, .close = fake_close,
-	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
+	COMMON, .name = "fake", .submit = &fake_submit, .why_timing = "the only one", .why_rate = "the only one", .features = fake_features,
 };
 
 static const struct ktx_engine holder_engine = {
-	.name = "holder", .summary = "for tests", .probe = fake_probe, .open = fake_open, .close = fake_close,
-	.features = fake_features, .check = fake_check, .send = fake_send, .harvest = fake_harvest, .event_fd = fake_event_fd,
-	.harvest_ns = 200000, .frame_max = 1000, .give_up = fake_give_up,
+	COMMON, .name = "holder", .submit = &holder_submit, .harvest_ns = 200000, .frame_max = 1000, .features = fake_features,
 };
 
 static const struct ktx_engine kernel_engine = {
-	.name = "kernel", .summary = "for tests", .waits = KTX_KERNEL_WAITS, .harvest_ns = 100000, .probe = fake_probe, .open = fake_open,
-	.close = fake_close, .features = kernel_features, .check = fake_check, .publish = fake_publish, .tend = fake_tend,
-	.collect = fake_collect, .event_fd = fake_event_fd, .stream_start = fake_stream_start, .stream_stop = fake_stream_stop,
-	.stream_look = fake_stream_look, .stream_ended = fake_stream_ended,
+	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .harvest_ns = 100000, .features = kernel_features,
 };
 
 static const struct ktx_engine queue_engine = {
-	.name = "queue", .summary = "for tests", .waits = KTX_QUEUE_WAITS, .harvest_ns = 200000, .probe = fake_probe, .open = fake_open,
-	.close = fake_close, .features = fake_features, .check = fake_check, .send = queue_send, .harvest = queue_harvest,
-	.event_fd = fake_event_fd, .queue = queue_queue, .left_early = queue_early,
+	COMMON, .name = "queue", .submit = &queue_submit, .harvest_ns = 200000, .features = fake_features,
 };
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)

@@ -19,13 +19,23 @@ static void those_that_need_a_device_say_so(void **state)
 	for (int i = 0; i < n; i++) {
 		const bool asks = strncmp(engines[i].reason, "needs a device", 14) == 0;
 
-		assert_int_equal(ktx_engine_needs_device(engines[i].name), asks);
+		if (engines[i].features & KTX_CAN_HOST_STACK)
+			assert_false(asks);
+		assert_int_equal(ktx_engine_by_stack(engines[i].name, false), (engines[i].features & KTX_CAN_HOST_STACK) != 0);
+		assert_int_equal(ktx_engine_by_stack(engines[i].name, true), (engines[i].features & KTX_CAN_HOST_STACK) != 0);
 		free_of_it += !asks;
 	}
 	assert_in_range(free_of_it, 2, n); /* udp and raw; and engines that this build leaves out */
-	assert_false(ktx_engine_needs_device("udp"));
-	assert_true(ktx_engine_needs_device("packet"));
-	assert_true(ktx_engine_needs_device("no such engine"));
+	assert_true(ktx_engine_by_stack("udp", false));
+	assert_false(ktx_engine_by_stack("packet", true));
+	assert_false(ktx_engine_by_stack("no such engine", true));
+	/* The choice is free: as the path needs it. */
+	for (int i = 0; i < 3; i++) {
+		const char *const free_choice[] = { "auto", "", NULL };
+
+		assert_true(ktx_engine_by_stack(free_choice[i], true));
+		assert_false(ktx_engine_by_stack(free_choice[i], false));
+	}
 }
 
 int main(void)

@@ -4,8 +4,12 @@
 #include "fake_engine.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define S KTRXER_NS_PER_S
 
@@ -153,17 +157,46 @@ static void ends_of_the_clock(void **state)
 
 #define AHEAD (37 * S) /* of the NIC's clock */
 
+/* The clock of the NIC is this file's, by the linker (--wrap). */
+static struct {
+	pthread_t pump;             /* the thread that pumps */
+	_Atomic int by_pump, by_others; /* readings */
+} clock_of_nic;
+
+int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	struct ktrxer_clock_pair pair;
+	struct ptp_sys_offset_precise *told;
+	va_list args;
+
+	(void)fd;
+	if ((unsigned int)request != (unsigned int)PTP_SYS_OFFSET_PRECISE)
+		return -1;
+	va_start(args, request);
+	told = va_arg(args, struct ptp_sys_offset_precise *);
+	va_end(args);
+	if (pthread_equal(pthread_self(), clock_of_nic.pump))
+		clock_of_nic.by_pump++;
+	else
+		clock_of_nic.by_others++;
+	ktrxer_clock_pair_read(&pair);
+	told->device = at((int64_t)pair.mono_ns + AHEAD);
+	told->sys_realtime = at(pair.real_ns);
+	return 0;
+}
+
 static struct ktx *open_with_nic(void)
 {
 	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .flags = KTX_CALLER_PUMPS };
 	struct ktx *tx = fake_open_with(options);
-	const uint64_t now = ktrxer_now_ns();
 
 	fake.stamps = fake.stamps_come = true;
 	fake.nic_ahead_ns = AHEAD;
-	tx->nic.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	tx->nic.sampled_ns = now;
-	phc_map_add(&tx->nic.map, (int64_t)now + AHEAD, now, 40);
+	tx->nic.phc.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	clock_of_nic.pump = pthread_self();
+	assert_int_equal(phc_sampler_start(&tx->nic), 0);
+	clock_of_nic.by_pump = clock_of_nic.by_others = 0;
 	return tx;
 }
 
@@ -200,6 +233,41 @@ static void a_nic_s_stamp_is_the_better_proof(void **state)
 	ktx_close(tx);
 }
 
+/* One reading may take a millisecond: in any other thread than the one that pumps. */
+static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
+{
+	struct ktx *tx = open_with_nic();
+	const uint64_t end_ns = ktrxer_now_ns() + 10 * (uint64_t)S;
+	struct ktx_report reports[5];
+	struct phc_line line = { 0 };
+	uint32_t version = 0, before = 0, bound;
+	uint64_t mono, now;
+
+	(void)state;
+	phc_sampler_line(&tx->nic, &line, &before);
+	while (clock_of_nic.by_others < 3 && ktrxer_now_ns() < end_ns) {
+		assert_int_equal(send_five(tx, reports).failed, 0);
+		poll(NULL, 0, 10);
+	}
+	assert_in_range(clock_of_nic.by_others, 3, 1000);
+	assert_int_equal(clock_of_nic.by_pump, 0);
+	/* What it publishes is the clock. */
+	phc_sampler_line(&tx->nic, &line, &version);
+	assert_true(version > 2 && version % 2 == 0);
+	now = ktrxer_now_ns();
+	phc_line_mono(&line, (int64_t)now + AHEAD, &mono, &bound);
+	assert_true(llabs((int64_t)(mono - now)) <= (int64_t)bound + 1000);
+	/* A line that is being written is left alone. */
+	atomic_fetch_add(&tx->nic.version, 1);
+	before = version;
+	line.mono_ns = 0;
+	phc_sampler_line(&tx->nic, &line, &version);
+	assert_int_equal(line.mono_ns, 0);
+	assert_int_equal(version, before);
+	atomic_fetch_sub(&tx->nic.version, 1);
+	ktx_close(tx);
+}
+
 static void a_nic_s_stamp_that_does_not_come_or_cannot_be(void **state)
 {
 	struct ktx *tx = open_with_nic();
@@ -225,6 +293,7 @@ int main(void)
 		cmocka_unit_test(a_step_of_the_nic_begins_a_new_line),
 		cmocka_unit_test(ends_of_the_clock),
 		cmocka_unit_test(a_nic_s_stamp_is_the_better_proof),
+		cmocka_unit_test(the_pump_does_not_read_the_clock_of_the_nic),
 		cmocka_unit_test(a_nic_s_stamp_that_does_not_come_or_cannot_be),
 	};
 

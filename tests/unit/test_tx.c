@@ -200,10 +200,38 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 			;
 		assert_int_equal(fake.sent, 10);
 		fake.send_lasts_ms = 0;
-		assert_int_equal(tx->shift_ns, 0);
+		assert_int_equal(tx->pump.shift_ns, 0);
 		assert_int_equal(ktx_reports(tx, reports, 12), 10);
 		ktx_close(tx);
 	}
+}
+
+/* ThreadSanitizer sees what this cannot: whether the pump's thread writes what ktx_info() reads. */
+static void info_can_be_asked_while_the_thread_works(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	uint64_t last_ns;
+	struct ktx_info info;
+	struct ktx *tx;
+
+	(void)state;
+	options.slots = 256;
+	tx = fake_open_with(options);
+	fake.stamps = fake.stamps_come = true;
+	last_ns = ktrxer_now_ns();
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(fake_commit(tx, i, last_ns += 500000, 0), 0);
+	while (ktrxer_now_ns() < last_ns) {
+		ktx_info(tx, &info);
+		assert_in_range(info.lead_ns, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
+		assert_in_range(info.advance_ns, 0, KTX_ADVANCE_MAX_NS);
+		assert_true(strlen(info.notes) < sizeof info.notes - 1);
+	}
+	assert_int_equal(fake_drain(tx).sent, 100);
+	ktx_info(tx, &info);
+	assert_int_equal(info.advance_ns, tx->pump.waiter.advance_ns);
+	assert_int_equal(info.lead_ns, tx->pump.waiter.lead_ns);
+	ktx_close(tx);
 }
 
 static void a_shifted_train_is_shifted_as_a_whole(void **state)
@@ -223,6 +251,70 @@ static void a_shifted_train_is_shifted_as_a_whole(void **state)
 	assert_int_equal(ktx_reports(tx, reports, 2), 2);
 	assert_true(reports[0].planned_ns > at);
 	assert_int_equal(reports[1].planned_ns, reports[0].planned_ns);
+	ktx_close(tx);
+}
+
+/* Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. */
+static void a_cancellation_ends_the_shift(void **state)
+{
+	for (uint32_t flags = 0; flags <= KTX_CALLER_PUMPS; flags += KTX_CALLER_PUMPS) {
+		struct ktx_options options = KTX_OPTIONS_INIT;
+		struct ktx_report reports[4];
+		uint64_t now = ktrxer_now_ns();
+		struct ktrxer_hist *lateness;
+		struct ktx *tx;
+
+		(void)state;
+		options.flags = flags;
+		options.late = KTX_LATE_SHIFT;
+		options.late_ns = 20 * KTRXER_NS_PER_MS; /* later than a busy machine makes the new ones */
+		tx = fake_open_with(options);
+		assert_int_equal(fake_commit(tx, 0, now - 3600 * (uint64_t)KTRXER_NS_PER_S, 0), 0);
+		fake_drain(tx);
+		ktx_cancel(tx);
+		ktx_cancel(tx);
+		now = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
+		assert_int_equal(fake_commit(tx, 1, now, 0), 0);
+		assert_int_equal(fake_commit(tx, 2, now, 0), 0);
+		fake_drain(tx);
+		assert_int_equal(ktx_reports(tx, reports, 4), 3);
+		assert_true(reports[0].planned_ns - reports[0].at_ns >= 3600 * (uint64_t)KTRXER_NS_PER_S);
+		for (int i = 1; i < 3; i++)
+			assert_true(reports[i].planned_ns - reports[i].at_ns < (uint64_t)KTRXER_NS_PER_S);
+		lateness = ktx_lateness(tx);
+		assert_true(ktrxer_hist_min(lateness) > -(int64_t)KTRXER_NS_PER_S);
+		ktrxer_hist_free(lateness);
+		ktx_close(tx);
+	}
+}
+
+static bool share_a_line(const void *a, size_t a_size, const void *b, size_t b_size)
+{
+	const uintptr_t a_first = (uintptr_t)a / KTX_LINE, a_last = ((uintptr_t)a + a_size - 1) / KTX_LINE;
+	const uintptr_t b_first = (uintptr_t)b / KTX_LINE, b_last = ((uintptr_t)b + b_size - 1) / KTX_LINE;
+
+	return a_first <= b_last && b_first <= a_last;
+}
+
+/* What one thread writes and the other reads for each probe must not take lines of the cache away from it. */
+static void the_two_threads_write_to_lines_of_their_own(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct ktx *tx = fake_open_with(options);
+	const struct {
+		const void *at;
+		size_t size;
+	} parts[] = {
+		{ &tx->ring.cells, sizeof tx->ring.cells }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
+		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done }, { &tx->shared, sizeof tx->shared },
+		{ &tx->tool, sizeof tx->tool },             { &tx->pump, sizeof tx->pump },
+	};
+	const size_t constant = 3;
+
+	(void)state;
+	for (size_t i = constant; i < sizeof parts / sizeof *parts; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(share_a_line(parts[i].at, parts[i].size, parts[j].at, parts[j].size));
 	ktx_close(tx);
 }
 
@@ -307,6 +399,54 @@ static void the_caller_can_pump(void **state)
 	ktx_close(tx);
 }
 
+/* Neither for a send time that is near nor for a device that is full. */
+static void the_pump_never_waits(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	uint64_t next = 0, at = 0, before = 0;
+	int early = 0;
+	struct ktx *tx;
+
+	(void)state;
+	options.flags = KTX_CALLER_PUMPS;
+	options.retry_ns = 3600 * (uint64_t)KTRXER_NS_PER_S;
+	tx = fake_open_with(options);
+	/* A machine that stops this thread for as long as that may miss one, but not each of them. */
+	for (uint64_t i = 0; i < 100; i++) {
+		const int sent = fake.sent;
+
+		at = ktrxer_now_ns() + KTX_LEAD_PRIOR_NS / 2;
+		assert_int_equal(fake_commit(tx, i, at, 0), 0);
+		before = ktrxer_now_ns();
+		assert_int_equal(ktx_pump(tx, &next), 0);
+		if (fake.sent == sent) {
+			early++;
+			assert_true(next >= before && next < at); /* at once */
+		}
+		fake_drain(tx);
+		assert_true(fake.sent_at[sent] + KTX_ADVANCE_MAX_NS >= at);
+	}
+	assert_in_range(early, 1, 100);
+
+	fake.refuse = 1000000;
+	fake.refuse_with = -ENOBUFS;
+	fake.sends = 0;
+	assert_int_equal(fake_commit(tx, 100, 0, 0), 0);
+	for (int i = 1; i < 4; i++) {
+		const int sends = fake.sends;
+
+		before = ktrxer_now_ns();
+		assert_int_equal(ktx_pump(tx, &next), 0);
+		assert_in_range(fake.sends - sends, 1, 100); /* more than one only where this thread was stopped meanwhile */
+		assert_in_range(next - before, 1000, KTRXER_NS_PER_S);
+		while (ktrxer_now_ns() < next)
+			;
+	}
+	fake.refuse = 0;
+	assert_int_equal(fake_drain(tx).sent, 101);
+	ktx_close(tx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,10 +458,14 @@ int main(void)
 		cmocka_unit_test(trains_leave_by_one_call),
 		cmocka_unit_test(a_partly_taken_train_goes_on),
 		cmocka_unit_test(a_train_is_not_torn_by_the_late_policy),
+		cmocka_unit_test(info_can_be_asked_while_the_thread_works),
 		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
+		cmocka_unit_test(a_cancellation_ends_the_shift),
+		cmocka_unit_test(the_two_threads_write_to_lines_of_their_own),
 		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
 		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
 		cmocka_unit_test(the_caller_can_pump),
+		cmocka_unit_test(the_pump_never_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,7 +121,7 @@ static void engine_new(bool zero_copy)
 
 static int send_from(int first, int count)
 {
-	return engine->send(state, batch + first, count);
+	return engine->submit->send(state, batch + first, count);
 }
 
 static int busy_count(void)
@@ -143,14 +143,14 @@ static void what_is_back_before_a_drop_is_told_is_not_waited_for(void **unused)
 		engine_new(false);
 		kernel.drop_at = at;
 		assert_int_equal(send_from(0, SLOTS), at ? at : -ENOBUFS);
-		engine->harvest(state, &nobody);
+		engine->submit->harvest(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		/* the dropped one and those after it go with the next calls */
 		for (int next = at, n; next < SLOTS; next += n) {
 			n = send_from(next, SLOTS - next);
 			assert_true(n > 0);
 		}
-		engine->harvest(state, &nobody);
+		engine->submit->harvest(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		assert_int_equal(kernel.sent, SLOTS);
 		engine->close(state);
@@ -164,10 +164,10 @@ static void what_is_not_back_when_a_drop_is_told_is_waited_for(void **unused)
 	kernel.holds = true;
 	kernel.drop_at = 5;
 	assert_int_equal(send_from(0, SLOTS), 5);
-	engine->harvest(state, &nobody);
+	engine->submit->harvest(state, &nobody);
 	assert_int_equal(busy_count(), 5);
 	kernel_gives_back();
-	engine->harvest(state, &nobody);
+	engine->submit->harvest(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	engine->close(state);
 }
@@ -182,7 +182,7 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 	kernel.holds = true;
 	assert_int_equal(send_from(3, 1), 1);
 	/* the kernel took it */
-	assert_int_equal(engine->give_up(state, &cells[3]), 0);
+	assert_int_equal(engine->submit->give_up(state, &cells[3]), 0);
 	assert_false(cells[3].buffer_busy);
 	assert_ptr_not_equal(cells[3].frame, kept);
 	assert_memory_equal(cells[3].frame, kept, 100);
@@ -190,10 +190,10 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 	assert_int_equal(send_from(3, 1), 1);
 	assert_true(cells[3].buffer_busy);
 	give_back((uint64_t)(kept - kernel.memory));
-	engine->harvest(state, &nobody);
+	engine->submit->harvest(state, &nobody);
 	assert_true(cells[3].buffer_busy);
 	give_back((uint64_t)(cells[3].frame - kernel.memory));
-	engine->harvest(state, &nobody);
+	engine->submit->harvest(state, &nobody);
 	assert_false(cells[3].buffer_busy);
 	engine->close(state);
 }
@@ -206,7 +206,7 @@ static void the_last_look_finds_what_came_back_meanwhile(void **unused)
 
 	assert_int_equal(send_from(0, 1), 1);
 	assert_true(cells[0].buffer_busy);
-	assert_int_equal(engine->give_up(state, &cells[0]), 0);
+	assert_int_equal(engine->submit->give_up(state, &cells[0]), 0);
 	assert_false(cells[0].buffer_busy);
 	assert_ptr_equal(cells[0].frame, frame);
 	engine->close(state);
@@ -221,13 +221,13 @@ static void late_returns_are_spares_again(void **unused)
 	for (int round = 0; round < 100; round++) {
 		for (int i = 0; i < SPARES; i++) {
 			assert_int_equal(send_from(i, 1), 1);
-			assert_int_equal(engine->give_up(state, &cells[i]), 0);
+			assert_int_equal(engine->submit->give_up(state, &cells[i]), 0);
 		}
 		kernel_gives_back();
 		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* harvest takes a look while something is out */
-		engine->harvest(state, &nobody);
+		engine->submit->harvest(state, &nobody);
 		kernel_gives_back();
-		engine->harvest(state, &nobody);
+		engine->submit->harvest(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		for (int i = 0; i < SLOTS; i++)
 			for (int k = 0; k < i; k++)
@@ -243,7 +243,7 @@ static void a_kernel_that_keeps_all_ends_the_socket_not_the_accounts(void **unus
 	kernel.holds = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
 	for (int i = 0; i < SLOTS; i++) {
-		assert_int_equal(engine->give_up(state, &cells[i]), 0);
+		assert_int_equal(engine->submit->give_up(state, &cells[i]), 0);
 		assert_false(cells[i].buffer_busy);
 	}
 	assert_int_equal(send_from(0, 1), -EIO);
@@ -256,13 +256,13 @@ static void what_the_driver_never_took_has_failed(void **unused)
 	engine_new(true);
 	kernel.takes_none = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
-	assert_int_equal(engine->give_up(state, &cells[0]), -EIO);
+	assert_int_equal(engine->submit->give_up(state, &cells[0]), -EIO);
 	assert_false(cells[0].buffer_busy);
 	/* its descriptor lies in the ring still: no room for one more */
 	assert_int_equal(send_from(0, 1), -EAGAIN);
 	kernel.takes_none = false;
-	engine->harvest(state, &nobody); /* kicks */
-	engine->harvest(state, &nobody);
+	engine->submit->harvest(state, &nobody); /* kicks */
+	engine->submit->harvest(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	assert_int_equal(send_from(0, 1), 1);
 	engine->close(state);

@@ -43,7 +43,7 @@ static const struct {
 	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_WIRE_STAMP, "wire-stamp" }, { KTX_CAN_KERNEL_WAIT, "kernel-wait" },
 	{ KTX_CAN_MAPPED, "mapped" }, { KTX_CAN_UNPRIVILEGED, "unprivileged" }, { KTX_CAN_REPLY_FD, "reply-socket" },
 	{ KTX_CAN_BYPASS, "qdisc-bypass" }, { KTX_CAN_ZERO_COPY, "zero-copy" },
-	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" },
+	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" }, { KTX_CAN_HOST_STACK, "host-stack" },
 };
 
 /* ---------------------------------------------------------------------------------------------------------- device */

@@ -65,7 +65,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 {
 	const struct prober_options *o = p->o;
 	struct ktx_options t = KTX_OPTIONS_INIT;
-	const bool by_stack = strcmp(o->engine, "auto") == 0 ? p->path.needs_stack : !ktx_engine_needs_device(o->engine);
+	const bool by_stack = ktx_engine_by_stack(o->engine, p->path.needs_stack);
 
 	t.device = o->device || !by_stack || p->path.to.scope_id ? p->path.device.name : NULL;
 	t.engine = o->engine;

@@ -134,16 +134,11 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 {
 	const struct send_options *o = run->o;
 	struct ktx_options t = KTX_OPTIONS_INIT;
-	const bool by_name = o->engine && strcmp(o->engine, "auto") != 0;
 	struct ktx_info info;
 	int rc;
 
-	/*
-	 * The stack's engines need not be bound to a device unless one was asked for; all others need the route's. On a way where whole
-	 * frames are lost no device is named, so that `auto` chooses among the stack's engines.
-	 */
-	t.device = o->device || (!by_name && !run->path.needs_stack) ||
-		   (by_name && ktx_engine_needs_device(o->engine)) ? run->path.device.name : NULL;
+	/* The stack's engines need not be bound to a device unless one was asked for; all others need the route's. */
+	t.device = o->device || !ktx_engine_by_stack(o->engine, run->path.needs_stack) ? run->path.device.name : NULL;
 	t.engine = worker->number ? run->info.engine : o->engine; /* all of them the same */
 	t.queue = worker->number;
 	t.purpose = purpose_of(o);
@@ -178,7 +173,7 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	run->polled_rate = true;
 	if (o->rate.num / o->rate.den <= RATE_FOR_BATCHES_POLLED)
 		t.purpose = KTX_FOR_TIMING;
-	if (!by_name && !worker->number)
+	if (info.chosen)
 		snprintf(run->auto_reason, sizeof run->auto_reason, "%s", info.reason);
 	t.engine = info.engine;
 	ktx_close(worker->tx);
@@ -408,12 +403,11 @@ static int plan_replay(struct send_run *run, struct ktrxer_error *err)
 static int plan_probe(struct send_run *run, struct ktrxer_error *err)
 {
 	const struct send_options *o = run->o;
-	const bool by_name = o->engine && strcmp(o->engine, "auto") != 0;
 	int rc = plan_path(run, false, o->device, err);
 
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
-	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && !by_name
+	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && run->info.chosen
 			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->reason;
 	if (run->path.needs_stack && run->info.features & KTX_CAN_WHOLE_FRAME)
 		cli_complain(run->cli, "whole frames from this host to itself are dropped on arrival as forged: the raw and udp engines get through");

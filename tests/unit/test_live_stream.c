@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the library reads from maps that the live and stream programs write meanwhile. */
+#include "cm.h"
+#include "live_program.h"
+#include "live_stream.h"
+
+static struct ktx_stream_look look_at(struct stream_lane *counters, bool traced)
+{
+	struct live_stream_lane lane = { .state = counters };
+	struct stream_share share = { .taken = 1000, .count = 2000 };
+	const struct live_stream stream = { .phase = STREAM_RUNS, .lanes = &lane, .lanes_count = 1, .share = &share, .count = 2000, .traced = traced };
+	struct ktx_stream_look look;
+
+	live_stream_look(&stream, &look);
+	return look;
+}
+
+/* Both counters run while they are read: a batch may begin between the two reads, and what was `flown` is behind what is `landed`. */
+static void counters_of_different_times_add_no_4_billion(void **state)
+{
+	struct stream_lane counters = { .flown = 100, .landed = 70, .sent = 70, .unproven = 70 };
+
+	(void)state;
+	assert_int_equal(look_at(&counters, false).sent, 100);
+	assert_int_equal(look_at(&counters, false).queued, 100);
+	assert_int_equal(look_at(&counters, true).sent, 70); /* the tracepoints count them */
+	counters.landed = counters.sent = 130;
+	assert_int_equal(look_at(&counters, false).sent, 130);
+	counters.flown = UINT32_MAX;
+	counters.landed = 5;
+	assert_int_equal(look_at(&counters, false).sent, 130);
+	/* Past 2^32 they go on from 0. */
+	counters.landed = UINT32_MAX - 5;
+	counters.flown = 10;
+	assert_int_equal(look_at(&counters, false).sent, 146);
+}
+
+static void an_end_is_read_by_halves_where_there_are_no_wide_atomics(void **state)
+{
+	static const uint64_t finals[] = { LIVE_END(LIVE_SKIPPED, 0), LIVE_END(LIVE_FAILED, 105), LIVE_END(LIVE_UNPROVEN, 0), 0x100000000, 0x1234567890abcdef };
+	static const uint64_t others[] = { 0, LIVE_FLYING };
+	uint64_t word;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+		assert_true(live_end_by_halves(&finals[i], &word));
+		assert_true(word == finals[i]);
+		assert_true(live_end_read(&finals[i], &word));
+		assert_true(word == finals[i]);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		assert_false(live_end_by_halves(&others[i], &word));
+		assert_false(live_end_read(&others[i], &word));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counters_of_different_times_add_no_4_billion),
+		cmocka_unit_test(an_end_is_read_by_halves_where_there_are_no_wide_atomics),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
