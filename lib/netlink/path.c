@@ -2,6 +2,8 @@
 /* Where frames go: device, source, next hop and its link address, all as this network namespace's kernel sees them. */
 #include "path.h"
 
+#include "options.h"
+
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -311,10 +313,13 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 	char word[80];
 	int ret;
 
+	if (!path)
+		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: no place for the path (NULL)");
 	memset(path, 0, sizeof *path);
-	if (!options || options->size < sizeof options->size)
-		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: options without KTRXER_PATH_OPTIONS_INIT");
-	memcpy(&r.options, options, options->size < sizeof r.options ? options->size : sizeof r.options);
+	ret = ktrxer_options_read(&r.options, sizeof r.options, options,
+				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms, "ktrxer_path_options", err);
+	if (ret)
+		return ret;
 	ret = rtnl_open(&r.rtnl);
 	if (ret)
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));
