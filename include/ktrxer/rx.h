@@ -48,6 +48,12 @@ struct krx_packet {
 	uint8_t link;             /* enum ktrxer_link: what data begins with */
 };
 
+/* A connection that no rule may cut: its packets come from `from`:`from_port` to this host's `to`:`to_port`. */
+struct krx_session {
+	struct ktrxer_addr from, to;
+	uint16_t from_port, to_port;
+};
+
 struct krx_options {
 	size_t size;
 	const char *device;   /* NULL: all */
@@ -56,8 +62,10 @@ struct krx_options {
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
 	bool see_outgoing;    /* also what this host sends */
-	bool force;           /* rules that drop everything, or the SSH session that this process hangs on, are meant */
+	bool force;           /* rules that drop everything, or packets of one of `sessions`, are meant */
 	bool nic_stamps;      /* switch the NIC's stamps on; else they are taken where they are on. krx_stats.note says where there are none */
+	const struct krx_session *sessions; /* TCP connections that the rules must leave alone: the user's own login */
+	uint32_t session_count;
 };
 #define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
 

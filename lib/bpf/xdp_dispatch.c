@@ -90,7 +90,7 @@ int xdp_dispatch_join(struct xdp_dispatch *dispatch, struct bpf_object *object, 
 	if (rc >= 0)
 		return 0;
 	libxdp_strerror(rc, word, sizeof word);
-	return ktrxer_fail(err, rc, "libxdp does not take the rules' program beside those on '%s' (%s): do without XDP (--backend nftables)",
+	return ktrxer_fail(err, rc, "libxdp does not take the rules' program beside those on '%s' (%s): use the back end 'nftables'",
 			   device->name, word);
 }
 

@@ -25,7 +25,7 @@ enum {
 static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_spec *spec)
 {
 	int rc = ktrxer_options_read(into, sizeof *into, spec,
-				     offsetof(struct ktrxer_frame_spec, payload_length) + sizeof into->payload_length, "ktrxer_frame_spec", NULL);
+				     offsetof(struct ktrxer_frame_spec, payload), "ktrxer_frame_spec", NULL);
 
 	if (rc)
 		return rc;

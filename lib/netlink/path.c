@@ -129,7 +129,7 @@ static int fail_own(const struct resolution *r)
 
 	return ktrxer_fail(r->err, -ENETUNREACH,
 			   "%s is this host's own address: frames to it never leave by '%s'; name no device, or a "
-			   "--next-hop-mac and a source",
+			   "next hop's MAC address and a source",
 			   ktrxer_addr_format(&r->options.to, text), r->path->device.name);
 }
 
@@ -202,7 +202,7 @@ static int source_choose(struct resolution *r)
 		return 0;
 	return ktrxer_fail(r->err, -EADDRNOTAVAIL,
 			   "device '%s' has no %s address to send to %s from (a fresh IPv6 address takes a second or "
-			   "two); give it one, or give --from",
+			   "two); give it one, or name a source address",
 			   path->device.name, path->to.family == AF_INET6 ? "IPv6" : "IPv4",
 			   ktrxer_addr_format(&path->to, text));
 }
@@ -250,7 +250,7 @@ static int link_address_choose(struct resolution *r)
 	if (path->device.link == KTRXER_LINK_RAW_IP) {
 		if (r->options.next_hop_mac)
 			return ktrxer_fail(r->err, -EINVAL,
-					   "device '%s' has no link addresses: leave --next-hop-mac out",
+					   "device '%s' has no link addresses: leave the next hop's MAC address out",
 					   path->device.name);
 		return 0;
 	}

@@ -140,7 +140,7 @@ static int load_failed(int rc, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EPERM, "rules by XDP need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, which this process does not have: run it "
 				   "as root (sudo)");
 	if (rc == -ENOMEM || rc == -E2BIG)
-		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller --ring");
+		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller ring");
 	if (rc == -ENOSYS)
 		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL), so no XDP");
 	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.9",

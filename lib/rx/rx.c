@@ -171,13 +171,6 @@ static void nic_convert(struct krx *rx, struct krx_packet *packet)
 	packet->bound_ns = 0;
 }
 
-static int guard(const struct krx *rx, struct ktrxer_error *err)
-{
-	struct krx_session sessions[KRX_SESSIONS_MAX];
-
-	return krx_guard(rx->rules, sessions, krx_sessions_find(sessions), err);
-}
-
 int krx_open(struct krx **out, const struct krx_options *given, const struct krx_rule *rules, int count,
 	     struct ktrxer_error *err)
 {
@@ -204,6 +197,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 				   options.snap_length, KRX_SNAP_MAX);
 	if (!options.ring_bytes)
 		options.ring_bytes = KRX_RING_DEFAULT;
+	if (options.session_count > KRX_SESSIONS_MAX || (options.session_count && !options.sessions))
+		return ktrxer_fail(err, -EINVAL, "%u sessions: at most %d, and where they are", options.session_count, KRX_SESSIONS_MAX);
 	if (options.ring_bytes > KRX_RING_MAX)
 		return ktrxer_fail(err, -EINVAL, "ring of %u bytes: %d is the most", options.ring_bytes, KRX_RING_MAX);
 
@@ -221,7 +216,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		goto fail;
 	}
 	if (!options.force) {
-		ret = guard(rx, err);
+		ret = krx_guard(rx->rules, options.sessions, (int)options.session_count, err);
 		if (ret)
 			goto fail;
 	}

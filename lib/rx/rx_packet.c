@@ -212,7 +212,7 @@ static int listen_on(struct krx_backend_state *s, const struct krx_backend_setup
 	/* Goes with the socket, also on a kill. "All devices" means each as it is. */
 	if (setup->options->promiscuous && s->device &&
 	    setsockopt(s->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous))
-		return fail_errno(err, "cannot be made promiscuous (--no-promiscuous does without)", setup);
+		return fail_errno(err, "cannot be made promiscuous (do without that)", setup);
 	nanosleep(&pause, NULL);
 	ktrxer_clock_map_init(&s->clocks);
 	s->opened_ns = ktrxer_now_ns();

@@ -75,7 +75,7 @@ static const struct opener openers[] = {
 	{ "ktrxer_schedule_new", make_schedule, sizeof(struct ktrxer_schedule_options), END_OF(ktrxer_schedule_options, offsets) },
 	{ "ktx_template_new", make_template, sizeof(struct ktx_template_options), END_OF(ktx_template_options, every_combination) },
 	{ "ktrxer_path_resolve", make_path, sizeof(struct ktrxer_path_options), END_OF(ktrxer_path_options, timeout_ms) },
-	{ "ktrxer_frame_build", make_frame, sizeof(struct ktrxer_frame_spec), END_OF(ktrxer_frame_spec, payload_length) },
+	{ "ktrxer_frame_build", make_frame, sizeof(struct ktrxer_frame_spec), offsetof(struct ktrxer_frame_spec, payload) },
 };
 
 static int make(const struct opener *o, const void *options)
