@@ -175,7 +175,7 @@ def test_no_source_at_all():
         sh(f"ip -n {name} route add 10.22.0.0/24 dev g0")
         done = subprocess.run(["ip", "netns", "exec", name, str(PROBE), "10.22.0.1", "dev=g0"], capture_output=True,
                               text=True)
-        refused(json.loads(done.stdout), EADDRNOTAVAIL, "g0", "no IPv4 address", "--from")
+        refused(json.loads(done.stdout), EADDRNOTAVAIL, "g0", "no IPv4 address", "source address")
     finally:
         sh(f"ip netns del {name}")
 
