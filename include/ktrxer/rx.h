@@ -77,6 +77,7 @@ struct krx;
 KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, const struct krx_rule *rules, int count,
 			struct ktrxer_error *err);
 KTRXER_API void krx_close(struct krx *rx);
+/* Readable while packets or news of the device wait: use it level-triggered (poll(), epoll without EPOLLET). */
 KTRXER_API int krx_fd(const struct krx *rx);
 /* 1 and a packet, 0 when none is there, or a negative errno (-ENETDOWN: the device went down, -ENODEV: is gone). */
 KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);

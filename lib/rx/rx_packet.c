@@ -61,6 +61,7 @@ struct krx_backend_state {
 	uint64_t opened_ns;
 	struct ktrxer_clock_map clocks;
 	uint64_t last_mono_ns;
+	struct krx_look look;
 };
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -321,6 +322,8 @@ static bool large_take(struct krx_backend_state *s, uint32_t length, uint32_t *g
 {
 	ssize_t n = recv(s->fd, s->large + TAG_SIZE, KRX_SNAP_MAX, MSG_DONTWAIT);
 
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		s->look.error = errno; /* of the device: the call has taken it from the socket */
 	if (n < 0 || (uint32_t)n > length)
 		return false;
 	*got = (uint32_t)n;
@@ -363,7 +366,8 @@ static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
 	header = slot_of(s, s->at);
 	status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
 	if (!(status & TP_STATUS_USER))
-		return krx_watch_look(s->fd, s->device); /* why does nothing come? */
+		return krx_watch_look(&s->look, s->fd, s->device); /* why does nothing come? */
+	s->look.empty = false;
 	s->held = header;
 	s->at = s->at + 1 == s->slots ? 0 : s->at + 1;
 

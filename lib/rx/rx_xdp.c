@@ -37,6 +37,7 @@ struct krx_backend_state {
 	struct xdp_attachment attachment;
 	struct xdp_dispatch dispatch;
 	struct krx_watch watch;
+	struct krx_look look;
 	struct xsk_receiver *sockets;
 	uint32_t socket_count, queues;
 	int epoll;
@@ -351,7 +352,8 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 		frame_length = length;
 	}
 	if (s->held == HELD_NOTHING)
-		return krx_watch_look(s->watch.fd, s->device);
+		return krx_watch_look(&s->look, s->watch.fd, s->device);
+	s->look.empty = false;
 	if (s->held == HELD_RING)
 		packet_set(s, packet, &stamp, record->data, record->kept, record->length);
 	else
