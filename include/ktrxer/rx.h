@@ -21,6 +21,7 @@ struct krx_rule {
 	uint8_t from_prefix, to_prefix; /* bits that count */
 	uint16_t from_port, to_port;    /* 0: any. For ICMP there are no ports */
 	uint32_t priority;  /* smaller first; equal: the earlier rule first */
+	uint32_t reserved[2]; /* 0, or the rule is -EINVAL */
 };
 
 /* "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". */
@@ -46,6 +47,7 @@ struct krx_packet {
 	uint32_t rule;            /* index of the rule that asked for it */
 	uint32_t device;          /* index of the device that it came by */
 	uint8_t link;             /* enum ktrxer_link: what data begins with */
+	uint8_t reserved[15];
 };
 
 /* A connection that no rule may cut: its packets come from `from`:`from_port` to this host's `to`:`to_port`. */
@@ -84,6 +86,7 @@ KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
 
 struct krx_rule_stats {
 	uint64_t matched, captured, dropped; /* captured: handed to the tool; what is matched, and neither captured nor lost, still waits */
+	uint64_t reserved;
 };
 struct krx_stats {
 	const char *backend;
@@ -94,6 +97,7 @@ struct krx_stats {
 	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting"; else "" */
 	const char *why;      /* a sentence: why this back end */
 	const char *note;     /* what is not as it could be, and why; "". Until krx_close() */
+	uint64_t reserved[8];
 };
 KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
 

@@ -108,6 +108,9 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 
 	if (!krx_op_name(rule->op))
 		return ktrxer_fail(err, -EINVAL, "rule: operation number %d does not exist; 1 to 4 do", (int)rule->op);
+	for (size_t i = 0; i < sizeof rule->reserved / sizeof *rule->reserved; i++)
+		if (rule->reserved[i])
+			return ktrxer_fail(err, -EINVAL, "rule: its reserved words are not zero; clear the struct before you fill it");
 	ret = addr_check(&rule->from, rule->from_prefix, "from", err);
 	if (!ret)
 		ret = addr_check(&rule->to, rule->to_prefix, "to", err);

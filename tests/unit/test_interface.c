@@ -157,7 +157,9 @@ static void null_is_refused(void **state)
 	const struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
 	const struct ktx_template_options template = KTX_TEMPLATE_OPTIONS_INIT;
 	const struct ktrxer_path_options way = KTRXER_PATH_OPTIONS_INIT;
+	const struct krx_session session = { 0 };
 	const struct ktrxer_addr none = { 0 };
+	struct krx_options several = KRX_OPTIONS_INIT;
 	struct ktrxer_deadline deadline;
 	struct krx *rx = SOME;
 	struct krx_packet packet;
@@ -181,6 +183,13 @@ static void null_is_refused(void **state)
 	assert_null(rx);
 	rule.op = 99;
 	message_expected(krx_open(&rx, &options, &rule, 1, &err), -EINVAL);
+	rule = (struct krx_rule){ .op = KRX_CAPTURE, .reserved[1] = 1 };
+	message_expected(krx_open(&rx, &options, &rule, 1, &err), -EINVAL);
+	several.session_count = 1;
+	message_expected(krx_open(&rx, &several, &rule, 1, &err), -EINVAL);
+	several.session_count = UINT32_MAX;
+	several.sessions = &session;
+	message_expected(krx_open(&rx, &several, &rule, 1, &err), -EINVAL);
 	assert_int_equal(krx_open(&rx, NULL, NULL, 0, NULL), -EINVAL);
 	krx_close(NULL);
 	assert_int_equal(krx_fd(NULL), -EINVAL);
@@ -238,12 +247,33 @@ static void null_is_refused(void **state)
 	ktrxer_clock_pair_read(NULL);
 }
 
+/* Sizes for ever, where pointers and time have 64 bits: a field may only take the place of a reserved one. */
+static void results_keep_their_size(void **state)
+{
+	(void)state;
+	if (sizeof(void *) != 8)
+		return; /* reserved words do not depend on it */
+	assert_int_equal(sizeof(struct ktrxer_error), 260);
+	assert_int_equal(sizeof(struct ktrxer_addr), 24);
+	assert_int_equal(sizeof(struct ktrxer_clock_pair), 24);
+	assert_int_equal(sizeof(struct ktrxer_deadline), 24);
+	assert_int_equal(sizeof(struct ktrxer_device), 140);
+	assert_int_equal(sizeof(struct ktrxer_path), 260);
+	assert_int_equal(sizeof(struct ktrxer_qdiscs), 32);
+	assert_int_equal(sizeof(struct krx_packet), 72);
+	assert_int_equal(sizeof(struct krx_rule), 76);
+	assert_int_equal(sizeof(struct krx_rule_stats), 32);
+	assert_int_equal(sizeof(struct krx_session), 52);
+	assert_int_equal(sizeof(struct krx_stats), 120);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_policy_for_size),
 		cmocka_unit_test(a_smaller_size_means_zeros),
 		cmocka_unit_test(null_is_refused),
+		cmocka_unit_test(results_keep_their_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
