@@ -43,7 +43,7 @@ struct ktrxer_pcapng {
 	char path[200];	 /* for messages */
 };
 
-/* A block under construction, all but a packet's data. Its length is known beforehand to fit. */
+/* A block under construction, all but a packet's data. Its length is known beforehand to fit. Never clear it: it is 12.8 KB. */
 struct block {
 	uint8_t bytes[HEAD_MAX];
 	uint32_t length;
@@ -111,10 +111,11 @@ static void file_write(struct ktrxer_pcapng *file, const void *data, size_t leng
 /* `extra` bytes come between what is in the block and its end: a packet's data. */
 static void block_length_set(struct block *b, uint32_t total)
 {
-	struct block number = { .length = 0 };
+	const uint32_t end = b->length;
 
-	put32(&number, total);
-	memcpy(b->bytes + 4, number.bytes, 4);
+	b->length = 4;
+	put32(b, total);
+	b->length = end;
 }
 
 static int block_end(struct ktrxer_pcapng *file, struct block *b)
@@ -203,10 +204,11 @@ int ktrxer_pcapng_packet(struct ktrxer_pcapng *file, int interface, const struct
 {
 	static const uint8_t zero[4];
 	uint32_t padding = -packet->length & 3, total;
-	struct block b, tail = { .length = 0 };
+	struct block b, tail;
 
 	if (interface < 0 || interface >= file->interfaces || packet->length > KRX_SNAP_MAX)
 		return -EINVAL;
+	tail.length = 0;
 	block_begin(&b, BLOCK_PACKET);
 	put32(&b, (uint32_t)interface);
 	/* Stamps since the machine was started would be of 1970. */

@@ -10,7 +10,12 @@
  *   time      64-bit nanoseconds on CLOCK_MONOTONIC, unless a name says otherwise (_real_ns: CLOCK_REALTIME).
  *   errors    a negative errno comes back; where a call takes a struct ktrxer_error it is filled with one line for a person:
  *             what failed, where, what now. The library never prints and never exits.
- *   options   structs begin with `size`; initialise them with their _INIT macro. New fields come at the end.
+ *   NULL      a required pointer that is NULL is -EINVAL (no effect, 0 or "" where no errno can come back). A call that fails leaves NULL in
+ *             the pointer that it was to fill.
+ *   options   structs begin with `size`; initialise them with their _INIT macro. New fields come at the end: what a smaller struct does not
+ *             have counts as zero, and a byte other than zero behind the end of this library's struct is -E2BIG. Values and flags that this
+ *             version does not know are -EINVAL.
+ *   results   structs that the library fills have a fixed size for ever. Their `reserved` words are zero; new fields take their place.
  *   threads   one thread at a time may call into one ktx (or one krx). The waiter thread that a ktx may own is its own affair.
  */
 #ifndef KTRXER_H

@@ -2,6 +2,7 @@
 /* The judge by XDP, and by fentry where the driver is called: farend.bpf.c is its program. */
 #include "bench_farend_impl.h"
 
+#include "bpf_quiet.h"
 #include "farend.h"
 #include "error.h"
 
@@ -39,14 +40,6 @@ struct xdp_state {
 	int counts_fd, processors;
 	struct farend_counts *counts; /* one a processor */
 };
-
-static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-	(void)level;
-	(void)format;
-	(void)arguments;
-	return 0;
-}
 
 static size_t whole_pages(size_t bytes)
 {
@@ -149,16 +142,14 @@ static void xdp_close(struct farend *f)
 static int xdp_open(struct farend *f, const struct bench_net *net, const struct farend_options *o, struct ktrxer_error *err)
 {
 	struct xdp_state *s = calloc(1, sizeof *s);
-	libbpf_print_fn_t before = libbpf_set_print(silent);
 	enum call_way way = o->calls ? BY_FENTRY : NOT_AT_ALL;
 	struct stat near;
 	char word[64];
 	int rc;
 
-	if (!s) {
-		libbpf_set_print(before);
+	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the far end");
-	}
+	ktrxer_bpf_quiet_begin();
 	f->state = s;
 	s->stamps_bytes = (size_t)f->slots * sizeof *f->arrivals;
 	s->config_bytes = sizeof *s->config;
@@ -202,12 +193,12 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 		snprintf(f->note + used, sizeof f->note - used, "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
 			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them", used ? "; " : "");
 	}
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return 0;
 
 fail:
 	xdp_close(f);
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return rc;
 }
 

@@ -17,6 +17,13 @@ extern "C" {
 #define KTRXER_API
 #endif
 
+/*
+ * The version of this interface. An addition after 1.0 raises MINOR and comes with a macro KTRXER_HAS_NAME, so that a program can be
+ * compiled against older headers (#ifdef). A change that breaks programs raises MAJOR, and the version of the library's symbols.
+ */
+#define KTRXER_INTERFACE_MAJOR 1
+#define KTRXER_INTERFACE_MINOR 0
+
 /* ---------------------------------------------------------------------------------------------------------- errors */
 
 #define KTRXER_ERROR_TEXT 256

@@ -30,6 +30,7 @@ struct ktrxer_device {
 	char qdisc[16];
 	char driver[32]; /* by ethtool; "" when it says none */
 	uint32_t tx_queues;
+	uint32_t reserved[8];
 };
 
 /* Everything that a frame needs to know of the way to its destination (rtnetlink, then ARP or ND). */
@@ -42,6 +43,7 @@ struct ktrxer_path {
 	uint32_t mtu;                /* of the route: the largest IP packet */
 	bool needs_stack;            /* whole frames are lost on this way (IPv4 from this host to itself: its kernel holds them to be
 					forged, unless accept_local is set); the engines that send by the host's stack get through */
+	uint32_t reserved[8];
 };
 
 struct ktrxer_path_options {

@@ -21,6 +21,7 @@ struct krx_rule {
 	uint8_t from_prefix, to_prefix; /* bits that count */
 	uint16_t from_port, to_port;    /* 0: any. For ICMP there are no ports */
 	uint32_t priority;  /* smaller first; equal: the earlier rule first */
+	uint32_t reserved[2]; /* 0, or the rule is -EINVAL */
 };
 
 /* "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". */
@@ -46,6 +47,13 @@ struct krx_packet {
 	uint32_t rule;            /* index of the rule that asked for it */
 	uint32_t device;          /* index of the device that it came by */
 	uint8_t link;             /* enum ktrxer_link: what data begins with */
+	uint8_t reserved[15];
+};
+
+/* A connection that no rule may cut: its packets come from `from`:`from_port` to this host's `to`:`to_port`. */
+struct krx_session {
+	struct ktrxer_addr from, to;
+	uint16_t from_port, to_port;
 };
 
 struct krx_options {
@@ -56,8 +64,10 @@ struct krx_options {
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
 	bool see_outgoing;    /* also what this host sends */
-	bool force;           /* rules that drop everything, or the SSH session that this process hangs on, are meant */
+	bool force;           /* rules that drop everything, or packets of one of `sessions`, are meant */
 	bool nic_stamps;      /* switch the NIC's stamps on; else they are taken where they are on. krx_stats.note says where there are none */
+	const struct krx_session *sessions; /* TCP connections that the rules must leave alone: the user's own login */
+	uint32_t session_count;
 };
 #define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
 
@@ -69,12 +79,14 @@ struct krx;
 KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, const struct krx_rule *rules, int count,
 			struct ktrxer_error *err);
 KTRXER_API void krx_close(struct krx *rx);
+/* Readable while packets or news of the device wait: use it level-triggered (poll(), epoll without EPOLLET). */
 KTRXER_API int krx_fd(const struct krx *rx);
 /* 1 and a packet, 0 when none is there, or a negative errno (-ENETDOWN: the device went down, -ENODEV: is gone). */
 KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
 
 struct krx_rule_stats {
 	uint64_t matched, captured, dropped; /* captured: handed to the tool; what is matched, and neither captured nor lost, still waits */
+	uint64_t reserved;
 };
 struct krx_stats {
 	const char *backend;
@@ -85,6 +97,7 @@ struct krx_stats {
 	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting"; else "" */
 	const char *why;      /* a sentence: why this back end */
 	const char *note;     /* what is not as it could be, and why; "". Until krx_close() */
+	uint64_t reserved[8];
 };
 KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
 

@@ -78,7 +78,7 @@ static int addr_parse(struct ktrxer_addr *addr, const char *text, size_t length)
 
 int ktrxer_addr_parse(struct ktrxer_addr *addr, const char *text)
 {
-	return text ? addr_parse(addr, text, strnlen(text, KTRXER_ADDR_TEXT)) : -EINVAL;
+	return addr && text ? addr_parse(addr, text, strnlen(text, KTRXER_ADDR_TEXT)) : -EINVAL;
 }
 
 int ktrxer_addr_port_parse(struct ktrxer_addr *addr, uint16_t *port, const char *text)
@@ -89,7 +89,7 @@ int ktrxer_addr_port_parse(struct ktrxer_addr *addr, uint16_t *port, const char 
 	uint32_t number = 0;
 	int ret;
 
-	if (!text)
+	if (!addr || !port || !text)
 		return -EINVAL;
 	if (text[0] == '[') {
 		close = strchr(text, ']');
@@ -163,9 +163,15 @@ static void addr6_format(const uint8_t *bytes, char *text, size_t size)
 const char *ktrxer_addr_format(const struct ktrxer_addr *addr, char text[KTRXER_ADDR_TEXT])
 {
 	char device[IF_NAMESIZE];
-	const uint8_t *b = addr->bytes;
+	const uint8_t *b;
 	size_t n;
 
+	if (!text)
+		return "";
+	text[0] = '\0';
+	if (!addr)
+		return text;
+	b = addr->bytes;
 	switch (addr->family) {
 	case AF_INET:
 		snprintf(text, KTRXER_ADDR_TEXT, "%u.%u.%u.%u", b[0], b[1], b[2], b[3]);
@@ -188,7 +194,7 @@ const char *ktrxer_addr_format(const struct ktrxer_addr *addr, char text[KTRXER_
 
 bool ktrxer_addr_equal(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
 {
-	if (a->family != b->family)
+	if (!a || !b || a->family != b->family)
 		return false;
 	switch (a->family) {
 	case AF_INET:
@@ -238,7 +244,7 @@ bool ktrxer_addr_is_local_use(const struct ktrxer_addr *addr)
 		{ AF_INET6, 20, { 0x3f, 0xff } },    /* RFC 9637, documentation */
 		{ AF_INET6, 48, { 0x20, 0x01, 0x00, 0x02 } }, /* RFC 5180, benchmarks */
 	};
-	for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+	for (size_t i = 0; addr && i < sizeof blocks / sizeof blocks[0]; i++)
 		if (addr_in_block(addr, &blocks[i]))
 			return true;
 	return false;

@@ -39,9 +39,13 @@ static struct sandwich sandwich_take(clockid_t clock, int tries)
 
 void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
 {
-	struct sandwich s = sandwich_take(CLOCK_REALTIME, 5);
-	int64_t width = s.after - s.before;
+	struct sandwich s;
+	int64_t width;
 
+	if (!pair)
+		return;
+	s = sandwich_take(CLOCK_REALTIME, 5);
+	width = s.after - s.before;
 	pair->mono_ns = (uint64_t)(s.before + width / 2);
 	pair->real_ns = s.real;
 	/* + 1: the two clocks are rounded to nanoseconds each for itself */

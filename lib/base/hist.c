@@ -153,6 +153,8 @@ void ktrxer_hist_record(struct ktrxer_hist *hist, int64_t value)
 	uint32_t bucket;
 	int sign;
 
+	if (!hist)
+		return;
 	if (value > KTRXER_HIST_LIMIT)
 		value = KTRXER_HIST_LIMIT;
 	else if (value < -KTRXER_HIST_LIMIT)
@@ -188,9 +190,12 @@ static void used(const struct ktrxer_hist *hist, uint32_t from[2], uint32_t to[2
 
 void ktrxer_hist_merge(struct ktrxer_hist *into, const struct ktrxer_hist *from)
 {
-	uint64_t low = into->sum_low;
+	uint64_t low;
 	uint32_t begin[2], end[2];
 
+	if (!into || !from)
+		return;
+	low = into->sum_low;
 	used(from, begin, end);
 	for (int sign = 0; sign < 2; sign++)
 		for (uint32_t i = begin[sign]; i < end[sign]; i++)
@@ -257,7 +262,7 @@ void ktrxer_hist_reset(struct ktrxer_hist *hist)
 
 uint64_t ktrxer_hist_count(const struct ktrxer_hist *hist)
 {
-	return hist->count;
+	return hist ? hist->count : 0;
 }
 
 int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t ppm)
@@ -266,7 +271,7 @@ int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t ppm)
 	uint32_t begin[2], end[2];
 	uint64_t rank, seen = 0;
 
-	if (!hist->count)
+	if (!hist || !hist->count)
 		return 0;
 	if (ppm >= million)
 		return hist->max;
@@ -295,22 +300,25 @@ int64_t ktrxer_hist_iqr(const struct ktrxer_hist *hist)
 
 int64_t ktrxer_hist_min(const struct ktrxer_hist *hist)
 {
-	return hist->count ? hist->min : 0;
+	return hist && hist->count ? hist->min : 0;
 }
 
 int64_t ktrxer_hist_max(const struct ktrxer_hist *hist)
 {
-	return hist->count ? hist->max : 0;
+	return hist && hist->count ? hist->max : 0;
 }
 
 double ktrxer_hist_mean(const struct ktrxer_hist *hist)
 {
-	uint64_t low = hist->sum_low, high = (uint64_t)hist->sum_high;
-	bool negative = hist->sum_high < 0;
+	uint64_t low, high;
+	bool negative;
 	double sum;
 
-	if (!hist->count)
+	if (!hist || !hist->count)
 		return 0;
+	low = hist->sum_low;
+	high = (uint64_t)hist->sum_high;
+	negative = hist->sum_high < 0;
 	if (negative) { /* by magnitude: -1 is not 2^64 less than a number that a double would round to 2^64 */
 		low = -low;
 		high = ~high + !low;

@@ -63,6 +63,7 @@ enum ktrxer_limits {
 	/* receiver */
 	KRX_RULES_MAX = 16384,
 	KRX_RING_DEFAULT = 8 << 20,
+	KRX_SESSIONS_MAX = 1024,
 	KRX_RING_MAX = 1 << 30,
 	KRX_SNAP_MAX = 262144,
 	KRX_SLOT_MAX = 4096, /* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */

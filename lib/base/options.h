@@ -28,4 +28,15 @@ static inline int ktrxer_options_copy(void *to, size_t known, const void *from, 
 	return 0;
 }
 
+/* The same for a struct that begins with its `size`. NULL is refused. */
+static inline int ktrxer_options_read(void *to, size_t known, const void *from, size_t least, const char *what, struct ktrxer_error *err)
+{
+	size_t size;
+
+	if (!from)
+		return ktrxer_fail(err, -EINVAL, "%s: it is NULL; begin with its _INIT macro", what);
+	memcpy(&size, from, sizeof size);
+	return ktrxer_options_copy(to, known, from, size, least, what, err);
+}
+
 #endif

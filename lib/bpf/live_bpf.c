@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "live_bpf.h"
 
+#include "bpf_quiet.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -12,15 +14,6 @@
 #ifndef BPF_F_TEST_XDP_LIVE_FRAMES /* headers before Linux 5.18; the running kernel says whether it knows it */
 #define BPF_F_TEST_XDP_LIVE_FRAMES (1U << 1)
 #endif
-
-/* A library does not print; what fails is said by its number. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
 
 static int load_failed(int rc, struct ktrxer_error *err)
 {
@@ -39,21 +32,22 @@ static int load_failed(int rc, struct ktrxer_error *err)
 int live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
-	libbpf_print_fn_t before = libbpf_set_print(say_nothing);
 	int rc;
 
+	ktrxer_bpf_quiet_begin();
 	*object = bpf_object__open_mem(bytes, size, &options);
 	rc = *object ? 0 : -errno;
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return rc < 0 ? load_failed(rc, err) : 0;
 }
 
 int live_bpf_load(struct bpf_object *object, struct ktrxer_error *err)
 {
-	libbpf_print_fn_t before = libbpf_set_print(say_nothing);
-	int rc = bpf_object__load(object);
+	int rc;
 
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_begin();
+	rc = bpf_object__load(object);
+	ktrxer_bpf_quiet_end();
 	return rc < 0 ? load_failed(rc, err) : 0;
 }
 
@@ -102,11 +96,10 @@ int live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, 
 
 bool live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2])
 {
-	libbpf_print_fn_t before = libbpf_set_print(say_nothing);
-
+	ktrxer_bpf_quiet_begin();
 	links[0] = bpf_program__attach(bpf_object__find_program_by_name(object, taken));
 	links[1] = bpf_program__attach(bpf_object__find_program_by_name(object, turned_back));
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return links[0] && links[1];
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "xdp_dispatch.h"
 
+#include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
 #include "rules.h"
@@ -22,14 +23,6 @@ enum {
 	MAPS_MOST = 16,
 };
 
-static int say_nothing(enum libxdp_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
 /* 0 and the device's programs, NULL where there are none; or a negative errno. */
 static int multiprog_get(uint32_t device, struct xdp_multiprog **all)
 {
@@ -44,15 +37,15 @@ static int multiprog_get(uint32_t device, struct xdp_multiprog **all)
 
 bool xdp_dispatch_there(uint32_t device)
 {
-	libxdp_print_fn_t before = libxdp_set_print(say_nothing);
 	struct xdp_multiprog *all;
 	bool there = false;
 
+	ktrxer_bpf_quiet_begin();
 	if (multiprog_get(device, &all) == 0 && all) {
 		there = !xdp_multiprog__is_legacy(all);
 		xdp_multiprog__close(all);
 	}
-	libxdp_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return there;
 }
 
@@ -74,11 +67,12 @@ int xdp_dispatch_join(struct xdp_dispatch *dispatch, struct bpf_object *object, 
 		      struct ktrxer_error *err)
 {
 	DECLARE_LIBXDP_OPTS(xdp_program_opts, options, .obj = object, .prog_name = name);
-	libxdp_print_fn_t before = libxdp_set_print(say_nothing);
-	enum xdp_attach_mode mode = mode_of(device->index);
+	enum xdp_attach_mode mode;
 	char word[96];
 	int rc;
 
+	ktrxer_bpf_quiet_begin();
+	mode = mode_of(device->index);
 	*dispatch = (struct xdp_dispatch){ .device = device, .generic = mode == XDP_MODE_SKB, .stop_fd = -1 };
 	dispatch->program = xdp_program__create(&options);
 	rc = (int)libxdp_get_error(dispatch->program);
@@ -92,11 +86,11 @@ int xdp_dispatch_join(struct xdp_dispatch *dispatch, struct bpf_object *object, 
 			dispatch->program = NULL;
 		}
 	}
-	libxdp_set_print(before);
+	ktrxer_bpf_quiet_end();
 	if (rc >= 0)
 		return 0;
 	libxdp_strerror(rc, word, sizeof word);
-	return ktrxer_fail(err, rc, "libxdp does not take the rules' program beside those on '%s' (%s): do without XDP (--backend nftables)",
+	return ktrxer_fail(err, rc, "libxdp does not take the rules' program beside those on '%s' (%s): use the back end 'nftables'",
 			   device->name, word);
 }
 
@@ -149,17 +143,15 @@ static void heart_stop(struct xdp_dispatch *dispatch)
 
 void xdp_dispatch_leave(struct xdp_dispatch *dispatch)
 {
-	libxdp_print_fn_t before;
-
 	if (!dispatch->program)
 		return;
 	heart_stop(dispatch);
 	/* Should libxdp not manage to, nothing is lost: without a heartbeat the program lets everything pass. */
 	if (dispatch->alive_ns)
 		*dispatch->alive_ns = 0;
-	before = libxdp_set_print(say_nothing);
+	ktrxer_bpf_quiet_begin();
 	xdp_program__detach(dispatch->program, (int)dispatch->device->index, XDP_MODE_UNSPEC, 0);
-	libxdp_set_print(before);
+	ktrxer_bpf_quiet_end();
 	xdp_program__close(dispatch->program);
 	dispatch->program = NULL;
 }
@@ -229,15 +221,15 @@ static int one_left(const struct ktrxer_device *device, bool clean, int *found)
 
 int xdp_dispatch_left(const struct ktrxer_device *device, bool clean, struct ktrxer_error *err)
 {
-	libxdp_print_fn_t before = libxdp_set_print(say_nothing);
 	int count = 0, found, rc;
 	char word[96];
 
+	ktrxer_bpf_quiet_begin();
 	do {
 		rc = one_left(device, clean, &found);
 		count += rc < 0 ? 0 : found;
 	} while (clean && rc == 0 && found);
-	libxdp_set_print(before);
+	ktrxer_bpf_quiet_end();
 	if (rc == 0)
 		return count;
 	libxdp_strerror(rc, word, sizeof word);

@@ -67,7 +67,7 @@ static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info
 	int rc;
 
 	if (!device) {
-		snprintf(info->reason, sizeof info->reason, "needs a device: --device DEV (`ip link` lists them)");
+		snprintf(info->reason, sizeof info->reason, "needs a device: name one (`ip link` lists them)");
 		return -ENODEV;
 	}
 	rc = live_ready(&program, &setup, &err);

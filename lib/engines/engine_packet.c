@@ -30,7 +30,7 @@ static int packet_probe(const struct ktrxer_device *device, struct ktx_engine_in
 	int fd;
 
 	if (!device) {
-		snprintf(info->reason, sizeof info->reason, "needs a device: --device DEV (`ip link` lists them)");
+		snprintf(info->reason, sizeof info->reason, "needs a device: name one (`ip link` lists them)");
 		return -ENODEV;
 	}
 	fd = ktx_packet_socket(device, &err);

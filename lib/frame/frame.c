@@ -2,6 +2,7 @@
 /* Whole frames: link, IP and transport headers around a payload, for UDP and for echo requests. */
 #include "bytes.h"
 #include "limits.h"
+#include "options.h"
 #include "packet.h"
 
 #include <errno.h>
@@ -21,17 +22,13 @@ enum {
 	ICMP6_ECHO_REQUEST = 128,
 };
 
-/* A spec of any age: fields that its caller did not know of are zero. */
 static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_spec *spec)
 {
-	size_t known = sizeof *into;
+	int rc = ktrxer_options_read(into, sizeof *into, spec,
+				     offsetof(struct ktrxer_frame_spec, payload), "ktrxer_frame_spec", NULL);
 
-	if (!spec || spec->size < sizeof spec->size)
-		return -EINVAL;
-	if (spec->size < known)
-		known = spec->size;
-	memset(into, 0, sizeof *into);
-	memcpy(into, spec, known);
+	if (rc)
+		return rc;
 	if (!into->path || into->path->to.family != into->path->source.family || (unsigned)into->link > KTRXER_LINK_RAW_IP)
 		return -EINVAL;
 	if (!into->link)
@@ -146,6 +143,8 @@ int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_fr
 
 	if (ret)
 		return ret;
+	if (!frame)
+		return -EINVAL;
 	link = link_length(&s);
 	ip = ip_length(s.path);
 	headers = ip + L4_LENGTH;
@@ -172,6 +171,8 @@ int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link
 	uint16_t sum;
 	bool moved;
 
+	if (!frame)
+		return -EINVAL;
 	ktrxer_packet_parse(&view, frame, length, link);
 	if (view.malformed || view.fragment || !view.version || !view.l4 || view.end > length)
 		return -EBADMSG;

@@ -316,9 +316,11 @@ int ktx_template_new(struct ktx_template **made, const struct ktx_template_optio
 	struct ktx_template *t;
 	int rc;
 
-	*made = NULL;
 	err = err ? err : &own;
-	rc = ktrxer_options_copy(&o, sizeof o, options, options->size, offsetof(struct ktx_template_options, every_combination) +
+	if (!made)
+		return ktrxer_fail(err, -EINVAL, "ktx_template_new: no place for the template (NULL)");
+	*made = NULL;
+	rc = ktrxer_options_read(&o, sizeof o, options, offsetof(struct ktx_template_options, every_combination) +
 				 sizeof o.every_combination, "ktx_template_options", err);
 	if (rc < 0)
 		return rc;
@@ -351,19 +353,24 @@ void ktx_template_free(struct ktx_template *made)
 
 uint32_t ktx_template_length(const struct ktx_template *made)
 {
-	return made->plan.length;
+	return made ? made->plan.length : 0;
 }
 
 uint64_t ktx_template_space(const struct ktx_template *made)
 {
-	return made->space;
+	return made ? made->space : 0;
 }
 
 void ktx_template_fill(const struct ktx_template *made, uint8_t *frame, uint64_t number)
 {
-	const struct vary_plan *plan = &made->plan;
-	uint64_t ip = plan->ip_sum, transport = plan->transport_sum;
+	const struct vary_plan *plan;
+	uint64_t ip, transport;
 
+	if (!made || !frame)
+		return;
+	plan = &made->plan;
+	ip = plan->ip_sum;
+	transport = plan->transport_sum;
 	memcpy(frame, made->frame, plan->length);
 	for (uint32_t i = 0; i < plan->parts; i++) {
 		const struct vary_part *part = &plan->part[i];

@@ -194,8 +194,11 @@ int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_err
 	struct device_list list = { .devices = devices, .max = max };
 	char word[80];
 	struct rtnl *rtnl;
-	int ret = rtnl_open(&rtnl);
+	int ret;
 
+	if (max < 0 || (max && !devices))
+		return ktrxer_fail(err, -EINVAL, "ktrxer_device_list: no place for %d devices", max);
+	ret = rtnl_open(&rtnl);
 	if (!ret) {
 		ret = list_read(rtnl, &list);
 		rtnl_close(rtnl);
@@ -362,6 +365,8 @@ int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktr
 	char word[80];
 	int ret;
 
+	if (!device || !name)
+		return ktrxer_fail(err, -EINVAL, "ktrxer_device_get: no %s (NULL)", device ? "name" : "place for the device");
 	memset(device, 0, sizeof *device);
 	ret = rtnl_open(&rtnl);
 	if (ret)

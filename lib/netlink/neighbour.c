@@ -190,7 +190,7 @@ int neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_dev
 		if (ret)
 			return ktrxer_fail(err, -EHOSTUNREACH,
 					   "%s is not in the neighbour table, and the kernel cannot be made to ask on "
-					   "'%s' without CAP_NET_ADMIN (%s); ping it once, or give --next-hop-mac",
+					   "'%s' without CAP_NET_ADMIN (%s); ping it once, or name the next hop's MAC address",
 					   text, device->name, ktrxer_strerror(ret, word, sizeof word));
 	}
 	if (!timeout_ms)
@@ -199,8 +199,8 @@ int neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_dev
 	if (ret == -EHOSTUNREACH)
 		return ktrxer_fail(
 			err, ret,
-			"%s does not answer %s on '%s' (waited %u ms): is it up, and on this link? --next-hop-mac "
-			"sends without asking",
+			"%s does not answer %s on '%s' (waited %u ms): is it up, and on this link? Name the next "
+			"hop's MAC address to send without asking",
 			text, protocol, device->name, (unsigned int)((now_us() - start) / 1000));
 	if (ret)
 		goto table_failed;

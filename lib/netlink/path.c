@@ -2,6 +2,8 @@
 /* Where frames go: device, source, next hop and its link address, all as this network namespace's kernel sees them. */
 #include "path.h"
 
+#include "options.h"
+
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -127,7 +129,7 @@ static int fail_own(const struct resolution *r)
 
 	return ktrxer_fail(r->err, -ENETUNREACH,
 			   "%s is this host's own address: frames to it never leave by '%s'; name no device, or a "
-			   "--next-hop-mac and a source",
+			   "next hop's MAC address and a source",
 			   ktrxer_addr_format(&r->options.to, text), r->path->device.name);
 }
 
@@ -200,7 +202,7 @@ static int source_choose(struct resolution *r)
 		return 0;
 	return ktrxer_fail(r->err, -EADDRNOTAVAIL,
 			   "device '%s' has no %s address to send to %s from (a fresh IPv6 address takes a second or "
-			   "two); give it one, or give --from",
+			   "two); give it one, or name a source address",
 			   path->device.name, path->to.family == AF_INET6 ? "IPv6" : "IPv4",
 			   ktrxer_addr_format(&path->to, text));
 }
@@ -248,7 +250,7 @@ static int link_address_choose(struct resolution *r)
 	if (path->device.link == KTRXER_LINK_RAW_IP) {
 		if (r->options.next_hop_mac)
 			return ktrxer_fail(r->err, -EINVAL,
-					   "device '%s' has no link addresses: leave --next-hop-mac out",
+					   "device '%s' has no link addresses: leave the next hop's MAC address out",
 					   path->device.name);
 		return 0;
 	}
@@ -311,10 +313,13 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 	char word[80];
 	int ret;
 
+	if (!path)
+		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: no place for the path (NULL)");
 	memset(path, 0, sizeof *path);
-	if (!options || options->size < sizeof options->size)
-		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: options without KTRXER_PATH_OPTIONS_INIT");
-	memcpy(&r.options, options, options->size < sizeof r.options ? options->size : sizeof r.options);
+	ret = ktrxer_options_read(&r.options, sizeof r.options, options,
+				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms, "ktrxer_path_options", err);
+	if (ret)
+		return ret;
 	ret = rtnl_open(&r.rtnl);
 	if (ret)
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));

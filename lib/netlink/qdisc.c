@@ -233,9 +233,13 @@ static int list_read(struct qdisc_list *list)
 int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device)
 {
 	static const char *const shapers[] = { "tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf" };
-	struct qdisc_list list = { .device = device->index };
-	int rc = list_read(&list);
+	struct qdisc_list list = { 0 };
+	int rc;
 
+	if (!qdiscs || !device)
+		return -EINVAL;
+	list.device = device->index;
+	rc = list_read(&list);
 	*qdiscs = (struct ktrxer_qdiscs){ .root = "noqueue" };
 	for (int i = 0; rc == 0 && i < list.count; i++) {
 		if (list.all[i].parent == TC_H_ROOT)

@@ -178,7 +178,7 @@ static int route_fail(int code, uint8_t type, const struct ktrxer_addr *to, cons
 				   to_text);
 	if (code == -ENETUNREACH || code == -EAGAIN) /* EAGAIN: a 'throw' route, and nothing after it */
 		return ktrxer_fail(err, -ENETUNREACH,
-				   "no route to %s%s; see `ip route`, or give device, source and --next-hop-mac",
+				   "no route to %s%s; see `ip route`, or name device, source and the next hop's MAC address",
 				   to_text, which);
 	return ktrxer_fail(err, code, "the route to %s%s could not be looked up: %s", to_text, which,
 			   ktrxer_strerror(code, word, sizeof word));

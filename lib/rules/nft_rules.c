@@ -226,7 +226,7 @@ int nft_rules_make(struct nft_batch *b, const struct krx_ruleset *rules, const c
 
 	if (count > KRX_NFT_RULES_MAX)
 		return ktrxer_fail(err, -E2BIG, "%d rules are more than the %d that an nftables chain asks one after another: use prefixes, or XDP "
-				   "(--backend xdp)", count, KRX_NFT_RULES_MAX);
+				   "(the back end 'xdp')", count, KRX_NFT_RULES_MAX);
 	nft_batch_begin(b);
 	put_chain(b, table, device);
 	for (int rank = 0; rank < count; rank++) {

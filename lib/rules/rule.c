@@ -108,6 +108,9 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 
 	if (!krx_op_name(rule->op))
 		return ktrxer_fail(err, -EINVAL, "rule: operation number %d does not exist; 1 to 4 do", (int)rule->op);
+	for (size_t i = 0; i < sizeof rule->reserved / sizeof *rule->reserved; i++)
+		if (rule->reserved[i])
+			return ktrxer_fail(err, -EINVAL, "rule: its reserved words are not zero; clear the struct before you fill it");
 	ret = addr_check(&rule->from, rule->from_prefix, "from", err);
 	if (!ret)
 		ret = addr_check(&rule->to, rule->to_prefix, "to", err);
@@ -276,6 +279,8 @@ int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error 
 	uint64_t number = 0;
 	int count, ret;
 
+	if (!rule)
+		return ktrxer_fail(err, -EINVAL, "rule: no place for it (NULL)");
 	count = text ? words_split(words, text) : 0;
 	if (count == -2)
 		return ktrxer_fail(err, -EINVAL, "rule: a word of more than %d characters", WORD_SIZE - 1);
@@ -327,10 +332,15 @@ static size_t side_format(char *text, size_t size, const struct ktrxer_addr *add
 
 const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT])
 {
-	const char *op = krx_op_name(rule->op), *proto = NULL;
+	const char *op, *proto = NULL;
 	char number[8];
 	size_t n;
 
+	if (!text)
+		return "";
+	text[0] = '\0';
+	if (!rule)
+		return text;
 	for (int i = 0; i < PROTO_NAMES && !proto; i++)
 		if (proto_names[i].proto == rule->proto)
 			proto = proto_names[i].name;
@@ -338,6 +348,7 @@ const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT
 		snprintf(number, sizeof number, "%u", rule->proto);
 		proto = number;
 	}
+	op = krx_op_name(rule->op);
 	/* The longest: "capture+drop icmp6 from [", 39 + 4 + 7 characters, " to ", as many, " prio 4294967295". */
 	n = (size_t)snprintf(text, KRX_RULE_TEXT, "%s %s from ", op ? op : "?", proto);
 	n += side_format(text + n, KRX_RULE_TEXT - n, &rule->from, rule->from_prefix, rule->from_port);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rules_program.h"
 
+#include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
 
@@ -22,14 +23,6 @@
 
 extern const unsigned char rules_object[], rules_nic_object[];
 extern const size_t rules_object_size, rules_nic_object_size;
-
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
 
 static struct bpf_map *map_named(const struct rules_program *program, const char *name)
 {
@@ -120,9 +113,9 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 /* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
 static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
 {
-	libbpf_print_fn_t before = libbpf_set_print(say_nothing); /* a library does not print; what fails is said by its number */
 	int rc = -EINVAL;
 
+	ktrxer_bpf_quiet_begin();
 	program->frags = !setup->plain;
 	if (setup->nic) {
 		program->nic = true;
@@ -135,7 +128,7 @@ static int load(struct rules_program *program, const struct rules_setup *setup, 
 		program->frags = false;
 		rc = load_once(program, setup, table, err);
 	}
-	libbpf_set_print(before);
+	ktrxer_bpf_quiet_end();
 	return rc;
 }
 
@@ -147,7 +140,7 @@ static int load_failed(int rc, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EPERM, "rules by XDP need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, which this process does not have: run it "
 				   "as root (sudo)");
 	if (rc == -ENOMEM || rc == -E2BIG)
-		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller --ring");
+		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller ring");
 	if (rc == -ENOSYS)
 		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL), so no XDP");
 	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.9",

@@ -171,13 +171,6 @@ static void nic_convert(struct krx *rx, struct krx_packet *packet)
 	packet->bound_ns = 0;
 }
 
-static int guard(const struct krx *rx, struct ktrxer_error *err)
-{
-	struct krx_session sessions[KRX_SESSIONS_MAX];
-
-	return krx_guard(rx->rules, sessions, krx_sessions_find(sessions), err);
-}
-
 int krx_open(struct krx **out, const struct krx_options *given, const struct krx_rule *rules, int count,
 	     struct ktrxer_error *err)
 {
@@ -187,12 +180,15 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	struct krx *rx;
 	int ret;
 
-	ret = ktrxer_options_copy(&options, sizeof options, given, given->size,
+	if (!out)
+		return ktrxer_fail(err, -EINVAL, "krx_open: no place for the receiver (NULL)");
+	*out = NULL;
+	ret = ktrxer_options_read(&options, sizeof options, given,
 				  offsetof(struct krx_options, see_outgoing) + sizeof options.see_outgoing, /* its first version */
 				  "krx_options", err);
 	if (ret)
 		return ret;
-	if (count <= 0)
+	if (count <= 0 || !rules)
 		return ktrxer_fail(err, -EINVAL,
 				   "no rule, so nothing would be received; 'capture any from any to any' asks for "
 				   "everything");
@@ -201,6 +197,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 				   options.snap_length, KRX_SNAP_MAX);
 	if (!options.ring_bytes)
 		options.ring_bytes = KRX_RING_DEFAULT;
+	if (options.session_count > KRX_SESSIONS_MAX || (options.session_count && !options.sessions))
+		return ktrxer_fail(err, -EINVAL, "%u sessions: at most %d, and where they are", options.session_count, KRX_SESSIONS_MAX);
 	if (options.ring_bytes > KRX_RING_MAX)
 		return ktrxer_fail(err, -EINVAL, "ring of %u bytes: %d is the most", options.ring_bytes, KRX_RING_MAX);
 
@@ -218,7 +216,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		goto fail;
 	}
 	if (!options.force) {
-		ret = guard(rx, err);
+		ret = krx_guard(rx->rules, options.sessions, (int)options.session_count, err);
 		if (ret)
 			goto fail;
 	}
@@ -263,6 +261,8 @@ void krx_close(struct krx *rx)
 
 int krx_fd(const struct krx *rx)
 {
+	if (!rx)
+		return -EINVAL;
 	return rx->backend->fd(rx->state);
 }
 
@@ -277,6 +277,8 @@ static int rule_find(struct krx *rx, const struct krx_packet *packet)
 
 int krx_next(struct krx *rx, struct krx_packet *packet)
 {
+	if (!rx || !packet)
+		return -EINVAL;
 	for (int i = 0; i < KRX_SCAN_MAX; i++) {
 		int ret = rx->backend->next(rx->state, packet), rule;
 
@@ -303,8 +305,11 @@ int krx_next(struct krx *rx, struct krx_packet *packet)
 
 int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count)
 {
-	int have = krx_ruleset_count(rx->rules), ret;
+	int have, ret;
 
+	if (!rx || !stats || count < 0 || (count && !rules))
+		return -EINVAL;
+	have = krx_ruleset_count(rx->rules);
 	if (count > have)
 		count = have;
 	if (rules && count > 0) {

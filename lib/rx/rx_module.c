@@ -139,7 +139,7 @@ static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 		return ktrxer_fail(err, ret, "more than %d rules have wildcards or prefixes, or the device has too many hooks: join some prefixes, or write "
 				   "addresses and ports out", KTRXER_RX_LIST_MAX);
 	case -EOPNOTSUPP:
-		return ktrxer_fail(err, ret, "this kernel has no ingress hook (CONFIG_NETFILTER_INGRESS): --backend module-prerouting does without");
+		return ktrxer_fail(err, ret, "this kernel has no ingress hook (CONFIG_NETFILTER_INGRESS): the back end 'module-prerouting' does without");
 	default:
 		errno = -ret;
 		return fail_errno(err, "rules");
@@ -167,7 +167,7 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 	int ret;
 
 	if (setup->options->see_outgoing)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the module sees what arrives, not what this host sends: do without --outgoing, or take --backend packet");
+		return ktrxer_fail(err, -EOPNOTSUPP, "the module sees what arrives, not what this host sends: do without outgoing packets, or use the back end 'packet'");
 	if (setup->device && !setup->device->up)
 		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
@@ -195,7 +195,7 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 static int ingress_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
 	if (!setup->device)
-		return ktrxer_fail(err, -EINVAL, "rules at a device's ingress sit on one device: name it (--device DEV), or take --backend module-prerouting");
+		return ktrxer_fail(err, -EINVAL, "rules at a device's ingress sit on one device: name the device, or use the back end 'module-prerouting'");
 	return open_at(out, setup, KTRXER_RX_INGRESS, err);
 }
 

@@ -18,6 +18,7 @@
 struct krx_backend_state {
 	struct krx_backend_state *tap; /* of the back end "packet"; NULL: nothing is captured */
 	struct krx_watch watch;	       /* without a tap */
+	struct krx_look look;
 	const struct krx_ruleset *rules;
 	struct nft *nft;
 	char table[40];
@@ -85,7 +86,7 @@ static int nft_backend_open(struct krx_backend_state **out, const struct krx_bac
 	int rc;
 
 	if (!setup->device)
-		return ktrxer_fail(err, -EINVAL, "rules that drop sit on one device: name it (--device DEV)");
+		return ktrxer_fail(err, -EINVAL, "rules that drop sit on one device: name the device");
 	if (!setup->device->up)
 		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
@@ -116,7 +117,7 @@ static int nft_backend_fd(const struct krx_backend_state *s)
 
 static int nft_backend_next(struct krx_backend_state *s, struct krx_packet *packet)
 {
-	return s->tap ? krx_backend_packet.next(s->tap, packet) : krx_watch_look(s->watch.fd, s->device);
+	return s->tap ? krx_backend_packet.next(s->tap, packet) : krx_watch_look(&s->look, s->watch.fd, s->device);
 }
 
 static int nft_backend_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)

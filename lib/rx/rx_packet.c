@@ -61,6 +61,7 @@ struct krx_backend_state {
 	uint64_t opened_ns;
 	struct ktrxer_clock_map clocks;
 	uint64_t last_mono_ns;
+	struct krx_look look;
 };
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -212,7 +213,7 @@ static int listen_on(struct krx_backend_state *s, const struct krx_backend_setup
 	/* Goes with the socket, also on a kill. "All devices" means each as it is. */
 	if (setup->options->promiscuous && s->device &&
 	    setsockopt(s->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous))
-		return fail_errno(err, "cannot be made promiscuous (--no-promiscuous does without)", setup);
+		return fail_errno(err, "cannot be made promiscuous (do without that)", setup);
 	nanosleep(&pause, NULL);
 	ktrxer_clock_map_init(&s->clocks);
 	s->opened_ns = ktrxer_now_ns();
@@ -321,6 +322,8 @@ static bool large_take(struct krx_backend_state *s, uint32_t length, uint32_t *g
 {
 	ssize_t n = recv(s->fd, s->large + TAG_SIZE, KRX_SNAP_MAX, MSG_DONTWAIT);
 
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		s->look.error = errno; /* of the device: the call has taken it from the socket */
 	if (n < 0 || (uint32_t)n > length)
 		return false;
 	*got = (uint32_t)n;
@@ -363,7 +366,8 @@ static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
 	header = slot_of(s, s->at);
 	status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
 	if (!(status & TP_STATUS_USER))
-		return krx_watch_look(s->fd, s->device); /* why does nothing come? */
+		return krx_watch_look(&s->look, s->fd, s->device); /* why does nothing come? */
+	s->look.empty = false;
 	s->held = header;
 	s->at = s->at + 1 == s->slots ? 0 : s->at + 1;
 

@@ -42,19 +42,25 @@ void krx_watch_close(struct krx_watch *watch)
 	watch->fd = -1;
 }
 
-int krx_watch_look(int fd, uint32_t device)
+int krx_watch_look(struct krx_look *look, int fd, uint32_t device)
 {
 	struct sockaddr_ll address;
 	socklen_t length = sizeof address;
-	int error = 0;
+	int error = look->error;
 	socklen_t error_length = sizeof error;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_length))
+	if (!look->empty) {
+		look->empty = true;
+		return 0;
+	}
+	look->error = 0;
+	if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_length))
 		return -errno;
 	if (!device)
 		return 0; /* others are there */
-	/* The kernel sets the index to -1 when the device goes for good, and tells the socket nothing more. */
-	if (!getsockname(fd, (struct sockaddr *)&address, &length) && address.sll_ifindex != (int)device)
+	look->down |= error != 0;
+	/* The kernel reports that the device goes down; that it goes for good shows only in the address, whose index becomes -1. */
+	if (look->down && !getsockname(fd, (struct sockaddr *)&address, &length) && address.sll_ifindex != (int)device)
 		return -ENODEV;
 	return -error;
 }

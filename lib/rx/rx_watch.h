@@ -15,7 +15,17 @@ struct krx_watch {
 
 int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous, struct ktrxer_error *err);
 void krx_watch_close(struct krx_watch *watch);
-/* 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). */
-int krx_watch_look(int fd, uint32_t device);
+
+/* What is known of the device between two looks; zero at the start. */
+struct krx_look {
+	bool empty; /* the last look found no packet either; clear it with each packet */
+	bool down;  /* the device went down once, so it may be gone now */
+	int error;  /* that another call has taken from the socket (errno); not yet reported */
+};
+/*
+ * For an empty receiver: 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). The end of a queue of packets costs
+ * no system call: `fd` stays readable while there is an error, so the caller comes back, and the second empty look asks the kernel.
+ */
+int krx_watch_look(struct krx_look *look, int fd, uint32_t device);
 
 #endif

@@ -37,6 +37,7 @@ struct krx_backend_state {
 	struct xdp_attachment attachment;
 	struct xdp_dispatch dispatch;
 	struct krx_watch watch;
+	struct krx_look look;
 	struct xsk_receiver *sockets;
 	uint32_t socket_count, queues;
 	int epoll;
@@ -156,9 +157,9 @@ static int suits(const struct krx_backend_setup *setup, struct ktrxer_error *err
 	const struct ktrxer_device *device = setup->device;
 
 	if (!device)
-		return ktrxer_fail(err, -EINVAL, "XDP rules sit on one device: name it (--device DEV)");
+		return ktrxer_fail(err, -EINVAL, "XDP rules sit on one device: name the device");
 	if (setup->options->see_outgoing)
-		return ktrxer_fail(err, -EOPNOTSUPP, "XDP sees what arrives, not what this host sends: do without --outgoing, or take --backend packet");
+		return ktrxer_fail(err, -EOPNOTSUPP, "XDP sees what arrives, not what this host sends: do without outgoing packets, or use the back end 'packet'");
 	if (!device->up)
 		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", device->name, device->name);
 	return 0;
@@ -351,7 +352,8 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 		frame_length = length;
 	}
 	if (s->held == HELD_NOTHING)
-		return krx_watch_look(s->watch.fd, s->device);
+		return krx_watch_look(&s->look, s->watch.fd, s->device);
+	s->look.empty = false;
 	if (s->held == HELD_RING)
 		packet_set(s, packet, &stamp, record->data, record->kept, record->length);
 	else

@@ -129,8 +129,10 @@ int ktrxer_schedule_new(struct ktrxer_schedule **schedule, const struct ktrxer_s
 	struct ktrxer_schedule *s;
 	int ret;
 
+	if (!schedule)
+		return ktrxer_fail(err, -EINVAL, "ktrxer_schedule_new: no place for the schedule (NULL)");
 	*schedule = NULL;
-	ret = ktrxer_options_copy(&options, sizeof(options), given, given->size,
+	ret = ktrxer_options_read(&options, sizeof(options), given,
 				  offsetof(struct ktrxer_schedule_options, offsets) + sizeof(options.offsets), "schedule", err);
 	if (ret)
 		return ret;
@@ -201,6 +203,8 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 {
 	uint64_t at;
 
+	if (!s || !deadline)
+		return -EINVAL;
 	if (s->end)
 		return s->end;
 	if (s->place == 0) {

@@ -4,23 +4,26 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include <paths.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME "ktrxer/nic/%u"
-
 enum {
-	PLACES = 1024,    /* users of one device */
-	DOOR_WAIT_MS = 500, /* a change takes a driver some milliseconds; whoever holds the door for longer is none of ours */
+	CHANGE_WAIT_MS = 500, /* a change takes a driver some milliseconds; a process that holds the lock for longer hangs */
+	HALF_VALUES = 256,    /* of tx_type, of rx_filter */
 };
+
+/* Bytes of the lock file: the first is the lock of a change; each of the others is one value of struct nic_halves. */
+enum { CHANGE_BYTE = 0, USERS_BYTE = 1, USERS_END = USERS_BYTE + (NIC_SENT | NIC_RECEIVED) * HALF_VALUES * HALF_VALUES };
+
+const char *ktrxer_nic_lock_folder = _PATH_VARRUN "ktrxer";
 
 static int config_do(int fd, unsigned long request, const char *device, struct hwtstamp_config *config)
 {
@@ -40,76 +43,93 @@ static int config_get(int fd, const char *device, struct hwtstamp_config *config
 	return 0;
 }
 
-__attribute__((format(printf, 2, 3))) static int bind_name(int fd, const char *format, ...)
+/* Only root may own or write the folder (or the user of this process): another user's locks would be believed otherwise. */
+static bool folder_is_safe(int folder)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	va_list args;
-	int n;
+	struct stat st;
 
-	va_start(args, format);
-	n = vsnprintf(address.sun_path + 1, sizeof address.sun_path - 1, format, args); /* behind a zero: an abstract one */
-	va_end(args);
-	return bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ? -errno : 0;
+	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* One at a time looks who else is there and changes something. The socket, by which the device is asked, too. */
-static int door_open(uint32_t index)
+/* One file for each device of each network namespace. -1: this process cannot share the setting with others. */
+static int lock_open(uint32_t index)
+{
+	struct stat ns;
+	char name[64];
+	int folder, fd = -1;
+
+	(void)mkdir(ktrxer_nic_lock_folder, S_IRWXU);
+	folder = open(ktrxer_nic_lock_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return -1;
+	if (folder_is_safe(folder) && stat("/proc/thread-self/ns/net", &ns) == 0) {
+		snprintf(name, sizeof name, "nic-%llu-%u", (unsigned long long)ns.st_ino, index);
+		fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	}
+	close(folder);
+	return fd;
+}
+
+/* Locks of the open file (Linux 3.15): two users within one process exclude each other, and the kernel drops the locks of a killed process. */
+static int lock_byte(int fd, short type, int64_t at)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) ? -errno : 0;
+}
+
+static void change_begin(int fd)
 {
 	const struct timespec pause = { .tv_nsec = KTRXER_NS_PER_MS };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	for (int i = 0; fd >= 0 && i < DOOR_WAIT_MS && bind_name(fd, NAME, index) == -EADDRINUSE; i++)
+	for (int i = 0; fd >= 0 && i < CHANGE_WAIT_MS && lock_byte(fd, F_WRLCK, CHANGE_BYTE) < 0; i++)
 		nanosleep(&pause, NULL);
-	return fd < 0 ? -errno : fd;
 }
 
-/* By hand: sscanf() alone would be 3 KB of the static program. */
-bool nic_setting_user(const char *line, uint32_t index, struct nic_halves *user)
+static void change_end(int fd)
 {
-	const char *name = strchr(line, '@'); /* how abstract names are shown */
-	char ours[32];
-	const size_t length = (size_t)snprintf(ours, sizeof ours, "@" NAME "/", index);
-
-	if (!name || strncmp(name, ours, length) != 0)
-		return false;
-	name += length;
-	if (name[0] <= '0' || name[0] > '0' + (NIC_SENT | NIC_RECEIVED) || name[1] < 'a' || name[1] > 'z' || name[2] < 'a' || name[2] > 'z' || name[3] != '/')
-		return false;
-	*user = (struct nic_halves){ name[0] - '0', name[1] - 'a', name[2] - 'a' };
-	return true;
+	if (fd >= 0)
+		(void)lock_byte(fd, F_UNLCK, CHANGE_BYTE);
 }
 
-/* What all others want, and how each half that they want was before them. Who cannot see takes it that all is wanted. */
-static void others_find(uint32_t index, struct nic_halves *others)
+static int64_t user_byte(const struct nic_halves *user)
 {
-	FILE *file = fopen("/proc/thread-self/net/unix", "re");
-	struct nic_halves user;
-	char line[256];
-
-	*others = (struct nic_halves){ .wants = file ? 0 : NIC_SENT | NIC_RECEIVED };
-	while (file && fgets(line, sizeof line, file)) {
-		if (!nic_setting_user(line, index, &user))
-			continue;
-		if (user.wants & NIC_SENT)
-			others->sent = user.sent;
-		if (user.wants & NIC_RECEIVED)
-			others->received = user.received;
-		others->wants |= user.wants;
-	}
-	if (file)
-		fclose(file);
+	return USERS_BYTE + ((int64_t)(user->wants - 1) * HALF_VALUES + user->sent) * HALF_VALUES + user->received;
 }
 
-static int place_take(struct nic_setting *s)
+static void user_add(struct nic_halves *others, int64_t byte)
 {
-	int rc = -EADDRINUSE;
+	const int64_t code = byte - USERS_BYTE;
+	const int wants = (int)(code / HALF_VALUES / HALF_VALUES) + 1;
 
-	s->place = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (s->place < 0)
-		return -errno;
-	for (int i = 0; rc == -EADDRINUSE && i < PLACES; i++)
-		rc = bind_name(s->place, NAME "/%d%c%c/%d", s->index, s->before.wants, 'a' + s->before.sent, 'a' + s->before.received, i);
-	return rc;
+	if (wants & NIC_SENT)
+		others->sent = (int)(code / HALF_VALUES % HALF_VALUES);
+	if (wants & NIC_RECEIVED)
+		others->received = (int)(code % HALF_VALUES);
+	others->wants |= wants;
+}
+
+/* The kernel gives any one lock of a range, not the first: so look to its left and to its right. */
+static void others_find(int fd, int64_t from, int64_t to, struct nic_halves *others)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = to - from };
+
+	if (from >= to || fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type == F_UNLCK)
+		return;
+	if (lock.l_start < from || lock.l_start >= to)
+		return;
+	user_add(others, lock.l_start);
+	others_find(fd, from, lock.l_start, others);
+	others_find(fd, lock.l_start + 1, to, others);
+}
+
+/* The halves that others want, and the value of each before its first user. None without a lock file: then nothing is put back. */
+static struct nic_halves others_of(int fd)
+{
+	struct nic_halves others = { 0 };
+
+	others_find(fd, USERS_BYTE, USERS_END, &others);
+	return others;
 }
 
 /* TX_ON, or what a PTP daemon has chosen instead (one-step), is enough; so is a filter for all. */
@@ -124,72 +144,83 @@ static bool raise_config(struct hwtstamp_config *config, int wants, int filter)
 	return memcmp(&was, config, sizeof was) != 0;
 }
 
-static int take(struct nic_setting *s, int door, int filter)
+static int take(struct nic_setting *s, int fd, int filter)
 {
 	struct hwtstamp_config config = { 0 };
 	struct nic_halves others;
-	int rc = config_get(door, s->device, &config);
+	int rc = config_get(fd, s->device, &config);
 
 	if (rc < 0)
 		return rc;
-	others_find(s->index, &others);
+	if (config.tx_type < 0 || config.tx_type >= HALF_VALUES || config.rx_filter < 0 || config.rx_filter >= HALF_VALUES)
+		return -ERANGE;
+	others = others_of(s->place);
 	s->before.sent = others.wants & NIC_SENT && s->before.wants & NIC_SENT ? others.sent : config.tx_type;
 	s->before.received = others.wants & NIC_RECEIVED && s->before.wants & NIC_RECEIVED ? others.received : config.rx_filter;
-	rc = place_take(s);
+	if (s->place >= 0)
+		rc = lock_byte(s->place, F_RDLCK, user_byte(&s->before));
 	if (!rc && raise_config(&config, s->before.wants, filter))
-		rc = config_do(door, SIOCSHWTSTAMP, s->device, &config);
+		rc = config_do(fd, SIOCSHWTSTAMP, s->device, &config);
 	s->now = (struct nic_halves){ s->before.wants, config.tx_type, config.rx_filter }; /* the driver may have widened it */
 	return rc;
 }
 
+static int config_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int nic_setting_take(struct nic_setting *s, const char *device, uint32_t index, int wants, int filter)
 {
-	int door = door_open(index), rc;
+	int fd = config_socket(), rc;
 
-	*s = (struct nic_setting){ .place = -1, .index = index, .before.wants = wants };
-	if (door < 0)
-		return door;
+	*s = (struct nic_setting){ .place = -1, .before.wants = wants };
+	if (fd < 0)
+		return fd;
 	snprintf(s->device, sizeof s->device, "%s", device);
-	rc = take(s, door, filter);
-	if (rc < 0 && s->place >= 0)
+	s->place = lock_open(index);
+	change_begin(s->place);
+	rc = take(s, fd, filter);
+	change_end(s->place);
+	if (rc < 0 && s->place >= 0) {
 		close(s->place);
-	if (rc < 0)
 		s->place = -1;
-	close(door);
+	}
+	close(fd);
 	return rc;
 }
 
 void nic_setting_give(struct nic_setting *s)
 {
 	struct hwtstamp_config config = { 0 }, was;
-	struct nic_halves others;
-	int door;
+	int fd, ours;
 
 	if (s->place < 0)
 		return;
-	door = door_open(s->index);
-	close(s->place);
-	s->place = -1;
-	if (door < 0)
-		return;
-	others_find(s->index, &others);
-	others.wants = s->before.wants & ~others.wants; /* ours alone */
-	if (config_get(door, s->device, &config) == 0) {
+	fd = config_socket();
+	change_begin(s->place);
+	ours = s->before.wants & ~others_of(s->place).wants;
+	if (fd >= 0 && config_get(fd, s->device, &config) == 0) {
 		was = config;
-		if (others.wants & NIC_SENT && config.tx_type == s->now.sent)
+		if (ours & NIC_SENT && config.tx_type == s->now.sent)
 			config.tx_type = s->before.sent;
-		if (others.wants & NIC_RECEIVED && config.rx_filter == s->now.received)
+		if (ours & NIC_RECEIVED && config.rx_filter == s->now.received)
 			config.rx_filter = s->before.received;
 		if (memcmp(&was, &config, sizeof was))
-			config_do(door, SIOCSHWTSTAMP, s->device, &config);
+			config_do(fd, SIOCSHWTSTAMP, s->device, &config);
 	}
-	close(door);
+	close(s->place); /* its locks, too */
+	s->place = -1;
+	if (fd >= 0)
+		close(fd);
 }
 
 int nic_setting_read(const char *device, struct nic_halves *now)
 {
 	struct hwtstamp_config config = { 0 };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = fd < 0 ? -errno : config_get(fd, device, &config);
+	int fd = config_socket(), rc = fd < 0 ? fd : config_get(fd, device, &config);
 
 	*now = (struct nic_halves){ 0, config.tx_type, config.rx_filter };
 	if (fd >= 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a NIC stamps (SIOCSHWTSTAMP): one setting for all who use the device, and the last of ours to want a half of it puts that half back.
+ * The time-stamp setting of a NIC (SIOCSHWTSTAMP) is one for all processes. The last user of a half (sent, received) puts that half back.
  *
- * Who of ours uses a device is told by abstract sockets: their names live in the device's own network namespace, are read in /proc/net/unix, and go
- * with their process, however that ends. A name says which half is wanted, and how both were before the first of us came.
+ * Each user holds a lock on one byte of a file that belongs to the device. The number of the byte says which halves the user wants and the
+ * values of both before the first user. The kernel drops the lock when the process ends, in whatever way. Only root can open the file, so
+ * no other user can pretend a former setting. A process that cannot open the file raises the setting and leaves it raised.
  */
 #ifndef KTRXER_LIB_NIC_SETTING_H
 #define KTRXER_LIB_NIC_SETTING_H
@@ -22,14 +23,13 @@ struct nic_halves {
 };
 
 struct nic_setting {
-	int place; /* the socket whose name says that we are here; -1: not in use */
-	uint32_t index;
+	int place; /* the lock file; -1: nothing to put back */
 	char device[16];
 	struct nic_halves before, now;
 };
 
-/* One line of /proc/net/unix: true, and another user of this device. */
-bool nic_setting_user(const char *line, uint32_t index, struct nic_halves *user);
+/* The folder of the lock files. Tests use one of their own. */
+extern const char *ktrxer_nic_lock_folder;
 
 /*
  * Raises what `wants` names: all that is sent, and `filter` of what is received, unless as much is stamped already. Nothing is ever lowered.

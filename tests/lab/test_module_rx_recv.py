@@ -116,7 +116,7 @@ def test_what_recv_refuses_and_survives(link: Link, command: str) -> None:
     for arguments, device, says in (
         (("--backend", "module", "--rule", "drop any from any to any"), ("--device", "wire"), "--force"),
         (("--backend", "module", "--outgoing", "--rule", "drop udp from any to any:1"), ("--device", "wire"), "--backend packet"),
-        (("--backend", "module", "--rule", "drop udp from any to any:1"), (), "name it (--device DEV)"),
+        (("--backend", "module", "--rule", "drop udp from any to any:1"), (), "name the device"),
     ):
         status, stderr = recv(*arguments, device=device)
         assert status == 1 and says in stderr and stderr.count("\n") == 1, stderr

@@ -117,7 +117,7 @@ def test_frame_without_route_or_address(net):
         # even to an address of this host
         same(net.good("10.77.1.1", "dev=d0", "from=203.0.113.5", "mac=02:00:00:00:00:09"), mac="02:00:00:00:00:09")
         refused(net.probe("198.51.100.1", "dev=d0", "from=203.0.113.5"), ENETUNREACH, "no route", "d0")
-        refused(net.probe("198.51.100.1", "dev=d0", "mac=02:00:00:00:00:09"), ENETUNREACH, "no route", "--next-hop-mac")
+        refused(net.probe("198.51.100.1", "dev=d0", "mac=02:00:00:00:00:09"), ENETUNREACH, "no route", "MAC address")
     finally:
         net.ip("link del d0")
 

@@ -64,7 +64,7 @@ def test_unprivileged_nobody_there(net):
 
 @pytest.mark.parametrize("to, protocol", [("10.77.1.99", "ARP"), ("fd77:1::99", "neighbour discovery")])
 def test_no_neighbour_takes_a_second(net, to, protocol):
-    answer = refused(net.probe(to), EHOSTUNREACH, to, protocol, "a0", "--next-hop-mac")
+    answer = refused(net.probe(to), EHOSTUNREACH, to, protocol, "a0", "MAC address")
     assert 950 <= answer["took_ms"] < 1200
     answer = refused(net.probe(to, "timeout=150"), EHOSTUNREACH)
     assert 140 <= answer["took_ms"] < 350
@@ -175,7 +175,7 @@ def test_no_source_at_all():
         sh(f"ip -n {name} route add 10.22.0.0/24 dev g0")
         done = subprocess.run(["ip", "netns", "exec", name, str(PROBE), "10.22.0.1", "dev=g0"], capture_output=True,
                               text=True)
-        refused(json.loads(done.stdout), EADDRNOTAVAIL, "g0", "no IPv4 address", "--from")
+        refused(json.loads(done.stdout), EADDRNOTAVAIL, "g0", "no IPv4 address", "source address")
     finally:
         sh(f"ip netns del {name}")
 

@@ -339,7 +339,7 @@ def test_without_privileges_it_says_what_is_missing(net, requires_real_root):
     (["--device", "b0", "--rule", "capture udp from any to any:x"], 2, "port 'x'"),
     (["--device", "b0", "--backend", "packet", "--rule", "drop udp from any to any"], 1, "xdp"),
     (["--device", "b0", "--backend", "packet", "--rule", "capture+drop udp from any to any"], 1, "cannot drop"),
-    (["--rule", "drop udp from any to any"], 1, "name it (--device DEV)"),
+    (["--rule", "drop udp from any to any"], 1, "name the device"),
     (["--device", "b0", "--backend", "xdq"], 2, "packet"),
     (["--device", "b0", "--snap", "1M"], 2, "snap"),
     (["--device", "b0", "--ring", "0"], 2, "ring"),

@@ -41,7 +41,7 @@ def test_a_program_that_shares_nothing_is_left_alone():
         assert other.stdout.readline() == "ready\n"
         done = subprocess.run(["ip", "netns", "exec", net.b, str(KTRXER), "recv", "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any"],
                               capture_output=True, text=True, timeout=20)
-        assert done.returncode == 1 and "another XDP program, 'neighbour' (number " in done.stderr and "--backend nftables" in done.stderr
+        assert done.returncode == 1 and "another XDP program, 'neighbour' (number " in done.stderr and "the back end 'nftables'" in done.stderr
         assert len(done.stderr.splitlines()) == 1
         with Recv(net, "--rule", "drop udp from any to any:2000") as recv:  # auto finds another way
             net.send([net.frame(b"x")] * 3)

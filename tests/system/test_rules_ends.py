@@ -88,7 +88,7 @@ def test_another_program_is_there(net):
     with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")):
         done = run(net, "--device", "b0", "--backend", "xdp", *rules("drop udp from any to any:2001"))
         assert done.returncode == 1
-        assert re.search(r"another XDP program, 'rules' \(number \d+\), is on 'b0' already.*`ip link set dev b0 xdp off`.*--backend nftables", done.stderr)
+        assert re.search(r"another XDP program, 'rules' \(number \d+\), is on 'b0' already.*`ip link set dev b0 xdp off`.*the back end 'nftables'", done.stderr)
         assert len(done.stderr.splitlines()) == 1
         # auto goes on to the next, and says why
         with Recv(net, *rules("drop udp from any to any:2001")) as recv, stack(net, 2001) as got:

@@ -30,8 +30,8 @@ def net():
 
 @pytest.mark.parametrize("args, status, says", [
     (["--rule", "drop any from any to any"], 1, "drops everything"),
-    (["--backend", "nftables", "--rule", "capture+drop any from 0.0.0.0/0 to any"], 1, "--force"),
-    (["--backend", "xdp", "--outgoing", "--rule", "capture udp from any to any"], 1, "do without --outgoing"),
+    (["--backend", "nftables", "--rule", "capture+drop any from 0.0.0.0/0 to any"], 1, "`force`"),
+    (["--backend", "xdp", "--outgoing", "--rule", "capture udp from any to any"], 1, "do without outgoing packets"),
     (["--backend", "xdp", *rules(*(f"drop udp from any to any:{i}" for i in range(1, 258)))], 1, "257 rules have wildcards"),
     (["--backend", "nftables", *rules(*(f"drop udp from 10.0.0.1:{i} to 10.0.0.2:1" for i in range(1, 1026)))], 1, "1025 rules are more than the 1024"),
 ])
@@ -55,7 +55,7 @@ def test_the_session_that_it_was_typed_over(net):
     for wrap in ("", "env -u SSH_CONNECTION"):
         done = subprocess.run(["sh", "-c", command.replace("$0", wrap)], capture_output=True, text=True, timeout=20, env=session)
         assert done.returncode == 1
-        assert "this session's own connection (from 10.78.1.1 port 50022)" in done.stderr and "--force" in done.stderr
+        assert "this session's own connection (from 10.78.1.1 port 50022)" in done.stderr and "`force`" in done.stderr
     with Recv(net, *rules("drop tcp from any to any:23")) as recv:
         recv.stop()
 

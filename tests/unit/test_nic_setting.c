@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The setting of a NIC, shared: by transmitters and receivers of one process, of others that end as they should and as they should not, and with
- * ptp4l. The NIC is this file's: its ioctls are taken from the library by the linker (--wrap); who is there is told by real sockets.
+ * ptp4l. The NIC is this file's: its ioctls are taken from the library by the linker (--wrap); the locks are real.
  */
 #include "cm.h"
 #include "phc.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,21 +109,75 @@ static void expect(int sent, int received)
 	assert_int_equal(nic->received, received);
 }
 
-static void names_of_others_are_read_with_care(void **state)
+/* Any user may bind any abstract name: such a name must not change what is put back. */
+static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 {
-	struct nic_halves user;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "ktrxer/nic/%u/3bb/0", device); /* both halves were on */
+	struct nic_setting s;
 
 	(void)state;
-	assert_true(nic_setting_user("0000000000000000: 00000002 00000000 00000000 0002 01 12345 @ktrxer/nic/7/3bm/12\n", 7, &user));
-	assert_int_equal(user.wants, 3);
-	assert_int_equal(user.sent, 1);
-	assert_int_equal(user.received, 12);
-	assert_false(nic_setting_user("0: 2 0 0 2 1 1 @ktrxer/nic/71/3bm/12\n", 7, &user));
-	assert_false(nic_setting_user("0: 2 0 0 2 1 1 @ktrxer/nic/7\n", 7, &user)); /* the door */
-	static const char *const bad[] = { "", "@", "@ktrxer/nic/7/", "@ktrxer/nic/7/3", "@ktrxer/nic/7/3b", "@ktrxer/nic/7/3bm", "@ktrxer/nic/7/0bm/1",
-					   "@ktrxer/nic/7/4bm/1", "@ktrxer/nic/7/3Bm/1", "@ktrxer/nic/7/3b{/1", "/run/ktrxer/nic/7/3bm/1" };
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_false(nic_setting_user(bad[i], 7, &user));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
+	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
+	nic_setting_give(&s);
+	expect(HWTSTAMP_TX_OFF, HWTSTAMP_FILTER_NONE);
+	close(fd);
+}
+
+/* A folder in which another user can write, or a link to a folder: no lock there is believed, and nothing is put back. */
+static void a_folder_of_other_users_is_not_believed(void **state)
+{
+	const char *const folder = ktrxer_nic_lock_folder;
+	char link[64];
+	struct nic_setting s;
+
+	(void)state;
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_int_equal(take(&s, NIC_SENT), 0);
+	assert_int_equal(s.place, -1);
+	nic_setting_give(&s);
+	expect(HWTSTAMP_TX_ON, 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+
+	snprintf(link, sizeof link, "%s-link", folder);
+	assert_int_equal(symlink(folder, link), 0);
+	ktrxer_nic_lock_folder = link;
+	begin(NULL);
+	assert_int_equal(take(&s, NIC_SENT), 0);
+	assert_int_equal(s.place, -1);
+	ktrxer_nic_lock_folder = folder;
+	unlink(link);
+
+	/* A folder that belongs to another user. */
+	begin(NULL);
+	if (geteuid() == 0 && chown(folder, 65534, 65534) == 0) {
+		assert_int_equal(take(&s, NIC_SENT), 0);
+		assert_int_equal(s.place, -1);
+		assert_int_equal(chown(folder, 0, 0), 0);
+	}
+}
+
+/* The setting before the first user may be any value of either half; three users hold their locks at once. */
+static void each_former_value_is_put_back(void **state)
+{
+	struct nic_setting s[3];
+
+	(void)state;
+	for (int sent = HWTSTAMP_TX_OFF; sent <= HWTSTAMP_TX_ONESTEP_P2P; sent++)
+		for (int received = HWTSTAMP_FILTER_NONE; received <= HWTSTAMP_FILTER_NTP_ALL; received++) {
+			nic->sent = sent;
+			nic->received = received;
+			assert_int_equal(take(&s[0], NIC_RECEIVED), 0);
+			assert_int_equal(take(&s[1], NIC_SENT), 0);
+			assert_int_equal(take(&s[2], NIC_SENT | NIC_RECEIVED), 0);
+			nic_setting_give(&s[0]);
+			nic_setting_give(&s[1]);
+			expect(sent ? sent : HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
+			nic_setting_give(&s[2]);
+			expect(sent, received);
+		}
 }
 
 static void two_transmitters_the_last_puts_it_back(void **state)
@@ -217,7 +275,7 @@ static void other_processes_count(void **state)
 		}
 		while (!*(volatile int *)&nic->sent && waitpid(child, &status, WNOHANG) == 0)
 			usleep(1000);
-		usleep(20000); /* past its door */
+		usleep(20000); /* the child's change has ended */
 		assert_int_equal(take(&ours, NIC_SENT), 0);
 		if (killed) {
 			kill(child, SIGKILL);
@@ -257,16 +315,22 @@ static void drivers_that_refuse_or_do_not_tell(void **state)
 	assert_true(nic->sets >= 3);
 }
 
-/* Somebody unknown holds the door: half a second is waited, and then gone on. */
-static void a_door_that_stays_shut(void **state)
+/* A process that hangs holds the lock of a change: the wait ends after half a second. */
+static void a_change_that_does_not_end(void **state)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = snprintf(address.sun_path + 1, 60, "ktrxer/nic/%u", device);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 	const uint64_t before = ktrxer_now_ns();
 	struct nic_setting s;
+	char path[128];
+	struct stat ns;
+	int fd;
 
 	(void)state;
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+	assert_int_equal(stat("/proc/self/ns/net", &ns), 0);
+	snprintf(path, sizeof path, "%s/nic-%llu-%u", ktrxer_nic_lock_folder, (unsigned long long)ns.st_ino, device);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 	assert_int_equal(take(&s, NIC_SENT), 0);
 	assert_true(ktrxer_now_ns() - before > 400 * (uint64_t)KTRXER_NS_PER_MS);
 	close(fd);
@@ -315,22 +379,44 @@ static void a_stamp_of_arrival_is_taken_over(void **state)
 	assert_false(phc_stamp(&phc, &real, INT64_MAX, begin_ns, now, &mono, &bound));
 }
 
+static void folder_remove(const char *folder)
+{
+	char path[512];
+	DIR *files = opendir(folder);
+	const struct dirent *file;
+
+	while (files && (file = readdir(files))) {
+		snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+		unlink(path);
+	}
+	if (files)
+		closedir(files);
+	rmdir(folder);
+}
+
 int main(void)
 {
+	char folder[] = "/tmp/ktrxer-nic-XXXXXX";
+	int rc;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_others_are_read_with_care),
+		cmocka_unit_test_setup(a_name_that_any_user_can_bind_is_not_believed, begin),
+		cmocka_unit_test_setup(a_folder_of_other_users_is_not_believed, begin),
+		cmocka_unit_test_setup(each_former_value_is_put_back, begin),
 		cmocka_unit_test_setup(two_transmitters_the_last_puts_it_back, begin),
 		cmocka_unit_test_setup(each_half_goes_with_the_last_who_wants_it, begin),
 		cmocka_unit_test_setup(what_others_set_is_never_lowered, begin),
 		cmocka_unit_test_setup(other_processes_count, begin),
 		cmocka_unit_test_setup(drivers_that_refuse_or_do_not_tell, begin),
-		cmocka_unit_test_setup(a_door_that_stays_shut, begin),
+		cmocka_unit_test_setup(a_change_that_does_not_end, begin),
 		cmocka_unit_test_setup(a_stamp_of_arrival_is_taken_over, begin),
 	};
 
 	device = (uint32_t)getpid();
 	nic = mmap(NULL, sizeof *nic, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (nic == MAP_FAILED)
+	if (nic == MAP_FAILED || !mkdtemp(folder))
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	ktrxer_nic_lock_folder = folder;
+	rc = cmocka_run_group_tests(tests, NULL, NULL);
+	folder_remove(folder);
+	return rc;
 }

@@ -401,12 +401,45 @@ static void says_when_nothing_can_be_written(void **state)
 	}
 }
 
+enum { STACK = 64 << 10 };
+
+/* How many zero bytes lie in the part of the stack that the next function called will use; `paint` sets all of them to another value. */
+static __attribute__((noinline)) size_t stack_zeros(bool paint)
+{
+	volatile uint8_t stack[STACK];
+	size_t zeros = 0;
+
+	for (size_t i = 0; paint && i < sizeof stack; i++)
+		stack[i] = 0xa5;
+	for (size_t i = 0; i < sizeof stack; i++)
+		zeros += stack[i] == 0;
+	return zeros;
+}
+
+/* The room for a block is 12.8 KB: to clear it takes 17 times the instructions of the rest. */
+static void a_packet_does_not_clear_the_room_for_a_block(void **state)
+{
+	const uint8_t data[64] = { 1 };
+	const struct krx_packet packet = { .data = data, .length = sizeof data, .original_length = sizeof data, .raw_ns = 1, .clock = KTRXER_CLOCK_REALTIME };
+	struct ktrxer_pcapng *file;
+
+	(void)state;
+	assert_int_equal(ktrxer_pcapng_create(&file, "/dev/null", "test", NULL, NULL), 0);
+	assert_int_equal(ktrxer_pcapng_interface(file, "eth0", NULL, KTRXER_LINK_ETHERNET, 0), 0);
+	assert_int_equal(ktrxer_pcapng_packet(file, 0, &packet, NULL), 0); /* all that is done once is done */
+	assert_int_equal(stack_zeros(true), 0);
+	assert_int_equal(ktrxer_pcapng_packet(file, 0, &packet, NULL), 0);
+	assert_true(stack_zeros(false) < 4096);
+	assert_int_equal(ktrxer_pcapng_close(file, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_every_pcap),	    cmocka_unit_test(reads_every_pcapng),
 		cmocka_unit_test(keeps_to_64_bits),	    cmocka_unit_test(refuses_lies),
 		cmocka_unit_test(reads_back_what_it_wrote), cmocka_unit_test(says_when_nothing_can_be_written),
+		cmocka_unit_test(a_packet_does_not_clear_the_room_for_a_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

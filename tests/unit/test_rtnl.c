@@ -573,7 +573,7 @@ static void this_kernel(void **state)
 	assert_int_equal(ktrxer_device_get(&device, "l0", &err), -ENODEV);
 	assert_non_null(strstr(err.text, "did you mean 'lo'"));
 	assert_int_equal(ktrxer_device_get(&device, "a name that no device has", NULL), -ENODEV);
-	assert_int_equal(ktrxer_device_get(&device, NULL, &err), -ENODEV);
+	assert_int_equal(ktrxer_device_get(&device, NULL, &err), -EINVAL);
 }
 
 int main(void)

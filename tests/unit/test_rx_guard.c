@@ -2,6 +2,7 @@
 /* Rules that would cut off whoever typed them. */
 #include "cm.h"
 #include "rx_guard.h"
+#include "ssh_sessions.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,18 +23,18 @@ static void reads_what_sshd_sets(void **state)
 	char text[KTRXER_ADDR_TEXT];
 
 	(void)state;
-	assert_true(krx_session_parse(&s, "192.0.2.7 50022 192.0.2.1 22"));
+	assert_true(ssh_session_parse(&s, "192.0.2.7 50022 192.0.2.1 22"));
 	assert_int_equal(s.from_port, 50022);
 	assert_int_equal(s.to_port, 22);
 	assert_string_equal(ktrxer_addr_format(&s.from, text), "192.0.2.7");
 	assert_string_equal(ktrxer_addr_format(&s.to, text), "192.0.2.1");
-	assert_true(krx_session_parse(&s, "::ffff:192.0.2.7 1 ::ffff:192.0.2.1 65535"));
+	assert_true(ssh_session_parse(&s, "::ffff:192.0.2.7 1 ::ffff:192.0.2.1 65535"));
 	assert_int_equal(s.from.family, AF_INET);
 	assert_string_equal(ktrxer_addr_format(&s.from, text), "192.0.2.7");
-	assert_true(krx_session_parse(&s, "2001:db8::7 1 2001:db8::1 22"));
+	assert_true(ssh_session_parse(&s, "2001:db8::7 1 2001:db8::1 22"));
 	assert_int_equal(s.to.family, AF_INET6);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_false(krx_session_parse(&s, bad[i]));
+		assert_false(ssh_session_parse(&s, bad[i]));
 }
 
 static int guard(const char *const *texts, const char *session, struct ktrxer_error *err)
@@ -47,7 +48,7 @@ static int guard(const char *const *texts, const char *session, struct ktrxer_er
 		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
 	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
 	if (session)
-		assert_true(krx_session_parse(&s, session));
+		assert_true(ssh_session_parse(&s, session));
 	rc = krx_guard(set, &s, session ? 1 : 0, err);
 	krx_ruleset_free(set);
 	return rc;
@@ -72,7 +73,7 @@ static void refuses_what_drops_everything(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_int_equal(guard(bad[i], NULL, &err), -EPERM);
 		assert_non_null(strstr(err.text, "drops everything"));
-		assert_non_null(strstr(err.text, "--force"));
+		assert_non_null(strstr(err.text, "`force`"));
 	}
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		assert_int_equal(guard(good[i], NULL, &err), 0);
@@ -110,10 +111,10 @@ static void refuses_what_cuts_the_session(void **state)
 
 static bool is_found(const char *text)
 {
-	struct krx_session sessions[KRX_SESSIONS_MAX], want;
-	int count = krx_sessions_find(sessions);
+	struct krx_session sessions[SSH_SESSIONS_MAX], want;
+	int count = ssh_sessions_find(sessions);
 
-	assert_true(krx_session_parse(&want, text));
+	assert_true(ssh_session_parse(&want, text));
 	for (int i = 0; i < count; i++)
 		if (sessions[i].from_port == want.from_port && sessions[i].to_port == want.to_port && ktrxer_addr_equal(&sessions[i].from, &want.from) &&
 		    ktrxer_addr_equal(&sessions[i].to, &want.to))

@@ -4,6 +4,7 @@
 #include "limits.h"
 #include "packet_text.h"
 #include "pcapng.h"
+#include "ssh_sessions.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -390,6 +391,7 @@ static int run_recv(struct cli *cli, const void *arguments)
 {
 	const struct recv_options *options = arguments;
 	struct receiver r = { .cli = cli, .options = options };
+	struct krx_session sessions[SSH_SESSIONS_MAX];
 	struct krx_options rx = KRX_OPTIONS_INIT;
 	struct ktrxer_error err;
 	uint64_t end_ns = KTRXER_NEVER;
@@ -409,6 +411,8 @@ static int run_recv(struct cli *cli, const void *arguments)
 	rx.see_outgoing = options->outgoing;
 	rx.force = options->force;
 	rx.nic_stamps = options->nic_stamps;
+	rx.sessions = sessions;
+	rx.session_count = (uint32_t)ssh_sessions_find(sessions);
 	if (krx_open(&r.rx, &rx, r.rules, r.rule_count, &err)) {
 		cli_complain(cli, "%s", err.text);
 		goto out;

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The public interface against callers that are wrong, or of another version: NULL, a `size` that is too small, smaller or larger than this
+ * library's, values and flags that this version does not know. Each is refused with a negative errno and a message; nothing crashes, and an
+ * output pointer is NULL after a failure.
+ */
+#include "cm.h"
+
+#include <ktrxer.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define SOME ((void *)(uintptr_t)8) /* what an output pointer held before */
+
+static struct ktrxer_error err;
+
+static void message_expected(int rc, int code)
+{
+	assert_int_equal(rc, code);
+	assert_int_equal(err.code, code);
+	assert_true(err.text[0]);
+	memset(&err, 0, sizeof err);
+}
+
+/* Each open function with a struct of options. `make` returns what the function returns and gives back what it left in *out. */
+struct opener {
+	const char *name;
+	int (*make)(const void *options, void **out);
+	size_t known, least; /* sizes of the struct now, and of its first version */
+};
+
+static int make_krx(const void *options, void **out)
+{
+	struct krx_rule rule = { 0 };
+
+	assert_int_equal(krx_rule_parse(&rule, "capture udp from any to any:9", NULL), 0);
+	return krx_open((struct krx **)out, options, &rule, 1, &err);
+}
+
+static int make_schedule(const void *options, void **out)
+{
+	return ktrxer_schedule_new((struct ktrxer_schedule **)out, options, &err);
+}
+
+static int make_template(const void *options, void **out)
+{
+	return ktx_template_new((struct ktx_template **)out, options, &err);
+}
+
+static int make_path(const void *options, void **out)
+{
+	struct ktrxer_path path;
+
+	*out = NULL;
+	return ktrxer_path_resolve(&path, options, &err);
+}
+
+static int make_frame(const void *options, void **out)
+{
+	uint8_t frame[64];
+	int rc = ktrxer_frame_build(frame, sizeof frame, options);
+
+	*out = NULL;
+	assert_int_equal(ktrxer_frame_header_length(options), rc);
+	err.code = rc; /* no message: the caller has one struct and one reason */
+	err.text[0] = '-';
+	return rc;
+}
+
+#define END_OF(type, field) (offsetof(struct type, field) + sizeof ((struct type *)0)->field)
+
+static const struct opener openers[] = {
+	{ "krx_open", make_krx, sizeof(struct krx_options), END_OF(krx_options, see_outgoing) },
+	{ "ktrxer_schedule_new", make_schedule, sizeof(struct ktrxer_schedule_options), END_OF(ktrxer_schedule_options, offsets) },
+	{ "ktx_template_new", make_template, sizeof(struct ktx_template_options), END_OF(ktx_template_options, every_combination) },
+	{ "ktrxer_path_resolve", make_path, sizeof(struct ktrxer_path_options), END_OF(ktrxer_path_options, timeout_ms) },
+	{ "ktrxer_frame_build", make_frame, sizeof(struct ktrxer_frame_spec), offsetof(struct ktrxer_frame_spec, payload) },
+};
+
+static int make(const struct opener *o, const void *options)
+{
+	void *out = SOME;
+	int rc = o->make(options, &out);
+
+	assert_null(out);
+	return rc;
+}
+
+static void one_policy_for_size(void **state)
+{
+	union {
+		size_t size;
+		uint8_t bytes[512];
+	} options;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof openers / sizeof *openers; i++) {
+		const struct opener *o = &openers[i];
+
+		message_expected(make(o, NULL), -EINVAL);
+		for (size_t size = 0; size < o->least; size++) {
+			memset(&options, 0, sizeof options);
+			options.size = size;
+			message_expected(make(o, &options), -EINVAL);
+		}
+		/* Of a newer caller: refused where an unknown byte is set, wherever it is. */
+		for (size_t at = o->known; at < sizeof options; at += 7) {
+			memset(&options, 0, sizeof options);
+			options.size = sizeof options;
+			options.bytes[at] = 1;
+			message_expected(make(o, &options), -E2BIG);
+		}
+	}
+}
+
+/* A caller of the first version, with any bytes behind its struct, means the same as one of today with zeros there. */
+static void a_smaller_size_means_zeros(void **state)
+{
+	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
+	struct ktrxer_path path = { .device.link = KTRXER_LINK_ETHERNET, .source = { AF_INET, { 192, 0, 2, 1 }, 0 }, .to = { AF_INET, { 192, 0, 2, 2 }, 0 } };
+	struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
+	struct ktx_template_options template = KTX_TEMPLATE_OPTIONS_INIT;
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_schedule *s;
+	uint8_t room[64], again[64];
+	struct ktx_template *t;
+	int length;
+
+	(void)state;
+	schedule.kind = KTRXER_SCHEDULE_PERIODIC;
+	schedule.gap_num = 5;
+	schedule.size = END_OF(ktrxer_schedule_options, offsets);
+	assert_int_equal(ktrxer_schedule_new(&s, &schedule, &err), 0);
+	ktrxer_schedule_free(s);
+	template.frame = frame;
+	template.length = sizeof frame;
+	template.link = KTRXER_LINK_ETHERNET;
+	template.size = END_OF(ktx_template_options, every_combination);
+	assert_int_equal(ktx_template_new(&t, &template, &err), 0);
+	ktx_template_free(t);
+	spec.path = &path;
+	spec.proto = KTRXER_UDP;
+	length = ktrxer_frame_build(room, sizeof room, &spec);
+	assert_int_equal(length, 42);
+	spec.link = KTRXER_LINK_RAW_IP; /* behind the first version */
+	spec.size = END_OF(ktrxer_frame_spec, payload_length);
+	assert_int_equal(ktrxer_frame_build(again, sizeof again, &spec), length);
+	assert_memory_equal(room, again, (size_t)length);
+	spec.size = sizeof spec;
+	assert_int_equal(ktrxer_frame_build(again, sizeof again, &spec), length - 14);
+}
+
+static void null_is_refused(void **state)
+{
+	const struct krx_options options = KRX_OPTIONS_INIT;
+	const struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
+	const struct ktx_template_options template = KTX_TEMPLATE_OPTIONS_INIT;
+	const struct ktrxer_path_options way = KTRXER_PATH_OPTIONS_INIT;
+	const struct krx_session session = { 0 };
+	const struct ktrxer_addr none = { 0 };
+	struct krx_options several = KRX_OPTIONS_INIT;
+	struct ktrxer_deadline deadline;
+	struct krx *rx = SOME;
+	struct krx_packet packet;
+	struct krx_stats stats;
+	struct krx_rule rule = { .op = KRX_CAPTURE };
+	struct ktrxer_device device;
+	struct ktrxer_qdiscs qdiscs;
+	struct ktrxer_addr addr;
+	struct ktrxer_hist *hist = ktrxer_hist_new();
+	uint8_t frame[64] = { 0 };
+	uint16_t port = 7;
+	char text[KRX_RULE_TEXT];
+
+	(void)state;
+	/* Receivers. */
+	message_expected(krx_open(NULL, &options, &rule, 1, &err), -EINVAL);
+	message_expected(krx_open(&rx, &options, NULL, 1, &err), -EINVAL);
+	assert_null(rx);
+	rx = SOME;
+	message_expected(krx_open(&rx, &options, &rule, 0, &err), -EINVAL);
+	assert_null(rx);
+	rule.op = 99;
+	message_expected(krx_open(&rx, &options, &rule, 1, &err), -EINVAL);
+	rule = (struct krx_rule){ .op = KRX_CAPTURE, .reserved[1] = 1 };
+	message_expected(krx_open(&rx, &options, &rule, 1, &err), -EINVAL);
+	several.session_count = 1;
+	message_expected(krx_open(&rx, &several, &rule, 1, &err), -EINVAL);
+	several.session_count = UINT32_MAX;
+	several.sessions = &session;
+	message_expected(krx_open(&rx, &several, &rule, 1, &err), -EINVAL);
+	assert_int_equal(krx_open(&rx, NULL, NULL, 0, NULL), -EINVAL);
+	krx_close(NULL);
+	assert_int_equal(krx_fd(NULL), -EINVAL);
+	assert_int_equal(krx_next(NULL, &packet), -EINVAL);
+	assert_int_equal(krx_stats(NULL, &stats, NULL, 0), -EINVAL);
+	message_expected(krx_rule_parse(NULL, "drop udp from any to any", &err), -EINVAL);
+	message_expected(krx_rule_parse(&rule, NULL, &err), -EINVAL);
+	assert_string_equal(krx_rule_format(NULL, text), "");
+	assert_string_equal(krx_rule_format(&rule, NULL), "");
+	/* Paths and frames. */
+	message_expected(ktrxer_path_resolve(NULL, &way, &err), -EINVAL);
+	message_expected(ktrxer_device_get(NULL, "lo", &err), -EINVAL);
+	message_expected(ktrxer_device_get(&device, NULL, &err), -EINVAL);
+	message_expected(ktrxer_device_list(NULL, 1, &err), -EINVAL);
+	message_expected(ktrxer_device_list(&device, -1, &err), -EINVAL);
+	assert_true(ktrxer_device_list(NULL, 0, &err) >= 0); /* only counts */
+	assert_int_equal(ktrxer_device_qdiscs(NULL, &device), -EINVAL);
+	assert_int_equal(ktrxer_device_qdiscs(&qdiscs, NULL), -EINVAL);
+	assert_int_equal(ktrxer_frame_build(NULL, 64, NULL), -EINVAL);
+	assert_int_equal(ktrxer_frame_header_length(NULL), -EINVAL);
+	assert_int_equal(ktrxer_frame_checksum(NULL, 64, KTRXER_LINK_ETHERNET), -EINVAL);
+	/* Schedules. */
+	message_expected(ktrxer_schedule_new(NULL, &schedule, &err), -EINVAL);
+	ktrxer_schedule_free(NULL);
+	assert_int_equal(ktrxer_schedule_next(NULL, &deadline), -EINVAL);
+	/* Templates. */
+	message_expected(ktx_template_new(NULL, &template, &err), -EINVAL);
+	ktx_template_free(NULL);
+	assert_int_equal(ktx_template_length(NULL), 0);
+	assert_int_equal(ktx_template_space(NULL), 0);
+	ktx_template_fill(NULL, frame, 1);
+	/* Histograms. */
+	ktrxer_hist_record(NULL, 1);
+	ktrxer_hist_merge(NULL, hist);
+	ktrxer_hist_merge(hist, NULL);
+	assert_int_equal(ktrxer_hist_count(NULL), 0);
+	assert_int_equal(ktrxer_hist_quantile(NULL, 500000), 0);
+	assert_int_equal(ktrxer_hist_min(NULL), 0);
+	assert_int_equal(ktrxer_hist_max(NULL), 0);
+	assert_true(ktrxer_hist_mean(NULL) == 0);
+	assert_int_equal(ktrxer_hist_count(hist), 0);
+	ktrxer_hist_free(NULL);
+	ktrxer_hist_free(hist);
+	/* Addresses and clocks. */
+	assert_int_equal(ktrxer_addr_parse(NULL, "192.0.2.1"), -EINVAL);
+	assert_int_equal(ktrxer_addr_parse(&addr, NULL), -EINVAL);
+	assert_int_equal(ktrxer_addr_port_parse(NULL, &port, "192.0.2.1"), -EINVAL);
+	assert_int_equal(ktrxer_addr_port_parse(&addr, NULL, "192.0.2.1"), -EINVAL);
+	assert_int_equal(ktrxer_addr_port_parse(&addr, &port, NULL), -EINVAL);
+	assert_string_equal(ktrxer_addr_format(NULL, text), "");
+	assert_string_equal(ktrxer_addr_format(&none, NULL), "");
+	assert_false(ktrxer_addr_equal(NULL, &none));
+	assert_false(ktrxer_addr_equal(&none, NULL));
+	assert_false(ktrxer_addr_is_local_use(NULL));
+	ktrxer_clock_pair_read(NULL);
+}
+
+/* Sizes for ever, where pointers and time have 64 bits: a field may only take the place of a reserved one. */
+static void results_keep_their_size(void **state)
+{
+	(void)state;
+	if (sizeof(void *) != 8)
+		return; /* reserved words do not depend on it */
+	assert_int_equal(sizeof(struct ktrxer_error), 260);
+	assert_int_equal(sizeof(struct ktrxer_addr), 24);
+	assert_int_equal(sizeof(struct ktrxer_clock_pair), 24);
+	assert_int_equal(sizeof(struct ktrxer_deadline), 24);
+	assert_int_equal(sizeof(struct ktrxer_device), 140);
+	assert_int_equal(sizeof(struct ktrxer_path), 260);
+	assert_int_equal(sizeof(struct ktrxer_qdiscs), 32);
+	assert_int_equal(sizeof(struct krx_packet), 72);
+	assert_int_equal(sizeof(struct krx_rule), 76);
+	assert_int_equal(sizeof(struct krx_rule_stats), 32);
+	assert_int_equal(sizeof(struct krx_session), 52);
+	assert_int_equal(sizeof(struct krx_stats), 120);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_policy_for_size),
+		cmocka_unit_test(a_smaller_size_means_zeros),
+		cmocka_unit_test(null_is_refused),
+		cmocka_unit_test(results_keep_their_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
