@@ -338,6 +338,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
     return made
 
 
+@pytest.mark.slow
 def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
     """Files with something wrong in them: each is a run that the store takes, or one line; nothing else, and not for long."""
     chance, started = random.Random(4), time.monotonic()

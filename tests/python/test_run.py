@@ -140,6 +140,7 @@ def test_a_good_run(fake, runs):
     assert [entry.name for entry in runs.iterdir()] == [run.path.name]
 
 
+@pytest.mark.slow
 def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch):
     monkeypatch.setattr(session_module, "GRACE_NS", 300 * MS)
     monkeypatch.setattr(session_module, "PATIENCE_NS", 300 * MS)
@@ -169,6 +170,7 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     assert status["killed"] == "killed" and status["silent_death"] == "failed" and status["good"] == "ended"
 
 
+@pytest.mark.slow
 def test_one_after_another(fake, runs, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     setting = Setting("far", 0.3, 0, 10 * MS, 50 * MS)
@@ -212,6 +214,7 @@ class Absent(Counter):
         raise CollectorError("no netlink here")
 
 
+@pytest.mark.slow
 def test_what_is_recorded_beside_it(fake, runs):
     good, bad = Counter(), Absent()
     run = measure(GOOD, {None: fake()}, runs, [good, bad])
@@ -266,6 +269,7 @@ def gone(pids, seconds=5):
     return False
 
 
+@pytest.mark.slow
 def test_two_at_once_and_what_they_print(fake, runs):
     both = [command(fake, runs, "ping", "-l", "0.5", *more) for more in (["-t", "same"], ["-t", "same", "--json"])]
     (out, err), (made, err2) = both[0].communicate(timeout=30), both[1].communicate(timeout=30)
@@ -277,6 +281,7 @@ def test_two_at_once_and_what_they_print(fake, runs):
     assert {"name", "unit", "mean", "median", "p99", "count"} <= told["summary"]["series"][0].keys()
 
 
+@pytest.mark.slow
 def test_ctrl_c_closes_the_file(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
     wait_for_part(runs, 20)
@@ -291,6 +296,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     assert len(run.table("latency")) > 100 and len(run.table("bytes")) >= 8
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "-d", "0.1")
     part = wait_for_part(runs, 20)
@@ -309,6 +315,7 @@ def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "nothing to recover" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up(fake, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
