@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 600
 # Of `make test`: some of tests/run's suites, all unless named.
 SUITES ?=
 
-.PHONY: all build built demo test test-tools fuzz docs clean help setup
+.PHONY: all build built demo check test test-tools fuzz docs clean help setup
 all: build
 
 build: ## build the library and the command into build/ (the default)
@@ -24,6 +24,11 @@ demo: ## install what is missing, build, and show it: an access line under load,
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory -j2 built .venv/.ok
 	@scripts/demo
+
+check: ## install what is missing, build, and run what is quick: unit tests of C and Python, lint, walls (under a minute)
+	@scripts/setup build test
+	@$(MAKE) --no-print-directory --output-sync -j2 test-tools .venv/.tests
+	@tests/run --quick unit python lint
 
 test: ## install what is missing, build, and run every test that this machine can run (under 15 minutes); SUITES='unit install': only these
 	@scripts/setup build demo test

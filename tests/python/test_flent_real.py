@@ -54,6 +54,7 @@ def derived(run: Run, test: str, names: dict[str, str]) -> Run:
     return Run(run.path, meta, {kind: (lambda kind=kind: some(kind)) for kind in run.kinds()})
 
 
+@pytest.mark.slow
 def test_the_real_flent_draws_ours(tmp_path: Path) -> None:
     if not PYTHON.exists():
         pytest.skip("Flent is not installed in .venv-flent: `make .venv-flent/.ok` does it (and `make test` does)")

@@ -140,6 +140,7 @@ def test_a_good_run(fake, runs):
     assert [entry.name for entry in runs.iterdir()] == [run.path.name]
 
 
+@pytest.mark.slow
 def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch):
     monkeypatch.setattr(session_module, "GRACE_NS", 300 * MS)
     monkeypatch.setattr(session_module, "PATIENCE_NS", 300 * MS)
@@ -169,16 +170,20 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     assert status["killed"] == "killed" and status["silent_death"] == "failed" and status["good"] == "ended"
 
 
+@pytest.mark.slow
 def test_one_after_another(fake, runs, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     setting = Setting("far", 0.3, 0, 10 * MS, 50 * MS)
     plan = find(str(tmp_path / "own.py")).make(Setting("far", 0.3, 0, 10 * MS, 50 * MS), {})
-    plan = Plan(plan.flows, (icmp(setting, when=When(stop_after="second")),), total_s=3)
+    # Much more time than is needed: a busy machine starts the processes late.
+    plan = Plan(plan.flows, (icmp(setting, when=When(stop_after="second")),), total_s=60)
     run = measure(plan, {None: fake()}, runs, setting=setting)
     first, second = (run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == name))["t_ns"] for name in ("TCP upload", "second"))
     assert second.min() >= first.max() + 100 * MS
+    ended = {runner.name: runner.ended_ns for runner in run.meta.runners}
     ping = run.arrays(run.series("Ping (ms) ICMP"))["t_ns"]
-    assert second.max() < ping.max() < second.max() + 1500 * MS < 3000 * MS, "stopped when the second one had ended"
+    assert second.max() < ended["second"] <= run.meta.runner_of(run.series("Ping (ms) ICMP")).to_ns <= ended["Ping (ms) ICMP"] < 60_000 * MS
+    assert second.max() < ping.max() <= ended["Ping (ms) ICMP"], "stopped when the second one had ended"
     assert run.meta.verdict == "valid", run.meta.reasons
 
 
@@ -209,6 +214,7 @@ class Absent(Counter):
         raise CollectorError("no netlink here")
 
 
+@pytest.mark.slow
 def test_what_is_recorded_beside_it(fake, runs):
     good, bad = Counter(), Absent()
     run = measure(GOOD, {None: fake()}, runs, [good, bad])
@@ -263,6 +269,7 @@ def gone(pids, seconds=5):
     return False
 
 
+@pytest.mark.slow
 def test_two_at_once_and_what_they_print(fake, runs):
     both = [command(fake, runs, "ping", "-l", "0.5", *more) for more in (["-t", "same"], ["-t", "same", "--json"])]
     (out, err), (made, err2) = both[0].communicate(timeout=30), both[1].communicate(timeout=30)
@@ -286,6 +293,7 @@ def test_one_object_a_line_while_it_happens(fake, runs):
     assert made[-1]["verdict"] == "valid" and Path(made[-1]["file"]).exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_closes_the_file(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     wait_for_part(runs, 20)
@@ -300,6 +308,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     assert len(run.table("latency")) > 100 and len(run.table("bytes")) >= 8
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     part = wait_for_part(runs, 20)
@@ -318,6 +327,7 @@ def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "nothing to recover" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up(fake, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()

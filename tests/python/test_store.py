@@ -118,6 +118,7 @@ def test_a_directory_that_is_not_there(tmp_path):
         RunWriter(tmp_path / "nowhere", small())
 
 
+@pytest.mark.slow
 @settings(QUICK, max_examples=20)
 @given(
     times=st.lists(st.integers(-(10**15), 10**15), max_size=50),
@@ -178,6 +179,7 @@ def killed(killed_once, tmp_path):
     return Path(shutil.copytree(killed_once, tmp_path / killed_once.name))
 
 
+@pytest.mark.slow
 def test_what_was_synced_survives_a_kill(killed):
     path = recover(killed)
     run = open_run(path)

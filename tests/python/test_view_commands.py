@@ -48,6 +48,7 @@ def data_of(text: str) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------------- plot
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_picture_of_each_kind(place: Path, here: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "all", "-o", f"x.{kind}"]) == 0

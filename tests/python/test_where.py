@@ -16,9 +16,9 @@ from synthetic import synthetic
 MS = 1_000_000
 
 
-def columns(rtt, forward, backward, own, far):
+def columns(rtt, up, down, own, far):
     return {name: np.asarray(values, float) * MS for name, values in zip(
-        ("rtt_ns", "forward_ns", "backward_ns", "own_queue_ns", "far_queue_ns"), (rtt, forward, backward, own, far), strict=True)}
+        ("rtt_ns", "up_ns", "down_ns", "own_queue_ns", "far_queue_ns"), (rtt, up, down, own, far), strict=True)}
 
 
 IDLE = columns([10, 10], [5, 5], [5, 5], [0, 0], [0, 0])
@@ -54,8 +54,8 @@ def test_own_queues_do_not_widen_the_bound_of_one_way_delays():
     blind, aware = one_way(sent, trip, far), one_way(sent, trip, far, own, np.zeros(200))
     assert blind is not None and aware is not None
     assert aware.bound_ns.max() < 1.2 * MS < 20 * MS < blind.bound_ns.max()
-    assert np.all(np.abs(aware.forward_ns - (1 * MS + own)) <= aware.bound_ns + 1)
-    assert np.allclose(aware.forward_ns + aware.backward_ns, trip)
+    assert np.all(np.abs(aware.up_ns - (1 * MS + own)) <= aware.bound_ns + 1)
+    assert np.allclose(aware.up_ns + aware.down_ns, trip)
 
 
 def test_kinds_that_agree_and_kinds_that_do_not(tmp_path):

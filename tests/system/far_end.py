@@ -131,11 +131,12 @@ def closes(result: dict[str, Any]) -> None:
     assert sum(result["proof"].values()) == result["sent"]
 
 
-def flowing(host: Netns) -> None:
-    """Until probes are on their way: a busy machine may take its time to begin."""
-    end = time.monotonic() + 10
-    while host.counters()["tx"]["packets"] < 300 and time.monotonic() < end:
-        time.sleep(0.05)
+def flowing(host: Netns, packets: int = 300, within_s: float = 20) -> None:
+    """Returns once the host's device has sent so many packets more than at the call. A busy machine begins late."""
+    more, until = host.counters()["tx"]["packets"] + packets, time.monotonic() + within_s
+    while host.counters()["tx"]["packets"] < more:
+        assert time.monotonic() < until, f"{host.device} has not sent {packets} packets in {within_s} s"
+        time.sleep(0.01)
 
 
 def gro(host: Netns, on: bool) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import peer
 import pytest
 from accounts import closed, finish
+from far_end import flowing
 from noise import degraded
 
 ENGINES = ["packet", "raw", "udp"]
@@ -111,7 +112,7 @@ def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
     a, b = pair
     path = tmp_path / "reports.csv"
     child = a.popen([ktrxer, "send", b.address, "-c", "3000", "-i", "1ms", "-e", engine, "--jsonl", "--reports", path])
-    time.sleep(0.6)
+    flowing(a, 300)
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     status, objects, _ = finish(child, 8)
     end = closed(objects[-1])
@@ -130,7 +131,8 @@ def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
 def test_device_goes_while_flooding(pair, ktrxer, engine, how):
     a, b = pair
     child = a.popen([ktrxer, "send", b.address, "--for", "20s", "-e", engine, "--jsonl"])
-    time.sleep(0.6)
+    flowing(a, 1000)
+    time.sleep(0.4)  # its duration is looked at below
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     if engine != "packet":
         # Without a device the host's stack refuses each probe, for as long as it is asked: no device was named to it.
@@ -147,7 +149,7 @@ def test_device_goes_while_flooding(pair, ktrxer, engine, how):
 def test_device_goes_during_ping(pair, ktrxer, engine, how):
     a, b = pair
     child = a.popen([ktrxer, "ping", b.address, "-c", "400", "-i", "5ms", "-W", "200ms", "-e", engine, "--jsonl"])
-    time.sleep(0.6)
+    flowing(a, 50)
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     status, objects, _ = finish(child, 8)
     end = closed(objects[-1])
@@ -158,7 +160,7 @@ def test_far_end_without_carrier(pair, ktrxer):
     """The other end goes down: our device is up and cannot send. Nothing hangs, and every probe has its end."""
     a, b = pair
     child = a.popen([ktrxer, "send", b.address, "-c", "600", "-i", "1ms", "--jsonl"])
-    time.sleep(0.3)
+    flowing(a, 100)
     b.ip("link", "set", "b0", "down")
     status, objects, _ = finish(child, 12)
     assert closed(objects[-1])["requested"] == 600 and objects[-1]["sent"] > 50 and status in (0, 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import peer
 import pytest
+from far_end import flowing
 from noise import least
 
 ENGINES = ["packet", "raw", "udp"]
@@ -331,7 +332,7 @@ def test_samples_are_the_reports(send, shared_pair, ktrxer, tmp_path):
 def test_stop_on_eof(shared_pair, ktrxer):
     a, b = shared_pair
     child = a.popen([ktrxer, "send", b.address, "-r", "1k", "--json", "--stop-on-eof"], stdin=subprocess.PIPE)
-    time.sleep(0.4)
+    flowing(a, 150)
     child.stdin.close()
     child.stdin = None
     start = time.monotonic()

@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from far_end import flowing
 from stamps import PORT, parse, reasons
 
 # ---------------------------------------------------------------------------------------------------------------- faults
@@ -21,9 +22,9 @@ def test_server_restarted_in_mid_run(pair, ktrxer, serve):
     a, b = pair
     first = serve(b)
     client = a.popen([ktrxer, "stamp", b.address, "-c", "300", "-i", "5ms", "--timeout", "300ms", "--jsonl"])
-    time.sleep(0.6)
+    flowing(a, 80)
     first.stop()
-    time.sleep(0.3)
+    flowing(a, 40)
     serve(b)
     end, kinds = parse(client.communicate(timeout=20)[0])
     assert end["reflector_restarts"] == 1 and end["lost"] > 10 and end["received"] > 150
@@ -35,7 +36,7 @@ def test_server_stopped(pair, ktrxer, serve):
     a, b = pair
     server = serve(b)
     client = a.popen([ktrxer, "stamp", b.address, "-c", "200", "-i", "5ms", "--timeout", "200ms", "--jsonl"])
-    time.sleep(0.5)
+    flowing(a, 80)
     server.stop()
     end, _ = parse(client.communicate(timeout=20)[0])
     assert end["received"] > 20 and end["lost"] > 20 and end["lost_unknown"] > 20, "nobody is left who could tell in which direction"
@@ -45,7 +46,7 @@ def test_client_gone(pair, ktrxer, stamp, serve):
     a, b = pair
     server = serve(b)
     client = a.popen([ktrxer, "stamp", b.address, "-i", "2ms", "--jsonl"])
-    time.sleep(0.4)
+    flowing(a, 100)
     client.kill()
     client.communicate()
     end, _ = stamp(a, b.address, "-c", 20, "-i", "2ms")
@@ -58,7 +59,7 @@ def test_stopped_client_closes_its_accounts(pair, ktrxer, serve, number):
     a, b = pair
     serve(b)
     client = a.popen([ktrxer, "stamp", b.address, "-c", "10000", "-i", "5ms", "--jsonl"])
-    time.sleep(0.5)
+    flowing(a, 50)
     client.send_signal(number)
     end, _ = parse(client.communicate(timeout=20)[0])
     assert end["requested"] == 10000 and end["cancelled"] > 9000 and end["received"] > 20

@@ -61,8 +61,8 @@ def test_trains_leave_in_one_piece(xsk, pair):
 
 def test_no_program_is_attached(xsk, pair):
     a, b = pair
-    child = a.popen(xsk.words(a, b.address, "--for", "2s", "--interval", "10ms"))
-    time.sleep(0.7)
+    child = a.popen(xsk.words(a, b.address, "--for", "20s", "--interval", "10ms"))
+    flowing(a, 10)
     assert child.poll() is None
     assert "xdp" not in a.ip_json("-d", "link", "show", "dev", a.device)[0]
     child.kill()
@@ -70,8 +70,8 @@ def test_no_program_is_attached(xsk, pair):
 
 def test_another_socket_on_the_queue(xsk, pair):
     a, b = pair
-    child = a.popen(xsk.words(a, b.address, "--for", "5s", "--interval", "10ms"))
-    time.sleep(0.7)
+    child = a.popen(xsk.words(a, b.address, "--for", "20s", "--interval", "10ms"))
+    flowing(a, 10)
     line = xsk.refusal(a, "--count", 1)
     assert "queue 0 of 'a0' belongs to another AF_XDP socket" in line
     assert "packet engine" in line

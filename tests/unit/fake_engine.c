@@ -83,6 +83,13 @@ static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cel
 	return count;
 }
 
+static void fake_clocks(struct ktrxer_clock_pair *pair)
+{
+	ktrxer_clock_pair_read(pair);
+	if (pair->bound_ns > fake.clock_bound_ns)
+		fake.clock_bound_ns = pair->bound_ns;
+}
+
 static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
 {
 	struct ktrxer_clock_pair pair;
@@ -94,7 +101,7 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 			fake.held[--fake.held_count]->buffer_busy = false;
 	if (!fake.stamps || !fake.stamps_come)
 		return 0;
-	ktrxer_clock_pair_read(&pair);
+	fake_clocks(&pair);
 	for (; fake.scheds && fake.sched_key != fake.next_key; fake.sched_key++)
 		harvest->sched(harvest->context, fake.sched_key,
 			       pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
@@ -150,7 +157,7 @@ static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harves
 	int n = 0;
 
 	(void)state;
-	ktrxer_clock_pair_read(&pair);
+	fake_clocks(&pair);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const uint64_t call = fake.sent_at[fake.stamped_key % 4096], told = fake.told[fake.stamped_key % 4096];
 		const uint64_t at = (told > call ? told : call) + (uint64_t)fake.stamp_after_ns;

@@ -20,6 +20,7 @@ struct fake_script {
 	_Atomic int take_most;       /* of one batch; 0: all */
 	_Atomic bool stamps, stamps_come;
 	int64_t stamp_after_ns; /* the hand-over */
+	uint32_t clock_bound_ns; /* the worst error of the stamps by CLOCK_REALTIME: a reader of both clocks may be descheduled between them */
 	int64_t nic_ahead_ns, nic_after_ns; /* a NIC's clock, and when it stamps after the hand-over; 0: there is none */
 	int send_lasts_ms;
 	_Atomic int sends, largest; /* seen */

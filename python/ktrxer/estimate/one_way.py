@@ -82,8 +82,8 @@ def _band(x: Floats, lower: Floats, upper: Floats, steepest: float) -> tuple[Flo
     at0 = np.concatenate([py[i] - through * px[i], py - steepest * px, py + steepest * px])
     gentle = np.abs(slope) <= steepest
     slope, at0 = slope[gentle], at0[gentle]
-    # Doubles of this size are true to parts of a nanosecond; a line through two points may miss them by as much.
-    slack = 1e-9 * float(np.abs(py).max()) + 1e-3
+    # The four stamps of a probe are whole nanoseconds, each rounded by up to a half. The rest is the error of doubles of this size.
+    slack = 2.0 + 1e-9 * float(np.abs(py).max())
     values = at0[:, None] + slope[:, None] * px[None, :]
     good = np.where(is_upper, values <= py + slack, values >= py - slack).all(axis=1)
     if not good.any():

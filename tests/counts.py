@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The single tests in the logs of `meson test`, pytest and vitest: tests/run and scripts/test-cross count them."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+NO_REASON = "no reason given"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    outcome: str  # passed, failed or skipped
+    text: str = ""  # of a failure: its output; of a skip: the reason
+
+
+def meson(log: Path, output_max: int = 20_000) -> list[Case]:
+    """The tests of each program of cmocka or libFuzzer in meson-logs/testlog.json. meson's JUnit file is not read: it lists a program that ran into its
+    time limit as passed (meson 1.0), and holds no single tests."""
+    cases: list[Case] = []
+    for line in log.read_text().splitlines() if log.exists() else []:
+        program = json.loads(line)
+        name = program["name"].split(" / ")[-1].split(":")[-1]
+        output = program.get("stdout", "") + "\n" + program.get("stderr", "")
+        found = [Case(f"{name}: {case.name}", case.outcome, case.text) for case in (*cmocka(output), *libfuzzer(output))]
+        if program["result"] == "SKIP" and not found:
+            found = [Case(name, "skipped", output.strip() or NO_REASON)]
+        elif program["result"] != "OK" and not any(case.outcome == "failed" for case in found):
+            found.append(Case(name, "failed", f"meson: {program['result']}, status {program.get('returncode')}\n{output[-output_max:]}"))
+        elif not found:
+            found = [Case(name, "failed", f"ran no test\n{output[-output_max:]}")]
+        cases += found
+    return cases
+
+
+def cmocka(output: str) -> list[Case]:
+    """Names of failed and skipped tests stand in cmocka's output twice, the second time in the list at the end."""
+    cases: dict[str, Case] = {}
+    reason, passed = NO_REASON, []
+    for line in output.splitlines():
+        found = re.match(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] (?!\d+ test\(s\))(.*)", line)
+        if line.startswith("skip: "):  # cm_skip() of tests/unit/cm.h
+            reason = line.removeprefix("skip: ")
+        elif found is None:
+            continue
+        elif found[1] == "RUN":
+            reason = NO_REASON
+        elif found[1] == "OK":
+            passed.append(Case(found[2], "passed"))
+        elif found[2] not in cases:
+            cases[found[2]] = Case(found[2], "failed", output) if found[1] == "FAILED" else Case(found[2], "skipped", reason)
+    return [*passed, *cases.values()]
+
+
+def libfuzzer(output: str) -> list[Case]:
+    """A target that found nothing prints its count of runs, and one that found an input prints that, too."""
+    runs, found = re.search(r"number_of_executed_units: *([1-9]\d*)", output), re.search(r"^Base64: .*$", output, re.MULTILINE)
+    if found:
+        return [Case("found an input", "failed", f"{output[max(0, output.find(chr(10) + '=='), len(output) - 6000):]}\n{found[0]}")]
+    return [Case(f"{runs[1]} runs", "passed")] if runs else []
+
+
+def junit(file: Path) -> list[Case]:
+    """The tests in a JUnit file of pytest or vitest."""
+    cases: list[Case] = []
+    for case in xml.etree.ElementTree.parse(file).iter("testcase"):
+        name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
+        bad = [child.text or child.get("message") or "" for child in case if child.tag in ("failure", "error")]
+        skip = case.find("skipped")
+        if bad:
+            cases.append(Case(name, "failed", "\n".join([*bad, *(child.text or "" for child in case if child.tag.startswith("system-"))])))
+        elif skip is not None:
+            cases.append(Case(name, "skipped", skip.get("message") or NO_REASON))
+        else:
+            cases.append(Case(name, "passed"))
+    return cases

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""tests/counts.py: each test of a log is counted once, and what ended without a test is a failure."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import counts
+
+CMOCKA = """[==========] Running 3 test(s).
+[ RUN      ] a
+skip: no privilege
+[  SKIPPED ] a
+[ RUN      ] b
+[  FAILED  ] b
+[ RUN      ] c
+[       OK ] c
+[==========] 3 test(s) run.
+[  PASSED  ] 1 test(s).
+[  SKIPPED ] 1 test(s), listed below:
+[  SKIPPED ] a
+[  FAILED  ] 1 test(s), listed below:
+[  FAILED  ] b
+"""
+PASSED = "[ RUN      ] c\n[       OK ] c\n"
+
+
+def outcomes(place: Path, result: str, output: str) -> list[tuple[str, str]]:
+    log = place / "testlog.json"
+    log.write_text(json.dumps({"name": "ktrxer:unit / test_x", "result": result, "returncode": 1, "stdout": output}) + "\n")
+    return [(case.name, case.outcome) for case in counts.meson(log)]
+
+
+@pytest.mark.parametrize(
+    ("result", "output", "cases"),
+    [
+        ("FAIL", CMOCKA, [("test_x: c", "passed"), ("test_x: a", "skipped"), ("test_x: b", "failed")]),
+        ("OK", PASSED, [("test_x: c", "passed")]),
+        ("FAIL", PASSED + "[ RUN      ] d\n", [("test_x: c", "passed"), ("test_x", "failed")]),  # it crashed
+        ("TIMEOUT", PASSED, [("test_x: c", "passed"), ("test_x", "failed")]),
+        ("OK", "", [("test_x", "failed")]),  # it ran no test
+        ("SKIP", "not on this machine", [("test_x", "skipped")]),
+        ("OK", "stat::number_of_executed_units: 512\n", [("test_x: 512 runs", "passed")]),
+        ("OK", "stat::number_of_executed_units: 0\n", [("test_x", "failed")]),
+        ("FAIL", "==1==ERROR: AddressSanitizer\nBase64: AAA=\nstat::number_of_executed_units: 5\n", [("test_x: found an input", "failed")]),
+    ],
+)
+def test_programs_that_meson_ran(tmp_path: Path, result: str, output: str, cases: list[tuple[str, str]]) -> None:
+    assert outcomes(tmp_path, result, output) == cases
+
+
+def test_a_skip_has_its_reason() -> None:
+    assert [case.text for case in counts.cmocka(CMOCKA) if case.outcome == "skipped"] == ["no privilege"]
+
+
+def test_no_log_is_no_test(tmp_path: Path) -> None:
+    assert counts.meson(tmp_path / "none.json") == []
+
+
+def test_a_junit_file(tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    file.write_text(
+        '<testsuites><testsuite><testcase classname="m" name="good"/><testcase classname="m" name="bad"><failure message="f">why</failure></testcase>'
+        '<testcase classname="m" name="broken"><error message="setup"/></testcase>'
+        '<testcase classname="m" name="left"><skipped message="no root"/></testcase></testsuite></testsuites>'
+    )
+    assert [(case.name, case.outcome, case.text) for case in counts.junit(file)] == [
+        ("m::good", "passed", ""), ("m::bad", "failed", "why"), ("m::broken", "failed", "setup"), ("m::left", "skipped", "no root"),
+    ]
