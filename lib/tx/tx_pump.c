@@ -384,8 +384,8 @@ static uint64_t start_of(const struct ktx *tx, const struct ktx_cell *cell)
 }
 
 /*
- * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its wake-ups; from then on it is to
- * come back at once.
+ * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its
+ * wake-ups; from then on it is to come back at once.
  */
 static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 {
@@ -398,7 +398,8 @@ static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 }
 
 /*
- * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy; look at the next one.
+ * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy;
+ * look at the next one.
  */
 static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
 {
