@@ -164,6 +164,8 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
+/* The cell of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is lateness. */
+void ktx_pump_start(struct ktx *tx);
 
 /* tx_thread.c */
 int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err);
