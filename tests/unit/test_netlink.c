@@ -122,7 +122,7 @@ static void a_commit(void **state)
 	uint32_t message = 9;
 
 	(void)state;
-	assert_int_equal(nft_open(&rtnl), 0);
+	assert_int_equal(rtnl_open(&rtnl), 0);
 	signals = 2;
 	assert_int_equal(commit(rtnl, good, &message), 0);
 	assert_int_equal(message, 0);
@@ -144,7 +144,7 @@ static void batches_that_are_none(void **state)
 	uint32_t message;
 
 	(void)state;
-	assert_int_equal(nft_open(&rtnl), 0);
+	assert_int_equal(rtnl_open(&rtnl), 0);
 	sends = 0;
 	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, sizeof messages, &message), -EINVAL);
 	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, 2 * sizeof *messages, &message), -EINVAL);
