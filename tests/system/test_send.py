@@ -296,8 +296,7 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, command):
     if command == "doctor":
         check["end"].validate(json.loads(a.run([ktrxer, "doctor", "--json"]).stdout))
         return
-    options = [b.address] if command == "send" else [b.address]
-    lines = a.run([ktrxer, command, *options, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
+    lines = a.run([ktrxer, command, b.address, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
     objects = [json.loads(line) for line in lines]
     for one in objects:
         check[one["type"]].validate(one)
