@@ -301,7 +301,7 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, command):
     for one in objects:
         check[one["type"]].validate(one)
     assert [one["type"] for one in objects] == ["start", *["sample"] * 20, "end"]
-    whole = json.loads(a.run([ktrxer, command, *options, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
+    whole = json.loads(a.run([ktrxer, command, b.address, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
     check["end"].validate(whole)
 
 
