@@ -38,27 +38,27 @@ NOT_RUN = [
     ("docs/index.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
-    ("docs/building.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
-    ("docs/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
-    ("docs/flent.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
-    ("docs/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
-    ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
-    ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
-    ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
-    ("docs/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
-    ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
-    ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
-    ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
+    ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
+    ("docs/reference/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
+    ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
+    ("docs/howto/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
+    ("docs/explanation/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
+    ("docs/explanation/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
+    ("docs/explanation/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/explanation/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
+    ("docs/reference/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
+    ("docs/howto/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
 ]  # fmt: skip
 
 # Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
 ROOT_OUTSIDE = "root outside of user namespaces"
 NEEDS = [
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
-    ("docs/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
-    ("docs/txtime.md", "", ("fq",)),
+    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
+    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
+    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
+    ("docs/howto/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
+    ("docs/explanation/launch-times.md", "", ("fq",)),
 ]
 
 # In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
@@ -168,12 +168,12 @@ def given(name: str, place: Path) -> None:
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from synthetic import synthetic
 
-    if name == "docs/store.md":
+    if name == "docs/reference/store.md":
         synthetic(place, seconds=5, delay=1, name="rrul")
-    if name == "docs/report.md":
+    if name == "docs/howto/reports.md":
         for run in ("rrul", "fifo", "fq_codel"):
             synthetic(place, seconds=5, delay=1, name=run, title=run)
-    if name == "docs/flent.md":
+    if name == "docs/reference/flent-files.md":
         import flent_files
 
         (place / "archive").mkdir()
