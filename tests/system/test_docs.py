@@ -43,13 +43,13 @@ NOT_RUN = [
     ("docs/index.md", "make install", "make test-fresh runs it"),
     ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
-    ("docs/reference/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
+    ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
     ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
     ("docs/howto/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
-    ("docs/explanation/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
-    ("docs/explanation/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
-    ("docs/explanation/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
-    ("docs/explanation/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
+    ("docs/howto/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
+    ("docs/howto/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
+    ("docs/howto/live.md", "ktrxer send --to 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/howto/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/reference/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/howto/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
 ]  # fmt: skip
@@ -57,11 +57,11 @@ NOT_RUN = [
 # Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
 ROOT_OUTSIDE = "root outside of user namespaces"
 NEEDS = [
-    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
-    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
-    ("docs/reference/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
     ("docs/howto/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
-    ("docs/explanation/launch-times.md", "", ("fq",)),
+    ("docs/howto/launch-times.md", "", ("fq",)),
 ]
 
 # In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
@@ -176,7 +176,7 @@ def given(name: str, place: Path) -> None:
     if name == "docs/howto/reports.md":
         for run in ("rrul", "fifo", "fq_codel"):
             synthetic(place, seconds=5, delay=1, name=run, title=run)
-    if name == "docs/reference/flent-files.md":
+    if name == "docs/howto/flent-files.md":
         import flent_files
 
         (place / "archive").mkdir()

@@ -61,7 +61,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_page_is_here() -> None:
-    assert PAGES == sorted(PRINTED)
+    assert sorted(PRINTED) == PAGES
 
 
 @pytest.mark.parametrize("page", PAGES)
