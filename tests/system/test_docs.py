@@ -277,6 +277,16 @@ def test_every_page_is_in_the_menu_and_linked_from_the_index() -> None:
     assert [page for page in pages if f"({page})" not in index] == []
 
 
+KINDS = ("tutorial", "howto", "reference", "explanation")  # kept apart, beside them decisions and measurements
+
+
+def test_every_page_is_of_one_kind_and_begins_with_what_its_reader_gets() -> None:
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob("**/*.md")]
+    assert sorted(map(str, pages)) and [str(page) for page in pages if page.parts[0] not in (*KINDS, "decisions", "measurements", "index.md")] == []
+    opened = {str(page): (ROOT / "docs" / page).read_text().split("\n\n")[1] for page in pages if page.parts[0] != "decisions" or page.name == "README.md"}
+    assert {name: text for name, text in opened.items() if not text.startswith("You ")} == {}
+
+
 OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meson |ninja |scripts/\w|tests/run|apt(-get)? |systemctl )")
 
 
