@@ -64,11 +64,12 @@ NEEDS = [
     ("docs/howto/launch-times.md", "", ("fq",)),
 ]
 
-# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
+# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs. Without --foreground `timeout` sends the signal twice, to its child
+# and to the process group, and a second Ctrl-C ends a command at once with status 130.
 SHIM = """#!/bin/sh
 case $1 in
 run) exec {ktrxer} "$@" -l 1 -d 0.3 ;;
-ping | stamp | flow | send | recv) exec timeout --preserve-status --signal INT 2 {ktrxer} "$@" ;;
+ping | stamp | flow | send | recv) exec timeout --foreground --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac
 """
