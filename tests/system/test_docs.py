@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -286,6 +287,16 @@ def test_every_page_is_of_one_kind_and_begins_with_what_its_reader_gets() -> Non
     assert sorted(map(str, pages)) and [str(page) for page in pages if page.parts[0] not in (*KINDS, "decisions", "measurements", "index.md")] == []
     opened = {str(page): (ROOT / "docs" / page).read_text().split("\n\n")[1] for page in pages if page.parts[0] != "decisions" or page.name == "README.md"}
     assert {name: text for name, text in opened.items() if not text.startswith("You ")} == {}
+
+
+def test_the_index_names_every_folder_that_has_a_rule() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    folders = [f"python/ktrxer/{name}" for name in tomllib.loads((ROOT / "tests" / "walls.toml").read_text())["packages"]]
+    for floor in ("lib", "methods"):
+        rules = re.search(rf"^{floor}_uses = \{{\n(.*?)^\}}", (ROOT / floor / "meson.build").read_text(), re.M | re.S)
+        assert rules is not None
+        folders += [f"{floor}/{name}" for name in re.findall(r"^  '(\w+)':", rules[1], re.M)]
+    assert len(folders) > 20 and [folder for folder in folders if f"`{folder}`" not in index] == []
 
 
 OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meson |ninja |scripts/\w|tests/run|apt(-get)? |systemctl )")
