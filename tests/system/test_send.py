@@ -297,13 +297,12 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, command):
     if command == "doctor":
         check["end"].validate(json.loads(a.run([ktrxer, "doctor", "--json"]).stdout))
         return
-    options = [b.address] if command == "send" else [b.address]
-    lines = a.run([ktrxer, command, *options, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
+    lines = a.run([ktrxer, command, b.address, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
     objects = [json.loads(line) for line in lines]
     for one in objects:
         check[one["type"]].validate(one)
     assert [one["type"] for one in objects] == ["start", *["sample"] * 20, "end"]
-    whole = json.loads(a.run([ktrxer, command, *options, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
+    whole = json.loads(a.run([ktrxer, command, b.address, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
     check["end"].validate(whole)
 
 

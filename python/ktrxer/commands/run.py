@@ -60,7 +60,7 @@ def parser() -> Parser:
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     results = p.add_mutually_exclusive_group()
     results.add_argument("--json", action="store_true", help="print one object: file and summary")
-    results.add_argument("--jsonl", action="store_true", help="print one object a line while it happens: start, the figures of each second, end")
+    results.add_argument("--jsonl", action="store_true", help="print one object a line: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
     return p
 

@@ -133,7 +133,8 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
     if options.source:
         common += ["--from", options.source]
     if isinstance(item, Flows):
-        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series)), "--sample-interval", f"{item.sample_ns}ns"]
+        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series))]
+        command += ["--sample-interval", f"{item.sample_ns}ns"]
         if item.cc:
             command += ["--cc", ",".join(item.cc)]
         if item.marks:
