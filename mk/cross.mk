@@ -1,4 +1,4 @@
-# Static and cross builds (docs/building.md): build-static/ for x86-64, build-cross/ARCH/ for the others, all over musl.
+# Static and cross builds (docs/howto/cross-builds.md): build-static/ for x86-64, build-cross/ARCH/ for the others, all over musl.
 CROSS_ARCHES = aarch64 armhf mipsel mips
 CROSS_DIRS = build-static $(CROSS_ARCHES:%=build-cross/%)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The device lab (docs/lab.md). What it needs, printed before it is installed:
+# The device lab (docs/howto/lab.md). What it needs, printed before it is installed:
 LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
@@ -26,7 +26,7 @@ build-cross/bench-%/build.ninja: cross/%.ini cross/small.ini | setup-%
 lab-benches: $(LAB_BENCHES:%=%/build.ninja)
 	@for tree in $(LAB_BENCHES); do ninja --quiet -C $$tree >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
-lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each device (FIGURES=folder, JOB=options): JSON files, and the tables of docs/module.md
+lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each device (FIGURES=folder, JOB=options): JSON files, and the tables of docs/measurements/2026-11-22-module.md
 	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py run --out $(or $(FIGURES),build-cross/figures) -- $(JOB)
 	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
 

@@ -1,4 +1,4 @@
-# What a release is made of (docs/building.md), from the committed tree and the static builds, into dist/release/.
+# What a release is made of (docs/howto/cross-builds.md), from the committed tree and the static builds, into dist/release/.
 RELEASE_PAGES = $(BUILD)/cli/generated/man1
 
 .PHONY: release test-release

@@ -1,4 +1,4 @@
-# The page that a report is. It is built from web/ and committed (docs/decisions/0029-the-page-is-committed.md), so that only who changes it needs node.
+# The page that a report is. It is built from web/ and committed (docs/decisions/0018-the-page-is-committed.md), so that only who changes it needs node.
 REPORT ?=
 
 web/node_modules/.ok: web/package-lock.json

@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-/* All of it but rx_hook.c is one translation unit (docs/decisions/0038-module-size.md). What a file offers to others stands in rx.h or tx.h. */
+/* All of it but rx_hook.c is one translation unit (docs/decisions/0027-module-size.md). What a file offers to others stands in rx.h or tx.h. */
 #include "rx_device.c"
 #include "rx_file.c"
 #include "rx_ring.c"

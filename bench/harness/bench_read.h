@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Reads back what a bench wrote with --json: the rows alone, and of which bench they are. No reader of JSON at large (decision 0012). */
+/* Reads back what a bench wrote with --json: the rows alone, and of which bench they are. No reader of JSON at large (decision 8). */
 #ifndef KTRXER_CLI_BENCH_READ_H
 #define KTRXER_CLI_BENCH_READ_H
 

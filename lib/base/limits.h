@@ -95,7 +95,7 @@ enum ktrxer_limits {
 	KTRXER_SERVE_BATCH = 64,           /* packets of one recvmmsg */
 	KTRXER_SERVE_ADDRESSES = 16,       /* --bind */
 
-	/* server and client: flows (docs/control.md) */
+	/* server and client: flows (docs/reference/control.md) */
 	KTRXER_CONTROL_STRANGERS = 256,    /* connections that have not said what they are for */
 	KTRXER_CONTROL_NEW = 32,           /* control connections that have not shown the token */
 	KTRXER_CONTROL_HELLO_S = 5,        /* and so long they may take for it */

@@ -40,7 +40,7 @@ static int module_file(struct ktrxer_error *err)
 	char word[64];
 
 	if (fd < 0 && (rc == -ENOENT || rc == -ENXIO || rc == -ENODEV))
-		return ktrxer_fail(err, rc, "the kernel module is not loaded: `modprobe ktrxer` (docs/module.md: how to build it)");
+		return ktrxer_fail(err, rc, "the kernel module is not loaded: `modprobe ktrxer` (docs/howto/module.md: how to build it)");
 	if (fd < 0 && (rc == -EACCES || rc == -EPERM))
 		return ktrxer_fail(err, rc, "/dev/ktx needs CAP_NET_RAW and the right to open it: run as root");
 	if (fd < 0)

@@ -105,7 +105,7 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		goto free_arrays;
 	for (; state->spare_count < socket_setup.spares; state->spare_count++)
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
-	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0010-xsk-proof.md. */
+	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0006-xsk-proof.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
 	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = xsk_socket_kick, .invalid = xsk_socket_invalid,
 					     .context = &state->xsk, .batch = state->xsk.budget, .most = state->xsk.budget };

@@ -128,7 +128,7 @@ static bool realtime_may_poll(void)
 
 static uint32_t repeat_limit(void)
 {
-	/* For tests: a small one makes hand-overs frequent (docs/live.md). */
+	/* For tests: a small one makes hand-overs frequent (docs/explanation/live.md). */
 	const char *text = secure_getenv("KTRXER_LIVE_REPEAT");
 	unsigned long value = text ? strtoul(text, NULL, 10) : 0;
 

@@ -53,7 +53,7 @@ int krx_module_open(struct ktrxer_error *err)
 		return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx may not be opened by this user: run it as root (sudo), or join the group that the file belongs to");
 	if (fd < 0)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel module is not here (/dev/krx: %s): `modprobe ktrxer` loads it where it is installed "
-				   "(docs/module.md)", ktrxer_strerror(-errno, word, sizeof word));
+				   "(docs/howto/module.md)", ktrxer_strerror(-errno, word, sizeof word));
 	if (!ioctl(fd, KTRXER_IOC_VERSION, &version) && version.version == KTRXER_UAPI_VERSION)
 		return fd;
 	close(fd);

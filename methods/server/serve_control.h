@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The server's side of flows: who may ask (control.h), what he gets, and what nobody gets. docs/control.md says what each
+ * The server's side of flows: who may ask (control.h), what he gets, and what nobody gets. docs/reference/control.md says what each
  * limit is for.
  *
  * Whoever has not shown that he knows the token costs a descriptor and some hundred bytes, for a few seconds; there is a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The language in which a client asks a server for flows: prefaces, keys, frames and what is in them. docs/control.md is its
+ * The language in which a client asks a server for flows: prefaces, keys, frames and what is in them. docs/reference/control.md is its
  * description. Nothing here has a socket or a clock; every byte that came from the other end is read through lib/base/bytes.h.
  *
  * A connection begins with a preface of 32 bytes from the client; a control connection's holds a nonce, and the server

@@ -2,7 +2,7 @@
 """E1, E2, O3 and E6 of the module and of what it is compared with, in the devices: `make lab-figures`.
 
     python tests/lab/figures.py run --device router --out figures/ [-- what figures_job.py takes]
-    python tests/lab/figures.py tables figures/*.json                     the tables of docs/module.md
+    python tests/lab/figures.py tables figures/*.json                     the tables of docs/measurements/2026-11-22-module.md
 
 Boots each device once, with the module, the source of cross traffic and the frozen baseline programs (`make lab-builds lab-benches`).
 """

@@ -380,7 +380,7 @@ class View:
 
 
 def view_of(frame: bytes) -> View:
-    """What docs/receiving.md says of a packet."""
+    """What docs/reference/receiving.md says of a packet."""
     at, tags = 14, 0
     if len(frame) < 14:
         return View()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures that the lab promises (docs/lab.md): boots, and the same medians on a busy host as on an idle one.
+"""The figures that the lab promises (docs/measurements/2026-11-21-lab-devices.md): boots, and the same medians on a busy host as on an idle one.
 
 Seconds of this host are no measure where others use it: even CPU time doubles when the other half of a core is busy. So what is bounded is
 the device's own time until the command, which the host hardly moves: on 2 idle cores those boots took the wall time that the page tells.

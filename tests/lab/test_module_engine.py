@@ -66,7 +66,7 @@ def test_the_command_sends_by_it_and_auto_takes_it(loaded: str) -> None:
 @in_device("phone", "router", modules=MODULE, slow=("router",))
 @pytest.mark.parametrize("timer", ["1", "2"])
 def test_on_one_processor_nobody_waits_for_whom_he_keeps_from_running(loaded: str, timer: str) -> None:
-    """Probes are reported to a real-time waiter while the thread that commits them is still about it: it must come to its turn (decision 42)."""
+    """Probes are reported to a real-time waiter while the thread that commits them is still about it: it must come to its turn (decision 31)."""
     Path("/sys/module/ktrxer/parameters/timer").write_text(timer)
     account = send(loaded, "--engine", "module", "--rate", "50k", "--count", "3000", "--payload", "28")
     assert int(str(account["sent"])) + int(str(account["failed"])) == 3000
@@ -76,7 +76,7 @@ def test_on_one_processor_nobody_waits_for_whom_he_keeps_from_running(loaded: st
 @in_device("phone", modules=MODULE)
 @pytest.mark.parametrize("rate", ["38k", "50k"])
 def test_the_thread_gives_way_before_a_backlog_is_full(loaded: str, rate: str) -> None:
-    """Probes 20 us apart on one processor: nobody takes them from the far end's backlog of 1000 packets while the thread spins (decision 42)."""
+    """Probes 20 us apart on one processor: nobody takes them from the far end's backlog of 1000 packets while the thread spins (decision 31)."""
     Path("/sys/module/ktrxer/parameters/timer").write_text("2")
     account = send(loaded, "--engine", "module", "--rate", rate, "--count", "5000", "--payload", "28")
     print(f"{rate}: {account['failed']} failed, lateness {account['lateness_us']} us")

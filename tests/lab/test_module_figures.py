@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures that the module promises (docs/module.md), on each device, from one boot: tests/lab/figures.py as a test. Minutes for each device."""
+"""The figures that the module promises (docs/measurements/2026-11-22-module.md), on each device, from one boot: tests/lab/figures.py as a test. Minutes for each device."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer.ko under a kernel that looks for faults: `make soak-module` (docs/module.md). Not part of any other run.
+"""ktrxer.ko under a kernel that looks for faults: `make soak-module` (docs/explanation/module.md). Not part of any other run.
 
 In virtual time: the module's own tests, and (test_soak_short.py) memory that runs short at each place where the module asks for some.
 In real time, on two processors: everything at once, for KTRXER_TEST_SOAK_S seconds. Elsewhere: that the checkers would see a fault.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Small Flent files of each version, made by hand after the format's description (docs/flent.md): no run of anybody's is in here."""
+"""Small Flent files of each version, made by hand after the format's description (docs/reference/flent-files.md): no run of anybody's is in here."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ TREE = {
     "lib/tx/tx.c": '#include "tx.h"\nint tx_open(void) { return error_say(); }\n',
     "include/ktrxer.h": "",
     "python/ktrxer/__init__.py": "",
+    "docs/decisions/README.md": "# Decisions\n\n| [1](0001-a.md) | 2026-11-21 | accepted | A |\n",
+    "docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n\nText\n",
     "tests/walls.toml": '[exceptions]\n[packages]\nstore = []\nrun = ["store"]\n[python]\nexceptions = []\ncircles = []\n',
 }
 
@@ -91,3 +93,24 @@ def test_paths_find(tmp_path: Path) -> None:
     status, output = judge(tmp_path, "paths", {"lib/tx/a.c": "/* see lib/tx/tx.h, lib/gone.c, error.h and gone.h */\n"})
     assert status == 1, output
     assert sorted(output.split("no such file: ")[1:]) == ["lib/tx/a.c:1: gone.h\n", "lib/tx/a.c:1: lib/gone.c\n"], output
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({"docs/decisions/0003-b.md": "# 3. B\n\nDate: 2026-11-22. Status: accepted.\n"}, "decisions are not numbered 1 to 2: [1, 3]", id="gap"),
+        pytest.param({"docs/decisions/0001-b.md": "# 1. B\n\nDate: 2026-11-22. Status: accepted.\n"}, "decisions are not numbered 1 to 2: [1, 1]", id="number twice"),
+        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nStatus: accepted.\n"}, "0001-a.md: it does not begin with", id="no date"),
+        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21.\n"}, "0001-a.md: it does not begin with", id="no status"),
+        pytest.param({"docs/decisions/0001-a.md": "# 2. A\n\nDate: 2026-11-21. Status: accepted.\n"}, "0001-a.md: its title has the number 2", id="number of the title"),
+        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: replaced by 7.\n"}, "replaced by 7, which does not exist", id="replaced by nothing"),
+        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-22. Status: accepted.\n"}, "README.md: this row is missing", id="table"),
+    ],
+)
+def test_paths_find_wrong_decisions(tmp_path: Path, more: dict[str, str], words: str) -> None:
+    status, output = judge(tmp_path, "paths", more)
+    assert status == 1 and words in output, output
+
+
+def test_paths_of_a_tree_without_faults(tmp_path: Path) -> None:
+    assert judge(tmp_path, "paths", {}) == (0, "")

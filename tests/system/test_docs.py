@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,9 @@ TIMEOUT_S = 40
 
 # Page, beginning of the line, and the reason why this test does not run it. Each entry must match a line.
 NOT_RUN = [
+    *((f"docs/howto/add-{what}.md", "", "test_how_to_add.py follows it") for what in ("command", "engine", "method", "plot", "rule-back-end", "runner")),
+    ("docs/howto/add-recipe.md", "ktrxer tests tcp_two_uploads", "test_how_to_add.py follows it"),
+    ("docs/howto/add-recipe.md", "ktrxer lab run access", "test_how_to_add.py follows it"),
     ("README.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("README.md", "make test", "runs this test"),
     ("docs/howto/firewalls.md", "ufw ", "changes the firewall of this machine"),
@@ -38,34 +42,35 @@ NOT_RUN = [
     ("docs/index.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
-    ("docs/building.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
-    ("docs/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
-    ("docs/flent.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
-    ("docs/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
-    ("docs/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
-    ("docs/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
-    ("docs/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
-    ("docs/live.md", "ktrxer send 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
-    ("docs/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
-    ("docs/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
-    ("docs/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
+    ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
+    ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
+    ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
+    ("docs/howto/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),
+    ("docs/howto/live.md", "ktrxer doctor", "XDP programs need root outside a user namespace: test_live.py, test_doctor.py"),
+    ("docs/howto/live.md", "ktrxer send --engine live", "XDP programs need root outside a user namespace: test_live.py"),
+    ("docs/howto/live.md", "ktrxer send 192.0.2.1 --for 10s", "two threads need a device with two queues: test_live.py"),
+    ("docs/howto/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
+    ("docs/reference/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
+    ("docs/howto/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
 ]  # fmt: skip
 
 # Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
 ROOT_OUTSIDE = "root outside of user namespaces"
 NEEDS = [
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
-    ("docs/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
-    ("docs/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
-    ("docs/txtime.md", "", ("fq",)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'capture+drop", (ROOT_OUTSIDE,)),
+    ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'forward", (ROOT_OUTSIDE,)),
+    ("docs/howto/topologies.md", "ktrxer lab run ./mine.toml", ("fq_codel", "netem")),
+    ("docs/howto/launch-times.md", "", ("fq",)),
 ]
 
-# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs.
+# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs. Without --foreground `timeout` sends the signal twice, to its child
+# and to the process group, and a second Ctrl-C ends a command at once with status 130.
 SHIM = """#!/bin/sh
 case $1 in
 run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
-ping | stamp | flow | send | recv) exec timeout --preserve-status --signal INT 2 {ktrxer} "$@" ;;
+ping | stamp | flow | send | recv) exec timeout --foreground --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac
 """
@@ -168,12 +173,12 @@ def given(name: str, place: Path) -> None:
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from synthetic import synthetic
 
-    if name == "docs/store.md":
+    if name == "docs/reference/store.md":
         synthetic(place, seconds=5, delay=1, name="rrul")
-    if name == "docs/report.md":
+    if name == "docs/howto/reports.md":
         for run in ("rrul", "fifo", "fq_codel"):
             synthetic(place, seconds=5, delay=1, name=run, title=run)
-    if name == "docs/flent.md":
+    if name == "docs/howto/flent-files.md":
         import flent_files
 
         (place / "archive").mkdir()
@@ -274,6 +279,26 @@ def test_every_page_is_in_the_menu_and_linked_from_the_index() -> None:
     assert [page for page in pages if f"({page})" not in index] == []
 
 
+KINDS = ("tutorial", "howto", "reference", "explanation")  # kept apart, beside them decisions and measurements
+
+
+def test_every_page_is_of_one_kind_and_begins_with_what_its_reader_gets() -> None:
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob("**/*.md")]
+    assert sorted(map(str, pages)) and [str(page) for page in pages if page.parts[0] not in (*KINDS, "decisions", "measurements", "index.md")] == []
+    opened = {str(page): (ROOT / "docs" / page).read_text().split("\n\n")[1] for page in pages if page.parts[0] != "decisions" or page.name == "README.md"}
+    assert {name: text for name, text in opened.items() if not text.startswith("You ")} == {}
+
+
+def test_the_index_names_every_folder_that_has_a_rule() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    folders = [f"python/ktrxer/{name}" for name in tomllib.loads((ROOT / "tests" / "walls.toml").read_text())["packages"]]
+    for floor in ("lib", "methods"):
+        rules = re.search(rf"^{floor}_uses = \{{\n(.*?)^\}}", (ROOT / floor / "meson.build").read_text(), re.M | re.S)
+        assert rules is not None
+        folders += [f"{floor}/{name}" for name in re.findall(r"^  '(\w+)':", rules[1], re.M)]
+    assert len(folders) > 20 and [folder for folder in folders if f"`{folder}`" not in index] == []
+
+
 OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meson |ninja |scripts/\w|tests/run|apt(-get)? |systemctl )")
 
 
@@ -305,6 +330,8 @@ def test_what_is_not_run_exists(ktrxer: Path) -> None:
             words = said.split(" -- ")[0].split("#")[0].split()
             if words[:1] == ["make"] and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]) and words[1] not in targets:
                 wrong.append(f"{name}: `{said}`: no such target")
+            if words[:2] == ["ktrxer", "variation"]:
+                continue  # the example of add-command.md
             if words[:1] == ["ktrxer"] and len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]) and words[1] != "help":
                 shown = help_of(ktrxer, *words[1 : 3 if words[1] in ("lab", "bench") and len(words) > 2 and words[2].isalpha() else 2])
                 options = [word.split("=")[0] for word in words if re.match(r"--[a-z]", word) and word != "--help"]

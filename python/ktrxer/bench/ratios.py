@@ -125,7 +125,7 @@ def main() -> int:
             with table.open() as lines:
                 tell[name](Rows(list(csv.DictReader(lines))))
             sys.stdout.flush()
-    print(f"\n{time.monotonic() - start:.0f} s in all. Misses are shown, not judged: a machine may be busy (docs/bench.md).")
+    print(f"\n{time.monotonic() - start:.0f} s in all. Misses are shown, not judged: a machine may be busy (docs/howto/bench.md).")
     return 1 if failed else 0
 
 

@@ -49,7 +49,7 @@ def _from_file(path: Path) -> Test:
 def _test_of(module: ModuleType, name: str) -> Test:
     test = getattr(module, "TEST", None)
     if not isinstance(test, Test):
-        raise PlanError(f"{name}: it has no TEST = Test(...); docs/experiments.md shows one")
+        raise PlanError(f"{name}: it has no TEST = Test(...); docs/howto/add-recipe.md shows one")
     return test
 
 

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         width = max(len(test.name) for test in tests)
         for test in tests:
             print(f"{test.name:<{width}}  {test.summary}")
-        print("\n`ktrxer tests TEST` explains one; docs/experiments.md shows how to write your own.")
+        print("\n`ktrxer tests TEST` explains one; docs/howto/add-recipe.md shows how to write your own.")
     return VALID
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flent's data files: versions 1 to 4 read, version 4 written (docs/flent.md).
+"""Flent's data files: versions 1 to 4 read, version 4 written (docs/reference/flent-files.md).
 
     container   a file's bytes: codec, limits, JSON
     document    what is in it, checked field by field

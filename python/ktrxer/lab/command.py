@@ -118,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     )
     here.set_defaults(run=_run, subcommand="run")
     add = here.add_argument
-    add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/topologies.md)")
+    add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/howto/topologies.md)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
     add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")

@@ -8,7 +8,7 @@ A third thing costs accuracy. The kernel tries its count/compare timer by settin
 time the emulator takes that for a moment still to come, the kernel finds the timer broken and falls back to the PIT
 (838 ns steps). Here it sets compare to one count earlier.
 Nothing else of the kernel is touched; one in which these instructions are not found exactly so is left as it came.
-See docs/decisions/lab-malta-kernel.md.
+See docs/decisions/0009-malta-kernel.md.
 """
 
 from __future__ import annotations

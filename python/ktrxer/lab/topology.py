@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Topologies: a TOML file of hosts, routers and links, read and checked (docs/topologies.md).
+"""Topologies: a TOML file of hosts, routers and links, read and checked (docs/reference/topology-files.md).
 
 What makes one is a shell script (`wiring.py`), the same in a device of the lab, in namespaces of this host, and by hand.
 Nothing in a file is ever executed: each value is matched against what it may be and then quoted.

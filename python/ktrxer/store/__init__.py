@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs on disk (docs/store.md): NAME.ktrxer.part/ while one happens, NAME.ktrxer when it is finished.
+"""Runs on disk (docs/reference/store.md): NAME.ktrxer.part/ while one happens, NAME.ktrxer when it is finished.
 
     run = open_run("rrul.ktrxer")            # checked: the file may be anybody's
     run.meta.series, run.table("latency")    # dataclasses; pyarrow.Table

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""meta.json: all of a run that is not a sample. The classes are the specification (docs/store.md explains them)."""
+"""meta.json: all of a run that is not a sample. The classes are the specification (docs/reference/store.md explains them)."""
 
 from __future__ import annotations
 

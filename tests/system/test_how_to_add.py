@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The pages docs/howto/add-*.md, followed step by step in a copy of the source tree: what they write builds, is found, and runs.
+
+A block after "New file `PATH`:" is that file, a block `diff` a change, and a block `sh` holds the commands, of which `make build` is done here once for all
+pages. What the commands print is checked below: a page whose example is not found or does not run fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(path.stem for path in (ROOT / "docs" / "howto").glob("add-*.md"))
+# Page, and what its commands print: one pattern for each command, in their order.
+PRINTED = {
+    "add-engine": (r"engine queued +works", r"10 requested: 10 sent"),
+    "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
+    "add-method": (r"OK",),
+    "add-command": (r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
+    "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
+    "add-runner": (r"stored;", r"available memory +\d"),
+    "add-plot": (r"own_queue +wait of our probes", r"stored;", r""),
+}
+
+
+def commands(text: str) -> list[str]:
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
+    return [line for line in lines if line != "make build"]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source tree with all pages applied, and a build of its command."""
+    place = tmp_path_factory.mktemp("tree")
+    for entry in ROOT.iterdir():
+        if entry.is_dir() and not re.match(r"build|dist|\.", entry.name):
+            shutil.copytree(entry, place / entry.name, ignore=shutil.ignore_patterns("__pycache__", "node_modules", "*.o", "*.ko"))
+        elif entry.is_file():
+            shutil.copy(entry, place / entry.name)
+    (place / ".venv").symlink_to(ROOT / ".venv")
+    for page in PAGES:
+        text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
+        for name, content in re.findall(r"^New file `([\w./-]+)`:\n\n```\w+\n(.*?)^```", text, re.M | re.S):
+            assert not (place / name).exists(), f"{page}: {name} exists already"
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(content)
+        for change in re.findall(r"^```diff\n(.*?)^```", text, re.M | re.S):
+            done = subprocess.run(["git", "apply", "-C1", "-"], cwd=place, input=change, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, f"{page}: a change does not fit the tree of today: {done.stderr}"
+    options = ["-Dbpf=disabled", "-Dbench=false", "-Dman=false", "-Dpython=false", "-Doptimization=1"]
+    for command in (["meson", "setup", "build", *options], ["ninja", "-C", "build", "-j2", "cli/ktrxer", "tests/unit/test_variation"]):
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return place
+
+
+def test_each_page_is_here() -> None:
+    assert sorted(PRINTED) == PAGES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tree: Path, tmp_path: Path) -> None:
+    lines = commands((ROOT / "docs" / "howto" / f"{page}.md").read_text())
+    assert len(lines) == len(PRINTED[page]), lines
+    environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}"}
+    for line, printed in zip(lines, PRINTED[page], strict=True):
+        # In the tree where the command names its build, else in a folder of this test's.
+        place = tree if "-C build" in line else tmp_path
+        done = subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+        # A busy machine makes a verdict `degraded` (status 1); what was printed shows that the command ran.
+        assert done.returncode in (0, 1) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"
+    if page == "add-plot":
+        assert "<svg" in (tmp_path / "own_queue.svg").read_text()
