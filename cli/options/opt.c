@@ -248,7 +248,7 @@ static int parse_short(struct parser *p, const char *word)
 		opt = find_letter(p, *at, &base);
 		if (!opt && *at == 'h')
 			return OPT_HELP;
-		/* -count is a slip for --count, and nobody wants to hear of -o, -u, -n, -t. */
+		/* -count is a mistake for --count: report it as one option, not as the letters -o, -u, -n, -t. */
 		if (at == word + 1 && at[1] && find_long(p, at, strlen(at), &ignored, &negated))
 			return ktrxer_fail(p->err, -EINVAL, "%.48s: did you mean -%.48s?", word, word);
 		if (!opt)
@@ -340,7 +340,7 @@ static int set_fallbacks(const struct parser *p)
 	return 0;
 }
 
-/* --help counts wherever it stands, even after a mistake: who asks for help shall not be told off. */
+/* --help works in any place, even after a wrong option. */
 static bool help_wanted(int argc, char *const argv[])
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -41,7 +41,7 @@ struct opt {
 	uint16_t offset;       /* of the field in the command's option struct */
 	const char *argument;  /* shown in help: "DEV", "D", "R"; NULL for flags */
 	const char *fallback;  /* default, as the user would type it; NULL: none (field stays zero) */
-	const char *help;      /* one sentence without its full stop; the man page shows the same. NULL: works, and is not spoken of */
+	const char *help;      /* one sentence without its full stop; the man page shows the same. NULL: works, and is hidden */
 	const char *const *choices; /* OPT_CHOICE, NULL-terminated; also offered by completion for OPT_STRING */
 	uint64_t min, max;     /* inclusive, for numbers; max 0: no bound. Rates: probes a second. Ranges: both ends */
 	const char *heading;   /* begins a new section in help and man page */

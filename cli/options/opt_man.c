@@ -291,7 +291,7 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 {
 	const struct command *const *it;
 
-	head("ktrxer", "ktrxer", "probes that leave on time, and the proof of it", to);
+	head("ktrxer", "ktrxer", "probes that leave on time, with the time stamps that show it", to);
 	fputs(".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n.Nm\n.Cm help\n.Op Ar command\n.Nm\n.Fl \\-version\n"
 	      ".Sh DESCRIPTION\n.Nm\nmeasures networks with probes that leave at their send time, and says how far "
 	      "each one missed.\n"

@@ -54,7 +54,7 @@ const char *opt_nearest(const char *typed, const char *const *names, int count)
 
 	if (!length)
 		return NULL;
-	/* Who types the beginning of a name means that name. */
+	/* The beginning of a name is the best suggestion. */
 	for (int i = 0; i < count; i++)
 		if (!strncmp(names[i], typed, length) && (!best || strlen(names[i]) < strlen(best)))
 			best = names[i];

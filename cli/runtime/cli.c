@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * From the command line to a command and back: who is meant, common options, and the order in which things begin and
+ * From the command line to a command and back: which command, common options, and the order in which things begin and
  * end.
  */
 #include "cli.h"
@@ -25,7 +25,7 @@ enum {
 	NAMES_MAX = 64,
 };
 
-/* ---------------------------------------------------------------------------------------------------- who is meant */
+/* ---------------------------------------------------------------------------------------------------- which command */
 
 /* "bench rate" is two words of argv. How many the name has, 0 when they are not there. */
 static int words_matched(const char *name, int argc, char *const argv[])
@@ -79,7 +79,7 @@ static bool list_nested(const struct command *const *commands, const char *word,
 static void list(const struct command *const *commands, FILE *to)
 {
 	fputs("usage: ktrxer COMMAND [options]\n\n"
-	      "Probes that leave on time, and the proof of it.\n\n"
+	      "Probes that leave on time, with the time stamps that show it.\n\n"
 	      "Commands:\n",
 	      to);
 	for (; *commands; commands++)

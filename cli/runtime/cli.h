@@ -43,7 +43,7 @@ struct cli {
 };
 
 /*
- * Nonzero once asked to stop: the signal's number (SIGPIPE: nobody reads our output any more), or -1 for end of input.
+ * Nonzero once asked to stop: the signal's number (SIGPIPE: the reader of the output has gone), or -1 for end of input.
  * A second SIGINT or SIGTERM kills at once.
  */
 int cli_stopped(const struct cli *cli);
@@ -59,7 +59,7 @@ void cli_complain(const struct cli *cli, const char *format, ...) __attribute__(
  * start that has passed is now, and degrades the verdict.
  */
 int cli_wait_start(struct cli *cli, uint64_t *start_ns);
-/* The same for who needs longer to get ready. */
+/* The same, with a longer time to get ready before the start. */
 int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns);
 
 /*
@@ -83,7 +83,7 @@ int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bo
 struct json *out_sample(struct cli *cli, const char *kind);
 struct json *out_event(struct cli *cli, const char *name);  /* likewise; carries its time_ns already */
 void out_put(struct cli *cli, struct json *object);
-/* About so many samples of usual size would find room now: for who has many at once, and can wait. */
+/* About so many samples of usual size would find room now: for a caller that has many at once, and can wait. */
 uint32_t out_room(const struct cli *cli);
 bool out_wants_samples(const struct cli *cli);
 /*

@@ -65,7 +65,7 @@ static int generate_man(const struct command *const *commands, const char *direc
 		if (finish(file, name))
 			return EXIT_BAD;
 	}
-	/* For whoever asks when this was made: rewriting its files leaves a directory's own time alone. */
+	/* Build tools compare the directory's time, which rewriting its files does not change. */
 	utimensat(AT_FDCWD, directory, NULL, 0);
 	return EXIT_VALID;
 }

@@ -356,7 +356,7 @@ void json_double(struct json *json, const char *key, double number)
 		json_null(json, key);
 		return;
 	}
-	/* 17 digits always read back; most figures need fewer. The locale stays "C": nobody calls setlocale(). */
+	/* 17 digits always read back; most figures need fewer. The locale stays "C": no code calls setlocale(). */
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(text, sizeof text, "%.*g", digits, number);
 		if (strtod(text, NULL) == number)

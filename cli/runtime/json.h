@@ -19,7 +19,7 @@ void json_reset(struct json *json);
  * `length` may be NULL.
  */
 const char *json_text(const struct json *json, size_t *length);
-/* Bytes that it holds on to, for whoever keeps accounts. */
+/* Allocated bytes, for the limit of the output queue. */
 size_t json_capacity(const struct json *json);
 
 /* `key` NULL inside arrays and for the outermost value. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A ring of pointers from whoever has a result to one writer thread, and a ring of used objects back. Producers exclude
- * each other by a mutex, never the writer: however long it is held up by a slow reader, or by the scheduler, nobody who
- * probes waits for it. It is woken by an eventfd, and only when it sleeps.
+ * A ring of pointers from the threads that have results to one writer thread, and a ring of used objects back. Producers exclude
+ * each other by a mutex, never the writer: however long it is held up by a slow reader, or by the scheduler, no
+ * probing thread waits for it. It is woken by an eventfd, and only when it sleeps.
  */
 #include "out.h"
 
@@ -118,7 +118,7 @@ static void wait_to_be_woken(struct out *out, int timeout_ms)
 	}
 }
 
-/* Programs read objects, and none of them waits for a single one: a thread that is woken for each would cost as much as the probe. */
+/* Objects are written in batches: waking a thread for each object would cost as much as the probe. */
 static void pool(struct out *out)
 {
 	atomic_store(&out->pooling, true);
@@ -181,7 +181,7 @@ static void *writer(void *argument)
 			if (atomic_load(&out->abandoned))
 				break;
 			/*
-			 * Announce sleep, then look once more: whoever put something in between either sees the flag or
+			 * Announce sleep, then look once more: a producer that put something in between either sees the flag or
 			 * is seen.
 			 */
 			atomic_store(&out->sleeping, true);
@@ -342,7 +342,7 @@ void out_text(struct cli *cli, const char *format, ...)
 		return;
 	if ((size_t)length > sizeof line - 2)
 		length = sizeof line - 2;
-	/* Words from packets and hosts may be in it: none of them shall steer a terminal. */
+	/* Text from packets and hosts may contain control characters, which a terminal would execute. */
 	for (char *c = line; *c; c++)
 		if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
 			*c = '?';
@@ -413,7 +413,7 @@ void out_start(struct cli *cli)
 
 	if (!out->objects)
 		return;
-	/* Not item_get(): whoever comes second waits until the first has put it, for `start` is the first line. */
+	/* Not item_get(): a second thread must wait until the first has put `start`, which is the first line. */
 	pthread_mutex_lock(&out->producers);
 	if (out->started) {
 		pthread_mutex_unlock(&out->producers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A handler and an event descriptor, not a signalfd: the second Ctrl-C must work when nobody reads descriptors any
+ * A handler and an event descriptor, not a signalfd: the second Ctrl-C must work when no thread reads descriptors any
  * more. Handlers have no argument to find their state by, so here (and only here) state is global.
  */
 #include "stop.h"
@@ -52,7 +52,7 @@ int stop_open(void)
 		return -errno;
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-		/* Ignored by whoever started us: nohup, or a shell's background job. */
+		/* Ignored on purpose by the parent: nohup, or a shell's background job. */
 		if (!sigaction(signals[i], NULL, &before) && before.sa_handler == SIG_IGN)
 			continue;
 		if (sigaction(signals[i], &action, NULL))

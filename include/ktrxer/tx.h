@@ -164,9 +164,10 @@ KTRXER_API int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max);
 KTRXER_API int ktx_fd(const struct ktx *tx);
 
 /*
- * For KTX_CALLER_PUMPS: does what is due, never waits, and says when to come back (KTRXER_NEVER: when ktx_fd() is readable or something
- * was committed). With KTX_WAIT_SPIN that is before the next send time by the margin of a wake-up, and from then on now: come back at once,
- * until it is sent. Returns 0 or a fatal negative errno; probes are accounted for in any case.
+ * For KTX_CALLER_PUMPS: does what is due, never waits, and says when to come back (KTRXER_NEVER: when ktx_fd() is
+ * readable or something was committed). With KTX_WAIT_SPIN that is before the next send time by the margin of a
+ * wake-up, and from then on now: come back at once, until it is sent. Returns 0 or a fatal negative errno; probes are
+ * accounted for in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
 /* The same without a look for stamps and errors, unless many wait: for who comes at each deadline, and looks after several of them. */
@@ -243,9 +244,9 @@ struct ktx_engine_info {
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing and how to get it */
 };
 /*
- * Will this engine send by the host's stack (KTX_CAN_HOST_STACK)? Then ktx_open() needs no device. `name` as in ktx_options. `stack_needed`
- * (ktrxer_path.needs_stack): whole frames are lost on this path, so `auto` is to choose among the engines of the stack, for which no device is named.
- * False for names that no engine has.
+ * Will this engine send by the host's stack (KTX_CAN_HOST_STACK)? Then ktx_open() needs no device. `name` as in
+ * ktx_options. `stack_needed` (ktrxer_path.needs_stack): whole frames are lost on this path, so `auto` is to choose
+ * among the engines of the stack, for which no device is named. False for names that no engine has.
  */
 KTRXER_API bool ktx_engine_by_stack(const char *name, bool stack_needed);
 /* All engines of this build, each tried on `device` (NULL: those that need one say so). Returns how many there are. */

@@ -46,6 +46,8 @@ enum ktrxer_limits {
 	/* resolution */
 	KTRXER_NEIGHBOUR_TIMEOUT_MS = 1000,
 	KTRXER_NETLINK_BUFFER = 32768,
+	KTRXER_NETLINK_BATCH = 16 << 20, /* one transaction of nftables */
+	KTRXER_NETLINK_DUMP_TRIES = 4,   /* of a table that changes while it is read */
 
 	/* schedule */
 	KTRXER_TRAIN_MAX = 1 << 20,

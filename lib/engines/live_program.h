@@ -40,7 +40,10 @@ int live_program_run(const struct live_program *program, int lane, uint32_t repe
 /* Does the kernel run it at all? About 30 ms; sends nothing. */
 int live_program_try(const struct live_program *program, struct ktrxer_error *err);
 
-/* Its upper half is not 0 when it is final (a time below 4.3 s after the boot aside), and the JITs of 32-bit kernels store that half last. */
+/*
+ * Its upper half is not 0 when it is final (a time below 4.3 s after the boot aside), and the JITs of 32-bit kernels
+ * store that half last.
+ */
 static inline bool live_end_by_halves(const uint64_t *end, uint64_t *word)
 {
 	typedef uint32_t __attribute__((may_alias)) half;

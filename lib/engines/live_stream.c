@@ -370,8 +370,8 @@ void live_stream_close(struct live_stream *stream)
 }
 
 /*
- * Frames that are out, and not in `sent` yet. The program counts on meanwhile, in this order, so `landed` is read before `flown`, until it is
- * the same twice. More than one batch is a pair of different times all the same.
+ * Frames that are out, and not in `sent` yet. The program counts on meanwhile, in this order, so `landed` is read
+ * before `flown`, until it is the same twice. More than one batch is a pair of different times all the same.
  */
 static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
 {

@@ -26,7 +26,6 @@ enum {
 	INET6_CONF_MTU = 2,        /* DEVCONF_MTU6 */
 	ALT_NAME_MAX = 127,
 	NAMES_SHOWN = 120,         /* bytes of an error's text for the names that there are */
-	DUMP_TRIES = 4,            /* of a table that changes while it is read */
 };
 
 /* Which header comes first in what the device is given; 0: none that we know. */
@@ -174,18 +173,22 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	return 0;
 }
 
+static void list_restart(void *context)
+{
+	struct device_list *list = context;
+
+	list->count = 0;
+}
+
 static int list_read(struct rtnl *rtnl, struct device_list *list)
 {
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
 	struct rtnl_request request;
-	int ret, tries = 0;
+	int ret;
 
-	do {
-		list->count = 0;
-		rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
-		rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
-		ret = rtnl_talk(rtnl, &request, list_take, list, NULL);
-	} while (ret == -EINTR && ++tries < DUMP_TRIES);
+	rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
+	rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
+	ret = rtnl_dump(rtnl, &request, list_restart, list_take, list);
 	return ret == -EINTR ? 0 : ret; /* devices that come and go all the time: what was seen is good enough */
 }
 

@@ -9,15 +9,8 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-enum { NETDEV = 5 /* NFPROTO_NETDEV */, TYPE_MASK = 0x3fff, SEND_ROOM = 16 << 20 };
-
-struct nft {
-	int fd;
-	uint8_t buffer[32768];
-};
+enum { NETDEV = 5 /* NFPROTO_NETDEV */, TYPE_MASK = 0x3fff };
 
 /* --------------------------------------------------------------------------------------------------------- messages */
 
@@ -135,82 +128,19 @@ void nft_nest_end(struct nft_batch *b, size_t nest)
 
 /* ------------------------------------------------------------------------------------------------------- the kernel */
 
-int nft_open(struct nft **out)
+int nft_open(struct rtnl **rtnl)
 {
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
-	struct timeval patience = { .tv_sec = 10 }; /* a commit waits for an RCU grace period */
-	const int bytes = SEND_ROOM;
-	struct nft *nft = malloc(sizeof *nft);
-	int rc;
+	int rc = rtnl_open_family(rtnl, NETLINK_NETFILTER);
 
-	if (!nft)
-		return -ENOMEM;
-	nft->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	if (nft->fd < 0 || setsockopt(nft->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
-	    bind(nft->fd, (struct sockaddr *)&address, sizeof address)) {
-		rc = -errno;
-		nft_close(nft);
-		return rc;
-	}
-	/* A transaction is one datagram, however long. */
-	if (setsockopt(nft->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
-		(void)setsockopt(nft->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-	*out = nft;
-	return 0;
+	if (rc == 0)
+		rtnl_batch_allow(*rtnl);
+	return rc;
 }
 
-void nft_close(struct nft *nft)
+int nft_commit(struct rtnl *rtnl, struct nft_batch *b, uint32_t *message)
 {
-	if (!nft)
-		return;
-	if (nft->fd >= 0)
-		close(nft->fd);
-	free(nft);
-}
-
-/* The answers to a transaction whose last message (before the end) asked for an acknowledgement. */
-static int answers_read(struct nft *nft, uint32_t last, uint32_t *message)
-{
-	for (;;) {
-		ssize_t n = recv(nft->fd, nft->buffer, sizeof nft->buffer, 0);
-		struct bytes b;
-
-		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
-		b = bytes_of(nft->buffer, (size_t)n);
-		while (bytes_left(&b) >= sizeof(struct nlmsghdr)) {
-			struct nlmsghdr header;
-			struct nlmsgerr error;
-			struct bytes body = b;
-
-			bytes_copy(&body, &header, sizeof header);
-			if (header.nlmsg_len < sizeof header || !bytes_skip(&b, NLMSG_ALIGN(header.nlmsg_len) <= bytes_left(&b) ? NLMSG_ALIGN(header.nlmsg_len)
-																 : header.nlmsg_len))
-				return -EBADMSG;
-			if (header.nlmsg_type != NLMSG_ERROR)
-				continue;
-			if (!bytes_copy(&body, &error, sizeof error))
-				return -EBADMSG;
-			if (error.error) {
-				*message = header.nlmsg_seq;
-				return error.error < 0 ? error.error : -EBADMSG;
-			}
-			if (header.nlmsg_seq == last)
-				return 0;
-		}
-	}
-}
-
-int nft_commit(struct nft *nft, struct nft_batch *b, uint32_t *message)
-{
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-
 	*message = 0;
-	if (b->failed)
-		return -ENOMEM;
-	if (sendto(nft->fd, b->data, b->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
-		return -errno;
-	return answers_read(nft, b->sequence - 2, message); /* the last but the end's own */
+	return b->failed ? -ENOMEM : rtnl_batch(rtnl, b->data, b->length, message);
 }
 
 /* --------------------------------------------------------------------------------------------------------- counters */
@@ -258,9 +188,16 @@ bool nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets)
 }
 
 struct reading {
-	void (*take)(void *context, uint32_t mark, uint64_t packets);
+	const struct nft_reader *reader;
 	void *context;
 };
+
+static void reading_restart(void *context)
+{
+	const struct reading *reading = context;
+
+	reading->reader->restart(reading->context);
+}
 
 static int rule_take(void *context, uint16_t type, struct bytes body)
 {
@@ -269,14 +206,14 @@ static int rule_take(void *context, uint16_t type, struct bytes body)
 	uint64_t packets;
 
 	if (type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE) && nft_rule_read(body, &mark, &packets))
-		reading->take(reading->context, mark, packets);
+		reading->reader->take(reading->context, mark, packets);
 	return 0;
 }
 
-int nft_counters(const char *table, void (*take)(void *context, uint32_t mark, uint64_t packets), void *context)
+int nft_counters(const char *table, const struct nft_reader *reader, void *context)
 {
 	const struct nfgenmsg body = { .nfgen_family = NETDEV, .version = NFNETLINK_V0 };
-	struct reading reading = { .take = take, .context = context };
+	struct reading reading = { .reader = reader, .context = context };
 	struct rtnl_request request;
 	struct rtnl *rtnl;
 	int rc = rtnl_open_family(&rtnl, NETLINK_NETFILTER);
@@ -285,7 +222,7 @@ int nft_counters(const char *table, void (*take)(void *context, uint32_t mark, u
 		return rc;
 	rtnl_request_begin(&request, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &body, sizeof body);
 	rtnl_request_put(&request, NFTA_RULE_TABLE, table, (uint32_t)strlen(table) + 1);
-	rc = rtnl_talk(rtnl, &request, rule_take, &reading, NULL);
+	rc = rtnl_dump(rtnl, &request, reading_restart, rule_take, &reading);
 	rtnl_close(rtnl);
-	return rc;
+	return rc == -EINTR ? 0 : rc; /* rules that change all the time: what was read last is good enough */
 }

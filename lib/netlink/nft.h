@@ -33,15 +33,19 @@ void nft_put_string(struct nft_batch *batch, uint16_t type, const char *text);
 size_t nft_nest(struct nft_batch *batch, uint16_t type);
 void nft_nest_end(struct nft_batch *batch, size_t nest);
 
-struct nft;
-int nft_open(struct nft **nft);
-void nft_close(struct nft *nft);
+struct rtnl;
+/* The kernel removes the tables that were made by this socket when rtnl_close() closes it. */
+int nft_open(struct rtnl **rtnl);
 /* All of it or nothing. The kernel's error, and which message it is about (0: the transaction; 1, 2...: in their order). */
-int nft_commit(struct nft *nft, struct nft_batch *batch, uint32_t *message);
+int nft_commit(struct rtnl *rtnl, struct nft_batch *batch, uint32_t *message);
 
 /* One rule of a dump: what it carries as user data, and its counter. False: the message is no rule, or it has neither. */
 bool nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets);
-/* Calls `take` for each rule of the table. */
-int nft_counters(const char *table, void (*take)(void *context, uint32_t mark, uint64_t packets), void *context);
+/* `take` is called for each rule; `restart` at the beginning, and when the rules changed while they were read: forget what was taken. */
+struct nft_reader {
+	void (*restart)(void *context);
+	void (*take)(void *context, uint32_t mark, uint64_t packets);
+};
+int nft_counters(const char *table, const struct nft_reader *reader, void *context);
 
 #endif

@@ -190,7 +190,7 @@ int qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count,
 
 /* --------------------------------------------------------------------------------------------------------- the kernel */
 
-enum { QDISCS_MOST = 512, DUMP_TRIES = 4 }; /* of one device: one a queue */
+enum { QDISCS_MOST = 512 }; /* of one device: one a queue */
 
 struct qdisc_list {
 	struct qdisc *all;
@@ -209,23 +209,27 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	return 0;
 }
 
+static void list_restart(void *context)
+{
+	struct qdisc_list *list = context;
+
+	list->count = 0;
+}
+
 /* list->all is to be freed in any case. */
 static int list_read(struct qdisc_list *list)
 {
 	struct tcmsg head = { .tcm_family = AF_UNSPEC, .tcm_ifindex = (int)list->device };
 	struct rtnl_request request;
 	struct rtnl *rtnl;
-	int rc, tries = 0;
+	int rc;
 
 	list->all = malloc(QDISCS_MOST * sizeof *list->all);
 	rc = list->all ? rtnl_open(&rtnl) : -ENOMEM;
 	if (rc < 0)
 		return rc;
-	do {
-		list->count = 0;
-		rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
-		rc = rtnl_talk(rtnl, &request, list_take, list, NULL);
-	} while (rc == -EINTR && ++tries < DUMP_TRIES);
+	rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
+	rc = rtnl_dump(rtnl, &request, list_restart, list_take, list);
 	rtnl_close(rtnl);
 	return rc;
 }

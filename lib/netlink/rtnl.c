@@ -230,14 +230,19 @@ int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take
 		if (!datagram.ok)
 			return -EBADMSG;
 		skip_padding(&datagram, header.nlmsg_len);
-		if (header.nlmsg_seq != answer->sequence || header.nlmsg_pid != answer->port)
+		if (header.nlmsg_seq - answer->sequence > answer->last || header.nlmsg_pid != answer->port)
 			continue;
 		if (header.nlmsg_flags & NLM_F_DUMP_INTR)
 			answer->interrupted = true;
 
 		switch (header.nlmsg_type) {
 		case NLMSG_ERROR:
-			return read_error(answer, header.nlmsg_flags, body);
+			answer->message = header.nlmsg_seq - answer->sequence;
+			ret = read_error(answer, header.nlmsg_flags, body);
+			if (ret < 0 || answer->message == answer->last)
+				return ret;
+			answer->complete = false; /* of another message of the batch */
+			break;
 		case NLMSG_DONE:
 			return read_done(answer, header.nlmsg_flags, body);
 		case NLMSG_NOOP:
@@ -281,12 +286,33 @@ static ssize_t receive(struct rtnl *rtnl)
 	}
 }
 
+static int send_all(struct rtnl *rtnl, const uint8_t *data, size_t length)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+
+	while (sendto(rtnl->fd, data, length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+static int answer_read(struct rtnl *rtnl, struct rtnl_answer *answer, rtnl_take *take, void *context)
+{
+	int ret = 0;
+
+	while (!ret && !answer->complete) {
+		ssize_t n = receive(rtnl);
+
+		ret = n < 0 ? (int)n : rtnl_read(answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
+	}
+	return !ret && answer->interrupted ? -EINTR : ret;
+}
+
 int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
 {
 	struct rtnl_answer answer = { .sequence = ++rtnl->sequence, .port = rtnl->port };
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct nlmsghdr header;
-	int ret = 0;
+	int ret;
 
 	if (text)
 		text[0] = '\0';
@@ -296,16 +322,61 @@ int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, 
 	header.nlmsg_len = request->length;
 	header.nlmsg_seq = answer.sequence;
 	memcpy(request->data, &header, sizeof header);
-	while (sendto(rtnl->fd, request->data, request->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
-		if (errno != EINTR)
-			return -errno;
-
-	while (!ret && !answer.complete) {
-		ssize_t n = receive(rtnl);
-
-		ret = n < 0 ? (int)n : rtnl_read(&answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
-	}
+	ret = send_all(rtnl, request->data, request->length);
+	if (ret < 0)
+		return ret;
+	ret = answer_read(rtnl, &answer, take, context);
 	if (text)
 		memcpy(text, answer.text, RTNL_TEXT);
-	return !ret && answer.interrupted ? -EINTR : ret;
+	return ret;
+}
+
+int rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
+{
+	int ret = -EINTR;
+
+	for (int i = 0; ret == -EINTR && i < KTRXER_NETLINK_DUMP_TRIES; i++) {
+		if (restart)
+			restart(context);
+		ret = rtnl_talk(rtnl, request, take, context, NULL);
+	}
+	return ret;
+}
+
+void rtnl_batch_allow(struct rtnl *rtnl)
+{
+	const struct timeval patience = { .tv_sec = 10 }; /* a commit waits for an RCU grace period */
+	const int bytes = KTRXER_NETLINK_BATCH;
+
+	(void)setsockopt(rtnl->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	if (setsockopt(rtnl->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+		(void)setsockopt(rtnl->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *message)
+{
+	struct rtnl_answer answer = { .sequence = rtnl->sequence + 1, .port = rtnl->port };
+	struct nlmsghdr header;
+	uint32_t count = 0;
+	int ret;
+
+	*message = 0;
+	for (size_t at = 0; at < length; at += NLMSG_ALIGN(header.nlmsg_len), count++) {
+		if (length - at < sizeof header)
+			return -EINVAL;
+		memcpy(&header, batch + at, sizeof header);
+		if (header.nlmsg_len < sizeof header || header.nlmsg_len > length - at)
+			return -EINVAL;
+		header.nlmsg_seq = ++rtnl->sequence;
+		memcpy(batch + at, &header, sizeof header);
+	}
+	if (count < 3)
+		return -EINVAL; /* a beginning, a message, an end */
+	answer.last = count - 2;
+	ret = send_all(rtnl, batch, length);
+	if (ret < 0)
+		return ret;
+	ret = answer_read(rtnl, &answer, NULL, NULL);
+	*message = ret < 0 ? answer.message : 0;
+	return ret;
 }

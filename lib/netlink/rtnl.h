@@ -44,15 +44,31 @@ typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
  */
 int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT]);
 
-/* What rtnl_talk() has learned so far of one answer. */
+/*
+ * A dump, read again from its beginning when the table changed under it: `restart` (may be NULL) clears what `take` has gathered. -EINTR: it
+ * changed each time, and what was gathered last is what there is.
+ */
+int rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context);
+
+/* Room for a batch (one datagram, however long), and time for its commit. */
+void rtnl_batch_allow(struct rtnl *rtnl);
+/*
+ * Sends a batch of messages, of which the last but one (before the end of the batch) asks for an acknowledgement, and waits for that. The
+ * kernel's error, and the number of the message that it is about.
+ */
+int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *message);
+
+/* What has been learned so far of one answer. */
 struct rtnl_answer {
 	uint32_t sequence, port; /* parts for others are passed over */
+	uint32_t last;           /* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */
+	uint32_t message;        /* of a batch: the message that the error is about */
 	bool complete;
 	bool interrupted;
 	char text[RTNL_TEXT];
 };
 
-/* Reads one datagram of the kernel's. 0, the error that the kernel reports, -EBADMSG, or what `take` returned. */
+/* Reads one datagram of the kernel. 0, the error that the kernel reports, -EBADMSG, or what `take` returned. */
 int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context);
 
 /* Steps through attributes; false at the end, and where lengths lie: then attributes->ok is false too. */

@@ -7,6 +7,7 @@
 
 #include "limits.h"
 #include "nft_rules.h"
+#include "rtnl.h"
 #include "rx_watch.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ struct krx_backend_state {
 	struct krx_watch watch;	       /* without a tap */
 	struct krx_look look;
 	const struct krx_ruleset *rules;
-	struct nft *nft;
+	struct rtnl *nft;
 	char table[40];
 	uint32_t device;
 };
@@ -73,7 +74,7 @@ static void nft_backend_close(struct krx_backend_state *s)
 {
 	if (!s)
 		return;
-	nft_close(s->nft);
+	rtnl_close(s->nft);
 	if (s->tap)
 		krx_backend_packet.close(s->tap);
 	krx_watch_close(&s->watch);
@@ -146,11 +147,23 @@ static void tally_take(void *context, uint32_t mark, uint64_t packets)
 		tally->stats[mark].matched += packets;
 }
 
+static void tally_restart(void *context)
+{
+	const struct tally *tally = context;
+
+	for (int i = 0; i < tally->count; i++) {
+		tally->stats[i].dropped = 0;
+		if (krx_ruleset_rule(tally->rules, i)->op == KRX_DROP)
+			tally->stats[i].matched = 0;
+	}
+}
+
 static int nft_backend_rule_stats(struct krx_backend_state *s, struct krx_rule_stats *rules, int count)
 {
+	static const struct nft_reader reader = { tally_restart, tally_take };
 	struct tally tally = { .rules = s->rules, .stats = rules, .count = count };
 
-	return nft_counters(s->table, tally_take, &tally);
+	return nft_counters(s->table, &reader, &tally);
 }
 
 static void nft_backend_describe(const struct krx_backend_state *s, struct krx_stats *stats)

@@ -12,7 +12,10 @@ struct ktx_harvest {
 	/* The packet scheduler's stamp of the same number, before that; may be NULL. */
 	void (*sched)(void *context, uint32_t key, int64_t real_ns);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
-	/* Where a queue keeps the times: it has dropped what it had taken. By the time that it was told, from the socket; by its cell, from the engine. */
+	/*
+	 * Where a queue keeps the times: it has dropped what it had taken. By the time that it was told, from the
+	 * socket; by its cell, from the engine.
+	 */
 	void (*dropped)(void *context, uint64_t launch, int error);
 	void (*failed)(void *context, struct ktx_cell *cell, int error);
 	void *context;

@@ -82,8 +82,13 @@ bool phc_map_line(const struct phc_map *map, struct phc_line *line)
 
 	if (!map->count)
 		return false;
-	*line = (struct phc_line){ .nic_ns = map->points[last].nic_ns, .mono_ns = map->points[last].mono_ns,
-				   .bound_ns = map->points[last].bound_ns, .rate_ppb = map->rate_ppb, .rate_error_ppb = map->rate_error_ppb };
+	*line = (struct phc_line){
+		.nic_ns = map->points[last].nic_ns,
+		.mono_ns = map->points[last].mono_ns,
+		.bound_ns = map->points[last].bound_ns,
+		.rate_ppb = map->rate_ppb,
+		.rate_error_ppb = map->rate_error_ppb,
+	};
 	return true;
 }
 

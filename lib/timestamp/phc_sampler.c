@@ -46,7 +46,10 @@ static void *sampler_main(void *context)
 	pthread_mutex_lock(&sampler->lock);
 	while (!sampler->quit) {
 		const uint64_t at_ns = sampler->phc.sampled_ns + PHC_SAMPLE_NS;
-		const struct timespec at = { .tv_sec = (time_t)(at_ns / KTRXER_NS_PER_S), .tv_nsec = (long)(at_ns % KTRXER_NS_PER_S) };
+		const struct timespec at = {
+			.tv_sec = (time_t)(at_ns / KTRXER_NS_PER_S),
+			.tv_nsec = (long)(at_ns % KTRXER_NS_PER_S),
+		};
 
 		if (pthread_cond_timedwait(&sampler->wake, &sampler->lock, &at) == 0)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reads the clock of a NIC every PHC_SAMPLE_NS, on a thread of its own, and publishes the line of the samples. One reading takes up to a
- * millisecond (PCI, firmware, a lock of the driver): the pump thread must not wait for it.
+ * Reads the clock of a NIC every PHC_SAMPLE_NS, on a thread of its own, and publishes the line of the samples. One
+ * reading takes up to a millisecond (PCI, firmware, a lock of the driver): the pump thread must not wait for it.
  */
 #ifndef KTRXER_LIB_PHC_SAMPLER_H
 #define KTRXER_LIB_PHC_SAMPLER_H
@@ -22,15 +22,19 @@ struct phc_sampler {
 	bool has_thread, quit;        /* quit: under lock */
 
 	/*
-	 * The newest line: a sequence lock (the version is odd during a write) over words of 32 bits, since 32-bit machines have no larger atomics.
-	 * Words are stored with release and loaded with acquire, so a reader that has loaded a new word sees the odd version after it.
+	 * The newest line: a sequence lock (the version is odd during a write) over words of 32 bits, since 32-bit
+	 * machines have no larger atomics. Words are stored with release and loaded with acquire, so a reader that
+	 * has loaded a new word sees the odd version after it.
 	 */
 	_Alignas(64) _Atomic uint32_t version;
 	_Atomic uint32_t words[PHC_LINE_WORDS];
 };
 
 void phc_sampler_init(struct phc_sampler *sampler);
-/* Switches the stamps of sent packets on, reads the clock once and starts the thread. 0 or a negative errno, as phc_open(). */
+/*
+ * Switches the stamps of sent packets on, reads the clock once and starts the thread. 0 or a negative errno, as
+ * phc_open().
+ */
 int phc_sampler_open(struct phc_sampler *sampler, const char *device, uint32_t index);
 /* The second half of phc_sampler_open(): sampler->phc is open. */
 int phc_sampler_start(struct phc_sampler *sampler);
@@ -41,7 +45,10 @@ static inline bool phc_sampler_on(const struct phc_sampler *sampler)
 	return sampler->phc.fd >= 0;
 }
 
-/* For one reader. Never waits: while the line is being written, and when it is the one of *version, *line stays as it is. */
+/*
+ * For one reader. Never waits: while the line is being written, and when it is the one of *version, *line stays as it
+ * is.
+ */
 void phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version);
 
 #endif

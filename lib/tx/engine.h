@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The tables of operations that an engine fills in, one file each: what all have, and those for frames that the pump submits, for a kernel that takes
- * cells by itself, and for streams. Nothing above these tables knows an engine's name.
+ * The tables of operations that an engine fills in, one file each: what all have, and those for frames that the pump
+ * submits, for a kernel that takes cells by itself, and for streams. Nothing above these tables knows an engine's
+ * name.
  *
- * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only submits frames
- * and says what became of them. The pump calls the operations, but for those that name the committing or the tool's thread; these touch
- * nothing that the pump touches.
+ * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only
+ * submits frames and says what became of them. The pump calls the operations, but for those that name the committing
+ * or the tool's thread; these touch nothing that the pump touches.
  */
 #ifndef KTRXER_LIB_ENGINE_H
 #define KTRXER_LIB_ENGINE_H
@@ -94,18 +95,21 @@ struct ktx_stream_look {
 };
 
 /*
- * Frames that the pump submits at their times. With `queue` the kernel waits, too: it is given each frame ahead of its time (`queue` says by how
- * much) and with it, in leave_ns. What is there cannot be called back.
+ * Frames that the pump submits at their times. With `queue` the kernel waits, too: it is given each frame ahead of
+ * its time (`queue` says by how much) and with it, in leave_ns. What is there cannot be called back.
  */
 struct ktx_submit_ops {
 	/*
-	 * Submits cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or a negative errno when it
-	 * took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0] will never go. It may take fewer than it could (one
-	 * protocol a call, say): it is called again at once.
+	 * Submits cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or
+	 * a negative errno when it took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0]
+	 * will never go. It may take fewer than it could (one protocol a call, say): it is called again at once.
 	 */
 	int (*send)(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count);
 
-	/* Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has come; NULL: cannot. */
+	/*
+	 * Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has
+	 * come; NULL: cannot.
+	 */
 	void (*warm)(struct ktx_engine_state *state);
 
 	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
@@ -127,21 +131,22 @@ struct ktx_submit_ops {
 };
 
 /*
- * Cells that the kernel takes from the ring by itself. They belong to the engine from publish, which the committing thread calls, to collect,
- * which the pump calls.
+ * Cells that the kernel takes from the ring by itself. They belong to the engine from publish, which the committing
+ * thread calls, to collect, which the pump calls.
  */
 struct ktx_kernel_ops {
 	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
 
 	/*
-	 * Follows on publish when the pump knows of the cells, too; NULL: none. What ends before that wakes a pump that finds nothing to collect,
-	 * at once and again, and where the pump is the more urgent thread of one processor the committing one never comes to publish `head`.
+	 * Follows on publish when the pump knows of the cells, too; NULL: none. What ends before that wakes a pump
+	 * that finds nothing to collect, at once and again, and where the pump is the more urgent thread of one
+	 * processor the committing one never comes to publish `head`.
 	 */
 	void (*go)(struct ktx_engine_state *state, uint32_t to);
 
 	/*
-	 * Starts and ends what there is to start and end, and says when it wants to be called again at the latest. A negative errno: the device
-	 * or the kernel side is gone, and every cell ends with one of the next collects.
+	 * Starts and ends what there is to start and end, and says when it wants to be called again at the latest. A
+	 * negative errno: the device or the kernel side is gone, and every cell ends with one of the next collects.
 	 */
 	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
 
@@ -150,8 +155,8 @@ struct ktx_kernel_ops {
 };
 
 /*
- * Ranges of templates (KTX_CAN_TEMPLATE). Called by the tool's thread, but for `ended`; `tend` of the kernel's operations looks after one that
- * runs. One is started when the one before has ended.
+ * Ranges of templates (KTX_CAN_TEMPLATE). Called by the tool's thread, but for `ended`; `tend` of the kernel's
+ * operations looks after one that runs. One is started when the one before has ended.
  */
 struct ktx_stream_ops {
 	int (*start)(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err);
@@ -175,7 +180,10 @@ struct ktx_engine {
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
 
-	/* Tries, and leaves nothing behind. 0 and info->features, or a negative errno and info->reason with its remedy. */
+	/*
+	 * Tries, and leaves nothing behind. 0 and info->features, or a negative errno and info->reason with its
+	 * remedy.
+	 */
 	int (*probe)(const struct ktrxer_device *device, struct ktx_engine_info *info);
 
 	int (*open)(struct ktx_engine_state **state, const struct ktx_engine_setup *setup, struct ktrxer_error *err);
@@ -187,7 +195,10 @@ struct ktx_engine {
 	/* Memory of the slots where the engine has its own (mapped), else NULL: tx.c allocates. */
 	uint8_t *(*memory)(struct ktx_engine_state *state, uint32_t slot);
 
-	/* Can this frame be reproduced by this engine? Header by header; err names the field. Called by the committing thread. */
+	/*
+	 * Can this frame be reproduced by this engine? Header by header; err names the field. Called by the
+	 * committing thread.
+	 */
 	int (*check)(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
 
 	/* A line that the user should know of this device, or NULL. The op may be NULL. */
@@ -197,14 +208,17 @@ struct ktx_engine {
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*
-	 * Readable (POLLIN where the kernel takes cells by itself, else POLLERR) when harvest or collect has work; -1: never, and where the kernel
-	 * takes them and harvest_ns is 0: a commit is to wake the pump.
+	 * Readable (POLLIN where the kernel takes cells by itself, else POLLERR) when harvest or collect has work;
+	 * -1: never, and where the kernel takes them and harvest_ns is 0: a commit is to wake the pump.
 	 */
 	int (*event_fd)(const struct ktx_engine_state *state);
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */
 };
 
-/* One that sends by the host's stack finds the device by its routes. One that this build leaves out (no `open`) says so without a device. */
+/*
+ * One that sends by the host's stack finds the device by its routes. One that this build leaves out (no `open`) says
+ * so without a device.
+ */
 static inline bool ktx_engine_needs_device(const struct ktx_engine *engine)
 {
 	return engine->open && !(engine->can & KTX_CAN_HOST_STACK);

@@ -22,6 +22,8 @@ static uint32_t round_up_power(uint32_t n)
 	return p;
 }
 
+#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_ADVANCE | KTX_NO_SCHED))
+
 static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 {
 	if (o->slots > KTX_SLOTS_MAX)
@@ -31,6 +33,8 @@ static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP || (unsigned)o->late > KTX_LATE_SHIFT ||
 	    (unsigned)o->reports > KTX_REPORT_NONE)
 		return ktrxer_fail(err, -EINVAL, "an option of the transmitter has a value that this version does not know");
+	if (o->flags & ~KTX_FLAGS_KNOWN)
+		return ktrxer_fail(err, -EINVAL, "flags 0x%x of the transmitter: this version does not know 0x%x", o->flags, o->flags & ~KTX_FLAGS_KNOWN);
 	return 0;
 }
 
@@ -249,6 +253,10 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	struct ktx_engine_setup setup;
 	int rc;
 
+	if (!out) {
+		free(tx);
+		return ktrxer_fail(err, -EINVAL, "ktx_open: no place for the transmitter (NULL)");
+	}
 	*out = NULL;
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");

@@ -7,8 +7,8 @@
  *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
  *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the cell.
  *
- * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final cells, so the pump's way
- * is short and the accounts need no lock and always close.
+ * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final cells, so
+ * the pump's way is short and the accounts need no lock and always close.
  */
 #ifndef KTRXER_LIB_TX_H
 #define KTRXER_LIB_TX_H
@@ -26,8 +26,8 @@
 #define KTX_LINE 64 /* bytes of a cache line, on nearly every machine */
 
 /*
- * The requests and the cursors that both sides read. `head` is written by the tool's side, `done` by the pump's; each has a line of its own,
- * since the other side reads it often, and the constants beside it for each probe.
+ * The requests and the cursors that both sides read. `head` is written by the tool's side, `done` by the pump's; each
+ * has a line of its own, since the other side reads it often, and the constants beside it for each probe.
  */
 struct ktx_ring {
 	struct ktx_cell *cells;
@@ -164,6 +164,8 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
+/* The cell of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is lateness. */
+void ktx_pump_start(struct ktx *tx);
 
 /* tx_thread.c */
 int ktx_thread_start(struct ktx *tx, struct ktrxer_error *err);

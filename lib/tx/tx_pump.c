@@ -384,8 +384,8 @@ static uint64_t start_of(const struct ktx *tx, const struct ktx_cell *cell)
 }
 
 /*
- * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its wake-ups; from then on it is to
- * come back at once.
+ * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its
+ * wake-ups; from then on it is to come back at once.
  */
 static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 {
@@ -397,8 +397,27 @@ static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 	return start - now > margin ? start - margin : now;
 }
 
+/* DUE_GONE: it is skipped. */
+static enum due late_policy(struct ktx *tx, struct ktx_cell *cell, uint64_t planned, uint64_t now)
+{
+	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
+	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
+		return DUE_NOW;
+	if (tx->options.late == KTX_LATE_SKIP) {
+		cell_end(cell, KTX_SKIPPED, 0);
+		tx->pump.handed++;
+		return DUE_GONE;
+	}
+	if (tx->options.late == KTX_LATE_SHIFT) {
+		tx->pump.shift_ns += now - planned;
+		cell->planned_ns = cell->at_ns + tx->pump.shift_ns;
+	}
+	return DUE_NOW;
+}
+
 /*
- * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy; look at the next one.
+ * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy;
+ * look at the next one.
  */
 static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
 {
@@ -423,19 +442,7 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 		*next_ns = come_back(tx, now, start);
 		return DUE_LATER;
 	}
-	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
-	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
-		return DUE_NOW;
-	if (tx->options.late == KTX_LATE_SKIP) {
-		cell_end(cell, KTX_SKIPPED, 0);
-		tx->pump.handed++;
-		return DUE_GONE;
-	}
-	if (tx->options.late == KTX_LATE_SHIFT) {
-		tx->pump.shift_ns += now - planned;
-		cell->planned_ns = cell->at_ns + tx->pump.shift_ns;
-	}
-	return DUE_NOW;
+	return late_policy(tx, cell, planned, now);
 }
 
 /* Stamps are collected while there is time for it, and in any case before too many wait. */
@@ -458,6 +465,15 @@ static void harvest_if_time(struct ktx *tx, uint32_t head)
 	}
 	tx->pump.look = false;
 	harvest(tx);
+}
+
+void ktx_pump_start(struct ktx *tx)
+{
+	struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
+	const uint64_t now = ktrxer_now_ns();
+
+	if (late_policy(tx, cell, planned_time(tx, cell), now) == DUE_NOW)
+		hand_over(tx, batch_size(tx, atomic_load(&tx->ring.head), now));
 }
 
 static void pump_user(struct ktx *tx, uint64_t *next_ns)

@@ -59,8 +59,7 @@ static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struc
 int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
 {
 	struct ktx_range own;
-	int rc = ktrxer_options_copy(&own, sizeof own, range, range->size, offsetof(struct ktx_range, threads) + sizeof range->threads,
-				     "ktx_range", err);
+	int rc = ktrxer_options_read(&own, sizeof own, range, offsetof(struct ktx_range, threads) + sizeof own.threads, "ktx_range", err);
 
 	if (rc < 0 || !own.left)
 		return rc;

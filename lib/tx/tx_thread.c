@@ -46,8 +46,8 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 #define WARM_AFTER_NS 200000
 #define WARM_BEFORE_NS 15000
 
-/* Until `start`, or a cancellation. */
-static void spin_until(struct ktx *tx, uint64_t start)
+/* False: a cancellation came first. */
+static bool spin_until(struct ktx *tx, uint64_t start)
 {
 	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
 	uint64_t now = ktrxer_now_ns();
@@ -55,7 +55,7 @@ static void spin_until(struct ktx *tx, uint64_t start)
 
 	for (; now < start; now = ktrxer_now_ns()) {
 		if (cancel_due(tx))
-			return;
+			return false;
 		/* Only with time to spare: a warming that ends after the deadline is worse than none. */
 		if (!cold || start - now > before)
 			continue;
@@ -65,6 +65,7 @@ static void spin_until(struct ktx *tx, uint64_t start)
 			tx->pump.warm_cost_ns = ktrxer_now_ns() - now;
 		}
 	}
+	return true;
 }
 
 static void thread_wait(struct ktx *tx, uint64_t next)
@@ -81,7 +82,8 @@ static void thread_wait(struct ktx *tx, uint64_t next)
 		return;
 	}
 	ktrxer_waiter_no_rest(&tx->pump.waiter, now);
-	spin_until(tx, start);
+	if (spin_until(tx, start))
+		ktx_pump_start(tx);
 }
 
 static void *thread_main(void *context)

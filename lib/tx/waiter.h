@@ -23,7 +23,10 @@ struct ktrxer_waiter {
 	int latency_fd;       /* /dev/cpu_dma_latency held open, or -1 */
 	char notes[512];      /* only grows: what lies before shown.notes_length never changes again */
 
-	/* Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no machine needs a lock. */
+	/*
+	 * Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no
+	 * machine needs a lock.
+	 */
 	struct {
 		_Alignas(64) _Atomic uint32_t lead_ns;
 		_Atomic uint32_t advance_ns, notes_length;

@@ -68,8 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		answer.sequence = header.nlmsg_seq;
 		answer.port = header.nlmsg_pid;
 	}
+	answer.last = size % 4; /* of a batch, where it is not 0 */
 	ret = rtnl_read(&answer, bytes_of(data, size), take, qdiscs);
-	if (ret > 0)
+	if (ret > 0 || answer.message > answer.last)
 		abort();
 	must_end(answer.text, sizeof answer.text);
 	return 0;

@@ -154,7 +154,7 @@ def test_stalled_reader_hangs_nothing():
         process.kill()
         process.stdout.close()
         process.stderr.close()
-    assert 1.5 < took < 2 + 2  # two seconds for the reader; the rest is for a machine on which others build
+    assert 1.5 < took < 2 + 8  # two seconds for the reader; the rest is for a machine on which others build
 
 
 def test_slow_reader_loses_objects_and_is_told():
@@ -220,11 +220,11 @@ def test_signals_print_the_accounts_so_far(number):
 def test_second_interrupt_kills():
     # A reader that takes nothing keeps the end waiting for two seconds: time for a second Ctrl-C.
     process = start("tick", "--interval=0", "--count=0", "--pad=4000", "--busy", "--jsonl")
-    time.sleep(0.5)
+    process.stdout.readline()
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=1) == -signal.SIGINT
+    assert process.wait(timeout=20) == -signal.SIGINT, "it did not end by itself, with another status"
     process.stdout.close()
     process.stderr.close()
 

@@ -337,18 +337,17 @@ def test_stop_on_eof(shared_pair, ktrxer):
     start = time.monotonic()
     output, _ = child.communicate(timeout=10)
     assert time.monotonic() - start < 2
-    result = closed(json.loads(output))
-    assert 100 < result["sent"] < 1000
+    assert closed(json.loads(output))["sent"] >= 150
 
 
 def test_stopped_before_the_start(shared_pair, ktrxer):
     a, b = shared_pair
     at = time.time_ns() + 60 * 10**9
-    child = a.popen([ktrxer, "send", b.address, "-r", "1k", "-c", "10", "--json", "--start-at", str(at)])
-    time.sleep(0.4)
+    child = a.popen([ktrxer, "send", b.address, "-r", "1k", "-c", "10", "--jsonl", "--start-at", str(at)])
+    assert json.loads(child.stdout.readline())["type"] == "start"
     child.send_signal(signal.SIGINT)
     output, _ = child.communicate(timeout=10)
-    result = closed(json.loads(output))
+    result = closed(json.loads(output.splitlines()[-1]))
     assert (result["requested"], result["cancelled"], result["verdict"]) == (10, 10, "degraded")
 
 

@@ -70,7 +70,20 @@ static int make_frame(const void *options, void **out)
 
 #define END_OF(type, field) (offsetof(struct type, field) + sizeof ((struct type *)0)->field)
 
+static int make_tx(const void *options, void **out)
+{
+	return ktx_open((struct ktx **)out, options, &err);
+}
+
+static int make_range(const void *options, void **out)
+{
+	*out = NULL;
+	return ktx_template_send(NULL, NULL, (struct ktx_range *)(uintptr_t)options, &err);
+}
+
 static const struct opener openers[] = {
+	{ "ktx_open", make_tx, sizeof(struct ktx_options), END_OF(ktx_options, cpu) },
+	{ "ktx_template_send", make_range, sizeof(struct ktx_range), END_OF(ktx_range, threads) },
 	{ "krx_open", make_krx, sizeof(struct krx_options), END_OF(krx_options, see_outgoing) },
 	{ "ktrxer_schedule_new", make_schedule, sizeof(struct ktrxer_schedule_options), END_OF(ktrxer_schedule_options, offsets) },
 	{ "ktx_template_new", make_template, sizeof(struct ktx_template_options), END_OF(ktx_template_options, every_combination) },
@@ -161,6 +174,8 @@ static void null_is_refused(void **state)
 	const struct ktrxer_addr none = { 0 };
 	struct krx_options several = KRX_OPTIONS_INIT;
 	struct ktrxer_deadline deadline;
+	struct ktx_options transmitter = KTX_OPTIONS_INIT;
+	struct ktx *tx = SOME;
 	struct krx *rx = SOME;
 	struct krx_packet packet;
 	struct krx_stats stats;
@@ -174,6 +189,15 @@ static void null_is_refused(void **state)
 	char text[KRX_RULE_TEXT];
 
 	(void)state;
+	/* Transmitters. */
+	message_expected(ktx_open(NULL, &transmitter, &err), -EINVAL);
+	for (int bit = 6; bit < 32; bit++) { /* flags that this version does not know */
+		transmitter.flags = 1u << bit;
+		message_expected(ktx_open(&tx, &transmitter, &err), -EINVAL);
+		assert_null(tx);
+		tx = SOME;
+	}
+	ktx_close(NULL);
 	/* Receivers. */
 	message_expected(krx_open(NULL, &options, &rule, 1, &err), -EINVAL);
 	message_expected(krx_open(&rx, &options, NULL, 1, &err), -EINVAL);

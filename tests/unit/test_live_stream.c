@@ -8,14 +8,19 @@ static struct ktx_stream_look look_at(struct stream_lane *counters, bool traced)
 {
 	struct live_stream_lane lane = { .state = counters };
 	struct stream_share share = { .taken = 1000, .count = 2000 };
-	const struct live_stream stream = { .phase = STREAM_RUNS, .lanes = &lane, .lanes_count = 1, .share = &share, .count = 2000, .traced = traced };
+	const struct live_stream stream = {
+		.phase = STREAM_RUNS, .lanes = &lane, .lanes_count = 1, .share = &share, .count = 2000, .traced = traced,
+	};
 	struct ktx_stream_look look;
 
 	live_stream_look(&stream, &look);
 	return look;
 }
 
-/* Both counters run while they are read: a batch may begin between the two reads, and what was `flown` is behind what is `landed`. */
+/*
+ * Both counters run while they are read: a batch may begin between the two reads, and what was `flown` is behind what
+ * is `landed`.
+ */
 static void counters_of_different_times_add_no_4_billion(void **state)
 {
 	struct stream_lane counters = { .flown = 100, .landed = 70, .sent = 70, .unproven = 70 };
@@ -37,7 +42,10 @@ static void counters_of_different_times_add_no_4_billion(void **state)
 
 static void an_end_is_read_by_halves_where_there_are_no_wide_atomics(void **state)
 {
-	static const uint64_t finals[] = { LIVE_END(LIVE_SKIPPED, 0), LIVE_END(LIVE_FAILED, 105), LIVE_END(LIVE_UNPROVEN, 0), 0x100000000, 0x1234567890abcdef };
+	static const uint64_t finals[] = {
+		LIVE_END(LIVE_SKIPPED, 0), LIVE_END(LIVE_FAILED, 105), LIVE_END(LIVE_UNPROVEN, 0), 0x100000000,
+		0x1234567890abcdef,
+	};
 	static const uint64_t others[] = { 0, LIVE_FLYING };
 	uint64_t word;
 

@@ -16,7 +16,7 @@ afterAll(async () => browser.close());
 const BLUE = "#015fd5"; // the first colour of the light palette: class BE
 const PINK = "#d75eb5"; // class EF
 const BLUE_AT_NIGHT = "#326fc0";
-const TIME_PANELS = ["throughput-down", "throughput-up", "latency", "oneway-forward", "oneway-backward", "lateness", "queue"];
+const TIME_PANELS = ["throughput-down", "throughput-up", "latency", "oneway-up", "oneway-down", "lateness", "queue"];
 
 async function picture(page: Page, name: string, whole = true): Promise<void> {
   if (!PICTURES) return;
@@ -155,14 +155,14 @@ describe("a report in the hand", () => {
 
   it("draws each series in its colour, hides it everywhere and brings it back", async () => {
     await panel(page, "latency");
-    await panel(page, "oneway-forward");
+    await panel(page, "oneway-up");
     expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
     const legend = page.locator('figure[data-panel="latency"] .legend button', { hasText: "UDP BE" });
     await legend.click();
     await page.mouse.move(0, 0);
     expect(await legend.getAttribute("aria-pressed")).toBe("false");
     expect(await pixels(page, "latency", BLUE)).toBe(0);
-    expect(await pixels(page, "oneway-forward", BLUE)).toBe(0);
+    expect(await pixels(page, "oneway-up", BLUE)).toBe(0);
     await page.waitForTimeout(400); // or it would be a double click
     await legend.click();
     await page.mouse.move(0, 0);

@@ -148,7 +148,7 @@ const struct command cmd_flow = {
 	.summary = "TCP and UDP flows up and down, counted at both ends",
 	.description = OPT_PROSE(
 		"Moves bytes between this host and one where `ktrxer serve` runs, by many TCP connections at once, and samples what each of them has "
-		"moved: at the sender what was acknowledged, with what the kernel knows of the connection (TCP_INFO), at the receiver what was "
+		"moved: at the sender what was acknowledged, with the kernel's figures of the connection (TCP_INFO), at the receiver what was "
 		"read. Samples are taken of all flows at the same times, by the clock, at both ends: a slow flow has as many as a fast one. Those "
 		"of the far end come over the control connection and are told in this host's time.\n\n"
 		"The rate of a flow is what its receiver read, over the time from its start to its end. A flow that ends before its time makes the "

@@ -83,7 +83,7 @@ void flow_say_what(struct flow_run *run)
 
 /* ------------------------------------------------------------------------------------------------------------ verdict */
 
-/* Who sends knows whether it was through. */
+/* The sender's end decides whether the flow was complete: the receiver cannot see data that was never sent. */
 static const struct flow_side *decider(const struct flow_run *run, uint32_t flow)
 {
 	const struct flow_side *s = sender(run, flow);

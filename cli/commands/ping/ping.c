@@ -99,7 +99,7 @@ static bool all_ended(void *arg)
 	const struct ping_run *run = arg;
 	struct echo_counts c;
 
-	/* By the reports that were read, not by the accounts: those count a probe whose report nobody has seen yet. */
+	/* Count the reports that were read. The accounts also count probes whose reports are still unread. */
 	echo_book_counts(run->book, &c);
 	return c.sent + c.failed == run->p.next && !c.waiting;
 }

@@ -18,7 +18,7 @@ struct ping_run {
 	const struct ping_options *o;
 	struct echo_book *book;
 	uint8_t proto;
-	uint64_t secret;    /* in each payload: who does not know it cannot answer */
+	uint64_t secret;    /* in each payload: a reply without it is forged */
 	struct ktrxer_hist *rtt, *own_queue;
 };
 

@@ -94,7 +94,7 @@ void prober_fail(struct prober *p, int rc, const char *text);
 
 /* Planning, in this order. The host: resolved once, and the rate allowed for what was found. */
 int prober_resolve(struct prober *p, struct ktrxer_error *err);
-/* The way there, and the engine with room for `slots` frames of `frame_size` bytes. */
+/* The path to the host, and the engine with room for `slots` frames of `frame_size` bytes. */
 int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct ktrxer_error *err);
 /* An identifier that is ours alone, for which make() builds p->frame. */
 int prober_identify(struct prober *p, int (*make)(void *run, struct ktrxer_error *err), struct ktrxer_error *err);
@@ -107,9 +107,12 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err);
 bool prober_begin(struct prober *p);
 /* Until all probes have ended, or it is stopped (true), or something failed. */
 bool prober_loop(struct prober *p);
-/* One round: pumps, takes in. Returns when the engine wants to be pumped again. */
+/* One round: pumps, takes in. Returns the time at which the engine must be pumped again. */
 uint64_t prober_take(struct prober *p);
-/* After `n` of `room` reports: ask for more? To hear that there are none asks to be woken by the next one, and who pumps is there anyway. */
+/*
+ * After `n` of `room` reports: read again? Reading an empty queue arms the wake-up for the next report. A thread that
+ * pumps itself needs no wake-up, so it reads again only after a full batch.
+ */
 static inline bool prober_more(const struct prober *p, int n, int room)
 {
 	return p->o->precise ? n > 0 : n == room;
@@ -131,7 +134,7 @@ void prober_own_queue_json(const struct prober *p, struct json *end, const struc
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);
 /* As they stand in the result, with the session's own counts of what was sent and answered. */
 void prober_accounts_json(struct json *end, const struct ktx_accounts *accounts, uint64_t sent, uint64_t received);
-/* Who stamped both ends of the round trips; the object `stamps` is open, and is left so. */
+/* The sources of the time stamps at both ends of the round trips; the object `stamps` is open, and is left so. */
 void prober_stamps_json(const struct prober *p, struct json *end, const struct ktx_accounts *accounts);
 void prober_close(struct prober *p);
 

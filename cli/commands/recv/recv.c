@@ -32,7 +32,7 @@ static const struct opt recv_table[] = {
 	  .help = "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]; the smallest prio decides, "
 		  "then the first; without any rule everything is captured" },
 	{ "promiscuous", 0, OPT_FLAG, FIELD(promiscuous), .fallback = "yes",
-	  .help = "Also packets for other hosts, as far as the device hears them" },
+	  .help = "Also packets for other hosts, as far as they reach the device" },
 	{ "outgoing", 0, OPT_FLAG, FIELD(outgoing), .help = "Also packets that this host sends" },
 	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
 	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
@@ -254,7 +254,7 @@ static void wait_for_more(struct receiver *r, uint64_t end_ns)
 	uint64_t now = ktrxer_now_ns(), left;
 	struct timespec timeout;
 
-	if (r->to.unflushed) { /* whoever follows the file sees what came */
+	if (r->to.unflushed) { /* a program that follows the file can read these packets */
 		ktrxer_pcapng_flush(r->to.file);
 		r->to.unflushed = false;
 	}
@@ -449,13 +449,13 @@ const struct command cmd_recv = {
 		"cannot drop. Stamps are those of the kernel that libpcap shows, too; or the NIC's, where they are on. Forwarded packets reach this "
 		"process cut to their headers, to be counted.\n\n"
 		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's driver where "
-		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver tells. What is "
+		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver passes its stamps on. What is "
 		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its own "
 		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where no "
 		"rule drops, else xdp, else nftables.\n\n"
 		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, is "
 		"refused without --force.\n\n"
-		"The text is for people and may change; programs ask for --jsonl. With --write nothing is printed for "
+		"The text is for people and may change; programs read --jsonl. With --write nothing is printed for "
 		"each packet."),
 	.examples =
 		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"

@@ -174,7 +174,7 @@ const struct command cmd_send = {
 	.summary = "Send UDP probes at exact times and account for each of them",
 	.description = OPT_PROSE(
 		"Sends UDP probes on a schedule, at a rate, from a list, or as fast as the device takes them, and says of each whether it was "
-		"sent, by whose word (the NIC's stamp, the driver's, or the kernel's mere acceptance), how far it missed its time, and how "
+		"sent, which stamp shows it (of the NIC, of the driver, or none: the kernel accepted it), its lateness, and how "
 		"often it was tried.\n\n"
 		"Every probe ends in exactly one state: sent, failed, skipped or cancelled. Their sum is what was requested.\n\n"
 		"Lateness is signed: the hand-over begins early by its own median cost, so that half of the probes leave a little before "

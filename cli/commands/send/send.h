@@ -70,7 +70,7 @@ struct send_run {
 	uint64_t wanted;      /* probes, UINT64_MAX: until the time is over */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: no end in time */
 	pthread_mutex_t lock; /* of what follows, while several workers run */
-	uint64_t next_chunk;  /* first number that nobody has taken yet */
+	uint64_t next_chunk;  /* first number that no worker has taken yet */
 	FILE *csv;
 };
 

@@ -73,7 +73,7 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 	if (o->combine && o->vary.count < 2)
 		return ktrxer_fail(err, -EINVAL, "--combine is for two fields or more: give --vary for each");
 	if (o->threads > 1 && o->late == KTX_LATE_SHIFT && is_timed(o))
-		return ktrxer_fail(err, -EINVAL, "--late shift moves all that follow, and each of several threads knows its own probes alone: --threads 1");
+		return ktrxer_fail(err, -EINVAL, "--late shift moves all later probes, but each thread can move only its own: use --threads 1");
 	return 0;
 }
 
@@ -218,7 +218,7 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	run->reason = run->auto_reason[0] ? run->auto_reason : run->info.reason;
 	run->timed = is_timed(o);
 	run->streams = wants_stream(run) && run->info.features & KTX_CAN_TEMPLATE;
-	/* Who makes frames in the kernel polls there; queues and timers (txtime) do not. */
+	/* Engines that make frames in the kernel poll there; engines with queues and timers (txtime) do not. */
 	if (run->info.features & KTX_CAN_TEMPLATE && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
 		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and one of %d must be left to fill its slots",
 				   (unsigned long long)o->threads, run->info.engine, processors());

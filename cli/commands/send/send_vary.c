@@ -422,7 +422,7 @@ bool vary_has(const struct vary *vary, enum ktx_field field)
 	return false;
 }
 
-/* ---------------------------------------------------------------------------------------------------- whom it may reach */
+/* ----------------------------------------------------------------------------------------------- permitted addresses */
 
 static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)
 {

@@ -151,7 +151,7 @@ static void send_timed(struct send_worker *worker)
 
 /* ------------------------------------------------------------------------------------------------------ as fast as it goes */
 
-/* What nobody has taken yet; a chunk once taken is sent, even when the time is over meanwhile, so that no number is left out. */
+/* The next chunk that no worker has taken; a chunk once taken is sent, even when the time is over meanwhile, so that no number is left out. */
 static bool chunk_take(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
@@ -258,8 +258,8 @@ static void drain(struct send_worker *worker)
 }
 
 /*
- * Where the kernel keeps the times at a rate, all hangs on the slots being full: whoever fills them gets its turn before tasks that nobody
- * waits for. It sleeps most of the time.
+ * Where the kernel keeps the times at a rate, the slots must stay full: the thread that fills them gets a higher priority than
+ * background tasks. It sleeps most of the time.
  */
 static void keep_up(const struct send_run *run)
 {

@@ -36,7 +36,7 @@ static const struct opt serve_opts[] = {
 	  .help = "A second UDP port for STAMP and TWAMP Light alone, as other people's senders expect it: 862" },
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
-	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Who may",
+	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Access",
 	  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it KTRXER_TOKEN of the environment counts; without both "
 		  "a token is made and printed" },
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE",
@@ -48,7 +48,7 @@ static const struct opt serve_opts[] = {
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
 	  .help = "So many answers at once after a silence" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
-	  .heading = "Flows", .help = "So many clients at once; 0: nobody gets flows" },
+	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
 	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "So many flows of each" },
 	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h", .min = 1000000000,
@@ -161,7 +161,7 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			u.context = s->control;
 			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
-			/* A kernel without IPv6 is no fault when nobody asked for it. */
+			/* A kernel without IPv6 is no fault when no option requires IPv6. */
 			if (rc == -EAFNOSUPPORT && !s->o->bind.count && s->addr_count > 1)
 				continue;
 			if (rc < 0)
@@ -403,7 +403,7 @@ const struct command cmd_serve = {
 		"Its first lines say where it listens, how a client reaches it, and its token where it made one. At its end (SIGTERM) it says what it did."),
 	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
 		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
-		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for those who have the key.\n",
+		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n",
 	.options = serve_opts,
 	.options_size = sizeof(struct serve_options),
 	.run = run_serve,

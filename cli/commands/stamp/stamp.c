@@ -169,7 +169,7 @@ static bool all_ended(void *arg)
 	const struct stamp_run *run = arg;
 	struct stamp_session_counts c;
 
-	/* By the reports that were read, not by the accounts: those count a probe whose report nobody has seen yet. */
+	/* Count the reports that were read. The accounts also count probes whose reports are still unread. */
 	stamp_counts(run, &c);
 	return c.sent + c.failed == run->p.next * run->class_count + run->p.part && !c.waiting;
 }
@@ -266,8 +266,8 @@ const struct command cmd_stamp = {
 		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "
 		"time that the reflector held it. The queues of both hosts' own devices are part of it, and figures of their own.\n\n"
 		"One-way delays need the offset of two clocks. It is bounded by the round trips themselves, and each figure is printed with "
-		"what it is true to; where the clocks of both ends say how well they are synchronised, that counts too.\n\n"
-		"A reflector that counts (stateful) tells in which direction each probe was lost. Up to ten probes after the last one settle "
+		"its uncertainty; where the clocks of both ends report how well they are synchronised, that bounds it further.\n\n"
+		"From a reflector that counts (stateful) follows in which direction each probe was lost. Up to ten probes after the last one settle "
 		"that for the end of the run; they are counted apart."),
 	.examples =
 		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"

@@ -69,7 +69,7 @@ void stamp_release(struct stamp_run *run);
 
 /* stamp_class.c */
 int stamp_classes_read(struct stamp_run *run, struct ktrxer_error *err);
-/* Whose answer this is; NULL: nobody can tell, and the run has failed. */
+/* The class that an answer belongs to; NULL: the answer does not say, and the run has failed. */
 struct stamp_class *stamp_class_of(struct stamp_run *run, const uint8_t *packet, size_t length);
 /* Of all classes together. */
 void stamp_counts(const struct stamp_run *run, struct stamp_session_counts *sum);

@@ -45,7 +45,7 @@ struct stamp_class *stamp_class_of(struct stamp_run *run, const uint8_t *packet,
 	struct stamp_reply reply;
 	uint32_t which;
 
-	/* What is too short for an answer, or nobody's, is foreign to any of them. */
+	/* Each class counts as foreign a packet that is too short for an answer, or of no class. */
 	if (run->class_count == 1 || !stamp_reply_read(&reply, packet, length, run->auth))
 		return &run->classes[0];
 	if (!reply.ssid) {

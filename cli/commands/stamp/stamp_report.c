@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `stamp` says: a line for each sample, and at the end the figures with what they are true to. */
+/* What `stamp` says: a line for each sample, and at the end the figures with their uncertainty. */
 #include "stamp.h"
 
 #include "dscp.h"
@@ -274,8 +274,8 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 		return;
 	snprintf(more, sizeof more, ", each +- %s",
 		 ktrxer_format_ns(bound, (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns)));
-	delays_text(run, "one way up", w->up, more);
-	delays_text(run, "one way down", w->down, more);
+	delays_text(run, "one-way delay up", w->up, more);
+	delays_text(run, "one-way delay down", w->down, more);
 	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)

@@ -190,7 +190,7 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
     if given.quiet:
         print(path)
     elif given.json or given.jsonl:
-        made = {"type": "end"} if given.jsonl else {}
+        made: dict[str, Any] = {"type": "end"} if given.jsonl else {}
         made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
         print(json.dumps(made, indent=None if given.jsonl else 2))
     else:

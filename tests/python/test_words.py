@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""tests/words finds words in comments, messages and documents, not in code, and ceilings only fall."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = """left_out = ['tests/', 'made/']
+[[word]]
+find = '\\bwho\\b'
+use = 'a name'
+[ceilings]
+"a/b" = 1
+"""
+
+
+def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str]:
+    for name, text in {"tests/words.toml": LIST, **files}.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    shutil.copy(ROOT / "tests/words", place / "tests/words")
+    done = subprocess.run([sys.executable, "tests/words", *arguments], cwd=place, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("files", "status"), [
+    ({}, 0),
+    ({"a/b/x.c": "int who; /* the thread */\n"}, 0),
+    ({"a/b/x.c": "#include <x.h>\n/* who\n * is it */\n"}, 0),
+    ({"a/b/x.c": '/* who */ const char *t = "who";\n'}, 1),
+    ({"a/c/x.c": "// who\n"}, 1),
+    ({"a/c/x.py": "who = 1\n"}, 0),
+    ({"a/c/x.py": 'x = f"{who}"\n'}, 0),
+    ({"a/c/x.py": '"""Who?"""\n'}, 1),
+    ({"x.md": "who"}, 1),
+    ({"made/x.md": "who"}, 0),
+])  # fmt: skip
+def test_words_are_counted(tmp_path: Path, files: dict[str, str], status: int) -> None:
+    assert judge(tmp_path, files)[0] == status
+
+
+def test_a_folder_lists_its_words(tmp_path: Path) -> None:
+    assert judge(tmp_path, {"a/b/x.c": "#include <x.h>\n\n/* of\n * who */\n"}, "a/b") == (0, "a/b/x.c:4: who: a name\n")
+
+
+def test_ceilings_fall(tmp_path: Path) -> None:
+    assert "fell" in judge(tmp_path, {})[1]
+    assert judge(tmp_path, {}, "--lower")[0] == 0
+    text = (tmp_path / "tests/words.toml").read_text()
+    assert '"a/b"' not in text
+    assert judge(tmp_path, {"tests/words.toml": text, "a/b/x.c": "// who\n"})[0] == 1
