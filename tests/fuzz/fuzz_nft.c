@@ -2,6 +2,7 @@
 /* A rule as nf_tables tells of it, after the netlink header; and what sshd says of a connection. */
 #include "nft.h"
 #include "rx_guard.h"
+#include "ssh_sessions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(text, data, size);
 	text[size] = '\0';
-	if (krx_session_parse(&session, text) && (!session.from_port || !session.to_port || session.from.family != session.to.family))
+	if (ssh_session_parse(&session, text) && (!session.from_port || !session.to_port || session.from.family != session.to.family))
 		abort();
 	free(text);
 	return 0;
