@@ -110,7 +110,7 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 
 		if (fake.scheds && sent + fake.stamp_after_ns > (int64_t)pair.mono_ns)
 			break;
-		if (fake.lost_key == (uint64_t)fake.stamped_key + 1)
+		if (fake.lost_key == fake.stamped_key + 1)
 			continue;
 		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
 			       KTX_PROOF_DRIVER, false);

@@ -27,7 +27,7 @@ struct fake_script {
 	uint32_t next_key, stamped_key;
 	bool scheds;                /* the packet scheduler stamps each frame when it is handed over, before the driver does */
 	uint32_t sched_key;
-	_Atomic uint64_t lost_key;  /* plus 1: the queue dropped this one, and the driver never stamps it */
+	_Atomic uint32_t lost_key;  /* plus 1: the queue dropped this one, and the driver never stamps it */
 	uint64_t sent_at[4096];
 	uint64_t order[4096];
 	_Atomic int sent;
