@@ -363,7 +363,7 @@ def e6(judge: Judge, load: Load, gap_us: int, count: int) -> dict[str, object]:
     stamps = send(judge, sender, Sending(count, gap_us, 12) if gap_us else Sending(count // 2, 1000, 12, 2))
     load.end(len(stamps))
     head, *rows = [line.split(",") for line in Path("/tmp/reports.csv").read_text().splitlines()]
-    said = [int(row[head.index("sent_ns")]) for row in rows]
+    said = [int(row[head.index("departure_ns")]) for row in rows]
     if len(said) != len(stamps):
         return {"what": "E6", "gap_us": gap_us, "load": load.name, "lost": len(said) - len(stamps)}
     step = 1 if gap_us else 2

@@ -100,7 +100,7 @@ def receive(*more: str) -> dict[str, object]:
     child.wait()
     rows = [line.split(",") for line in Path("/far.csv").read_text().splitlines()]
     columns = {name: i for i, name in enumerate(rows[0])}
-    sent = [int(row[columns["sent_ns"]]) for row in rows[1::2]]
+    sent = [int(row[columns["departure_ns"]]) for row in rows[1::2]]
     ptp = [line for line in lines if line.get("ethertype") == 0x88F7]
     flight = sorted(line["time_ns"] - at for line, at in zip(ptp, sent, strict=False))
     rest = [line for line in lines if line.get("kind") == "packet" and line.get("proto") == 17]

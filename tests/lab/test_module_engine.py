@@ -118,7 +118,7 @@ def test_o3_pairs_leave_closer_together_than_a_raw_sockets(loaded: str, tmp_path
         reports = tmp_path / "pairs.csv"
         send(loaded, "--engine", engine, "--train", "2", "--count", "200", "--interval", "1ms", "--payload", "12", "--reports", str(reports))
         head, *rows = [line.split(",") for line in reports.read_text().splitlines()]
-        sent = [int(row[head.index("sent_ns")]) for row in rows]
+        sent = [int(row[head.index("departure_ns")]) for row in rows]
         between = sorted(sent[i + 1] - sent[i] for i in range(0, 200, 2))
         gaps[engine] = between[50]
     print(f"O3 {os.environ['KTRXER_LAB_DEVICE']}: {gaps} ns")
