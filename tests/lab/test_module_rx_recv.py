@@ -115,7 +115,7 @@ def test_what_recv_refuses_and_survives(link: Link, command: str) -> None:
 
     for arguments, device, says in (
         (("--backend", "module", "--rule", "drop any from any to any"), ("--device", "wire"), "`force`"),
-        (("--backend", "module", "--outgoing", "--rule", "drop udp from any to any:1"), ("--device", "wire"), "--backend packet"),
+        (("--backend", "module", "--outgoing", "--rule", "drop udp from any to any:1"), ("--device", "wire"), "the back end 'packet'"),
         (("--backend", "module", "--rule", "drop udp from any to any:1"), (), "name the device"),
     ):
         status, stderr = recv(*arguments, device=device)
