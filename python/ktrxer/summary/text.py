@@ -37,7 +37,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     if s.where:
-        made.append(f"the load's delay is {places(s.where)}")
+        made.append(f"the load's delay: {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         made.append(f"{'loss, ' + loss.name:<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
@@ -82,7 +82,7 @@ def places(found: Sequence[Part]) -> str:
     named_ = [f"{part.place} ({part.qdisc})" if part.qdisc else part.place for part in found]
     much = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
     rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
-    return ", ".join(much) + (f"; nothing {', '.join(rest)}" if much and rest else "") if much else "nothing that can be seen"
+    return ", ".join(much) + (f"; none: {', '.join(rest)}" if much and rest else "") if much else "none that can be seen"
 
 
 def by_class(one: Direction) -> str:
