@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What every result says of itself: where, when, by what command line. Fields: docs/schema/. */
+/* The head of every result: place, time and command line. Fields: docs/schema/. */
 #ifndef KTRXER_CLI_RECORD_H
 #define KTRXER_CLI_RECORD_H
 

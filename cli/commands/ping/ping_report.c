@@ -96,7 +96,7 @@ static void finish_text(struct ping_run *run, const struct ktx_accounts *a, cons
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->rtt)));
 	if (ktrxer_hist_count(run->own_queue))
 		out_text(run->p.cli, "of it in this host's own queue (%s): p50 %s, p99 %s, max %s",
-			 run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root,
+			 prober_own_qdisc(&run->p),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(run->own_queue, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(run->own_queue, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(run->own_queue)));
 	if (ktrxer_hist_count(lateness))

@@ -215,10 +215,15 @@ void prober_judge_times(const struct prober *p, uint64_t received)
 			    "round trip is without this delay; --engine udp has it", p->info.engine, p->qdiscs.shaper, p->path.device.name);
 }
 
+const char *prober_own_qdisc(const struct prober *p)
+{
+	return p->qdiscs.shaper[0] ? p->qdiscs.shaper : p->qdiscs.root;
+}
+
 void prober_own_queue_json(const struct prober *p, struct json *end, const struct ktrxer_hist *own_queue)
 {
 	json_hist_us(end, "own_queue_us", own_queue);
-	json_string(end, "own_qdisc", p->qdiscs.shaper[0] ? p->qdiscs.shaper : p->qdiscs.root);
+	json_string(end, "own_qdisc", prober_own_qdisc(p));
 	json_bool(end, "qdisc_bypassed", p->info.features & KTX_CAN_BYPASS);
 }
 

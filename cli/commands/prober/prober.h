@@ -128,7 +128,9 @@ void prober_batch_tell(struct prober *p);
 bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source);
 /* For the verdict: round trips without times, and an engine that bypasses a shaper. */
 void prober_judge_times(const struct prober *p, uint64_t received);
-/* The host's own queue: its qdisc, and the wait in it. */
+/* The qdisc that holds the host's own queue: the one that shapes, else the root. */
+const char *prober_own_qdisc(const struct prober *p);
+/* This qdisc, and the wait in it. */
 void prober_own_queue_json(const struct prober *p, struct json *end, const struct ktrxer_hist *own_queue);
 /* The accounts, with what was asked for and never committed as cancelled. */
 void prober_accounts(const struct prober *p, struct ktx_accounts *accounts);

@@ -412,7 +412,7 @@ int stamp_finish(struct stamp_run *run)
 	if (ktrxer_hist_count(run->own_queue)) {
 		char what[64];
 
-		snprintf(what, sizeof what, "this host's own queue (%s)", run->p.qdiscs.shaper[0] ? run->p.qdiscs.shaper : run->p.qdiscs.root);
+		snprintf(what, sizeof what, "this host's own queue (%s)", prober_own_qdisc(&run->p));
 		delays_text(run, what, run->own_queue, ", part of the delay up");
 	}
 	if (ktrxer_hist_count(run->far_queue))
