@@ -5,6 +5,7 @@
 #include "flow_count.h"
 #include "flow_law.h"
 #include "limits.h"
+#include "message.h"
 #include "name.h"
 
 #include <errno.h>
@@ -368,33 +369,22 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union ktrxer_name *from)
 {
 	struct flow_udp *u = flow->udp;
+	struct ktrxer_message m;
 	struct ktrxer_addr addr;
-	uint8_t tos = 0;
 
 	ktrxer_name_read(from, &addr);
 	addr.scope_id = u->peer.scope_id;
 	if (!ktrxer_addr_equal(&addr, &u->peer))
 		return;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		uint32_t word = 0;
-
-		memcpy(&word, CMSG_DATA(c), c->cmsg_len >= CMSG_LEN(4) ? 4 : c->cmsg_len > CMSG_LEN(0) ? 1 : 0);
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-			u->overflows += word - u->overflow_seen;
-			u->overflow_seen = word;
-		} else if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_TOS) {
-			tos = *CMSG_DATA(c);
-		} else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-			tos = (uint8_t)word;
-		}
-	}
-	flow_udp_packet(flow, message->msg_iov->iov_base, length, tos, ktrxer_now_ns());
+	ktrxer_message_read(&m, message);
+	ktrxer_message_drops(&m, &u->overflow_seen, &u->overflows);
+	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns());
 }
 
 static void udp_ready(struct serve_source *source, uint32_t events)
 {
 	struct flow *flow = (struct flow *)source;
-	_Alignas(struct cmsghdr) char control[BATCH][64];
+	_Alignas(struct cmsghdr) char control[BATCH][KTRXER_MESSAGE_CONTROL];
 	uint8_t data[BATCH][FLOW_PACKET_HEAD];
 	struct mmsghdr messages[BATCH];
 	struct iovec vectors[BATCH];
@@ -420,14 +410,9 @@ static void udp_ready(struct serve_source *source, uint32_t events)
 	}
 }
 
-static void option(int fd, int level, int name, int value)
-{
-	(void)!setsockopt(fd, level, name, &value, sizeof value);
-}
-
 int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err)
 {
-	const bool v6 = way->to.family == AF_INET6;
+	const int room = RECEIVE_BYTES;
 	struct ktrxer_addr any = { .family = way->to.family };
 	union ktrxer_name name;
 	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
@@ -443,10 +428,9 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 			close(fd);
 		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
 	}
-	option(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
-	option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
-	option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES);
+	ktrxer_message_enable(fd, way->to.family);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = way->to;
 	flow->udp->has_socket = true;
 	flow->source = (struct serve_source){ .fd = fd, .ready = udp_ready };
