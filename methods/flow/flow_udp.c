@@ -30,11 +30,11 @@ enum {
 
 struct flow_udp {
 	struct flow *flow;
-	struct serve *serve;
+	struct loop *loop;
 	uint8_t tag[8];
 	/* sender */
-	struct serve_timer timer;
-	struct serve_source events;   /* of the transmitter */
+	struct loop_timer timer;
+	struct loop_source events;   /* of the transmitter */
 	struct ktx *tx;
 	struct ktx_info info;
 	struct ktrxer_path path;
@@ -63,7 +63,7 @@ static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
 	if (!u)
 		return -ENOMEM;
 	u->flow = flow;
-	u->serve = flow_set_options(flow->set)->serve;
+	u->loop = flow_set_options(flow->set)->loop;
 	u->events.fd = -1;
 	u->timer.at_ns = KTRXER_NEVER;
 	memcpy(u->tag, cookie, sizeof u->tag);
@@ -78,9 +78,9 @@ static void udp_free(struct flow *flow)
 	if (!u)
 		return;
 	if (u->tx) {
-		serve_timer_remove(u->serve, &u->timer);
+		loop_timer_remove(u->loop, &u->timer);
 		if (u->events.fd >= 0)
-			serve_unwatch(u->serve, &u->events);
+			loop_unwatch(u->loop, &u->events);
 		ktx_close(u->tx);
 	}
 	free(u);
@@ -96,13 +96,13 @@ uint64_t flow_udp_gap_ns(const struct flow_spec *spec)
 
 static void pump(struct flow_udp *u);
 
-static void udp_due(struct serve_timer *timer, uint64_t now_ns)
+static void udp_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	pump((struct flow_udp *)((char *)timer - offsetof(struct flow_udp, timer)));
 }
 
-static void udp_event(struct serve_source *source, uint32_t events)
+static void udp_event(struct loop_source *source, uint32_t events)
 {
 	(void)events;
 	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
@@ -201,14 +201,14 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
-	serve_timer_add(u->serve, &u->timer);
+	loop_timer_add(u->loop, &u->timer);
 	if ((rc = port_find(u, err)) < 0)
 		return rc;
 	u->head = (uint32_t)ktrxer_frame_header_length(&u->frame);
 	u->frame.to_port = way->to_port;
 	*port = u->frame.from_port;
-	u->events = (struct serve_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
-	rc = serve_watch(u->serve, &u->events, EPOLLIN);
+	u->events = (struct loop_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
+	rc = loop_watch(u->loop, &u->events, EPOLLIN);
 	if (rc < 0)
 		u->events.fd = -1;
 	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a transmitter") : 0;
@@ -381,7 +381,7 @@ static void received(struct flow *flow, struct msghdr *message, uint32_t length,
 	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns());
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events)
+static void udp_ready(struct loop_source *source, uint32_t events)
 {
 	struct flow *flow = (struct flow *)source;
 	_Alignas(struct cmsghdr) char control[BATCH][KTRXER_MESSAGE_CONTROL];
@@ -433,8 +433,8 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = way->to;
 	flow->udp->has_socket = true;
-	flow->source = (struct serve_source){ .fd = fd, .ready = udp_ready };
-	return serve_watch(flow->udp->serve, &flow->source, EPOLLIN);
+	flow->source = (struct loop_source){ .fd = fd, .ready = udp_ready };
+	return loop_watch(flow->udp->loop, &flow->source, EPOLLIN);
 }
 
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
@@ -553,7 +553,7 @@ static void udp_close(struct flow *flow, bool gently)
 	(void)gently;
 	if (flow->source.fd < 0)
 		return;
-	serve_unwatch(flow->udp->serve, &flow->source);
+	loop_unwatch(flow->udp->loop, &flow->source);
 	close(flow->source.fd);
 	flow->source.fd = -1;
 }

@@ -40,8 +40,8 @@ struct outgoing {
 };
 
 struct serve_udp {
-	struct serve_source source; /* first */
-	struct serve *serve;
+	struct loop_source source; /* first */
+	struct loop *loop;
 	struct serve_udp_options options;
 	bool v6, can_tell; /* when answers leave */
 	struct ktrxer_clock_map clock;
@@ -124,9 +124,9 @@ fail:
 	return rc;
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events);
+static void udp_ready(struct loop_source *source, uint32_t events);
 
-int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct serve_udp_options *options, struct ktrxer_error *err)
+int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err)
 {
 	struct serve_udp *udp = calloc(1, sizeof *udp);
 	int rc;
@@ -137,7 +137,7 @@ int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct ser
 		return ktrxer_fail(err, -ENOMEM, "no memory for a socket's buffers");
 	}
 	udp->options = *options;
-	udp->serve = serve;
+	udp->loop = loop;
 	udp->v6 = options->bind.family == AF_INET6;
 	ktrxer_clock_map_init(&udp->clock);
 	for (int i = 0; i < KTRXER_SERVE_BATCH; i++) {
@@ -150,7 +150,7 @@ int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct ser
 	udp->source.fd = rc = socket_make(udp, err);
 	if (rc < 0)
 		goto no_socket;
-	rc = serve_watch(serve, &udp->source, EPOLLIN);
+	rc = loop_watch(loop, &udp->source, EPOLLIN);
 	if (rc < 0) {
 		ktrxer_fail(err, rc, "the event loop does not take a socket");
 		goto no_watch;
@@ -170,7 +170,7 @@ void serve_udp_close(struct serve_udp *udp)
 {
 	if (!udp)
 		return;
-	serve_unwatch(udp->serve, &udp->source);
+	loop_unwatch(udp->loop, &udp->source);
 	close(udp->source.fd);
 	stampmap_free(&udp->map);
 	free(udp);
@@ -391,7 +391,7 @@ static bool batch(struct serve_udp *udp)
 	return n == KTRXER_SERVE_BATCH;
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events)
+static void udp_ready(struct loop_source *source, uint32_t events)
 {
 	struct serve_udp *udp = (struct serve_udp *)source;
 
