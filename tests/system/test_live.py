@@ -156,7 +156,7 @@ def test_idle_ends_the_polling(live, pair):
     """Two probes 3 s apart: in between no processor is taken."""
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "2", "--interval", "4s", "--json"))
-    time.sleep(2)
+    flowing(a, 1)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
 
@@ -186,7 +186,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
     if not gone_within(5):  # those of `doctor` are freed a moment later
         pytest.skip("another live engine runs on this machine")
     child = a.popen(live.words(a, b.address, "--for", "60s", "--interval", "1ms"))
-    time.sleep(1.5)
+    flowing(a)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
     assert {"live_lane0", "live_lane1", "live_taken"} <= set(programs())
@@ -199,7 +199,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
 def test_device_removed_in_mid_run(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "3000", "--interval", "1ms", "--json"))
-    time.sleep(1.2)
+    flowing(a)
     a.ip("link", "del", a.device)
     out, _ = child.communicate(timeout=30)
     result = json.loads(out)
@@ -211,7 +211,7 @@ def test_device_removed_in_mid_run(live, pair):
 def test_device_down_in_mid_run(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "3000", "--interval", "1ms", "--json"))
-    time.sleep(1.2)
+    flowing(a)
     a.ip("link", "set", a.device, "down")
     out, _ = child.communicate(timeout=30)
     result = json.loads(out)
@@ -310,7 +310,7 @@ def test_late_policies_close_their_accounts(live, pair, policy):
 def test_cancel_ends_at_once(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--for", "60s", "--interval", "10ms", "--json"))
-    time.sleep(1.5)
+    flowing(a, 20)
     os.kill(child_of(child.pid), signal.SIGINT)
     began = time.monotonic()
     out, _ = child.communicate(timeout=10)
