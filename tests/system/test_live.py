@@ -154,7 +154,7 @@ def test_idle_ends_the_polling(live, pair):
     """Two probes 3 s apart: in between no processor is taken."""
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "2", "--interval", "4s", "--json"))
-    time.sleep(2)
+    flowing(a, 1)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
 
@@ -165,9 +165,12 @@ def test_idle_ends_the_polling(live, pair):
             if (task / "comm").read_text().strip() == "ktx-live"
         )
 
-    before = busy()
-    time.sleep(1)
-    assert busy() - before <= 5  # hundredths of a second
+    # The next probe is due 4 s after the first one.
+    until, ticks = time.monotonic() + 3, [busy()]
+    while len(ticks) < 2 or ticks[-1] - ticks[-2] > 3:  # hundredths of a second
+        assert time.monotonic() < until, ticks
+        time.sleep(0.5)
+        ticks.append(busy())
     out, _ = child.communicate(timeout=30)
     assert json.loads(out)["sent"] == 2
 
@@ -184,7 +187,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
     if not gone_within(5):  # those of `doctor` are freed a moment later
         pytest.skip("another live engine runs on this machine")
     child = a.popen(live.words(a, b.address, "--for", "60s", "--interval", "1ms"))
-    time.sleep(1.5)
+    flowing(a)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
     assert {"live_lane0", "live_lane1", "live_taken"} <= set(programs())
@@ -197,7 +200,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
 def test_device_removed_in_mid_run(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "3000", "--interval", "1ms", "--json"))
-    time.sleep(1.2)
+    flowing(a)
     a.ip("link", "del", a.device)
     out, _ = child.communicate(timeout=30)
     result = json.loads(out)
@@ -209,7 +212,7 @@ def test_device_removed_in_mid_run(live, pair):
 def test_device_down_in_mid_run(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "3000", "--interval", "1ms", "--json"))
-    time.sleep(1.2)
+    flowing(a)
     a.ip("link", "set", a.device, "down")
     out, _ = child.communicate(timeout=30)
     result = json.loads(out)
@@ -308,7 +311,7 @@ def test_late_policies_close_their_accounts(live, pair, policy):
 def test_cancel_ends_at_once(live, pair):
     a, b = pair
     child = a.popen(live.words(a, b.address, "--for", "60s", "--interval", "10ms", "--json"))
-    time.sleep(1.5)
+    flowing(a, 20)
     os.kill(child_of(child.pid), signal.SIGINT)
     began = time.monotonic()
     out, _ = child.communicate(timeout=10)
