@@ -283,7 +283,7 @@ def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_an_unforeseen_failure_stops_no_series_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A rule that nobody foresaw is one line about its file; the next file is read."""
+    """A failure without a rule of its own is one line about its file; the next file is read."""
     import ktrxer.flent
 
     one, two = (flent_files.write(tmp_path / f"{name}.flent.gz", flent_files.four()) for name in ("one", "two"))

@@ -53,7 +53,7 @@ def few_collections() -> Iterator[None]:
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:
-    """The status of `work` on one of several files. A failure is one line that names the file, also one that no rule foresaw: the next file
+    """The status of `work` on one of several files. A failure is one line that names the file, also one without a rule of its own. The next file
     is read all the same."""
     try:
         work()
