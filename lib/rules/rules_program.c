@@ -4,6 +4,7 @@
 #include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
+#include "rule_hash.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -71,7 +72,7 @@ static int shape(struct rules_program *program, const struct rules_setup *setup,
 	if (!rc)
 		rc = entries_set(program, "exact6", table->counts[1]);
 	if (!rc)
-		rc = entries_set(program, "counts", table->rules);
+		rc = entries_set(program, "counts", program->rules);
 	if (!rc)
 		rc = entries_set(program, "packets", ring_size(setup->ring_bytes));
 	if (!rc)
@@ -150,21 +151,23 @@ static int load_failed(int rc, struct ktrxer_error *err)
 static int exact_fill(const struct rules_program *program, const struct rules_table *table)
 {
 	const int four = map_fd(program, "exact4"), six = map_fd(program, "exact6");
+	const struct krx_match *m = krx_ruleset_table(table->rules);
 	struct rules_filter *filter = calloc(1, sizeof *filter);
 	const uint32_t zero = 0;
 	int rc = filter ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; !rc && i < table->exact_count; i++) {
-		const struct rules_exact *e = &table->exact[i];
-		const void *key = e->family == 4 ? (const void *)&e->key.four : &e->key.six;
-		const uint32_t place = e->family == 4 ? rules_place4(&e->key.four) : rules_place6(&e->key.six);
+	for (uint32_t i = 0; !rc && i < m->exact_count; i++) {
+		const struct krx_view *key = &m->exact[i].key;
+		const bool is_four = key->version == 4;
+		const struct rules_key4 key4 = rules_key4(key);
+		const struct rules_verdict verdict = rules_table_verdict(table, m->exact[i].rule);
+		const uint32_t place = is_four ? rules_place4(&key4) : rules_place6(key);
 
-		/* They come in the order of asking, so the first of equals stays. */
-		if (bpf_map_update_elem(e->family == 4 ? four : six, key, &e->verdict, BPF_NOEXIST) && errno != EEXIST)
+		if (bpf_map_update_elem(is_four ? four : six, is_four ? (const void *)&key4 : key, &verdict, BPF_NOEXIST))
 			rc = -errno;
 		filter->words[place / 64] |= 1ULL << place % 64;
 	}
-	if (!rc && table->exact_count && bpf_map_update_elem(map_fd(program, "filter"), &zero, filter, 0))
+	if (!rc && m->exact_count && bpf_map_update_elem(map_fd(program, "filter"), &zero, filter, 0))
 		rc = -errno;
 	free(filter);
 	return rc;
@@ -207,7 +210,7 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 	config->raw_ip = setup->link == KTRXER_LINK_RAW_IP;
 	config->heartbeat = setup->heartbeat;
 	config->traced = setup->traced;
-	program->rules = table->rules;
+	program->rules = (uint32_t)krx_ruleset_count(setup->rules);
 	program->processors = libbpf_num_possible_cpus();
 	program->each = program->processors > 0 ? calloc((size_t)program->processors, sizeof *program->each) : NULL;
 	if (!program->each) {
@@ -220,13 +223,11 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 	else
 		rc = furnish(program, setup, table, err);
 	if (rc == 0) {
-		rules_table_free(table);
 		free(table);
 		return 0;
 	}
 fail:
 	rules_program_close(program);
-	rules_table_free(table);
 free_table:
 	free(table);
 	return rc;
