@@ -270,11 +270,6 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 	struct rules_view *view;
 	__u32 length, rank, zero = 0;
 
-	if (c->heartbeat) {
-		told = control_get();
-		if (!told || bpf_ktime_get_ns() > told->alive_ns + RULES_SILENCE_NS)
-			return XDP_PASS;
-	}
 	view = bpf_map_lookup_elem(&views, &zero);
 	if (!view)
 		return XDP_PASS;

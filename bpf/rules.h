@@ -11,7 +11,6 @@
 enum {
 	RULES_LIST_MAX = 256,  /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
 	RULES_NONE = 0xffffffffu,
-	RULES_SILENCE_NS = 1000000000, /* with a heartbeat: after that long without one everything passes */
 	RULES_DATA_MAX = 65536,
 	RULES_FILTER_BITS = 17, /* eight places for each of the most rules that there may be */
 	RULES_FILTER_WORDS = 1 << (RULES_FILTER_BITS - 6),
@@ -81,9 +80,8 @@ struct rules_config {
 	__u8 exact4, exact6;
 	__u8 raw_ip;     /* packets have no link header */
 	__u8 has_frags;  /* Linux 5.18: packets of several pieces, and the calls that read them */
-	__u8 heartbeat;
-	__u8 traced;     /* for tests: each decision is told in `control` */
-	__u16 zero;
+	__u8 traced;     /* for tests: each decision is written to `control` */
+	__u8 zero[3];
 };
 struct rules_constants {
 	struct rules_config config;
@@ -91,7 +89,6 @@ struct rules_constants {
 };
 
 struct rules_control {
-	__u64 alive_ns;      /* the heartbeat, on CLOCK_MONOTONIC */
 	__u32 decided;       /* traced: 1 + the rule's position; 0: none */
 	__u32 next;          /* rules_cases.bpf.c: the case that comes next */
 };

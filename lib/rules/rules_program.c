@@ -86,7 +86,7 @@ static int shape(struct rules_program *program, const struct rules_setup *setup,
 	return bpf_program__set_flags(program->program, flags);
 }
 
-static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
+static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ktrxer_rules");
 	int rc;
@@ -102,8 +102,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 		return -errno;
 	rc = shape(program, setup, table);
 	if (!rc)
-		rc = setup->load ? setup->load(setup->load_context, program->object, bpf_program__name(program->program), err)
-				 : bpf_object__load(program->object);
+		rc = bpf_object__load(program->object);
 	if (!rc)
 		return 0;
 	bpf_object__close(program->object);
@@ -112,7 +111,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 }
 
 /* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
-static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
+static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
 {
 	int rc = -EINVAL;
 
@@ -120,14 +119,14 @@ static int load(struct rules_program *program, const struct rules_setup *setup, 
 	program->frags = !setup->plain;
 	if (setup->nic) {
 		program->nic = true;
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 		program->nic = !rc;
 	}
 	if (rc && rc != -EPERM)
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 	if (rc && rc != -EPERM && rc != -ENOMEM && rc != -E2BIG) {
 		program->frags = false;
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 	}
 	ktrxer_bpf_quiet_end();
 	return rc;
@@ -208,7 +207,6 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 	config->snap = setup->snap && setup->snap < RULES_DATA_MAX ? setup->snap : RULES_DATA_MAX;
 	config->xsk_most = setup->queues ? setup->xsk_most : 0;
 	config->raw_ip = setup->link == KTRXER_LINK_RAW_IP;
-	config->heartbeat = setup->heartbeat;
 	config->traced = setup->traced;
 	program->rules = (uint32_t)krx_ruleset_count(setup->rules);
 	program->processors = libbpf_num_possible_cpus();
@@ -217,9 +215,9 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 		rc = ktrxer_fail(err, -ENOMEM, "receiver: no memory");
 		goto fail;
 	}
-	rc = load(program, setup, table, err);
+	rc = load(program, setup, table);
 	if (rc < 0)
-		rc = setup->load && err && err->text[0] ? rc : load_failed(rc, err);
+		rc = load_failed(rc, err);
 	else
 		rc = furnish(program, setup, table, err);
 	if (rc == 0) {

@@ -14,7 +14,7 @@
 #include <linux/ktrxer_view.h>
 
 #ifndef KRX_WORD
-static inline __u32 krx_word(const __u8 *p)
+static KRX_INLINE __u32 krx_word(const __u8 *p)
 {
 	__u32 word;
 
@@ -22,7 +22,7 @@ static inline __u32 krx_word(const __u8 *p)
 	return word;
 }
 
-static inline __u16 krx_half(const __u8 *p)
+static KRX_INLINE __u16 krx_half(const __u8 *p)
 {
 	__u16 half;
 
