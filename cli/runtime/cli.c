@@ -157,7 +157,13 @@ static int begin(struct cli *cli)
 	cli->stop_fd = stop_open();
 	if (cli->stop_fd < 0)
 		return cli->stop_fd;
-	ret = out_open(cli, STDOUT_FILENO);
+	return cli->command->serves ? 0 : cli_helpers_start(cli);
+}
+
+int cli_helpers_start(struct cli *cli)
+{
+	int ret = out_open(cli, STDOUT_FILENO);
+
 	if (!ret && cli->common.stop_on_eof)
 		ret = stop_watch_input();
 	if (!ret && cli->command->measures)

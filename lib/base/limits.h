@@ -88,6 +88,9 @@ enum ktrxer_limits {
 	KTRXER_REFLECTOR_LEFT = 64,        /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
 	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
 	KTRXER_REFLECTOR_BURST = 1000,
+	KTRXER_REFLECTOR_UNIT = 512,       /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
+	KTRXER_REFLECTOR_GROUPS = 4096,    /* prefixes, by hash, whose sessions are counted; a power of two */
+	KTRXER_REFLECTOR_BURST_MS = 100,   /* of --max-answer-bitrate: so long the limit of all may be exceeded */
 	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; what is longer is not answered */
 	KTRXER_REFLECTOR_TLVS_MAX = 64,    /* of one packet that are looked at; the rest is sent back as it came */
 	KTRXER_REFLECTOR_IDLE_S = 300,     /* a session without packets for so long is forgotten */
@@ -97,6 +100,7 @@ enum ktrxer_limits {
 
 	/* server and client: flows (docs/reference/control.md) */
 	KTRXER_CONTROL_STRANGERS = 256,    /* connections that have not said what they are for */
+	KTRXER_CONTROL_GROUPS = 256,       /* prefixes, by hash, whose waiting connections are counted; a power of two */
 	KTRXER_CONTROL_NEW = 32,           /* control connections that have not shown the token */
 	KTRXER_CONTROL_HELLO_S = 5,        /* and so long they may take for it */
 	KTRXER_CONTROL_RATE = 20,          /* control connections a second from each /24 and /56: guesses at the token */
@@ -110,8 +114,10 @@ enum ktrxer_limits {
 	KTRXER_FLOW_FLOWS = 2048,          /* --max-flows, of one client; its most below */
 	KTRXER_FLOW_FLOWS_MOST = 16384,
 	KTRXER_FLOW_UDP_MOST = 64,         /* UDP flows of one client: each has a transmitter of its own */
+	KTRXER_FLOW_UDP_BYTES = 64 << 20,  /* of the packets that all these transmitters hold ready */
 	KTRXER_FLOW_DURATION_S = 3600,     /* --max-duration */
 	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
+	KTRXER_FLOW_SAMPLE_MAX_S = 3600,   /* a longer interval is no series; and times near 2^64 ns would pass it at once */
 	KTRXER_FLOW_SAMPLES_S = 50000,     /* samples a second of all flows of a client */
 	KTRXER_FLOW_SETTLE_S = 2,          /* a receiver whose time is over waits for the sender's end */
 	KTRXER_FLOW_TOLD_MS = 1000,        /* and after the sender said that it has ended, for what is on its way */

@@ -137,9 +137,10 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	t.reports = KTX_REPORT_NONE;
 	t.cpu = way->cpu;
 	t.slots = SLOTS_LEAST;
-	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS)
-		t.slots *= 2;
 	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
+	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS &&
+	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
+		t.slots *= 2;
 	u->pumps = !way->precise;
 	rc = ktx_open(&u->tx, &t, err);
 	if (rc < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The reflector's memory of who it talks to. */
+/* The sessions of the reflector. */
 #ifndef KTRXER_METHODS_REFLECTOR_SESSION_H
 #define KTRXER_METHODS_REFLECTOR_SESSION_H
 
@@ -9,6 +9,7 @@
 struct reflector_session {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port, ssid;
+	uint16_t group;       /* of its prefix, in `counts` of the table */
 	bool used;
 	uint8_t serial;       /* of this place: a stamp for the one before is not taken for ours */
 	uint32_t received, sent;
@@ -28,7 +29,9 @@ void reflector_session_left(struct reflector_session *session, const struct refl
 bool reflector_session_tell(struct reflector_session *session, struct reflector_left *left);
 
 struct reflector_sessions {
-	uint64_t secret, made, refused;
+	uint64_t secret, made, refused, evicted;
+	uint64_t swept_ns;    /* when the sessions that are over were last looked for */
+	uint16_t counts[KTRXER_REFLECTOR_GROUPS]; /* used sessions of each group of prefixes */
 	struct reflector_session table[KTRXER_REFLECTOR_SESSIONS];
 };
 

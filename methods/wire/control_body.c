@@ -2,6 +2,8 @@
 /* What the frames of the control connection say. */
 #include "control.h"
 
+#include "limits.h"
+
 #include <errno.h>
 
 struct writer {
@@ -92,7 +94,8 @@ int control_request_read(struct control_request *r, const struct control_frame *
 	for (int i = 0; i < r->cc_count; i++)
 		if (!bytes_copy(&b, r->ccs[i], FLOW_CC_MAX) || !cc_name_ok(r->ccs[i]))
 			return -EPROTO;
-	if (!r->flows || (!r->for_ns && !r->bytes) || !r->sample_ns)
+	if (!r->flows || (!r->for_ns && !r->bytes) || !r->sample_ns ||
+	    r->sample_ns > KTRXER_FLOW_SAMPLE_MAX_S * (uint64_t)KTRXER_NS_PER_S)
 		return -EPROTO;
 	return done(&b);
 }
@@ -202,6 +205,9 @@ static bool spec_ok(const struct flow_spec *s, const struct control_request *req
 		return false;
 	if (!s->udp)
 		return true;
+	/* A packet that takes longer than a second of a talk spurt would draw thousands of spurts for each packet. */
+	if (s->law == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
+		return false;
 	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max && s->payload_max <= FLOW_PAYLOAD_MAX;
 }
 
