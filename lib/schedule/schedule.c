@@ -215,9 +215,7 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 
 	s->last = at;
 	s->place = s->place + 1 == s->train ? 0 : s->place + 1;
-	deadline->at_ns = at;
-	deadline->index = s->index++;
-	deadline->train_goes_on = s->place != 0 && s->train_gap == 0;
+	*deadline = (struct ktrxer_deadline){ .at_ns = at, .index = s->index++, .train_goes_on = s->place != 0 && s->train_gap == 0 };
 	return 0;
 
 overflow:
