@@ -4,7 +4,7 @@
  *
  * A probe leaves at T1 and arrives at T2, its answer leaves at T3 and arrives at T4 (T1, T4 by our clock, T2, T3 by the far one).
  * No delay is negative, so the offset (far minus ours) is at most T2 - T1 at T1, and at least T3 - T4 at T4. How long such a limit
- * stays useful depends on how fast the offset may change. Two models, docs/decisions/0044-clock-offset.md:
+ * stays useful depends on how fast the offset may change. Two models, docs/decisions/0038-clock-offset.md:
  *
  *   disciplined   The offset changes by at most CLOCK_OFFSET_RATE_PPM at any time, in any pattern: a time daemon may slew either clock. Each limit
  *                 spreads from its time as a cone of that slope. Holds for stamps of CLOCK_REALTIME and CLOCK_MONOTONIC.

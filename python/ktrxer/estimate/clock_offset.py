@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Clock offset estimator: the interval that the offset of a far clock lies in, at each time, from limits that round trips set.
 
-The models are those of methods/clock/clock_offset.h (docs/decisions/0044-clock-offset.md). Disciplined clocks: the offset changes by at
+The models are those of methods/clock/clock_offset.h (docs/decisions/0038-clock-offset.md). Disciplined clocks: the offset changes by at
 most RATE, so each limit spreads as a cone. Free-running clocks: in addition the rate changes by at most DRIFT. Times and offsets are
 nanoseconds.
 """
