@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { WAYS = 8, TRIAL_PACKETS = 16 };
+enum { WAYS = 8, TRIAL_PACKETS = 16, RESTART_SEQ = 1024 };
 
 static uint64_t hash_of(const struct reflector_arrival *a, uint16_t ssid, uint64_t secret)
 {
@@ -33,7 +33,15 @@ static bool is_over(const struct reflector_session *s, uint64_t now_ns)
 	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > idle_s * (uint64_t)KTRXER_NS_PER_S);
 }
 
-struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid)
+/* A request 0 that the path has reordered or duplicated is neither so late nor so far behind. */
+static bool starts_again(const struct reflector_session *s, uint32_t seq, uint64_t now_ns)
+{
+	const bool was_idle = now_ns > s->seen_ns && now_ns - s->seen_ns >= (uint64_t)KTRXER_NS_PER_S;
+
+	return seq == 0 && s->last_seq && (was_idle || (s->last_seq >= RESTART_SEQ && s->last_seq < UINT32_MAX - RESTART_SEQ));
+}
+
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid, uint32_t seq)
 {
 	struct reflector_session *set, *room = NULL;
 	uint8_t serial;
@@ -43,7 +51,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 		if (is_it(&set[i], a, ssid)) {
 			/* A session that was idle for too long begins anew, as it would have if another had taken its place. */
 			room = &set[i];
-			if (!is_over(room, a->now_ns))
+			if (!is_over(room, a->now_ns) && !starts_again(room, seq, a->now_ns))
 				goto seen;
 			break;
 		}
@@ -60,6 +68,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;
+	room->last_seq = seq;
 	return room;
 }
 

@@ -140,6 +140,16 @@ def test_a_good_run(fake, runs):
     assert [entry.name for entry in runs.iterdir()] == [run.path.name]
 
 
+def test_round_trips_below_zero_are_left_out(fake, runs):
+    setting = Setting("far", 0.5, 0, 10 * MS, 50 * MS)
+    run = measure(Plan(probes=(udp(setting, "Ping (ms) UDP EF", "EF"),)), {None: fake("backwards")}, runs, setting=setting)
+    arrays = run.arrays(run.series("Ping (ms) UDP EF"))
+    wrong = (arrays["seq"] % 10 == 5) & (arrays["state"] == 0)
+    assert wrong.sum() == 5 and np.array_equal(np.isnan(arrays["rtt_ns"]), wrong | (arrays["state"] != 0))
+    assert np.isnan(arrays["up_ns"][wrong]).all()
+    assert run.meta.verdict == "degraded" and any("5 round trips are shorter than 0" in reason for reason in run.meta.reasons)
+
+
 @pytest.mark.slow
 def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch):
     monkeypatch.setattr(session_module, "GRACE_NS", 300 * MS)

@@ -123,7 +123,7 @@ static void take_answers(struct stamp_run *run)
 		if (rc <= 0)
 			break;
 		if (!ktrxer_addr_equal(&in.from, &run->p.path.to)) {
-			stamp_say_event(run, STAMP_FOREIGN);
+			run->elsewhere++;
 			continue;
 		}
 		arrival = (struct stamp_arrival){ .received_ns = in.received_ns, .bound_ns = in.bound_ns, .source = in.source, .ttl = in.ttl,

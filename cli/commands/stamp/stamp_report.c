@@ -308,7 +308,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "duplicates_up", c->duplicates_up);
 	json_u64(end, "duplicates_down", c->duplicates_down);
 	json_u64(end, "closing_probes", run->closing);
-	json_u64(end, "foreign", c->foreign);
+	json_u64(end, "foreign", c->foreign + run->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
 	json_u64(end, "tlvs_refused", c->tlvs_refused);
 	json_u64(end, "reflector_restarts", c->restarts);
@@ -367,6 +367,13 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 	prober_judge_times(&run->p, c->received);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
+	else if (c->sent && !c->received && c->foreign)
+		verdict_say(run->p.cli, VERDICT_INVALID, "%" PRIu64 " packets came from UDP port %" PRIu64 " of %s, but no packet answers a probe of this run: "
+			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or TWAMP Light reflector?", c->foreign,
+			    run->o->port, run->o->p.host);
+	else if (c->sent && !c->received && run->elsewhere)
+		verdict_say(run->p.cli, VERDICT_INVALID, "%" PRIu64 " packets came, but from other addresses than %s: the reflector answers from another address, or "
+			    "a NAT changes it", run->elsewhere, run->o->p.host);
 	else if (c->sent && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->p.host, run->o->port,
 			    run->auth ? " (a reflector with another key stays silent, too)" : "");

@@ -51,7 +51,12 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
     far = numbers(table.column("far_ns"))[0]
     for series in run.meta.of_kind("latency"):
         mine = columns_["series"] == series.id
-        ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"])
+        wrong = mine & (columns_["rtt_ns"] < 0)
+        if wrong.any():
+            text = f"{int(wrong.sum())} round trips are shorter than 0: their stamps are wrong, and they are left out"
+            notes.append(("degraded", text, series.name))
+            columns_["rtt_ns"][wrong] = np.nan
+        ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"]) & ~np.isnan(columns_["rtt_ns"])
         if not ok.any():
             continue
         queues = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns"))
@@ -69,7 +74,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         columns_["state"][first] = loss.directions(
             columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first], counts if isinstance(counts, bool) else None
         )
-    replaced = {name: columns_[name] for name in ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
+    replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
 
 

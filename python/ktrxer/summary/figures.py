@@ -22,6 +22,7 @@ from ktrxer.summary.where import Part, own_qdisc, parts
 MS, S = 1e6, 10**9
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
 PREFERRED = ("UDP", "ICMP")
+FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
 DIRECTIONS = (
@@ -119,11 +120,12 @@ class Summary:
 def summarise(run: Run) -> Summary:
     meta = run.meta
     latency = _latency(run)
+    loaded = _load_got_through(run)
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
-        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency),
-        grade=_grade(latency), lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
+        grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
         where=_where(run, latency),
     )  # fmt: skip
 
@@ -193,6 +195,13 @@ def headline(latency: Sequence[Direction]) -> Direction | None:
     """The round trip that the grade and the tiles of a report are of: the first kind that was answered both idle and under load."""
     trips = [one for one in latency if one.name == ROUND_TRIP]
     return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
+
+
+def _load_got_through(run: Run) -> bool:
+    """Did the flows move more than their first windows? What they did not load has no delay under load. True where a run has no flows."""
+    flows = run.meta.of_kind("bytes")
+    moved = sum(int(counts.max() - counts.min()) for series in flows if len(counts := flow_counts(run, series)[1]))
+    return not flows or moved > FIRST_WINDOW_BYTES * len(flows)
 
 
 def _grade(latency: list[Direction]) -> Grade | None:
