@@ -40,6 +40,7 @@ class Job:
     node: str
     beside: tuple[tuple[str, str], ...] = ()  # node and shell command: runs as long as the command
     timeout_s: float | None = None
+    stdout: int | None = None  # a descriptor for the command's output; None: this process's own
 
 
 def run(topology: Topology, job: Job) -> int:
@@ -67,7 +68,7 @@ def run(topology: Topology, job: Job) -> int:
     with _pipe() as (plan_read, plan_write), _pipe() as (life_read, life_write), _pipe() as (said_read, said_write):
         inside = [sys.executable, "-P", "-E", "-s", str(INSIDE), str(plan_read), str(life_read), str(said_write)]
         bound = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *flags, "--", *inside]
-        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, said_write))
+        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, said_write), stdout=job.stdout)
         try:
             for descriptor in (plan_read, life_read, said_write):
                 os.close(descriptor)
