@@ -154,7 +154,7 @@ def run(folder: str) -> None:
 
 
 def kill_all() -> None:
-    """Nobody may hold a stream any more."""
+    """No process holds a stream any more."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, 9)
     with contextlib.suppress(ChildProcessError):

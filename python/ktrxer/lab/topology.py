@@ -36,7 +36,7 @@ DELAY_LIMIT_NS = 60_000_000_000
 MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
 DEFAULT_QUEUE = "pfifo limit 1000"
 # For a hint when a name is nearly one of them; the kernel may have others.
-QUEUES = ("bfifo", "cake", "choke", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
+QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
 BLOCK_END = re.compile(r"\s*\[(\[|\s*parameters\b)")
 
 

@@ -168,7 +168,7 @@ class _Running:
 
     def _too_long(self) -> LabError:
         when = "the command" if self.boot_s is not None else "the guest's start"
-        limit = f"not done after {self.guest.wall_limit_s:g} s of wall time (--wall-limit)"
+        limit = f"not done after {self.guest.wall_limit_s:g} s of wall time (--wall-limit; of the device: --timeout)"
         hint = "; a program that computes for ever without a system call stops the guest's clock, so --timeout cannot end it"
         return TimeLimit(f"{when} was ended: {limit}{hint if self.boot_s is not None else ''}")
 
