@@ -48,6 +48,7 @@ def parser() -> Parser:
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
     p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of all flows, or of uploads and of downloads")
     p.add_argument("-i", "--interval", type=duration, default=0.01, metavar="D", help="time between probes (10ms)")
+    p.add_argument("-W", "--timeout", type=duration, default=10.0, metavar="D", help="without an answer for so long a probe is lost (10s)")
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
     p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
@@ -86,6 +87,7 @@ def setting_of(given: argparse.Namespace) -> Setting:
         ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
         ("--delay", given.delay, 0, 3600, "0s to 1h"),
         ("--interval", given.interval, 1e-4, 60, "100us to 60s"),
+        ("--timeout", given.timeout, 0.001, 600, "1ms to 10m"),
         ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
@@ -93,7 +95,8 @@ def setting_of(given: argparse.Namespace) -> Setting:
     if not 1 <= given.port <= 65535:
         raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
-        given.host, given.length, given.delay, round(given.interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
+        given.host, given.length, given.delay, round(given.interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1],
+        round(given.timeout * 1e9),
     )  # fmt: skip
 
 

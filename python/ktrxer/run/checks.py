@@ -80,8 +80,8 @@ def far_end(schedule: Schedule) -> None:
             command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
             trials.setdefault(" ".join(command), [*command, "--bytes", "1", "--json"])
         else:
-            command[command.index("--interval") + 1] = "50ms"
-            trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
+            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "2s"
+            trials.setdefault(job.kind, [*command, "--count", "3", "--json"])
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS
     try:

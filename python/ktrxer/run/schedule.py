@@ -26,6 +26,7 @@ class Classes:
 
 Item = Flows | Probe | Classes
 CLASSES_MOST = 8  # of one process
+WAITING_MOST = 20_000  # probes of one series within a time-out
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Job:
     from_ns: int | None
     length_ns: int
     series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow or class)
+    timeout_ns: int = 0  # of its probes: the process waits so long for the last answer
 
     @property
     def kind(self) -> str:
@@ -124,11 +126,18 @@ def _job(item: Item, number: int, total: int, setting: Setting, options: Options
         number, item.name, kind, [], setting.host, interval_ns=one.sample_ns if isinstance(one, Flows) else one.interval_ns,
         from_ns=begin, to_ns=begin + length if begin is not None else None,
     )  # fmt: skip
-    return Job(item, runner, command_of(item, setting.host, options), begin, length)
+    timeout = 0 if isinstance(one, Flows) else timeout_of(one, setting)
+    return Job(item, runner, command_of(item, setting, options), begin, length, timeout_ns=timeout)
 
 
-def command_of(item: Item, host: str, options: Options) -> list[str]:
+def timeout_of(probe: Probe, setting: Setting) -> int:
+    """The prober has room for 65,536 probes, and keeps each of them for three time-outs."""
+    return min(setting.timeout_ns, WAITING_MOST * probe.interval_ns)
+
+
+def command_of(item: Item, setting: Setting, options: Options) -> list[str]:
     """What is started, but for its times."""
+    host = setting.host
     common = [word for word in (options.family,) if word]
     if options.source:
         common += ["--from", options.source]
@@ -147,7 +156,8 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
     one = probes[0]
     marked = any(probe.mark for probe in probes) or len(probes) > 1
     dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
-    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns", *dscp]
+    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns"]
+    command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp]
     return command + (["--port", str(options.port)] if one.protocol == "udp" else []) + common
 
 
