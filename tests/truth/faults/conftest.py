@@ -16,12 +16,14 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "system")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
 from ktrxer.bench import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _of_the_system_tests():
