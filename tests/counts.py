@@ -65,6 +65,13 @@ def libfuzzer(output: str) -> list[Case]:
     return [Case(f"{runs[1]} runs", "passed")] if runs else []
 
 
+def node(name: str, root: Path) -> str | None:
+    """The argument of pytest that selects a test by its name in a JUnit file. None if the name is not that of a test function of a file."""
+    module, _, function = name.partition("::")
+    file = module.replace(".", "/") + ".py"
+    return f"{file}::{function}" if function and "::" not in function and (root / file).is_file() else None
+
+
 def junit(file: Path) -> list[Case]:
     """The tests in a JUnit file of pytest or vitest."""
     cases: list[Case] = []

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -35,7 +34,8 @@
 #define BREAK_AFTER_NS (300ULL * 1000 * 1000)
 #define BREAK_NS (10ULL * 1000 * 1000)
 #define BREAK_SHARE 17
-#define REPEAT_DEFAULT (1U << 31)
+
+uint32_t live_runner_repeat = 1U << 31;
 
 /* ------------------------------------------------------------------------------------------------------ lane threads */
 
@@ -126,21 +126,12 @@ static bool realtime_may_poll(void)
 	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 12));
 }
 
-static uint32_t repeat_limit(void)
-{
-	/* For tests: a small one makes hand-overs frequent (docs/explanation/live.md). */
-	const char *text = secure_getenv("KTRXER_LIVE_REPEAT");
-	unsigned long value = text ? strtoul(text, NULL, 10) : 0;
-
-	return value >= 1000 && value < REPEAT_DEFAULT ? (uint32_t)value : REPEAT_DEFAULT;
-}
-
 int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err)
 {
 	const bool times = options->purpose == KTX_FOR_TIMING;
 	int rc;
 
-	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = repeat_limit(), .cpu = options->cpu };
+	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = live_runner_repeat, .cpu = options->cpu };
 	runner->realtime = times && !(options->flags & KTX_NO_REALTIME) && realtime_may_poll();
 	runner->batch = times ? 1 : LIVE_BATCH_MAX;
 	pthread_mutex_init(&runner->lock, NULL);

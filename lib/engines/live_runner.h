@@ -52,6 +52,9 @@ struct live_need {
 	bool trains;
 };
 
+/* Runs of the program in one call, of the runners that are opened from now on. Tests lower it, so that calls end and follow one another often. */
+extern uint32_t live_runner_repeat;
+
 int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err);
 void live_runner_close(struct live_runner *runner);
 /* Starts, hands over, ends; says when to come back. A negative errno: it cannot run any more. */

@@ -45,7 +45,11 @@ int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_i
 	bool found = device_name && ktrxer_device_get(&device, device_name, &err) == 0;
 	int n = 0;
 
-	for (; list[n] && n < max; n++) {
+	if (max < 0 || (max && !engines))
+		return -EINVAL;
+	for (; list[n]; n++) {
+		if (n >= max)
+			continue;
 		if (device_name && !found) {
 			memset(&engines[n], 0, sizeof engines[n]);
 			engines[n].name = list[n]->name;

@@ -249,15 +249,14 @@ static uint32_t features_of(const struct ktx *tx)
 
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	struct ktx *tx = aligned_alloc(KTX_LINE, sizeof *tx);
 	struct ktx_engine_setup setup;
+	struct ktx *tx;
 	int rc;
 
-	if (!out) {
-		free(tx);
+	if (!out)
 		return ktrxer_fail(err, -EINVAL, "ktx_open: no place for the transmitter (NULL)");
-	}
 	*out = NULL;
+	tx = aligned_alloc(KTX_LINE, sizeof *tx);
 	if (!tx)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
 	memset(tx, 0, sizeof *tx);
@@ -342,8 +341,15 @@ static enum ktx_proof best_proof(const struct ktx *tx)
 /* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
 void ktx_info(const struct ktx *tx, struct ktx_info *info)
 {
-	const struct ktrxer_waiter *waiter = &tx->pump.waiter;
+	const struct ktrxer_waiter *waiter;
 
+	if (!info)
+		return;
+	if (!tx) {
+		*info = (struct ktx_info){ .engine = "", .reason = "", .cpu = -1 };
+		return;
+	}
+	waiter = &tx->pump.waiter;
 	*info = (struct ktx_info){
 		.engine = tx->engine->name,
 		.reason = tx->reason,
@@ -365,12 +371,15 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 
 int ktx_fd(const struct ktx *tx)
 {
-	return tx->poll_fd;
+	return tx ? tx->poll_fd : -EINVAL;
 }
 
 int ktx_reply_fd(const struct ktx *tx)
 {
-	int fd = tx->engine->reply_fd ? tx->engine->reply_fd(tx->state) : -1;
+	int fd;
 
+	if (!tx)
+		return -EINVAL;
+	fd = tx->engine->reply_fd ? tx->engine->reply_fd(tx->state) : -1;
 	return fd >= 0 ? fd : -EOPNOTSUPP;
 }

@@ -93,6 +93,12 @@ static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 
 void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 {
+	if (!accounts)
+		return;
+	if (!tx) {
+		*accounts = (struct ktx_accounts){ 0 };
+		return;
+	}
 	/* Counting is bookkeeping: to the caller nothing changes. */
 	ktx_count((struct ktx *)tx);
 	*accounts = tx->tool.sums;
@@ -103,11 +109,12 @@ void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 
 struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
 {
-	struct ktrxer_hist *copy = ktrxer_hist_new();
+	struct ktrxer_hist *copy = tx ? ktrxer_hist_new() : NULL;
 
+	if (!copy)
+		return NULL;
 	ktx_count((struct ktx *)tx);
-	if (copy)
-		ktrxer_hist_merge(copy, tx->tool.lateness);
+	ktrxer_hist_merge(copy, tx->tool.lateness);
 	return copy;
 }
 
@@ -176,13 +183,15 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 {
 	int n = 0;
 
+	if (!tx || max < 0 || (max && !reports))
+		return -EINVAL;
 	for (bool armed = false;;) {
 		reap_unwanted(tx);
 		while (n < max && tx->tool.reaped != tx->tool.counted) {
 			report_fill(&reports[n++], ktx_cell_at(tx, tx->tool.reaped++));
 			reap_unwanted(tx);
 		}
-		if (n || armed || max <= 0)
+		if (n || armed || !max)
 			break;
 		/* None: ask to be woken, then look once more, since one may have come in between. */
 		reports_arm(tx);
@@ -217,6 +226,8 @@ static void head_publish(struct ktx *tx)
 
 int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 {
+	if (!tx || !slot)
+		return -EINVAL;
 	if (!tx->tool.reserved && !slot_free(tx)) {
 		/* A train longer than the ring goes in pieces rather than not at all. */
 		head_publish(tx);
@@ -239,8 +250,11 @@ int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 
 int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
-	int dead = atomic_load(&tx->shared.dead);
+	int dead;
 
+	if (!tx || !frame)
+		return ktrxer_fail(err, -EINVAL, "ktx_check: no transmitter or no frame (NULL)");
+	dead = atomic_load(&tx->shared.dead);
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name, dead == -ENETDOWN ? "went down" : "is gone");
 	if (length < 1 || length > tx->frame_size)
@@ -253,6 +267,11 @@ int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrx
 
 static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
 {
+	if (!tx || !probe)
+		return ktrxer_fail(err, -EINVAL, "ktx_commit: no transmitter or no probe (NULL)");
+	if (probe->flags & ~(uint32_t)KTX_TRAIN_GOES_ON)
+		return ktrxer_fail(err, -EINVAL, "flags 0x%x of a probe: this version does not know 0x%x", probe->flags,
+				   probe->flags & ~(uint32_t)KTX_TRAIN_GOES_ON);
 	if (!tx->tool.reserved)
 		return ktrxer_fail(err, -EINVAL, "nothing is reserved: ktx_reserve() first");
 	if (probe->at_ns && probe->at_ns < tx->tool.last_at_ns)
@@ -306,11 +325,12 @@ static void cell_begin(struct ktx_cell *cell, const struct ktx_probe *probe)
 
 int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
 {
-	struct ktx_cell *cell = ktx_cell_at(tx, tx->tool.written);
+	struct ktx_cell *cell;
 	int rc = commit_check(tx, probe, err);
 
 	if (rc < 0)
 		return rc;
+	cell = ktx_cell_at(tx, tx->tool.written);
 	cell_begin(cell, probe);
 	cell->restarts = tx->tool.restarts;
 	tx->tool.restarts = false;
@@ -329,6 +349,8 @@ int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_erro
 
 void ktx_cancel(struct ktx *tx)
 {
+	if (!tx)
+		return;
 	head_publish(tx);
 	ktx_stream_stop(tx);
 	atomic_store(&tx->shared.cancel_to, tx->tool.written);
@@ -345,7 +367,7 @@ void ktx_cancel(struct ktx *tx)
 
 static int pump(struct ktx *tx, uint64_t *next_ns, bool look)
 {
-	if (!(tx->options.flags & KTX_CALLER_PUMPS))
+	if (!tx || !next_ns || !(tx->options.flags & KTX_CALLER_PUMPS))
 		return -EINVAL;
 	head_publish(tx);
 	tx->pump.look = look;
@@ -377,6 +399,8 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 {
 	int rc;
 
+	if (!tx)
+		return -EINVAL;
 	head_publish(tx);
 	for (;;) {
 		uint64_t next = KTRXER_NEVER, now;
@@ -399,10 +423,13 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 
 int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max)
 {
-	const uint32_t in = atomic_load_explicit(&tx->shared.errors_in, memory_order_acquire);
-	uint32_t out = atomic_load_explicit(&tx->shared.errors_out, memory_order_relaxed);
+	uint32_t in, out;
 	int n = 0;
 
+	if (!tx || max < 0 || (max && !errors))
+		return -EINVAL;
+	in = atomic_load_explicit(&tx->shared.errors_in, memory_order_acquire);
+	out = atomic_load_explicit(&tx->shared.errors_out, memory_order_relaxed);
 	for (; n < max && out != in; n++, out++)
 		errors[n] = tx->shared.errors[out % KTX_NETWORK_ERRORS];
 	atomic_store_explicit(&tx->shared.errors_out, out, memory_order_release);

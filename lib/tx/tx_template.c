@@ -61,8 +61,12 @@ int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct kt
 	struct ktx_range own;
 	int rc = ktrxer_options_read(&own, sizeof own, range, offsetof(struct ktx_range, threads) + sizeof own.threads, "ktx_range", err);
 
-	if (rc < 0 || !own.left)
+	if (rc < 0)
 		return rc;
+	if (!tx || !made)
+		return ktrxer_fail(err, -EINVAL, "ktx_template_send: no transmitter or no template (NULL)");
+	if (!own.left)
+		return 0;
 	if (tx->engine->stream && tx->options.purpose == KTX_FOR_RATE && tx->options.reports != KTX_REPORT_ALL)
 		rc = range_to_engine(tx, made, &own, err);
 	else

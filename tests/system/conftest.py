@@ -14,7 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
-from ktrxer.bench import contest, hosts
+from ktrxer.bench import contest
+from ktrxer.lab import hosts
 from stamps import stamp  # noqa: F401
 
 LIMIT_S = 240  # of one test

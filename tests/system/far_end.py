@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from ktrxer.bench.hosts import Netns
+from ktrxer.lab.hosts import Netns
 
 # Both take what comes until their standard input ends, then what is still in the socket, and print it.
 _TAKE = """

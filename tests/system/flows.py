@@ -93,7 +93,7 @@ def narrow(host, device, rate="10mbit", latency="50ms"):
 
 @pytest.fixture(scope="module")
 def narrow_pair(requires_namespaces):
-    from ktrxer.bench import hosts
+    from ktrxer.lab import hosts
 
     with hosts.pair() as (a, b):
         narrow(a, "a0")

@@ -7,7 +7,8 @@ import subprocess
 import time
 
 import pytest
-from ktrxer.bench import contest, hosts
+from ktrxer.bench import contest
+from ktrxer.lab import hosts
 
 PROBE = contest.build() / "tests" / "system" / "path_probe"
 

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 
-from ktrxer.bench import contest, hosts
+from ktrxer.bench import contest
+from ktrxer.lab import hosts
 
 KTRXER = contest.ktrxer()
 

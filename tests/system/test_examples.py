@@ -5,7 +5,7 @@ import re
 
 import peer
 import pytest
-from ktrxer.bench import hosts
+from ktrxer.lab import hosts
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ktrxer.bench import hosts
+from ktrxer.lab import hosts
 
 pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
 

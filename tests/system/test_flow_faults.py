@@ -81,7 +81,7 @@ def test_the_client_is_gone(shared_pair, flow, ktrxer, serve, token):
 
 def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
     """From half way on nothing gets through one way or the other: the run ends all the same, and says what it does not know."""
-    from ktrxer.bench import hosts
+    from ktrxer.lab import hosts
 
     with hosts.pair() as first, hosts.pair() as second:
         children = []

@@ -102,7 +102,7 @@ def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
 
 def test_the_path_grows_narrow(pair, flow, serve, token):
     """A router on the way has a smaller MTU than ours: it says so, and the flow does."""
-    from ktrxer.bench import hosts
+    from ktrxer.lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:

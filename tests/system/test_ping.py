@@ -168,7 +168,7 @@ def test_errors_in_send(pair, ktrxer):
 
 def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
     """A router says so of probes that left: the sending socket is told of it by the next hand-over."""
-    from ktrxer.bench import hosts
+    from ktrxer.lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:
@@ -187,7 +187,7 @@ def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
 
 def test_time_exceeded_is_shown(pair, ping):
     """a - b - c, and a probe that may only go one hop."""
-    from ktrxer.bench import hosts
+    from ktrxer.lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:

@@ -82,7 +82,8 @@ def test_stamps_and_bytes_are_those_of_libpcap(net, tmp_path, what, requires_rea
             assert line, "tcpdump has ended"
         frames = mixed(net)
         net.send(frames, gap=0.001)
-        time.sleep(0.3)
+        least = 24 + sum(16 + len(frame) for frame in frames)
+        wait_for(lambda: theirs.stat().st_size >= least and {packet for _, packet, _ in read_pcap(theirs)} >= set(frames))
         tcpdump.terminate()
         assert tcpdump.wait(10) == 0
         end = recv.stop()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ktrxer.bench import hosts
+from ktrxer.lab import hosts
 from noise import late, least
 
 Hosts = tuple[hosts.Netns, hosts.Netns]

@@ -152,7 +152,7 @@ def test_hostile_packets_at_full_rate(pair, ktrxer, stamp, serve):
     server = serve(b)
     before = b.counters()
     flood = a.popen([sys.executable, "-c", FLOOD, "10.78.0.2", str(PORT), "3", "10.78.0.1"])
-    time.sleep(0.3)
+    flowing(a, 1000)
     end, _ = stamp(a, b.address, "-c", 200, "-i", "10ms", "--timeout", "500ms")
     sent = int(flood.communicate(timeout=30)[0])
     after = b.counters()

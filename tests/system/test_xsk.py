@@ -122,7 +122,7 @@ def test_a_carrier_that_comes_and_goes(xsk, pair):
     a, b = pair
     words = xsk.words(a, b.address, "--for", "4s", "--json")
     child = a.popen(words)
-    time.sleep(0.7)
+    flowing(a)
     for _ in range(100):
         b.ip("link", "set", b.device, "down")
         b.ip("link", "set", b.device, "up")

@@ -293,6 +293,24 @@ static void results_keep_their_size(void **state)
 	assert_int_equal(sizeof(struct krx_stats), 120);
 }
 
+/* The number of engines, however many of them there is room for. */
+static void engines_are_counted(void **state)
+{
+	struct ktx_engine_info engines[16] = { 0 };
+	const int n = ktx_engines(NULL, 0, NULL);
+
+	(void)state;
+	assert_in_range(n, 2, 16);
+	assert_int_equal(ktx_engines(NULL, 1, NULL), -EINVAL);
+	assert_int_equal(ktx_engines(engines, -1, NULL), -EINVAL);
+	assert_false(ktx_engine_by_stack(NULL, false));
+	assert_int_equal(ktx_engines(engines, 1, NULL), n);
+	assert_non_null(engines[0].name);
+	assert_null(engines[1].name);
+	assert_int_equal(ktx_engines(engines, 16, NULL), n);
+	assert_non_null(engines[n - 1].name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +318,7 @@ int main(void)
 		cmocka_unit_test(a_smaller_size_means_zeros),
 		cmocka_unit_test(null_is_refused),
 		cmocka_unit_test(results_keep_their_size),
+		cmocka_unit_test(engines_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

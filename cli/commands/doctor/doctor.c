@@ -100,7 +100,7 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 	int n = ktx_engines(engines, ENGINES_MOST, device);
 
 	json_array(json, "engines");
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && i < ENGINES_MOST; i++) {
 		const struct ktx_engine_info *e = &engines[i];
 		char features[256];
 

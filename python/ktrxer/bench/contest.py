@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ktrxer.bench.hosts import Netns
 from ktrxer.bench.judge import Arrival, interval_errors_ns, timing
+from ktrxer.lab.hosts import Netns
 
 PORT = 9000
 SINK = 9  # discard

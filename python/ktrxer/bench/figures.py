@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ktrxer.bench import contest, hosts, judge
-from ktrxer.bench.hosts import Netns
+from ktrxer.bench import contest, judge
+from ktrxer.lab import hosts
+from ktrxer.lab.hosts import Netns
 
 INTERVAL_US = 10_000
 QUIET = 0.9  # of a processor, for a program that never rests

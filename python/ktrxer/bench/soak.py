@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from ktrxer.bench import contest, hosts
+from ktrxer.bench import contest
+from ktrxer.lab import hosts
 
 
 def resident_kib(pid: int) -> int:

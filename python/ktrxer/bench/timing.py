@@ -8,8 +8,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ktrxer.bench import contest, hosts, judge
-from ktrxer.bench.hosts import Netns
+from ktrxer.bench import contest, judge
+from ktrxer.lab import hosts
+from ktrxer.lab.hosts import Netns
 
 INTERVAL_US, COUNT, ROUNDS = 10_000, 100, 3
 BOLD, DIM, PLAIN = ("\033[1m", "\033[2m", "\033[0m") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ("", "", "")

@@ -8,56 +8,19 @@ that the kernel lacks, with one line that names it. The same script runs in a de
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from ktrxer.lab.namespaces import QUIET, batch, batch6, cable, host, settle
+from ktrxer.lab.namespaces import script as shell
 from ktrxer.lab.topology import DEFAULT_QUEUE, Link, Shape, Topology
 
 NETEM_LIMIT = 100_000  # packets: never the bottleneck
 BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput
 FRAME_HEADER = 14  # bytes of Ethernet before the IP packet
 
-PRELUDE = """\
-set -eu
-fail() { echo "topology: $*" >&2; exit 1; }
-lack() { fail "this kernel has no $*${KTRXER_LAB_REMEDY:+; $KTRXER_LAB_REMEDY}"; }
-# step WHAT COMMAND...: a failure is one line, with the first thing that the command said
-step() {
-	what=$1; shift
-	said=$("$@" 2>&1) && return
-	said=$(printf '%s\\n' "$said" | sed -n '1s/^Error: //;1s/[.]$//;1p')
-	case $said in
-	*"Unknown device type"*) lack "device of the kind that $what needs" ;;
-	*"kind is unknown"* | *"Unknown qdisc"*) lack "$what" ;;
-	*) fail "$what: $said" ;;
-	esac
-}
-# try NODE WHAT QUEUE...: on a node's idle lo, so that what is missing is said before anything is half made
-try() {
-	node=$1 label=$2; shift 2
-	step "$label" tc -n "$node" qdisc replace dev lo root "$@"
-	tc -n "$node" qdisc del dev lo root
-}
-tune() {
-	node=$1; shift
-	ip netns exec "$node" sh -c 'for each in "$@"; do
-		file=/proc/sys/net/${each%%=*}; [ ! -e "$file" ] || echo "${each#*=}" >"$file"; done' sh "$@"
-}
-# no packets that are larger than the wire's
-bare() { step "ethtool -K $2" ip netns exec "$1" ethtool -K "$2" tso off gso off gro off; }
-[ -e /proc/sys/net/ipv6 ] && v6=1 || v6=0
-"""
-# A node that is silent by itself, whose addresses count at once, and which answers on whichever link it is asked.
-QUIET = (
-    "ipv4/conf/all/rp_filter=0",
-    "ipv4/conf/default/rp_filter=0",
-    "ipv6/conf/all/accept_dad=0",
-    "ipv6/conf/default/accept_dad=0",
-    "ipv6/conf/default/router_solicitations=0",
-)
-
 
 def script(topology: Topology) -> str:
-    return PRELUDE + "\n".join(_lines(topology)) + "\n"
+    return shell(_lines(topology))
 
 
 def teardown(topology: Topology) -> str:
@@ -71,11 +34,10 @@ def _wires(topology: Topology) -> list[str]:
 
 def _lines(topology: Topology) -> Iterator[str]:
     for node in (*topology.nodes, *_wires(topology)):
-        yield f"step 'network namespaces' ip netns add {node}"
+        yield host(node)
     for node in topology.nodes:
         forward = int(node in topology.routers)
-        yield f"ip -n {node} link set lo up"
-        yield f"tune {node} ipv4/ip_forward={forward} ipv6/conf/all/forwarding={forward} {' '.join(QUIET)}"
+        yield from settle(node, f"ipv4/ip_forward={forward}", f"ipv6/conf/all/forwarding={forward}")
     yield from _tries(topology)
     for link in topology.links:
         yield from _link(link)
@@ -85,21 +47,9 @@ def _lines(topology: Topology) -> Iterator[str]:
     for node in topology.nodes:
         found = topology.routes(node)
         if found:
-            yield from _batch(f"routes of {node}", node, (f"route add {to.subnet} via {by.address(gate)}" for to, by, gate in found))
-            yield from _batch6(f"routes of {node}", node, (f"route add {to.subnet6} via {by.address6(gate)}" for to, by, gate in found))
+            yield from batch(f"routes of {node}", node, (f"route add {to.subnet} via {by.address(gate)}" for to, by, gate in found))
+            yield from batch6(f"routes of {node}", node, (f"route add {to.subnet6} via {by.address6(gate)}" for to, by, gate in found))
     yield from _names(topology)
-
-
-def _batch(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"step {shlex.quote(what)} ip -n {node} -batch - <<'END'"
-    yield from lines
-    yield "END"
-
-
-def _batch6(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
-    yield "if [ $v6 = 1 ]; then"
-    yield from _batch(what, node, lines)
-    yield "fi"
 
 
 def _tries(topology: Topology) -> Iterator[str]:
@@ -125,7 +75,8 @@ def _tries(topology: Topology) -> Iterator[str]:
 
 def _link(link: Link) -> Iterator[str]:
     left, right = link.ends
-    a, b, what = link.device(left), link.device(right), shlex.quote(f"the link {left} - {right}")
+    words = f"the link {left} - {right}"
+    what = shlex.quote(words)
     if link.wire:
         # A namespace of its own between the two ends: a bridge of two ports; two bridges where it holds the queue of a host, too.
         w = link.wire
@@ -134,7 +85,7 @@ def _link(link: Link) -> Iterator[str]:
         for bridge in dict.fromkeys(bridges.values()):
             yield f"step {what} ip -n {w} link add name {bridge} mtu {link.mtu} type bridge stp_state 0 mcast_snooping 0"
         for node in link.ends:
-            yield f"step {what} ip link add name {link.device(node)} netns {node} type veth peer name to-{node} netns {w}"
+            yield cable(words, (node, link.device(node)), (w, f"to-{node}"))
             if not link.offload:
                 yield f"bare {w} to-{node}"
             yield f"step {what} ip -n {w} link set to-{node} mtu {link.mtu} master {bridges[node]} up"
@@ -147,7 +98,7 @@ def _link(link: Link) -> Iterator[str]:
         for bridge in dict.fromkeys(bridges.values()):
             yield f"step {what} ip -n {w} link set {bridge} up"
     else:
-        yield f"step {what} ip link add name {a} netns {left} type veth peer name {b} netns {right}"
+        yield cable(words, (left, link.device(left)), (right, link.device(right)))
     for node in link.ends:
         device, other = link.device(node), link.other(node)
         if not link.offload:
@@ -158,12 +109,12 @@ def _link(link: Link) -> Iterator[str]:
             f"address add {link.address(node)}/{link.subnet.prefixlen} dev {device}",
             f"neighbour add {link.address(other)} lladdr {_mac(link, other)} dev {device} nud permanent",
         )
-        yield from _batch(f"the address of {node} on {device}", node, lines)
+        yield from batch(f"the address of {node} on {device}", node, lines)
         six = (
             f"address add {link.address6(node)}/64 dev {device} nodad",
             f"neighbour add {link.address6(other)} lladdr {_mac(link, other)} dev {device} nud permanent",
         )
-        yield from _batch6(f"the address of {node} on {device}", node, six)
+        yield from batch6(f"the address of {node} on {device}", node, six)
 
 
 def _mac(link: Link, node: str) -> str:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Two hosts in network namespaces, joined by a veth pair. They are taken down whatever happens; what a killed process left is swept later.
 
 a0 10.K.0.1/24 -------- b0 10.K.0.2/24
@@ -11,11 +12,13 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from ktrxer.lab import namespaces
 
 PREFIX = "ktx"
 _NAME = re.compile(rf"{PREFIX}-(\d+)-\d+-[a-z0-9]+")
@@ -27,6 +30,12 @@ def _ip(*arguments: str) -> str:
     if done.returncode:
         raise RuntimeError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def _sh(lines: Iterable[str]) -> None:
+    done = subprocess.run(["sh", "-c", namespaces.script(lines)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().removeprefix("topology: "))
 
 
 def new_name(label: str) -> str:
@@ -72,21 +81,8 @@ class Netns:
         self.name = self.name or new_name(self.label)
 
     def __enter__(self) -> Netns:
-        _ip("netns", "add", self.name)
         try:
-            # What the machine's own settings may have handed down; and addresses that count at once.
-            for path, value in (
-                ("ipv4/conf/all/rp_filter", 0),
-                ("ipv4/conf/default/rp_filter", 0),
-                ("ipv6/conf/all/disable_ipv6", 0),
-                ("ipv6/conf/default/disable_ipv6", 0),
-                ("ipv6/conf/all/router_solicitations", 0),  # a host that is silent by itself
-                ("ipv6/conf/default/router_solicitations", 0),
-                ("ipv6/conf/all/accept_dad", 0),
-                ("ipv6/conf/default/accept_dad", 0),
-            ):
-                self.sysctl(path, value)
-            self.ip("link", "set", "lo", "up")
+            _sh([namespaces.host(self.name), *namespaces.settle(self.name)])
         except BaseException:
             self.close()
             raise
@@ -139,16 +135,17 @@ class Netns:
 
 
 def join(a: Netns, b: Netns, *, net: int = 77, devices: tuple[str, str] = ("a0", "b0"), mtu: int = 1500) -> None:
-    """A veth pair between two hosts. Their fields tell the first pair's names and addresses."""
-    a.ip("link", "add", devices[0], "type", "veth", "peer", "name", devices[1], "netns", b.name)
+    """A veth pair between two hosts. Their fields hold the names and addresses of the first pair."""
+    lines = [namespaces.cable("the veth pair", (a.name, devices[0]), (b.name, devices[1]))]
     for host, device, number in ((a, devices[0], 1), (b, devices[1], 2)):
-        host.ip("link", "set", device, "mtu", str(mtu), "up")
         address, address6 = f"10.{net}.0.{number}", f"fd00:{net}::{number}"
-        host.ip("addr", "add", f"{address}/24", "dev", device)
-        host.ip("-6", "addr", "add", f"{address6}/64", "dev", device, "nodad")
+        lines += namespaces.batch(device, host.name, (f"link set {device} mtu {mtu} up", f"address add {address}/24 dev {device}"))
+        lines += namespaces.batch6(device, host.name, (f"address add {address6}/64 dev {device} nodad",))
         if not host.device:
             host.device, host.address, host.address6 = device, address, address6
-            host.mac = host.ip_json("link", "show", "dev", device)[0]["address"]
+    _sh(lines)
+    for host in (a, b):
+        host.mac = host.mac or host.ip_json("link", "show", "dev", host.device)[0]["address"]
 
 
 @contextlib.contextmanager
