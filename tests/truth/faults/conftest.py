@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from ktrxer.bench import hosts
+from ktrxer.lab import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
 
