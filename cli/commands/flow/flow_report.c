@@ -377,6 +377,8 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	or_null(end, "up_bps", run->up, totals[0].rate_bps);
 	or_null(end, "down_bps", run->down, totals[1].rate_bps);
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
+	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
+	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);
 	json_u64(end, "bound_ns", clock_bound(run));

@@ -12,6 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
+from ktrxer.run.own_load import too_heavy
 from ktrxer.store import Run, one_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.meta import Runner, Series, Verdict
@@ -80,6 +81,8 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
             _probes(book, run, series)
         elif series.kind == "bytes":
             _flow(book, run, series)
+    for text in too_heavy(run):
+        book.say("degraded", text)
     for text in contradictions(run):
         book.say("degraded", text)
     _host(book, run)

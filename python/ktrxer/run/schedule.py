@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting, When
@@ -26,6 +27,8 @@ class Classes:
 
 Item = Flows | Probe | Classes
 CLASSES_MOST = 8  # of one process
+SHARE_GOAL = 0.01  # of the path's rate: what the probes should take
+PROBE_BYTES = 105  # of a probe before it is known: its mean size over IPv4
 WAITING_MOST = 20_000  # probes of one series within a time-out
 
 
@@ -70,6 +73,17 @@ class Schedule:
     def reflected_hz(self) -> float:
         """UDP probes a second, all together."""
         return sum(len(job.series) * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind == "stamp")
+
+    def light_interval(self, interval_ns: int, rate_bps: float) -> int:
+        """`interval_ns`, or a longer one, at which the probes of this plan take SHARE_GOAL of a rate; in two digits, a second at most."""
+        shortest = min((job.runner.interval_ns or S for job in self.jobs if job.kind != "flow"), default=S)
+        probes = sum(len(job.series) * PROBE_BYTES * 8 * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind != "flow")
+        factor = probes / (SHARE_GOAL * rate_bps)
+        if factor <= 1:
+            return interval_ns
+        wanted = math.ceil(shortest * factor)
+        step: int = 10 ** max(0, len(str(wanted)) - 2)
+        return min(-(-wanted // step) * step, S)
 
     def after(self, name: str) -> list[Job]:
         return [job for job in self.jobs if job.item.when.start_after == name]

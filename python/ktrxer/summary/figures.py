@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.run.judge import gap_ns
+from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
@@ -113,6 +114,7 @@ class Summary:
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
+    own_load: list[OwnLoad] = field(default_factory=list)  # of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
 
     def as_json(self) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def summarise(run: Run) -> Summary:
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency),
         grade=_grade(latency), lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
-        where=_where(run, latency),
+        where=_where(run, latency), own_load=own_loads(run),
     )  # fmt: skip
 
 

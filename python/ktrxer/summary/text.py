@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.where import Part
@@ -55,6 +56,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         lost = "half of the probes are lost under load, so there is no p50"
         added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
+    if s.own_load:
+        made.append(f"our own load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
         late = s.lateness_us
         made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us")
@@ -78,6 +81,12 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     load = [ms(one.loaded.p50), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+
+
+def load_of(one: OwnLoad) -> str:
+    share = "share of the path not known: no flow" if one.share is None else f"{one.share:.1%} of the path"
+    control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
+    return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
 
 
 def left_out(one: Direction) -> str:
