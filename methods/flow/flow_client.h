@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the others,
- * all in one loop of serve.h. What is seen goes to the owner by calls, remote times already on our clock.
+ * all in one loop of loop.h. What is seen goes to the owner by calls, remote times already on our clock.
  */
 #ifndef KTRXER_METHODS_FLOW_CLIENT_H
 #define KTRXER_METHODS_FLOW_CLIENT_H
@@ -17,7 +17,7 @@ struct flow_origin {
 };
 
 struct flow_client_options {
-	struct serve *serve;
+	struct loop *loop;
 	struct ktrxer_addr to, from; /* from.family 0: the route decides */
 	uint16_t port;
 	const struct hmac_key *token; /* copied */

@@ -257,7 +257,7 @@ int stamp_plan(struct stamp_run *run, struct ktrxer_error *err)
 	    (rc = prober_open(&run->p, 64, 14 + 40 + 8 + tlvs_lay(run, NULL, (uint32_t)o->payload) + 64, err)) < 0 ||
 	    (rc = plan_port(run, err)) < 0 || (rc = plan_frames(run, err)) < 0 || (rc = prober_try_schedule(&run->p, err)) < 0)
 		return rc;
-	return inlet_open(&run->p.inlet, &(struct inlet_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
+	return reply_receiver_open(&run->p.receiver, &(struct reply_receiver_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
 								.snap = run->payload_length + 1 }, err);
 }
 

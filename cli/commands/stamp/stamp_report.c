@@ -366,7 +366,7 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 
 static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, const struct stamp_session_counts *c, const struct one_way *w)
 {
-	uint64_t lost = inlet_lost(&run->p.inlet);
+	const uint64_t lost = run->p.receiver.socket_drops + reply_receiver_drops(&run->p.receiver);
 
 	verdict_probes(run->p.cli, a, run->lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
