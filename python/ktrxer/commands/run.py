@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import uuid
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
-from ktrxer.run import binary, checks
+from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Options, Schedule, make
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
@@ -148,8 +148,14 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
-        settings=asdict(setting) | {"parameters": parameters, "port": given.port}, command=["ktrxer", "run", *arguments],
+        settings=provenance.resolved(test, setting, parameters) | {"port": given.port}, command=["ktrxer", "run", *arguments],
+        metadata=_origin(test),
     )  # fmt: skip
+
+
+def _origin(test: Test) -> dict[str, Any]:
+    lab = provenance.topology()
+    return {"recipe": provenance.recipe(test)} | ({"topology": lab} if lab is not None else {})
 
 
 def _say_plan(schedule: Schedule, address: str) -> int:

@@ -50,6 +50,7 @@ def run(topology: Topology, job: Job) -> int:
         if shutil.which(program, path=environment["PATH"]) is None:
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
     # A token for `ktrxer serve` and its clients in there: nobody has to write one into a file.
+    environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place="namespaces")
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     flags = _flags(environment)
     if "--user" in flags:

@@ -39,6 +39,7 @@ def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
     run.meta.verdict = book.verdict
     run.meta.reasons = book.reasons()
     run.meta.accounts = _accounts(run, tables)
+    run.meta.settings["congestion_control"] = _congestion_controls(run)
     return tables
 
 
@@ -133,6 +134,18 @@ def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
         field = columns.schema(kind).field(name)
         table = table.set_column(table.column_names.index(name), field, column(values, field.type))
     return table
+
+
+def _congestion_controls(run: Run) -> dict[str, str]:
+    """Of each TCP flow, at its sender, as the kernel named it."""
+    made: dict[str, str] = {}
+    for series in run.meta.of_kind("bytes"):
+        runner = run.meta.runner_of(series)
+        flows = (runner.end or {}).get("flows") if runner is not None else None
+        mine = [one for one in flows if isinstance(one, dict) and one.get("flow") == series.flow] if isinstance(flows, list) else []
+        if mine and isinstance(mine[0].get("cc"), str):
+            made[series.name] = mine[0]["cc"][:16]
+    return made
 
 
 def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
