@@ -18,7 +18,7 @@ SOURCE_MOST = 200_000  # bytes of a recipe
 
 
 def resolved(test: Test, setting: Setting, given: dict[str, str]) -> dict[str, Any]:
-    """All settings and parameters, those that nobody gave as well."""
+    """All settings and parameters, the defaults as well."""
     return dataclasses.asdict(setting) | {"parameters": dataclasses.asdict(parameters_of(test, given))}
 
 
