@@ -343,10 +343,17 @@ static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
 	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
 }
 
+static void tcp_account(struct flow *flow, struct flow_end *end)
+{
+	if (flow->source.fd >= 0)
+		flow_tcp_cc_name(flow->source.fd, end->cc);
+}
+
 const struct flow_ops flow_tcp_ops = {
 	.attach = tcp_attach,
 	.begin = tcp_begin,
 	.sample = tcp_sample,
 	.settle = tcp_settle,
+	.account = tcp_account,
 	.close = tcp_close,
 };
