@@ -57,12 +57,12 @@ static void say_json(struct stamp_run *run, const struct stamp_class *class, con
 	const int64_t which = class - run->classes;
 	struct json *json;
 
-	if (run->o->p.brief) {
+	if (run->o->p.brief && !p->too_late) {
 		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
 							      (int64_t)p->reflector_seq, p->own_queue_ns, p->far_queue_ns, which });
 		return;
 	}
-	json = out_sample(run->p.cli, "round_trip");
+	json = out_sample(run->p.cli, p->too_late ? "too_late" : "round_trip");
 	if (!json)
 		return;
 	json_u64(json, "number", p->number);
@@ -101,6 +101,13 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 {
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
+	if (p->too_late) {
+		/* A result of its own: the statistics are of the answers within the time-out (RFC 2681). */
+		if (run->p.talkative)
+			out_text(run->p.cli, "number %" PRIu64 ", round trip %s, after it was given up as lost", p->number, ktrxer_format_ns(rtt, p->rtt_ns));
+		say_json(run, class, p);
+		return;
+	}
 	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
 		class->untimed++;
 		return;
@@ -137,7 +144,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 
 void stamp_say_event(struct stamp_run *run, enum stamp_event event)
 {
-	static const char *const names[] = { NULL, NULL, "duplicate", "too_late", "foreign", "wrong_hmac" };
+	static const char *const names[] = { NULL, NULL, "duplicate", NULL, "foreign", "wrong_hmac" };
 	struct json *json;
 
 	if (!names[event] || event == STAMP_FOREIGN)

@@ -234,9 +234,12 @@ def _vm(options: argparse.Namespace) -> int:
     except LabError as error:
         _wrong(str(error))
     command, setup = tuple(options.command), ""
+    environment: dict[str, str] = {}
     if options.topology is not None:
         chosen = _load(options.topology, options.set)
         setup = chosen.script()
+        of_machine = {"device": machine.device.name, "kernel": str(machine.kernel), "clock": machine.time}
+        environment["KTRXER_LAB_TOPOLOGY"] = chosen.provenance(options.node or chosen.client, place="device", **of_machine)
         if options.node is not None:
             command = ("ip", "netns", "exec", _node(chosen, options.node), *command)
     elif options.set or options.node:
@@ -255,7 +258,7 @@ def _vm(options: argparse.Namespace) -> int:
         command=command,
         put=tuple((Path(source), path) for source, path in puts),
         get=tuple(path for path, _ in gets),
-        environment=dict(_pairs(options.env, "=", "--env")),
+        environment=environment | dict(_pairs(options.env, "=", "--env")),
         setup=setup,
         layers=tuple(options.layers),
         limit_s=options.timeout,

@@ -51,6 +51,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str) -> dict[str, Any
         if shutil.which(program, path=environment["PATH"]) is None:
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
     # A token for `ktrxer serve` and its clients in there: nobody has to write one into a file.
+    environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place="namespaces")
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     return {
         "environment": environment,

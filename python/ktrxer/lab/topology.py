@@ -7,9 +7,11 @@ Nothing in a file is ever executed: each value is matched against what it may be
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
 import itertools
+import json
 import re
 import tomllib
 from collections import deque
@@ -30,6 +32,7 @@ TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 FILE_LIMIT = 256 * 1024
+PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
 NODES_LIMIT, LINKS_LIMIT = 64, 250  # a link has a number in its addresses
 RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
 DELAY_LIMIT_NS = 60_000_000_000
@@ -130,6 +133,12 @@ class Topology:
     server: str
     parameters: dict[str, str]
     path: Path
+
+    def provenance(self, node: str, **more: str) -> str:
+        """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
+        with contextlib.suppress(OSError):
+            more["file"] = self.path.read_text(errors="replace")[:PROVENANCE_LIMIT]
+        return json.dumps({"name": self.name, "title": self.title, "node": node, "parameters": self.parameters, **more})
 
     def address(self, node: str) -> ipaddress.IPv4Address:
         """A node's address on its first link."""
