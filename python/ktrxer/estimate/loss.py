@@ -20,6 +20,7 @@ def directions(
     of them as lost probes: all were lost down. None: all were lost up. Some: only their number is known, and the states stay as they were.
 
     They also stay where probes overtook each other: a smaller count after a larger one, or more counts without an answer than lost probes.
+    Overtaking leaves no such trace when the answer of one of the two probes was lost: then a direction may be wrong.
     `far_seq` has NaN where there was no answer, or no count; `stateful`: whether the reflector counts at all, None when that is not known;
     `doubled_up`: probes arrived twice, so a count without an answer may be a copy's, and proves no loss down."""
     made = np.asarray(state, np.uint8).copy()

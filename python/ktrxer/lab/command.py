@@ -414,7 +414,7 @@ def _in_guest(options: argparse.Namespace, chosen: topology.Topology | None, job
     if options.kernel is not None and options.kernel not in uml.kernels():
         _wrong(f"--kernel {options.kernel}: virtual time has {', '.join(uml.kernels())}")
     guest = uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S)
-    plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND")
+    plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND", "virtual time")
     answer = uml.run(guest, plan, _pass_on, _say)
     if answer.overlay_full:
         size = f"{int(guest.memory_mib * uml.OVERLAY_SHARE)} MiB of the guest's memory"

@@ -43,15 +43,16 @@ class Job:
     stdout: int | None = None  # a descriptor for the command's output; None: this process's own
 
 
-def made_plan(topology: Topology | None, job: Job, remedy: str) -> dict[str, Any]:
+def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "namespaces") -> dict[str, Any]:
     """What `inside.py` is to do. `remedy`: what to do when the kernel lacks something that the topology needs."""
     environment = dict(os.environ)
     environment["PATH"] = environment.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=environment["PATH"]) is None:
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
-    # A token for `ktrxer serve` and its clients in there: nobody has to write one into a file.
-    environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place="namespaces")
+    if topology is not None and job.node is not None:
+        environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place=place)
+    # A token for `ktrxer serve` and its clients in there: a user writes none into a file.
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     return {
         "environment": environment,
