@@ -74,6 +74,8 @@ struct command {
 	size_t options_size;   /* of the option struct, zeroed before parsing */
 	int (*run)(struct cli *cli, const void *options); /* exit status */
 	const char *program;   /* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
+	bool tables;           /* with `program`: where the Python part is installed it runs that program and prints tables */
+	bool lines;            /* prints JSON lines only */
 	bool measures;         /* has accounts and a verdict: gets the common output options */
 	bool reports;          /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
 	bool serves;           /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */

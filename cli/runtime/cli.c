@@ -233,7 +233,10 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 		status = usage_error(command, err.text);
 	} else if (cli->common.json && cli->common.jsonl) {
 		status = usage_error(command, "--json and --jsonl exclude each other: one object, or one a line");
+	} else if (cli->common.json && command->lines) {
+		status = usage_error(command, "--json: the Python part of ktrxer does this, and is not installed; without --json there are JSON lines");
 	} else {
+		cli->common.jsonl |= command->lines;
 		status = run(cli, options);
 	}
 	opt_free(command, options);
@@ -241,9 +244,20 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 	return status;
 }
 
+static bool asks_for_help(char *const argv[])
+{
+	bool asks = !strcmp(argv[1], "help");
+
+	for (; *argv; argv++)
+		asks |= !strcmp(*argv, "--help") || !strcmp(*argv, "-h");
+	return asks;
+}
+
 /* A command of another program of ktrxer, which gets the whole command line. */
 static int other_program(const struct command *command, char *const argv[])
 {
+	if (command->tables && !asks_for_help(argv) && handover_through(HANDOVER_PYTHON, command->program, argv))
+		return EXIT_BAD;
 	if (handover_try(command->program, argv) == 0)
 		fprintf(stderr,
 			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, nor installed; "

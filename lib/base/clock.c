@@ -46,6 +46,7 @@ void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
 		return;
 	s = sandwich_take(CLOCK_REALTIME, 5);
 	width = s.after - s.before;
+	pair->reserved = 0;
 	pair->mono_ns = (uint64_t)(s.before + width / 2);
 	pair->real_ns = s.real;
 	/* + 1: the two clocks are rounded to nanoseconds each for itself */

@@ -105,7 +105,7 @@ static int module_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	state->mask = setup->slots - 1;
 	state->link = setup->link;
 	state->setup = (struct ktrxer_tx_setup){
-		.slots = setup->slots, .frame_size = setup->frame_size, .flags = o->flags & KTX_NO_ADVANCE ? KTRXER_TX_NO_ADVANCE : 0, .late = o->late, .late_ns = o->late_ns,
+		.slots = setup->slots, .frame_size = setup->frame_size, .flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_ADVANCE : 0, .late = o->late, .late_ns = o->late_ns,
 		.timer = state->for_rate ? KTRXER_TX_TIMER_NONE : KTRXER_TX_TIMER_AUTO,
 		.queue = o->queue ? o->queue : KTRXER_TX_ANY_QUEUE, .cpu = o->cpu < 0 ? KTRXER_TX_ANY_CPU : (uint32_t)o->cpu,
 		.retry_ns = o->retry_ns < 10 * (uint64_t)KTRXER_NS_PER_S ? o->retry_ns : 10 * (uint64_t)KTRXER_NS_PER_S,

@@ -40,7 +40,7 @@ struct ktx_engine_state {
 	struct qdisc_launch launch;
 	struct ktrxer_clock_map tai;
 	union control controls[KTX_BATCH_MAX];
-	const struct ktx_cell *cells;
+	struct ktx_cell *cells;
 	uint32_t slots;
 	uint64_t *told;     /* by cell: the time as the queue has it */
 	uint64_t last_ns;   /* leave_ns of the frame that was taken last */
@@ -251,7 +251,7 @@ static void pass_drop(void *context, uint64_t launch, int error)
 
 	for (uint32_t i = 0; i < p->state->slots; i++)
 		if (p->state->told[i] == launch)
-			p->to->failed(p->to->context, (struct ktx_cell *)&p->state->cells[i], error);
+			p->to->failed(p->to->context, &p->state->cells[i], error);
 	if (error == -EINVAL)
 		look_again(p->state);
 }

@@ -49,17 +49,6 @@ static uint64_t train_length(const struct ktrxer_schedule *schedule)
 	return (schedule->train - 1) * schedule->train_gap;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static int check_list(const struct ktrxer_schedule *schedule, struct ktrxer_error *err)
 {
 	const uint64_t *at = schedule->offsets;
@@ -226,9 +215,7 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 
 	s->last = at;
 	s->place = s->place + 1 == s->train ? 0 : s->place + 1;
-	deadline->at_ns = at;
-	deadline->index = s->index++;
-	deadline->train_goes_on = s->place != 0 && s->train_gap == 0;
+	*deadline = (struct ktrxer_deadline){ .at_ns = at, .index = s->index++, .train_goes_on = s->place != 0 && s->train_gap == 0 };
 	return 0;
 
 overflow:

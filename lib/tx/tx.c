@@ -22,7 +22,7 @@ static uint32_t round_up_power(uint32_t n)
 	return p;
 }
 
-#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_ADVANCE | KTX_NO_SCHED))
+#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_COMPENSATION | KTX_NO_SCHED))
 
 static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 {
@@ -363,8 +363,8 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.cpu = tx->options.cpu,
 		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
-		.lead_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
-		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
+		.wakeup_margin_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
+		.compensation_ns = tx->options.flags & KTX_NO_COMPENSATION ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
 	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 }

@@ -59,7 +59,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		work.cancel_to = tx->pump.cancel_to_kernel;
 	else
 		tx->pump.cancel_to_kernel = work.done;
-	if (!(tx->options.flags & KTX_NO_ADVANCE))
+	if (!(tx->options.flags & KTX_NO_COMPENSATION))
 		work.advance_ns = (uint64_t)tx->pump.waiter.advance_ns;
 
 	ended = tx->engine->kernel->collect(tx->state, &work);

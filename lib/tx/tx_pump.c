@@ -56,7 +56,7 @@ static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t sta
 /* How early a hand-over must begin is learned from the send times. */
 static void cost_learn(struct ktx *tx, const struct ktx_cell *cell, uint64_t sent_ns)
 {
-	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
+	if (!(tx->options.flags & KTX_NO_COMPENSATION) && cell->first_of_call)
 		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, sent_ns);
 }
 
@@ -287,7 +287,7 @@ static uint64_t planned_time(const struct ktx *tx, const struct ktx_cell *cell)
 
 static uint64_t advance_of(const struct ktx *tx)
 {
-	return tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
+	return tx->options.flags & KTX_NO_COMPENSATION ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
 }
 
 /* What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue costs. */

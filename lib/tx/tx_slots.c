@@ -91,7 +91,7 @@ static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 	return queued > packets ? queued - packets : 0;
 }
 
-void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
+void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
 {
 	if (!accounts)
 		return;
@@ -99,21 +99,20 @@ void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 		*accounts = (struct ktx_accounts){ 0 };
 		return;
 	}
-	/* Counting is bookkeeping: to the caller nothing changes. */
-	ktx_count((struct ktx *)tx);
+	ktx_count(tx);
 	*accounts = tx->tool.sums;
 	ktx_stream_count(tx, accounts);
 	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
 	accounts->uncounted = uncounted(tx, accounts->queued);
 }
 
-struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
+struct ktrxer_hist *ktx_lateness(struct ktx *tx)
 {
 	struct ktrxer_hist *copy = tx ? ktrxer_hist_new() : NULL;
 
 	if (!copy)
 		return NULL;
-	ktx_count((struct ktx *)tx);
+	ktx_count(tx);
 	ktrxer_hist_merge(copy, tx->tool.lateness);
 	return copy;
 }

@@ -147,7 +147,7 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 		return verdict;
 	stamp_probe_read(&probe, packet, length, auth);
 	if (!r->options.stateless)
-		session = reflector_session_of(&r->sessions, a, probe.ssid);
+		session = reflector_session_of(&r->sessions, a, probe.ssid, probe.seq);
 	reply = (struct stamp_reply){ .seq = session ? session->sent : probe.seq,
 				      .error = r->error,
 				      .ssid = probe.ssid,

@@ -10,6 +10,7 @@ enum {
 	TRIAL_PACKETS = 16,
 	GROUP_MOST = KTRXER_REFLECTOR_SESSIONS / 4,
 	GROUP_FAIR = 64, /* sessions that a prefix has without fear of eviction */
+	RESTART_SEQ = 1024,
 };
 
 static uint64_t hash_of(const struct reflector_arrival *a, uint16_t ssid, uint64_t secret)
@@ -70,7 +71,15 @@ static struct reflector_session *greediest(const struct reflector_sessions *sess
 	return sessions->counts[found->group] > GROUP_FAIR + 2u * sessions->counts[group] ? found : NULL;
 }
 
-struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid)
+/* A request 0 that the path has reordered or duplicated is neither so late nor so far behind. */
+static bool starts_again(const struct reflector_session *s, uint32_t seq, uint64_t now_ns)
+{
+	const bool was_idle = now_ns > s->seen_ns && now_ns - s->seen_ns >= (uint64_t)KTRXER_NS_PER_S;
+
+	return seq == 0 && s->last_seq && (was_idle || (s->last_seq >= RESTART_SEQ && s->last_seq < UINT32_MAX - RESTART_SEQ));
+}
+
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid, uint32_t seq)
 {
 	const uint16_t group = limiter_mix(limiter_prefix(&a->from) ^ sessions->secret) % KTRXER_REFLECTOR_GROUPS;
 	struct reflector_session *set, *room = NULL;
@@ -81,7 +90,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 		if (is_it(&set[i], a, ssid)) {
 			/* A session that was idle for too long begins anew, as it would have if another had taken its place. */
 			room = &set[i];
-			if (!is_over(room, a->now_ns))
+			if (!is_over(room, a->now_ns) && !starts_again(room, seq, a->now_ns))
 				goto seen;
 			break;
 		}
@@ -90,11 +99,12 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	}
 	if (!room && (room = greediest(sessions, set, group)))
 		sessions->evicted++;
+	if (room)
+		forget(sessions, room);
 	if (!room || !group_has_room(sessions, group, a->now_ns)) {
 		sessions->refused++;
 		return NULL;
 	}
-	forget(sessions, room);
 	sessions->counts[group]++;
 	serial = (uint8_t)(room->serial + 1);
 	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
@@ -102,6 +112,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;
+	room->last_seq = seq;
 	return room;
 }
 

@@ -375,7 +375,7 @@ static bool batch(struct serve_udp *udp)
 
 		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
 		if (udp->options.claim) {
-			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival };
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival, udp->counts.overflows };
 
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;

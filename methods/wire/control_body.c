@@ -278,6 +278,10 @@ uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_e
 	put64(&w, end->bytes);
 	put64(&w, end->packets);
 	put32(&w, end->missed);
+	put64(&w, end->due_packets);
+	put64(&w, end->late_packets);
+	memcpy(w.at, end->cc, FLOW_CC_MAX);
+	w.at += FLOW_CC_MAX;
 	return (uint32_t)(w.at - out);
 }
 
@@ -292,6 +296,15 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 	end->bytes = bytes_be64(&b);
 	end->packets = bytes_be64(&b);
 	end->missed = bytes_be32(&b);
+	end->due_packets = end->late_packets = UINT64_MAX;
+	memset(end->cc, 0, sizeof end->cc);
+	/* Of a version that has these fields. */
+	if (bytes_left(&b) >= 16 + FLOW_CC_MAX) {
+		end->due_packets = bytes_be64(&b);
+		end->late_packets = bytes_be64(&b);
+		if (!bytes_copy(&b, end->cc, FLOW_CC_MAX) || (end->cc[0] && !cc_name_ok(end->cc)))
+			return -EPROTO;
+	}
 	if (end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
 		return -EPROTO;
 	return done(&b);

@@ -26,6 +26,9 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests that `ktrxer run` knows"),
 }
 
+# Of the C part, which hands them over for their tables.
+HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "senders against each other: tables of what the harness measures")}
+
 
 def usage() -> str:
     width = max(map(len, SUBCOMMANDS))
@@ -43,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(f"ktrxer {__version__}")
         return 0
-    command = SUBCOMMANDS.get(words[0])
+    command = (SUBCOMMANDS | HANDED_OVER).get(words[0])
     if command is None:
         known = ", ".join(sorted(SUBCOMMANDS))
         print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)

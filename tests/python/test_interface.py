@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -48,6 +49,17 @@ def test_the_map_names_what_the_headers_declare() -> None:
 def test_the_shared_library_exports_the_declared_functions_with_their_version() -> None:
     exported = {line.split()[-1] for line in symbols("-D", built("libktrxer.so"))} - {"KTRXER_1.0"}
     assert exported == {f"{name}@@KTRXER_1.0" for name in declared()}
+
+
+def test_each_function_has_a_contract() -> None:
+    """A comment right above its declaration: units, errors, lifetime, as far as the conventions of <ktrxer.h> do not say them."""
+    missing = [
+        re.sub(r".*?(\w+)\(.*", r"\1", line)
+        for header in HEADERS
+        for before, line in itertools.pairwise(header.read_text().splitlines())
+        if line.startswith("KTRXER_API") and not before.endswith("*/")
+    ]
+    assert missing == []
 
 
 def uncommented(path: Path) -> str:

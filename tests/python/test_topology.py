@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -124,7 +125,30 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
         parse(text)
     said = str(caught.value)
     assert words in said
-    assert said.startswith("mine.toml: ") and "\n" not in said and len(said) < 400 and said.isprintable()
+    assert re.match(r"mine\.toml(:\d+)?: ", said) and "\n" not in said and len(said) < 400 and said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD + LINK + "queue = 'cakee'\n" + REST, "mine.toml:5: link 1 (a - r): `queue`: no queue is called 'cakee'; do you mean `cake`?"),
+        (HEAD + LINK + REST + "from.r = { rate = '1mbit', queue = 'fq_coddel' }\n", "mine.toml:7: link 2 (r - b), from r: `queue`: no queue"),
+        (HEAD + LINK + "rate = '1mbit'\nfrom.r = { rate = 'fast' }\n" + REST, "mine.toml:6: link 1 (a - r), from r: `rate` must be"),
+        (HEAD + LINK + "dealy = '1ms'\n" + REST, "mine.toml:5: link 1 (a - r): unknown key 'dealy'"),
+        (HEAD + LINK + '[[links]]\nends = ["a", "x"]\n', "mine.toml:5: link 2: 'x' is not among"),
+        (HEAD + LINK + REST + "[parameters]\nok = 1\nx = []\n", "mine.toml:9: [parameters]: `x` must be"),
+        ('client = "r"\n' + HEAD + LINK + REST, "mine.toml:1: `client` must be one of the hosts"),
+    ],
+)
+def test_the_line_of_a_mistake(text: str, words: str) -> None:
+    with pytest.raises(LabError) as caught:
+        parse(text)
+    assert str(caught.value).startswith(words)
+
+
+def test_a_queue_that_is_not_known_is_left_to_the_kernel() -> None:
+    made = parse(HEAD + LINK + "queue = 'blue limit 3'\n" + REST)
+    assert made.links[0].shapes["a"].queue == ("blue", "limit", "3")
 
 
 def test_not_utf8() -> None:

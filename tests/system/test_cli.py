@@ -295,7 +295,7 @@ def test_other_commands_go_to_the_python_part(tree):
 
 
 def test_the_bench_is_a_program_of_its_own(tree):
-    exe, _ = tree
+    exe, part = tree
     if "  bench " not in run(exe, "--help").stdout:
         pytest.skip("this build has no bench")
     folder = exe.parents[1] / "bench" / "harness"
@@ -308,6 +308,11 @@ def test_the_bench_is_a_program_of_its_own(tree):
     done = run(exe, "bench", "rate", "--help")
     assert done.returncode == 7 and done.stdout == "bench: bench rate --help\n"
     assert run(exe, "help", "bench", "rate").stdout == "bench: help bench rate\n"
+    part.write_text('#!/bin/sh\necho "part: $KTRXER_PROGRAM $*"\n')
+    assert run(exe, "bench", "rate").stdout == f"part: {program} bench rate\n", "the Python part runs it, and makes the tables"
+    hidden = part.rename(part.with_name("hidden"))
+    assert run(exe, "bench", "rate").stdout == "bench: bench rate\n", "without the Python part"
+    hidden.rename(part)
     folder.chmod(0o777)
     assert "bench:" not in run(exe, "bench", "rate").stdout  # others could have put it there
 

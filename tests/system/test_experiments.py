@@ -83,7 +83,7 @@ def ended(child, timeout=60):
 
 
 def test_rrul(started):
-    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-t", "system test", "--json"))
+    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-i", "10ms", "-t", "system test", "--json"))
     assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
     told = json.loads(out)
     run = open_run(told["file"])

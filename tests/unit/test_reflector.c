@@ -81,6 +81,41 @@ static void an_answer_says_all(void **state)
 	reflector_free(r);
 }
 
+/* The same port and SSID at 0 again: the count of the sender before says nothing of the new one. */
+static void a_sender_that_starts_again_begins_a_session(void **state)
+{
+	struct reflector *r = make(NULL);
+	struct reflector_arrival a = arrival();
+	struct reflector_counts counts;
+	struct stamp_reply reply;
+	uint8_t packet[64];
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(send_one(r, packet, probe(packet, i, ""), &a, &reply), REFLECTOR_ANSWER);
+	assert_int_equal(reply.seq, 19);
+	a.now_ns += S / 10; /* a duplicate of the first, or one that was reordered */
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 20);
+	send_one(r, packet, probe(packet, 20, ""), &a, &reply);
+	a.now_ns += 2 * S;
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 0);
+	send_one(r, packet, probe(packet, 1, ""), &a, &reply);
+	assert_int_equal(reply.seq, 1);
+	/* At once, after many packets. */
+	send_one(r, packet, probe(packet, 5000, ""), &a, &reply);
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 0);
+	/* The sequence number wraps: no new one. */
+	send_one(r, packet, probe(packet, UINT32_MAX, ""), &a, &reply);
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 2);
+	reflector_counts(r, &counts);
+	assert_int_equal(counts.sessions, 3);
+	reflector_free(r);
+}
+
 static void stateful_counts_stateless_copies(void **state)
 {
 	const struct reflector_options stateless = { .stateless = true };
@@ -555,6 +590,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_says_all),
+		cmocka_unit_test(a_sender_that_starts_again_begins_a_session),
 		cmocka_unit_test(stateful_counts_stateless_copies),
 		cmocka_unit_test(reasons_to_stay_silent),
 		cmocka_unit_test(two_reflectors_set_on_each_other),

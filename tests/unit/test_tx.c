@@ -226,14 +226,14 @@ static void info_can_be_asked_while_the_thread_works(void **state)
 		assert_int_equal(fake_commit(tx, i, last_ns += 500000, 0), 0);
 	while (ktrxer_now_ns() < last_ns) {
 		ktx_info(tx, &info);
-		assert_in_range(info.lead_ns, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
-		assert_in_range(info.advance_ns, 0, KTX_ADVANCE_MAX_NS);
+		assert_in_range(info.wakeup_margin_ns, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
+		assert_in_range(info.compensation_ns, 0, KTX_ADVANCE_MAX_NS);
 		assert_true(strlen(info.notes) < sizeof info.notes - 1);
 	}
 	assert_int_equal(fake_drain(tx).sent, 100);
 	ktx_info(tx, &info);
-	assert_int_equal(info.advance_ns, tx->pump.waiter.advance_ns);
-	assert_int_equal(info.lead_ns, tx->pump.waiter.lead_ns);
+	assert_int_equal(info.compensation_ns, tx->pump.waiter.advance_ns);
+	assert_int_equal(info.wakeup_margin_ns, tx->pump.waiter.lead_ns);
 	ktx_close(tx);
 }
 

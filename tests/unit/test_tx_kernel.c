@@ -79,7 +79,7 @@ static void advance_is_not_asked_for(void **state)
 	struct ktx *tx;
 
 	(void)state;
-	options.flags = KTX_NO_ADVANCE;
+	options.flags = KTX_NO_COMPENSATION;
 	tx = fake_open_with(options);
 	fake.sends_to = UINT32_MAX;
 	fake.late_ns = 250;

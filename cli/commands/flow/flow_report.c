@@ -189,6 +189,41 @@ static void judge_ecn(struct flow_run *run)
 	}
 }
 
+/* A full socket of the receiver is no loss of the path. */
+static void judge_receiver(struct flow_run *run, uint32_t i)
+{
+	const uint64_t dropped = value_of(&run->records[i], FLOW_OVERFLOWS), lost = value_of(&run->records[i], FLOW_UDP_LOST);
+
+	if (!receiver(run, i)->ended || dropped == UINT64_MAX || !dropped)
+		return;
+	if (receiver(run, i) == &run->records[i].local)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+			    "overstated", i, direction_of(run, i), dropped);
+	else
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: its socket dropped %" PRIu64 " packets, so of %" PRIu64
+			    " lost packets the path lost %" PRIu64 " at the least; the server's processor was too busy, or the server was stopped", i,
+			    direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+}
+
+/* Packets that never left are no loss either. */
+static void judge_sender(struct flow_run *run, uint32_t i)
+{
+	const struct flow_side *s = sender(run, i);
+	const bool here = s == &run->records[i].local;
+	const uint64_t due = s->end.due_packets;
+
+	if (!s->ended || due == UINT64_MAX)
+		return;
+	if (s->end.packets + due / 100 < due)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s", i,
+			    direction_of(run, i), here ? "this host" : "the server", s->end.packets, due, 100.0 * (double)s->end.packets / (double)due,
+			    here ? "its processor was too busy, or its own queue was full" :
+				   "limited by the server: its processor was too busy, or its own queue was full");
+	if (!here && s->end.late_packets > due / 100)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there", i,
+			    direction_of(run, i), s->end.late_packets, due);
+}
+
 /* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
 static void judge_udp(struct flow_run *run)
 {
@@ -203,10 +238,8 @@ static void judge_udp(struct flow_run *run)
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
 				    flow_error_words[s->end.error]);
-		if (receiver(run, i)->ended && receiver(run, i) == &run->records[i].local && value_of(&run->records[i], FLOW_OVERFLOWS) != UINT64_MAX &&
-		    value_of(&run->records[i], FLOW_OVERFLOWS))
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
-				    "overstated", i, direction_of(run, i), value_of(&run->records[i], FLOW_OVERFLOWS));
+		judge_receiver(run, i);
+		judge_sender(run, i);
 	}
 }
 
@@ -265,7 +298,7 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
-	json_string(json, "cc", r->cc[0] ? r->cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "cc", r->cc[0] ? r->cc : sender(run, i)->end.cc[0] ? sender(run, i)->end.cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
@@ -277,6 +310,8 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 	or_null(json, "sent_packets", s->ended, s->end.packets);
+	or_null(json, "due_packets", s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
+	or_null(json, "late_packets", s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
 	json_string(json, "ecn", ecn_names[run->specs[i].tos & 3]);
@@ -301,7 +336,8 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	json_u64(json, "rate_bps", rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i))));
 	or_null(json, "received_bytes", receiver(run, i)->samples || receiver(run, i)->ended,
 		receiver(run, i)->ended ? receiver(run, i)->end.bytes : receiver(run, i)->last_bytes);
-	or_null(json, "acked_bytes", sender(run, i)->samples || sender(run, i)->ended,
+	/* Of a UDP flow nothing is acknowledged. */
+	or_null(json, s->udp ? "sent_bytes" : "acked_bytes", sender(run, i)->samples || sender(run, i)->ended,
 		sender(run, i)->ended ? sender(run, i)->end.bytes : sender(run, i)->last_bytes);
 	json_u64(json, "dscp", s->tos >> 2);
 	if (s->udp)
@@ -369,6 +405,8 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	or_null(end, "up_bps", run->up, totals[0].rate_bps);
 	or_null(end, "down_bps", run->down, totals[1].rate_bps);
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
+	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
+	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);
 	json_u64(end, "bound_ns", run->result.clock_bound_ns);

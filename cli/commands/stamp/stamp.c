@@ -18,7 +18,7 @@ static const struct opt stamp_opts[] = {
 	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .max = 65507,
 	  .help = "Bytes of UDP payload, filled up with padding; by default the smallest" },
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = FIELD(timeout_ns), .argument = "D", .fallback = "1s", .min = 1000,
-	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost" },
+	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has its answer" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port of the reflector: `ktrxer serve` has 8620, STAMP's own is 862" },
 	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "DSCP[,DSCP...]", .fallback = "BE",
@@ -123,7 +123,7 @@ static void take_answers(struct stamp_run *run)
 		if (rc <= 0)
 			break;
 		if (!ktrxer_addr_equal(&in.from, &run->p.path.to)) {
-			stamp_say_event(run, STAMP_FOREIGN);
+			run->elsewhere++;
 			continue;
 		}
 		arrival = (struct stamp_arrival){ .received_ns = in.received_ns, .bound_ns = in.bound_ns, .source = in.source, .ttl = in.ttl,

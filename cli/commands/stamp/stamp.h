@@ -51,6 +51,7 @@ struct stamp_run {
 	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_up, *ipdv_down, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
 	uint64_t closing;          /* probes beyond those */
+	uint64_t elsewhere;        /* packets from another address than the reflector's */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */
 	bool interrupted;
 };

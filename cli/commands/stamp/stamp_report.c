@@ -57,12 +57,12 @@ static void say_json(struct stamp_run *run, const struct stamp_class *class, con
 	const int64_t which = class - run->classes;
 	struct json *json;
 
-	if (run->o->p.brief) {
+	if (run->o->p.brief && !p->too_late) {
 		prober_batch_add(&run->p, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
 							      (int64_t)p->reflector_seq, p->own_queue_ns, p->far_queue_ns, which });
 		return;
 	}
-	json = out_sample(run->p.cli, "round_trip");
+	json = out_sample(run->p.cli, p->too_late ? "too_late" : "round_trip");
 	if (!json)
 		return;
 	json_u64(json, "number", p->number);
@@ -101,6 +101,13 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 {
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
+	if (p->too_late) {
+		/* A result of its own: the statistics are of the answers within the time-out (RFC 2681). */
+		if (run->p.talkative)
+			out_text(run->p.cli, "number %" PRIu64 ", round trip %s, after it was given up as lost", p->number, ktrxer_format_ns(rtt, p->rtt_ns));
+		say_json(run, class, p);
+		return;
+	}
 	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
 		class->untimed++;
 		return;
@@ -137,7 +144,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 
 void stamp_say_event(struct stamp_run *run, enum stamp_event event)
 {
-	static const char *const names[] = { NULL, NULL, "duplicate", "too_late", "foreign", "wrong_hmac" };
+	static const char *const names[] = { NULL, NULL, "duplicate", NULL, "foreign", "wrong_hmac" };
 	struct json *json;
 
 	if (!names[event] || event == STAMP_FOREIGN)
@@ -308,7 +315,7 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "duplicates_up", c->duplicates_up);
 	json_u64(end, "duplicates_down", c->duplicates_down);
 	json_u64(end, "closing_probes", run->closing);
-	json_u64(end, "foreign", c->foreign);
+	json_u64(end, "foreign", c->foreign + run->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
 	json_u64(end, "tlvs_refused", c->tlvs_refused);
 	json_u64(end, "reflector_restarts", c->restarts);
@@ -367,6 +374,13 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 	prober_judge_times(&run->p, c->received);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
+	else if (c->sent && !c->received && c->foreign)
+		verdict_say(run->p.cli, VERDICT_INVALID, "%" PRIu64 " packets came from UDP port %" PRIu64 " of %s, but no packet answers a probe of this run: "
+			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or TWAMP Light reflector?", c->foreign,
+			    run->o->port, run->o->p.host);
+	else if (c->sent && !c->received && run->elsewhere)
+		verdict_say(run->p.cli, VERDICT_INVALID, "%" PRIu64 " packets came, but from other addresses than %s: the reflector answers from another address, or "
+			    "a NAT changes it", run->elsewhere, run->o->p.host);
 	else if (c->sent && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->p.host, run->o->port,
 			    run->auth ? " (a reflector with another key stays silent, too)" : "");

@@ -132,7 +132,8 @@ def work(plan: dict[str, Any], life: int) -> int:
     os.set_blocking(wake_write, False)
     os.set_blocking(wake_read, False)
     place = private_places()
-    build(plan, place)
+    if plan["script"]:
+        build(plan, place)
     children = Children()
     beside = [Beside(node, shell) for node, shell in plan["beside"]]
     deadline = time.monotonic() + SETTLE_S
@@ -152,7 +153,8 @@ def work(plan: dict[str, Any], life: int) -> int:
             time.sleep(0.005)
         if children.ended.get(one.process.pid, 0) != 0:
             raise Failed(f"what runs in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
-    main = subprocess.Popen(["ip", "netns", "exec", plan["node"], *plan["command"]])
+    at = ["ip", "netns", "exec", plan["node"]] if plan["node"] is not None else []
+    main = subprocess.Popen([*at, *plan["command"]])
     status = until_the_end(main.pid, children, life, wake_read, got, plan["timeout_s"])
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)

@@ -7,9 +7,11 @@ Nothing in a file is ever executed: each value is matched against what it may be
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
 import itertools
+import json
 import re
 import tomllib
 from collections import deque
@@ -30,11 +32,15 @@ TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 FILE_LIMIT = 256 * 1024
+PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
 NODES_LIMIT, LINKS_LIMIT = 64, 250  # a link has a number in its addresses
 RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
 DELAY_LIMIT_NS = 60_000_000_000
 MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
 DEFAULT_QUEUE = "pfifo limit 1000"
+# For a hint when a name is nearly one of them; the kernel may have others.
+QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
+BLOCK_END = re.compile(r"\s*\[(\[|\s*parameters\b)")
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,12 @@ class Topology:
     server: str
     parameters: dict[str, str]
     path: Path
+
+    def provenance(self, node: str, **more: str) -> str:
+        """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
+        with contextlib.suppress(OSError):
+            more["file"] = self.path.read_text(errors="replace")[:PROVENANCE_LIMIT]
+        return json.dumps({"name": self.name, "title": self.title, "node": node, "parameters": self.parameters, **more})
 
     def address(self, node: str) -> ipaddress.IPv4Address:
         """A node's address on its first link."""
@@ -229,7 +241,7 @@ def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) ->
         raise LabError(f"{path}: not TOML: {_line(error)}") from None
     except RecursionError:
         raise LabError(f"{path}: not TOML: nested too deeply") from None
-    return _Reader(path, settings or {}).topology(table)
+    return _Reader(path, settings or {}, data.decode().splitlines()).topology(table)
 
 
 def _line(error: object) -> str:
@@ -248,14 +260,38 @@ def _show(value: object) -> str:
 class _Reader:
     """One file's tables, into what they mean. Each complaint names the file and the place in it."""
 
-    def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, str], lines: list[str]) -> None:
         self.path = path
         self.settings = settings
+        self.lines = lines
         self.parameters: dict[str, str] = {}
         self.routers: frozenset[str] = frozenset()
 
     def fail(self, where: str, what: str) -> LabError:
-        return LabError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
+        line = self.line(where, what)
+        at = f"{self.path}:{line}" if line else str(self.path)
+        return LabError(f"{at}: {where}: {what}" if where else f"{at}: {what}")
+
+    def line(self, where: str, what: str) -> int | None:
+        """The line of a complaint, for which TOML's reader gives none: that of the key, else that where the table begins."""
+        heading, found = re.match(r"link (\d+)|\[parameters\]", where), 0
+        if heading:
+            pattern = r"\s*\[\[\s*links\s*\]\]" if heading[1] else r"\s*\[\s*parameters\s*\]"
+            heads = [index for index, line in enumerate(self.lines) if re.match(pattern, line)]
+            number = int(heading[1] or 1)
+            if number > len(heads):
+                return None  # `links = [...]`
+            found = heads[number - 1]
+        end = next((index for index in range(found + 1, len(self.lines)) if BLOCK_END.match(self.lines[index])), len(self.lines))
+        quoted = re.search(r"`([a-z0-9.]+)`|unknown key '([^']*)'", what)
+        if quoted is not None:
+            key = re.escape(quoted[2] or quoted[1])
+            lines = [index for index in range(found, end) if re.search(rf"(^|[{{,.\s]){key}\s*=", self.lines[index])]
+            side = re.search(r"from ([a-z0-9]+)$", where)
+            of_side = [index for index in lines if side and f"from.{side[1]}" in self.lines[index]]
+            if lines:
+                return (of_side or lines)[0] + 1
+        return found + 1 if heading else None
 
     def only(self, table: dict[str, Any], known: Iterable[str], where: str) -> None:
         known = list(known)
@@ -457,4 +493,7 @@ class _Reader:
         # The kernel's own words for a queue; whether there is such a one shows when it is made, before anything runs.
         if not words or len(words) > 32 or not all(WORD.fullmatch(word) for word in words) or not re.match("[a-z]", words[0]):
             raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {_show(text)}')
+        near = difflib.get_close_matches(words[0], QUEUES, 1, 0.75)
+        if words[0] not in QUEUES and near:
+            raise self.fail(where, f"`queue`: no queue is called {words[0]!r}; do you mean `{near[0]}`?")
         return words
