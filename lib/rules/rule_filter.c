@@ -19,6 +19,7 @@
 #include <net/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/ktrxer_view.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -269,16 +270,21 @@ static void emit_version(struct assembler *a)
 	op(a, BPF_ALU | BPF_RSH | BPF_K, 4);
 }
 
+/* A = a protocol: jumps where `is` holds for it. */
+static void jump_if_proto(struct assembler *a, _Bool (*is)(uint8_t proto), struct label *label)
+{
+	for (uint32_t proto = 0; proto < 256; proto++)
+		if (is((uint8_t)proto))
+			jump_if(a, BPF_JEQ | BPF_K, proto, label);
+}
+
 static void emit_has_ports(struct assembler *a, struct label *no)
 {
 	struct label yes = { .count = 0 };
 
 	op(a, BPF_LD | BPF_MEM, M_PROTO);
-	jump_if(a, BPF_JEQ | BPF_K, 17, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 6, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 132, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 33, &yes);
-	jump_unless(a, BPF_JEQ | BPF_K, 136, no);
+	jump_if_proto(a, krx_proto_has_ports, &yes);
+	jump(a, no);
 	place(a, &yes);
 }
 
@@ -343,7 +349,6 @@ rules:
 
 static void emit_ipv6(struct assembler *a, uint32_t not_ip)
 {
-	static const uint8_t extensions[] = { 0, 43, 44, 51, 60 };
 	struct label done = { .count = 0 }, extended = { .count = 0 }, plain = { .count = 0 }, untold = { .count = 0 };
 
 	emit_left(a);
@@ -353,8 +358,7 @@ static void emit_ipv6(struct assembler *a, uint32_t not_ip)
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
 	op(a, BPF_ST, M_PROTO);
 	if (any_rule_of_family(a, AF_INET6)) {
-		for (size_t i = 0; i < sizeof extensions; i++)
-			jump_if(a, BPF_JEQ | BPF_K, extensions[i], &extended);
+		jump_if_proto(a, krx_proto_is_extension, &extended);
 		jump(a, &plain);
 		place(a, &extended);
 		op(a, BPF_RET | BPF_K, a->snap);
