@@ -158,7 +158,7 @@ static void put_rule(struct rtnl_request *b, const char *table, const struct krx
 		load_meta(b, NFT_META_L4PROTO);
 		equals(b, &proto, 1);
 	}
-	if (ports && family == AF_INET) { /* for IPv6 the kernel sees to it: a later fragment has no transport header */
+	if (ports && family == AF_INET) { /* in IPv6 a later fragment has no transport header for nf_tables */
 		load_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 6, 2);
 		mask(b, offset_bits, sizeof offset_bits);
 		equals_be16(b, 0);

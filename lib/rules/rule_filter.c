@@ -28,7 +28,7 @@ enum {
 	INSTRUCTIONS_MAX = BPF_MAXINSNS,
 	WHOLE = 0x40000, /* more than any packet */
 
-	/* cells of M[] */
+	/* words of the program's memory M[] */
 	M_FROM = 0,
 	M_TO,
 	M_PROTO,
@@ -41,7 +41,7 @@ enum {
 
 enum { LABEL_REFS = 80 };
 
-/* A place further down; those who jump there are kept until it is known. */
+/* A place further down, with the jumps whose distance to it is not known yet. */
 struct label {
 	uint16_t refs[LABEL_REFS];
 	uint16_t count;
@@ -133,10 +133,10 @@ static void require(struct assembler *a, uint32_t test, uint32_t k, uint32_t els
 
 static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rule)
 {
-	/* When looking at fewer fields than the rule has, one cannot know whether it is this rule that will speak. */
+	/* With fewer fields than the rule has, another rule may decide. */
 	if (a->fields != KRX_FIELDS_ALL || (rule->op != KRX_FORWARD && rule->op != KRX_DROP))
 		return a->snap;
-	if (rule->op == KRX_DROP) /* who drops it counts it */
+	if (rule->op == KRX_DROP) /* the back end that drops the packet counts it */
 		return 0;
 	return a->snap < KRX_HEADERS_SNAP ? a->snap : KRX_HEADERS_SNAP;
 }
