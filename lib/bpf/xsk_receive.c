@@ -48,7 +48,7 @@ static int memory_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 
 static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 {
-	/* The kernel wants a completion ring, though nothing is ever sent. */
+	/* A completion ring is required, though this socket never sends. */
 	const uint32_t size = xsk->frames, unused = 2;
 	struct xsk_offsets offsets;
 	socklen_t length = sizeof offsets;

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
+#include <linux/ktrxer_view.h>
 #include <linux/netfilter/nf_tables.h>
 #include <sys/socket.h>
 
@@ -22,8 +23,6 @@ enum {
 	REGISTER = NFT_REG_1,  /* 16 bytes: an IPv6 address */
 	OFFSET_MASK = 0x1fff,  /* of an IPv4 header's seventh and eighth byte: where a fragment lies */
 };
-
-static const uint8_t ported[] = { KTRXER_UDP, KTRXER_TCP, 132, 33, 136 };
 
 /* ------------------------------------------------------------------------------------------------------- expressions */
 
@@ -159,7 +158,7 @@ static void put_rule(struct rtnl_request *b, const char *table, const struct krx
 		load_meta(b, NFT_META_L4PROTO);
 		equals(b, &proto, 1);
 	}
-	if (ports && family == AF_INET) { /* for IPv6 the kernel sees to it: a later fragment has no transport header */
+	if (ports && family == AF_INET) { /* in IPv6 a later fragment has no transport header for nf_tables */
 		load_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 6, 2);
 		mask(b, offset_bits, sizeof offset_bits);
 		equals_be16(b, 0);
@@ -192,8 +191,9 @@ static void put_rules(struct rtnl_request *b, const char *table, const struct kr
 			put_rule(b, table, rule, mark, family || ports ? is : 0, rule->proto);
 			continue;
 		}
-		for (size_t i = 0; i < sizeof ported; i++)
-			put_rule(b, table, rule, mark, is, ported[i]);
+		for (uint32_t proto = 0; proto < 256; proto++)
+			if (krx_proto_has_ports((uint8_t)proto))
+				put_rule(b, table, rule, mark, is, (uint8_t)proto);
 	}
 }
 
