@@ -101,7 +101,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 {
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
-	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
+	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source, p->source)) {
 		class->untimed++;
 		return;
 	}
