@@ -346,6 +346,9 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		stamps_refused(tx);
 	tx->pump.in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
 	tx->pump.handed += (uint32_t)n;
+	/* The stamps are read in batches, some milliseconds later. A step of the clock is known to lie between two of these samples. */
+	if (stamps)
+		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
 /* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */

@@ -42,7 +42,7 @@ void ping_say_result(struct ping_run *run, enum echo_event event, const struct e
 
 	if (event == ECHO_NOTHING || event == ECHO_FOREIGN)
 		return;
-	if (event == ECHO_ROUND_TRIP && !prober_is_timed(&run->p, r->rtt_ns, r->sent_source))
+	if (event == ECHO_ROUND_TRIP && !prober_is_timed(&run->p, r->rtt_ns, r->sent_source, r->source))
 		return;
 	if (event == ECHO_ROUND_TRIP) {
 		ktrxer_hist_record(run->rtt, r->rtt_ns);

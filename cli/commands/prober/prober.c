@@ -190,9 +190,9 @@ void prober_batch_add(struct prober *p, const int64_t *values)
 		prober_batch_tell(p);
 }
 
-bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source)
+bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source, uint8_t source)
 {
-	if (sent_source == KTX_SENT_NONE)
+	if (sent_source == KTX_SENT_NONE || !source)
 		p->unstamped++;
 	/* An answer before its question: one of the stamps is wrong. */
 	else if (rtt_ns < 0)
@@ -208,7 +208,7 @@ void prober_judge_times(const struct prober *p, uint64_t received)
 		verdict_say(p->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
 			    "are left out of the times", p->contradictions);
 	if (p->unstamped * 100 > received)
-		verdict_say(p->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time and are left out of "
+		verdict_say(p->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time or of their answer and are left out of "
 			    "the times", p->unstamped, received);
 	if (p->info.features & KTX_CAN_BYPASS && p->qdiscs.shaper[0])
 		verdict_say(p->cli, VERDICT_DEGRADED, "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "

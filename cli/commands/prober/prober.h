@@ -125,7 +125,7 @@ void prober_say_lost(struct prober *p, uint64_t number, uint32_t which);
 void prober_batch_add(struct prober *p, const int64_t *values);
 void prober_batch_tell(struct prober *p);
 /* Does this round trip count in the times? One that does not is counted, and told by prober_judge_times(). */
-bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source);
+bool prober_is_timed(struct prober *p, int64_t rtt_ns, uint8_t sent_source, uint8_t source);
 /* For the verdict: round trips without times, and an engine that bypasses a shaper. */
 void prober_judge_times(const struct prober *p, uint64_t received);
 /* The qdisc that holds the host's own queue: the one that shapes, else the root. */

@@ -108,7 +108,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 		say_json(run, class, p);
 		return;
 	}
-	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source)) {
+	if (!prober_is_timed(&run->p, p->rtt_ns, p->sent_source, p->source)) {
 		class->untimed++;
 		return;
 	}
@@ -257,6 +257,7 @@ static void one_way_json(const struct stamp_run *run, struct json *end, const st
 		json_null(end, "skew_bound_ppm");
 	}
 	json_u64(end, "one_way_contradicted", w->delays.contradicted);
+	json_u64(end, "one_way_every", stamp_samples_stride(run->samples));
 	json_u64(end, "clock_steps", clock_offset_steps(run->clock));
 	json_bool(end, "clocks_synchronised", run->own.synchronised && run->peer_seen && run->peer.synchronised);
 }
@@ -272,12 +273,15 @@ static void delays_text(struct stamp_run *run, const char *what, const struct kt
 
 static void one_way_text(struct stamp_run *run, const struct one_way *w)
 {
-	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[80];
+	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[128];
+	const uint64_t every = stamp_samples_stride(run->samples);
+	int length;
 
 	if (!w->known)
 		return;
-	snprintf(more, sizeof more, ", each +- %s",
-		 ktrxer_format_ns(bound, (int64_t)total_ns(w)));
+	length = snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)total_ns(w)));
+	if (every > 1)
+		snprintf(more + length, sizeof more - (size_t)length, "; of every %" PRIu64 "th round trip, for want of memory", every);
 	delays_text(run, "one-way delay up", w->delays.up, more);
 	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
