@@ -110,11 +110,13 @@ void opt_usage(const struct command *command, FILE *to);
 void opt_man(const struct command *command, const struct opt_set *extra, FILE *to);
 void opt_man_index(const struct command *const *commands, FILE *to);
 
-/* The completion of the whole command, for one shell. `extra_of` gives the further tables of a command. */
-typedef const struct opt_set *(*opt_extra_of)(const struct command *command);
-void opt_complete_bash(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
-void opt_complete_zsh(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
-void opt_complete_fish(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
+/*
+ * The words that may stand at the cursor, one a line, some with a tab and a help text; or ":files", ":directories", ":hosts", of which the
+ * shell has the list. `words` is the command line after "ktrxer", the last one as far as it is typed; `command` is the command of the first
+ * `matched` of them, or NULL, and `extra` its further tables.
+ */
+void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra, int matched, int count,
+		  char *const words[], FILE *to);
 
 /* What is printed beside an option's name: its argument, or its type's usual one; NULL for flags. */
 const char *opt_argument(const struct opt *opt);

@@ -295,6 +295,28 @@ static int help(const struct command *const *commands, int argc, char *const arg
 	return flushed(EXIT_VALID);
 }
 
+#ifdef KTRXER_HAVE_MAN
+/* `ktrxer --complete WORD...`, which the shells call. Of another program's command that program has the options. */
+static int complete(const struct command *const *commands, int argc, char *const argv[])
+{
+	const int count = argc - 2;
+	char *const *words = argv + 2;
+	const struct command *command;
+	const char *program = NULL;
+	int matched;
+
+	command = count > 1 ? find(commands, count - 1, words, &matched) : NULL;
+	if (command && command->program)
+		program = command->program;
+	else if (count > 1 && is_handed_over(words[0]))
+		program = HANDOVER_PYTHON;
+	if (program)
+		return handover_try(program, argv) ? EXIT_BAD : EXIT_VALID;
+	opt_complete(commands, command, command ? cli_common_sets(command) : NULL, command ? matched : 0, count, words, stdout);
+	return flushed(EXIT_VALID);
+}
+#endif
+
 /*
  * Descriptors 0 to 2 are there, whatever our parent did: else the first socket that we open would become "standard
  * output". One that was closed fails to write, as it should: /dev/null is opened for reading.
@@ -334,6 +356,8 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 #ifdef KTRXER_HAVE_MAN
 	if (!strcmp(word, "--generate"))
 		return generate(commands, argc - 2, argv + 2);
+	if (!strcmp(word, "--complete"))
+		return complete(commands, argc, argv);
 #endif
 	if (word[0] == '-') {
 		fprintf(stderr,

@@ -36,11 +36,22 @@ def usage() -> str:
     return "Usage: ktrxer SUBCOMMAND ...\n\n" + "\n".join(lines) + "\n\n`ktrxer SUBCOMMAND --help` tells more."
 
 
+def complete(words: list[str]) -> int:
+    from ktrxer.complete import offered
+
+    if len(words) > 1 and words[0] in SUBCOMMANDS:
+        for line in offered(import_module(SUBCOMMANDS[words[0]].module).parser(), words[1:-1], words[-1]):
+            print(line)
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
+    if words[0] == "--complete":
+        return complete(words[1:])
     if words[0] == "--version":
         from ktrxer import __version__
 

@@ -153,7 +153,7 @@ def test_refusals(ktrxer, arguments, words):
 
 def test_compare_refuses_damaged_files(ktrxer, tmp_path):
     bad = tmp_path / "bad.json"
-    for text in ("", "{", '{"bench": "schedule", "rows": [{"payload": 1e9}]}', "[" * 100000, "\0" * 100):
+    for text in ('{"bench": "schedule", "rows": [], "settings": {"rounds": [1]}}', "", "{", '{"bench": "schedule", "rows": [{"payload": 1e9}]}', "[" * 100000, "\0" * 100):
         bad.write_text(text)
         assert "is not what" in bench(ktrxer, "schedule", "--compare", str(bad), status=(1,)).stderr
 
@@ -205,6 +205,13 @@ def test_the_harness_prints_json_lines(ktrxer, pair):
         assert done.returncode == 2 and f"{option[0]}: the Python part of ktrxer does this, and is not installed" in done.stderr
     done = a.run([program, "bench", "schedule"], check=False)
     assert done.returncode == 2 and "--far-device" in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_failure(ktrxer):
+    with open("/dev/full", "w") as full:
+        words = ["bench", "pairs", "--engines", "udp", "--no-baselines", "--rounds", "1", "--count", "5", "--jsonl"]
+        done = subprocess.run([ktrxer, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr == "ktrxer bench: standard output cannot be written: No space left on device\n"
 
 
 def test_a_path_of_the_users(ktrxer, pair):

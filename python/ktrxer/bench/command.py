@@ -25,6 +25,8 @@ from ktrxer.lab import local, topology
 from ktrxer.lab.errors import LabError
 
 VALID, BAD, USAGE = 0, 1, 2
+SAMPLE, END = b'{"type":"sample"', b'{"type":"end"'
+SAMPLES_LIMIT = 64 << 20  # bytes of lines that are kept
 VERDICTS = ("valid", "degraded", "invalid")
 NEAR, FAR = "near", "far"
 HOSTS = f"""\
@@ -90,6 +92,7 @@ class Run:
     start: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    samples: list[bytes] = field(default_factory=list)  # lines that wait to be computed
     broken: Exception | None = None
 
     def say(self, text: str) -> None:
@@ -98,30 +101,53 @@ class Run:
 
     def take(self, line: bytes) -> None:
         told = json.loads(line)
-        if told["type"] == "end":
-            self.end = told
-            return
-        if self.jsonl:
-            sys.stdout.write(line.decode())
-            sys.stdout.flush()
         if told["type"] == "start":
             self.start = told
         elif told["type"] == "sample":
             self.reader.add(told)
+        elif told["type"] == "end":
+            self.end = told
         elif told["name"] == "left_out":
             self.say(f"left out: {told['engine']}: {told['reason']}")
         elif told["name"] == "note":
             self.notes.append(told["text"])
 
     def drain(self, descriptor: int) -> None:
-        """All lines, in a thread of its own: the harness must not wait for us."""
+        """All lines, in a thread of its own, because the harness waits for a slow reader. Samples are computed when nothing is measured any
+        more, so that this process needs hardly any time beside the turns."""
+        size = 0
         with os.fdopen(descriptor, "rb") as lines:
             for line in lines:
-                try:
-                    if self.broken is None:
-                        self.take(line)
-                except (ValueError, KeyError, TypeError, OSError) as error:
-                    self.broken = error
+                if self.jsonl and not line.startswith(END):
+                    self.pass_on(line)
+                if line.startswith(SAMPLE):
+                    self.samples.append(line)
+                    size += len(line)
+                else:
+                    self.attempt([line])
+                if size > SAMPLES_LIMIT:
+                    self.compute()
+                    size = 0
+
+    def pass_on(self, line: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            if self.broken is None:
+                self.broken = error
+                os.kill(os.getpid(), signal.SIGTERM)  # which ends the harness
+
+    def compute(self) -> None:
+        self.attempt(self.samples)
+        self.samples = []
+
+    def attempt(self, lines: list[bytes]) -> None:
+        try:
+            for line in lines:
+                self.take(line)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            self.broken = self.broken or error
 
     def worsen(self, reason: str) -> None:
         self.end["verdict"] = VERDICTS[max(1, VERDICTS.index(self.end["verdict"]))]
@@ -129,6 +155,9 @@ class Run:
 
     def finish(self, status: int) -> int:
         """Table, comparison and verdict; the exit status."""
+        self.compute()
+        if isinstance(self.broken, OSError):
+            raise self.broken
         if self.broken is not None:
             raise Failed(BAD, f"the harness's output is not understood: {type(self.broken).__name__} {self.broken}")
         if "bench" not in self.end:  # it complained, and measured nothing
@@ -226,9 +255,11 @@ def measure(program: str, name: str, words: Sequence[str], run: Run) -> int:
 # --------------------------------------------------------------------------------------------------------------- the words
 
 
-def older(path: Path) -> Saved:
+def older(path: Path) -> tuple[Saved, list[str]]:
+    """An older run, and its settings as options."""
     try:
-        return read(path)
+        saved = read(path)
+        return saved, arguments(saved)
     except OSError as error:
         raise Failed(BAD, f"--compare {path}: {error.strerror}") from None
     except Damaged as error:
@@ -243,15 +274,14 @@ def bench(words: list[str]) -> int:
     told, rest = parser().parse_known_args(words[1:] if name else words)
     if not name and (rest or told.compare is None):
         os.execv(program, [program, "bench", *words])  # which says what is wrong
-    old = older(told.compare) if told.compare is not None else None
+    old, again = older(told.compare) if told.compare is not None else (None, [])
     if old is not None and name and old.name != name:
         raise Failed(USAGE, f"--compare {told.compare}: that is of `bench {old.name}`, and this is `bench {name}`")
     if told.json and told.jsonl:
         raise Failed(USAGE, "--json and --jsonl exclude each other: one object, or one a line")
     if old is not None and not name:
         name = old.name
-        again, _ = parser().parse_known_args(words_again := arguments(old))
-        rest, told.fq = [word for word in words_again if word != "--fq"], again.fq
+        rest, told.fq = [word for word in again if word != "--fq"], "--fq" in again
     path = {"--device": told.device, "--to": told.to, "--far-device": told.far_device, "--far-netns": told.far_netns}
     given = [word for option, value in path.items() if value is not None for word in (option, value)]
     if told.fq and given:
@@ -272,6 +302,12 @@ def main(words: list[str]) -> int:
     except Failed as failed:
         print(f"ktrxer bench: {failed}", file=sys.stderr)
         return failed.status
-    except (LabError, Damaged) as error:
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"ktrxer bench: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no place to go
+        return BAD
+    except LabError as error:
         print(f"ktrxer bench: {error}", file=sys.stderr)
         return BAD
