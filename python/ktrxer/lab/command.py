@@ -236,6 +236,8 @@ def _vm(options: argparse.Namespace) -> int:
     command, setup = tuple(options.command), ""
     if options.topology is not None:
         chosen = _load(options.topology, options.set)
+        if chosen.events():
+            _wrong(f"{chosen.name} has links that go down, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
         setup = chosen.script()
         if options.node is not None:
             command = ("ip", "netns", "exec", _node(chosen, options.node), *command)
