@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ktrxer.lab.pytest_plugin import *
+from ktrxer.lab.pytest_plugin import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 240  # of one test, on a machine that others use
@@ -25,7 +27,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.fail(f"not done after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(LIMIT_S)
+    signal.alarm(LIMIT_S if HERE is None else 0)  # in virtual time the limit is the guest's
     try:
         yield
     finally:
