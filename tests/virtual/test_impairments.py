@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from conftest import Lab
+from guests import Lab
 
 FILE = """
 hosts = ["plain", "cut", "bursts", "twice", "early", "normal", "policed", "server"]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from guests import ROOT
 from ktrxer.lab.pytest_plugin import HERE, in_network
 
 INNER = """
