@@ -97,6 +97,18 @@ def test_the_topologies_that_come_along_are_good_and_described() -> None:
         (HEAD + LINK + "jitter = '1ms'\n" + REST, "`jitter` 1ms is more than `delay` 0"),
         (HEAD + LINK + "loss = '101%'\n" + REST, "`loss` must be 0% to 100%"),
         (HEAD + LINK + "loss = '1'\n" + REST, "`loss` must be"),
+        (HEAD + LINK + "loss = '1%'\nburst = '3'\n" + REST, "`burst` must be a number of packets"),
+        (HEAD + LINK + "burst = 3\n" + REST, "`burst` needs a `loss`"),
+        (HEAD + LINK + "reorder = '1%'\n" + REST, "`reorder` needs `delay`"),
+        (HEAD + LINK + "duplicate = 'twice'\n" + REST, "`duplicate` must be 0% to 100%"),
+        (HEAD + LINK + "distribution = 'normal'\n" + REST, "`distribution` needs `jitter`"),
+        (HEAD + LINK + "delay = '5ms'\njitter = '1ms'\ndistribution = 'normel'\n" + REST, "do you mean `normal`?"),
+        (HEAD + LINK + "rate = '1mbit'\npolice = '1mbit'\n" + REST, "`police` and `rate` exclude each other"),
+        (HEAD + LINK + "police = 'fast'\n" + REST, "`police` must be from 8kbit"),
+        (HEAD + LINK + "down = '1s to 2s'\n" + REST, "`down` must be a list of times"),
+        (HEAD + LINK + "down = ['1s']\n" + REST, "`down`: '1s' are no two times"),
+        (HEAD + LINK + "down = ['2s to 1s']\n" + REST, "must end after it begins"),
+        (HEAD + LINK + "down = ['2s to 3s', '1s to 4s']\n" + REST, "follow the one before"),
         (HEAD + LINK + "queue = ''\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo; reboot'\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo $(reboot)'\n" + REST, "`queue` must be"),
@@ -144,6 +156,18 @@ def test_the_line_of_a_mistake(text: str, words: str) -> None:
     with pytest.raises(LabError) as caught:
         parse(text)
     assert str(caught.value).startswith(words)
+
+
+def test_impairments_become_the_words_of_tc() -> None:
+    made = parse(
+        HEAD + LINK + "delay = '10ms'\njitter = '1ms'\ndistribution = 'normal'\nloss = '2%'\nburst = 5\nreorder = '3%'\nduplicate = '4%'\n" + REST
+    )
+    assert "delay 10000us 1000us distribution normal loss gemodel 0.408163% 20.000000% duplicate 4.0000% reorder 3.0000%" in made.script()
+    made = parse(HEAD + LINK + "police = '8mbit'\ndown = ['1.5s to 2s', '3s to 4s']\n" + REST)
+    assert made.script().count("ingress matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
+    assert [at for at, _ in made.events()] == [1.5, 2, 3, 4]
+    assert made.events()[0][1] == ["ip", "-n", "wire-1", "link", "set", "dev", "wire", "down"]
+    assert "down from 1.5 to 2 s" in made.describe() and "policed to 8 Mbit/s" in made.describe()
 
 
 def test_a_queue_that_is_not_known_is_left_to_the_kernel() -> None:

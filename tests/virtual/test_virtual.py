@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Lab, members, until
+from guests import Lab, members, until
 
 RUN = ("run", "flent", "--time", "virtual")
 VM = ("vm", "--device", "uml")
