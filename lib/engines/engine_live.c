@@ -26,7 +26,7 @@ struct ktx_engine_state {
 	struct ktrxer_device device;
 	const struct ktx_options *options;
 	uint64_t device_packets; /* that it had sent before */
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t mask;
 	_Atomic bool trains; /* seen by the committing thread */
 	bool shifts;
@@ -98,7 +98,7 @@ static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setu
 	rc = live_runner_open(&state->runner, &state->program, setup->options, err);
 	if (rc < 0)
 		goto close_program;
-	state->cells = setup->cells;
+	state->requests = setup->requests;
 	state->device = *setup->device;
 	state->options = setup->options;
 	if (!state->program.traced)
@@ -156,14 +156,14 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 	uint32_t train = 1;
 
 	for (uint32_t number = to; number != from; number--) {
-		const struct ktx_cell *cell = &state->cells[(number - 1) & state->mask];
+		const struct ktx_request *request = &state->requests[(number - 1) & state->mask];
 		struct live_slot *slot = live_slot_at(&state->program, number - 1);
 
-		train = cell->flags & KTX_TRAIN_GOES_ON ? train + 1 : 1;
-		slot->at_ns = cell->at_ns;
-		slot->length = cell->length;
+		train = request->flags & KTX_TRAIN_GOES_ON ? train + 1 : 1;
+		slot->at_ns = request->at_ns;
+		slot->length = request->length;
 		slot->train = train;
-		slot->restarts = cell->restarts;
+		slot->restarts = request->restarts;
 		slot->refused = 0;
 		state->program.ends[(number - 1) & state->mask] = 0; /* not read before `head` passes it */
 		if (train > 1 && !atomic_load_explicit(&state->trains, memory_order_relaxed))
@@ -174,7 +174,7 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 
 static struct live_need need_of(struct ktx_engine_state *state, const struct ktx_work *work)
 {
-	const struct ktx_cell *next = &state->cells[work->done & state->mask];
+	const struct ktx_request *next = &state->requests[work->done & state->mask];
 	struct live_need need = { .now_ns = work->now_ns, .due_ns = KTRXER_NEVER, .frame_size = 64, .trains = atomic_load(&state->trains) };
 
 	if (work->done == work->head)
@@ -211,43 +211,43 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 
 /* --------------------------------------------------------------------------------------------------------- back */
 
-static void cell_ended(struct ktx_engine_state *state, struct ktx_cell *cell, uint32_t number, uint64_t word)
+static void request_ended(struct ktx_engine_state *state, struct ktx_request *request, uint32_t number, uint64_t word)
 {
 	const struct live_slot *slot = live_slot_at(&state->program, number);
 	const int error = (int)(word & UINT32_MAX);
 
-	cell->bound_ns = 0;
-	cell->status = KTX_SENT;
-	cell->tries = 1;
-	cell->planned_ns = cell->at_ns;
+	request->bound_ns = 0;
+	request->status = KTX_SENT;
+	request->tries = 1;
+	request->planned_ns = request->at_ns;
 	if (!(word & LIVE_WITHOUT_STAMP)) {
-		cell->proof = KTX_PROOF_DRIVER;
-		cell->sent_ns = cell->call_ns = word;
-		cell->raw_ns = (int64_t)word;
+		request->proof = KTX_PROOF_DRIVER;
+		request->sent_ns = request->call_ns = word;
+		request->raw_ns = (int64_t)word;
 		if (state->shifts)
-			cell->planned_ns = slot->at_ns;
+			request->planned_ns = slot->at_ns;
 		if (state->program.control->refusals)
-			cell->tries += slot->refused;
+			request->tries += slot->refused;
 		return;
 	}
-	cell->proof = KTX_PROOF_NONE;
+	request->proof = KTX_PROOF_NONE;
 	switch ((enum live_kind)(word >> 32 & 0xff)) {
 	case LIVE_UNPROVEN:
-		cell->proof = KTX_PROOF_QUEUED;
-		cell->sent_ns = cell->call_ns = ktrxer_now_ns();
+		request->proof = KTX_PROOF_QUEUED;
+		request->sent_ns = request->call_ns = ktrxer_now_ns();
 		return;
 	case LIVE_SKIPPED:
-		cell->status = KTX_SKIPPED;
-		cell->tries = 0;
+		request->status = KTX_SKIPPED;
+		request->tries = 0;
 		return;
 	case LIVE_CANCELLED:
-		cell->status = KTX_CANCELLED;
-		cell->tries = slot->refused;
+		request->status = KTX_CANCELLED;
+		request->tries = slot->refused;
 		return;
 	default:
-		cell->status = KTX_FAILED;
-		cell->error = -error;
-		cell->tries = slot->refused ? slot->refused : 1;
+		request->status = KTX_FAILED;
+		request->error = -error;
+		request->tries = slot->refused ? slot->refused : 1;
 		if (error == ENODEV || error == ENETDOWN)
 			state->lost = -error;
 	}
@@ -287,7 +287,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 		if (!live_end_read(&state->program.ends[number & state->mask], &word))
 			break;
-		cell_ended(state, &state->cells[number & state->mask], number, word);
+		request_ended(state, &state->requests[number & state->mask], number, word);
 	}
 	return number - work->done;
 }

@@ -94,9 +94,9 @@ static int packet_check(struct ktx_engine_state *state, const uint8_t *frame, ui
 	return ktx_packet_sock_check(&state->packet, frame, length, err);
 }
 
-static int packet_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int packet_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
-	return ktx_sock_send(&state->packet.sock, ktx_packet_sock_fill(&state->packet, cells, count));
+	return ktx_sock_send(&state->packet.sock, ktx_packet_sock_fill(&state->packet, requests, count));
 }
 
 static void packet_warm(struct ktx_engine_state *state)

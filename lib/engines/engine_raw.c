@@ -120,7 +120,7 @@ static uint32_t raw_features(const struct ktx_engine_state *state)
 	return KTX_CAN_TRAIN | KTX_CAN_IPV4 | KTX_CAN_IPV6 | ktx_sock_stamp_features(&state->sock);
 }
 
-/* The first frame chooses. Runs before the pump has seen any cell. */
+/* The first frame chooses. Runs before the pump has seen any request. */
 static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct ktrxer_error *err)
 {
 	if (state->version)
@@ -156,7 +156,7 @@ static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	return raw_choose(state, view.version, err);
 }
 
-static int raw_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	struct ktx_sock *sock = &state->sock;
 
@@ -165,8 +165,8 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_cell *const *cell
 	for (int i = 0; i < count; i++) {
 		uint32_t l3 = ktx_tail_offset(state->link);
 
-		ktx_tail_destination(&state->to[i], cells[i]->frame + l3, 0, state->scope);
-		sock->vectors[i] = (struct iovec){ .iov_base = cells[i]->frame + l3, .iov_len = cells[i]->length - l3 };
+		ktx_tail_destination(&state->to[i], requests[i]->frame + l3, 0, state->scope);
+		sock->vectors[i] = (struct iovec){ .iov_base = requests[i]->frame + l3, .iov_len = requests[i]->length - l3 };
 		sock->messages[i].msg_hdr.msg_name = &state->to[i];
 		sock->messages[i].msg_hdr.msg_namelen = ktx_tail_address_length(&state->to[i]);
 	}

@@ -40,9 +40,9 @@ struct ktx_engine_state {
 	struct qdisc_launch launch;
 	struct ktrxer_clock_map tai;
 	union control controls[KTX_BATCH_MAX];
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t slots;
-	uint64_t *told;     /* by cell: the time as the queue has it */
+	uint64_t *told;     /* by request: the time as the queue has it */
 	uint64_t last_ns;   /* leave_ns of the frame that was taken last */
 	uint64_t looked_ns; /* at the device's queue */
 	bool ignored;       /* it was replaced by one that keeps no times */
@@ -133,7 +133,7 @@ static int txtime_open(struct ktx_engine_state **out, const struct ktx_engine_se
 		return ktrxer_fail(err, -ENOMEM, "no memory for the txtime engine");
 	}
 	state->device = *setup->device;
-	state->cells = setup->cells;
+	state->requests = setup->requests;
 	state->slots = setup->slots;
 	state->packet.sock.fd = fd = ktx_packet_socket(setup->device, err);
 	rc = fd < 0 ? fd : configure(fd, setup->device, &state->launch, err);
@@ -192,7 +192,7 @@ static uint64_t queue_time(const struct ktx_engine_state *state, uint64_t leave)
 	return l->etf ? leave + (uint64_t)ktrxer_clock_map_offset(&state->tai) + (l->offload ? 0 : l->delta_ns) : leave;
 }
 
-static int txtime_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int txtime_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	const uint64_t now = ktrxer_now_ns();
 	uint64_t last = state->last_ns;
@@ -202,17 +202,17 @@ static int txtime_send(struct ktx_engine_state *state, struct ktx_cell *const *c
 		return -EOPNOTSUPP;
 	if (state->launch.etf)
 		ktrxer_clock_map_refresh(&state->tai, now, 100000);
-	count = ktx_packet_sock_fill(&state->packet, cells, count);
+	count = ktx_packet_sock_fill(&state->packet, requests, count);
 	for (int i = 0; i < count; i++) {
-		uint64_t *told = &state->told[cells[i] - state->cells];
+		uint64_t *told = &state->told[requests[i] - state->requests];
 
-		last = cells[i]->leave_ns = leave_time(state, cells[i]->leave_ns, last, now);
+		last = requests[i]->leave_ns = leave_time(state, requests[i]->leave_ns, last, now);
 		*told = queue_time(state, last);
 		memcpy(CMSG_DATA(&state->controls[i].head), told, sizeof *told);
 	}
 	n = ktx_sock_send(&state->packet.sock, count);
 	if (n > 0)
-		state->last_ns = cells[n - 1]->leave_ns;
+		state->last_ns = requests[n - 1]->leave_ns;
 	return n;
 }
 
@@ -251,7 +251,7 @@ static void pass_drop(void *context, uint64_t launch, int error)
 
 	for (uint32_t i = 0; i < p->state->slots; i++)
 		if (p->state->told[i] == launch)
-			p->to->failed(p->to->context, &p->state->cells[i], error);
+			p->to->failed(p->to->context, &p->state->requests[i], error);
 	if (error == -EINVAL)
 		look_again(p->state);
 }

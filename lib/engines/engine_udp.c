@@ -318,7 +318,7 @@ static bool about_an_earlier_probe(int rc)
 	       rc == -ENOPROTOOPT || rc == -EACCES || rc == -EMSGSIZE || rc == -EOPNOTSUPP || rc == -ENONET;
 }
 
-static int udp_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	int rc;
 
@@ -327,7 +327,7 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_cell *const *cell
 	for (int i = 0; i < count; i++) {
 		uint32_t l3 = ktx_tail_offset(state->link);
 
-		udp_message(state, i, cells[i]->frame + l3, cells[i]->length - l3);
+		udp_message(state, i, requests[i]->frame + l3, requests[i]->length - l3);
 	}
 	rc = ktx_sock_send(&state->sock, count);
 	/* With RECVERR an ICMP error about an earlier probe is told once, by the next send; if it is told twice it is about this one. */

@@ -26,10 +26,10 @@
 struct ktx_engine_state {
 	struct xsk_socket xsk;
 	struct xsk_sender sender;
-	struct ktx_cell **busy; /* by chunk: handed over, not yet back */
+	struct ktx_request **busy; /* by chunk: handed over, not yet back */
 	uint32_t out;           /* how many these are */
-	struct ktx_cell given_up; /* stands in `busy` for a cell that ended before its frame was back */
-	uint32_t *spares, spare_count; /* chunks that are no cell's */
+	struct ktx_request given_up; /* stands in `busy` for a request that ended before its frame was back */
+	uint32_t *spares, spare_count; /* chunks that are no request's */
 	uint32_t frame_size;
 	bool stamps;
 	uint64_t looked_ns, lost_ns;
@@ -150,19 +150,19 @@ static int xsk_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 
 /* ------------------------------------------------------------------------------------------------------- back */
 
-static uint64_t offset_of(const struct ktx_engine_state *state, const struct ktx_cell *cell)
+static uint64_t offset_of(const struct ktx_engine_state *state, const struct ktx_request *request)
 {
-	return (uint64_t)(cell->frame - state->xsk.memory);
+	return (uint64_t)(request->frame - state->xsk.memory);
 }
 
-static void cell_back(struct ktx_engine_state *state, uint32_t slot)
+static void request_back(struct ktx_engine_state *state, uint32_t slot)
 {
-	struct ktx_cell *cell = state->busy[slot];
+	struct ktx_request *request = state->busy[slot];
 
 	/* A dropped frame comes back, too, and was never out for us. */
-	if (!cell)
+	if (!request)
 		return;
-	if (cell == &state->given_up) {
+	if (request == &state->given_up) {
 		state->busy[slot] = NULL;
 		state->spares[state->spare_count++] = slot;
 		return;
@@ -171,11 +171,11 @@ static void cell_back(struct ktx_engine_state *state, uint32_t slot)
 		uint64_t stamp = xsk_metadata_at(&state->xsk, slot)->stamp_ns;
 
 		if (stamp) {
-			cell->raw_ns = (int64_t)stamp;
-			cell->proof = KTX_PROOF_WIRE;
+			request->raw_ns = (int64_t)stamp;
+			request->proof = KTX_PROOF_WIRE;
 		}
 	}
-	cell->buffer_busy = false;
+	request->buffer_busy = false;
 	state->busy[slot] = NULL;
 	state->out--;
 }
@@ -191,7 +191,7 @@ static int completions_take(struct ktx_engine_state *state)
 		uint64_t slot = xsk_slot_of(&state->xsk, xsk_ring_take(ring));
 
 		if (slot < state->xsk.chunks)
-			cell_back(state, (uint32_t)slot);
+			request_back(state, (uint32_t)slot);
 	}
 	xsk_ring_give_back(ring);
 	return (int)ready;
@@ -208,7 +208,7 @@ static void fail_untaken(struct ktx_engine_state *state)
 		state->busy[slot]->status = KTX_FAILED;
 		state->busy[slot]->error = state->sender.lost;
 		state->busy[slot]->proof = KTX_PROOF_NONE;
-		cell_back(state, (uint32_t)slot);
+		request_back(state, (uint32_t)slot);
 	}
 }
 
@@ -222,7 +222,7 @@ static void lost_look(struct ktx_engine_state *state, uint64_t now)
 	if (now - state->lost_ns < LOST_WAIT_NS)
 		return;
 	for (uint32_t slot = 0; state->out && slot < state->xsk.chunks; slot++)
-		cell_back(state, slot);
+		request_back(state, slot);
 }
 
 static bool is_lost(int rc)
@@ -264,29 +264,29 @@ static bool is_untaken(const struct ktx_engine_state *state, uint32_t chunk)
 	return false;
 }
 
-static int xsk_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
+static int xsk_give_up(struct ktx_engine_state *state, struct ktx_request *request)
 {
-	const uint32_t chunk = (uint32_t)xsk_slot_of(&state->xsk, offset_of(state, cell));
+	const uint32_t chunk = (uint32_t)xsk_slot_of(&state->xsk, offset_of(state, request));
 	uint8_t *frame;
 	int rc;
 
 	/* It may be this process that slept. */
 	completions_take(state);
-	if (!cell->buffer_busy)
+	if (!request->buffer_busy)
 		return 0;
 	rc = is_untaken(state, chunk) ? -EIO : 0;
 	if (!state->spare_count) {
 		/* A kernel that keeps so many gives none back: this socket has come to its end. */
 		if (!state->sender.lost)
 			state->sender.lost = -EIO;
-		cell_back(state, chunk);
+		request_back(state, chunk);
 		return rc;
 	}
 	frame = state->xsk.memory + xsk_frame_offset(&state->xsk, state->spares[--state->spare_count]);
 	/* Who wrote a slot once and changes a number in it each time finds it as it was. */
-	memcpy(frame, cell->frame, state->frame_size);
-	cell->frame = frame;
-	cell->buffer_busy = false;
+	memcpy(frame, request->frame, state->frame_size);
+	request->frame = frame;
+	request->buffer_busy = false;
 	state->busy[chunk] = &state->given_up;
 	state->out--;
 	return rc;
@@ -302,7 +302,7 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 
 	if (state->sender.lost)
 		return xsk_lost(&state->sender);
-	/* Less than a slot for each cell where some were given up untaken. */
+	/* Less than a slot for each request where some were given up untaken. */
 	room = state->xsk.slots - xsk_ring_left(tx);
 	if (count > room)
 		count = room;
@@ -317,7 +317,7 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 	return rc;
 }
 
-static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	struct xdp_desc descs[KTX_BATCH_MAX];
 	bool dropped = false;
@@ -326,7 +326,7 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *cons
 	if (count > KTX_BATCH_MAX)
 		count = KTX_BATCH_MAX;
 	for (int i = 0; i < count; i++) {
-		descs[i] = (struct xdp_desc){ .addr = offset_of(state, cells[i]), .len = cells[i]->length };
+		descs[i] = (struct xdp_desc){ .addr = offset_of(state, requests[i]), .len = requests[i]->length };
 		if (state->stamps) {
 			*xsk_metadata_at(&state->xsk, (uint32_t)xsk_slot_of(&state->xsk, descs[i].addr)) =
 				(struct xsk_metadata){ .flags = XDP_TXMD_FLAGS_TIMESTAMP };
@@ -336,8 +336,8 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *cons
 	n = state->xsk.zero_copy ? send_zero_copy(state, descs, (uint32_t)count)
 				 : xsk_send(&state->sender, descs, (uint32_t)count, &dropped);
 	for (int i = 0; i < n; i++) {
-		cells[i]->buffer_busy = true;
-		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = cells[i];
+		requests[i]->buffer_busy = true;
+		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = requests[i];
 		state->out++;
 	}
 	/* Before the dropped one's slot is handed over again, and not before those that went with it are known to be out. */

@@ -4,7 +4,7 @@
 
 #include <ktrxer.h>
 
-struct ktx_cell;
+struct ktx_request;
 
 /* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
 struct ktx_harvest {
@@ -14,10 +14,10 @@ struct ktx_harvest {
 	void (*refusal)(void *context, const struct ktx_network_error *error);
 	/*
 	 * Where a queue keeps the times: it has dropped what it had taken. By the time that it was told, from the
-	 * socket; by its cell, from the engine.
+	 * socket; by its request, from the engine.
 	 */
 	void (*dropped)(void *context, uint64_t launch, int error);
-	void (*failed)(void *context, struct ktx_cell *cell, int error);
+	void (*failed)(void *context, struct ktx_request *request, int error);
 	void *context;
 };
 

@@ -20,7 +20,7 @@ static int fake_probe(const struct ktrxer_device *device, struct ktx_engine_info
 static int fake_open(struct ktx_engine_state **state, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
 	(void)err;
-	fake.cells = setup->cells;
+	fake.requests = setup->requests;
 	fake.mask = setup->slots - 1;
 	*state = (struct ktx_engine_state *)&fake;
 	return 0;
@@ -51,7 +51,7 @@ static int fake_event_fd(const struct ktx_engine_state *state)
 
 /* ------------------------------------------------------------------------------------------------- the user side waits */
 
-static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int fake_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	const int most = fake.take_most;
 	int refuse = fake.refuse;
@@ -72,12 +72,12 @@ static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cel
 	for (int i = 0; i < count; i++) {
 		fake.next_key++;
 		if (fake.holds_buffers) {
-			cells[i]->buffer_busy = true;
-			fake.held[fake.held_count++] = cells[i];
+			requests[i]->buffer_busy = true;
+			fake.held[fake.held_count++] = requests[i];
 		}
 		if (fake.sent < 4096) {
 			fake.sent_at[fake.sent] = ktrxer_now_ns();
-			fake.order[fake.sent++] = cells[i]->id;
+			fake.order[fake.sent++] = requests[i]->id;
 		}
 	}
 	return count;
@@ -120,21 +120,21 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 	return n;
 }
 
-static int fake_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
+static int fake_give_up(struct ktx_engine_state *state, struct ktx_request *request)
 {
 	(void)state;
-	assert_true(cell->buffer_busy);
+	assert_true(request->buffer_busy);
 	fake.given_up++;
 	return fake.give_up_with;
 }
 
 /* ------------------------------------------------------------------------------------------------ a queue in it waits */
 
-static int queue_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int queue_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	for (int i = 0; i < count; i++)
-		fake.told[(fake.sent + i) % 4096] = cells[i]->leave_ns;
-	return fake_send(state, cells, count);
+		fake.told[(fake.sent + i) % 4096] = requests[i]->leave_ns;
+	return fake_send(state, requests, count);
 }
 
 static void queue_queue(const struct ktx_engine_state *state, struct ktx_queue *queue)
@@ -166,7 +166,7 @@ static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harves
 			break;
 		if (fake.drop) {
 			fake.drop--;
-			harvest->failed(harvest->context, &fake.cells[fake.stamped_key & fake.mask], fake.drop_with);
+			harvest->failed(harvest->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
 			continue;
 		}
 		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
@@ -203,30 +203,30 @@ static int fake_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	return fake.gone;
 }
 
-static bool cell_end(uint32_t number, const struct ktx_work *work)
+static bool request_end(uint32_t number, const struct ktx_work *work)
 {
-	struct ktx_cell *cell = &fake.cells[number & fake.mask];
-	const uint64_t base = cell->at_ns ? cell->at_ns : work->now_ns;
+	struct ktx_request *request = &fake.requests[number & fake.mask];
+	const uint64_t base = request->at_ns ? request->at_ns : work->now_ns;
 	const bool sent = fake.sends_to == UINT32_MAX ? base <= work->now_ns : (int32_t)(fake.sends_to - number) > 0;
 
-	assert_int_equal(cell->status, KTX_PENDING);
-	cell->planned_ns = cell->at_ns;
+	assert_int_equal(request->status, KTX_PENDING);
+	request->planned_ns = request->at_ns;
 	if (sent && !fake.fail_with) {
-		cell->status = KTX_SENT;
-		cell->proof = KTX_PROOF_DRIVER;
-		cell->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
-		cell->raw_ns = (int64_t)cell->sent_ns;
-		cell->tries = 1;
+		request->status = KTX_SENT;
+		request->proof = KTX_PROOF_DRIVER;
+		request->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
+		request->raw_ns = (int64_t)request->sent_ns;
+		request->tries = 1;
 		return true;
 	}
 	if (fake.gone || (sent && fake.fail_with)) {
-		cell->status = KTX_FAILED;
-		cell->error = fake.gone ? fake.gone : fake.fail_with;
-		cell->tries = 1;
+		request->status = KTX_FAILED;
+		request->error = fake.gone ? fake.gone : fake.fail_with;
+		request->tries = 1;
 		return true;
 	}
 	if ((int32_t)(work->cancel_to - number) > 0) {
-		cell->status = KTX_CANCELLED;
+		request->status = KTX_CANCELLED;
 		return true;
 	}
 	return false;
@@ -237,7 +237,7 @@ static uint32_t fake_collect(struct ktx_engine_state *state, const struct ktx_wo
 	uint32_t number = work->done;
 
 	(void)state;
-	while (number != work->head && cell_end(number, work))
+	while (number != work->head && request_end(number, work))
 		number++;
 	return number - work->done;
 }
