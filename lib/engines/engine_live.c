@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HARVEST_NS 50000
+#define REAP_NS 50000
 
 struct ktx_engine_state {
 	struct live_program program;
@@ -342,7 +342,7 @@ const struct ktx_engine ktx_engine_live = {
 	.kernel = &kernel_ops,
 	.stream = &stream_ops,
 	.frame_max = LIVE_FRAME_MAX,
-	.harvest_ns = HARVEST_NS,
+	.reap_ns = REAP_NS,
 	.polls = true,
 	.rank_timing = 1, /* the most precise, and a whole processor: only who names it gets it */
 	.rank_rate = 80,

@@ -180,9 +180,9 @@ static void raw_warm(struct ktx_engine_state *state)
 		ktx_sock_warm(&state->sock);
 }
 
-static int raw_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int raw_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	return state->sock.stamps ? ktrxer_txstamp_harvest(state->sock.fd, harvest) : 0;
+	return state->sock.stamps ? ktrxer_txstamp_reap(state->sock.fd, completions) : 0;
 }
 
 static void raw_restart_stamps(struct ktx_engine_state *state)
@@ -198,7 +198,7 @@ static int raw_event_fd(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops raw_submit = {
 	.send = raw_send,
 	.warm = raw_warm,
-	.harvest = raw_harvest,
+	.reap = raw_reap,
 	.restart_stamps = raw_restart_stamps,
 };
 

@@ -235,7 +235,7 @@ static void look_again(struct ktx_engine_state *state)
 
 struct passing {
 	struct ktx_engine_state *state;
-	const struct ktx_harvest *to;
+	const struct ktx_completions *to;
 };
 
 static void pass_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
@@ -256,12 +256,12 @@ static void pass_drop(void *context, uint64_t launch, int error)
 		look_again(p->state);
 }
 
-static int txtime_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int txtime_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	struct passing passing = { .state = state, .to = harvest };
-	const struct ktx_harvest own = { .stamp = pass_stamp, .dropped = pass_drop, .context = &passing };
+	struct passing passing = { .state = state, .to = completions };
+	const struct ktx_completions own = { .stamp = pass_stamp, .dropped = pass_drop, .context = &passing };
 
-	return state->packet.sock.stamps ? ktrxer_txstamp_harvest(state->packet.sock.fd, &own) : 0;
+	return state->packet.sock.stamps ? ktrxer_txstamp_reap(state->packet.sock.fd, &own) : 0;
 }
 
 static void txtime_restart_stamps(struct ktx_engine_state *state)
@@ -276,7 +276,7 @@ static int txtime_event_fd(const struct ktx_engine_state *state)
 
 static const struct ktx_submit_ops txtime_submit = {
 	.send = txtime_send,
-	.harvest = txtime_harvest,
+	.reap = txtime_reap,
 	.restart_stamps = txtime_restart_stamps,
 	.queue = txtime_queue,
 	.left_early = look_again,

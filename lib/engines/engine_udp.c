@@ -343,9 +343,9 @@ static void udp_warm(struct ktx_engine_state *state)
 		ktx_sock_warm(&state->sock);
 }
 
-static int udp_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int udp_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	return state->sock.fd >= 0 ? ktrxer_txstamp_harvest(state->sock.fd, harvest) : 0;
+	return state->sock.fd >= 0 ? ktrxer_txstamp_reap(state->sock.fd, completions) : 0;
 }
 
 static void udp_restart_stamps(struct ktx_engine_state *state)
@@ -367,7 +367,7 @@ static int udp_reply_fd(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops udp_submit = {
 	.send = udp_send,
 	.warm = udp_warm,
-	.harvest = udp_harvest,
+	.reap = udp_reap,
 	.restart_stamps = udp_restart_stamps,
 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The drivers' own interrupts come about as often. */
-#define HARVEST_NS 50000
+#define REAP_NS 50000
 /* Is the device still there? Asked while completions are awaited. */
 #define LOOK_NS (10 * 1000 * 1000)
 /* Frames that take the place of those the kernel does not give back: that many losses are borne. */
@@ -230,12 +230,12 @@ static bool is_lost(int rc)
 	return rc == -ENETDOWN || rc == -ENXIO || rc == -ENODEV;
 }
 
-static int xsk_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int xsk_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	int n = completions_take(state);
 	uint64_t now;
 
-	(void)harvest;
+	(void)completions;
 	if (!state->out)
 		return n;
 	now = ktrxer_now_ns();
@@ -312,7 +312,7 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 	if (xsk_ring_wants_kick(tx))
 		rc = xsk_socket_kick(&state->xsk);
 	if (!is_lost(rc))
-		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and harvest kicks again */
+		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and reap kicks again */
 	state->sender.lost = rc;
 	return rc;
 }
@@ -354,7 +354,7 @@ static int xsk_event_fd(const struct ktx_engine_state *state)
 
 static const struct ktx_submit_ops xsk_submit = {
 	.send = xsk_engine_send,
-	.harvest = xsk_harvest,
+	.reap = xsk_reap,
 	.give_up = xsk_give_up,
 };
 
@@ -363,7 +363,7 @@ const struct ktx_engine ktx_engine_xsk = {
 	.summary = "AF_XDP: frames in memory shared with the device's queue",
 	.submit = &xsk_submit,
 	.frame_max = XSK_FRAME_MAX,
-	.harvest_ns = HARVEST_NS,
+	.reap_ns = REAP_NS,
 	.rank_timing = 30,
 	.rank_rate = 60,
 	.why_timing = "no qdisc in the way",

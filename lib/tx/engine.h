@@ -12,7 +12,7 @@
 #define KTRXER_LIB_ENGINE_H
 
 #include "error.h"
-#include "harvest.h"
+#include "completions.h"
 #include "limits.h"
 #include "packet.h"
 
@@ -35,7 +35,7 @@ struct ktx_request {
 	uint8_t status, proof;
 	bool stamp_due;         /* handed over; a stamp is still hoped for */
 	bool stamp_missing;     /* it did not come in time */
-	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
+	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
 	bool sched_due;         /* the packet scheduler's stamp is awaited */
 	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
@@ -113,7 +113,7 @@ struct ktx_submit_ops {
 	void (*warm)(struct ktx_engine_state *state);
 
 	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
-	int (*harvest)(struct ktx_engine_state *state, const struct ktx_harvest *harvest);
+	int (*reap)(struct ktx_engine_state *state, const struct ktx_completions *completions);
 
 	/*
 	 * The buffer of this request has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
@@ -174,7 +174,7 @@ struct ktx_engine {
 	const struct ktx_stream_ops *stream;
 	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
-	uint32_t harvest_ns;         /* no descriptor tells when there is something to collect: look this often while requests wait; 0: one does */
+	uint32_t reap_ns;         /* no descriptor tells when there is something to collect: look this often while requests wait; 0: one does */
 	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
 	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
@@ -208,8 +208,8 @@ struct ktx_engine {
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*
-	 * Readable (POLLIN where the kernel takes requests by itself, else POLLERR) when harvest or collect has work;
-	 * -1: never, and where the kernel takes them and harvest_ns is 0: a commit is to wake the pump.
+	 * Readable (POLLIN where the kernel takes requests by itself, else POLLERR) when reap or collect has work;
+	 * -1: never, and where the kernel takes them and reap_ns is 0: a commit is to wake the pump.
 	 */
 	int (*event_fd)(const struct ktx_engine_state *state);
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */

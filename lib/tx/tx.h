@@ -75,13 +75,13 @@ struct ktx_tool {
 struct ktx_pump {
 	_Alignas(KTX_LINE) uint32_t handed;
 	uint32_t cancel_seen;
-	bool unlooked; /* do not harvest although there is time */
-	bool look;     /* harvest although nothing is waited for: an error may be there */
+	bool unlooked; /* do not reap although there is time */
+	bool look;     /* reap although nothing is waited for: an error may be there */
 	bool starved;  /* the last pass ended because nothing was committed, not because it is too early */
 	bool in_train; /* the last one handed over belongs together with the next */
 	uint64_t shift_ns;
 	uint64_t last_call_ns; /* of the last hand-over */
-	uint64_t harvested_ns; /* when stamps were last looked for */
+	uint64_t reaped_ns; /* when stamps were last looked for */
 	uint64_t warm_cost_ns; /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	uint64_t retry_until_ns, retry_at_ns, backoff_ns;

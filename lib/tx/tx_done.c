@@ -16,7 +16,7 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_request *request)
 /* For so long has the error queue been read since the request was handed over: a pump that was descheduled has not yet read stamps that have arrived. */
 static uint64_t looked_for(const struct ktx *tx, const struct ktx_request *request)
 {
-	return tx->pump.harvested_ns > request->call_ns ? tx->pump.harvested_ns - request->call_ns : 0;
+	return tx->pump.reaped_ns > request->call_ns ? tx->pump.reaped_ns - request->call_ns : 0;
 }
 
 /*
@@ -31,8 +31,8 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *reques
 		return false;
 	if (!tx->pump.driver_seen || !request->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
 		return true;
-	if (tx->pump.passed_ns && (int32_t)(tx->pump.passer - number) > 0 && tx->pump.harvested_ns > tx->pump.passed_ns &&
-	    tx->pump.harvested_ns - tx->pump.passed_ns >= KTX_STAMP_WAIT_NS)
+	if (tx->pump.passed_ns && (int32_t)(tx->pump.passer - number) > 0 && tx->pump.reaped_ns > tx->pump.passed_ns &&
+	    tx->pump.reaped_ns - tx->pump.passed_ns >= KTX_STAMP_WAIT_NS)
 		return true;
 	return atomic_load_explicit(&tx->ring.head, memory_order_relaxed) - number > tx->ring.slots / 2;
 }

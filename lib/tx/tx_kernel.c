@@ -35,7 +35,7 @@ static void advance_learn(struct ktx *tx, const struct ktx_request *request)
 /* When there will be something to bring back. */
 static uint64_t next_look(const struct ktx *tx, uint64_t now)
 {
-	const uint64_t at = ktx_request_at(tx, tx->pump.handed)->at_ns, often = tx->engine->harvest_ns;
+	const uint64_t at = ktx_request_at(tx, tx->pump.handed)->at_ns, often = tx->engine->reap_ns;
 	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
 	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
@@ -83,13 +83,13 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	if (tx->pump.handed != work.head)
 		tx->pump.busy_ns = work.now_ns;
 	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
-	if (!tx->engine->harvest_ns) {
+	if (!tx->engine->reap_ns) {
 		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
 		return;
 	}
 	tx->pump.starved = tx->pump.handed == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
 	if (!tx->pump.starved) {
-		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);
+		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->reap_ns : next_look(tx, work.now_ns);
 
 		if (look < *next_ns)
 			*next_ns = look;

@@ -188,9 +188,9 @@ static void device_dead(struct ktx *tx, int rc)
 	atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 }
 
-static void harvest(struct ktx *tx)
+static void reap(struct ktx *tx)
 {
-	const struct ktx_harvest to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
+	const struct ktx_completions to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
 					.context = tx };
 	uint64_t now = ktrxer_now_ns();
 	int rc;
@@ -198,8 +198,8 @@ static void harvest(struct ktx *tx)
 	ktrxer_clock_map_refresh(&tx->pump.clock, now, KTRXER_NS_PER_MS);
 	if (phc_sampler_on(&tx->nic))
 		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
-	rc = tx->engine->submit->harvest(tx->state, &to);
-	tx->pump.harvested_ns = now;
+	rc = tx->engine->submit->reap(tx->state, &to);
+	tx->pump.reaped_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
 	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
@@ -446,25 +446,25 @@ static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_
 }
 
 /* Stamps are collected while there is time for it, and in any case before too many wait. */
-#define HARVEST_SLACK_NS 15000
-#define HARVEST_MOST 256
+#define REAP_SLACK_NS 15000
+#define REAP_MOST 256
 
-static void harvest_if_time(struct ktx *tx, uint32_t head)
+static void reap_if_time(struct ktx *tx, uint32_t head)
 {
 	uint32_t waiting = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
 	if (!waiting && !tx->pump.look)
 		return;
-	if (waiting < HARVEST_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
+	if (waiting < REAP_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
 		const struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
 
 		if (tx->pump.unlooked)
 			return;
-		if (request->at_ns && start_of(tx, request) < ktrxer_now_ns() + HARVEST_SLACK_NS)
+		if (request->at_ns && start_of(tx, request) < ktrxer_now_ns() + REAP_SLACK_NS)
 			return;
 	}
 	tx->pump.look = false;
-	harvest(tx);
+	reap(tx);
 }
 
 void ktx_pump_start(struct ktx *tx)
@@ -486,7 +486,7 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 			cancel_take(tx);
 		/* After the cancellation, which may reach past the head of before: nothing is handed over behind the head. */
 		head = atomic_load(&tx->ring.head);
-		harvest_if_time(tx, head);
+		reap_if_time(tx, head);
 		tx->pump.starved = tx->pump.handed == head;
 		if (tx->pump.starved)
 			break;
@@ -510,8 +510,8 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 			give_up = now + KTX_STAMP_WAIT_NS / 2;
 		if (phc_sampler_on(&tx->nic))
 			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
-		if (tx->engine->harvest_ns)
-			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
+		if (tx->engine->reap_ns)
+			give_up = ktrxer_now_ns() + tx->engine->reap_ns;
 		if (give_up < *next_ns)
 			*next_ns = give_up;
 	}

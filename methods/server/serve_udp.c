@@ -334,10 +334,10 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof pr
 
 static void leaving_harvest(struct serve_udp *udp)
 {
-	const struct ktx_harvest harvest = { .stamp = left, .context = udp };
+	const struct ktx_completions completions = { .stamp = left, .context = udp };
 
 	ktrxer_clock_map_refresh(&udp->clock, ktrxer_now_ns(), KTRXER_NS_PER_MS);
-	ktrxer_txstamp_harvest(udp->source.fd, &harvest);
+	ktrxer_txstamp_reap(udp->source.fd, &completions);
 	if (stampmap_wants_reset(&udp->map)) {
 		ktrxer_replystamp_restart(udp->source.fd);
 		stampmap_reset(&udp->map, ktrxer_now_ns());

@@ -90,7 +90,7 @@ static void fake_clocks(struct ktrxer_clock_pair *pair)
 		fake.clock_bound_ns = pair->bound_ns;
 }
 
-static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int fake_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	struct ktrxer_clock_pair pair;
 	int n = 0;
@@ -103,7 +103,7 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 		return 0;
 	fake_clocks(&pair);
 	for (; fake.scheds && fake.sched_key != fake.next_key; fake.sched_key++)
-		harvest->sched(harvest->context, fake.sched_key,
+		completions->sched(completions->context, fake.sched_key,
 			       pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
@@ -112,10 +112,10 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 			break;
 		if (fake.lost_key == fake.stamped_key + 1)
 			continue;
-		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
+		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
 			       KTX_PROOF_DRIVER, false);
 		if (fake.nic_ahead_ns)
-			harvest->stamp(harvest->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
+			completions->stamp(completions->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
 	}
 	return n;
 }
@@ -151,7 +151,7 @@ static void queue_early(struct ktx_engine_state *state)
 	fake.left_early++;
 }
 
-static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int queue_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	struct ktrxer_clock_pair pair;
 	int n = 0;
@@ -166,10 +166,10 @@ static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harves
 			break;
 		if (fake.drop) {
 			fake.drop--;
-			harvest->failed(harvest->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
+			completions->failed(completions->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
 			continue;
 		}
-		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
+		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
 	}
 	return n;
 }
@@ -275,10 +275,10 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
-static const struct ktx_submit_ops fake_submit = { .send = fake_send, .harvest = fake_harvest };
-static const struct ktx_submit_ops holder_submit = { .send = fake_send, .harvest = fake_harvest, .give_up = fake_give_up };
+static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap };
+static const struct ktx_submit_ops holder_submit = { .send = fake_send, .reap = fake_reap, .give_up = fake_give_up };
 static const struct ktx_submit_ops queue_submit = {
-	.send = queue_send, .harvest = queue_harvest, .queue = queue_queue, .left_early = queue_early,
+	.send = queue_send, .reap = queue_reap, .queue = queue_queue, .left_early = queue_early,
 };
 static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish, .tend = fake_tend, .collect = fake_collect };
 static const struct ktx_stream_ops kernel_stream = {
@@ -294,15 +294,15 @@ static const struct ktx_engine fake_engine = {
 };
 
 static const struct ktx_engine holder_engine = {
-	COMMON, .name = "holder", .submit = &holder_submit, .harvest_ns = 200000, .frame_max = 1000, .features = fake_features,
+	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000, .features = fake_features,
 };
 
 static const struct ktx_engine kernel_engine = {
-	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .harvest_ns = 100000, .features = kernel_features,
+	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000, .features = kernel_features,
 };
 
 static const struct ktx_engine queue_engine = {
-	COMMON, .name = "queue", .submit = &queue_submit, .harvest_ns = 200000, .features = fake_features,
+	COMMON, .name = "queue", .submit = &queue_submit, .reap_ns = 200000, .features = fake_features,
 };
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)

@@ -99,7 +99,7 @@ extern const struct ktx_engine ktx_engine_xsk;
 static const struct ktx_engine *const engine = &ktx_engine_xsk;
 static struct ktx_engine_state *state;
 static struct ktx_request requests[SLOTS], *batch[SLOTS];
-static const struct ktx_harvest nobody;
+static const struct ktx_completions nobody;
 
 static void engine_new(bool zero_copy)
 {
@@ -143,14 +143,14 @@ static void what_is_back_before_a_drop_is_told_is_not_waited_for(void **unused)
 		engine_new(false);
 		kernel.drop_at = at;
 		assert_int_equal(send_from(0, SLOTS), at ? at : -ENOBUFS);
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		/* the dropped one and those after it go with the next calls */
 		for (int next = at, n; next < SLOTS; next += n) {
 			n = send_from(next, SLOTS - next);
 			assert_true(n > 0);
 		}
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		assert_int_equal(kernel.sent, SLOTS);
 		engine->close(state);
@@ -164,10 +164,10 @@ static void what_is_not_back_when_a_drop_is_told_is_waited_for(void **unused)
 	kernel.holds = true;
 	kernel.drop_at = 5;
 	assert_int_equal(send_from(0, SLOTS), 5);
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 5);
 	kernel_gives_back();
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	engine->close(state);
 }
@@ -190,10 +190,10 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 	assert_int_equal(send_from(3, 1), 1);
 	assert_true(requests[3].buffer_busy);
 	give_back((uint64_t)(kept - kernel.memory));
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_true(requests[3].buffer_busy);
 	give_back((uint64_t)(requests[3].frame - kernel.memory));
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_false(requests[3].buffer_busy);
 	engine->close(state);
 }
@@ -224,10 +224,10 @@ static void late_returns_are_spares_again(void **unused)
 			assert_int_equal(engine->submit->give_up(state, &requests[i]), 0);
 		}
 		kernel_gives_back();
-		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* harvest takes a look while something is out */
-		engine->submit->harvest(state, &nobody);
+		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* reap takes a look while something is out */
+		engine->submit->reap(state, &nobody);
 		kernel_gives_back();
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		for (int i = 0; i < SLOTS; i++)
 			for (int k = 0; k < i; k++)
@@ -261,8 +261,8 @@ static void what_the_driver_never_took_has_failed(void **unused)
 	/* its descriptor lies in the ring still: no room for one more */
 	assert_int_equal(send_from(0, 1), -EAGAIN);
 	kernel.takes_none = false;
-	engine->submit->harvest(state, &nobody); /* kicks */
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody); /* kicks */
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	assert_int_equal(send_from(0, 1), 1);
 	engine->close(state);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#ifndef KTRXER_LIB_HARVEST_H
-#define KTRXER_LIB_HARVEST_H
+#ifndef KTRXER_LIB_COMPLETIONS_H
+#define KTRXER_LIB_COMPLETIONS_H
 
 #include <ktrxer.h>
 
 struct ktx_request;
 
-/* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
-struct ktx_harvest {
+/* What the pump passes to an engine that reaps completions: a stamp, by the number of its datagram (OPT_ID). */
+struct ktx_completions {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
 	/* The packet scheduler's stamp of the same number, before that; may be NULL. */
 	void (*sched)(void *context, uint32_t key, int64_t real_ns);
