@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Live frames: an XDP program that the kernel runs without a packet having come (Linux 5.18) takes probes from mapped slots, waits
- * for their times and redirects them to the device. It polls one whole processor while probes are due. What the driver's transmit
- * function said of each frame comes back with the time when it said so: the proof is `driver`.
+ * for their times and redirects them to the device. It polls one whole processor while probes are due. The result
+ * of the driver's transmit function for each frame is returned with its time: the source of the stamp is `driver`.
  */
 #include "engine.h"
 #include "live_device.h"
@@ -344,7 +344,7 @@ const struct ktx_engine ktx_engine_live = {
 	.frame_max = LIVE_FRAME_MAX,
 	.reap_ns = REAP_NS,
 	.polls = true,
-	.rank_timing = 1, /* the most precise, and a whole processor: only who names it gets it */
+	.rank_timing = 1, /* the most precise, but it takes a whole processor: only if it is named */
 	.rank_rate = 80,
 	.why_timing = "an XDP program keeps the time in the kernel",
 	.why_rate = "an XDP program sends from mapped slots, with no socket buffer; it takes a whole processor",

@@ -173,7 +173,7 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	return ktx_sock_send(sock, count);
 }
 
-/* Over IPv6 the kernel tells each refusal of a size to the error queue, too: there it would look like an error of the network. */
+/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
 static void raw_warm(struct ktx_engine_state *state)
 {
 	if (state->version == 4)

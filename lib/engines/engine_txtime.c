@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is handed over ahead, with its time, and the fq or etf queue of the device,
- * or the NIC itself, lets it go. Nobody spins, and what this process does at that moment does not matter.
+ * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is submitted ahead, with its launch time, and the fq or etf queue of the
+ * device, or the NIC itself, sends it then. No thread spins, and this process need not run at that moment.
  *
  * fq keeps times of CLOCK_MONOTONIC and lets nothing go early. etf keeps times of CLOCK_TAI and, without the NIC's help, takes a frame out `delta`
  * before its time, which is then when it leaves: so it is told a time that much later. It drops what it cannot keep and says so in the
@@ -287,7 +287,7 @@ const struct ktx_engine ktx_engine_txtime = {
 	.summary = "the kernel's own launch times: the fq or etf qdisc, or the NIC, keeps the time",
 	.submit = &txtime_submit,
 	.nic_stamps = true,
-	.rank_timing = 15, /* exact, but behind a queue that others fill, too: who has set one up names it */
+	.rank_timing = 15, /* exact, but behind a queue that others fill, too: only if it is named */
 	.rank_rate = 5,
 	.why_timing = "the device's qdisc keeps the time",
 	.why_rate = "nothing faster works",

@@ -336,7 +336,7 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	return rc;
 }
 
-/* Over IPv6 the kernel tells each refusal of a size to the error queue, too: there it would look like an error of the network. */
+/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
 static void udp_warm(struct ktx_engine_state *state)
 {
 	if (state->shape.version == 4)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * AF_XDP. The tool writes its frames into memory that the device's queue reads from; there is no skb in zero-copy mode, and a short
- * way for it in copy mode (no socket per frame, no address, no qdisc). A frame that comes back by the completion ring is one that
- * nobody reads any more, not one that was sent: so the proof is `queued`, but where the NIC itself stamped it.
+ * way for it in copy mode (no socket per frame, no address, no qdisc). The completion ring returns a frame
+ * when its buffer is free, which does not mean that it was sent: there is no time stamp, except where the NIC took one.
  */
 #include "clock.h"
 #include "engine.h"
@@ -283,7 +283,7 @@ static int xsk_give_up(struct ktx_engine_state *state, struct ktx_request *reque
 		return rc;
 	}
 	frame = state->xsk.memory + xsk_frame_offset(&state->xsk, state->spares[--state->spare_count]);
-	/* Who wrote a slot once and changes a number in it each time finds it as it was. */
+	/* A program may write a slot once and then change one number for each probe: the slot keeps its content. */
 	memcpy(frame, request->frame, state->frame_size);
 	request->frame = frame;
 	request->buffer_busy = false;

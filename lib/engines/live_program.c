@@ -86,7 +86,7 @@ int live_program_open(struct live_program *program, const struct live_setup *set
 	if (rc == 0) {
 		if (live_bpf_trace(program->object, "live_taken", "live_turned_back", program->links))
 			return 0;
-		/* Once more, with a program that does not wait for what nobody tells. */
+		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
 		live_program_close(program);
 		rc = program_open(program, setup, false, err);
 	}

@@ -33,8 +33,8 @@ int live_program_open(struct live_program *program, const struct live_setup *set
 void live_program_close(struct live_program *program);
 
 /*
- * Runs a lane until `repeat` runs are done, or a signal comes: -EINTR. `frame_size` is what its buffers begin with; frames of that
- * length are the cheapest.
+ * Runs a worker until `repeat` runs are done, or a signal arrives: -EINTR. `frame_size` is the initial length of its buffers; frames of
+ * that length are the cheapest.
  */
 int live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size);
 /* Does the kernel run it at all? About 30 ms; sends nothing. */

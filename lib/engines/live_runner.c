@@ -25,7 +25,7 @@
 #define REST_LEAST_NS (600ULL * 1000)
 /* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
 #define REST_ENDS_NS (300ULL * 1000)
-/* Where probes are closer, some of the gaps are used: so many that others have one part in REST_SHARE of the time (the kernel wants one in 20). */
+/* Where probes are closer, some of the gaps are used: so many that other tasks have one part in REST_SHARE of the time (the kernel requires one in 20). */
 #define NAP_LEAST_NS (60ULL * 1000)
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
@@ -37,7 +37,7 @@
 
 uint32_t live_runner_repeat = 1U << 31;
 
-/* ------------------------------------------------------------------------------------------------------ lane threads */
+/* --------------------------------------------------------------------------------------------------- worker threads */
 
 static void *lane_main(void *context)
 {
@@ -115,7 +115,7 @@ static void lane_start(struct live_lane_thread *lane, uint32_t batch, uint32_t f
 /* ---------------------------------------------------------------------------------------------------------- runner */
 
 /*
- * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, whoever else is there. Since then it does so
+ * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, in any case. Since then it does so
  * only for tasks that find no other processor, and for as long as they need it.
  */
 static bool realtime_may_poll(void)
@@ -221,7 +221,7 @@ static void see_ends(struct live_runner *runner)
 	}
 }
 
-/* The second lane owns the ring: the first one may go. */
+/* The second worker owns the ring: the first one may end. */
 static void see_takeover(struct live_runner *runner)
 {
 	const int other = !runner->current;

@@ -2,7 +2,7 @@
 /*
  * Keeps the live program running while there is work. A call of it takes one processor, can be repeated some four billion times (150 s
  * to a few minutes), and takes tens of milliseconds to begin and to end; so it begins well before the first deadline, a second call
- * takes over when half of the first is used up, and it ends when nothing has been due for a while. One thread a lane, made with the
+ * takes over when half of the first is used up, and it ends when nothing has been due for a while. Each worker has one thread, made with the
  * runner; all functions are called by one thread, the pump's.
  */
 #ifndef KTRXER_LIB_LIVE_RUNNER_H
@@ -61,7 +61,7 @@ void live_runner_close(struct live_runner *runner);
 int live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
 /* Ends what runs; live_runner_rests() tells when it has. */
 void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns);
-/* No lane touches the ring, and none will before the next tend. */
+/* No worker uses the ring, and none will before the next tend. */
 bool live_runner_rests(const struct live_runner *runner);
 
 #endif

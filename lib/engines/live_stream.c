@@ -15,27 +15,27 @@
 #include <time.h>
 
 /*
- * Runs of a call at most, some 15 s: then its thread looks around by itself, whoever has no processor to end it. Between two calls lie
+ * Runs of a call at most, some 15 s: then its thread continues by itself, also when the thread that would end the call has no processor. Between two calls lie
  * tens of milliseconds. At least: a few milliseconds.
  */
 #define REPEAT_MOST (1U << 28)
 #define REPEAT_LEAST (1U << 16)
 /* How often to look while it runs. */
 #define LOOK_NS (1000ULL * 1000)
-/* A batch lasts microseconds, and reading the counters of a lane less. */
+/* A batch lasts microseconds, and reading the counters of a worker less. */
 #define LOOK_TRIES 8
 
 extern const unsigned char stream_object[];
 extern const size_t stream_object_size;
 
-/* ------------------------------------------------------------------------------------------------------- lanes' threads */
+/* ----------------------------------------------------------------------------------------------------- workers' threads */
 
 static uint64_t read_u64(const __u64 *at)
 {
 	return *(const volatile __u64 *)at;
 }
 
-/* Numbers that this lane has taken and not come to an end with. Only while its call is not running this is the last word. */
+/* Numbers that this worker has taken and not completed. Exact only while its call is not running. */
 static bool lane_has_work(const struct live_stream_lane *lane)
 {
 	const volatile struct stream_lane *state = lane->state;
@@ -48,7 +48,7 @@ static bool no_more_numbers(const struct live_stream *stream)
 	return *(const volatile uint32_t *)&stream->share->stop || read_u64(&stream->share->taken) >= stream->count;
 }
 
-/* This lane's part of what is left, if all are equally fast: its last call ends by itself then. */
+/* This worker's part of the rest, if all are equally fast: its last call then ends by itself. */
 static uint32_t repeat_of(const struct live_stream *stream)
 {
 	const uint64_t taken = read_u64(&stream->share->taken), left = taken < stream->count ? stream->count - taken : 0;
@@ -57,7 +57,7 @@ static uint32_t repeat_of(const struct live_stream *stream)
 	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
 }
 
-/* Where all processors are taken nobody else would ever run, the thread that ends the calls included. */
+/* If the workers take all processors, no other thread would run, not even the one that ends the calls. */
 static void leave_room(const struct live_stream *stream)
 {
 	const struct sched_param none = { 0 };
@@ -94,7 +94,7 @@ static void *lane_main(void *context)
 	return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------- loading the lanes */
+/* --------------------------------------------------------------------------------------------------loading the workers */
 
 static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config, const struct ktx_template *made)
 {
@@ -267,7 +267,7 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	stream->traced = true;
 	rc = lanes_load(stream, config, device, made, err);
 	if (rc == 0 && !lanes_trace(stream)) {
-		/* Once more, with a program that does not wait for what nobody tells. */
+		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
 		lanes_unload(stream);
 		stream->traced = false;
 		rc = lanes_load(stream, config, device, made, err);
@@ -370,8 +370,8 @@ void live_stream_close(struct live_stream *stream)
 }
 
 /*
- * Frames that are out, and not in `sent` yet. The program counts on meanwhile, in this order, so `landed` is read
- * before `flown`, until it is the same twice. More than one batch is a pair of different times all the same.
+ * Frames that are submitted, and not in `sent` yet. The program goes on counting, in this order: so the completed frames are read
+ * before the submitted ones, until they are the same twice. More than one batch is a pair of different times all the same.
  */
 static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
 {
@@ -413,7 +413,7 @@ void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *
 	look->taken = stream->share ? read_u64(&stream->share->taken) : 0;
 	if (look->taken > stream->count)
 		look->taken = stream->count;
-	if (!stream->traced && look->sent) { /* nobody stamped them */
+	if (!stream->traced && look->sent) { /* there are no stamps */
 		look->first_ns = stream->began_ns;
 		look->last_ns = ktrxer_now_ns();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A template's range, sent by the stream program (bpf/stream.h): one lane for each processor that takes part, with a program, maps and a
- * thread of its own. Started and looked at by the tool's thread, tended by the pump's; the phase says whose it is.
+ * A template's range, sent by the stream program (bpf/stream.h): one worker for each processor that takes part, with a program, maps and a
+ * thread of its own. The tool's thread starts and reads it, the pump's tends it; the phase says which of them owns it.
  */
 #ifndef KTRXER_LIB_LIVE_STREAM_H
 #define KTRXER_LIB_LIVE_STREAM_H

@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 /*
- * The last real-time signal that nobody uses, with a handler that does nothing; it stays so while the process lives, and only our
- * threads have it unblocked for our sake. -EBUSY: there is none left.
+ * Installs an empty handler for the last unused real-time signal, until the process ends; only the threads of this engine have it
+ * unblocked. Returns the signal; -EBUSY: all are used.
  */
 int live_signal_choose(struct ktrxer_error *err);
 

@@ -38,7 +38,7 @@ bool phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_readin
 	return told->device.nsec < KTRXER_NS_PER_S && told->sys_realtime.nsec < KTRXER_NS_PER_S;
 }
 
-/* The system's clock before and after the NIC's: in between it was read, nobody knows when. */
+/* The system's clock before and after the NIC's, which was read at an unknown time between them. */
 static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock_time *before, const struct ptp_clock_time *nic,
 		     const struct ptp_clock_time *after)
 {

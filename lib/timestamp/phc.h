@@ -77,7 +77,7 @@ enum {
 bool phc_offered(const char *device, int what);
 /* NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this process may not. */
 int phc_open(struct phc *phc, const char *device, uint32_t index, int what);
-/* Puts the device's setting back, where nobody else uses or has changed it (nic_setting.h). */
+/* Restores the device's setting, unless another program uses or has changed it (nic_setting.h). */
 void phc_close(struct phc *phc);
 /* Takes a sample when the last one is old. */
 void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns);

@@ -62,7 +62,7 @@ static void *sampler_main(void *context)
 	return NULL;
 }
 
-/* Not with the priority of the caller, who may be a real-time thread: samples have time. */
+/* Not with the priority of the calling thread, which may be real-time: samples are not urgent. */
 static int thread_make(struct phc_sampler *sampler)
 {
 	const struct sched_param none = { 0 };

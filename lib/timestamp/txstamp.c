@@ -96,7 +96,7 @@ static bool is_error(const struct cmsghdr *c)
 	       (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_TX_TIMESTAMP);
 }
 
-/* Who says so: the address behind the error, where the kernel gives one. */
+/* The sender of the ICMP error: the address behind the error, where the kernel gives one. */
 static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
 {
 	uint16_t family;

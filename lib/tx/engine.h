@@ -71,7 +71,7 @@ struct ktx_work {
 	uint64_t advance_ns; /* hand over that much before the time */
 };
 
-/* How an engine wants frames for a queue that waits. */
+/* How an engine takes frames for a queue that waits. */
 struct ktx_queue {
 	uint64_t ahead_ns; /* so long before their time */
 	uint32_t depth;    /* and not more than so many at once */
@@ -87,7 +87,7 @@ struct ktx_stream {
 /* How far it is. */
 struct ktx_stream_look {
 	uint64_t taken;  /* numbers, of `count`; each is sent or failed soon */
-	uint64_t sent, failed, queued, tries; /* queued: of those sent, the ones that nobody proved */
+	uint64_t sent, failed, queued, tries; /* queued: the sent ones without a stamp */
 	uint64_t first_ns, last_ns;
 	int error;       /* negative errno of the last failure */
 	int lost;        /* negative errno that ended it early */
@@ -204,7 +204,7 @@ struct ktx_engine {
 	/* A line that the user should know of this device, or NULL. The op may be NULL. */
 	const char *(*note)(const struct ktx_engine_state *state);
 
-	/* Packets that the device says it has sent since the engine was opened, for one that has no better proof; NULL, or -EOPNOTSUPP. */
+	/* Packets sent since the engine was opened by the statistics of the device, for an engine without stamps; NULL, or -EOPNOTSUPP. */
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*

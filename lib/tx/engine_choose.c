@@ -87,7 +87,7 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
 				 engine->frame_max);
 		}
-		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
+		/* `auto` does not choose an engine that would compete with other tasks for the processor that it polls. */
 		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
 		if (busy) {
 			info.available = false;

@@ -85,7 +85,7 @@ struct ktx_pump {
 	uint64_t warm_cost_ns; /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	uint64_t retry_until_ns, retry_at_ns, backoff_ns;
-	uint64_t spin_to_ns; /* the next request starts then, and whoever pumps is to spin for it; 0: none */
+	uint64_t spin_to_ns; /* the next request starts then, and the pump's thread is to spin until then; 0: none */
 	uint32_t expired; /* probes in a row whose retries came to nothing */
 	uint32_t cancel_to_kernel;
 	uint64_t busy_ns; /* where the kernel waits: when requests were last with it */
@@ -156,7 +156,7 @@ static inline struct ktx_request *ktx_request_at(const struct ktx *tx, uint32_t 
 	return &tx->ring.requests[number & tx->ring.mask];
 }
 
-/* tx_done.c: publishes what is final, in order, and wakes who waits for it. */
+/* tx_done.c: publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now);
 
 /* tx_kernel.c: a pass where the kernel waits. */

@@ -53,7 +53,7 @@ static void buffer_give_up(struct ktx *tx, struct ktx_request *request)
 	request->buffer_busy = false;
 }
 
-/* Publishes what is final, in order, and wakes who waits for it. */
+/* Publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now)
 {
 	uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);

@@ -73,7 +73,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	rc = tx->engine->kernel->tend(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
-	/* After that: who is told that all has ended must find out why, too. */
+	/* After `dead`: a thread that sees that all requests have ended must see the reason, too. */
 	ktx_done_advance(tx, work.now_ns);
 	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream->ended(tx->state)) {
 		atomic_store(&tx->shared.stream_runs, false);
@@ -82,7 +82,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 
 	if (tx->pump.handed != work.head)
 		tx->pump.busy_ns = work.now_ns;
-	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
+	/* Where a descriptor becomes readable for completions, a commit need not wake the pump, and the pump need not poll. */
 	if (!tx->engine->reap_ns) {
 		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
 		return;

@@ -81,7 +81,7 @@ static void ktx_count(struct ktx *tx)
 		count_one(tx, ktx_request_at(tx, tx->tool.counted++));
 }
 
-/* Where nobody proves that a frame left, the device's own statistics may show that it did not. */
+/* Where frames have no stamps, the device's statistics may show that some were not sent. */
 static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 {
 	uint64_t packets;
@@ -125,7 +125,7 @@ static bool report_wanted(const struct ktx *tx, const struct ktx_request *reques
 	       (tx->options.reports == KTX_REPORT_FAILURES && request->status != KTX_SENT);
 }
 
-/* Frees the slots whose reports nobody wants, up to the first that somebody does. */
+/* Frees the slots whose reports are not wanted, up to the first one whose report is. */
 static void reap_unwanted(struct ktx *tx)
 {
 	ktx_count(tx);
@@ -196,7 +196,7 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 		reports_arm(tx);
 		armed = true;
 	}
-	/* Reading made room, and arming took back the signal that may have told so: who was refused a slot must not sleep now. */
+	/* Reading freed slots, and reports_arm() cleared the signal for that: a caller that got -EAGAIN must be woken. */
 	if (tx->tool.shortage && slot_free(tx))
 		ktx_signal(tx->report_fd);
 	return n;
@@ -211,7 +211,7 @@ static void head_publish(struct ktx *tx)
 	if (tx->engine->kernel)
 		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
-		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
+		/* No thread sleeps: no barrier, which would wait until each frame that was just written reaches the cache. */
 		atomic_store_explicit(&tx->ring.head, tx->tool.written, memory_order_release);
 	} else {
 		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */

@@ -332,7 +332,7 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof pr
 	reflector_sent(udp->options.reflector, (uint32_t)(slot >> 32), (uint32_t)slot, real_ns, false);
 }
 
-static void leaving_harvest(struct serve_udp *udp)
+static void leaving_reap(struct serve_udp *udp)
 {
 	const struct ktx_completions completions = { .stamp = left, .context = udp };
 
@@ -387,7 +387,7 @@ static bool batch(struct serve_udp *udp)
 	answers_send(udp, answers);
 	/* Most drivers, and all virtual ones, have stamped by the time that the call returns. */
 	if (udp->asked > udp->told)
-		leaving_harvest(udp);
+		leaving_reap(udp);
 	return n == KTRXER_SERVE_BATCH;
 }
 
@@ -396,7 +396,7 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 	struct serve_udp *udp = (struct serve_udp *)source;
 
 	if (events & EPOLLERR)
-		leaving_harvest(udp);
+		leaving_reap(udp);
 	if (events & EPOLLIN)
 		for (int i = 0; i < BATCHES && batch(udp); i++)
 			;
