@@ -75,50 +75,26 @@ static int new_host(struct ktrxer_error *err)
 	return here();
 }
 
-struct nest {
-	uint32_t at;
-};
-
-/* An attribute that holds attributes: its length is known once they are there. */
-static struct nest nest_begin(struct rtnl_request *r, uint16_t type)
-{
-	struct nest nest = { .at = r->length };
-
-	rtnl_request_put(r, type, "", 0);
-	return nest;
-}
-
-static void nest_end(struct rtnl_request *r, struct nest nest)
-{
-	uint16_t length = (uint16_t)(r->length - nest.at);
-
-	if (!r->overflow)
-		memcpy(r->data + nest.at, &length, sizeof length); /* struct rtattr: rta_len comes first */
-}
-
 static int make_pair(struct rtnl *rtnl, int far_fd, uint32_t mtu, char text[RTNL_TEXT])
 {
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
 	struct rtnl_request r;
-	struct nest link, data, peer;
+	size_t link, data, peer;
 
 	rtnl_request_begin(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &info, sizeof info);
 	rtnl_request_put(&r, IFLA_IFNAME, NEAR_DEVICE, sizeof NEAR_DEVICE);
 	rtnl_request_put_u32(&r, IFLA_MTU, mtu);
-	link = nest_begin(&r, IFLA_LINKINFO);
+	link = rtnl_request_nest(&r, IFLA_LINKINFO);
 	rtnl_request_put(&r, IFLA_INFO_KIND, "veth", 4);
-	data = nest_begin(&r, IFLA_INFO_DATA);
-	peer = nest_begin(&r, VETH_INFO_PEER);
-	if (r.length + sizeof info > sizeof r.data)
-		return -EMSGSIZE;
-	memcpy(r.data + r.length, &info, sizeof info);
-	r.length += sizeof info;
+	data = rtnl_request_nest(&r, IFLA_INFO_DATA);
+	peer = rtnl_request_nest(&r, VETH_INFO_PEER);
+	rtnl_request_append(&r, &info, sizeof info);
 	rtnl_request_put(&r, IFLA_IFNAME, FAR_DEVICE, sizeof FAR_DEVICE);
 	rtnl_request_put_u32(&r, IFLA_MTU, mtu);
 	rtnl_request_put_u32(&r, IFLA_NET_NS_FD, (uint32_t)far_fd);
-	nest_end(&r, peer);
-	nest_end(&r, data);
-	nest_end(&r, link);
+	rtnl_request_nest_end(&r, peer);
+	rtnl_request_nest_end(&r, data);
+	rtnl_request_nest_end(&r, link);
 	return rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 
@@ -151,13 +127,13 @@ static int add_fq(struct rtnl *rtnl, const char *device, char text[RTNL_TEXT])
 {
 	const struct tcmsg head = { .tcm_ifindex = (int)if_nametoindex(device), .tcm_parent = TC_H_ROOT };
 	struct rtnl_request r;
-	struct nest options;
+	size_t options;
 
 	rtnl_request_begin(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof head);
 	rtnl_request_put(&r, TCA_KIND, "fq", sizeof "fq");
-	options = nest_begin(&r, TCA_OPTIONS);
+	options = rtnl_request_nest(&r, TCA_OPTIONS);
 	rtnl_request_put_u32(&r, FQ_TIMER_SLACK, 0);
-	nest_end(&r, options);
+	rtnl_request_nest_end(&r, options);
 	return rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 

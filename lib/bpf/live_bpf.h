@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the live engine's programs are loaded by: libbpf without its voice, and its errors as lines for a person. */
+/* libbpf without its messages, for the programs of the live engine and of the rules; its errors become a line of text. */
 #ifndef KTRXER_LIB_LIVE_BPF_H
 #define KTRXER_LIB_LIVE_BPF_H
 

@@ -7,6 +7,7 @@
 #include "limits.h"
 #include "options.h"
 #include "stream.h"
+#include "wide.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -236,17 +237,6 @@ static void sums_take(struct ktx_template *t, const struct ktrxer_packet_view *v
 		memset(t->frame + t->plan.part[i].at, 0, t->plan.part[i].width);
 	if (t->plan.transport_sum == 0xffff && sum_of_zeros(t, view))
 		t->plan.transport_sum = 0;
-}
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
 }
 
 /* All parts begin anew together after the least common multiple of their rounds. 0: 2^64 or more. */

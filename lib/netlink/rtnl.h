@@ -19,18 +19,35 @@ int rtnl_open_family(struct rtnl **rtnl, int family);
 void rtnl_close(struct rtnl *rtnl);
 
 /*
- * Requests: a header, a fixed body, attributes. Too much for `data` marks it as overflown, and sending it gives
- * -EMSGSIZE.
+ * Messages to the kernel, each a header, a fixed body and attributes. A request is one message, and fits in `own`. A batch is several, and
+ * grows. A message that finds no room marks all of it as failed, and nothing is sent: -EMSGSIZE (request), -ENOMEM (batch).
  */
 struct rtnl_request {
-	uint8_t data[512];
-	uint32_t length;
-	bool overflow;
+	uint8_t *data; /* `own`, or memory of the heap: do not copy the structure */
+	size_t length, room;
+	size_t message; /* where the message that was begun last starts */
+	bool grows, failed;
+	uint8_t own[512];
 };
 
-void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, uint32_t length);
-void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, uint32_t length);
+/* Begins a request with its one message. It needs no rtnl_request_free(). */
+void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+/* Begins a batch without a message. */
+void rtnl_batch_begin(struct rtnl_request *batch);
+void rtnl_request_free(struct rtnl_request *request);
+
+/* What follows belongs to the message that was begun last, whose length is always right. */
+void rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+void rtnl_request_append(struct rtnl_request *request, const void *data, size_t length);
+void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length);
 void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
+void rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value);
+void rtnl_request_put_string(struct rtnl_request *request, uint16_t type, const char *text);
+/* An attribute that holds those that follow, up to rtnl_request_nest_end() with the value that was returned. */
+size_t rtnl_request_nest(struct rtnl_request *request, uint16_t type);
+void rtnl_request_nest_end(struct rtnl_request *request, size_t nest);
+/* Asks for the acknowledgement of the message that was begun last. */
+void rtnl_request_acknowledge(struct rtnl_request *request);
 
 /* One part of an answer: `body` is what follows the netlink header. A negative errno ends the reading. */
 typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
@@ -56,7 +73,7 @@ void rtnl_batch_allow(struct rtnl *rtnl);
  * Sends a batch of messages, of which the last but one (before the end of the batch) asks for an acknowledgement, and waits for that. The
  * kernel's error, and the number of the message that it is about.
  */
-int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *message);
+int rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message);
 
 /* What has been learned so far of one answer. */
 struct rtnl_answer {

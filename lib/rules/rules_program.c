@@ -4,6 +4,7 @@
 #include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
+#include "live_bpf.h"
 #include "rule_hash.h"
 
 #include <bpf/bpf.h>
@@ -25,14 +26,9 @@
 extern const unsigned char rules_object[], rules_nic_object[];
 extern const size_t rules_object_size, rules_nic_object_size;
 
-static struct bpf_map *map_named(const struct rules_program *program, const char *name)
-{
-	return bpf_object__find_map_by_name(program->object, name);
-}
-
 static int map_fd(const struct rules_program *program, const char *name)
 {
-	return bpf_map__fd(map_named(program, name));
+	return live_bpf_map_fd(program->object, name);
 }
 
 static uint32_t ring_size(uint32_t wanted)
@@ -46,27 +42,22 @@ static uint32_t ring_size(uint32_t wanted)
 
 static int entries_set(const struct rules_program *program, const char *name, uint32_t count)
 {
-	return bpf_map__set_max_entries(map_named(program, name), count ? count : 1);
+	return bpf_map__set_max_entries(live_bpf_map(program->object, name), count ? count : 1);
 }
 
 static int shape(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table)
 {
 	const char *name = setup->object ? setup->object->program : "rules";
-	struct bpf_map *map, *constants = NULL;
 	struct bpf_program *each;
 	uint32_t flags = program->frags ? BPF_F_XDP_HAS_FRAGS : 0;
 	int rc;
 
-	/* The section's name has the object's in front of it. */
-	bpf_object__for_each_map(map, program->object)
-		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
-			constants = map;
 	bpf_object__for_each_program(each, program->object)
 		bpf_program__set_autoload(each, !strcmp(bpf_program__name(each), name));
 	program->program = bpf_object__find_program_by_name(program->object, name);
-	if (!constants || !program->program)
+	if (!program->program)
 		return -ENOENT;
-	rc = bpf_map__set_initial_value(constants, &table->constants, sizeof table->constants);
+	rc = live_bpf_constants(program->object, &table->constants, sizeof table->constants);
 	if (!rc)
 		rc = entries_set(program, "exact4", table->counts[0]);
 	if (!rc)

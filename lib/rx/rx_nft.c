@@ -53,7 +53,7 @@ static int commit_failed(int rc, const struct krx_backend_setup *setup, struct k
 static int table_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
 	static _Atomic uint32_t serial;
-	struct nft_batch batch = { 0 };
+	struct rtnl_request batch;
 	uint32_t message;
 	int rc;
 
@@ -62,11 +62,11 @@ static int table_make(struct krx_backend_state *s, const struct krx_backend_setu
 	if (rc == 0) {
 		rc = nft_open(&s->nft);
 		if (rc == 0)
-			rc = nft_commit(s->nft, &batch, &message);
+			rc = rtnl_batch(s->nft, &batch, &message);
 		if (rc < 0)
 			rc = commit_failed(rc, setup, err);
 	}
-	nft_batch_free(&batch);
+	rtnl_request_free(&batch);
 	return rc;
 }
 

@@ -49,17 +49,6 @@ static uint64_t train_length(const struct ktrxer_schedule *schedule)
 	return (schedule->train - 1) * schedule->train_gap;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static int check_list(const struct ktrxer_schedule *schedule, struct ktrxer_error *err)
 {
 	const uint64_t *at = schedule->offsets;

@@ -549,11 +549,11 @@ static void requests(void **state)
 	memcpy(&length, request.data + 16 + 12, sizeof length);
 	assert_int_equal(length, 7);
 	assert_int_equal(request.data[16 + 12 + 7], 0); /* padding */
-	assert_false(request.overflow);
+	assert_false(request.failed);
 	rtnl_request_put(&request, RTA_DST, lots, 500);
-	assert_true(request.overflow);
+	assert_true(request.failed);
 	rtnl_request_begin(&request, RTM_GETROUTE, 0, lots, sizeof lots);
-	assert_true(request.overflow);
+	assert_true(request.failed);
 }
 
 /* The kernel that the test runs on has at least a loopback device. */
