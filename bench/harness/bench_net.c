@@ -81,21 +81,21 @@ static int make_pair(struct rtnl *rtnl, int far_fd, uint32_t mtu, char text[RTNL
 	struct rtnl_request r;
 	size_t link, data, peer;
 
-	rtnl_request_begin(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &info, sizeof info);
-	rtnl_request_put(&r, IFLA_IFNAME, NEAR_DEVICE, sizeof NEAR_DEVICE);
-	rtnl_request_put_u32(&r, IFLA_MTU, mtu);
-	link = rtnl_request_nest(&r, IFLA_LINKINFO);
-	rtnl_request_put(&r, IFLA_INFO_KIND, "veth", 4);
-	data = rtnl_request_nest(&r, IFLA_INFO_DATA);
-	peer = rtnl_request_nest(&r, VETH_INFO_PEER);
-	rtnl_request_append(&r, &info, sizeof info);
-	rtnl_request_put(&r, IFLA_IFNAME, FAR_DEVICE, sizeof FAR_DEVICE);
-	rtnl_request_put_u32(&r, IFLA_MTU, mtu);
-	rtnl_request_put_u32(&r, IFLA_NET_NS_FD, (uint32_t)far_fd);
-	rtnl_request_nest_end(&r, peer);
-	rtnl_request_nest_end(&r, data);
-	rtnl_request_nest_end(&r, link);
-	return rtnl_talk(rtnl, &r, NULL, NULL, text);
+	ktrxer_rtnl_request_begin(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &info, sizeof info);
+	ktrxer_rtnl_request_put(&r, IFLA_IFNAME, NEAR_DEVICE, sizeof NEAR_DEVICE);
+	ktrxer_rtnl_request_put_u32(&r, IFLA_MTU, mtu);
+	link = ktrxer_rtnl_request_nest(&r, IFLA_LINKINFO);
+	ktrxer_rtnl_request_put(&r, IFLA_INFO_KIND, "veth", 4);
+	data = ktrxer_rtnl_request_nest(&r, IFLA_INFO_DATA);
+	peer = ktrxer_rtnl_request_nest(&r, VETH_INFO_PEER);
+	ktrxer_rtnl_request_append(&r, &info, sizeof info);
+	ktrxer_rtnl_request_put(&r, IFLA_IFNAME, FAR_DEVICE, sizeof FAR_DEVICE);
+	ktrxer_rtnl_request_put_u32(&r, IFLA_MTU, mtu);
+	ktrxer_rtnl_request_put_u32(&r, IFLA_NET_NS_FD, (uint32_t)far_fd);
+	ktrxer_rtnl_request_nest_end(&r, peer);
+	ktrxer_rtnl_request_nest_end(&r, data);
+	ktrxer_rtnl_request_nest_end(&r, link);
+	return ktrxer_rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 
 static int set_up(struct rtnl *rtnl, const char *device, const uint8_t address[4], char text[RTNL_TEXT])
@@ -110,14 +110,14 @@ static int set_up(struct rtnl *rtnl, const char *device, const uint8_t address[4
 	if (!info.ifi_index)
 		return -ENODEV;
 	if (address) {
-		rtnl_request_begin(&r, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &addr, sizeof addr);
-		rtnl_request_put(&r, IFA_LOCAL, address, 4);
-		rtnl_request_put(&r, IFA_ADDRESS, address, 4);
-		if ((rc = rtnl_talk(rtnl, &r, NULL, NULL, text)) < 0)
+		ktrxer_rtnl_request_begin(&r, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &addr, sizeof addr);
+		ktrxer_rtnl_request_put(&r, IFA_LOCAL, address, 4);
+		ktrxer_rtnl_request_put(&r, IFA_ADDRESS, address, 4);
+		if ((rc = ktrxer_rtnl_talk(rtnl, &r, NULL, NULL, text)) < 0)
 			return rc;
 	}
-	rtnl_request_begin(&r, RTM_NEWLINK, NLM_F_ACK, &info, sizeof info);
-	return rtnl_talk(rtnl, &r, NULL, NULL, text);
+	ktrxer_rtnl_request_begin(&r, RTM_NEWLINK, NLM_F_ACK, &info, sizeof info);
+	return ktrxer_rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 
 #define FQ_TIMER_SLACK 13 /* TCA_FQ_TIMER_SLACK, Linux 5.9; older kernels pass over it */
@@ -129,23 +129,23 @@ static int add_fq(struct rtnl *rtnl, const char *device, char text[RTNL_TEXT])
 	struct rtnl_request r;
 	size_t options;
 
-	rtnl_request_begin(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof head);
-	rtnl_request_put(&r, TCA_KIND, "fq", sizeof "fq");
-	options = rtnl_request_nest(&r, TCA_OPTIONS);
-	rtnl_request_put_u32(&r, FQ_TIMER_SLACK, 0);
-	rtnl_request_nest_end(&r, options);
-	return rtnl_talk(rtnl, &r, NULL, NULL, text);
+	ktrxer_rtnl_request_begin(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof head);
+	ktrxer_rtnl_request_put(&r, TCA_KIND, "fq", sizeof "fq");
+	options = ktrxer_rtnl_request_nest(&r, TCA_OPTIONS);
+	ktrxer_rtnl_request_put_u32(&r, FQ_TIMER_SLACK, 0);
+	ktrxer_rtnl_request_nest_end(&r, options);
+	return ktrxer_rtnl_talk(rtnl, &r, NULL, NULL, text);
 }
 
 static int give_fq(const char *device, struct ktrxer_error *err)
 {
 	char text[RTNL_TEXT] = "", word[64];
 	struct rtnl *rtnl;
-	int rc = rtnl_open(&rtnl);
+	int rc = ktrxer_rtnl_open(&rtnl);
 
 	if (rc == 0) {
 		rc = add_fq(rtnl, device, text);
-		rtnl_close(rtnl);
+		ktrxer_rtnl_close(rtnl);
 	}
 	if (rc == -ENOENT)
 		return ktrxer_fail(err, rc, "--fq: this kernel has no fq qdisc (CONFIG_NET_SCH_FQ, module sch_fq)");
@@ -157,14 +157,14 @@ static int furnish(const char *device, uint8_t number, char text[RTNL_TEXT])
 {
 	const uint8_t address[4] = { 10, 99, 0, number };
 	struct rtnl *rtnl;
-	int rc = rtnl_open(&rtnl);
+	int rc = ktrxer_rtnl_open(&rtnl);
 
 	if (rc < 0)
 		return rc;
 	rc = set_up(rtnl, "lo", NULL, text);
 	if (!rc)
 		rc = set_up(rtnl, device, address, text);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 	return rc;
 }
 
@@ -183,10 +183,10 @@ static int own_hosts(struct bench_net *net, uint32_t mtu, struct ktrxer_error *e
 		return net->near_fd;
 	snprintf(net->near_device, sizeof net->near_device, NEAR_DEVICE);
 	snprintf(net->far_device, sizeof net->far_device, FAR_DEVICE);
-	if ((rc = rtnl_open(&rtnl)) < 0)
+	if ((rc = ktrxer_rtnl_open(&rtnl)) < 0)
 		goto fail;
 	rc = make_pair(rtnl, net->far_fd, mtu, text);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 	if (!rc)
 		rc = furnish(net->near_device, 1, text);
 	net->near_index = if_nametoindex(net->near_device);

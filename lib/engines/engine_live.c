@@ -48,8 +48,8 @@ static int live_ready(struct live_program *program, const struct live_setup *set
 	int rc = processors_check(err);
 
 	if (rc == 0)
-		rc = live_device_check(setup->device, err);
-	return rc == 0 ? live_program_open(program, setup, err) : rc;
+		rc = ktrxer_live_device_check(setup->device, err);
+	return rc == 0 ? ktrxer_live_program_open(program, setup, err) : rc;
 }
 
 static uint32_t features_of(const struct live_program *program)
@@ -73,8 +73,8 @@ static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info
 	rc = live_ready(&program, &setup, &err);
 	if (rc == 0) {
 		info->features = features_of(&program);
-		rc = live_program_try(&program, &err);
-		live_program_close(&program);
+		rc = ktrxer_live_program_try(&program, &err);
+		ktrxer_live_program_close(&program);
 	}
 	if (rc < 0)
 		memcpy(info->reason, err.text, sizeof info->reason);
@@ -95,21 +95,21 @@ static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setu
 	rc = live_ready(&state->program, &program_setup, err);
 	if (rc < 0)
 		goto free_state;
-	rc = live_runner_open(&state->runner, &state->program, setup->options, err);
+	rc = ktrxer_live_runner_open(&state->runner, &state->program, setup->options, err);
 	if (rc < 0)
 		goto close_program;
 	state->requests = setup->requests;
 	state->device = *setup->device;
 	state->options = setup->options;
 	if (!state->program.traced)
-		(void)live_device_sent(&state->device, &state->device_packets);
+		(void)ktrxer_live_device_sent(&state->device, &state->device_packets);
 	state->mask = setup->slots - 1;
 	state->shifts = program_setup.late == KTX_LATE_SHIFT;
 	*out = state;
 	return 0;
 
 close_program:
-	live_program_close(&state->program);
+	ktrxer_live_program_close(&state->program);
 free_state:
 	free(state);
 	return rc;
@@ -117,9 +117,9 @@ free_state:
 
 static void live_close(struct ktx_engine_state *state)
 {
-	live_stream_close(&state->stream);
-	live_runner_close(&state->runner);
-	live_program_close(&state->program);
+	ktrxer_live_stream_close(&state->stream);
+	ktrxer_live_runner_close(&state->runner);
+	ktrxer_live_program_close(&state->program);
 	free(state);
 }
 
@@ -199,13 +199,13 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	if (!state->lost && rc && rc != -ECANCELED)
 		state->lost = rc;
 	if (!state->lost) {
-		rc = live_runner_tend(&state->runner, &need, next_ns);
+		rc = ktrxer_live_runner_tend(&state->runner, &need, next_ns);
 		if (rc < 0)
 			state->lost = rc;
 	}
 	if (state->lost)
-		live_runner_stop(&state->runner, work->now_ns, next_ns);
-	live_stream_tend(&state->stream, work->now_ns, next_ns);
+		ktrxer_live_runner_stop(&state->runner, work->now_ns, next_ns);
+	ktrxer_live_stream_tend(&state->stream, work->now_ns, next_ns);
 	return state->lost;
 }
 
@@ -278,7 +278,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 {
 	uint32_t tail, number = work->done;
 
-	if (live_runner_rests(&state->runner))
+	if (ktrxer_live_runner_rests(&state->runner))
 		end_by_hand(state, work);
 	/* Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there. */
 	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
@@ -296,17 +296,17 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 static int stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
 {
-	return live_stream_start(&state->stream, &state->device, state->options, stream, err);
+	return ktrxer_live_stream_start(&state->stream, &state->device, state->options, stream, err);
 }
 
 static void stream_stop(struct ktx_engine_state *state)
 {
-	live_stream_stop(&state->stream);
+	ktrxer_live_stream_stop(&state->stream);
 }
 
 static void stream_look(const struct ktx_engine_state *state, struct ktx_stream_look *look)
 {
-	live_stream_look(&state->stream, look);
+	ktrxer_live_stream_look(&state->stream, look);
 }
 
 static bool stream_ended(const struct ktx_engine_state *state)
@@ -316,7 +316,7 @@ static bool stream_ended(const struct ktx_engine_state *state)
 
 static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
 {
-	int rc = state->program.traced ? -EOPNOTSUPP : live_device_sent(&state->device, packets);
+	int rc = state->program.traced ? -EOPNOTSUPP : ktrxer_live_device_sent(&state->device, packets);
 
 	if (rc == 0)
 		*packets -= state->device_packets;

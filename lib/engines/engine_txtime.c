@@ -57,7 +57,7 @@ static int configure(int fd, const struct ktrxer_device *device, struct qdisc_la
 		uint32_t flags;
 	} how = { .flags = REPORT_ERRORS };
 	char word[64];
-	int rc = qdisc_launch(launch, device->index, device->name, err);
+	int rc = ktrxer_qdisc_launch(launch, device->index, device->name, err);
 
 	if (rc < 0)
 		return rc;

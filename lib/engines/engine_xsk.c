@@ -68,13 +68,13 @@ static int xsk_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 	setup.slots = 2;
 	rc = link_check(device, &err);
 	if (rc == 0)
-		rc = xsk_socket_open(&xsk, &setup, &err);
+		rc = ktrxer_xsk_socket_open(&xsk, &setup, &err);
 	if (rc < 0) {
 		memcpy(info->reason, err.text, sizeof info->reason);
 		return rc;
 	}
 	info->features = features_of(&xsk);
-	xsk_socket_close(&xsk);
+	ktrxer_xsk_socket_close(&xsk);
 	return 0;
 }
 
@@ -100,14 +100,14 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 	socket_setup.metadata = setup->options->purpose == KTX_FOR_TIMING && !(setup->options->flags & KTX_NO_STAMPS);
 	rc = link_check(setup->device, err);
 	if (rc == 0)
-		rc = xsk_socket_open(&state->xsk, &socket_setup, err);
+		rc = ktrxer_xsk_socket_open(&state->xsk, &socket_setup, err);
 	if (rc < 0)
 		goto free_arrays;
 	for (; state->spare_count < socket_setup.spares; state->spare_count++)
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
 	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0006-xsk-proof.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
-	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = xsk_socket_kick, .invalid = xsk_socket_invalid,
+	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = ktrxer_xsk_socket_kick, .invalid = ktrxer_xsk_socket_invalid,
 					     .context = &state->xsk, .batch = state->xsk.budget, .most = state->xsk.budget };
 	if (state->sender.most > setup->slots)
 		state->sender.batch = state->sender.most = setup->slots;
@@ -123,7 +123,7 @@ free_arrays:
 
 static void xsk_close(struct ktx_engine_state *state)
 {
-	xsk_socket_close(&state->xsk);
+	ktrxer_xsk_socket_close(&state->xsk);
 	free(state->spares);
 	free(state->busy);
 	free(state);
@@ -240,7 +240,7 @@ static int xsk_reap(struct ktx_engine_state *state, const struct ktx_completions
 		return n;
 	now = ktrxer_now_ns();
 	if (!state->sender.lost && ((state->xsk.zero_copy && xsk_ring_wants_kick(&state->xsk.tx)) || now - state->looked_ns > LOOK_NS)) {
-		int rc = xsk_socket_kick(&state->xsk);
+		int rc = ktrxer_xsk_socket_kick(&state->xsk);
 
 		state->looked_ns = now;
 		if (is_lost(rc))
@@ -301,7 +301,7 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 	int rc = 0;
 
 	if (state->sender.lost)
-		return xsk_lost(&state->sender);
+		return ktrxer_xsk_lost(&state->sender);
 	/* Less than a slot for each request where some were given up untaken. */
 	room = state->xsk.slots - xsk_ring_left(tx);
 	if (count > room)
@@ -310,7 +310,7 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 		*xsk_ring_desc(tx, tx->mine + i) = descs[i];
 	xsk_ring_publish(tx, count);
 	if (xsk_ring_wants_kick(tx))
-		rc = xsk_socket_kick(&state->xsk);
+		rc = ktrxer_xsk_socket_kick(&state->xsk);
 	if (!is_lost(rc))
 		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and reap kicks again */
 	state->sender.lost = rc;
@@ -334,7 +334,7 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_request *c
 		}
 	}
 	n = state->xsk.zero_copy ? send_zero_copy(state, descs, (uint32_t)count)
-				 : xsk_send(&state->sender, descs, (uint32_t)count, &dropped);
+				 : ktrxer_xsk_send(&state->sender, descs, (uint32_t)count, &dropped);
 	for (int i = 0; i < n; i++) {
 		requests[i]->buffer_busy = true;
 		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = requests[i];

@@ -11,11 +11,11 @@
  * Installs an empty handler for the last unused real-time signal, until the process ends; only the threads of this engine have it
  * unblocked. Returns the signal; -EBUSY: all are used.
  */
-int live_signal_choose(struct ktrxer_error *err);
+int ktrxer_live_signal_choose(struct ktrxer_error *err);
 
-/* All signals are blocked in it; it calls live_thread_prepare() first. */
-int live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
+/* All signals are blocked in it; it calls ktrxer_live_thread_prepare() first. */
+int ktrxer_live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
 /* `cpu` -1: any. */
-void live_thread_prepare(int signal, int cpu);
+void ktrxer_live_thread_prepare(int signal, int cpu);
 
 #endif

@@ -139,8 +139,8 @@ static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->ring.slots, tx->frame_size);
 	tx->ring.requests = pages_get(tx->ring.slots * sizeof *tx->ring.requests);
 	tx->tool.lateness = ktrxer_hist_new();
-	if (!tx->ring.requests || !tx->tool.lateness || stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
-	    schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
+	if (!tx->ring.requests || !tx->tool.lateness || ktrxer_stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
+	    ktrxer_schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->ring.slots);
 	return 0;
 }
@@ -231,15 +231,15 @@ static void nic_open(struct ktx *tx)
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
 		return;
-	rc = phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
+	rc = ktrxer_phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
 	if (rc == -EPERM || rc == -EACCES)
 		ktrxer_waiter_note(&tx->pump.waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
 		return;
 	if (ktrxer_txstamp_add_nic(fd) < 0)
-		phc_sampler_close(&tx->nic);
+		ktrxer_phc_sampler_close(&tx->nic);
 	else
-		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
+		ktrxer_phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
 }
 
 static uint32_t features_of(const struct ktx *tx)
@@ -261,7 +261,7 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
 	memset(tx, 0, sizeof *tx);
 	tx->wake_fd = tx->report_fd = tx->poll_fd = -1;
-	phc_sampler_init(&tx->nic);
+	ktrxer_phc_sampler_init(&tx->nic);
 	tx->engines = list;
 	ktrxer_waiter_init(&tx->pump.waiter);
 	rc = options_take(tx, options, err);
@@ -312,7 +312,7 @@ void ktx_close(struct ktx *tx)
 	ktx_thread_stop(tx);
 	if (tx->state)
 		tx->engine->close(tx->state);
-	phc_sampler_close(&tx->nic);
+	ktrxer_phc_sampler_close(&tx->nic);
 	ktrxer_waiter_close(&tx->pump.waiter);
 	if (tx->poll_fd >= 0)
 		close(tx->poll_fd);
@@ -323,8 +323,8 @@ void ktx_close(struct ktx *tx)
 	if (tx->memory)
 		munmap(tx->memory, tx->memory_size);
 	ktrxer_hist_free(tx->tool.lateness);
-	stampmap_free(&tx->pump.stamps);
-	schedmap_free(&tx->pump.scheds);
+	ktrxer_stampmap_free(&tx->pump.stamps);
+	ktrxer_schedmap_free(&tx->pump.scheds);
 	if (tx->ring.requests)
 		munmap(tx->ring.requests, tx->ring.slots * sizeof *tx->ring.requests);
 	free(tx);

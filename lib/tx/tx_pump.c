@@ -43,10 +43,10 @@ static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64
 	uint64_t number;
 
 	if (sched_stamps(tx)) {
-		if (!schedmap_driver(&tx->pump.scheds, key, request_number))
+		if (!ktrxer_schedmap_driver(&tx->pump.scheds, key, request_number))
 			return NULL;
 	} else {
-		if (!stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+		if (!ktrxer_stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 			return NULL;
 		*request_number = (uint32_t)number;
 	}
@@ -69,7 +69,7 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 
 	if (!request || !request->stamp_due)
 		return;
-	phc_line_mono(&tx->pump.nic_line, nic_ns, &sent, &bound);
+	ktrxer_phc_line_mono(&tx->pump.nic_line, nic_ns, &sent, &bound);
 	if (sent + bound + STAMP_GRAIN_NS < request->call_ns || sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
 		return;
 	request->sent_ns = sent;
@@ -100,7 +100,7 @@ static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 	uint32_t number;
 
 	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
-	    !schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+	    !ktrxer_schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 		return;
 	request = request_waiting(tx, number);
 	if (!request || !request->sched_due)
@@ -197,14 +197,14 @@ static void reap(struct ktx *tx)
 
 	ktrxer_clock_map_refresh(&tx->pump.clock, now, KTRXER_NS_PER_MS);
 	if (phc_sampler_on(&tx->nic))
-		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
+		ktrxer_phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
 	rc = tx->engine->submit->reap(tx->state, &to);
 	tx->pump.reaped_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
-	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
+	if (ktrxer_stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
 		tx->engine->submit->restart_stamps(tx->state);
-		stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
+		ktrxer_stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
 }
@@ -245,9 +245,9 @@ static void back_off(struct ktx *tx, uint64_t now)
 static void stamps_refused(struct ktx *tx)
 {
 	if (sched_stamps(tx))
-		schedmap_refused(&tx->pump.scheds);
+		ktrxer_schedmap_refused(&tx->pump.scheds);
 	else
-		stampmap_ambiguous(&tx->pump.stamps);
+		ktrxer_stampmap_ambiguous(&tx->pump.stamps);
 }
 
 /* The first request was refused. It stays where it is (to be tried again) or ends as failed. */
@@ -337,10 +337,10 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		if (tx->pump.shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
 		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
-			stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
+			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
 	}
 	if (features & KTX_CAN_SCHED_STAMP)
-		schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
+		ktrxer_schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
 		stamps_refused(tx);

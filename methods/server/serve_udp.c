@@ -132,7 +132,7 @@ int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve
 	int rc;
 
 	*out = NULL;
-	if (!udp || stampmap_init(&udp->map, MAP_SIZE, 0) < 0) {
+	if (!udp || ktrxer_stampmap_init(&udp->map, MAP_SIZE, 0) < 0) {
 		free(udp);
 		return ktrxer_fail(err, -ENOMEM, "no memory for a socket's buffers");
 	}
@@ -161,7 +161,7 @@ int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve
 no_watch:
 	close(udp->source.fd);
 no_socket:
-	stampmap_free(&udp->map);
+	ktrxer_stampmap_free(&udp->map);
 	free(udp);
 	return rc;
 }
@@ -172,7 +172,7 @@ void serve_udp_close(struct serve_udp *udp)
 		return;
 	loop_unwatch(udp->loop, &udp->source);
 	close(udp->source.fd);
-	stampmap_free(&udp->map);
+	ktrxer_stampmap_free(&udp->map);
 	free(udp);
 }
 
@@ -271,7 +271,7 @@ static void taken(struct serve_udp *udp, int from, int to, uint64_t call_ns)
 		udp->counts.sent++;
 		if (!answer->follow)
 			continue;
-		stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
+		ktrxer_stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
 		udp->asked++;
 	}
 }
@@ -286,7 +286,7 @@ static void refused(struct serve_udp *udp, int i, int error)
 	/* A kernel before 4.6 knows no stamps for single datagrams: answers are worth more than the time that they left. */
 	if (error == EINVAL)
 		udp->can_tell = false;
-	stampmap_ambiguous(&udp->map);
+	ktrxer_stampmap_ambiguous(&udp->map);
 }
 
 static void answers_send(struct serve_udp *udp, int count)
@@ -323,7 +323,7 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof pr
 
 	(void)proof;
 	udp->told++;
-	if (!stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
+	if (!ktrxer_stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
 			   ktrxer_clock_map_bound(&udp->clock), &slot))
 		return;
 	if (nic_clock) /* of another clock than T2: of no use to the sender */
@@ -338,9 +338,9 @@ static void leaving_reap(struct serve_udp *udp)
 
 	ktrxer_clock_map_refresh(&udp->clock, ktrxer_now_ns(), KTRXER_NS_PER_MS);
 	ktrxer_txstamp_reap(udp->source.fd, &completions);
-	if (stampmap_wants_reset(&udp->map)) {
+	if (ktrxer_stampmap_wants_reset(&udp->map)) {
 		ktrxer_replystamp_restart(udp->source.fd);
-		stampmap_reset(&udp->map, ktrxer_now_ns());
+		ktrxer_stampmap_reset(&udp->map, ktrxer_now_ns());
 	}
 }
 

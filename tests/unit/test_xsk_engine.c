@@ -39,7 +39,7 @@ static void kernel_gives_back(void)
 		give_back(kernel.held[--kernel.held_count]);
 }
 
-int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
+int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
 {
 	(void)err;
 	assert_int_equal(setup->slots, SLOTS);
@@ -56,13 +56,13 @@ int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struc
 	return 0;
 }
 
-void xsk_socket_close(struct xsk_socket *xsk)
+void ktrxer_xsk_socket_close(struct xsk_socket *xsk)
 {
 	(void)xsk;
 	kernel.open = false;
 }
 
-int xsk_socket_kick(void *context)
+int ktrxer_xsk_socket_kick(void *context)
 {
 	(void)context;
 	assert_true(kernel.tx_producer - kernel.tx_consumer <= SLOTS);
@@ -88,7 +88,7 @@ int xsk_socket_kick(void *context)
 	return 0;
 }
 
-int xsk_socket_invalid(void *context, uint64_t *count)
+int ktrxer_xsk_socket_invalid(void *context, uint64_t *count)
 {
 	(void)context;
 	*count = kernel.invalid;
