@@ -69,7 +69,7 @@ static int case_open(struct cost_case *c, struct ktrxer_error *err)
 	if (rc < 0)
 		return rc;
 	setup.rules = c->set;
-	rc = rules_program_open(&c->program, &setup, err);
+	rc = ktrxer_rules_program_open(&c->program, &setup, err);
 	c->open = rc == 0;
 	packet_make(c);
 	return rc;
@@ -78,7 +78,7 @@ static int case_open(struct cost_case *c, struct ktrxer_error *err)
 static void case_close(struct cost_case *c)
 {
 	if (c->open)
-		rules_program_close(&c->program);
+		ktrxer_rules_program_close(&c->program);
 	krx_ruleset_free(c->set);
 	free(c->rules);
 }
@@ -91,7 +91,7 @@ static int case_run(struct receive_bench *b, struct cost_case *c, uint64_t round
 	int rc;
 
 	bench_watch_begin(b->watch);
-	rc = rules_program_try(&c->program, c->packet, c->length, (uint32_t)b->o->repeat, &trial);
+	rc = ktrxer_rules_program_try(&c->program, c->packet, c->length, (uint32_t)b->o->repeat, &trial);
 	quiet = bench_watch_end(b->watch);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "BPF_PROG_RUN of the rules' program: %s", strerror(-rc));

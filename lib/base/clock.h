@@ -45,9 +45,9 @@ uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_
 				      uint64_t latest_ns);
 
 /*
- * The same; a stamp that cannot be is the first sign of a step, so a sample is taken before it is believed. False when it still
- * cannot be, as when the clock was stepped forth and back between two samples, or when both differences are possible and differ: the
- * stamp is of no use then.
+ * The same, but an impossible stamp is the first sign of a clock step: a new sample is taken, and the stamp converted again. False: it
+ * is still impossible, for example because the clock was stepped twice between two samples, or both offsets are possible and differ.
+ * The stamp then has no meaning.
  */
 bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
 				   uint64_t *mono_ns);
@@ -59,7 +59,7 @@ static inline bool ktrxer_clock_map_stepped(const struct ktrxer_clock_map *map, 
 	return map->steps && (int64_t)(now_ns - map->stepped_ns) < KTRXER_NS_PER_S;
 }
 
-/* For ppoll(): a day at most, since the seconds of an old C library have 32 bits, and whoever sleeps looks again. */
+/* For ppoll(): a day at most, since the seconds of an old C library have 32 bits; each caller sleeps in a loop. */
 static inline struct timespec ktrxer_span(uint64_t ns)
 {
 	const uint64_t most = 86400 * (uint64_t)KTRXER_NS_PER_S, span = ns < most ? ns : most;

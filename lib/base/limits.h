@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Every limit of the library, in one place. A number here has a reason beside it. */
-/* This folder comes first where headers are looked for: whoever wants the C library's <limits.h> is sent on to it. */
+/* The compiler searches this folder first: an include of the C library's <limits.h> is passed on to that file. */
 #ifdef __clang__ /* found beside the file that includes it, it is looked up once more from the start of the path: as wanted */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winclude-next-absolute-path"
@@ -30,7 +30,7 @@ enum ktrxer_limits {
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
 	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000, /* later wake-ups of the handing side than that are stalls; what was handed over cannot be cancelled */
-	KTX_QUEUE_EARLY_NS = 50 * 1000, /* who leaves that much before the time that the kernel was told was never held back */
+	KTX_QUEUE_EARLY_NS = 50 * 1000, /* a frame that leaves this much before its launch time was not delayed by the queue */
 
 	KTX_NETWORK_ERRORS = 64, /* a power of two */
 
@@ -56,7 +56,7 @@ enum ktrxer_limits {
 	KTRXER_LIST_LINE_MAX = 4096,       /* a longer line is not text */
 
 	/* parser */
-	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* nobody sends more; a hostile packet could hold a thousand */
+	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* no program sends more; a hostile packet could hold a thousand */
 
 	/* capture files */
 	KTRXER_CAPTURE_BLOCK_MAX = 1 << 20, /* of a block that must be held in memory: a packet and its comments */
@@ -135,7 +135,7 @@ enum ktrxer_limits {
 	/* command: when to begin */
 	KTRXER_START_AHEAD_MS = 50,       /* --start-at: back this early, so that the first probe is prepared in time */
 	KTRXER_START_AHEAD_MAX_S = 86400, /* later is a wrong unit */
-	KTRXER_FLOOD_PPS = 10000,         /* faster than this towards strangers needs --flood (design) */
+	KTRXER_FLOOD_PPS = 10000,         /* a higher rate towards public addresses needs --flood */
 	KTRXER_HOST_WATCH_MS = 250,       /* between two looks at /proc/stat */
 };
 

@@ -18,36 +18,36 @@ static void batch_mark(struct rtnl_request *b, uint16_t type)
 {
 	const struct nfgenmsg body = { .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES) };
 
-	rtnl_message_begin(b, type, 0, &body, sizeof body);
+	ktrxer_rtnl_message_begin(b, type, 0, &body, sizeof body);
 }
 
-void nft_batch_begin(struct rtnl_request *b)
+void ktrxer_nft_batch_begin(struct rtnl_request *b)
 {
-	rtnl_batch_begin(b);
+	ktrxer_rtnl_batch_begin(b);
 	batch_mark(b, NFNL_MSG_BATCH_BEGIN);
 }
 
-void nft_batch_end(struct rtnl_request *b)
+void ktrxer_nft_batch_end(struct rtnl_request *b)
 {
-	rtnl_request_acknowledge(b);
+	ktrxer_rtnl_request_acknowledge(b);
 	batch_mark(b, NFNL_MSG_BATCH_END);
 }
 
-void nft_message_begin(struct rtnl_request *b, uint8_t type, uint16_t flags)
+void ktrxer_nft_message_begin(struct rtnl_request *b, uint8_t type, uint16_t flags)
 {
 	const struct nfgenmsg body = { .nfgen_family = NETDEV, .version = NFNETLINK_V0 };
 
-	rtnl_message_begin(b, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &body, sizeof body);
+	ktrxer_rtnl_message_begin(b, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &body, sizeof body);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the kernel */
 
-int nft_open(struct rtnl **rtnl)
+int ktrxer_nft_open(struct rtnl **rtnl)
 {
-	int rc = rtnl_open_family(rtnl, NETLINK_NETFILTER);
+	int rc = ktrxer_rtnl_open_family(rtnl, NETLINK_NETFILTER);
 
 	if (rc == 0)
-		rtnl_batch_allow(*rtnl);
+		ktrxer_rtnl_batch_allow(*rtnl);
 	return rc;
 }
 
@@ -59,15 +59,15 @@ static bool counter_read(struct bytes expression, uint64_t *packets)
 	char name[16] = "";
 	uint16_t type;
 
-	while (rtnl_next(&expression, &type, &value)) {
+	while (ktrxer_rtnl_next(&expression, &type, &value)) {
 		if ((type & TYPE_MASK) == NFTA_EXPR_NAME)
-			rtnl_string(value, name, sizeof name);
+			ktrxer_rtnl_string(value, name, sizeof name);
 		else if ((type & TYPE_MASK) == NFTA_EXPR_DATA)
 			data = value;
 	}
 	if (strcmp(name, "counter") != 0)
 		return false;
-	while (rtnl_next(&data, &type, &value))
+	while (ktrxer_rtnl_next(&data, &type, &value))
 		if ((type & TYPE_MASK) == NFTA_COUNTER_PACKETS && bytes_left(&value) == 8) {
 			*packets = bytes_be64(&value);
 			return true;
@@ -75,7 +75,7 @@ static bool counter_read(struct bytes expression, uint64_t *packets)
 	return false;
 }
 
-bool nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets)
+bool ktrxer_nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets)
 {
 	bool marked = false, counted = false;
 	struct bytes value, expression;
@@ -83,12 +83,12 @@ bool nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets)
 
 	if (!bytes_skip(&body, sizeof(struct nfgenmsg)))
 		return false;
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		type &= TYPE_MASK;
 		if (type == NFTA_RULE_USERDATA && bytes_left(&value) == sizeof *mark)
 			marked = bytes_copy(&value, mark, sizeof *mark);
 		else if (type == NFTA_RULE_EXPRESSIONS)
-			while (rtnl_next(&value, &inner, &expression))
+			while (ktrxer_rtnl_next(&value, &inner, &expression))
 				if ((inner & TYPE_MASK) == NFTA_LIST_ELEM)
 					counted |= counter_read(expression, packets);
 	}
@@ -113,24 +113,24 @@ static int rule_take(void *context, uint16_t type, struct bytes body)
 	uint32_t mark;
 	uint64_t packets;
 
-	if (type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE) && nft_rule_read(body, &mark, &packets))
+	if (type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE) && ktrxer_nft_rule_read(body, &mark, &packets))
 		reading->reader->take(reading->context, mark, packets);
 	return 0;
 }
 
-int nft_counters(const char *table, const struct nft_reader *reader, void *context)
+int ktrxer_nft_counters(const char *table, const struct nft_reader *reader, void *context)
 {
 	const struct nfgenmsg body = { .nfgen_family = NETDEV, .version = NFNETLINK_V0 };
 	struct reading reading = { .reader = reader, .context = context };
 	struct rtnl_request request;
 	struct rtnl *rtnl;
-	int rc = rtnl_open_family(&rtnl, NETLINK_NETFILTER);
+	int rc = ktrxer_rtnl_open_family(&rtnl, NETLINK_NETFILTER);
 
 	if (rc < 0)
 		return rc;
-	rtnl_request_begin(&request, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &body, sizeof body);
-	rtnl_request_put_string(&request, NFTA_RULE_TABLE, table);
-	rc = rtnl_dump(rtnl, &request, reading_restart, rule_take, &reading);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_request_begin(&request, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &body, sizeof body);
+	ktrxer_rtnl_request_put_string(&request, NFTA_RULE_TABLE, table);
+	rc = ktrxer_rtnl_dump(rtnl, &request, reading_restart, rule_take, &reading);
+	ktrxer_rtnl_close(rtnl);
 	return rc == -EINTR ? 0 : rc; /* rules that change all the time: what was read last is good enough */
 }

@@ -8,21 +8,21 @@
 
 #include "rtnl.h"
 
-/* A transaction: a batch of messages NFT_MSG_..., each begun here and filled by rtnl_request_put(). The last one asks for the acknowledgement. */
-void nft_batch_begin(struct rtnl_request *batch);
-void nft_batch_end(struct rtnl_request *batch);
-void nft_message_begin(struct rtnl_request *batch, uint8_t type, uint16_t flags);
+/* A transaction: a batch of messages NFT_MSG_..., each begun here and filled by ktrxer_rtnl_request_put(). The last one asks for the acknowledgement. */
+void ktrxer_nft_batch_begin(struct rtnl_request *batch);
+void ktrxer_nft_batch_end(struct rtnl_request *batch);
+void ktrxer_nft_message_begin(struct rtnl_request *batch, uint8_t type, uint16_t flags);
 
-/* For rtnl_batch(). The kernel removes the tables that were made by this socket when rtnl_close() closes it. */
-int nft_open(struct rtnl **rtnl);
+/* For ktrxer_rtnl_batch(). The kernel removes the tables that were made by this socket when ktrxer_rtnl_close() closes it. */
+int ktrxer_nft_open(struct rtnl **rtnl);
 
 /* One rule of a dump: what it carries as user data, and its counter. False: the message is no rule, or it has neither. */
-bool nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets);
+bool ktrxer_nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets);
 /* `take` is called for each rule; `restart` at the beginning, and when the rules changed while they were read: forget what was taken. */
 struct nft_reader {
 	void (*restart)(void *context);
 	void (*take)(void *context, uint32_t mark, uint64_t packets);
 };
-int nft_counters(const char *table, const struct nft_reader *reader, void *context);
+int ktrxer_nft_counters(const char *table, const struct nft_reader *reader, void *context);
 
 #endif

@@ -29,12 +29,12 @@ struct rtnl {
 	uint8_t buffer[KTRXER_NETLINK_BUFFER];
 };
 
-int rtnl_open(struct rtnl **rtnl)
+int ktrxer_rtnl_open(struct rtnl **rtnl)
 {
-	return rtnl_open_family(rtnl, NETLINK_ROUTE);
+	return ktrxer_rtnl_open_family(rtnl, NETLINK_ROUTE);
 }
 
-int rtnl_open_family(struct rtnl **rtnl, int family)
+int ktrxer_rtnl_open_family(struct rtnl **rtnl, int family)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
 	socklen_t length = sizeof address;
@@ -71,7 +71,7 @@ free_it:
 	return ret;
 }
 
-void rtnl_close(struct rtnl *rtnl)
+void ktrxer_rtnl_close(struct rtnl *rtnl)
 {
 	if (!rtnl)
 		return;
@@ -108,16 +108,16 @@ static uint8_t *request_room(struct rtnl_request *request, size_t length)
 	return at;
 }
 
-void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
+void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
 {
 	request->data = request->own;
 	request->room = sizeof request->own;
 	request->length = 0;
 	request->grows = request->failed = false;
-	rtnl_message_begin(request, type, flags, body, length);
+	ktrxer_rtnl_message_begin(request, type, flags, body, length);
 }
 
-void rtnl_batch_begin(struct rtnl_request *batch)
+void ktrxer_rtnl_batch_begin(struct rtnl_request *batch)
 {
 	batch->data = NULL;
 	batch->length = batch->room = 0;
@@ -125,14 +125,14 @@ void rtnl_batch_begin(struct rtnl_request *batch)
 	batch->grows = true;
 }
 
-void rtnl_request_free(struct rtnl_request *request)
+void ktrxer_rtnl_request_free(struct rtnl_request *request)
 {
 	if (request->grows)
 		free(request->data);
-	rtnl_batch_begin(request);
+	ktrxer_rtnl_batch_begin(request);
 }
 
-void rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
+void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
 {
 	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_REQUEST };
 	uint8_t *at;
@@ -143,10 +143,10 @@ void rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t fl
 		return;
 	header.nlmsg_len = sizeof header;
 	memcpy(at, &header, sizeof header);
-	rtnl_request_append(request, body, length);
+	ktrxer_rtnl_request_append(request, body, length);
 }
 
-void rtnl_request_append(struct rtnl_request *request, const void *data, size_t length)
+void ktrxer_rtnl_request_append(struct rtnl_request *request, const void *data, size_t length)
 {
 	uint8_t *at = request_room(request, length);
 
@@ -154,7 +154,7 @@ void rtnl_request_append(struct rtnl_request *request, const void *data, size_t 
 		memcpy(at, data, length);
 }
 
-void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length)
+void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length)
 {
 	struct rtattr attribute = { .rta_len = (uint16_t)(sizeof attribute + length), .rta_type = type };
 	uint8_t *at = request_room(request, sizeof attribute + length);
@@ -166,30 +166,30 @@ void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *v
 		memcpy(at + sizeof attribute, value, length);
 }
 
-void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value)
+void ktrxer_rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value)
 {
-	rtnl_request_put(request, type, &value, sizeof value);
+	ktrxer_rtnl_request_put(request, type, &value, sizeof value);
 }
 
-void rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value)
+void ktrxer_rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value)
 {
-	rtnl_request_put_u32(request, type, htonl(value));
+	ktrxer_rtnl_request_put_u32(request, type, htonl(value));
 }
 
-void rtnl_request_put_string(struct rtnl_request *request, uint16_t type, const char *text)
+void ktrxer_rtnl_request_put_string(struct rtnl_request *request, uint16_t type, const char *text)
 {
-	rtnl_request_put(request, type, text, strlen(text) + 1);
+	ktrxer_rtnl_request_put(request, type, text, strlen(text) + 1);
 }
 
-size_t rtnl_request_nest(struct rtnl_request *request, uint16_t type)
+size_t ktrxer_rtnl_request_nest(struct rtnl_request *request, uint16_t type)
 {
 	const size_t at = request->length;
 
-	rtnl_request_put(request, type | NLA_F_NESTED, NULL, 0);
+	ktrxer_rtnl_request_put(request, type | NLA_F_NESTED, NULL, 0);
 	return at;
 }
 
-void rtnl_request_nest_end(struct rtnl_request *request, size_t nest)
+void ktrxer_rtnl_request_nest_end(struct rtnl_request *request, size_t nest)
 {
 	const uint16_t length = (uint16_t)(request->length - nest);
 
@@ -197,7 +197,7 @@ void rtnl_request_nest_end(struct rtnl_request *request, size_t nest)
 		memcpy(request->data + nest, &length, sizeof length); /* struct rtattr: rta_len comes first */
 }
 
-void rtnl_request_acknowledge(struct rtnl_request *request)
+void ktrxer_rtnl_request_acknowledge(struct rtnl_request *request)
 {
 	struct nlmsghdr header;
 
@@ -216,7 +216,7 @@ static void skip_padding(struct bytes *b, size_t length)
 	bytes_skip(b, padding < left ? padding : left);
 }
 
-bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
+bool ktrxer_rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
 {
 	struct rtattr attribute;
 
@@ -234,7 +234,7 @@ bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
 	return true;
 }
 
-uint32_t rtnl_u32(struct bytes value)
+uint32_t ktrxer_rtnl_u32(struct bytes value)
 {
 	uint32_t number = 0;
 
@@ -243,7 +243,7 @@ uint32_t rtnl_u32(struct bytes value)
 	return number;
 }
 
-void rtnl_string(struct bytes value, char *text, size_t size)
+void ktrxer_rtnl_string(struct bytes value, char *text, size_t size)
 {
 	size_t left = bytes_left(&value), length;
 	const char *from = (const char *)bytes_take(&value, left);
@@ -263,9 +263,9 @@ static void read_words(struct rtnl_answer *answer, struct bytes attributes)
 	struct bytes value;
 	uint16_t type;
 
-	while (rtnl_next(&attributes, &type, &value))
+	while (ktrxer_rtnl_next(&attributes, &type, &value))
 		if (type == ATTRIBUTE_MESSAGE)
-			rtnl_string(value, answer->text, sizeof answer->text);
+			ktrxer_rtnl_string(value, answer->text, sizeof answer->text);
 }
 
 static int read_error(struct rtnl_answer *answer, uint16_t flags, struct bytes body)
@@ -304,7 +304,7 @@ static int read_done(struct rtnl_answer *answer, uint16_t flags, struct bytes bo
 	return code < 0 ? (code > -4096 ? code : -EBADMSG) : 0;
 }
 
-int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context)
+int ktrxer_rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context)
 {
 	while (bytes_left(&datagram) && !answer->complete) {
 		struct nlmsghdr header;
@@ -390,12 +390,12 @@ static int answer_read(struct rtnl *rtnl, struct rtnl_answer *answer, rtnl_take 
 	while (!ret && !answer->complete) {
 		ssize_t n = receive(rtnl);
 
-		ret = n < 0 ? (int)n : rtnl_read(answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
+		ret = n < 0 ? (int)n : ktrxer_rtnl_read(answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
 	}
 	return !ret && answer->interrupted ? -EINTR : ret;
 }
 
-int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
+int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
 {
 	struct rtnl_answer answer = { .sequence = ++rtnl->sequence, .port = rtnl->port };
 	struct nlmsghdr header;
@@ -417,19 +417,19 @@ int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, 
 	return ret;
 }
 
-int rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
+int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
 {
 	int ret = -EINTR;
 
 	for (int i = 0; ret == -EINTR && i < KTRXER_NETLINK_DUMP_TRIES; i++) {
 		if (restart)
 			restart(context);
-		ret = rtnl_talk(rtnl, request, take, context, NULL);
+		ret = ktrxer_rtnl_talk(rtnl, request, take, context, NULL);
 	}
 	return ret;
 }
 
-void rtnl_batch_allow(struct rtnl *rtnl)
+void ktrxer_rtnl_batch_allow(struct rtnl *rtnl)
 {
 	const struct timeval patience = { .tv_sec = 10 }; /* a commit waits for an RCU grace period */
 	const int bytes = KTRXER_NETLINK_BATCH;
@@ -439,7 +439,7 @@ void rtnl_batch_allow(struct rtnl *rtnl)
 		(void)setsockopt(rtnl->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-int rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message)
+int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message)
 {
 	struct rtnl_answer answer = { .sequence = rtnl->sequence + 1, .port = rtnl->port };
 	struct nlmsghdr header;

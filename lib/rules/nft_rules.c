@@ -32,25 +32,25 @@ struct expression {
 
 static struct expression expression_begin(struct rtnl_request *b, const char *name)
 {
-	struct expression e = { .element = rtnl_request_nest(b, NFTA_LIST_ELEM) };
+	struct expression e = { .element = ktrxer_rtnl_request_nest(b, NFTA_LIST_ELEM) };
 
-	rtnl_request_put_string(b, NFTA_EXPR_NAME, name);
-	e.data = rtnl_request_nest(b, NFTA_EXPR_DATA);
+	ktrxer_rtnl_request_put_string(b, NFTA_EXPR_NAME, name);
+	e.data = ktrxer_rtnl_request_nest(b, NFTA_EXPR_DATA);
 	return e;
 }
 
 static void expression_end(struct rtnl_request *b, const struct expression *e)
 {
-	rtnl_request_nest_end(b, e->data);
-	rtnl_request_nest_end(b, e->element);
+	ktrxer_rtnl_request_nest_end(b, e->data);
+	ktrxer_rtnl_request_nest_end(b, e->element);
 }
 
 static void load_meta(struct rtnl_request *b, uint32_t key)
 {
 	struct expression e = expression_begin(b, "meta");
 
-	rtnl_request_put_be32(b, NFTA_META_KEY, key);
-	rtnl_request_put_be32(b, NFTA_META_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_META_KEY, key);
+	ktrxer_rtnl_request_put_be32(b, NFTA_META_DREG, REGISTER);
 	expression_end(b, &e);
 }
 
@@ -58,19 +58,19 @@ static void load_payload(struct rtnl_request *b, uint32_t base, uint32_t offset,
 {
 	struct expression e = expression_begin(b, "payload");
 
-	rtnl_request_put_be32(b, NFTA_PAYLOAD_DREG, REGISTER);
-	rtnl_request_put_be32(b, NFTA_PAYLOAD_BASE, base);
-	rtnl_request_put_be32(b, NFTA_PAYLOAD_OFFSET, offset);
-	rtnl_request_put_be32(b, NFTA_PAYLOAD_LEN, length);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_BASE, base);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_OFFSET, offset);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_LEN, length);
 	expression_end(b, &e);
 }
 
 static void put_data(struct rtnl_request *b, uint16_t type, const void *value, size_t length)
 {
-	const size_t nest = rtnl_request_nest(b, type);
+	const size_t nest = ktrxer_rtnl_request_nest(b, type);
 
-	rtnl_request_put(b, NFTA_DATA_VALUE, value, length);
-	rtnl_request_nest_end(b, nest);
+	ktrxer_rtnl_request_put(b, NFTA_DATA_VALUE, value, length);
+	ktrxer_rtnl_request_nest_end(b, nest);
 }
 
 static void mask(struct rtnl_request *b, const void *bits, uint32_t length)
@@ -78,9 +78,9 @@ static void mask(struct rtnl_request *b, const void *bits, uint32_t length)
 	static const uint8_t nothing[16];
 	struct expression e = expression_begin(b, "bitwise");
 
-	rtnl_request_put_be32(b, NFTA_BITWISE_SREG, REGISTER);
-	rtnl_request_put_be32(b, NFTA_BITWISE_DREG, REGISTER);
-	rtnl_request_put_be32(b, NFTA_BITWISE_LEN, length);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_SREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_LEN, length);
 	put_data(b, NFTA_BITWISE_MASK, bits, length);
 	put_data(b, NFTA_BITWISE_XOR, nothing, length);
 	expression_end(b, &e);
@@ -90,8 +90,8 @@ static void equals(struct rtnl_request *b, const void *value, uint32_t length)
 {
 	struct expression e = expression_begin(b, "cmp");
 
-	rtnl_request_put_be32(b, NFTA_CMP_SREG, REGISTER);
-	rtnl_request_put_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_SREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
 	put_data(b, NFTA_CMP_DATA, value, length);
 	expression_end(b, &e);
 }
@@ -110,12 +110,12 @@ static void count_and_end(struct rtnl_request *b, uint32_t verdict)
 
 	expression_end(b, &e);
 	e = expression_begin(b, "immediate");
-	rtnl_request_put_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-	data = rtnl_request_nest(b, NFTA_IMMEDIATE_DATA);
-	code = rtnl_request_nest(b, NFTA_DATA_VERDICT);
-	rtnl_request_put_be32(b, NFTA_VERDICT_CODE, verdict);
-	rtnl_request_nest_end(b, code);
-	rtnl_request_nest_end(b, data);
+	ktrxer_rtnl_request_put_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	data = ktrxer_rtnl_request_nest(b, NFTA_IMMEDIATE_DATA);
+	code = ktrxer_rtnl_request_nest(b, NFTA_DATA_VERDICT);
+	ktrxer_rtnl_request_put_be32(b, NFTA_VERDICT_CODE, verdict);
+	ktrxer_rtnl_request_nest_end(b, code);
+	ktrxer_rtnl_request_nest_end(b, data);
 	expression_end(b, &e);
 }
 
@@ -144,10 +144,10 @@ static void put_rule(struct rtnl_request *b, const char *table, const struct krx
 	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP, ports = rule->from_port || rule->to_port;
 	size_t list;
 
-	nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
-	rtnl_request_put_string(b, NFTA_RULE_TABLE, table);
-	rtnl_request_put_string(b, NFTA_RULE_CHAIN, CHAIN);
-	list = rtnl_request_nest(b, NFTA_RULE_EXPRESSIONS);
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_TABLE, table);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_CHAIN, CHAIN);
+	list = ktrxer_rtnl_request_nest(b, NFTA_RULE_EXPRESSIONS);
 	if (family) {
 		load_meta(b, NFT_META_PROTOCOL);
 		equals_be16(b, family == AF_INET ? ETH_P_IP : ETH_P_IPV6);
@@ -172,8 +172,8 @@ static void put_rule(struct rtnl_request *b, const char *table, const struct krx
 		equals_be16(b, rule->to_port);
 	}
 	count_and_end(b, drops ? NF_DROP : NF_ACCEPT);
-	rtnl_request_nest_end(b, list);
-	rtnl_request_put(b, NFTA_RULE_USERDATA, &mark, sizeof mark);
+	ktrxer_rtnl_request_nest_end(b, list);
+	ktrxer_rtnl_request_put(b, NFTA_RULE_USERDATA, &mark, sizeof mark);
 }
 
 static void put_rules(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark)
@@ -201,36 +201,36 @@ static void put_chain(struct rtnl_request *b, const char *table, const char *dev
 {
 	size_t hook;
 
-	nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
-	rtnl_request_put_string(b, NFTA_TABLE_NAME, table);
-	rtnl_request_put_be32(b, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
+	ktrxer_rtnl_request_put_string(b, NFTA_TABLE_NAME, table);
+	ktrxer_rtnl_request_put_be32(b, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
 
-	nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-	rtnl_request_put_string(b, NFTA_CHAIN_TABLE, table);
-	rtnl_request_put_string(b, NFTA_CHAIN_NAME, CHAIN);
-	hook = rtnl_request_nest(b, NFTA_CHAIN_HOOK);
-	rtnl_request_put_be32(b, NFTA_HOOK_HOOKNUM, NF_NETDEV_INGRESS);
-	rtnl_request_put_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)FIRST);
-	rtnl_request_put_string(b, NFTA_HOOK_DEV, device);
-	rtnl_request_nest_end(b, hook);
-	rtnl_request_put_be32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
-	rtnl_request_put_string(b, NFTA_CHAIN_TYPE, "filter");
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_TABLE, table);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_NAME, CHAIN);
+	hook = ktrxer_rtnl_request_nest(b, NFTA_CHAIN_HOOK);
+	ktrxer_rtnl_request_put_be32(b, NFTA_HOOK_HOOKNUM, NF_NETDEV_INGRESS);
+	ktrxer_rtnl_request_put_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)FIRST);
+	ktrxer_rtnl_request_put_string(b, NFTA_HOOK_DEV, device);
+	ktrxer_rtnl_request_nest_end(b, hook);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_TYPE, "filter");
 }
 
-int nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table, const char *device, struct ktrxer_error *err)
+int ktrxer_nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table, const char *device, struct ktrxer_error *err)
 {
 	const int count = krx_ruleset_count(rules);
 
 	if (count > KRX_NFT_RULES_MAX)
 		return ktrxer_fail(err, -E2BIG, "%d rules are more than the %d that an nftables chain asks one after another: use prefixes, or XDP "
 				   "(the back end 'xdp')", count, KRX_NFT_RULES_MAX);
-	nft_batch_begin(b);
+	ktrxer_nft_batch_begin(b);
 	put_chain(b, table, device);
 	for (int rank = 0; rank < count; rank++) {
 		const struct krx_rule *rule = krx_ruleset_ranked(rules, rank);
 
 		put_rules(b, table, rule, (uint32_t)(rule - krx_ruleset_rule(rules, 0)));
 	}
-	nft_batch_end(b);
+	ktrxer_nft_batch_end(b);
 	return b->failed ? ktrxer_fail(err, -ENOMEM, "no memory for the nftables table of %d rules", count) : 0;
 }

@@ -108,7 +108,7 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 		return ktrxer_fail(err, -EINVAL,
 				   "schedule: a train lasts %" PRIu64 " ns, but the next one begins after %" PRIu64
 				   " ns; fewer probes, a smaller gap in the train, or more time between trains", length, schedule->whole);
-	poisson_init(&schedule->poisson, options->seed);
+	ktrxer_poisson_init(&schedule->poisson, options->seed);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ static bool step_periodic(struct ktrxer_schedule *s)
 
 static bool step_poisson(struct ktrxer_schedule *s)
 {
-	uint64_t deviate = poisson_next(&s->poisson), more;
+	uint64_t deviate = ktrxer_poisson_next(&s->poisson), more;
 	struct wide units; /* of 2^-32 ns */
 
 	/* deviate * part + rest < (deviate + 1) * den, so the quotient fits */

@@ -9,7 +9,7 @@ void flow_law_begin(struct flow_law_state *law, const struct flow_spec *spec, ui
 	memset(law, 0, sizeof *law);
 	law->spec = spec;
 	law->start_ns = start_ns;
-	poisson_init(&law->poisson, seed);
+	ktrxer_poisson_init(&law->poisson, seed);
 	law->random = load_be64(seed);
 	/* (min + max) / 2 bytes, 8 bits each */
 	law->mean_gap_ns = ((uint64_t)spec->payload_min + spec->payload_max) * 4 * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
@@ -18,7 +18,7 @@ void flow_law_begin(struct flow_law_state *law, const struct flow_spec *spec, ui
 /* An exponential deviate of 32.32 bits times a mean. */
 static uint64_t deviate(struct flow_law_state *law, uint64_t mean_ns)
 {
-	const uint64_t x = poisson_next(&law->poisson);
+	const uint64_t x = ktrxer_poisson_next(&law->poisson);
 
 	return (x >> 32) * mean_ns + (((x & UINT32_MAX) * (mean_ns & UINT32_MAX)) >> 32) + (x & UINT32_MAX) * (mean_ns >> 32);
 }

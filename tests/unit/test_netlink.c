@@ -93,14 +93,14 @@ static int commit(struct rtnl *rtnl, const struct step *steps, uint32_t *message
 	struct rtnl_request batch;
 	int rc;
 
-	nft_batch_begin(&batch);
-	nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
-	rtnl_request_put_string(&batch, NFTA_TABLE_NAME, "t");
-	nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
-	nft_batch_end(&batch);
+	ktrxer_nft_batch_begin(&batch);
+	ktrxer_nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
+	ktrxer_rtnl_request_put_string(&batch, NFTA_TABLE_NAME, "t");
+	ktrxer_nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
+	ktrxer_nft_batch_end(&batch);
 	script = steps;
-	rc = rtnl_batch(rtnl, &batch, message);
-	rtnl_request_free(&batch);
+	rc = ktrxer_rtnl_batch(rtnl, &batch, message);
+	ktrxer_rtnl_request_free(&batch);
 	return rc;
 }
 
@@ -120,7 +120,7 @@ static void a_commit(void **state)
 	uint32_t message = 9;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	signals = 2;
 	assert_int_equal(commit(rtnl, good, &message), 0);
 	assert_int_equal(message, 0);
@@ -131,8 +131,8 @@ static void a_commit(void **state)
 	assert_int_equal(message, 0);
 	assert_int_equal(commit(rtnl, silent, &message), -ETIMEDOUT);
 	assert_int_equal(commit(rtnl, lies, &message), -EBADMSG);
-	assert_int_equal(rtnl_batch(rtnl, &failed, &message), -ENOMEM);
-	rtnl_close(rtnl);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &failed, &message), -ENOMEM);
+	ktrxer_rtnl_close(rtnl);
 }
 
 static void batches_that_are_none(void **state)
@@ -142,16 +142,16 @@ static void batches_that_are_none(void **state)
 	uint32_t message;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	sends = 0;
-	rtnl_batch_begin(&batch);
-	assert_int_equal(rtnl_batch(rtnl, &batch, &message), -EINVAL);
-	nft_batch_begin(&batch);
-	nft_batch_end(&batch);
-	assert_int_equal(rtnl_batch(rtnl, &batch, &message), -EINVAL);
-	rtnl_request_free(&batch);
+	ktrxer_rtnl_batch_begin(&batch);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &batch, &message), -EINVAL);
+	ktrxer_nft_batch_begin(&batch);
+	ktrxer_nft_batch_end(&batch);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &batch, &message), -EINVAL);
+	ktrxer_rtnl_request_free(&batch);
 	assert_int_equal(sends, 0);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 }
 
 /* A batch grows past the room of a request, and each message has its own length. */
@@ -162,20 +162,20 @@ static void a_long_batch(void **state)
 	uint32_t count = 0, length;
 
 	(void)state;
-	nft_batch_begin(&batch);
+	ktrxer_nft_batch_begin(&batch);
 	for (int i = 0; i < 500; i++) {
-		nft_message_begin(&batch, NFT_MSG_NEWRULE, 0);
+		ktrxer_nft_message_begin(&batch, NFT_MSG_NEWRULE, 0);
 		for (int k = 0; k <= i % 3; k++)
-			rtnl_request_put(&batch, 1, value, sizeof value);
+			ktrxer_rtnl_request_put(&batch, 1, value, sizeof value);
 	}
-	nft_batch_end(&batch);
+	ktrxer_nft_batch_end(&batch);
 	assert_false(batch.failed);
 	for (size_t at = 0; at < batch.length; at += length, count++) {
 		memcpy(&length, batch.data + at, sizeof length);
 		assert_int_equal(length, count == 0 || count == 501 ? 20 : 20 + 104 * ((count - 1) % 3 + 1));
 	}
 	assert_int_equal(count, 502);
-	rtnl_request_free(&batch);
+	ktrxer_rtnl_request_free(&batch);
 }
 
 static int count_part(void *context, uint16_t type, struct bytes body)
@@ -201,17 +201,17 @@ static void a_table_that_changes_under_a_dump(void **state)
 	int parts = 0;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
-	rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
 	script = once;
-	assert_int_equal(rtnl_dump(rtnl, &request, count_again, count_part, &parts), 0);
+	assert_int_equal(ktrxer_rtnl_dump(rtnl, &request, count_again, count_part, &parts), 0);
 	assert_int_equal(parts, 1);
 	script = always;
 	sends = 0;
-	assert_int_equal(rtnl_dump(rtnl, &request, count_again, count_part, &parts), -EINTR);
+	assert_int_equal(ktrxer_rtnl_dump(rtnl, &request, count_again, count_part, &parts), -EINTR);
 	assert_int_equal(sends, 4);
 	assert_int_equal(parts, 1);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 }
 
 int main(void)

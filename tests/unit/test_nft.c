@@ -70,9 +70,9 @@ static int rules_of(const char *const *texts)
 	for (; texts[count]; count++)
 		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
 	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
-	assert_int_equal(nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
+	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
 	check_batch(&batch, &made);
-	rtnl_request_free(&batch);
+	ktrxer_rtnl_request_free(&batch);
 	krx_ruleset_free(set);
 	return made;
 }
@@ -101,10 +101,10 @@ static void takes_any_rules(void **state)
 		for (int i = 0; i < 50; i++)
 			rules[i] = chance_rule(&c, 3);
 		assert_int_equal(krx_ruleset_new(&set, rules, 50, NULL), 0);
-		assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
+		assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
 		check_batch(&batch, &made);
 		assert_true(made >= 50);
-		rtnl_request_free(&batch);
+		ktrxer_rtnl_request_free(&batch);
 		krx_ruleset_free(set);
 	}
 }
@@ -121,7 +121,7 @@ static void refuses_too_many(void **state)
 	for (int i = 0; i <= KRX_NFT_RULES_MAX; i++)
 		rules[i].op = KRX_DROP;
 	assert_int_equal(krx_ruleset_new(&set, rules, KRX_NFT_RULES_MAX + 1, NULL), 0);
-	assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
+	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
 	assert_non_null(strstr(err.text, "use prefixes"));
 	krx_ruleset_free(set);
 	free(rules);
@@ -139,26 +139,26 @@ static void reads_counters(void **state)
 
 	(void)state;
 	store_be64(number, 0x123456789a);
-	nft_batch_begin(&b);
-	nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
-	list = rtnl_request_nest(&b, NFTA_RULE_EXPRESSIONS);
-	element = rtnl_request_nest(&b, NFTA_LIST_ELEM);
-	rtnl_request_put_string(&b, NFTA_EXPR_NAME, "counter");
-	data = rtnl_request_nest(&b, NFTA_EXPR_DATA);
-	rtnl_request_put(&b, NFTA_COUNTER_PACKETS, number, sizeof number);
-	rtnl_request_nest_end(&b, data);
-	rtnl_request_nest_end(&b, element);
-	rtnl_request_nest_end(&b, list);
-	rtnl_request_put(&b, NFTA_RULE_USERDATA, &mark, sizeof mark);
+	ktrxer_nft_batch_begin(&b);
+	ktrxer_nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
+	list = ktrxer_rtnl_request_nest(&b, NFTA_RULE_EXPRESSIONS);
+	element = ktrxer_rtnl_request_nest(&b, NFTA_LIST_ELEM);
+	ktrxer_rtnl_request_put_string(&b, NFTA_EXPR_NAME, "counter");
+	data = ktrxer_rtnl_request_nest(&b, NFTA_EXPR_DATA);
+	ktrxer_rtnl_request_put(&b, NFTA_COUNTER_PACKETS, number, sizeof number);
+	ktrxer_rtnl_request_nest_end(&b, data);
+	ktrxer_rtnl_request_nest_end(&b, element);
+	ktrxer_rtnl_request_nest_end(&b, list);
+	ktrxer_rtnl_request_put(&b, NFTA_RULE_USERDATA, &mark, sizeof mark);
 	assert_false(b.failed);
 	body = bytes_of(b.data + b.message + sizeof(struct nlmsghdr), b.length - b.message - sizeof(struct nlmsghdr));
-	assert_true(nft_rule_read(body, &got_mark, &packets));
+	assert_true(ktrxer_nft_rule_read(body, &got_mark, &packets));
 	assert_int_equal(got_mark, mark);
 	assert_true(packets == 0x123456789a);
 	/* Cut anywhere it is no such rule, and nothing past the end is read. */
 	for (size_t n = 0; n < bytes_left(&body); n++)
-		assert_false(nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
-	rtnl_request_free(&b);
+		assert_false(ktrxer_nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
+	ktrxer_rtnl_request_free(&b);
 }
 
 int main(void)

@@ -312,7 +312,7 @@ static void the_two_threads_write_to_lines_of_their_own(void **state)
 		const void *at;
 		size_t size;
 	} parts[] = {
-		{ &tx->ring.cells, sizeof tx->ring.cells }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
+		{ &tx->ring.requests, sizeof tx->ring.requests }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
 		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done }, { &tx->shared, sizeof tx->shared },
 		{ &tx->tool, sizeof tx->tool },             { &tx->pump, sizeof tx->pump },
 	};
