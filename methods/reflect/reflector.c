@@ -118,7 +118,8 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 {
 	const bool auth = r->options.auth_key != NULL;
 	struct reflector_tlv_context c = { .arrival = a, .auth = auth, .ptp = r->options.ptp, .synchronised = r->synchronised,
-					   .dscp_granted = r->options.dscp_granted, .tos = a->tos & 0xfc };
+					   .dscp_granted = r->options.dscp_granted, .rate = r->options.rate,
+					   .refused = (uint32_t)r->counts.verdicts[REFLECTOR_RATE], .tos = a->tos & 0xfc };
 	struct reflector_session *session = NULL;
 	enum reflector_verdict verdict = judge(r, packet, length, whole, a);
 	struct stamp_reply reply;
