@@ -214,6 +214,12 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 			    (unsigned long long)(ended - a->cancelled),
 			    a->last_error == -ENOBUFS ? "this host's own queue was full" :
 			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
+	/* Where the driver stamped others, it has not seen these. */
+	if (a->driver + a->wire && by_share(a->stamps_missing, a->sent) != VERDICT_VALID)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their neighbour did not answer, or a queue of "
+			    "this host dropped them, or their stamps were lost. What did not leave this host is no loss of the path",
+			    (unsigned long long)a->stamps_missing, (unsigned long long)a->sent);
 	if (late_ns)
 		judge_lateness(cli, a, lateness, late_ns);
 }

@@ -157,16 +157,42 @@ int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked
 	return 0;
 }
 
-static void sample_take(struct flow *flow, uint64_t now_ns)
+enum { SAMPLE_TRIES = 4, SAMPLE_SPAN_NS = 500 * 1000 };
+
+/*
+ * A count belongs to a time. When this thread lost its processor between the two, the sample is taken again; a count whose time is not known within
+ * SAMPLE_SPAN_NS is no sample, because a sum over it would be wrong. `time_ns` 0: now. `needed`: the first and the last one of a flow. Returns the
+ * time of the sample; 0: there is none.
+ */
+static uint64_t sample_take(struct flow *flow, uint64_t time_ns, bool needed)
 {
 	const struct flow_set_options *o = &flow->set->options;
-	struct flow_sample sample = { .time_ns = now_ns };
+	/* A second try would not be of the beginning any more. */
+	const int tries = flow->sampled ? SAMPLE_TRIES : 1;
+	struct flow_sample sample;
+	uint64_t span_ns = SAMPLE_SPAN_NS + 1;
 
-	flow->ops->sample(flow, &sample);
+	needed |= !flow->sampled;
+	for (int i = 0; i < tries && span_ns > SAMPLE_SPAN_NS; i++) {
+		const uint64_t from_ns = ktrxer_now_ns();
+
+		sample = (struct flow_sample){ .time_ns = from_ns };
+		flow->ops->sample(flow, &sample);
+		span_ns = ktrxer_now_ns() - from_ns;
+		sample.time_ns += span_ns / 2;
+	}
+	flow->sampled = true;
+	if (span_ns > SAMPLE_SPAN_NS && !needed) {
+		flow->missed++;
+		return 0;
+	}
+	if (time_ns)
+		sample.time_ns = time_ns;
 	o->sample(o->context, flow->index, &sample);
 	flow->end.bytes = sample.bytes;
 	if (sample.kind == FLOW_UDP)
 		flow->end.packets = sample.values[FLOW_PACKETS];
+	return sample.time_ns;
 }
 
 /* Closes what is open, or lets it run out. */
@@ -192,8 +218,7 @@ static void last_sample(struct flow *flow, enum flow_reason reason)
 		return;
 	if (flow->ops->stop)
 		flow->ops->stop(flow);
-	flow->end.time_ns = flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : ktrxer_now_ns();
-	sample_take(flow, flow->end.time_ns);
+	flow->end.time_ns = sample_take(flow, flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0, true);
 }
 
 void flow_finish(struct flow *flow, enum flow_reason reason, int error)
@@ -354,7 +379,7 @@ static void sample_all(struct flow_set *set, uint64_t now_ns)
 		if (flow->ops->end_ns && flow->end_ns <= at_ns)
 			continue;
 		flow->missed += (uint32_t)missed;
-		sample_take(flow, ktrxer_now_ns());
+		sample_take(flow, 0, false);
 	}
 	set->grid_ns += (missed + 1) * o->sample_ns;
 	if (o->tick)

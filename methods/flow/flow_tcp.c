@@ -179,7 +179,6 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 
 	if (!flow->sends)
 		read_rest(flow);
-	flow->sampled = true;
 	sample->kind = FLOW_BYTES;
 	sample->bytes = flow->bytes;
 	if (!flow->sends)

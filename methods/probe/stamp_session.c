@@ -44,7 +44,8 @@ struct stamp_session {
 	uint64_t unknown;       /* between epochs: nobody knows */
 	bool tail_known;        /* a closing probe has settled the end */
 	uint64_t tail_up, tail_down, tail_unknown;
-	bool last_valid;
+	bool last_valid, limits_seen;
+	struct stamp_limits limits; /* the last that the reflector reported */
 	struct stamp_sample last;
 	struct stamp_session_counts counts;
 };
@@ -339,6 +340,21 @@ static bool tlvs_hold(struct stamp_session *s, const uint8_t *packet, size_t len
 	return !key;
 }
 
+/* Answers may come out of order: the counts only grow. */
+static void limits_take(struct stamp_session *s, struct stamp_limits limits)
+{
+	if (!s->limits_seen)
+		s->limits = limits;
+	s->limits_seen = true;
+	s->counts.server_rate = limits.rate;
+	if ((int32_t)(limits.refused - s->limits.refused) > 0)
+		s->counts.server_refused += limits.refused - s->limits.refused;
+	if ((int32_t)(limits.dropped - s->limits.dropped) > 0)
+		s->counts.server_dropped += limits.dropped - s->limits.dropped;
+	if ((int32_t)(limits.refused - s->limits.refused) >= 0 && (int32_t)(limits.dropped - s->limits.dropped) >= 0)
+		s->limits = limits;
+}
+
 /* Returns whether the reflector understands follow-up telemetry. */
 static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e, bool ptp,
 		      const struct stamp_arrival *a)
@@ -361,6 +377,8 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 
 			tells = true;
 			follow_up(s, &follow, ptp, a, e->reflector);
+		} else if (tlv.type == STAMP_TLV_LIMITS) {
+			limits_take(s, stamp_limits_read(tlv.value));
 		} else if (tlv.type == STAMP_TLV_COS) {
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 

@@ -73,6 +73,8 @@ struct stamp_session_counts {
 	uint64_t foreign, wrong_hmac;
 	uint64_t restarts;     /* of the reflector, or of its memory of us */
 	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */
+	uint64_t server_refused, server_dropped; /* of the reflector, between the first and the last answer: of all its clients */
+	uint64_t server_rate;  /* its limit, answers a second; 0: none, or not known */
 	bool direction_known;  /* the reflector counts, or nothing was lost. From here on no numbers */
 	bool stateful;         /* it was seen to count */
 	bool follow_up_seen;

@@ -13,6 +13,7 @@ struct reflector_arrival {
 	bool nic_stamp;      /* T2 is the NIC's */
 	int64_t received_real_ns; /* T2 */
 	uint64_t now_ns;     /* CLOCK_MONOTONIC */
+	uint64_t overflows;  /* of the socket so far: datagrams that it had no room for */
 };
 
 #endif

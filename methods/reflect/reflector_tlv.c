@@ -165,6 +165,13 @@ static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 	c->follow = s != NULL;
 }
 
+static void limits(uint8_t value[16], const struct reflector_tlv_context *c)
+{
+	const struct stamp_limits l = { .rate = c->rate, .refused = c->refused, .dropped = (uint32_t)c->arrival->overflows };
+
+	stamp_limits_write(value, &l);
+}
+
 /* Returns the flags of the answer's TLV. */
 static uint8_t understand(uint8_t *tlv, struct reflector_tlv_context *c)
 {
@@ -191,6 +198,9 @@ static uint8_t understand(uint8_t *tlv, struct reflector_tlv_context *c)
 		return value[0] >> 4 == 1 || value[0] >> 4 == 2 ? 0 : STAMP_TLV_UNKNOWN;
 	case STAMP_TLV_FOLLOW_UP:
 		follow_up(value, c);
+		return 0;
+	case STAMP_TLV_LIMITS:
+		limits(value, c);
 		return 0;
 	default:
 		return STAMP_TLV_UNKNOWN;

@@ -130,7 +130,7 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	for (; p; p = p->next)
 		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
 		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns)) {
-			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->overflows);
+			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->arrival.overflows);
 			return true;
 		}
 	return claim_cookie(control, d);

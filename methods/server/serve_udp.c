@@ -198,7 +198,7 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 	ktrxer_message_read(&m, header);
 	ktrxer_message_drops(&m, &udp->overflow_seen, &udp->counts.overflows);
 	in->arrival = (struct reflector_arrival){ .to = m.to, .to_port = udp->options.port, .ttl = m.ttl, .tos = m.tos, .received_real_ns = m.real_ns,
-						  .now_ns = now_ns };
+						  .now_ns = now_ns, .overflows = udp->counts.overflows };
 	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
 	/* A group or broadcast address in the IP header is no address of this host. */
 	in->arrival.to_group = !ktrxer_addr_equal(&m.to, &m.local);
@@ -375,7 +375,7 @@ static bool batch(struct serve_udp *udp)
 
 		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
 		if (udp->options.claim) {
-			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival, udp->counts.overflows };
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival };
 
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;

@@ -244,6 +244,7 @@ bool stamp_tlv_length_ok(uint8_t type, uint16_t length)
 		return length == 12;
 	case STAMP_TLV_FOLLOW_UP:
 	case STAMP_TLV_HMAC:
+	case STAMP_TLV_LIMITS:
 		return length == 16;
 	default:
 		return true;
@@ -300,6 +301,19 @@ void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *foll
 	store_be64(value + 4, follow->time);
 	value[12] = follow->method;
 	memset(value + 13, 0, 3);
+}
+
+struct stamp_limits stamp_limits_read(const uint8_t value[16])
+{
+	return (struct stamp_limits){ load_be32(value), load_be32(value + 4), load_be32(value + 8) };
+}
+
+void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits)
+{
+	store_be32(value, limits->rate);
+	store_be32(value + 4, limits->refused);
+	store_be32(value + 8, limits->dropped);
+	store_be32(value + 12, 0);
 }
 
 struct stamp_direct stamp_direct_read(const uint8_t value[12])

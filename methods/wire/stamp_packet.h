@@ -98,6 +98,7 @@ enum stamp_tlv_type {
 	STAMP_TLV_ACCESS = 6,
 	STAMP_TLV_FOLLOW_UP = 7,
 	STAMP_TLV_HMAC = 8,
+	STAMP_TLV_LIMITS = 241, /* experimental (RFC 8972, 5.1): `ktrxer serve` alone understands it */
 };
 
 struct stamp_tlv {
@@ -140,6 +141,15 @@ struct stamp_follow_up {
 };
 struct stamp_follow_up stamp_follow_up_read(const uint8_t value[16]);
 void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *follow);
+
+/* What the reflector itself did not answer, so far: counts of all its clients, which begin anew after 2^32. */
+struct stamp_limits {
+	uint32_t rate;    /* answers a second to one network; 0: no limit */
+	uint32_t refused; /* probes beyond it */
+	uint32_t dropped; /* datagrams that its socket had no room for */
+};
+struct stamp_limits stamp_limits_read(const uint8_t value[16]);
+void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits);
 
 struct stamp_direct {
 	uint32_t sent, received, reflected;

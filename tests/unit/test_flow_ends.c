@@ -153,6 +153,75 @@ static void act(const struct play *play)
 		close(s.peer);
 }
 
+/* A flow of a byte each nanosecond, sampled by a thread that loses its processor between the time and the count. */
+struct clockwork {
+	struct loop *loop;
+	uint64_t start_ns;
+	unsigned int calls, samples, wrong;
+	struct flow_end end;
+};
+static struct clockwork clockwork;
+
+static void clock_begin(struct flow *flow)
+{
+	(void)flow;
+}
+
+static void clock_close(struct flow *flow, bool gently)
+{
+	(void)flow, (void)gently;
+}
+
+static void clock_sample(struct flow *flow, struct flow_sample *sample)
+{
+	const unsigned int call = clockwork.calls++;
+
+	(void)flow;
+	if (call % 3 == 1 || (call >= 20 && call < 40))
+		for (const uint64_t until_ns = ktrxer_now_ns() + 2 * MS; ktrxer_now_ns() < until_ns;)
+			;
+	sample->bytes = ktrxer_now_ns() - clockwork.start_ns;
+}
+
+static void clock_on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	const int64_t apart = (int64_t)(sample->time_ns - clockwork.start_ns - sample->bytes);
+
+	(void)context, (void)flow;
+	clockwork.samples++;
+	clockwork.wrong += clockwork.samples > 1 && (apart < -(int64_t)MS / 2 || apart > (int64_t)MS / 2);
+}
+
+static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	(void)context, (void)flow;
+	clockwork.end = *end;
+	loop_stop(clockwork.loop);
+}
+
+static void a_sample_is_of_its_time_or_missing(void **state)
+{
+	static const struct flow_ops ops = { .begin = clock_begin, .sample = clock_sample, .close = clock_close };
+	struct flow_set_options o = { .flows = 1, .for_ns = 200 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_on_ended };
+	const struct flow_spec spec = { .down = true };
+	struct flow_set *set;
+
+	(void)state;
+	assert_int_equal(loop_new(&clockwork.loop), 0);
+	o.loop = clockwork.loop;
+	assert_int_equal(flow_set_new(&set, &o), 0);
+	assert_int_equal(flow_set_add(set, &ops, &spec), 0);
+	flow_set_attach_udp(set, 0);
+	clockwork.start_ns = ktrxer_now_ns();
+	flow_set_start(set, clockwork.start_ns);
+	assert_int_equal(loop_run(clockwork.loop, -1), 0);
+	assert_true(clockwork.samples > 3);
+	assert_true(clockwork.wrong <= 1); /* the last one is needed, whatever it is worth */
+	assert_true(clockwork.end.missed >= 4); /* 20 calls in a row, four tries for each sample */
+	flow_set_free(set);
+	loop_free(clockwork.loop);
+}
+
 static void an_end_by_plan_is_said(void **state)
 {
 	(void)state;
@@ -181,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_end_by_plan_is_said),
 		cmocka_unit_test(an_end_without_the_word_is_a_fault),
+		cmocka_unit_test(a_sample_is_of_its_time_or_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -281,6 +281,25 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	json_object_end(end);
 }
 
+/*
+ * The host's stack takes a packet for a neighbour that never answers, and drops it without a word. Without any stamp of the driver the neighbour is
+ * looked up once more.
+ */
+static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
+{
+	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
+	struct ktrxer_path found = { 0 };
+	struct ktrxer_error err = { 0 };
+
+	if (!a->sent || a->driver + a->wire || a->stamps_missing < a->sent || run->path.needs_stack)
+		return;
+	path.device = run->path.device.name;
+	path.from = run->path.source;
+	path.to = run->path.to;
+	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH)
+		verdict_say(run->cli, VERDICT_INVALID, "none of the %" PRIu64 " probes that this host's stack took left this host: %s", a->sent, err.text);
+}
+
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
 {
 	verdict_probes(run->cli, a, lateness, run->timed ? run->late_ns : 0);
@@ -288,6 +307,7 @@ static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, c
 	if (a->uncounted)
 		verdict_say(run->cli, VERDICT_DEGRADED, "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64 " frames that were "
 			    "handed over %" PRIu64 " are missing in the statistics of '%s'", a->queued, a->uncounted, run->path.device.name);
+	judge_neighbour(run, a);
 	if (failed_worker(run))
 		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s", failed_worker(run)->failure_text);
 	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX)

@@ -50,6 +50,7 @@ struct stamp_run {
 	bool peer_seen;
 	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_up, *ipdv_down, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
+	int64_t dwell_max_ns;      /* the longest time that the reflector held a probe */
 	uint64_t closing;          /* probes beyond those */
 	uint64_t elsewhere;        /* packets from another address than the reflector's */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */

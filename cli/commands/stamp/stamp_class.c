@@ -62,6 +62,8 @@ struct stamp_class *stamp_class_of(struct stamp_run *run, const uint8_t *packet,
 
 void stamp_counts(const struct stamp_run *run, struct stamp_session_counts *sum)
 {
+	uint64_t refused = 0, dropped = 0, rate = 0;
+
 	memset(sum, 0, sizeof *sum);
 	sum->direction_known = true;
 	for (uint32_t i = 0; i < run->class_count; i++) {
@@ -70,10 +72,17 @@ void stamp_counts(const struct stamp_run *run, struct stamp_session_counts *sum)
 		stamp_session_counts(run->classes[i].session, &c);
 		for (size_t k = 0; k < COUNTS; k++)
 			((uint64_t *)sum)[k] += ((const uint64_t *)&c)[k];
+		/* Counts of the whole server, which each class hears. */
+		refused = c.server_refused > refused ? c.server_refused : refused;
+		dropped = c.server_dropped > dropped ? c.server_dropped : dropped;
+		rate = c.server_rate > rate ? c.server_rate : rate;
 		sum->direction_known &= c.direction_known;
 		sum->stateful |= c.stateful;
 		sum->follow_up_seen |= c.follow_up_seen;
 	}
+	sum->server_refused = refused;
+	sum->server_dropped = dropped;
+	sum->server_rate = rate;
 }
 
 void stamp_losses_json(struct json *end, const struct stamp_session_counts *c)

@@ -23,6 +23,7 @@ static const struct {
 	{ "time-info", STAMP_TLV_TIME_INFO, 4 },
 	{ "cos", STAMP_TLV_COS, 4 },
 	{ "direct", STAMP_TLV_DIRECT, 12 },
+	{ "limits", STAMP_TLV_LIMITS, 16 }, /* what `ktrxer serve` refused and dropped itself */
 };
 
 static int tlv_by_name(const char *name)
@@ -171,7 +172,7 @@ static int check_options(const struct stamp_options *o, struct ktrxer_error *err
 		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
 	for (int i = 0; i < o->tlvs.count; i++)
 		if (tlv_by_name(o->tlvs.items[i]) < 0)
-			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct", o->tlvs.items[i]);
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct, limits", o->tlvs.items[i]);
 	return 0;
 }
 

@@ -113,6 +113,7 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 		return;
 	}
 	ktrxer_hist_record(run->rtt, p->rtt_ns);
+	run->dwell_max_ns = p->dwell_ns > run->dwell_max_ns ? p->dwell_ns : run->dwell_max_ns;
 	if (p->own_queue_ns >= 0)
 		ktrxer_hist_record(run->own_queue, p->own_queue_ns);
 	if (p->far_queue_ns >= 0)
@@ -322,6 +323,10 @@ static void counts_json(const struct stamp_run *run, struct json *end, const str
 	json_u64(end, "foreign", c->foreign + run->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
 	json_u64(end, "tlvs_refused", c->tlvs_refused);
+	json_u64(end, "dwell_max_ns", (uint64_t)(run->dwell_max_ns > 0 ? run->dwell_max_ns : 0));
+	json_u64(end, "server_rate", c->server_rate);
+	json_u64(end, "server_refused", c->server_refused);
+	json_u64(end, "server_dropped", c->server_dropped);
 	json_u64(end, "reflector_restarts", c->restarts);
 	json_bool(end, "reflector_stateful", c->stateful);
 	json_bool(end, "follow_up", c->follow_up_seen);
@@ -365,6 +370,25 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 	stamps_json(run, end, a);
 }
 
+#define DWELL_LONG_NS (250 * (int64_t)KTRXER_NS_PER_MS)
+
+/* What the server refused or dropped is not the path's loss. Each class hears of the same counts of the whole server. */
+static void judge_server(const struct stamp_run *run, const struct stamp_session_counts *c)
+{
+	char held[KTRXER_UNITS_TEXT];
+
+	if (c->server_refused)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "limited by the server: it refused %" PRIu64 " probes beyond its limit of %" PRIu64 " answers a "
+			    "second to one network (`serve --max-answer-rate`); of %" PRIu64 " lost probes up to so many are not the path's",
+			    c->server_refused, c->server_rate, c->lost);
+	if (run->dwell_max_ns > DWELL_LONG_NS)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "limited by the server: it held a probe for up to %s before its answer (which is not in the round trip): "
+			    "its processor was too busy, or it was stopped", ktrxer_format_ns(held, run->dwell_max_ns));
+	if (c->server_dropped)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "limited by the server: its socket dropped %" PRIu64 " packets, because its processor was too busy or "
+			    "it was stopped; of %" PRIu64 " lost probes up to so many are not the path's", c->server_dropped, c->lost);
+}
+
 static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, const struct stamp_session_counts *c, const struct one_way *w)
 {
 	const uint64_t lost = run->p.receiver.socket_drops + reply_receiver_drops(&run->p.receiver);
@@ -390,6 +414,7 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 			    run->auth ? " (a reflector with another key stays silent, too)" : "");
 	if (lost)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated", lost);
+	judge_server(run, c);
 	if (c->restarts)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
 			    c->restarts);

@@ -15,7 +15,7 @@ from ktrxer.run.judge import Severity, judge
 from ktrxer.run.phases import with_drain
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, TOO_LATE
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.run import as_array
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first],
             counts if isinstance(counts, bool) else None, bool(doubled),
         )
+        if end.get("server_refused") or end.get("server_dropped"):
+            # The server may have lost them itself: the path up has not.
+            columns_["state"][mine & (columns_["state"] == LOST_UP)] = LOST
     replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
 

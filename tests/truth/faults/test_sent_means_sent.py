@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What never left this host is not sent, and not the path's loss. Reference: the counters of the device, by `ip`."""
+
+import json
+
+import pytest
+
+
+def sent_by_the_device(host, device):
+    return host.counters(device)["tx"]["packets"]
+
+
+@pytest.mark.parametrize("engine", ["udp", "raw"])
+def test_a_neighbour_that_never_answers(path, engine):
+    before = sent_by_the_device(path.a, "a0")
+    done = path.a.run([path.ktrxer, "send", "10.77.0.9", "--engine", engine, "--rate", "500", "--count", "500", "--json"], check=False)
+    made = json.loads(done.stdout)
+    print(made["reasons"], sent_by_the_device(path.a, "a0") - before)
+    assert sent_by_the_device(path.a, "a0") - before < 20, "requests for the neighbour, and nothing else"
+    assert made["verdict"] == "invalid"
+    assert any("left this host" in reason and "10.77.0.9" in reason for reason in made["reasons"])
+
+
+def test_a_neighbour_that_vanishes(path, serve):
+    serve(path.r)
+    child = path.a.popen([path.ktrxer, "stamp", "10.77.0.2", "-i", "10ms", "--for", "3s", "--jsonl"])
+    for line in child.stdout:
+        if json.loads(line).get("kind") == "round_trip" and json.loads(line)["number"] >= 100:
+            break
+    path.r.ip("addr", "del", "10.77.0.2/24", "dev", "ra")
+    path.a.ip("neigh", "flush", "dev", "a0")
+    out, _ = child.communicate(timeout=60)
+    made = json.loads(out.splitlines()[-1])
+    print(made["reasons"], made["stamps"])
+    assert made["stamps"]["sent_queued"] > 100, "the stack took them all"
+    assert made["verdict"] != "valid" and any("have no stamp of the driver" in reason for reason in made["reasons"])

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the server refused or held is not the path's loss. References: nftables counts requests and answers in the router."""
+
+import json
+import signal
+import time
+
+COUNT = """
+add table ip far
+add counter ip far requests
+add counter ip far answers
+add chain ip far forward { type filter hook forward priority 0; }
+add rule ip far forward ip saddr 10.77.0.1 udp dport 8620 counter name requests
+add rule ip far forward ip daddr 10.77.0.1 udp sport 8620 counter name answers
+"""
+
+
+def counted(host):
+    told = json.loads(host.run(["nft", "-j", "list", "counters"]).stdout)["nftables"]
+    return {one["counter"]["name"]: one["counter"]["packets"] for one in told if "counter" in one}
+
+
+def test_refusals_of_the_server(path, serve):
+    path.r.run(["nft", "-f", "-"], input=COUNT)
+    serve(path.b, "--token-file", path.token, "--max-answer-rate", "40", "--burst", "50")
+    made = path.measure("ping", "-l", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    reference = counted(path.r)
+    lost = reference["requests"] - reference["answers"]
+    end = next(runner.end for runner in made.run.meta.runners if runner.kind == "stamp")
+    print(f"figure: by nftables {lost} without an answer; the server says {end['server_refused']} refused, {end['lost']} lost")
+    assert lost > 100, "the limit was reached"
+    assert abs(end["server_refused"] - lost) <= 12, "all but those before the first answer and after the last one"
+    assert end["server_rate"] == 40
+    assert made.verdict != "valid" and made.says("limited by the server: it refused", "40 answers a second")
+    assert all(one.lost_up == one.lost_down == 0 for one in made.summary.loss), "no direction of the path is blamed"
+
+
+def test_a_server_that_stands_still(path, serve):
+    server = serve(path.b, "--token-file", path.token)
+    child = path.start("ping", "-l", "4", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    for _ in range(500):
+        if any(part.stat().st_size > 20_000 for part in path.directory.glob("*.part/latency.arrows")):
+            break
+        time.sleep(0.02)
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)  # the length of the fault itself
+    server.process.send_signal(signal.SIGCONT)
+    made = path.result(child)
+    assert sum(one.lost for one in made.summary.loss) == 0, "their answers came 1.5 s later"
+    assert made.verdict != "valid" and made.says("limited by the server: it held a probe for up to 1.")
