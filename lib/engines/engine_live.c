@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Live frames: an XDP program that the kernel runs without a packet having come (Linux 5.18) takes probes from mapped slots, waits
- * for their times and redirects them to the device. It polls one whole processor while probes are due. The result
- * of the driver's transmit function for each frame is returned with its time: the source of the stamp is `driver`.
+ * Live frames: an XDP program that the kernel runs without a packet having come (Linux 5.18) takes probes from mapped
+ * slots, waits for their times and redirects them to the device. It polls one whole processor while probes are due. The
+ * result of the driver's transmit function for each frame is returned with its time: the source of the stamp is
+ * `driver`.
  */
 #include "engine.h"
 #include "live_device.h"
@@ -280,7 +281,9 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 	if (ktrxer_live_runner_rests(&state->runner))
 		end_by_hand(state, work);
-	/* Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there. */
+	/*
+	 * Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there.
+	 */
 	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
 	for (; number != work->head && number != tail; number++) {
 		uint64_t word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ktrxer.ko, by /dev/ktx: the kernel keeps the time and calls the driver's transmit function itself. Frames lie in slots that the
- * module maps; committing them is one system call, and for timing there is none after it. For rate the pump's own calls send.
- * <linux/ktrxer.h> says how this is spoken.
+ * ktrxer.ko, by /dev/ktx: the kernel keeps the time and calls the driver's transmit function itself. Frames lie in
+ * slots that the module maps; committing them is one system call, and for timing there is none after it. For rate the
+ * pump's own calls send. <linux/ktrxer.h> says how this is spoken.
  */
 #include "engine.h"
 
@@ -51,7 +51,8 @@ static int module_file(struct ktrxer_error *err)
 	return ktrxer_fail(err, -EPROTO, "the kernel module speaks another version than this program: load the one that belongs to it");
 }
 
-static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrxer_device *device, struct ktrxer_error *err)
+static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrxer_device *device,
+			struct ktrxer_error *err)
 {
 	char word[64];
 	int rc;
@@ -201,7 +202,10 @@ static int module_tend(struct ktx_engine_state *state, const struct ktx_work *wo
 	kick.cancel = work->cancel_to != work->done && work->cancel_to != state->cancelled;
 	kick.cancel_to = state->cancelled = work->cancel_to;
 	if (kick.cancel || ((state->for_rate || state->lost) && tail_of(state) != work->head)) {
-		/* Between the pump's knowing of requests and their going (module_go) a cancellation of them is too early. */
+		/*
+		 * Between the pump's knowing of requests and their going (module_go) a cancellation of them is too
+		 * early.
+		 */
 		if (module_kick(state, &kick) == -EINVAL && kick.cancel) {
 			state->cancelled = work->done;
 			*next_ns = work->now_ns + AGAIN_NS;
@@ -277,7 +281,8 @@ const struct ktx_engine ktx_engine_module = {
 	.summary = "ktrxer.ko: the kernel keeps the time and calls the driver itself",
 	.kernel = &module_kernel,
 	.rank_timing = 90,
-	.rank_rate = 70, /* 1.2 to 2 times xsk in copy mode on the lab's devices; where that has zero copy, live works and comes first */
+	.rank_rate = 70, /* 1.2 to 2 times xsk in copy mode on the lab's devices; where that has zero copy, live works
+			    and comes first */
 	.why_timing = "the kernel module keeps the time and calls the driver itself",
 	.why_rate = "the kernel module calls the driver itself, many frames at a time",
 	.probe = module_probe,

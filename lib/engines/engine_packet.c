@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AF_PACKET past the qdisc: any frame, on every Linux device. A packet socket bound to protocol 0 has no hook in the receive
- * path; PACKET_QDISC_BYPASS (3.14) hands each frame straight to the driver.
+ * AF_PACKET past the qdisc: any frame, on every Linux device. A packet socket bound to protocol 0 has no hook in the
+ * receive path; PACKET_QDISC_BYPASS (3.14) hands each frame straight to the driver.
  */
 #include "engine.h"
 #include "packet_sock.h"

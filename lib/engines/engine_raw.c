@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Raw IP sockets with the header included: any IP packet, but the host's routing, netfilter and qdisc come first, and they choose
- * the link header. The baseline of the papers.
+ * Raw IP sockets with the header included: any IP packet, but the host's routing, netfilter and qdisc come first, and
+ * they choose the link header. The baseline of the papers.
  */
 #include "bytes.h"
 #include "engine.h"
@@ -173,7 +173,10 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	return ktx_sock_send(sock, count);
 }
 
-/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
+/*
+ * Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an
+ * error of the network.
+ */
 static void raw_warm(struct ktx_engine_state *state)
 {
 	if (state->version == 4)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is submitted ahead, with its launch time, and the fq or etf queue of the
- * device, or the NIC itself, sends it then. No thread spins, and this process need not run at that moment.
+ * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is submitted ahead, with its launch time, and the
+ * fq or etf queue of the device, or the NIC itself, sends it then. No thread spins, and this process need not run at
+ * that moment.
  *
- * fq keeps times of CLOCK_MONOTONIC and lets nothing go early. etf keeps times of CLOCK_TAI and, without the NIC's help, takes a frame out `delta`
- * before its time, which is then when it leaves: so it is told a time that much later. It drops what it cannot keep and says so in the
- * socket's error queue, by the time that it was told; hence no two frames are told the same one.
+ * fq keeps times of CLOCK_MONOTONIC and lets nothing go early. etf keeps times of CLOCK_TAI and, without the NIC's
+ * help, takes a frame out `delta` before its time, which is then when it leaves: so it is told a time that much later.
+ * It drops what it cannot keep and says so in the socket's error queue, by the time that it was told; hence no two
+ * frames are told the same one.
  */
 #include "clock.h"
 #include "packet_sock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The host's own datagram sockets: UDP, and ICMP echo requests through the kernel's ping sockets. Needs no privilege. The
- * kernel writes the headers, so a frame is taken only when the headers that it would write are the ones in the frame; zero in
- * the IPv4 identification and the IPv6 flow label means "the host's choice".
+ * The host's own datagram sockets: UDP, and ICMP echo requests through the kernel's ping sockets. Needs no privilege.
+ * The kernel writes the headers, so a frame is taken only when the headers that it would write are the ones in the
+ * frame; zero in the IPv4 identification and the IPv6 flow label means "the host's choice".
  */
 #include "bytes.h"
 #include "engine.h"
@@ -170,7 +170,8 @@ static void option_set(int fd, int level, int name, int value)
 	(void)!setsockopt(fd, level, name, &value, sizeof value);
 }
 
-static int udp_first(struct ktx_engine_state *state, const struct udp_shape *shape, const struct ktrxer_packet_view *view,
+static int udp_first(struct ktx_engine_state *state, const struct udp_shape *shape,
+		     const struct ktrxer_packet_view *view,
 		     struct ktrxer_error *err)
 {
 	int fd = udp_socket(shape, err), rc;
@@ -202,7 +203,9 @@ static int udp_first(struct ktx_engine_state *state, const struct udp_shape *sha
 	if (rc < 0)
 		goto close_socket;
 	ktx_sock_send_room(fd, 4 << 20);
-	/* One call for both directions: the caller reads the answers, with the kernel's stamps, from this same socket. */
+	/*
+	 * One call for both directions: the caller reads the answers, with the kernel's stamps, from this same socket.
+	 */
 	if (state->want_stamps)
 		ktx_sock_stamps(&state->sock, fd, &state->options);
 	else
@@ -330,13 +333,19 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 		udp_message(state, i, requests[i]->frame + l3, requests[i]->length - l3);
 	}
 	rc = ktx_sock_send(&state->sock, count);
-	/* With RECVERR an ICMP error about an earlier probe is told once, by the next send; if it is told twice it is about this one. */
+	/*
+	 * With RECVERR an ICMP error about an earlier probe is told once, by the next send; if it is told twice it is
+	 * about this one.
+	 */
 	if (about_an_earlier_probe(rc))
 		rc = ktx_sock_send(&state->sock, count);
 	return rc;
 }
 
-/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
+/*
+ * Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an
+ * error of the network.
+ */
 static void udp_warm(struct ktx_engine_state *state)
 {
 	if (state->shape.version == 4)

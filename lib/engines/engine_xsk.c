@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AF_XDP. The tool writes its frames into memory that the device's queue reads from; there is no skb in zero-copy mode, and a short
- * way for it in copy mode (no socket per frame, no address, no qdisc). The completion ring returns a frame
+ * AF_XDP. The tool writes its frames into memory that the device's queue reads from; there is no skb in zero-copy mode,
+ * and a short way for it in copy mode (no socket per frame, no address, no qdisc). The completion ring returns a frame
  * when its buffer is free, which does not mean that it was sent: there is no time stamp, except where the NIC took one.
  */
 #include "clock.h"
@@ -90,7 +90,8 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 	socket_setup.queue = setup->options->queue;
 	socket_setup.spares = setup->slots < 4 * SPARES_MOST ? setup->slots / 4 : SPARES_MOST;
 	state->busy = calloc(setup->slots + socket_setup.spares, sizeof *state->busy);
-	state->spares = calloc(socket_setup.spares + 1, sizeof *state->spares); /* never of no size, which may be NULL */
+	/* never of no size, which may be NULL */
+	state->spares = calloc(socket_setup.spares + 1, sizeof *state->spares);
 	rc = -ENOMEM;
 	if (!state->busy || !state->spares) {
 		ktrxer_fail(err, rc, "no memory for the xsk engine's %u slots", setup->slots);
@@ -312,7 +313,8 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 	if (xsk_ring_wants_kick(tx))
 		rc = ktrxer_xsk_socket_kick(&state->xsk);
 	if (!is_lost(rc))
-		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and reap kicks again */
+		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and reap kicks
+							again */
 	state->sender.lost = rc;
 	return rc;
 }
@@ -340,7 +342,10 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_request *c
 		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = requests[i];
 		state->out++;
 	}
-	/* Before the dropped one's slot is handed over again, and not before those that went with it are known to be out. */
+	/*
+	 * Before the dropped one's slot is handed over again, and not before those that went with it are known to be
+	 * out.
+	 */
 	if (dropped)
 		completions_take(state);
 	return n == -EBUSY && dropped ? -ENOBUFS : n; /* as other engines call it */

@@ -59,7 +59,8 @@ static int program_map(struct live_program *program, const struct live_setup *se
 	return 0;
 }
 
-static int program_open(struct live_program *program, const struct live_setup *setup, bool traced, struct ktrxer_error *err)
+static int program_open(struct live_program *program, const struct live_setup *setup, bool traced,
+			struct ktrxer_error *err)
 {
 	int rc;
 
@@ -108,7 +109,8 @@ void ktrxer_live_program_close(struct live_program *program)
 	bpf_object__close(program->object);
 }
 
-int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size)
+int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch,
+			    uint32_t frame_size)
 {
 	uint8_t frame[LIVE_FRAME_MAX] = { 0 };
 

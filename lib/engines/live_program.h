@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The live program, loaded: its maps mapped, its tracepoints attached. All of it goes with its file descriptors, that is, with the process. */
+/*
+ * The live program, loaded: its maps mapped, its tracepoints attached. All of it goes with its file descriptors, that
+ * is, with the process.
+ */
 #ifndef KTRXER_LIB_LIVE_PROGRAM_H
 #define KTRXER_LIB_LIVE_PROGRAM_H
 
@@ -33,10 +36,11 @@ int ktrxer_live_program_open(struct live_program *program, const struct live_set
 void ktrxer_live_program_close(struct live_program *program);
 
 /*
- * Runs a worker until `repeat` runs are done, or a signal arrives: -EINTR. `frame_size` is the initial length of its buffers; frames of
- * that length are the cheapest.
+ * Runs a worker until `repeat` runs are done, or a signal arrives: -EINTR. `frame_size` is the initial length of its
+ * buffers; frames of that length are the cheapest.
  */
-int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size);
+int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch,
+			    uint32_t frame_size);
 /* Does the kernel run it at all? About 30 ms; sends nothing. */
 int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err);
 

@@ -21,16 +21,25 @@
 #define WATCH_NS (100ULL * 1000 * 1000)
 /* Below the pump, which needs some microseconds now and then, and would rather have another processor than this one. */
 #define LANE_PRIORITY 1
-/* While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor ... */
+/*
+ * While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor
+ * ...
+ */
 #define REST_LEAST_NS (600ULL * 1000)
 /* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
 #define REST_ENDS_NS (300ULL * 1000)
-/* Where probes are closer, some of the gaps are used: so many that other tasks have one part in REST_SHARE of the time (the kernel requires one in 20). */
+/*
+ * Where probes are closer, some of the gaps are used: so many that other tasks have one part in REST_SHARE of the time
+ * (the kernel requires one in 20).
+ */
 #define NAP_LEAST_NS (60ULL * 1000)
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
 #define REST_OVERHEAD_NS 6000
-/* Where gaps are too short even for that, it rests across probes, nice -20, once it has run for long without: for one part in BREAK_SHARE of the time. */
+/*
+ * Where gaps are too short even for that, it rests across probes, nice -20, once it has run for long without: for one
+ * part in BREAK_SHARE of the time.
+ */
 #define BREAK_AFTER_NS (300ULL * 1000 * 1000)
 #define BREAK_NS (10ULL * 1000 * 1000)
 #define BREAK_SHARE 17
@@ -115,8 +124,8 @@ static void lane_start(struct live_lane_thread *lane, uint32_t batch, uint32_t f
 /* ---------------------------------------------------------------------------------------------------------- runner */
 
 /*
- * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, in any case. Since then it does so
- * only for tasks that find no other processor, and for as long as they need it.
+ * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, in any case. Since then
+ * it does so only for tasks that find no other processor, and for as long as they need it.
  */
 static bool realtime_may_poll(void)
 {
@@ -126,7 +135,8 @@ static bool realtime_may_poll(void)
 	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 12));
 }
 
-int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err)
+int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program,
+			    const struct ktx_options *options, struct ktrxer_error *err)
 {
 	const bool times = options->purpose == KTX_FOR_TIMING;
 	int rc;
@@ -273,9 +283,10 @@ static uint64_t rest_end(struct live_runner *runner, const struct live_need *nee
 }
 
 /*
- * A real-time thread that never sleeps would be stopped by the kernel, 50 ms at a time, for the tasks that find no other processor. So
- * they get what lies between two probes: all of it where that is long, and a share of it where it is short. Where nothing lies between, the
- * thread goes on without its priority for a share of the time, which costs only what others really take.
+ * A real-time thread that never sleeps would be stopped by the kernel, 50 ms at a time, for the tasks that find no
+ * other processor. So they get what lies between two probes: all of it where that is long, and a share of it where it
+ * is short. Where nothing lies between, the thread goes on without its priority for a share of the time, which costs
+ * only what others really take.
  */
 static void rest_between(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Keeps the live program running while there is work. A call of it takes one processor, can be repeated some four billion times (150 s
- * to a few minutes), and takes tens of milliseconds to begin and to end; so it begins well before the first deadline, a second call
- * takes over when half of the first is used up, and it ends when nothing has been due for a while. Each worker has one thread, made with the
- * runner; all functions are called by one thread, the pump's.
+ * Keeps the live program running while there is work. A call of it takes one processor, can be repeated some four
+ * billion times (150 s to a few minutes), and takes tens of milliseconds to begin and to end; so it begins well before
+ * the first deadline, a second call takes over when half of the first is used up, and it ends when nothing has been due
+ * for a while. Each worker has one thread, made with the runner; all functions are called by one thread, the pump's.
  */
 #ifndef KTRXER_LIB_LIVE_RUNNER_H
 #define KTRXER_LIB_LIVE_RUNNER_H
@@ -20,7 +20,8 @@ struct live_lane_thread {
 	int number;
 	pthread_t thread;
 	bool has_thread;
-	enum lane_phase { LANE_RESTS, LANE_RUNS, LANE_QUITS } phase; /* under lock; LANE_RUNS is taken back by the thread */
+	enum lane_phase { LANE_RESTS, LANE_RUNS, LANE_QUITS } phase; /* under lock; LANE_RUNS is taken back by the
+									thread */
 	int result;
 	bool ending;   /* the runner's: it is being told to end */
 	bool resting;  /* not real-time for now */
@@ -52,10 +53,14 @@ struct live_need {
 	bool trains;
 };
 
-/* Runs of the program in one call, of the runners that are opened from now on. Tests lower it, so that calls end and follow one another often. */
+/*
+ * Runs of the program in one call, of the runners that are opened from now on. Tests lower it, so that calls end and
+ * follow one another often.
+ */
 extern uint32_t ktrxer_live_runner_repeat;
 
-int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err);
+int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program,
+			    const struct ktx_options *options, struct ktrxer_error *err);
 void ktrxer_live_runner_close(struct live_runner *runner);
 /* Starts, hands over, ends; says when to come back. A negative errno: it cannot run any more. */
 int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);

@@ -15,8 +15,8 @@
 #include <time.h>
 
 /*
- * Runs of a call at most, some 15 s: then its thread continues by itself, also when the thread that would end the call has no processor. Between two calls lie
- * tens of milliseconds. At least: a few milliseconds.
+ * Runs of a call at most, some 15 s: then its thread continues by itself, also when the thread that would end the call
+ * has no processor. Between two calls lie tens of milliseconds. At least: a few milliseconds.
  */
 #define REPEAT_MOST (1U << 28)
 #define REPEAT_LEAST (1U << 16)
@@ -76,8 +76,8 @@ static void *lane_main(void *context)
 
 	leave_room(stream);
 	/*
-	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a move what it has
-	 * been asked to do there waits for a turn, and all that is sent meanwhile is refused.
+	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a
+	 * move what it has been asked to do there waits for a turn, and all that is sent meanwhile is refused.
 	 */
 	ktrxer_live_thread_prepare(stream->signal, lane->cpu < 0 ? sched_getcpu() : lane->cpu);
 	for (;;) {
@@ -96,7 +96,8 @@ static void *lane_main(void *context)
 
 /* --------------------------------------------------------------------------------------------------loading the workers */
 
-static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config, const struct ktx_template *made)
+static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config,
+		      const struct ktx_template *made)
 {
 	const struct live_stream_lane *first = &lane->stream->lanes[0];
 	struct bpf_map *words = ktrxer_live_bpf_map(lane->object, "words"), *share = ktrxer_live_bpf_map(lane->object, "share");
@@ -112,7 +113,8 @@ static int lane_shape(struct live_stream_lane *lane, const struct stream_config 
 	return rc;
 }
 
-static int lane_load(struct live_stream_lane *lane, const struct stream_config *config, const struct ktrxer_device *device,
+static int lane_load(struct live_stream_lane *lane, const struct stream_config *config,
+		     const struct ktrxer_device *device,
 		     const struct ktx_template *made, struct ktrxer_error *err)
 {
 	int rc = ktrxer_live_bpf_open(&lane->object, ktrxer_stream_object, ktrxer_stream_object_size, "ktrxer_stream", err);
@@ -221,7 +223,8 @@ static int cpu_number(const cpu_set_t *set, uint32_t n)
 	return -1;
 }
 
-static int lanes_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads, struct ktrxer_error *err)
+static int lanes_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads,
+		      struct ktrxer_error *err)
 {
 	cpu_set_t set;
 	int rc = processors_check(threads, &set, err);
@@ -251,7 +254,8 @@ static int threads_make(struct live_stream *stream, struct ktrxer_error *err)
 	return rc;
 }
 
-static int stream_load(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+static int stream_load(struct live_stream *stream, const struct ktrxer_device *device,
+		       const struct ktx_options *options,
 		       const struct ktx_stream *what, struct ktrxer_error *err)
 {
 	const struct ktx_template *made = what->made;
@@ -276,7 +280,8 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	return rc;
 }
 
-int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device,
+			     const struct ktx_options *options,
 		      const struct ktx_stream *what, struct ktrxer_error *err)
 {
 	int rc;
@@ -344,7 +349,10 @@ void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64
 		if (atomic_load(&lane->done))
 			continue;
 		running++;
-		/* The signal may come just before the call begins, or while there is work left: then the thread makes another call. */
+		/*
+		 * The signal may come just before the call begins, or while there is work left: then the thread makes
+		 * another call.
+		 */
 		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !lane_has_work(lane)))
 			pthread_kill(lane->thread, stream->signal);
 	}
@@ -370,8 +378,9 @@ void ktrxer_live_stream_close(struct live_stream *stream)
 }
 
 /*
- * Frames that are submitted, and not in `sent` yet. The program goes on counting, in this order: so the completed frames are read
- * before the submitted ones, until they are the same twice. More than one batch is a pair of different times all the same.
+ * Frames that are submitted, and not in `sent` yet. The program goes on counting, in this order: so the completed
+ * frames are read before the submitted ones, until they are the same twice. More than one batch is a pair of different
+ * times all the same.
  */
 static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A template's range, sent by the stream program (bpf/stream.h): one worker for each processor that takes part, with a program, maps and a
- * thread of its own. The tool's thread starts and reads it, the pump's tends it; the phase says which of them owns it.
+ * A template's range, sent by the stream program (bpf/stream.h): one worker for each processor that takes part, with a
+ * program, maps and a thread of its own. The tool's thread starts and reads it, the pump's tends it; the phase says
+ * which of them owns it.
  */
 #ifndef KTRXER_LIB_LIVE_STREAM_H
 #define KTRXER_LIB_LIVE_STREAM_H
@@ -30,7 +31,8 @@ struct live_stream_lane {
 };
 
 struct live_stream {
-	_Atomic enum live_stream_phase { STREAM_NONE, STREAM_RUNS, STREAM_ENDED } phase; /* STREAM_ENDED is set by the pump */
+	/* STREAM_ENDED is set by the pump */
+	_Atomic enum live_stream_phase { STREAM_NONE, STREAM_RUNS, STREAM_ENDED } phase;
 	_Atomic int lost;      /* negative errno: the device or the kernel side is gone */
 	uint32_t lanes_count;
 	struct live_stream_lane *lanes;
@@ -45,7 +47,8 @@ struct live_stream {
 };
 
 /* Only where the last one has ended. */
-int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device,
+			     const struct ktx_options *options,
 		      const struct ktx_stream *what, struct ktrxer_error *err);
 void ktrxer_live_stream_stop(struct live_stream *stream);
 void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);

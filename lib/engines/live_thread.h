@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 /*
- * Installs an empty handler for the last unused real-time signal, until the process ends; only the threads of this engine have it
- * unblocked. Returns the signal; -EBUSY: all are used.
+ * Installs an empty handler for the last unused real-time signal, until the process ends; only the threads of this
+ * engine have it unblocked. Returns the signal; -EBUSY: all are used.
  */
 int ktrxer_live_signal_choose(struct ktrxer_error *err);
 

@@ -40,7 +40,8 @@ void ktx_packet_sock_init(struct ktx_packet_sock *packet, int fd, const struct k
 	ktx_sock_send_room(fd, 4 << 20);
 }
 
-int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *frame, uint32_t length,
+			  struct ktrxer_error *err)
 {
 	if (packet->link == KTRXER_LINK_ETHERNET)
 		return 0;

@@ -47,7 +47,10 @@ int ktx_sock_send(struct ktx_sock *sock, int count)
 	return n < 0 ? -errno : n;
 }
 
-/* More than any datagram or frame: EMSGSIZE before a byte of it is looked at. Never written or read, so it takes no memory. */
+/*
+ * More than any datagram or frame: EMSGSIZE before a byte of it is looked at. Never written or read, so it takes no
+ * memory.
+ */
 #define WARM_LENGTH (128 << 10)
 static uint8_t warm_nothing[WARM_LENGTH];
 

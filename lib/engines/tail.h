@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For the engines that send the tail of a frame through the host's stack (udp, raw): what of the frame they can keep. */
+/*
+ * For the engines that send the tail of a frame through the host's stack (udp, raw): what of the frame they can keep.
+ */
 #ifndef KTRXER_LIB_TAIL_H
 #define KTRXER_LIB_TAIL_H
 
@@ -14,8 +16,8 @@ union ktx_tail_address {
 };
 
 /*
- * Parses and refuses what no such engine can reproduce: VLAN tags, link addresses that are chosen (zero, or the device's own as the
- * source, are fine: the host's stack fills them in), bytes behind the packet, lengths that lie.
+ * Parses and refuses what no such engine can reproduce: VLAN tags, link addresses that are chosen (zero, or the
+ * device's own as the source, are fine: the host's stack fills them in), bytes behind the packet, lengths that lie.
  */
 int ktx_tail_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
 		   const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err);
@@ -26,7 +28,10 @@ static inline uint32_t ktx_tail_offset(enum ktrxer_link link)
 	return link == KTRXER_LINK_ETHERNET ? 14 : 0;
 }
 
-/* The destination of a packet that passed the check; `port` in host order (0 for raw sockets), `scope` for link-local IPv6. */
+/*
+ * The destination of a packet that passed the check; `port` in host order (0 for raw sockets), `scope` for link-local
+ * IPv6.
+ */
 void ktx_tail_destination(union ktx_tail_address *to, const uint8_t *packet, uint16_t port, uint32_t scope);
 
 static inline socklen_t ktx_tail_address_length(const union ktx_tail_address *to)

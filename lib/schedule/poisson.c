@@ -4,9 +4,9 @@
 #include "bytes.h"
 
 /*
- * q[k] = ln2/1! + (ln2)^2/2! + ... + (ln2)^k/k!, as fractions of 2^32: the figures of the RFC. q[1] is ln 2 as it is used
- * everywhere here. The last one is the largest draw there is: for U equal to it no q[k] is larger, and the RFC's loop ends at the
- * table's end.
+ * q[k] = ln2/1! + (ln2)^2/2! + ... + (ln2)^k/k!, as fractions of 2^32: the figures of the RFC. q[1] is ln 2 as it is
+ * used everywhere here. The last one is the largest draw there is: for U equal to it no q[k] is larger, and the RFC's
+ * loop ends at the table's end.
  */
 static const uint32_t q[] = { 0,          0xb17217f8, 0xeef193f7, 0xfd271862, 0xff9d6dd0, 0xfff4cfd0,
 			      0xfffee819, 0xffffe7ff, 0xfffffe2b, 0xffffffe0, 0xfffffffe, 0xffffffff };

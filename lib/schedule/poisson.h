@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Exponential deviates of mean 1, as RFC 4656 section 5 defines them to the bit: equal seeds give equal schedules on any
- * machine, so a receiver can know when a probe was due. Knuth's algorithm 3.4.1.S in 32.32 fixed point.
+ * Exponential deviates of mean 1, as RFC 4656 section 5 defines them to the bit: equal seeds give equal schedules on
+ * any machine, so a receiver can know when a probe was due. Knuth's algorithm 3.4.1.S in 32.32 fixed point.
  */
 #ifndef KTRXER_LIB_POISSON_H
 #define KTRXER_LIB_POISSON_H

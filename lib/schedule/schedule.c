@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * When probes are due. Times are kept as whole nanoseconds and an exact remainder, never as a sum of rounded gaps, so the
- * millionth deadline is as good as the first.
+ * When probes are due. Times are kept as whole nanoseconds and an exact remainder, never as a sum of rounded gaps, so
+ * the millionth deadline is as good as the first.
  *
  *   periodic  train i begins at start + floor(i * num / den).
- *   Poisson   train i begins at start + floor(S * num / den), S the exact sum of its first i + 1 deviates (32.32): also the first
- *             one waits, for a process that begins with an event is not Poisson. A train that is due before the one ahead of it has
- *             ended waits for its end (PASTA holds for the times of the schedule, not for such a train); nothing else moves.
+ *   Poisson   train i begins at start + floor(S * num / den), S the exact sum of its first i + 1 deviates (32.32): also
+ *             the first one waits, for a process that begins with an event is not Poisson. A train that is due before
+ *             the one ahead of it has ended waits for its end (PASTA holds for the times of the schedule, not for such
+ *             a train); nothing else moves.
  *   list      train i begins at start + offset i.
  *
  * Deadlines never decrease. They are rounded down, once, at the end: early by less than a nanosecond, never late.
@@ -69,7 +70,8 @@ static int check_list(const struct ktrxer_schedule *schedule, struct ktrxer_erro
 	return 0;
 }
 
-static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule_options *options, struct ktrxer_error *err)
+static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule_options *options,
+		  struct ktrxer_error *err)
 {
 	uint64_t divisor, length;
 
@@ -112,7 +114,8 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 	return 0;
 }
 
-int ktrxer_schedule_new(struct ktrxer_schedule **schedule, const struct ktrxer_schedule_options *given, struct ktrxer_error *err)
+int ktrxer_schedule_new(struct ktrxer_schedule **schedule, const struct ktrxer_schedule_options *given,
+			struct ktrxer_error *err)
 {
 	struct ktrxer_schedule_options options;
 	struct ktrxer_schedule *s;

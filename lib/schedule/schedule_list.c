@@ -41,7 +41,10 @@ static int parse_offset(uint64_t *ns, const char *word, struct ktrxer_error *err
 		*ns = value;
 		return 0;
 	}
-	/* On a command line a bare "1.5" is seconds, a bare "15" would be nanoseconds here: such a number must say what it is. */
+	/*
+	 * On a command line a bare "1.5" is seconds, a bare "15" would be nanoseconds here: such a number must say what
+	 * it is.
+	 */
 	if ((last >= '0' && last <= '9') || last == '.')
 		return ktrxer_fail(err, -EINVAL, "'%s' is not an offset; write whole nanoseconds, or a unit (250us, 1.5s)", word);
 	return ktrxer_parse_duration(ns, word, err);

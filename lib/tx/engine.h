@@ -19,9 +19,9 @@
 #include <stdatomic.h>
 
 /*
- * One probe between commit and report. Written by the tool until committed, by the pump until final. At a rate the two sides are
- * on two processors and each line that both write travels twice a probe: what sending as such needs is in the first line of 64
- * bytes, and the second is left alone then.
+ * One probe between commit and report. Written by the tool until committed, by the pump until final. At a rate the two
+ * sides are on two processors and each line that both write travels twice a probe: what sending as such needs is in the
+ * first line of 64 bytes, and the second is left alone then.
  */
 struct ktx_request {
 	uint8_t *frame;
@@ -35,12 +35,14 @@ struct ktx_request {
 	uint8_t status, proof;
 	bool stamp_due;         /* handed over; a stamp is still hoped for */
 	bool stamp_missing;     /* it did not come in time */
-	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before that */
+	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before
+				   that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
 	bool sched_due;         /* the packet scheduler's stamp is awaited */
 	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
 	bool untimed;           /* the stamp of its send time is missing (KTX_SENT_NONE) */
-	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's stamp */
+	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's
+				   stamp */
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
@@ -60,10 +62,13 @@ struct ktx_engine_setup {
 	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
 	uint32_t frame_size;                /* capacity of a slot */
 	uint32_t slots;                     /* power of two */
-	struct ktx_request *requests;             /* where the kernel waits: a request lies at its number & (slots - 1) */
+	struct ktx_request *requests;             /* where the kernel waits: a request lies at its number & (slots -
+						     1) */
 };
 
-/* What the pump tells an engine whose kernel side waits, each time it looks. Requests [done, head) are with the engine. */
+/*
+ * What the pump tells an engine whose kernel side waits, each time it looks. Requests [done, head) are with the engine.
+ */
 struct ktx_work {
 	uint32_t done, head;
 	uint32_t cancel_to;  /* requests before it that are not sent yet are to end as cancelled */
@@ -112,13 +117,16 @@ struct ktx_submit_ops {
 	 */
 	void (*warm)(struct ktx_engine_state *state);
 
-	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
+	/*
+	 * Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative
+	 * errno (device gone).
+	 */
 	int (*reap)(struct ktx_engine_state *state, const struct ktx_completions *completions);
 
 	/*
-	 * The buffer of this request has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
-	 * request, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
-	 * NULL: this engine sets no buffer_busy.
+	 * The buffer of this request has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts
+	 * another frame in the request, so that what the kernel may still read stays out of use. 0, or a negative
+	 * errno: it never took the frame. NULL: this engine sets no buffer_busy.
 	 */
 	int (*give_up)(struct ktx_engine_state *state, struct ktx_request *request);
 
@@ -174,8 +182,10 @@ struct ktx_engine {
 	const struct ktx_stream_ops *stream;
 	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
-	uint32_t reap_ns;         /* no descriptor tells when there is something to collect: look this often while requests wait; 0: one does */
-	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
+	uint32_t reap_ns;         /* no descriptor tells when there is something to collect: look this often while
+				     requests wait; 0: one does */
+	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the
+					NIC's stamps, too */
 	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
@@ -204,7 +214,10 @@ struct ktx_engine {
 	/* A line that the user should know of this device, or NULL. The op may be NULL. */
 	const char *(*note)(const struct ktx_engine_state *state);
 
-	/* Packets sent since the engine was opened by the statistics of the device, for an engine without stamps; NULL, or -EOPNOTSUPP. */
+	/*
+	 * Packets sent since the engine was opened by the statistics of the device, for an engine without stamps; NULL,
+	 * or -EOPNOTSUPP.
+	 */
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*
@@ -227,8 +240,10 @@ static inline bool ktx_engine_needs_device(const struct ktx_engine *engine)
 /* NULL, "" or "auto": not named. */
 bool ktx_engine_is_auto(const char *name);
 /* ktx_open() and ktx_engines() over a list of engines that ends with NULL. */
-int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err);
+int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options,
+		struct ktrxer_error *err);
 const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
-int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max, const char *device_name);
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max,
+		       const char *device_name);
 
 #endif

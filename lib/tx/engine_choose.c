@@ -21,7 +21,8 @@ const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, c
 	return NULL;
 }
 
-static void engine_try(const struct ktx_engine *engine, const struct ktrxer_device *device, struct ktx_engine_info *info)
+static void engine_try(const struct ktx_engine *engine, const struct ktrxer_device *device,
+		       struct ktx_engine_info *info)
 {
 	memset(info, 0, sizeof *info);
 	info->name = engine->name;
@@ -38,7 +39,8 @@ static void engine_try(const struct ktx_engine *engine, const struct ktrxer_devi
 		snprintf(info->reason, sizeof info->reason, "does not work here");
 }
 
-int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max, const char *device_name)
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max,
+		       const char *device_name)
 {
 	struct ktrxer_device device;
 	struct ktrxer_error err;
@@ -87,7 +89,9 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
 				 engine->frame_max);
 		}
-		/* `auto` does not choose an engine that would compete with other tasks for the processor that it polls. */
+		/*
+		 * `auto` does not choose an engine that would compete with other tasks for the processor that it polls.
+		 */
 		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
 		if (busy) {
 			info.available = false;

@@ -161,7 +161,10 @@ static int memory_make(struct ktx *tx, struct ktrxer_error *err)
 	return 0;
 }
 
-/* Once a page is there it stays; the tool's own writing brings it there, before the deadline. Slots never used cost nothing. */
+/*
+ * Once a page is there it stays; the tool's own writing brings it there, before the deadline. Slots never used cost
+ * nothing.
+ */
 static bool lock_pages(void *at, size_t size)
 {
 	return mlock2(at, size, MLOCK_ONFAULT) == 0 || (errno != EPERM && errno != ENOMEM && mlock(at, size) == 0);
@@ -192,7 +195,10 @@ static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
 	return 0;
 }
 
-/* What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the next best. */
+/*
+ * What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the
+ * next best.
+ */
 static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
 	struct ktrxer_error why = { 0 };
@@ -247,7 +253,8 @@ static uint32_t features_of(const struct ktx *tx)
 	return tx->engine->can | tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
 }
 
-int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options, struct ktrxer_error *err)
+int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options,
+		struct ktrxer_error *err)
 {
 	struct ktx_engine_setup setup;
 	struct ktx *tx;

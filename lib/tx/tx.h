@@ -7,8 +7,8 @@
  *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
  *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the request.
  *
- * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final requests, so
- * the pump's way is short and the accounts need no lock and always close.
+ * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final requests,
+ * so the pump's way is short and the accounts need no lock and always close.
  */
 #ifndef KTRXER_LIB_TX_H
 #define KTRXER_LIB_TX_H
@@ -95,7 +95,8 @@ struct ktx_pump {
 	bool nic_seen;            /* one of its stamps came */
 	bool driver_seen;         /* the driver stamps */
 	uint32_t stamped_end;     /* behind the last request with a driver's stamp */
-	uint32_t passer;          /* a request behind `done` that was stamped before it, and when that was seen; 0: none */
+	uint32_t passer;          /* a request behind `done` that was stamped before it, and when that was seen; 0:
+				     none */
 	uint64_t passed_ns;
 	struct stampmap stamps; /* which request a stamp belongs to; its slots are request numbers */
 	struct schedmap scheds; /* the same where the packet scheduler stamps */
@@ -164,7 +165,10 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
-/* The request of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is lateness. */
+/*
+ * The request of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is
+ * lateness.
+ */
 void ktx_pump_start(struct ktx *tx);
 
 /* tx_thread.c */

@@ -13,15 +13,19 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_request *request)
 	       (tx->options.reports == KTX_REPORT_FAILURES && request->status != KTX_SENT);
 }
 
-/* For so long has the error queue been read since the request was handed over: a pump that was descheduled has not yet read stamps that have arrived. */
+/*
+ * For so long has the error queue been read since the request was handed over: a pump that was descheduled has not yet
+ * read stamps that have arrived.
+ */
 static uint64_t looked_for(const struct ktx *tx, const struct ktx_request *request)
 {
 	return tx->pump.reaped_ns > request->call_ns ? tx->pump.reaped_ns - request->call_ns : 0;
 }
 
 /*
- * Give the driver's stamp up? A packet that has entered the packet scheduler waits in this host's own queue, or the queue has dropped it. The
- * stamp of a later packet says that it was dropped, or overtaken. Slots that run out must not make the next probes late.
+ * Give the driver's stamp up? A packet that has entered the packet scheduler waits in this host's own queue, or the
+ * queue has dropped it. The stamp of a later packet says that it was dropped, or overtaken. Slots that run out must not
+ * make the next probes late.
  */
 static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *request, uint32_t number)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pump of an engine whose kernel side waits: committed requests are with the engine at once, and the pump only brings back what
- * became of them, passes a cancellation on, and keeps the kernel side running.
+ * The pump of an engine whose kernel side waits: committed requests are with the engine at once, and the pump only
+ * brings back what became of them, passes a cancellation on, and keeps the kernel side running.
  */
 #include "tx.h"
 
@@ -15,8 +15,8 @@
 #define ADVANCE_WINDOW_NS 5000
 
 /*
- * Frames leave late by what their way through the kernel costs. The advance is moved until the median of what is left is zero: one small
- * step up or down for each.
+ * Frames leave late by what their way through the kernel costs. The advance is moved until the median of what is left
+ * is zero: one small step up or down for each.
  */
 static void advance_learn(struct ktx *tx, const struct ktx_request *request)
 {
@@ -82,7 +82,10 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 
 	if (tx->pump.handed != work.head)
 		tx->pump.busy_ns = work.now_ns;
-	/* Where a descriptor becomes readable for completions, a commit need not wake the pump, and the pump need not poll. */
+	/*
+	 * Where a descriptor becomes readable for completions, a commit need not wake the pump, and the pump need not
+	 * poll.
+	 */
 	if (!tx->engine->reap_ns) {
 		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pump: takes committed requests in their order, waits for each one's time, hands it over, and brings back what became of it.
- * One thread at a time: the waiter thread, or the caller of ktx_pump().
+ * The pump: takes committed requests in their order, waits for each one's time, hands it over, and brings back what
+ * became of it. One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
 #include "tx_request.h"
 
@@ -91,7 +91,10 @@ static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *
 	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
 
-/* A packet that crosses stacked devices (VLAN, bridge, tunnel) enters a packet scheduler at each of them: the first one counts. */
+/*
+ * A packet that crosses stacked devices (VLAN, bridge, tunnel) enters a packet scheduler at each of them: the first one
+ * counts.
+ */
 static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 {
 	struct ktx *tx = context;
@@ -263,7 +266,10 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 	if (worth_retrying(rc)) {
 		if (!tx->pump.first_call_ns) {
 			tx->pump.first_call_ns = call;
-			/* A device that refuses for long (no carrier) gets half the time with each probe, or a schedule would never end. */
+			/*
+			 * A device that refuses for long (no carrier) gets half the time with each probe, or a schedule
+			 * would never end.
+			 */
 			tx->pump.retry_until_ns = call + (tx->pump.expired < 63 ? tx->options.retry_ns >> tx->pump.expired : 0);
 			tx->pump.backoff_ns = BACKOFF_FIRST_NS;
 		}
@@ -290,7 +296,10 @@ static uint64_t advance_of(const struct ktx *tx)
 	return tx->options.flags & KTX_NO_COMPENSATION ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
 }
 
-/* What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue costs. */
+/*
+ * What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue
+ * costs.
+ */
 static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_train)
 {
 	const uint64_t planned = planned_time(tx, request), advance = advance_of(tx);
@@ -351,7 +360,10 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
-/* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */
+/*
+ * How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has
+ * come.
+ */
 static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 {
 	const uint32_t out = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
@@ -403,7 +415,10 @@ static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 /* DUE_GONE: it is skipped. */
 static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_t planned, uint64_t now)
 {
-	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
+	/*
+	 * A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to
+	 * shift by.
+	 */
 	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
 		return DUE_NOW;
 	if (tx->options.late == KTX_LATE_SKIP) {
@@ -419,8 +434,8 @@ static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_
 }
 
 /*
- * Is the next request's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy;
- * look at the next one.
+ * Is the next request's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late
+ * policy; look at the next one.
  */
 static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_t *next_ns)
 {
@@ -487,7 +502,10 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 
 		if (cancel_due(tx))
 			cancel_take(tx);
-		/* After the cancellation, which may reach past the head of before: nothing is handed over behind the head. */
+		/*
+		 * After the cancellation, which may reach past the head of before: nothing is handed over behind the
+		 * head.
+		 */
 		head = atomic_load(&tx->ring.head);
 		reap_if_time(tx, head);
 		tx->pump.starved = tx->pump.handed == head;
@@ -502,8 +520,8 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
 	/*
-	 * Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. A pass that was not to look
-	 * for them would find the same request again at once.
+	 * Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. A
+	 * pass that was not to look for them would find the same request again at once.
 	 */
 	if (stamps_wanted(tx) && !tx->pump.unlooked) {
 		uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);

@@ -5,7 +5,10 @@
 
 #include "tx.h"
 
-/* Without the driver's stamp the source is `queued`. Where that stamp is the send time, a device that has given others leaves this probe untimed. */
+/*
+ * Without the driver's stamp the source is `queued`. Where that stamp is the send time, a device that has given others
+ * leaves this probe untimed.
+ */
 static inline void stamp_give_up(const struct ktx *tx, struct ktx_request *request)
 {
 	request->stamp_due = false;

@@ -35,8 +35,8 @@ static void count_sent(struct ktx *tx, const struct ktx_request *request)
 	if (!request->at_ns)
 		return;
 	/*
-	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on time. The one
-	 * that moved them was late by as much as it moved them.
+	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on
+	 * time. The one that moved them was late by as much as it moved them.
 	 */
 	const uint64_t shift = request->planned_ns - request->at_ns, moved = shift - tx->tool.counted_shift_ns;
 	const int64_t lateness = (int64_t)(sent_ns - request->planned_ns) + (int64_t)moved;
@@ -74,7 +74,10 @@ static void count_one(struct ktx *tx, const struct ktx_request *request)
 
 static void ktx_count(struct ktx *tx)
 {
-	/* Sequentially consistent, since it is also the look after reports_arm(): an acquire alone may be done before that store (ARM's ldapr). */
+	/*
+	 * Sequentially consistent, since it is also the look after reports_arm(): an acquire alone may be done before
+	 * that store (ARM's ldapr).
+	 */
 	const uint32_t done = atomic_load(&tx->ring.done);
 
 	while (tx->tool.counted != done)
@@ -196,7 +199,9 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 		reports_arm(tx);
 		armed = true;
 	}
-	/* Reading freed slots, and reports_arm() cleared the signal for that: a caller that got -EAGAIN must be woken. */
+	/*
+	 * Reading freed slots, and reports_arm() cleared the signal for that: a caller that got -EAGAIN must be woken.
+	 */
 	if (tx->tool.shortage && slot_free(tx))
 		ktx_signal(tx->report_fd);
 	return n;
@@ -211,10 +216,15 @@ static void head_publish(struct ktx *tx)
 	if (tx->engine->kernel)
 		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
-		/* No thread sleeps: no barrier, which would wait until each frame that was just written reaches the cache. */
+		/*
+		 * No thread sleeps: no barrier, which would wait until each frame that was just written reaches the
+		 * cache.
+		 */
 		atomic_store_explicit(&tx->ring.head, tx->tool.written, memory_order_release);
 	} else {
-		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
+		/*
+		 * Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle.
+		 */
 		atomic_store(&tx->ring.head, tx->tool.written);
 		if (atomic_load(&tx->shared.idle) && atomic_exchange(&tx->shared.idle, false))
 			ktx_signal(tx->wake_fd);
@@ -294,8 +304,8 @@ static void event_add(struct ktx *tx)
 }
 
 /*
- * Field by field, all but `frame`. The id goes through a register of its own: as one wide load with what lies beside it, it would
- * have to wait until the caller's two stores are in the cache.
+ * Field by field, all but `frame`. The id goes through a register of its own: as one wide load with what lies beside
+ * it, it would have to wait until the caller's two stores are in the cache.
  */
 static void request_begin(struct ktx_request *request, const struct ktx_probe *probe)
 {
@@ -356,7 +366,8 @@ void ktx_cancel(struct ktx *tx)
 	atomic_fetch_add(&tx->shared.cancel_seq, 1);
 	ktx_signal(tx->wake_fd);
 	tx->tool.restarts = true;
-	tx->tool.last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the time until then */
+	tx->tool.last_at_ns = 0; /* nothing later waits any more: else what was promised for in an hour would close the
+				    time until then */
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		uint64_t next;
 

@@ -10,7 +10,8 @@
 /* Until a cancellation. More than can be sent, and sums with it do not wrap. */
 #define WITHOUT_END (1ULL << 62)
 
-static int range_to_engine(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+static int range_to_engine(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range,
+			   struct ktrxer_error *err)
 {
 	const bool open = range->left == KTRXER_NEVER;
 	const struct ktx_stream stream = { .made = made, .first = range->next, .count = open || range->left > WITHOUT_END ? WITHOUT_END : range->left,
@@ -33,7 +34,8 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 	return 0;
 }
 
-static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range,
+			  struct ktrxer_error *err)
 {
 	/* One ring at a time: a caller with a range without an end reads the clock between the calls. */
 	for (uint32_t n = 0; range->left && n < tx->ring.slots; n++) {
@@ -56,7 +58,8 @@ static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struc
 	return 0;
 }
 
-int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
+int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range,
+		      struct ktrxer_error *err)
 {
 	struct ktx_range own;
 	int rc = ktrxer_options_read(&own, sizeof own, range, offsetof(struct ktx_range, threads) + sizeof own.threads, "ktx_range", err);

@@ -36,7 +36,10 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	if (fds[0].revents)
 		ktx_signal_clear(tx->wake_fd);
 	tx->pump.look = fds[1].revents != 0;
-	/* An error that is no message in the queue (a device that went away) is taken off, or it would wake us for ever. */
+	/*
+	 * An error that is no message in the queue (a device that went away) is taken off, or it would wake us for
+	 * ever.
+	 */
 	if (fds[1].revents & POLLERR && !kernel)
 		(void)!getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){ sizeof error });
 	atomic_store(&tx->shared.idle, false);

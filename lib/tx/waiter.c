@@ -67,7 +67,10 @@ void ktrxer_waiter_show(struct ktrxer_waiter *waiter)
 		atomic_store_explicit(&waiter->shown.realtime, waiter->realtime, memory_order_relaxed);
 }
 
-/* Above the kernel's own threads at 50 we would hold up the interrupts that carry our packets on threaded-interrupt kernels. */
+/*
+ * Above the kernel's own threads at 50 we would hold up the interrupts that carry our packets on threaded-interrupt
+ * kernels.
+ */
 #define WAITER_PRIORITY 40
 /* Where FIFO is refused a better nice value may still be allowed. */
 #define WAITER_NICE (-15)
@@ -114,7 +117,10 @@ void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu
 	prepare_processor(waiter, cpu);
 	if (!(flags & KTX_NO_REALTIME) && spin)
 		prepare_realtime(waiter);
-	/* A thread that spins needs a processor without deep sleep states. Where that is refused, or cpuidle is absent, the wake-up takes some tens of us more, and the wake-up margin covers them. */
+	/*
+	 * A thread that spins needs a processor without deep sleep states. Where that is refused, or cpuidle is absent,
+	 * the wake-up takes some tens of us more, and the wake-up margin covers them.
+	 */
 	if (spin) {
 		waiter->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
 		if (waiter->latency_fd >= 0 && write(waiter->latency_fd, &no_sleep_states, sizeof no_sleep_states) < 0) {
@@ -179,7 +185,9 @@ void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_
 		if (waiter->rest_ns > REST_WINDOW_NS / 2)
 			waiter->rest_ns = REST_WINDOW_NS / 2;
 	}
-	/* Stalls of a shared machine (milliseconds) are not to be covered by a lead: it would only burn the processor. */
+	/*
+	 * Stalls of a shared machine (milliseconds) are not to be covered by a lead: it would only burn the processor.
+	 */
 	if (!wanted_ns || late > KTX_LEAD_MAX_NS)
 		return;
 	if (late * 5 > waiter->lead_ns * 4)
@@ -213,7 +221,10 @@ void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, u
 		waiter->advance_samples = 1;
 		return;
 	}
-	/* A running median: one step up or down, smaller as it settles; none within the stamps' grain, which would only move probes about. */
+	/*
+	 * A running median: one step up or down, smaller as it settles; none within the stamps' grain, which would only
+	 * move probes about.
+	 */
 	if (waiter->advance_samples < 64)
 		waiter->advance_samples++;
 	if (cost - waiter->advance_ns <= KTX_ADVANCE_GRAIN_NS && waiter->advance_ns - cost <= KTX_ADVANCE_GRAIN_NS)

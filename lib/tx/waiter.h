@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How a thread waits for an instant: it sleeps to `lead` before it and spins the rest. The lead is how late this machine wakes
- * us up, found by trying and kept up to date; the advance is what the hand-over itself costs, found from the stamps.
+ * How a thread waits for an instant: it sleeps to `lead` before it and spins the rest. The lead is how late this
+ * machine wakes us up, found by trying and kept up to date; the advance is what the hand-over itself costs, found from
+ * the stamps.
  */
 #ifndef KTRXER_LIB_WAITER_H
 #define KTRXER_LIB_WAITER_H
@@ -36,21 +37,27 @@ struct ktrxer_waiter {
 
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter);
 void ktrxer_waiter_close(struct ktrxer_waiter *waiter);
-/* Asks for what this thread may have: timer slack, processor, SCHED_FIFO, no deep sleep of the processor. What is refused goes into notes. */
+/*
+ * Asks for what this thread may have: timer slack, processor, SCHED_FIFO, no deep sleep of the processor. What is
+ * refused goes into notes.
+ */
 void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu, bool spin);
 /* Sleeps a few dozen short times and sets the lead. About 10 ms. */
 void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter);
 /* After a sleep that was to end at `wanted_ns` (0: by an event) and did at `woken_ns`. */
 void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_t wanted_ns, uint64_t woken_ns);
 /*
- * `left_ns` before a deadline, inside the lead: must a nap be taken all the same? The kernel stops a real-time thread that takes
- * more than 95 % of a processor for 50 ms at a time; small naps of our own choosing cost a few microseconds now and then.
- * Returns how long before the deadline the nap is to end, 0: no nap.
+ * `left_ns` before a deadline, inside the lead: must a nap be taken all the same? The kernel stops a real-time thread
+ * that takes more than 95 % of a processor for 50 ms at a time; small naps of our own choosing cost a few microseconds
+ * now and then. Returns how long before the deadline the nap is to end, 0: no nap.
  */
 uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, uint64_t left_ns);
 /* After a hand-over that began at call_ns and was stamped at sent_ns. */
 void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns);
-/* A real-time thread that never sleeps is stopped by the kernel for 50 ms of each second: give real time up instead, and say so. */
+/*
+ * A real-time thread that never sleeps is stopped by the kernel for 50 ms of each second: give real time up instead,
+ * and say so.
+ */
 void ktrxer_waiter_no_rest(struct ktrxer_waiter *waiter, uint64_t now_ns);
 /* Called by the waiting thread. */
 void ktrxer_waiter_show(struct ktrxer_waiter *waiter);

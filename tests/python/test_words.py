@@ -38,6 +38,12 @@ def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str
     ({"a/c/x.py": '"""Who?"""\n'}, 1),
     ({"x.md": "who"}, 1),
     ({"made/x.md": "who"}, 0),
+    ({"a/c/x.c": f"int {'x' * 115};\n"}, 0),
+    ({"a/c/x.c": f"int {'x' * 116};\n"}, 1),
+    ({"a/c/x.c": f"\tint {'x' * 107};\n"}, 0),
+    ({"a/c/x.c": f"\tint {'x' * 108};\n"}, 1),
+    ({"module/x.h": f"int {'x' * 96};\n"}, 1),
+    ({"a/c/x.md": "x" * 200}, 0),
 ])  # fmt: skip
 def test_words_are_counted(tmp_path: Path, files: dict[str, str], status: int) -> None:
     assert judge(tmp_path, files)[0] == status
