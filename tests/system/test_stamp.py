@@ -200,7 +200,7 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
             end, _ = stamp(a, b.address, "-c", 5, "-i", "2ms")
             assert end["received"] == 5, "one class is all that it needs"
             end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
-            assert any("does not support session identifiers" in reason and "one --dscp at a time" in reason for reason in end["reasons"])
+            assert any("does not support session identifiers" in reason and "measure one DSCP at a time" in reason for reason in end["reasons"])
             assert end["received"] == 0 and end["untimed"] == 0, "whose answer it was nobody knows"
         finally:
             peer.kill()
