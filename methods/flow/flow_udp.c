@@ -148,7 +148,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	if (!(u->info.features & KTX_CAN_WHOLE_FRAME))
 		return 0;
 	if (u->path.needs_stack)
-		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use --engine udp");
+		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use the engine udp");
 	return path_find(u, way, true, err);
 }
 
@@ -178,7 +178,7 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 		u->frame.payload_length = payload;
 		length = ktrxer_frame_build(frame, HEADERS + payload, &u->frame);
 		if (length == -EMSGSIZE)
-			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller --payload",
+			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller payload",
 					 payload, u->path.mtu, u->path.device.name);
 		else
 			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way") :

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips themselves (clockest.h); where both
+ * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips themselves (methods/clock); where both
  * clocks report how well they are synchronised, that bounds it further. No clock is read here.
  */
 #ifndef KTRXER_METHODS_ONE_WAY_H

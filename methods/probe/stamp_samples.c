@@ -8,7 +8,7 @@ enum { ROOM = 1 << 18 }; /* 8 MiB at most */
 struct kept {
 	uint64_t t1;
 	int64_t up, down;
-	uint32_t segment, trip; /* trip: T4 - T1 in 256 ns, for the time of the way back */
+	uint32_t segment, trip; /* trip: T4 - T1 in 256 ns, for the time of the answer */
 };
 
 struct stamp_samples {

@@ -98,6 +98,7 @@ static int flow_begin(struct flow_run *run, struct ktrxer_error *err)
 	p->ended = flow_on_ended;
 	p->tick = flow_on_tick;
 	p->done = on_done;
+	p->describe = flow_failure_describe;
 	p->context = run;
 	return flow_client_new(&run->client, p, err);
 }
