@@ -47,7 +47,7 @@ struct flow_client {
 	uint32_t heard_count;
 	struct flow_connect *connect;
 	struct flow_register *registers;
-	struct clockest *clock;
+	struct clock_offset *clock;
 	struct loop_timer timer;
 	uint64_t deadline_ns;    /* of what this state awaits */
 	uint64_t ping_ns;        /* when the next one is due */
@@ -73,6 +73,9 @@ static void client_done(struct flow_client *c)
 		return;
 	c->state = CLIENT_DONE;
 	c->timer.at_ns = KTRXER_NEVER;
+	clock_offset_settle(c->clock);
+	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
+	c->result.clock_bound_ns = clock_offset_line_bound(c->clock, CLOCK_OFFSET_OPEN, c->result.start_ns, c->result.clock.to_ns);
 	c->result.remote_missing = c->flows && c->result.started ? c->options.request.flows - c->heard_count : 0;
 	c->options.done(c->options.context);
 }
@@ -99,14 +102,14 @@ static void ping(struct flow_client *c)
 
 static int64_t offset_at(const struct flow_client *c, uint64_t at_ns)
 {
-	return clockest_offset_at(&c->result.clock, at_ns);
+	return clock_offset_line(&c->result.clock, at_ns);
 }
 
 static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 {
 	if (!c->lived_ns || theirs_ns - c->lived_ns > (uint64_t)KTRXER_NS_PER_MS) {
 		c->lived_ns = theirs_ns;
-		c->live_ns = clockest_live(c->clock, &c->result.clock, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
+		c->live_ns = clock_offset_at(c->clock, CLOCK_OFFSET_OPEN, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
 	}
 	return theirs_ns - (uint64_t)c->live_ns;
 }
@@ -145,13 +148,15 @@ static void start(struct flow_client *c)
 static void on_pong(struct flow_client *c, const struct control_frame *frame)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
+	struct clock_exchange exchange;
 	struct control_pong p;
 
 	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
 		return;
-	if (clockest_add(c->clock, p.t1_ns, (int64_t)p.t2_ns, (int64_t)p.t3_ns, now_ns) == CLOCKEST_STEPPED)
+	exchange = (struct clock_exchange){ .t1_ns = p.t1_ns, .t2_ns = (int64_t)p.t2_ns, .t3_ns = (int64_t)p.t3_ns, .t4_ns = now_ns };
+	if (clock_offset_add(c->clock, &exchange) == CLOCK_OFFSET_STEPPED)
 		c->result.clock_steps++;
-	clockest_result(c->clock, clockest_segment(c->clock), &c->result.clock);
+	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
 	c->lived_ns = 0;
 	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
 		c->result.rtt_ns = now_ns - p.t1_ns;
@@ -541,7 +546,7 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 	c->heard = calloc(count, sizeof *c->heard);
 	c->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = client_due };
 	loop_timer_add(o->loop, &c->timer);
-	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clockest_new(&c->clock) < 0)
+	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clock_offset_new(&c->clock) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", count);
 	memcpy(c->specs, o->specs, count * sizeof *c->specs);
 	c->options.specs = c->specs;
@@ -576,7 +581,7 @@ void flow_client_free(struct flow_client *c)
 	control_link_close(&c->link);
 	loop_timer_remove(c->options.loop, &c->timer);
 	flow_history_free(&c->history);
-	clockest_free(c->clock);
+	clock_offset_free(c->clock);
 	secret_forget(&c->token, sizeof c->token);
 	free(c->specs);
 	free(c->heard);
@@ -585,11 +590,7 @@ void flow_client_free(struct flow_client *c)
 
 void flow_client_result(const struct flow_client *c, struct flow_client_result *result)
 {
-	const struct clockest_result *clock = &c->result.clock;
-	const uint64_t first = clockest_bound_at(clock, c->result.start_ns), last = clockest_bound_at(clock, clock->to_ns);
-
 	*result = c->result;
-	result->clock_bound_ns = first > last ? first : last;
 }
 
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)

@@ -6,7 +6,7 @@
 #ifndef KTRXER_METHODS_FLOW_CLIENT_H
 #define KTRXER_METHODS_FLOW_CLIENT_H
 
-#include "clockest.h"
+#include "clock_offset.h"
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
@@ -59,8 +59,8 @@ struct flow_client_result {
 	uint32_t remote_missing;  /* flows of which the server never said how they ended */
 	struct ktrxer_error error; /* code 0: none */
 	uint64_t start_ns, pace_bps;
-	struct clockest_result clock; /* offset of the server's CLOCK_MONOTONIC */
-	uint64_t clock_bound_ns;  /* of that offset, at the start or the end of the run: the larger one */
+	struct clock_offset_result clock; /* offset of the server's CLOCK_MONOTONIC */
+	uint64_t clock_bound_ns;  /* uncertainty of its line, from the start to the end of the flows */
 	uint32_t clock_steps;     /* that clock does not step: another host answers, or it was suspended */
 	uint64_t rtt_ns;          /* the shortest exchange over the control connection */
 };

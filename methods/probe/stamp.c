@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/timex.h>
 
 enum { TURN = 256 };
 /* Beyond the measured probes, to learn in which direction the last of them were lost. */
@@ -255,6 +254,7 @@ static void settle(struct stamp *stamp, int stop_fd)
 void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events)
 {
 	struct stamp_result *r = &stamp->result;
+	struct clock_sync own;
 
 	stamp->events = *events;
 	prober_run(&stamp->p, start_ns, stop_fd, &events->probe);
@@ -262,40 +262,35 @@ void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct
 	sum_counts(stamp, &r->counts);
 	for (uint32_t i = 0; i < stamp->spec.class_count; i++)
 		stamp_session_counts(stamp->classes[i].session, &r->classes[i].counts);
+	clock_sync_read(&own);
+	one_way_own_clock(stamp->one_way, &own);
 	if (one_way_result(stamp->one_way, &r->one_way) < 0)
 		prober_fail(&stamp->p, -ENOMEM, "out of memory");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ opening */
 
-/* Returns what the kernel reports of this host's clock. */
-static struct one_way_clock read_clock(struct stamp *stamp)
+static void read_clock(struct stamp *stamp, struct clock_sync *own)
 {
-	struct one_way_clock own = { .bound_ns = UINT64_MAX };
 	struct ktrxer_clock_pair pair;
 	struct stamp_error error;
-	struct timex tx = { 0 };
 
-	if (adjtimex(&tx) >= 0) {
-		own.synchronised = !(tx.status & STA_UNSYNC);
-		own.bound_ns = (uint64_t)tx.maxerror * KTRXER_NS_PER_US;
-	}
-	error = (struct stamp_error){ .ptp = stamp->spec.ptp, .synchronised = own.synchronised, .bound_ns = own.bound_ns };
+	clock_sync_read(own);
+	error = (struct stamp_error){ .ptp = stamp->spec.ptp, .synchronised = own->synchronised, .bound_ns = own->bound_ns };
 	stamp->error = stamp_error_write(&error);
 	ktrxer_clock_pair_read(&pair);
 	stamp->real_minus_mono = pair.real_ns - (int64_t)pair.mono_ns;
-	return own;
 }
 
 static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 {
 	const struct probe_spec *spec = &stamp->spec.probe;
-	const struct one_way_clock own = read_clock(stamp);
 	struct stamp_session_options s = { .window = 64, .timeout_ns = spec->timeout_ns, .follow_up = stamp->spec.follow_up,
 					   .auth_key = stamp->auth ? &stamp->key : NULL, .tlv_key = stamp->auth ? NULL : stamp->tlv_mac_key };
 	const uint64_t waiting =
 		(spec->timeout_ns * 3 + stamp->p.ahead_ns + KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S) / spec->interval_ns + 16;
 	struct stamp_result *r = &stamp->result;
+	struct clock_sync own;
 
 	while (s.window < waiting && s.window < 65536)
 		s.window <<= 1;
@@ -303,9 +298,11 @@ static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 	r->ipdv = stamp->ipdv = ktrxer_hist_new();
 	r->ipdv_up = stamp->ipdv_up = ktrxer_hist_new();
 	r->ipdv_down = stamp->ipdv_down = ktrxer_hist_new();
-	stamp->one_way = one_way_new(&own, stamp->real_minus_mono);
+	read_clock(stamp, &own);
+	stamp->one_way = one_way_new(stamp->real_minus_mono);
 	if (!r->far_queue || !r->ipdv || !r->ipdv_up || !r->ipdv_down || !stamp->one_way)
 		goto no_memory;
+	one_way_own_clock(stamp->one_way, &own);
 	r->class_count = stamp->spec.class_count;
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		struct stamp_class *class = &stamp->classes[i];

@@ -12,7 +12,15 @@
 #define OFFSET (250 * MS)
 #define BASE (1700000000LL * 1000 * MS)
 
-static const struct one_way_clock unsynchronised = { .bound_ns = UINT64_MAX };
+static struct one_way *begin(bool synchronised, uint64_t bound_ns)
+{
+	const struct clock_sync own = { .synchronised = synchronised, .bound_ns = bound_ns };
+	struct one_way *w = one_way_new(BASE);
+
+	assert_non_null(w);
+	one_way_own_clock(w, &own);
+	return w;
+}
 
 /* A round trip of these true delays; the shares of the two hosts' queues are in the delays. */
 static struct stamp_sample round_trip(uint64_t number, int64_t up, int64_t down, int64_t offset)
@@ -36,12 +44,12 @@ static bool is_near(int64_t value, int64_t truth, uint64_t bound)
 
 static void nothing_is_known_without_round_trips(void **state)
 {
-	struct one_way *w = one_way_new(&unsynchronised, BASE);
+	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
 	(void)state;
 	assert_int_equal(one_way_result(w, &r), 0);
-	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.up) == 0 && ktrxer_hist_count(r.down) == 0);
+	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.delays.up) == 0 && ktrxer_hist_count(r.delays.down) == 0);
 	one_way_result_free(&r);
 	one_way_free(w);
 }
@@ -49,7 +57,7 @@ static void nothing_is_known_without_round_trips(void **state)
 /* The path is asymmetric: the true delays must lie within the uncertainty that is stated. */
 static void the_truth_lies_within_the_uncertainty(void **state)
 {
-	struct one_way *w = one_way_new(&unsynchronised, BASE);
+	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
 	(void)state;
@@ -61,11 +69,11 @@ static void the_truth_lies_within_the_uncertainty(void **state)
 	assert_int_equal(one_way_result(w, &r), 0);
 	assert_true(r.known && !r.claimed && !r.contradicted && !r.steps);
 	assert_true(is_near(r.offset_ns, OFFSET, r.clock_ns));
-	assert_true(r.clock_ns <= 460 * US); /* half the smallest round trip, and a little */
+	assert_true(r.clock_ns <= 500 * US); /* half the smallest round trip, and what clocks may change in between */
 	assert_true(r.total_ns == r.clock_ns + r.skew_ns + r.host_ns + r.resolution_ns && r.host_ns == 300 && r.resolution_ns == 1);
-	assert_true(ktrxer_hist_count(r.up) == 500 && ktrxer_hist_count(r.down) == 500);
+	assert_true(ktrxer_hist_count(r.delays.up) == 500 && ktrxer_hist_count(r.delays.down) == 500);
 	/* A histogram keeps values to one part in a thousand or better. */
-	assert_true(is_near(ktrxer_hist_min(r.up), 200 * US, r.total_ns + 2 * US) && is_near(ktrxer_hist_max(r.down), 789 * US, r.total_ns + 2 * US));
+	assert_true(is_near(ktrxer_hist_min(r.delays.up), 200 * US, r.total_ns + 2 * US) && is_near(ktrxer_hist_max(r.delays.down), 789 * US, r.total_ns + 2 * US));
 	one_way_result_free(&r);
 	one_way_free(w);
 }
@@ -73,8 +81,7 @@ static void the_truth_lies_within_the_uncertainty(void **state)
 /* Clocks that state their error narrow the interval of the offset. */
 static void claims_of_the_clocks_are_used(void **state)
 {
-	const struct one_way_clock own = { .synchronised = true, .bound_ns = 10 * US };
-	struct one_way *w = one_way_new(&own, BASE);
+	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
 	(void)state;
@@ -87,8 +94,8 @@ static void claims_of_the_clocks_are_used(void **state)
 	}
 	assert_int_equal(one_way_result(w, &r), 0);
 	assert_true(r.known && r.synchronised && r.claimed && !r.contradicted);
-	assert_true(r.clock_ns <= 21 * US && is_near(r.offset_ns, 15 * US, r.clock_ns));
-	assert_true(is_near(ktrxer_hist_quantile(r.up, 500000), 200 * US, r.total_ns + 2 * US));
+	assert_true(r.clock_ns <= 41 * US && is_near(r.offset_ns, 15 * US, r.clock_ns));
+	assert_true(is_near(ktrxer_hist_quantile(r.delays.up, 500000), 200 * US, r.total_ns + 2 * US));
 	one_way_result_free(&r);
 	one_way_free(w);
 }
@@ -96,8 +103,7 @@ static void claims_of_the_clocks_are_used(void **state)
 /* The round trips prove an offset of 250 ms: one of the claims of 10 us is wrong, and neither is used. */
 static void claims_that_cannot_be_are_not_used(void **state)
 {
-	const struct one_way_clock own = { .synchronised = true, .bound_ns = 10 * US };
-	struct one_way *w = one_way_new(&own, BASE);
+	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
 	(void)state;
@@ -117,8 +123,7 @@ static void claims_that_cannot_be_are_not_used(void **state)
 /* One sample of a clock that is not synchronised is enough to use no claim of this clock. */
 static void the_worst_claim_counts(void **state)
 {
-	const struct one_way_clock own = { .synchronised = true, .bound_ns = 10 * US };
-	struct one_way *w = one_way_new(&own, BASE);
+	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
 	(void)state;
@@ -138,7 +143,7 @@ static void the_worst_claim_counts(void **state)
 /* A step is reported once, and the result is of the part with the most round trips. */
 static void a_step_divides_the_run(void **state)
 {
-	struct one_way *w = one_way_new(&unsynchronised, BASE);
+	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 	int steps = 0;
 
@@ -152,8 +157,8 @@ static void a_step_divides_the_run(void **state)
 	}
 	assert_int_equal(one_way_result(w, &r), 0);
 	assert_true(steps == 1 && r.steps == 1 && r.known && is_near(r.offset_ns, OFFSET + 3000 * MS, r.clock_ns));
-	assert_true(ktrxer_hist_count(r.up) >= 290 && ktrxer_hist_count(r.up) <= 300);
-	assert_true(is_near(ktrxer_hist_max(r.up), 300 * US, r.total_ns + 2 * US));
+	assert_true(ktrxer_hist_count(r.delays.up) >= 290 && ktrxer_hist_count(r.delays.up) <= 300);
+	assert_true(is_near(ktrxer_hist_max(r.delays.up), 300 * US, r.total_ns + 2 * US));
 	one_way_result_free(&r);
 	one_way_free(w);
 }
@@ -161,7 +166,7 @@ static void a_step_divides_the_run(void **state)
 /* The far host's queue of 5 ms is part of the delay down, and does not widen the bound of the offset. */
 static void queues_do_not_widen_the_bound(void **state)
 {
-	struct one_way *w = one_way_new(&unsynchronised, BASE);
+	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
 	(void)state;
@@ -172,8 +177,8 @@ static void queues_do_not_widen_the_bound(void **state)
 		assert_int_equal(one_way_add(w, &s), 0);
 	}
 	assert_int_equal(one_way_result(w, &r), 0);
-	assert_true(r.known && r.clock_ns <= 201 * US);
-	assert_true(is_near(ktrxer_hist_quantile(r.down, 500000), 200 * US + 5 * MS, r.total_ns + 10 * US));
+	assert_true(r.known && r.clock_ns <= 220 * US);
+	assert_true(is_near(ktrxer_hist_quantile(r.delays.down, 500000), 200 * US + 5 * MS, r.total_ns + 10 * US));
 	one_way_result_free(&r);
 	one_way_free(w);
 }

@@ -156,8 +156,8 @@ static void judge(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
 			    ktrxer_format_ns(late, (int64_t)run->late_ns));
 	if (run->result.clock_steps)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped %u times: a host was suspended, or another one "
-			    "answers", run->result.clock_steps);
+		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm, %u times: a "
+			    "host was suspended, another one answers, or a time daemon corrects a large error", CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- JSON */
@@ -240,7 +240,7 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 
 static void report_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2])
 {
-	const struct clockest_result *c = &run->result.clock;
+	const struct clock_offset_result *c = &run->result.clock;
 	char address[KTRXER_ADDR_TEXT];
 
 	json_string(end, "server", run->o->host);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
+#include "clock_sync.h"
 #include "error.h"
 #include "limiter.h"
 #include "limits.h"
@@ -15,7 +16,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/timex.h>
 
 struct serve_options {
 	struct opt_list bind;
@@ -79,15 +79,13 @@ struct server {
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
 
-/* What the kernel's own books say of CLOCK_REALTIME: chrony and ntpd keep them. */
 static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct server *s = (struct server *)((char *)timer - offsetof(struct server, clock_timer));
-	struct timex tx = { 0 };
-	const bool known = adjtimex(&tx) >= 0;
+	struct clock_sync sync;
 
-	reflector_set_clock(s->reflector, known && !(tx.status & STA_UNSYNC),
-			    known ? (uint64_t)tx.maxerror * KTRXER_NS_PER_US : UINT64_MAX);
+	clock_sync_read(&sync);
+	reflector_set_clock(s->reflector, sync.synchronised, sync.bound_ns);
 	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
 }
 

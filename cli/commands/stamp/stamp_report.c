@@ -79,7 +79,7 @@ void stamp_say_step(void *context)
 	const struct stamp_command *run = context;
 	struct json *event = out_event(run->report.cli, "clock_step");
 
-	out_text(run->report.cli, "the clocks of the two hosts were stepped against each other");
+	out_text(run->report.cli, "the clocks of the two hosts were stepped against each other, or slewed by more than %d ppm", CLOCK_OFFSET_RATE_PPM);
 	if (event)
 		out_put(run->report.cli, event);
 }
@@ -118,8 +118,8 @@ static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
 static void one_way_json(struct json *end, const struct one_way_result *w)
 {
 	if (w->known) {
-		json_hist_us(end, "up_us", w->up);
-		json_hist_us(end, "down_us", w->down);
+		json_hist_us(end, "up_us", w->delays.up);
+		json_hist_us(end, "down_us", w->delays.down);
 		json_object(end, "one_way_uncertainty_us");
 		json_ns_as_us(end, "clock", (int64_t)w->clock_ns);
 		json_ns_as_us(end, "skew", (int64_t)w->skew_ns);
@@ -145,6 +145,7 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 		json_null(end, "skew_ppm");
 		json_null(end, "skew_bound_ppm");
 	}
+	json_u64(end, "one_way_contradicted", w->delays.contradicted);
 	json_u64(end, "clock_steps", w->steps);
 	json_bool(end, "clocks_synchronised", w->synchronised);
 }
@@ -166,8 +167,8 @@ static void one_way_text(const struct stamp_command *run)
 	if (!w->known)
 		return;
 	snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
-	delays_text(run, "one-way delay up", w->up, more);
-	delays_text(run, "one-way delay down", w->down, more);
+	delays_text(run, "one-way delay up", w->delays.up, more);
+	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->report.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
@@ -306,8 +307,11 @@ static void finish_verdict(const struct stamp_command *run)
 		verdict_say(run->report.cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
 			    c->restarts);
 	if (w->steps)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "the clocks were stepped against each other %" PRIu64 " times; one-way delays are those of "
-			    "the longest part between", w->steps);
+		verdict_say(run->report.cli, VERDICT_DEGRADED, "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
+			    " times; one-way delays are those of the longest part between", CLOCK_OFFSET_RATE_PPM, w->steps);
+	if (w->clock.free_running && w->clock.drifts)
+		verdict_say(run->report.cli, VERDICT_DEGRADED, "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way "
+			    "delays is widened to that of clocks that are slewed by %d ppm", CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
 	if (w->contradicted)
 		verdict_say(run->report.cli, VERDICT_DEGRADED, "both clocks say that they are synchronised, and the round trips prove that they are not");
 	if (c->tlvs_refused)

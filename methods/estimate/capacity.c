@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "capacity.h"
+
+#include "estimate_sort.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static double rate(uint64_t bits, double gap_ns)
+{
+	return gap_ns > 0 ? (double)bits * 1e9 / gap_ns : INFINITY;
+}
+
+/* ---------------------------------------------------------------------------------------------------- minimum delay */
+
+int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns, uint32_t resolution_ns,
+			   struct capacity_minimum *r)
+{
+	double first = INFINITY, last = INFINITY, least = INFINITY, gap;
+
+	*r = (struct capacity_minimum){ 0 };
+	for (size_t i = 0; i < count; i++) {
+		/* Delays with a clock offset may be near the limits of their type: sums are made in floating point. */
+		double d1 = (double)pairs[i].first_delay_ns, d2 = (double)pairs[i].last_delay_ns;
+
+		if (pairs[i].gap_ns <= 0) {
+			r->left_out++;
+			continue;
+		}
+		r->used++;
+		first = d1 < first ? d1 : first;
+		last = d2 < last ? d2 : last;
+		if (d1 + d2 < least) {
+			least = d1 + d2;
+			r->index = i;
+		}
+	}
+	if (!r->used || !bits)
+		return -EINVAL;
+	gap = (double)pairs[r->index].gap_ns;
+	r->excess_ns = least - first - last < 9e18 ? (int64_t)(least - first - last) : INT64_MAX;
+	r->accepted = r->excess_ns <= (int64_t)tolerance_ns;
+	r->capacity = (struct capacity_estimate){ rate(bits, gap), rate(bits, gap + resolution_ns), rate(bits, gap - resolution_ns) };
+	return 0;
+}
+
+uint32_t capacity_bulk_length(uint32_t length, int64_t gap_ns, uint32_t threshold_ns, uint32_t most)
+{
+	if (gap_ns >= (int64_t)threshold_ns || length >= most)
+		return length;
+	return length > most / 10 ? most : length * 10;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ modes */
+
+struct window {
+	size_t from, to; /* values [from, to) */
+};
+
+/* The densest window among the values that belong to no mode yet. */
+static struct window densest(const double *values, const bool *taken, size_t count, double width)
+{
+	struct window best = { 0, 0 };
+	size_t to = 0;
+
+	for (size_t from = 0; from < count; from++) {
+		if (taken[from])
+			continue;
+		to = to > from ? to : from;
+		while (to < count && !taken[to] && values[to] - values[from] <= width)
+			to++;
+		if (to - from > best.to - best.from)
+			best = (struct window){ from, to };
+	}
+	return best;
+}
+
+/* The mode reaches as far as the windows beside it do not become denser. */
+static struct window spread(const double *values, const bool *taken, size_t count, double width, struct window center)
+{
+	struct window mode = center;
+	size_t before = center.to - center.from;
+
+	while (mode.to < count && !taken[mode.to]) {
+		size_t end = mode.to;
+
+		while (end < count && !taken[end] && values[end] - values[mode.to] <= width)
+			end++;
+		if (end - mode.to > before || values[mode.to] - values[mode.to - 1] > width)
+			break;
+		before = end - mode.to;
+		mode.to = end;
+	}
+	before = center.to - center.from;
+	while (mode.from > 0 && !taken[mode.from - 1]) {
+		size_t begin = mode.from;
+
+		while (begin > 0 && !taken[begin - 1] && values[mode.from - 1] - values[begin - 1] <= width)
+			begin--;
+		if (mode.from - begin > before || values[mode.from] - values[mode.from - 1] > width)
+			break;
+		before = mode.from - begin;
+		mode.from = begin;
+	}
+	return mode;
+}
+
+static double mean(const double *values, struct window w)
+{
+	double sum = 0;
+
+	for (size_t i = w.from; i < w.to; i++)
+		sum += values[i];
+	return sum / (double)(w.to - w.from);
+}
+
+int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns, struct capacity_modes *r)
+{
+	size_t n = 0, least;
+	double *values, step;
+	bool *taken;
+
+	*r = (struct capacity_modes){ 0 };
+	estimate_sort(gaps_ns, count);
+	while (r->left_out < count && gaps_ns[r->left_out] <= 0)
+		r->left_out++;
+	r->used = count - r->left_out;
+	if (!r->used || !bits)
+		return -EINVAL;
+	values = calloc(r->used, sizeof *values);
+	taken = calloc(r->used, sizeof *taken);
+	if (!values || !taken) {
+		free(values);
+		free(taken);
+		return -ENOMEM;
+	}
+	for (size_t i = count; i > r->left_out; i--)
+		values[n++] = rate(bits, (double)gaps_ns[i - 1]);
+	step = values[n / 2] - rate(bits, (double)bits * 1e9 / values[n / 2] + resolution_ns);
+	r->window_bit_s = (values[n * 3 / 4] - values[n / 4]) / 10;
+	r->window_bit_s = r->window_bit_s > step ? r->window_bit_s : step;
+	least = n / 50 > 2 ? n / 50 : 2;
+	while (r->count < CAPACITY_MODES_MAX) {
+		struct window center = densest(values, taken, n, r->window_bit_s), mode;
+
+		if (center.to - center.from < least && r->count)
+			break;
+		mode = spread(values, taken, n, r->window_bit_s, center);
+		r->modes[r->count++] = (struct capacity_mode){ values[mode.from], values[mode.to - 1], mean(values, center),
+							       mode.to - mode.from, center.to - center.from };
+		for (size_t i = mode.from; i < mode.to; i++)
+			taken[i] = true;
+		if (center.to - center.from < least)
+			break;
+	}
+	free(values);
+	free(taken);
+	return 0;
+}
+
+const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s)
+{
+	for (size_t i = 0; i < modes->count; i++)
+		if (modes->modes[i].bit_s > adr_bit_s)
+			return &modes->modes[i];
+	return NULL;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The compound probes among the arrivals of one flow, in the order of a capture. */
+#ifndef KTRXER_METHODS_PPT_COMPOUND_H
+#define KTRXER_METHODS_PPT_COMPOUND_H
+
+#include <ktrxer.h>
+
+struct ppt_arrival {
+	int64_t time_ns;
+	uint32_t size_bytes;         /* on the wire */
+};
+
+struct ppt_compound {
+	uint32_t heading_bytes;      /* the largest size among the arrivals */
+	size_t probes;
+	size_t heading_alone;        /* heading packets that no trailing packet follows at once */
+	size_t trailing_alone;       /* likewise */
+	size_t backwards;            /* probes whose trailing packet has an earlier stamp than the heading packet, or steps of the clock between */
+	size_t split;                /* probes with a gap of more than half the usual time between probes: two halves of different probes */
+};
+
+/*
+ * Writes the probes' trailing sizes and gaps to `sizes` and `gaps_ns` (room for count / 2 each). -EINVAL: there is no probe. A heading packet has the
+ * largest size; all others are trailing packets.
+ */
+int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *sizes, int64_t *gaps_ns, struct ppt_compound *result);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "ppt_plan.h"
+
+#include "error.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* In nanoseconds. */
+static double transmission(double bytes, uint64_t capacity_bit_s)
+{
+	return 8e9 * bytes / (double)capacity_bit_s;
+}
+
+static int path_check(const struct ppt_path *path, uint32_t heading, struct ktrxer_error *err)
+{
+	if (!path->links || path->links > PPT_LINKS_MAX)
+		return ktrxer_fail(err, -EINVAL, "a path of %u links: give 1 to %d capacities", path->links, PPT_LINKS_MAX);
+	for (uint32_t i = 0; i < path->links; i++)
+		if (!path->capacity_bit_s[i])
+			return ktrxer_fail(err, -EINVAL, "link %u has a capacity of 0", i + 1);
+	if (heading < PPT_SIZE_MIN || heading > PPT_SIZE_MAX)
+		return ktrxer_fail(err, -EINVAL, "a heading packet of %u bytes: frames have %d to %d bytes on the wire", heading, PPT_SIZE_MIN,
+				   PPT_SIZE_MAX);
+	return 0;
+}
+
+/* Arrays begin at 0, numbers at 1: link i is c[i - 1]. */
+static void find_turns(const struct ppt_path *path, struct ppt_sizing *r)
+{
+	const uint64_t *c = path->capacity_bit_s;
+	const uint32_t n = path->links;
+	double largest = 0;
+
+	r->narrow = 1;
+	for (uint32_t i = 2; i <= n; i++)
+		if (c[i - 1] <= c[r->narrow - 1])
+			r->narrow = i;
+	r->alpha_rule = 1;
+	for (uint32_t i = 1; i < n; i++)
+		r->alpha_rule = fmax(r->alpha_rule, (double)c[i] / (double)c[i - 1]);
+	for (uint32_t z = r->narrow; z < n; z++)
+		if ((double)c[z] / (double)c[z - 1] >= largest) { /* of equal ones that nearest to the receiver */
+			largest = (double)c[z] / (double)c[z - 1];
+			r->node = z;
+		}
+}
+
+static double largest_trailing(const struct ppt_path *path, uint32_t heading, uint32_t node)
+{
+	const uint64_t *c = path->capacity_bit_s;
+	const uint32_t n = path->links;
+	double after = 0, before = 0;
+
+	if (!node) /* (20), (21) */
+		return n < 2 ? heading : (double)heading * (double)c[n - 2] / (double)c[n - 1];
+	for (uint32_t j = node; j < n; j++) { /* (22), (23) */
+		after += 1 / (double)c[j];
+		before += 1 / (double)c[j - 1];
+	}
+	return heading * after / before;
+}
+
+int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, struct ppt_sizing *r, struct ktrxer_error *err)
+{
+	double step;
+	int rc = path_check(path, heading, err);
+
+	*r = (struct ppt_sizing){ 0 };
+	if (rc < 0)
+		return rc;
+	find_turns(path, r);
+	r->trailing_max_bytes = largest_trailing(path, heading, r->node);
+	r->alpha_min = fmax(1, heading / r->trailing_max_bytes);
+	step = ceil((double)resolution_ns * (double)path->capacity_bit_s[path->links - 1] / 4e9); /* 2 R c / 8, R in ns */
+	r->step_min = step < 1 ? 1 : step > UINT32_MAX ? UINT32_MAX : (uint32_t)step;
+	r->size1 = PPT_SIZE_MIN;
+	/* What a billionth of a byte is short of a byte is rounding. */
+	r->size2 = (uint32_t)(fmin(r->trailing_max_bytes, heading) + 1e-9);
+	r->resolvable = r->size2 > r->size1 && r->size2 - r->size1 >= r->step_min;
+	return 0;
+}
+
+void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, uint32_t cross_bytes,
+		  struct ppt_dispersion *r)
+{
+	const uint64_t *c = path->capacity_bit_s;
+	double delta = 0;
+
+	for (uint32_t i = 1; i < path->links; i++) {
+		double one = transmission(cross_bytes, c[i]);
+		double before = cross ? cross[i].before * one : 0, between = cross ? cross[i].between * one : 0; /* (27), (28) */
+		double ahead = transmission(heading, c[i]) + before - transmission(trailing, c[i - 1]); /* (26) */
+
+		delta = fmax(delta - ahead, between); /* (25) */
+	}
+	r->unbiased = delta < 1e-6;
+	r->delta_ns = r->unbiased ? 0 : delta;
+	r->gap_ns = transmission(trailing, c[path->links - 1]) + r->delta_ns; /* (24) */
+	r->capacity_bit_s = 8e9 * trailing / r->gap_ns;
+}

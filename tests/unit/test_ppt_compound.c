@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "cm.h"
+#include "ppt_compound.h"
+
+#include <errno.h>
+
+#define MS 1000000ll
+
+static struct ppt_arrival arrivals[64];
+static size_t count;
+static uint32_t sizes[32];
+static int64_t gaps[32];
+
+static void add(int64_t time_ns, uint32_t size)
+{
+	arrivals[count++] = (struct ppt_arrival){ time_ns, size };
+}
+
+static void probes(int first, int last, uint32_t trailing)
+{
+	for (int i = first; i < last; i++) {
+		add(i * 10 * MS, 1502);
+		add(i * 10 * MS + 79000 + i, trailing);
+	}
+}
+
+static void each_probe_is_found(void **state)
+{
+	struct ppt_compound r;
+
+	(void)state;
+	count = 0;
+	probes(0, 5, 87);
+	probes(5, 10, 112);
+	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), 0);
+	assert_int_equal(r.probes, 10);
+	assert_int_equal(r.heading_bytes, 1502);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(sizes[i], i < 5 ? 87 : 112);
+		assert_int_equal(gaps[i], 79000 + i);
+	}
+	assert_int_equal(r.heading_alone + r.trailing_alone + r.backwards + r.split, 0);
+}
+
+static void halves_that_were_lost(void **state)
+{
+	struct ppt_compound r;
+
+	(void)state;
+	count = 0;
+	add(0, 87);                  /* its heading packet was lost */
+	probes(1, 3, 87);
+	add(30 * MS, 1502);          /* its trailing packet was lost */
+	probes(4, 6, 87);
+	add(60 * MS, 1502);          /* the trailing packet of this one and the heading packet of the next were lost */
+	add(70 * MS + 79000, 87);
+	probes(8, 10, 87);
+	add(100 * MS, 1502);         /* the capture ends here */
+	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), 0);
+	assert_int_equal(r.probes, 6);
+	assert_int_equal(r.trailing_alone, 1);
+	assert_int_equal(r.heading_alone, 2);
+	assert_int_equal(r.split, 1);
+}
+
+static void reordering_and_clock_steps(void **state)
+{
+	struct ppt_compound r;
+
+	(void)state;
+	count = 0;
+	probes(0, 3, 87);
+	for (int i = 3; i < 6; i++) { /* the trailing packet first */
+		add(i * 10 * MS, 87);
+		add(i * 10 * MS + 100, 1502);
+	}
+	probes(6, 8, 87);
+	add(80 * MS, 1502);          /* the clock steps back inside the probe */
+	add(20 * MS, 87);
+	add(INT64_MIN, 1502);
+	add(INT64_MAX, 87);
+	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), 0);
+	assert_int_equal(r.probes, 5);
+	assert_int_equal(r.backwards, 2);
+	for (size_t i = 0; i < r.probes; i++)
+		assert_true(gaps[i] >= 79000 && gaps[i] < 80000);
+}
+
+static void captures_without_probes(void **state)
+{
+	struct ppt_compound r;
+
+	(void)state;
+	count = 0;
+	assert_int_equal(ppt_compound(arrivals, 0, sizes, gaps, &r), -EINVAL);
+	for (int i = 0; i < 10; i++)
+		add(i * MS, 1502);
+	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), -EINVAL);
+	assert_int_equal(r.heading_alone, 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_probe_is_found), cmocka_unit_test(halves_that_were_lost),
+					    cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(captures_without_probes) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

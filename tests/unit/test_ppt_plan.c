@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The worked checks of the paper: sizes for its paths, and the dispersion of a probe on them. */
+#include "cm.h"
+#include "ppt_plan.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define M 1000000ull
+
+static const struct {
+	struct ppt_path path;
+	double trailing_max, alpha;
+	uint32_t narrow, node, on_grid, with_cross;
+} paths[] = {
+	{ { { 100 * M, 155 * M, 100 * M, 10 * M }, 4 }, 15000, 1, 4, 0, 1500, 0 },
+	{ { { 10 * M, 155 * M, 10 * M, 100 * M }, 4 }, 150, 10, 3, 3, 150, 75 },
+	{ { { 100 * M, 10 * M, 155 * M, 100 * M }, 4 }, 231.818, 6.4706, 2, 2, 225, 175 },
+};
+
+static uint32_t largest_on_grid(const struct ppt_path *path, const struct ppt_cross *cross)
+{
+	uint32_t largest = 0;
+
+	for (uint32_t trailing = 50; trailing <= 1500; trailing += 25) {
+		struct ppt_dispersion d;
+
+		ppt_disperse(path, 1500, trailing, cross, 64, &d);
+		if (d.unbiased)
+			largest = trailing;
+	}
+	return largest;
+}
+
+static void the_papers_paths(void **state)
+{
+	static const struct ppt_cross cross[4] = { { 0, 0 }, { 1, 1 }, { 1, 1 }, { 0, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct ppt_sizing s;
+		struct ktrxer_error err;
+
+		assert_int_equal(ppt_size(&paths[i].path, 1500, 1000, &s, &err), 0);
+		assert_true(fabs(s.trailing_max_bytes - paths[i].trailing_max) < 0.001);
+		assert_true(fabs(s.alpha_min - paths[i].alpha) < 0.0001);
+		assert_int_equal(s.narrow, paths[i].narrow);
+		assert_int_equal(s.node, paths[i].node);
+		assert_int_equal(largest_on_grid(&paths[i].path, NULL), paths[i].on_grid);
+		if (paths[i].with_cross)
+			assert_int_equal(largest_on_grid(&paths[i].path, cross), paths[i].with_cross);
+	}
+}
+
+static void without_dispersion_the_gap_is_the_end_links(void **state)
+{
+	struct ppt_dispersion d;
+
+	(void)state;
+	ppt_disperse(&paths[1].path, 1500, 150, NULL, 64, &d);
+	assert_true(d.unbiased);
+	assert_true(fabs(d.gap_ns - 12000) < 1e-6 && fabs(d.capacity_bit_s - 100e6) < 1e-3);
+	/* One byte more: 8 bits at 10 Mbit/s are 800 ns of dispersion. */
+	ppt_disperse(&paths[1].path, 1500, 151, NULL, 64, &d);
+	assert_false(d.unbiased);
+	assert_true(fabs(d.delta_ns - 800) < 1e-6 && d.capacity_bit_s < 100e6);
+}
+
+static void the_step_that_the_clock_resolves(void **state)
+{
+	static const struct {
+		uint64_t capacity;
+		uint32_t resolution_ns, step;
+	} cases[] = { { 10 * M, 1000, 3 }, { 100 * M, 1000, 25 }, { 1000 * M, 1000, 250 }, { 1000 * M, 1, 1 }, { 10000 * M, 1, 3 } };
+	struct ppt_sizing s;
+	struct ktrxer_error err;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		const struct ppt_path one = { { cases[i].capacity }, 1 };
+
+		assert_int_equal(ppt_size(&one, 1500, cases[i].resolution_ns, &s, &err), 0);
+		assert_int_equal(s.step_min, cases[i].step);
+		assert_true(s.resolvable && s.size1 == 72 && s.size2 == 1500);
+	}
+	/* C2-100 leaves 78 bytes between the sizes; a clock of 10 us needs 250. */
+	assert_int_equal(ppt_size(&paths[1].path, 1500, 10000, &s, &err), 0);
+	assert_int_equal(s.step_min, 250);
+	assert_false(s.resolvable);
+}
+
+static void the_rule_for_each_node(void **state)
+{
+	struct ppt_sizing s;
+	struct ktrxer_error err;
+	const struct ppt_path even = { { 10 * M, 20 * M, 40 * M }, 3 };
+
+	(void)state;
+	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, &s, &err), 0);
+	assert_true(fabs(s.alpha_rule - 15.5) < 1e-9);
+	assert_int_equal(ppt_size(&even, 1500, 1, &s, &err), 0);
+	assert_int_equal(s.node, 2); /* of two nodes with the same ratio that nearest to the receiver */
+}
+
+static void paths_that_are_none(void **state)
+{
+	struct ppt_path path = { { 0 }, 0 };
+	struct ktrxer_error err = { 0 };
+	struct ppt_sizing s;
+
+	(void)state;
+	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+	path.links = 1;
+	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+	path.capacity_bit_s[0] = UINT64_MAX;
+	assert_int_equal(ppt_size(&path, 71, 1, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 1527, 1, &s, &err), -EINVAL);
+	assert_true(err.text[0]);
+	assert_int_equal(ppt_size(&path, 1526, UINT32_MAX, &s, &err), 0);
+	assert_int_equal(s.step_min, UINT32_MAX);
+	path.links = PPT_LINKS_MAX + 1;
+	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_papers_paths), cmocka_unit_test(without_dispersion_the_gap_is_the_end_links),
+		cmocka_unit_test(the_step_that_the_clock_resolves), cmocka_unit_test(the_rule_for_each_node), cmocka_unit_test(paths_that_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
