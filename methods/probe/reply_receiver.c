@@ -122,7 +122,7 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
 	if (receiver->ip_header) {
 		offset = n ? 4u * (receiver->data[0] & 15u) : 0;
-		if (n < 20 || offset < 20 || offset > n)
+		if (n < 20 || offset < 20 || offset > (uint32_t)n)
 			return -EAGAIN;
 		reply->ttl = receiver->data[8];
 		reply->tos = receiver->data[1];

@@ -180,7 +180,7 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 		struct flow_spec *s = &run->specs[i];
 
 		s->udp = true;
-		s->law = (uint8_t)o->model;
+		s->model = (uint8_t)o->model;
 		s->payload_min = (uint16_t)least;
 		s->payload_max = (uint16_t)most;
 	}
