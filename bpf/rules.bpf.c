@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The receiver's half in the kernel: rules in front of the stack. A packet is classified, looked up in the hash of whole 5-tuples, then
- * held against the rules with wildcards that come before the one found there. What the deciding rule wants kept goes to the tool by the
- * ring buffer, or (capture+drop) by AF_XDP. A packet for which no rule speaks costs the look-up, and nothing is written for it.
+ * The kernel's part of the receiver: rules in front of the stack. A packet is classified, looked up in the hash of whole 5-tuples, then
+ * compared with the rules with wildcards that come before the one found there. A captured packet goes to the program by the ring buffer,
+ * or (capture+drop) by AF_XDP. A packet without a rule costs the look-up, and nothing is written for it.
  *
- * Compiled twice: rules_nic.bpf.c has the NIC's own stamps and the tags that it took off, where kernel and driver tell them.
+ * Compiled twice: rules_nic.bpf.c reads the NIC's own stamps and the tags that it removed, where kernel and driver offer them.
  */
 #include "rules_classify.h"
 
@@ -174,7 +174,7 @@ static __always_inline void nic_words(struct xdp_md *ctx, struct rules_stamp *s)
 }
 #endif
 
-/* A record of one of a few sizes: the kernel wants to know it beforehand. */
+/* A record of one of a few sizes: the verifier requires a constant. */
 static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length, __u64 kept, const __u64 size)
 {
 	struct rules_record *r = bpf_ringbuf_reserve(&packets, sizeof *r + size, 0);

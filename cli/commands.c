@@ -11,6 +11,7 @@ static const struct command cmd_bench = {
 	.name = "bench",
 	.summary = "Engines and frozen baselines against each other: rate, schedule, pairs, stamps",
 	.program = "ktrxer-bench",
+	.tables = true,
 };
 #endif
 

@@ -12,7 +12,7 @@ LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 
 LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
 
-.PHONY: lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module
+.PHONY: lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual
 lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## what goes into the devices: a static ktrxer for each
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
@@ -31,7 +31,7 @@ lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each devi
 	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
 
 lab-setup: .venv/.tests ## install QEMU and prepare the images of all devices
-	sh lab/setup $(LAB_PACKAGES)
+	sh lab/setup $(LAB_PACKAGES) $(VIRTUAL_PACKAGES)
 	$(LAB) setup --headers
 
 # A machine without the images fetches and makes them here (two minutes), all devices at once; the tests say what is missing.
@@ -46,6 +46,15 @@ lab: LAB_LIMIT = 7200
 lab: LAB_TARGETS = all
 lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on every device and kernel
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
+
+# Virtual time without an emulator: what its kernel is built with, and what a guest runs.
+VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping
+virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in four minutes on 2 cores
+	@sh lab/setup $(VIRTUAL_PACKAGES)
+	@timeout 840 $(LAB) setup --device uml
+
+test-virtual: virtual-kernel ## tests in virtual time: two minutes, and the kernel's build
+	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual
 
 # What a kernel is built with, beside the lab's own packages.
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils

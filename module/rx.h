@@ -13,7 +13,7 @@
 
 /* Of rules in user memory. An error pointer: -EFAULT, -EINVAL, -E2BIG, -ENOMEM. */
 static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *rules, u32 count);
-/* May be NULL. Nobody looks at it any more. */
+/* May be NULL. No hook uses the table any more. */
 static void krx_table_free(struct krx_table *table);
 static bool krx_table_drops(const struct krx_table *table);
 static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count);

@@ -75,7 +75,7 @@ static int krx_file_prepare(struct krx_file *krx, const struct ktrxer_rx_setup *
 		return ret;
 	}
 	net_enable_timestamp();
-	/* Pairs with the acquires of mmap() and poll(): who sees it sees the ring. */
+	/* Pairs with the acquires of mmap() and poll(), which use the ring after they have read it. */
 	smp_store_release(&krx->ready, true);
 	return 0;
 }
@@ -117,7 +117,7 @@ static int krx_file_mmap(struct file *file, struct vm_area_struct *vma)
 
 /* ----------------------------------------------------------------------------------------------------------------- rules */
 
-/* The table is there before the first packet asks for it, and the former one as long as the last packet has it. */
+/* The table is complete before the first packet uses it, and the former one stays until the last packet has used it. */
 static int krx_table_publish(struct krx_file *krx, struct krx_table *table)
 {
 	struct krx_table *former;

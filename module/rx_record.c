@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A packet becomes a record of the ring. Whoever has the ring may write anything anywhere in it, at any time: of all that is there the kernel
- * reads one word, the tail, once a record, and believes it only as far as it can be true.
+ * A packet becomes a record of the ring. The program that has mapped the ring may write anything anywhere in it, at any time. The module reads
+ * one word of it, the tail, once for each record, and checks its range.
  */
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>

@@ -42,7 +42,7 @@ static struct krx_table *krx_table_alloc(u32 count)
 	buckets = roundup_pow_of_two(max_t(u32, 2 * count, KRX_BUCKETS_MIN));
 	m->bucket_mask = buckets - 1;
 	m->wild_most = min_t(u32, count, KTRXER_RX_LIST_MAX);
-	m->seed = get_random_u32(); /* nobody chooses packets that all fall into one place */
+	m->seed = get_random_u32(); /* no sender can choose packets that all fall into one bucket */
 	m->op = kvcalloc(count, sizeof(*m->op), GFP_KERNEL_ACCOUNT);
 	m->exact = kvcalloc(count, sizeof(*m->exact), GFP_KERNEL_ACCOUNT);
 	m->wild = kvcalloc(m->wild_most, sizeof(*m->wild), GFP_KERNEL_ACCOUNT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The run of a bench: points (payload, cross traffic, gap), at each of them rounds, in each round everybody once, in rotated order. */
+/* The run of a bench: points (payload, cross traffic, gap), at each of them rounds, in each round each sender once, in rotated order. */
 #include "bench.h"
 
 #include "bench_progress.h"
@@ -12,9 +12,8 @@
 #include <string.h>
 
 enum {
-	CROSS_OFF_PERCENT = 5,
 	STALLED_MANY_PERCENT = 50,
-	FAILURES_IN_A_ROW = 3, /* then somebody is left out at this point */
+	FAILURES_IN_A_ROW = 3, /* then the sender is left out at this point */
 };
 
 static int plan(struct bench_run *run, struct ktrxer_error *err)
@@ -40,14 +39,15 @@ static int plan(struct bench_run *run, struct ktrxer_error *err)
 static int open_all(struct bench_run *run, struct ktrxer_error *err)
 {
 	const struct bench_options *o = run->o;
-	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to,
-					 .fq = o->fq };
+	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to };
 	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
 	struct farend_options far = { .calls = run->kind->calls, .no_bpf = o->no_bpf };
 	int rc;
 
-	if ((rc = plan(run, err)) < 0 || (rc = bench_table_open(&run->table, run->kind->columns)) < 0 ||
-	    (o->compare && (rc = bench_compare_check(run->kind, o->compare, err)) < 0))
+	if (o->compare || o->csv || o->fq)
+		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed", o->compare ? "compare" :
+				   o->csv ? "csv" : "fq");
+	if ((rc = plan(run, err)) < 0)
 		return rc;
 	if (!o->no_baselines && run->kind->baselines[0].name[0] && (rc = bench_baselines_find(run, err)) < 0)
 		return rc;
@@ -74,89 +74,73 @@ static void close_all(struct bench_run *run)
 	farend_close(run->far);
 	bench_watch_close(run->watch);
 	bench_net_close(&run->net);
-	bench_table_close(&run->table);
 	free(run->sent_ns);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ a point */
 
-static void one_turn(struct bench_run *run, const struct bench_point *point, int who, struct bench_gather *gather, bool warm_up)
+static void one_turn(struct bench_run *run, const struct bench_point *point, int number, struct bench_tally *tally, int64_t round)
 {
-	struct bench_pool pools[BENCH_POOLS] = { { 0 } };
-	struct bench_gather scratch = { 0 };
+	const struct bench_who *who = &run->who[number];
+	struct json *sample = bench_sample(run->cli, "turn");
+	struct bench_job jobs[BENCH_JOBS] = { { 0 } };
+	int count = run->kind->jobs(run, who, point, jobs), rc = 0;
 	struct ktrxer_error err = { 0 };
 	struct bench_quiet quiet = { 0 };
-	int rc = run->kind->turn(run, &run->who[who], point, pools, warm_up ? &scratch : gather, &quiet, &err);
 
+	if (!sample)
+		return;
+	json_string(sample, "engine", who->name);
+	json_u64(sample, "payload", point->payload);
+	json_u64(sample, "cross", point->cross_pps);
+	json_u64(sample, "gap_ns", point->gap_ns);
+	json_i64(sample, "round", round);
+	json_array(sample, "jobs");
+	for (int i = 0; i < count && rc == 0; i++) {
+		struct bench_turn turn;
+
+		rc = bench_turn(run, who, &jobs[i], &turn, &err);
+		if (rc < 0)
+			break;
+		bench_quiet_join(&quiet, &turn.quiet);
+		bench_sample_job(sample, &jobs[i], &turn);
+	}
+	json_array_end(sample);
+	json_bool(sample, "stalled", quiet.stalled);
+	json_string(sample, "failed", rc < 0 ? err.text : NULL);
+	out_put(run->cli, sample);
 	if (rc < 0) {
-		gather->failures++;
-		memcpy(gather->why, err.text, sizeof gather->why);
-	} else if (!warm_up) {
-		gather->failures = 0;
-		bench_gather_join(gather, pools, run->kind->pools, quiet.stalled);
+		tally->failures++;
+		memcpy(tally->why, err.text, sizeof tally->why);
+	} else if (round >= 0) {
+		tally->failures = 0;
+		tally->rounds++;
+		run->measured++;
 		run->stalled_turns += quiet.stalled;
 	}
-	for (int i = 0; i < BENCH_POOLS; i++)
-		bench_pool_free(&pools[i]);
-	bench_gather_free(&scratch);
 	run->done++;
 	bench_progress(run);
 }
 
-static int add_row(struct bench_run *run, const struct bench_point *point, const struct bench_who *who, struct bench_gather *g)
-{
-	struct bench_row *row = bench_table_row(&run->table);
-	/* Where no round was free of stalls, the stalled ones are all there is; the row's counts say so. */
-	struct bench_set *set = g->clean.rounds ? &g->clean : &g->stalled;
-	const struct bench_table *t = &run->table;
-
-	if (!row)
-		return -ENOMEM;
-	bench_set_text(t, row, "engine", who->name);
-	bench_set(t, row, "payload", point->payload);
-	bench_set(t, row, "cross", (int64_t)point->cross_pps);
-	bench_set(t, row, "gap_us", (int64_t)point->gap_ns);
-	bench_set(t, row, "rounds", (int64_t)(g->clean.rounds + g->stalled.rounds));
-	bench_set(t, row, "stalled_rounds", (int64_t)g->stalled.rounds);
-	if (g->expected)
-		bench_set(t, row, "lost_percent",
-			  g->arrived < g->expected ? (int64_t)((g->expected - g->arrived) * 100000 / g->expected) : 0);
-	if (point->cross_pps) {
-		int64_t cross = bench_pool_median(&g->cross), wanted = (int64_t)point->cross_pps;
-
-		bench_set(t, row, "cross_arrived_kpps", cross == BENCH_NONE ? 0 : cross);
-		if (cross == BENCH_NONE || llabs(cross - wanted) * 100 > wanted * CROSS_OFF_PERCENT)
-			verdict_say(run->cli, VERDICT_DEGRADED, "cross traffic of %" PRIu64 " packets a second was asked for, and %" PRId64
-				    " arrived beside %s at %u bytes", point->cross_pps, cross == BENCH_NONE ? 0 : cross, who->name, point->payload);
-	}
-	run->kind->row(run, row, set, g);
-	return 0;
-}
-
 static int one_point(struct bench_run *run, const struct bench_point *point, struct ktrxer_error *err)
 {
-	struct bench_gather *gathers = calloc((size_t)run->whos, sizeof *gathers);
-	int rc = gathers ? 0 : ktrxer_fail(err, -ENOMEM, "no memory for the bench");
+	struct bench_tally *tallies = calloc((size_t)run->whos, sizeof *tallies);
 
+	if (!tallies)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the bench");
 	/* Round -1 warms up: caches, neighbours, the processor's clock. */
-	for (int64_t round = -1; rc == 0 && round < (int64_t)run->o->rounds && !cli_stopped(run->cli); round++)
+	for (int64_t round = -1; round < (int64_t)run->o->rounds && !cli_stopped(run->cli); round++)
 		for (int i = 0; i < run->whos && !cli_stopped(run->cli); i++) {
 			int who = (int)((i + (round < 0 ? 0 : round)) % run->whos);
 
-			if (gathers[who].failures < FAILURES_IN_A_ROW)
-				one_turn(run, point, who, &gathers[who], round < 0);
+			if (tallies[who].failures < FAILURES_IN_A_ROW)
+				one_turn(run, point, who, &tallies[who], round);
 		}
-	for (int who = 0; gathers && who < run->whos; who++) {
-		struct bench_gather *g = &gathers[who];
-
-		if (rc == 0 && g->clean.rounds + g->stalled.rounds)
-			rc = add_row(run, point, &run->who[who], g);
-		if (g->failures && !cli_stopped(run->cli))
-			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name, point->payload, g->why);
-		bench_gather_free(g);
-	}
-	free(gathers);
-	return rc;
+	for (int who = 0; who < run->whos; who++)
+		if (tallies[who].failures && !cli_stopped(run->cli))
+			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name, point->payload, tallies[who].why);
+	free(tallies);
+	return 0;
 }
 
 static int all_points(struct bench_run *run, struct ktrxer_error *err)
@@ -199,7 +183,6 @@ static void say_settings(struct bench_run *run, struct json *json)
 		json_string(json, "methods", o->methods);
 		json_string(json, "predispatch", o->predispatch);
 	}
-	json_u64(json, "fq", o->fq);
 	json_u64(json, "both_ways", o->both_ways);
 	json_u64(json, "rounds", o->rounds);
 	json_u64(json, "count", o->count);
@@ -212,31 +195,19 @@ static void say_settings(struct bench_run *run, struct json *json)
 	json_string(json, "judge", farend_name(run->far));
 	json_bool(json, "driver_calls", farend_has_calls(run->far));
 	json_string(json, "judge_note", farend_note(run->far)[0] ? farend_note(run->far) : NULL);
-	json_bool(json, "own_hosts", run->net.own);
+	json_bool(json, "sees_stalls", bench_watch_sees_stalls(run->watch));
 	json_u64(json, "turns", run->done);
 	json_u64(json, "stalled_turns", run->stalled_turns);
 }
 
-static int finish(struct bench_run *run, struct ktrxer_error *err)
+static int finish(struct bench_run *run)
 {
 	struct json *json = out_end(run->cli);
-	int rc = 0;
 
-	bench_table_print(&run->table, run->cli);
-	out_text(run->cli, "%s", run->kind->explains);
-	out_text(run->cli, "judged at the far end by %s; %" PRIu64 " of %" PRIu64 " turns had a stall%s", farend_name(run->far), run->stalled_turns,
-		 run->done, bench_watch_sees_stalls(run->watch) ? "" : " (by steal time alone: no real-time priority to watch with)");
-	if (farend_note(run->far)[0])
-		out_text(run->cli, "note: %s", farend_note(run->far));
 	say_settings(run, json);
-	bench_table_json(&run->table, json);
-	if (run->o->csv && bench_table_csv(&run->table, run->o->csv, err) < 0)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%s", err->text);
-	if (run->o->compare && (rc = bench_compare(run, run->o->compare, json, err)) < 0)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%s", err->text);
 	if (cli_stopped(run->cli))
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before its end");
-	if (!run->table.count)
+	if (!run->measured)
 		verdict_say(run->cli, VERDICT_INVALID, "nothing was measured");
 	if (run->done && run->stalled_turns * 100 > run->done * STALLED_MANY_PERCENT)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the machine was away in %" PRIu64 " of %" PRIu64 " turns: a busy host of a virtual machine, "
@@ -261,7 +232,7 @@ int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct 
 		rc = all_points(&run, &err);
 		if (rc < 0)
 			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
-		status = finish(&run, &err);
+		status = finish(&run);
 	}
 	close_all(&run);
 	return status;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * `ktrxer bench`: senders against each other on the same path, in turns, judged at the far end. Nothing here knows an engine's name: the
- * list is ktx_engines()'s, and the figures are what arrived.
+ * The harness of `ktrxer bench`: senders send in turns over the same path, and the far end stamps each probe. The result is JSON lines, one
+ * sample for each turn with its time stamps; python/ktrxer/bench makes figures and tables of them. The list of engines is ktx_engines()'s.
  */
 #ifndef KTRXER_CLI_BENCH_H
 #define KTRXER_CLI_BENCH_H
 
 #include "bench_farend.h"
 #include "bench_net.h"
-#include "bench_stat.h"
-#include "bench_table.h"
 #include "bench_watch.h"
 #include "cli.h"
 
@@ -17,7 +15,8 @@ enum {
 	BENCH_WHO = 48,      /* engines and baselines */
 	BENCH_OIR_MOST = 16384, /* probes that may all be with an engine at once */
 	BENCH_LEVELS = 8,    /* of cross traffic, or of gaps */
-	BENCH_POOLS = 4,     /* figures that a kind gathers */
+	BENCH_NAME = 32,
+	BENCH_JOBS = 3,      /* of a turn */
 	BENCH_WARM = 5,      /* first probes (or pairs) of a turn that are sent and not judged */
 };
 
@@ -28,6 +27,21 @@ struct bench_options {
 	uint64_t rounds, count, interval_ns, for_ns, train, threads, seed;
 	bool no_baselines, no_bpf, fq, both_ways;
 };
+
+/* Where the probes go; and what the Python part does, which are refused here. */
+#define BENCH_PATH_OPTIONS(FIELDS)                                                                                                    \
+	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = offsetof(FIELDS, device), .argument = "DEV", .heading = "Path",       \
+	  .help = "Send by this device instead of between two hosts in network namespaces of the bench's own" },                          \
+	{ .name = "to", .type = OPT_ADDRESS, .offset = offsetof(FIELDS, to), .argument = "IP", .help = "Destination, with --device" },         \
+	{ .name = "far-device", .type = OPT_STRING, .offset = offsetof(FIELDS, far_device), .argument = "DEV",                                  \
+	  .help = "Where the probes arrive, with --device: a device of this machine, because one clock measures both ends" },             \
+	{ .name = "far-netns", .type = OPT_STRING, .offset = offsetof(FIELDS, far_netns), .argument = "NAME",                                   \
+	  .help = "The network namespace of --far-device" }
+#define BENCH_TABLE_OPTIONS(FIELDS)                                                                                                   \
+	{ .name = "csv", .type = OPT_STRING, .offset = offsetof(FIELDS, csv), .argument = "FILE", .heading = "Results",                          \
+	  .help = "Write the rows to a CSV file" },                                                                                      \
+	{ .name = "compare", .type = OPT_STRING, .offset = offsetof(FIELDS, compare), .argument = "OLD.json",                                    \
+	  .help = "Show what has changed since an older run, whose --json output this file is" }
 
 /* When a probe goes to the engine, and what it is told (O5 of the OMware paper). */
 enum bench_method {
@@ -79,7 +93,6 @@ struct bench_turn {
 	uint64_t sent;         /* by the sender's own word; UINT64_MAX: it says nothing */
 	uint64_t *sent_ns;     /* by number, 0: no report; with job.reports */
 	uint64_t driver, wire, queued; /* proofs, likewise */
-	int64_t cross_milli;   /* packets a second of cross traffic, as they arrived; BENCH_NONE */
 	struct bench_quiet quiet;
 };
 
@@ -89,18 +102,10 @@ struct bench_point {
 	uint64_t gap_ns;
 };
 
-/* What one sender has shown at one point. */
-struct bench_set {
-	struct bench_pool pooled[BENCH_POOLS]; /* each value */
-	struct bench_pool medians[BENCH_POOLS]; /* one for each round */
+/* The turns of one sender at one point. */
+struct bench_tally {
 	uint64_t rounds;
-};
-struct bench_gather {
-	struct bench_set clean, stalled;
-	struct bench_pool cross;
-	uint64_t sent, arrived, expected;
-	uint64_t driver, wire, queued;
-	int failures;
+	int failures; /* in a row */
 	char why[KTRXER_ERROR_TEXT]; /* of the last failure */
 };
 
@@ -109,19 +114,11 @@ struct bench_run;
 /* One of rate, schedule, pairs, stamps. */
 struct bench_kind {
 	const char *name;
-	const struct bench_column *columns;
-	const char *explains; /* what the figures are, below the table */
-	int pools;
 	bool calls;           /* wants the driver's calls stamped */
-	bool rate;            /* keeps processors busy by design */
 	bool gaps;            /* runs over --gaps */
 	const struct bench_who *baselines; /* an empty name ends them */
-	uint32_t slots;       /* stamps that a turn needs at most; 0: by count */
-	/* One turn. The values of this round go into `pools`. */
-	int (*turn)(struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_pool *pools,
-		    struct bench_gather *gather, struct bench_quiet *quiet, struct ktrxer_error *err);
-	/* `set` holds what counts. */
-	void (*row)(struct bench_run *run, struct bench_row *row, struct bench_set *set, struct bench_gather *gather);
+	/* What a sender sends in one turn, one job after another. How many jobs. */
+	int (*jobs)(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs);
 };
 
 struct bench_cross;
@@ -140,10 +137,9 @@ struct bench_run {
 	uint64_t cross_pps[BENCH_LEVELS], gaps_ns[BENCH_LEVELS], predispatch_ns[BENCH_LEVELS];
 	int crosses, gaps, predispatches;
 	bool methods[BENCH_METHODS]; /* asked for */
-	struct bench_table table;
 	uint64_t *sent_ns;
 	uint32_t slots;
-	uint64_t turns, stalled_turns, done, planned;
+	uint64_t turns, stalled_turns, measured, done, planned;
 	char programs[512]; /* where the baselines are */
 };
 
@@ -181,14 +177,8 @@ int bench_who_list(struct bench_run *run, struct ktrxer_error *err);
 int bench_methods_parse(struct bench_run *run, struct ktrxer_error *err);
 int bench_list_parse(uint64_t *values, int *count, const char *text, bool durations, const char *option, struct ktrxer_error *err);
 
-/* bench_compare.c: is the file one that can be compared? Asked before anything is measured. */
-int bench_compare_check(const struct bench_kind *kind, const char *file, struct ktrxer_error *err);
-int bench_compare(struct bench_run *run, const char *file, struct json *json, struct ktrxer_error *err);
-
-/* bench_figures.c: what the kinds have in common. */
-void bench_gather_join(struct bench_gather *gather, struct bench_pool *pools, int count, bool stalled);
-void bench_gather_free(struct bench_gather *gather);
-/* KEY_median_us (median of the rounds' medians), KEY_spread_us (their IQR), KEY_iqr_us, KEY_p90_us, KEY_p99_us, where such columns are. */
-void bench_figures(const struct bench_table *table, struct bench_row *row, const char *key, struct bench_set *set, int pool);
+/* bench_sample.c: one sample a turn. NULL: the run was stopped. */
+struct json *bench_sample(struct cli *cli, const char *kind);
+void bench_sample_job(struct json *json, const struct bench_job *job, const struct bench_turn *turn);
 
 #endif

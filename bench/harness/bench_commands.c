@@ -2,12 +2,6 @@
 /* `ktrxer bench rate | schedule | pairs | stamps`: their options. */
 #include "bench.h"
 
-#include "bench_read.h"
-#include "error.h"
-#include "units.h"
-
-#include <errno.h>
-#include <string.h>
 
 #define FIELD(name) offsetof(struct bench_options, name)
 
@@ -30,20 +24,11 @@
 	  .min = 1000, .max = 10 * 1000000000ULL, .help = words }
 #define REST                                                                                                                          \
 	{ .name = "seed", .type = OPT_UINT, .offset = FIELD(seed), .argument = "N", .fallback = "1", .help = "Of the cross traffic" },        \
-	{ .name = "engines", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engines), .argument = "E,E...", .heading = "Who and where",     \
+	{ .name = "engines", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engines), .argument = "E,E...", .heading = "Senders",           \
 	  .help = "Only these engines; by default all that work here" },                                                                 \
 	{ .name = "no-baselines", .type = OPT_FLAG, .offset = FIELD(no_baselines), .help = "Leave the frozen baseline programs out" },       \
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",                                    \
-	  .help = "Send by this device instead of between two hosts in network namespaces of the bench's own" },                          \
-	{ .name = "to", .type = OPT_ADDRESS, .offset = FIELD(to), .argument = "IP", .help = "Destination, with --device" },                  \
-	{ .name = "far-device", .type = OPT_STRING, .offset = FIELD(far_device), .argument = "DEV",                                           \
-	  .help = "Where the probes arrive, with --device: a device of this machine too, so that one clock judges" },                     \
-	{ .name = "far-netns", .type = OPT_STRING, .offset = FIELD(far_netns), .argument = "NAME",                                            \
-	  .help = "The network namespace of --far-device" },                                                                              \
 	{ .name = "no-bpf", .type = OPT_FLAG, .offset = FIELD(no_bpf), .help = "Judge by the kernel's receive stamps, not by XDP" },         \
-	{ .name = "csv", .type = OPT_STRING, .offset = FIELD(csv), .argument = "FILE", .heading = "Results", .help = "Write the rows to a CSV file" }, \
-	{ .name = "compare", .type = OPT_STRING, .offset = FIELD(compare), .argument = "OLD.json",                                            \
-	  .help = "Say what has changed since an older run, whose --json output this file is" },                                         \
+	BENCH_PATH_OPTIONS(struct bench_options), BENCH_TABLE_OPTIONS(struct bench_options),                                                  \
 	{ 0 }
 
 static const struct opt rate_opts[] = {
@@ -125,68 +110,28 @@ static const struct opt again_opts[] = {
 	{ 0 },
 };
 
-static const struct bench_kind *const kinds[] = { &bench_pairs, &bench_rate, &bench_schedule, &bench_stamps };
-
-/* The settings of an older run as options; strings stay where they are. */
-static int options_of(struct bench_options *o, const struct bench_settings *s, struct ktrxer_error *err)
-{
-	*o = (struct bench_options){ .cross = s->cross, .gaps = s->gaps, .rounds = s->rounds, .count = s->count,
-				     .interval_ns = s->interval_ns, .for_ns = s->for_ns, .train = s->train,
-				     .threads = s->threads, .seed = s->seed, .fq = s->fq, .both_ways = s->both_ways,
-				     .methods = s->methods[0] ? s->methods : NULL,
-				     .predispatch = s->predispatch[0] ? s->predispatch : NULL };
-	if (!s->rounds || s->rounds > 1000 || s->count > 100000 || s->train > 4096 || s->threads > 64 || s->interval_ns > 10 * 1000000000ULL ||
-	    s->for_ns > 60 * 1000000000ULL || !s->cross[0])
-		return ktrxer_fail(err, -EBADMSG, "--compare: the file's settings are missing or out of bounds");
-	return ktrxer_parse_range(&o->payload.from, &o->payload.to, &o->payload.step, s->payload, err);
-}
-
+/* The Python part has the settings of older runs. */
 static int run_again(struct cli *cli, const void *options)
 {
 	const struct again_options *a = options;
-	const struct bench_kind *kind = NULL;
-	struct bench_settings settings;
-	struct ktrxer_error err = { 0 };
-	struct bench_table table;
-	struct bench_options o;
-	int rc;
 
-	if (!a->compare) {
-		cli_complain(cli, "which one? `ktrxer bench rate`, `schedule`, `pairs` or `stamps`; or --compare OLD.json");
-		return EXIT_USAGE;
-	}
-	bench_table_open(&table, bench_schedule.columns);
-	rc = bench_read_file(&table, &settings, a->compare, &err);
-	bench_table_close(&table);
-	for (size_t i = 0; rc == 0 && i < sizeof kinds / sizeof *kinds; i++)
-		if (!strcmp(kinds[i]->name, settings.kind))
-			kind = kinds[i];
-	if (kind == &bench_schedule && settings.methods[0])
-		kind = &bench_methods;
-	if (rc == 0 && !kind)
-		rc = ktrxer_fail(&err, -EBADMSG, "--compare %s: there is no `bench %s`", a->compare, settings.kind);
-	if (rc == 0)
-		rc = options_of(&o, &settings, &err);
-	if (rc < 0) {
-		cli_complain(cli, "%s", err.text);
-		return EXIT_BAD;
-	}
-	o.compare = a->compare;
-	o.csv = a->csv;
-	return bench_run_kind(cli, kind, &o);
+	cli_complain(cli, a->compare ? "--compare: the Python part of ktrxer does this, and is not installed"
+				     : "no kind of bench: give `ktrxer bench rate`, `schedule`, `pairs` or `stamps`, or --compare OLD.json");
+	return EXIT_USAGE;
 }
 
 const struct command cmd_bench = {
 	.name = "bench",
 	.summary = "Engines and frozen baselines against each other: rate, schedule, pairs, stamps",
 	.description = OPT_PROSE("`ktrxer bench rate`, `bench schedule`, `bench pairs` and `bench stamps` measure; see their own pages. Without one of these words, "
-		       "--compare OLD.json runs the bench of that file once more, with the same settings, and says what has changed."),
+		       "--compare OLD.json runs the bench of that file once more, with the same settings, and shows what has changed."),
 	.examples = "ktrxer bench schedule --json >old.json\tMeasure.\n"
 		    "ktrxer bench --compare old.json\tThe same again, and the differences.\n",
 	.options = again_opts,
 	.options_size = sizeof(struct again_options),
 	.run = run_again,
 	.measures = true,
+	.lines = true,
 };
 
 const struct command cmd_bench_rate = {
@@ -199,6 +144,7 @@ const struct command cmd_bench_rate = {
 	.options_size = sizeof(struct bench_options),
 	.run = run_rate,
 	.measures = true,
+	.lines = true,
 };
 
 const struct command cmd_bench_schedule = {
@@ -213,6 +159,7 @@ const struct command cmd_bench_schedule = {
 	.options_size = sizeof(struct bench_options),
 	.run = run_schedule,
 	.measures = true,
+	.lines = true,
 };
 
 const struct command cmd_bench_pairs = {
@@ -224,6 +171,7 @@ const struct command cmd_bench_pairs = {
 	.options_size = sizeof(struct bench_options),
 	.run = run_pairs,
 	.measures = true,
+	.lines = true,
 };
 
 const struct command cmd_bench_stamps = {
@@ -235,4 +183,5 @@ const struct command cmd_bench_stamps = {
 	.options_size = sizeof(struct bench_options),
 	.run = run_stamps,
 	.measures = true,
+	.lines = true,
 };

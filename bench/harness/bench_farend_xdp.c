@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-extern const unsigned char farend_object[];
-extern const size_t farend_object_size;
+extern const unsigned char ktrxer_farend_object[];
+extern const size_t ktrxer_farend_object_size;
 
 enum { CALLS = 2 };
 
@@ -104,7 +104,7 @@ static int load(struct farend *f, struct xdp_state *s, enum call_way way)
 	LIBBPF_OPTS(bpf_object_open_opts, open, .object_name = "farend");
 	static const char *const by_number[] = { "arrivals", "calls" };
 
-	s->object = bpf_object__open_mem(farend_object, farend_object_size, &open);
+	s->object = bpf_object__open_mem(ktrxer_farend_object, ktrxer_farend_object_size, &open);
 	if (!s->object)
 		return -errno;
 	for (int i = 0; i < 2; i++) {

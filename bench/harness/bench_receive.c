@@ -25,30 +25,15 @@ static const struct opt receive_opts[] = {
 	{ .name = "rounds", .letter = 'n', .type = OPT_UINT, .offset = FIELD(rounds), .argument = "N", .fallback = "7", .min = 1, .max = 1000,
 	  .help = "Rounds, in turns" },
 	{ .name = "no-flow", .type = OPT_FLAG, .offset = FIELD(no_flow), .help = "Leave the TCP flow (iperf3) out" },
+	BENCH_PATH_OPTIONS(struct receive_options),
+	BENCH_TABLE_OPTIONS(struct receive_options),
 	{ 0 },
-};
-
-static const struct bench_column columns[] = {
-	{ .key = "what", .head = "what", .text = true, .is_key = true },
-	{ .key = "rules", .head = "exact rules", .is_key = true },
-	{ .key = "wildcards", .head = "wildcards", .is_key = true },
-	{ .key = "rounds", .head = NULL },
-	{ .key = "cost_ns", .head = "ns a packet", .better = -1, .spread = "cost_spread_ns" },
-	{ .key = "cost_spread_ns", .head = "IQR" },
-	{ .key = "sent", .head = NULL },
-	{ .key = "captured", .head = NULL },
-	{ .key = "lost", .head = "lost" },
-	{ .key = "lossless_rounds", .head = "without loss" },
-	{ .key = "rate_kpps", .head = "kpps", .decimals = 3, .shown = 0, .better = 1, .spread = "rate_spread_kpps" },
-	{ .key = "rate_spread_kpps", .head = "IQR", .decimals = 3, .shown = 0 },
-	{ .key = "flow_mbps", .head = "Mbit/s", .better = 1, .spread = "flow_spread_mbps" },
-	{ .key = "flow_spread_mbps", .head = "IQR" },
-	{ .key = NULL },
 };
 
 static int open_all(struct receive_bench *b, struct ktrxer_error *err)
 {
-	struct bench_net_options net = { 0 };
+	struct bench_net_options net = { .device = b->o->device, .far_device = b->o->far_device, .far_netns = b->o->far_netns, .to = b->o->to };
+	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
 	int rc = bench_list_parse(b->rules, &b->rule_counts, b->o->rules, false, "--rules", err);
 
 	if (rc < 0)
@@ -56,7 +41,13 @@ static int open_all(struct receive_bench *b, struct ktrxer_error *err)
 	for (int i = 0; i < b->rule_counts; i++)
 		if (!b->rules[i] || b->rules[i] > KRX_RULES_MAX - 256)
 			return ktrxer_fail(err, -ERANGE, "--rules: from 1 to %d", KRX_RULES_MAX - 256);
-	if ((rc = bench_table_open(&b->table, columns)) < 0 || (rc = bench_net_open(&b->net, &net, err)) < 0)
+	if (b->o->compare || b->o->csv)
+		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed", b->o->compare ? "compare" : "csv");
+	if ((rc = bench_net_open(&b->net, &net, err)) < 0)
+		return rc;
+	path.device = b->net.near_device;
+	path.to = b->net.to;
+	if ((rc = ktrxer_path_resolve(&b->path, &path, err)) < 0)
 		return rc;
 	b->watch = bench_watch_open();
 	return b->watch ? 0 : ktrxer_fail(err, -ENOMEM, "no memory for the bench");
@@ -66,9 +57,6 @@ static int finish(struct receive_bench *b)
 {
 	struct json *json = out_end(b->cli);
 
-	bench_table_print(&b->table, b->cli);
-	out_text(b->cli, "ns a packet: BPF_PROG_RUN, the mean of %llu runs. kpps: packets that reached this process, captured and dropped, by their own stamps",
-		 (unsigned long long)b->o->repeat);
 	json_string(json, "bench", "receive");
 	json_object(json, "settings");
 	json_string(json, "rules", b->o->rules);
@@ -79,13 +67,14 @@ static int finish(struct receive_bench *b)
 		json_null(json, "rate_pps");
 	json_u64(json, "for_ns", b->o->for_ns);
 	json_u64(json, "payload", b->o->payload);
+	json_u64(json, "ring", b->o->ring);
 	json_u64(json, "rounds", b->o->rounds);
+	json_u64(json, "no_flow", b->o->no_flow);
 	json_object_end(json);
 	json_u64(json, "stalled_turns", b->stalled);
-	bench_table_json(&b->table, json);
 	if (cli_stopped(b->cli))
 		verdict_say(b->cli, VERDICT_DEGRADED, "it was stopped before its end");
-	if (!b->table.count)
+	if (!b->measured)
 		verdict_say(b->cli, VERDICT_INVALID, "nothing was measured");
 	return out_finish(b->cli, json);
 }
@@ -110,7 +99,6 @@ static int run_receive(struct cli *cli, const void *options)
 	}
 	bench_watch_close(b.watch);
 	bench_net_close(&b.net);
-	bench_table_close(&b.table);
 	return status;
 }
 
@@ -128,4 +116,5 @@ const struct command cmd_bench_receive = {
 	.options_size = sizeof(struct receive_options),
 	.run = run_receive,
 	.measures = true,
+	.lines = true,
 };

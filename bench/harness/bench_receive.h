@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `ktrxer bench receive`: what rules cost, and how much they can take. Its parts; each adds rows to one table. */
+/* `ktrxer bench receive`: the cost of rules, and the packets that they take. Each part writes a sample for each round. */
 #ifndef KTRXER_CLI_BENCH_RECEIVE_H
 #define KTRXER_CLI_BENCH_RECEIVE_H
 
@@ -8,7 +8,8 @@
 enum { RECEIVE_RULES = 8 };
 
 struct receive_options {
-	const char *rules;
+	const char *rules, *compare, *csv, *device, *far_device, *far_netns;
+	struct ktrxer_addr to;
 	uint64_t rounds, repeat, payload, ring;
 	struct opt_rate rate;
 	uint64_t for_ns;
@@ -19,12 +20,18 @@ struct receive_bench {
 	struct cli *cli;
 	const struct receive_options *o;
 	struct bench_net net;
+	struct ktrxer_path path;
 	struct bench_watch *watch;
-	struct bench_table table;
 	uint64_t rules[RECEIVE_RULES];
 	int rule_counts;
-	uint64_t stalled;
+	uint64_t stalled, measured;
 };
+
+/* A sample of one round: its part, its set of rules, the round. NULL: the run was stopped. */
+struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards, uint64_t round);
+
+/* A remark for the end of the table. */
+void receive_note(struct receive_bench *b, const char *text);
 
 /* Rules for whole 5-tuples, none of which speaks for 10.99.0.0/16; with `wildcards` more that have a prefix. */
 struct krx_rule *receive_rules(int exact, int wildcards, bool six);

@@ -23,7 +23,6 @@ struct cost_case {
 	struct krx_ruleset *set;
 	struct rules_program program;
 	bool open;
-	struct bench_pool costs;
 };
 
 static void packet_make(struct cost_case *c)
@@ -70,7 +69,7 @@ static int case_open(struct cost_case *c, struct ktrxer_error *err)
 	if (rc < 0)
 		return rc;
 	setup.rules = c->set;
-	rc = rules_program_open(&c->program, &setup, err);
+	rc = ktrxer_rules_program_open(&c->program, &setup, err);
 	c->open = rc == 0;
 	packet_make(c);
 	return rc;
@@ -79,20 +78,20 @@ static int case_open(struct cost_case *c, struct ktrxer_error *err)
 static void case_close(struct cost_case *c)
 {
 	if (c->open)
-		rules_program_close(&c->program);
+		ktrxer_rules_program_close(&c->program);
 	krx_ruleset_free(c->set);
 	free(c->rules);
-	bench_pool_free(&c->costs);
 }
 
-static int case_run(struct receive_bench *b, struct cost_case *c, struct ktrxer_error *err)
+static int case_run(struct receive_bench *b, struct cost_case *c, uint64_t round, struct ktrxer_error *err)
 {
 	struct rules_trial trial;
 	struct bench_quiet quiet;
+	struct json *sample;
 	int rc;
 
 	bench_watch_begin(b->watch);
-	rc = rules_program_try(&c->program, c->packet, c->length, (uint32_t)b->o->repeat, &trial);
+	rc = ktrxer_rules_program_try(&c->program, c->packet, c->length, (uint32_t)b->o->repeat, &trial);
 	quiet = bench_watch_end(b->watch);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "BPF_PROG_RUN of the rules' program: %s", strerror(-rc));
@@ -100,22 +99,11 @@ static int case_run(struct receive_bench *b, struct cost_case *c, struct ktrxer_
 		return ktrxer_fail(err, -EBADMSG, "the rules' program took another way than was to be measured (action %u)", trial.action);
 	if (quiet.stalled)
 		b->stalled++;
-	bench_pool_add(&c->costs, trial.cost_ns);
-	return 0;
-}
-
-static int row_add(struct receive_bench *b, struct cost_case *c)
-{
-	struct bench_row *row = bench_table_row(&b->table);
-
-	if (!row)
-		return -ENOMEM;
-	bench_set_text(&b->table, row, "what", c->what);
-	bench_set(&b->table, row, "rules", c->exact);
-	bench_set(&b->table, row, "wildcards", c->wildcards);
-	bench_set(&b->table, row, "rounds", (int64_t)c->costs.count);
-	bench_set(&b->table, row, "cost_ns", bench_pool_median(&c->costs));
-	bench_set(&b->table, row, "cost_spread_ns", bench_pool_iqr(&c->costs));
+	sample = receive_sample(b, "cost", c->what, c->exact, c->wildcards, round);
+	if (sample) {
+		json_u64(sample, "cost_ns", trial.cost_ns);
+		out_put(b->cli, sample);
+	}
 	return 0;
 }
 
@@ -136,10 +124,7 @@ int receive_cost(struct receive_bench *b, struct ktrxer_error *err)
 		rc = case_open(&cases[i], err);
 	for (uint64_t round = 0; rc == 0 && round < b->o->rounds && !cli_stopped(b->cli); round++)
 		for (int i = 0; rc == 0 && i < count; i++)
-			rc = case_run(b, &cases[(i + (int)round) % count], err);
-	for (int i = 0; rc == 0 && i < count; i++)
-		if (cases[i].costs.count)
-			rc = row_add(b, &cases[i]);
+			rc = case_run(b, &cases[(i + (int)round) % count], round, err);
 	for (int i = 0; i < count; i++)
 		case_close(&cases[i]);
 	free(cases);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A TCP flow (iperf3) to a host without rules, and to one with: what the rest of the traffic pays (K8). */
+/* A TCP flow (iperf3) to a host without rules, and to one with: what other traffic loses by the rules (K8). */
 #include "bench_receive.h"
 
 #include "error.h"
@@ -44,12 +44,12 @@ static int reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-/* What the server received, bits a second: iperf3's own sum at the end. Its output is of a program that we started. */
+/* The Mbit/s that the server received: iperf3's own sum at the end; -1: unknown. */
 static int64_t figure_of(const char *text)
 {
 	const char *sum = strstr(text, "\"sum_received\""), *rate = sum ? strstr(sum, "\"bits_per_second\":") : NULL;
 
-	return rate ? (int64_t)(strtod(rate + strlen("\"bits_per_second\":"), NULL) / 1e6) : BENCH_NONE;
+	return rate ? (int64_t)(strtod(rate + strlen("\"bits_per_second\":"), NULL) / 1e6) : -1;
 }
 
 /* 127: there is no iperf3. */
@@ -90,7 +90,7 @@ static int one_flow(struct receive_bench *b, char *text, int64_t *mbps, struct k
 		return ktrxer_fail(err, rc, "the far host cannot be entered");
 	pid = start(server, -1);
 	rc = bench_net_near(&b->net);
-	*mbps = BENCH_NONE;
+	*mbps = -1;
 	/* It listens a moment after it was started. */
 	for (int i = 0; rc == 0 && i < TRIES && status && status != 127 && !cli_stopped(b->cli); i++) {
 		rc = client_run(to, seconds, text, &status);
@@ -110,19 +110,14 @@ static int one_flow(struct receive_bench *b, char *text, int64_t *mbps, struct k
 	return 0;
 }
 
-static int row_add(struct receive_bench *b, const char *what, int rules, struct bench_pool *pool)
+static void sample_put(struct receive_bench *b, const char *what, int rules, uint64_t round, int64_t mbps)
 {
-	struct bench_row *row = bench_table_row(&b->table);
+	struct json *sample = receive_sample(b, "flow", what, rules, 0, round);
 
-	if (!row)
-		return -ENOMEM;
-	bench_set_text(&b->table, row, "what", what);
-	bench_set(&b->table, row, "rules", rules);
-	bench_set(&b->table, row, "wildcards", 0);
-	bench_set(&b->table, row, "rounds", (int64_t)pool->count);
-	bench_set(&b->table, row, "flow_mbps", bench_pool_median(pool));
-	bench_set(&b->table, row, "flow_spread_mbps", bench_pool_iqr(pool));
-	return 0;
+	if (!sample)
+		return;
+	json_i64(sample, "mbps", mbps);
+	out_put(b->cli, sample);
 }
 
 /* The receiver stands as long as the flow lasts. */
@@ -149,7 +144,6 @@ int receive_flow(struct receive_bench *b, struct ktrxer_error *err)
 	static const char *const names[] = { "TCP flow, no rules", "TCP flow beside rules", "TCP flow beside rules" };
 	const int most = (int)b->rules[b->rule_counts - 1], counts[] = { 0, 1, most };
 	struct krx_rule *rules = receive_rules(most, 0, false);
-	struct bench_pool pools[3] = { { 0 } };
 	char *text = malloc(OUTPUT_MAX);
 	int rc = 0;
 
@@ -158,21 +152,16 @@ int receive_flow(struct receive_bench *b, struct ktrxer_error *err)
 	for (uint64_t round = 0; rc == 0 && round < b->o->rounds && !cli_stopped(b->cli); round++)
 		for (uint64_t i = 0; rc == 0 && i < 3; i++) {
 			const uint64_t which = (i + round) % 3;
-			int64_t mbps = BENCH_NONE;
+			int64_t mbps = -1;
 
 			rc = which ? with_rules(b, rules, counts[which], text, &mbps, err) : one_flow(b, text, &mbps, err);
-			if (mbps != BENCH_NONE)
-				bench_pool_add(&pools[which], mbps);
+			if (mbps >= 0)
+				sample_put(b, names[which], counts[which], round, mbps);
 		}
 	if (rc == -ENOENT) {
-		out_text(b->cli, "note: no TCP flow: iperf3 is not installed here");
+		receive_note(b, "no TCP flow: iperf3 is not installed here");
 		rc = 0;
 	}
-	for (int i = 0; rc == 0 && i < 3; i++)
-		if (pools[i].count)
-			rc = row_add(b, names[i], counts[i], &pools[i]);
-	for (int i = 0; i < 3; i++)
-		bench_pool_free(&pools[i]);
 	free(rules);
 	free(text);
 	return rc;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,9 +66,10 @@ static void *listen_thread(void *argument)
 static int listener_open(struct receive_bench *b, struct listener *l, struct krx_stats *stats, struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
-	struct krx_rule rule;
+	struct krx_rule rule = { .op = KRX_CAPTURE_DROP, .proto = KTRXER_UDP, .from = b->path.source, .to = b->path.to, .to_port = PORT };
 	int rc;
 
+	rule.from_prefix = rule.to_prefix = b->path.to.family == AF_INET ? 32 : 128;
 	memset(l, 0, sizeof *l);
 	l->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (l->stop_fd < 0)
@@ -75,9 +77,7 @@ static int listener_open(struct receive_bench *b, struct listener *l, struct krx
 	options.device = b->net.far_device;
 	options.backend = "xdp";
 	options.ring_bytes = (uint32_t)b->o->ring;
-	rc = krx_rule_parse(&rule, "capture+drop udp from 10.99.0.1 to 10.99.0.2:9", err);
-	if (!rc)
-		rc = bench_net_far(&b->net);
+	rc = bench_net_far(&b->net);
 	if (!rc) {
 		rc = krx_open(&l->rx, &options, &rule, 1, err);
 		if (bench_net_near(&b->net) < 0 && !rc)
@@ -113,17 +113,9 @@ static void listener_close(struct listener *l)
 
 static int frame_make(struct receive_bench *b, struct template *t, struct ktrxer_error *err)
 {
-	struct ktrxer_path_options where = KTRXER_PATH_OPTIONS_INIT;
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
-	struct ktrxer_path path;
-	int rc;
 
-	where.device = b->net.near_device;
-	where.to = b->net.to;
-	rc = ktrxer_path_resolve(&path, &where, err);
-	if (rc < 0)
-		return rc;
-	spec.path = &path;
+	spec.path = &b->path;
 	spec.proto = KTRXER_UDP;
 	spec.from_port = 41000;
 	spec.to_port = PORT;
@@ -175,10 +167,9 @@ static void settle(const struct listener *l, uint64_t sent)
 }
 
 struct round_result {
-	uint64_t sent, captured, matched, lost;
-	int64_t rate_milli;
+	uint64_t sent, captured, matched, lost, first_ns, last_ns;
 	struct bench_quiet quiet;
-	char note[400];  /* of the receiver, which is gone by then */
+	char note[400];  /* of the receiver, which is closed by then */
 };
 
 static int one_round(struct receive_bench *b, const struct template *t, uint64_t count, struct round_result *r, struct krx_stats *stats,
@@ -218,7 +209,8 @@ static int one_round(struct receive_bench *b, const struct template *t, uint64_t
 	r->matched = rule.matched;
 	r->captured = rule.captured;
 	r->lost = stats->lost;
-	r->rate_milli = bench_rate_milli(rule.captured, l.first_ns, l.last_ns);
+	r->first_ns = l.first_ns;
+	r->last_ns = l.last_ns;
 	if (rc == 0 && r->matched != r->captured + r->lost)
 		rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close: %llu matched, %llu captured, %llu lost", (unsigned long long)r->matched,
 				 (unsigned long long)r->captured, (unsigned long long)r->lost);
@@ -226,16 +218,26 @@ static int one_round(struct receive_bench *b, const struct template *t, uint64_t
 	return rc;
 }
 
+static void sample_put(struct receive_bench *b, const struct round_result *r, uint64_t round)
+{
+	struct json *sample = receive_sample(b, "rate", "capture+drop", 0, 1, round);
+
+	if (!sample)
+		return;
+	json_u64(sample, "sent", r->sent);
+	json_u64(sample, "captured", r->captured);
+	json_u64(sample, "lost", r->lost + (r->sent > r->matched ? r->sent - r->matched : 0));
+	json_u64(sample, "first_ns", r->first_ns);
+	json_u64(sample, "last_ns", r->last_ns);
+	out_put(b->cli, sample);
+}
+
 int receive_rate(struct receive_bench *b, struct ktrxer_error *err)
 {
 	const uint64_t pps = b->o->rate.given ? b->o->rate.num / b->o->rate.den : FLOOD_PPS;
 	uint64_t count = b->o->for_ns / 1000 * pps / 1000000;
-	struct bench_pool rates = { 0 };
-	struct round_result sum = { 0 };
 	struct krx_stats stats = { .note = "" };
 	struct template t = { 0 };
-	int64_t lossless = 0;
-	struct bench_row *row;
 	char note[400] = "";
 	int rc;
 
@@ -248,44 +250,21 @@ int receive_rate(struct receive_bench *b, struct ktrxer_error *err)
 
 		rc = one_round(b, &t, count, &r, &stats, err);
 		if (rc < 0) {
-			/* No engine to send with, or no XDP here: that is said, and the other parts stand. */
+			/* Without an engine to send with, or without XDP, the other parts are still measured. */
 			if (rc == -EBADMSG)
 				break;
 			verdict_say(b->cli, VERDICT_DEGRADED, "no rate was measured: %s", err->text);
-			template_free(&t);
-			return 0;
+			rc = 0;
+			break;
 		}
 		memcpy(note, r.note, sizeof note);
 		if (round < 0)
 			continue;
 		b->stalled += r.quiet.stalled;
-		sum.sent += r.sent;
-		sum.captured += r.captured;
-		sum.lost += r.lost + (r.sent > r.matched ? r.sent - r.matched : 0);
-		lossless += r.sent == r.captured;
-		if (r.rate_milli != BENCH_NONE)
-			bench_pool_add(&rates, r.rate_milli / 1000);
+		sample_put(b, &r, (uint64_t)round);
 	}
 	template_free(&t);
-	if (rc == 0 && rates.count) {
-		row = bench_table_row(&b->table);
-		if (!row) {
-			rc = -ENOMEM;
-		} else {
-			bench_set_text(&b->table, row, "what", "capture+drop");
-			bench_set(&b->table, row, "rules", 0);
-			bench_set(&b->table, row, "wildcards", 1);
-			bench_set(&b->table, row, "rounds", (int64_t)rates.count);
-			bench_set(&b->table, row, "sent", (int64_t)sum.sent);
-			bench_set(&b->table, row, "captured", (int64_t)sum.captured);
-			bench_set(&b->table, row, "lost", (int64_t)sum.lost);
-			bench_set(&b->table, row, "lossless_rounds", lossless);
-			bench_set(&b->table, row, "rate_kpps", bench_pool_median(&rates));
-			bench_set(&b->table, row, "rate_spread_kpps", bench_pool_iqr(&rates));
-		}
-		if (note[0])
-			out_text(b->cli, "note: %s", note);
-	}
-	bench_pool_free(&rates);
+	if (rc == 0 && note[0])
+		receive_note(b, note);
 	return rc;
 }

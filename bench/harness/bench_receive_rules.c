@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the parts of `ktrxer bench receive` share: rules, samples, notes. */
 #include "bench_receive.h"
 
 #include <stdlib.h>
@@ -31,4 +32,28 @@ struct krx_rule *receive_rules(int exact, int wildcards, bool six)
 			r->from_port = 0; /* a wildcard: it is of the list that is asked one after another */
 	}
 	return rules;
+}
+
+struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards, uint64_t round)
+{
+	struct json *sample = bench_sample(b->cli, part);
+
+	if (!sample)
+		return NULL;
+	json_string(sample, "what", what);
+	json_i64(sample, "rules", rules);
+	json_i64(sample, "wildcards", wildcards);
+	json_u64(sample, "round", round);
+	b->measured++;
+	return sample;
+}
+
+void receive_note(struct receive_bench *b, const char *text)
+{
+	struct json *event = out_event(b->cli, "note");
+
+	if (!event)
+		return;
+	json_string(event, "text", text);
+	out_put(b->cli, event);
 }

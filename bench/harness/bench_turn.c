@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One turn: the judge opens its ears for a port of this turn's own, somebody sends, the judge says what came. */
+/* One job: the far end counts what comes to a port of this job's own while one sender sends. */
 #include "bench.h"
 
 #include "error.h"
@@ -15,7 +15,7 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 	const uint16_t port = (uint16_t)(FIRST_PORT + run->turns++ % PORTS);
 	int rc;
 
-	*turn = (struct bench_turn){ .sent = UINT64_MAX, .sent_ns = run->sent_ns, .cross_milli = BENCH_NONE };
+	*turn = (struct bench_turn){ .sent = UINT64_MAX, .sent_ns = run->sent_ns };
 	if (job->reports)
 		memset(run->sent_ns, 0, run->slots * sizeof *run->sent_ns);
 	farend_begin(run->far, port, BENCH_CROSS_PORT);
@@ -28,8 +28,6 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 	farend_end(run->far, &turn->far);
 	if (rc < 0)
 		return rc;
-	if (turn->far.cross)
-		turn->cross_milli = bench_rate_milli(turn->far.cross, turn->far.cross_first_ns, turn->far.cross_last_ns);
 	if (!turn->far.probes)
 		return ktrxer_fail(err, -ENODATA, "nothing arrived at the far end");
 	return 0;

@@ -73,6 +73,17 @@ static bool has_fq(const char *name)
 	return ktrxer_device_get(&device, name, NULL) == 0 && !strcmp(device.qdisc, "fq");
 }
 
+static void leave_out(struct bench_run *run, const char *name, const char *why)
+{
+	struct json *event = out_event(run->cli, "left_out");
+
+	if (!event)
+		return;
+	json_string(event, "engine", name);
+	json_string(event, "reason", why);
+	out_put(run->cli, event);
+}
+
 static struct bench_who *add(struct bench_run *run, const struct ktx_engine_info *engine, enum bench_method method, const char *word)
 {
 	struct bench_who *who = &run->who[run->whos];
@@ -120,7 +131,7 @@ static void add_baselines(struct bench_run *run)
 		if (b->needs_fq && !fq)
 			continue; /* nobody would keep its times */
 		if (b->realtime && !realtime)
-			out_text(run->cli, "left out: %s: no real-time priority here (CAP_SYS_NICE)", b->name);
+			leave_out(run, b->name, "no real-time priority here (CAP_SYS_NICE)");
 		else
 			run->who[run->whos++] = *b;
 	}
@@ -139,7 +150,7 @@ int bench_who_list(struct bench_run *run, struct ktrxer_error *err)
 		if (run->o->engines && !in_list(run->o->engines, engines[i].name))
 			continue;
 		if (!engines[i].available) {
-			out_text(run->cli, "left out: engine %s: %s", engines[i].name, engines[i].reason);
+			leave_out(run, engines[i].name, engines[i].reason);
 			continue;
 		}
 		add_engine(run, &engines[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `generator --generate man|bash|zsh|fish DIR`: for the build, over all commands of all programs. */
+/* `generator --generate man DIR`: for the build, over all commands of all programs. */
 #include "cli.h"
 #include "commands.h"
 #ifdef KTRXER_HAVE_BENCH

@@ -74,6 +74,8 @@ struct command {
 	size_t options_size;   /* of the option struct, zeroed before parsing */
 	int (*run)(struct cli *cli, const void *options); /* exit status */
 	const char *program;   /* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
+	bool tables;           /* with `program`: where the Python part is installed it runs that program and prints tables */
+	bool lines;            /* prints JSON lines only */
 	bool measures;         /* has accounts and a verdict: gets the common output options */
 	bool reports;          /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
 	bool serves;           /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */
@@ -108,11 +110,13 @@ void opt_usage(const struct command *command, FILE *to);
 void opt_man(const struct command *command, const struct opt_set *extra, FILE *to);
 void opt_man_index(const struct command *const *commands, FILE *to);
 
-/* The completion of the whole command, for one shell. `extra_of` gives the further tables of a command. */
-typedef const struct opt_set *(*opt_extra_of)(const struct command *command);
-void opt_complete_bash(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
-void opt_complete_zsh(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
-void opt_complete_fish(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
+/*
+ * The words that may stand at the cursor, one a line, some with a tab and a help text; or ":files", ":directories", ":hosts", of which the
+ * shell has the list. `words` is the command line after "ktrxer", the last one as far as it is typed; `command` is the command of the first
+ * `matched` of them, or NULL, and `extra` its further tables.
+ */
+void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra, int matched, int count,
+		  char *const words[], FILE *to);
 
 /* What is printed beside an option's name: its argument, or its type's usual one; NULL for flags. */
 const char *opt_argument(const struct opt *opt);

@@ -157,7 +157,13 @@ static int begin(struct cli *cli)
 	cli->stop_fd = stop_open();
 	if (cli->stop_fd < 0)
 		return cli->stop_fd;
-	ret = out_open(cli, STDOUT_FILENO);
+	return cli->command->serves ? 0 : cli_helpers_start(cli);
+}
+
+int cli_helpers_start(struct cli *cli)
+{
+	int ret = out_open(cli, STDOUT_FILENO);
+
 	if (!ret && cli->common.stop_on_eof)
 		ret = stop_watch_input();
 	if (!ret && cli->command->measures)
@@ -227,7 +233,10 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 		status = usage_error(command, err.text);
 	} else if (cli->common.json && cli->common.jsonl) {
 		status = usage_error(command, "--json and --jsonl exclude each other: one object, or one a line");
+	} else if (cli->common.json && command->lines) {
+		status = usage_error(command, "--json: the Python part of ktrxer does this, and is not installed; without --json there are JSON lines");
 	} else {
+		cli->common.jsonl |= command->lines;
 		status = run(cli, options);
 	}
 	opt_free(command, options);
@@ -235,9 +244,20 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 	return status;
 }
 
+static bool asks_for_help(char *const argv[])
+{
+	bool asks = !strcmp(argv[1], "help");
+
+	for (; *argv; argv++)
+		asks |= !strcmp(*argv, "--help") || !strcmp(*argv, "-h");
+	return asks;
+}
+
 /* A command of another program of ktrxer, which gets the whole command line. */
 static int other_program(const struct command *command, char *const argv[])
 {
+	if (command->tables && !asks_for_help(argv) && handover_through(HANDOVER_PYTHON, command->program, argv))
+		return EXIT_BAD;
 	if (handover_try(command->program, argv) == 0)
 		fprintf(stderr,
 			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, nor installed; "
@@ -274,6 +294,28 @@ static int help(const struct command *const *commands, int argc, char *const arg
 		return unknown(commands, argv[0]);
 	return flushed(EXIT_VALID);
 }
+
+#ifdef KTRXER_HAVE_MAN
+/* `ktrxer --complete WORD...`, which the shells call. Of another program's command that program has the options. */
+static int complete(const struct command *const *commands, int argc, char *const argv[])
+{
+	const int count = argc - 2;
+	char *const *words = argv + 2;
+	const struct command *command;
+	const char *program = NULL;
+	int matched;
+
+	command = count > 1 ? find(commands, count - 1, words, &matched) : NULL;
+	if (command && command->program)
+		program = command->program;
+	else if (count > 1 && is_handed_over(words[0]))
+		program = HANDOVER_PYTHON;
+	if (program)
+		return handover_try(program, argv) ? EXIT_BAD : EXIT_VALID;
+	opt_complete(commands, command, command ? cli_common_sets(command) : NULL, command ? matched : 0, count, words, stdout);
+	return flushed(EXIT_VALID);
+}
+#endif
 
 /*
  * Descriptors 0 to 2 are there, whatever our parent did: else the first socket that we open would become "standard
@@ -314,6 +356,8 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 #ifdef KTRXER_HAVE_MAN
 	if (!strcmp(word, "--generate"))
 		return generate(commands, argc - 2, argv + 2);
+	if (!strcmp(word, "--complete"))
+		return complete(commands, argc, argv);
 #endif
 	if (word[0] == '-') {
 		fprintf(stderr,

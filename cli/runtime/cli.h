@@ -42,6 +42,9 @@ struct cli {
 	bool no_result;      /* the command ended with complaints alone */
 };
 
+/* The threads of output, of --stop-on-eof and of the host's load. They are started before each command but those that serve: these start
+ * them after they have given up their privileges, because a thread keeps the capabilities that it was started with. 0 or a negative errno. */
+int cli_helpers_start(struct cli *cli);
 /*
  * Nonzero once asked to stop: the signal's number (SIGPIPE: the reader of the output has gone), or -1 for end of input.
  * A second SIGINT or SIGTERM kills at once.

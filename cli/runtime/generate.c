@@ -72,26 +72,8 @@ static int generate_man(const struct command *const *commands, const char *direc
 
 int generate(const struct command *const *commands, int argc, char *const argv[])
 {
-	static const struct {
-		const char *what, *name;
-		void (*write)(const struct command *const *commands, opt_extra_of extra_of, FILE *to);
-	} shells[] = {
-		{ "bash", "ktrxer", opt_complete_bash },
-		{ "zsh", "_ktrxer", opt_complete_zsh },
-		{ "fish", "ktrxer.fish", opt_complete_fish },
-	};
-
 	if (argc == 2 && !strcmp(argv[0], "man"))
 		return generate_man(commands, argv[1]);
-	for (size_t i = 0; argc == 2 && i < sizeof shells / sizeof shells[0]; i++)
-		if (!strcmp(argv[0], shells[i].what)) {
-			FILE *file = create(argv[1], shells[i].name);
-
-			if (!file)
-				return EXIT_BAD;
-			shells[i].write(commands, cli_common_sets, file);
-			return finish(file, shells[i].name);
-		}
-	fprintf(stderr, "usage: ktrxer --generate man|bash|zsh|fish DIR\n");
+	fprintf(stderr, "usage: ktrxer --generate man DIR\n");
 	return EXIT_USAGE;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For the build: man pages and completions, from the option tables. */
+/* For the build: man pages from the option tables. */
 #ifndef KTRXER_CLI_GENERATE_H
 #define KTRXER_CLI_GENERATE_H
 
 #include "opt.h"
 
-/* `ktrxer --generate man|bash|zsh|fish DIR`; argv is what comes after --generate. Exit status. */
+/* `ktrxer --generate man DIR`; argv is what comes after --generate. Exit status. */
 int generate(const struct command *const *commands, int argc, char *const argv[]);
 
 #endif

@@ -118,6 +118,17 @@ static void say_which(void)
 	setenv("KTRXER_BIN", exe, 1);
 }
 
+int handover_through(const char *name, const char *program, char *const argv[])
+{
+	char path[PATH_MAX];
+	const char *found = find(program, path);
+
+	if (!found)
+		return 0;
+	setenv(HANDOVER_PROGRAM, found, 1);
+	return handover_try(name, argv);
+}
+
 int handover_try(const char *name, char *const argv[])
 {
 	char path[PATH_MAX];

@@ -55,13 +55,20 @@ int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxe
 	const char *value = getenv("KTRXER_TOKEN");
 	size_t length;
 
-	if (path)
-		return secret_read(path, secret, err);
+	if (path) {
+		const int n = secret_read(path, secret, err);
+
+		if (n < 0 || n >= TOKEN_MIN)
+			return n;
+		return ktrxer_fail(err, -EINVAL, "'%s' holds %d bytes; a token has at least %d (128 bits), and is random: `head -c 16 /dev/urandom | "
+				   "base64 > %s`", path, n, TOKEN_MIN, path);
+	}
 	if (!value || !*value)
 		return 0;
 	length = strlen(value);
-	if (length < SECRET_MIN || length > SECRET_MAX - 2)
-		return ktrxer_fail(err, -EINVAL, "KTRXER_TOKEN holds %zu bytes; a token has %d to %d", length, SECRET_MIN, SECRET_MAX - 2);
+	if (length < TOKEN_MIN || length > SECRET_MAX - 2)
+		return ktrxer_fail(err, -EINVAL, "KTRXER_TOKEN holds %zu bytes; a token has %d to %d, and is random: `head -c 16 /dev/urandom | base64`",
+				   length, TOKEN_MIN, SECRET_MAX - 2);
 	memcpy(secret, value, length);
 	return (int)length;
 }

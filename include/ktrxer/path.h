@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The way to a destination, and the frame that goes it. Conventions are in <ktrxer.h>, which includes this. */
+/* Devices, the path to a destination, and frames. The conventions are in <ktrxer.h>, which includes this. */
 #ifndef KTRXER_PATH_H
 #define KTRXER_PATH_H
 
@@ -12,8 +12,8 @@ extern "C" {
 /* -------------------------------------------------------------------------------------------------- path of a frame */
 
 enum ktrxer_link {
-	KTRXER_LINK_ETHERNET = 1, /* 14 bytes of header; loopback looks like this too */
-	KTRXER_LINK_RAW_IP = 2,   /* none: tun, ppp, wireguard, ipip */
+	KTRXER_LINK_ETHERNET = 1, /* 14 bytes of header; also loopback */
+	KTRXER_LINK_RAW_IP = 2,   /* no link header: tun, ppp, wireguard, ipip */
 };
 
 struct ktrxer_device {
@@ -28,12 +28,12 @@ struct ktrxer_device {
 	bool needs_neighbour; /* Ethernet that does ARP/ND */
 	char kind[16]; /* rtnetlink's IFLA_INFO_KIND: "veth", "tun"...; "" for a physical device */
 	char qdisc[16];
-	char driver[32]; /* by ethtool; "" when it says none */
+	char driver[32]; /* by ethtool; "" if ethtool reports none */
 	uint32_t tx_queues;
 	uint32_t reserved[8];
 };
 
-/* Everything that a frame needs to know of the way to its destination (rtnetlink, then ARP or ND). */
+/* What the headers of a frame to a destination contain (from rtnetlink, then ARP or ND). */
 struct ktrxer_path {
 	struct ktrxer_device device;
 	struct ktrxer_addr source;   /* address that goes into the IP header */
@@ -41,8 +41,9 @@ struct ktrxer_path {
 	struct ktrxer_addr next_hop; /* == to when on link */
 	uint8_t next_hop_mac[6];     /* zero where the link has no addresses */
 	uint32_t mtu;                /* of the route: the largest IP packet */
-	bool needs_stack;            /* whole frames are lost on this way (IPv4 from this host to itself: its kernel holds them to be
-					forged, unless accept_local is set); the engines that send by the host's stack get through */
+	bool needs_stack;            /* whole frames are lost on this path (IPv4 from this host to itself: its kernel
+					drops them, unless accept_local is set); the engines of the host's stack get
+					through */
 	uint32_t reserved[8];
 };
 
@@ -57,7 +58,10 @@ struct ktrxer_path_options {
 };
 #define KTRXER_PATH_OPTIONS_INIT { .size = sizeof(struct ktrxer_path_options) }
 
-/* By its name or an alternative name. -EOPNOTSUPP: all fields are filled, but `link` is 0, frames that ktrxer cannot build. */
+/*
+ * A device of this network namespace by its name or an alternative name. 0; -ENODEV: there is no such device;
+ * -EOPNOTSUPP: all fields are filled, but `link` is 0, because this library cannot build frames for it.
+ */
 KTRXER_API int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err);
 
 /* The names of two of a device's qdiscs. */
@@ -65,12 +69,19 @@ struct ktrxer_qdiscs {
 	char root[16];   /* the root qdisc; "noqueue" where there is none */
 	char shaper[16]; /* one that delays packets by itself (a rate or a delay); "": none */
 };
-/* By rtnetlink, as they are now. 0, or a negative errno. */
+/* Asks rtnetlink for the present qdiscs. 0, or a negative errno. */
 KTRXER_API int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device);
 
-/* The first `max` devices of this network namespace, odd links too. Returns how many there are (may be more than `max`). */
+/*
+ * The first `max` devices of this network namespace, also those with a `link` of 0. Returns the number of devices,
+ * which may be larger than `max`, or a negative errno.
+ */
 KTRXER_API int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err);
-/* -ENODEV no such device, -ENETDOWN down, -ENETUNREACH no route, -EHOSTUNREACH nobody answers, -EOPNOTSUPP odd link. */
+/*
+ * The path to options->to. Waits up to timeout_ms for an answer to ARP or ND. 0; -ENODEV: there is no such device;
+ * -ENETDOWN: the device is down; -ENETUNREACH: no route; -EADDRNOTAVAIL: no address to send from; -EHOSTUNREACH: no
+ * answer to ARP or ND; -EOPNOTSUPP: a link header that this library cannot build.
+ */
 KTRXER_API int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options,
 				   struct ktrxer_error *err);
 
@@ -94,7 +105,7 @@ enum ktrxer_tcp_flag {
 struct ktrxer_frame_spec {
 	size_t size;
 	const struct ktrxer_path *path;
-	uint8_t proto;          /* KTRXER_UDP, KTRXER_TCP, or KTRXER_ICMP / KTRXER_ICMPV6 for an echo request or reply */
+	uint8_t proto;          /* KTRXER_UDP, KTRXER_TCP, or KTRXER_ICMP / KTRXER_ICMPV6: echo */
 	uint16_t from_port;     /* ICMP: the identifier */
 	uint16_t to_port;       /* ICMP: the sequence number */
 	uint8_t tos;            /* DSCP << 2 | ECN */
@@ -102,7 +113,7 @@ struct ktrxer_frame_spec {
 	bool may_fragment;      /* IPv4: clears DF */
 	const uint8_t *payload; /* NULL: zero bytes */
 	uint32_t payload_length;
-	enum ktrxer_link link;  /* what the transmitter's frames begin with (ktx_info.link); 0: as the path's device has it */
+	enum ktrxer_link link;  /* the first header of the transmitter's frames (ktx_info.link); 0: the device's */
 	/* TCP only */
 	uint32_t tcp_sequence, tcp_acknowledgement;
 	const uint8_t *tcp_options;  /* as they stand in the header; filled up with zeros to a multiple of 4 bytes */
@@ -116,17 +127,17 @@ struct ktrxer_frame_spec {
 #define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec) }
 
 /*
- * Writes link, IP and transport headers, payload and checksums. The payload and the TCP options may lie within the frame. Returns the
- * length in bytes; -EMSGSIZE if it passes `capacity`, or the IP packet the path's MTU (0: no limit); -EINVAL if the spec contradicts
- * itself: addresses of two families, ICMP over IPv6, TCP flags or options for another protocol, a VLAN tag without Ethernet.
- * Any thread.
+ * Writes link, IP and transport headers, payload and checksums. The payload and the TCP options may lie within the
+ * frame. Returns the length of the frame; -EMSGSIZE if it is larger than `capacity`, or the IP packet larger than the
+ * path's MTU (0: no limit); -EINVAL if the spec contradicts itself: addresses of two families, ICMP over IPv6, TCP
+ * flags or options for another protocol, a VLAN tag without Ethernet.
  */
 KTRXER_API int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec);
-/* Length of all headers in bytes, which is the offset of the payload. -EINVAL as ktrxer_frame_build(). Any thread. */
+/* The length of all headers, which is the offset of the payload. -EINVAL as for ktrxer_frame_build(). */
 KTRXER_API int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec);
 /*
- * Writes the transport checksum again, after payload or transport header were changed in place. 0; -EBADMSG: this is no whole IP packet
- * with UDP, TCP or ICMP, and nothing was written. Any thread.
+ * Writes the transport checksum again, after payload or transport header were changed in place. 0; -EBADMSG: this is no
+ * whole IP packet with UDP, TCP or ICMP, and nothing was written.
  */
 KTRXER_API int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link);
 
@@ -140,17 +151,18 @@ struct ktrxer_frame_view {
 	uint8_t tcp_flags;            /* enum ktrxer_tcp_flag */
 	uint16_t tcp_window;
 	uint32_t tcp_sequence, tcp_acknowledgement;
-	uint32_t payload;             /* offset in the frame; of protocols without a known header that of the header */
+	uint32_t payload;             /* offset in the frame; for other protocols: behind the IP headers */
 	uint32_t payload_length;      /* bytes; without the padding of Ethernet */
 	bool vlan;
 	uint16_t vlan_tci;            /* of the outer tag */
 	uint32_t reserved[8];
 };
 /*
- * Reads the headers of a frame, for example of krx_packet with its `link`. Checksums are not compared. 0; -EBADMSG: this is no IP packet, a
- * header is cut short or contradicts itself, or it is a fragment. Any thread.
+ * Reads the headers of a frame, for example of a krx_packet with its `link`. Checksums are not compared. 0; -EBADMSG:
+ * this is no IP packet, a header is cut short or contradicts itself, or it is a fragment.
  */
-KTRXER_API int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link);
+KTRXER_API int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length,
+				 enum ktrxer_link link);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Receivers: rules, packets, stamps. Conventions are in <ktrxer.h>, which includes this. */
+/* Receivers: rules, packets, time stamps. The conventions are in <ktrxer.h>, which includes this. */
 #ifndef KTRXER_RX_H
 #define KTRXER_RX_H
 
@@ -24,33 +24,45 @@ struct krx_rule {
 	uint32_t reserved[2]; /* 0, or the rule is -EINVAL */
 };
 
-/* "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". */
+/*
+ * "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". 0, or -EINVAL.
+ */
 KTRXER_API int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error *err);
 #define KRX_RULE_TEXT 192
+/* Writes the rule in the form that krx_rule_parse() reads, and returns `text`. */
 KTRXER_API const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT]);
 
-enum ktrxer_stamp_clock { KTRXER_CLOCK_REALTIME = 1, KTRXER_CLOCK_MONOTONIC = 2, KTRXER_CLOCK_TAI = 3, KTRXER_CLOCK_PHC = 4 };
+enum ktrxer_stamp_clock {
+	KTRXER_CLOCK_REALTIME = 1,
+	KTRXER_CLOCK_MONOTONIC = 2,
+	KTRXER_CLOCK_TAI = 3,
+	KTRXER_CLOCK_PHC = 4,
+};
 enum ktrxer_stamp_source { KTRXER_STAMP_NIC = 1, KTRXER_STAMP_XDP = 2, KTRXER_STAMP_KERNEL = 3, KTRXER_STAMP_USER = 4 };
 
 struct krx_packet {
-	const uint8_t *data;      /* from the link header on; valid until the next krx_next() on this krx */
+	const uint8_t *data;      /* from the link header on; valid until the next krx_next() or krx_close() */
 	uint32_t length;          /* bytes here */
 	uint32_t original_length; /* bytes on the link */
 	uint64_t mono_ns;         /* arrival on CLOCK_MONOTONIC */
 	int64_t raw_ns;           /* the stamp as its clock had it */
-	uint32_t bound_ns;        /* error of the conversion; UINT32_MAX: there was none, mono_ns is when the driver showed a packet of the NIC's stamp */
+	uint32_t bound_ns;        /* error of the conversion; UINT32_MAX: the NIC's stamp could not be converted, and
+				     mono_ns is the time at which the driver delivered the packet */
 	uint8_t clock;            /* enum ktrxer_stamp_clock of raw_ns */
 	uint8_t source;           /* enum ktrxer_stamp_source */
 	uint8_t direction;        /* 0 to this host, 1 broadcast, 2 multicast, 3 to another host, 4 sent by this host */
-	uint8_t vlan_present;     /* a tag that the kernel had taken off was put back: data holds it, as with libpcap */
-	uint16_t vlan_tci;        /* of that one */
-	uint32_t rule;            /* index of the rule that asked for it */
-	uint32_t device;          /* index of the device that it came by */
+	uint8_t vlan_present;     /* 1: the kernel had removed a tag, and data contains it again, as with libpcap */
+	uint16_t vlan_tci;        /* of that tag */
+	uint32_t rule;            /* index of the rule that captured it */
+	uint32_t device;          /* index of the device that received it */
 	uint8_t link;             /* enum ktrxer_link: what data begins with */
 	uint8_t reserved[15];
 };
 
-/* A connection that no rule may cut: its packets come from `from`:`from_port` to this host's `to`:`to_port`. */
+/*
+ * A connection that the rules must not interrupt: its packets come from `from`:`from_port` to this host's
+ * `to`:`to_port`.
+ */
 struct krx_session {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;
@@ -64,41 +76,53 @@ struct krx_options {
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
 	bool see_outgoing;    /* also what this host sends */
-	bool force;           /* rules that drop everything, or packets of one of `sessions`, are meant */
-	bool nic_stamps;      /* switch the NIC's stamps on; else they are taken where they are on. krx_stats.note says where there are none */
-	const struct krx_session *sessions; /* TCP connections that the rules must leave alone: the user's own login */
+	bool force;           /* accept rules that drop everything, or packets of one of `sessions` */
+	bool nic_stamps;      /* switch the NIC's stamps on; else they are used where they are on. krx_stats.note names
+				 devices without */
+	const struct krx_session *sessions; /* TCP connections that the rules must not interrupt, e.g. the user's own
+					       login */
 	uint32_t session_count;
 };
 #define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
 
 struct krx;
 /*
- * Rules first, then the device is listened to: no packet from before the rules is ever delivered. -EPERM: no privilege, or a rule that
- * wants `force`; -EBUSY: another XDP program is on the device; -E2BIG: too many rules for the back end; -EOPNOTSUPP: it cannot be had here.
+ * Installs the rules, then opens the device: a packet from before the rules is never delivered. At least one rule. 0;
+ * -EPERM: no privilege, or a rule that needs `force`; -EBUSY: another XDP program is attached to the device; -E2BIG:
+ * too many rules for the back end; -ENODEV, -ENETDOWN: the device; -EOPNOTSUPP: the back end does not work on this
+ * device or kernel.
  */
 KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, const struct krx_rule *rules, int count,
 			struct ktrxer_error *err);
+/* Removes the rules. Packets that were not read are lost. */
 KTRXER_API void krx_close(struct krx *rx);
-/* Readable while packets or news of the device wait: use it level-triggered (poll(), epoll without EPOLLET). */
+/*
+ * The descriptor stays open and the same until krx_close(). Readable while packets or a change of the device wait: use
+ * it level-triggered (poll(), epoll without EPOLLET).
+ */
 KTRXER_API int krx_fd(const struct krx *rx);
-/* 1 and a packet, 0 when none is there, or a negative errno (-ENETDOWN: the device went down, -ENODEV: is gone). */
+/* 1 and a packet; 0: no packet waits; -ENETDOWN: the device went down; -ENODEV: it was removed. */
 KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
 
 struct krx_rule_stats {
-	uint64_t matched, captured, dropped; /* captured: handed to the tool; what is matched, and neither captured nor lost, still waits */
+	uint64_t matched, captured, dropped; /* captured: delivered by krx_next(). Matched, but not captured and not
+						lost: still waits */
 	uint64_t reserved;
 };
 struct krx_stats {
 	const char *backend;
-	bool before_taps; /* sees packets before tcpdump does */
-	bool after_gro;   /* a packet may be several of the wire */
-	uint64_t lost;    /* captured by a rule, but there was no room */
-	uint64_t clock_steps; /* of CLOCK_REALTIME, seen while running */
-	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting"; else "" */
-	const char *why;      /* a sentence: why this back end */
-	const char *note;     /* what is not as it could be, and why; "". Until krx_close() */
+	bool before_taps; /* a packet that it drops does not reach tcpdump */
+	bool after_gro;   /* GRO may have merged several packets into one */
+	uint64_t lost;    /* captured by a rule, but the ring was full */
+	uint64_t clock_steps; /* of CLOCK_REALTIME since krx_open() */
+	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting";
+				 else "" */
+	const char *why;      /* why this back end was chosen */
+	const char *note;     /* limitations and their reasons; "": none. Valid until the next krx_stats() or
+				 krx_close() */
 	uint64_t reserved[8];
 };
+/* The counters now, also of the first `count` rules, in the order in which they were given. 0, or a negative errno. */
 KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
 
 #ifdef __cplusplus

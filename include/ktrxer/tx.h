@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Transmitters: slots, probes, reports, accounts; and the engines below them. Conventions are in <ktrxer.h>, which includes this. */
+/* Transmitters: slots, probes, reports, accounts, engines. The conventions are in <ktrxer.h>, which includes this. */
 #ifndef KTRXER_TX_H
 #define KTRXER_TX_H
 
@@ -17,61 +17,64 @@ enum ktx_status {
 	KTX_PENDING = 0,
 	KTX_SENT = 1,
 	KTX_FAILED = 2,    /* error says why */
-	KTX_SKIPPED = 3,   /* its time had passed and the policy is to skip */
-	KTX_CANCELLED = 4, /* the tool stopped, or closed, before its time */
+	KTX_SKIPPED = 3,   /* its time had passed, and the policy is KTX_LATE_SKIP */
+	KTX_CANCELLED = 4, /* ktx_cancel() or ktx_close() came first */
 };
 
-/* The last point on the way out of this host at which a probe was stamped. */
+/* The last point inside this host at which a probe got a time stamp. */
 enum ktx_proof {
 	KTX_PROOF_NONE = 0,
-	KTX_PROOF_QUEUED = 1, /* the kernel took it; no stamp */
-	KTX_PROOF_DRIVER = 2, /* stamp of the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
-	KTX_PROOF_WIRE = 3,   /* stamp of the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
+	KTX_PROOF_QUEUED = 1, /* no stamp; the kernel accepted the frame */
+	KTX_PROOF_DRIVER = 2, /* by the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
+	KTX_PROOF_WIRE = 3,   /* by the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
 };
 
 /*
- * Where the send time (T1 of RFC 8762) was taken. Delays and lateness count from it. All probes of one transmitter have the same source,
- * or KTX_SENT_NONE: the stamp is missing, sent_ns is the time before the system call, and the probe belongs in no statistic of times.
+ * Where the send time (T1 of RFC 8762) was taken. Delays and lateness count from it. All probes of one transmitter have
+ * the same source, or KTX_SENT_NONE: the stamp is missing, sent_ns is the time before the system call, and the probe
+ * belongs in no statistic of times.
  */
 enum ktx_sent_source {
 	KTX_SENT_NONE = 0,
-	KTX_SENT_USER = 1,   /* this process, before the system call: the engine or the kernel has no stamp */
-	KTX_SENT_SCHED = 2,  /* entry into the packet scheduler (SOF_TIMESTAMPING_TX_SCHED) */
-	KTX_SENT_DRIVER = 3, /* the driver: the engine bypasses the packet scheduler, or the scheduler keeps the schedule (launch times) */
-	KTX_SENT_NIC = 4,    /* likewise, of a NIC without a driver's stamp */
+	KTX_SENT_USER = 1,   /* in this process, before the system call: the engine or the kernel has no stamp */
+	KTX_SENT_SCHED = 2,  /* at the entry into the packet scheduler (SOF_TIMESTAMPING_TX_SCHED) */
+	KTX_SENT_DRIVER = 3, /* by the driver: the engine bypasses the packet scheduler, or the scheduler delays to the
+				launch time */
+	KTX_SENT_NIC = 4,    /* by the NIC, likewise, where the driver has no stamp */
 };
 
 enum ktx_late_policy {
-	KTX_LATE_CATCH_UP = 0, /* sent at once */
-	KTX_LATE_SKIP = 1,
-	KTX_LATE_SHIFT = 2, /* it and all that follow move by its lateness */
+	KTX_LATE_CATCH_UP = 0, /* send it at once */
+	KTX_LATE_SKIP = 1,     /* do not send it */
+	KTX_LATE_SHIFT = 2,    /* send it at once, and move all that follow by its lateness */
 };
 
 enum ktx_report_kind { KTX_REPORT_ALL = 0, KTX_REPORT_FAILURES = 1, KTX_REPORT_NONE = 2 };
 
 enum ktx_purpose {
-	KTX_FOR_TIMING = 0, /* each probe at its time */
-	KTX_FOR_RATE = 1,   /* as many as the device takes; times are met in batches */
+	KTX_FOR_TIMING = 0, /* each probe at its scheduled time */
+	KTX_FOR_RATE = 1,   /* as many probes as the device takes; those whose times have come leave in batches */
 };
 
 enum ktx_wait {
-	KTX_WAIT_SPIN = 0,  /* sleep to deadline - lead, spin the rest */
-	KTX_WAIT_SLEEP = 1, /* sleep to the deadline: little CPU, tens of microseconds late */
+	KTX_WAIT_SPIN = 0,  /* sleep until a wake-up margin before the deadline, then spin */
+	KTX_WAIT_SLEEP = 1, /* sleep until the deadline: little CPU time, tens of microseconds late */
 };
 
 enum ktx_flag {
-	KTX_CALLER_PUMPS = 1 << 0, /* no thread: the caller drives it with ktx_pump() */
-	KTX_NO_REALTIME = 1 << 1,  /* do not ask for SCHED_FIFO */
-	KTX_NO_LOCK = 1 << 2,      /* do not lock memory */
-	KTX_NO_STAMPS = 1 << 3,    /* do not ask for transmit stamps: every proof is `queued` */
-	KTX_NO_ADVANCE = 1 << 4,   /* do not hand over early by the hand-over's own median cost */
-	KTX_NO_SCHED = 1 << 5,     /* no stamp of the packet scheduler (0.5 us a packet): the send time is this process's, for trains */
+	KTX_CALLER_PUMPS = 1 << 0,    /* no thread: the caller calls ktx_pump() */
+	KTX_NO_REALTIME = 1 << 1,     /* no SCHED_FIFO */
+	KTX_NO_LOCK = 1 << 2,         /* no locked memory */
+	KTX_NO_STAMPS = 1 << 3,       /* no transmit stamps: every proof is KTX_PROOF_QUEUED */
+	KTX_NO_COMPENSATION = 1 << 4, /* no transmit latency compensation: submit at the scheduled time, not earlier */
+	KTX_NO_SCHED = 1 << 5,        /* no stamp of the packet scheduler, which costs 0.5 us a packet: KTX_SENT_USER,
+					 for trains */
 };
 
 struct ktx_options {
 	size_t size;
 	const char *device; /* NULL: only engines that send by the host's stack */
-	const char *engine; /* NULL or "auto": the best for the purpose */
+	const char *engine; /* NULL or "auto": the best one for the purpose */
 	enum ktx_purpose purpose;
 	enum ktx_wait wait;
 	enum ktx_late_policy late;
@@ -79,46 +82,54 @@ struct ktx_options {
 	uint32_t flags;          /* enum ktx_flag */
 	uint32_t slots;          /* probes between commit and report; 0: 1024; rounded up to a power of two */
 	uint32_t frame_size;     /* largest frame; 0: the device's MTU and link header */
-	uint64_t late_ns;        /* later than this counts as late, and lets the late policy act; 0: 100 us */
-	uint64_t retry_ns;       /* how long a refused probe is tried again; 0: 10 ms */
-	int cpu;                 /* the waiter's processor; -1: any */
+	uint64_t late_ns;        /* a probe with more lateness is late: it is counted, and the late policy applies; 0:
+				    100 us */
+	uint64_t retry_ns;       /* how long a rejected probe is retried; 0: 10 ms */
+	int cpu;                 /* processor of the transmitter's thread; -1: any */
 	uint32_t queue;          /* of the device, for engines that are bound to one (xsk) */
 };
 #define KTX_OPTIONS_INIT { .size = sizeof(struct ktx_options), .cpu = -1 }
 
 struct ktx;
+/*
+ * 0; -EINVAL: an option, or there is no such engine; -ENODEV: there is no such device, or the engine needs one;
+ * -ENETDOWN: the device is down; -EMSGSIZE: frame_size is too large; -EPERM, -EOPNOTSUPP: the engine does not work
+ * here; -ENOMEM, -EMFILE.
+ */
 KTRXER_API int ktx_open(struct ktx **tx, const struct ktx_options *options, struct ktrxer_error *err);
-/* What is pending is cancelled, reports not read are gone. */
+/* Cancels pending probes. Reports that were not read are lost. */
 KTRXER_API void ktx_close(struct ktx *tx);
 
 struct ktx_info {
 	const char *engine;
-	const char *reason;      /* why `auto` chose it, or what was asked for */
-	bool chosen;             /* by `auto` */
-	enum ktrxer_link link;   /* the frames' first header */
+	const char *reason;        /* why this engine was chosen */
+	bool chosen;               /* by `auto` */
+	enum ktrxer_link link;     /* the first header of the frames */
 	uint32_t frame_size;
 	uint32_t slots;
-	enum ktx_proof best_proof; /* what may be hoped for: it is each report that tells */
-	bool realtime;           /* SCHED_FIFO is on */
-	bool locked;             /* memory is locked */
-	int cpu;                 /* of the waiter, -1: any */
+	enum ktx_proof best_proof; /* the best that the device and the options allow; each report has its own */
+	bool realtime;             /* SCHED_FIFO is on */
+	bool locked;               /* memory is locked */
+	int cpu;                   /* of the transmitter's thread, -1: any */
 	uint32_t timer_slack_ns;
-	uint64_t lead_ns;        /* of the spin, as calibrated, now */
-	int64_t advance_ns;      /* the hand-over begins that much before the deadline */
-	uint32_t features;       /* enum ktx_feature, of the engine as it is open */
-	char notes[512];         /* lines: what was not permitted and what that costs; "" when all was */
+	uint64_t wakeup_margin_ns; /* present length of the spin before a deadline */
+	int64_t compensation_ns;   /* transmit latency compensation: the submission starts this early */
+	uint32_t features;         /* enum ktx_feature, of the open engine */
+	char notes[512];           /* lines: what was not permitted, and the consequence; "": none */
+	uint64_t reserved[8];
 };
+/* The present state. The strings exist until ktx_close(). */
 KTRXER_API void ktx_info(const struct ktx *tx, struct ktx_info *info);
 
 struct ktx_slot {
-	uint8_t *frame;    /* write the frame here, from the link header on */
-	uint32_t capacity; /* of it */
-	uint32_t index;
+	uint8_t *frame;    /* write the frame here, from the link header on; yours until ktx_commit() */
+	uint32_t capacity; /* bytes at `frame` */
+	uint32_t index;    /* number of the slot, below ktx_info.slots */
 };
 
 struct ktx_probe {
-	uint64_t id;      /* the tool's own */
-	uint64_t at_ns;   /* when it is to leave; 0: at once, back to back with what is before it */
+	uint64_t id;      /* any number; the report contains it */
+	uint64_t at_ns;   /* scheduled time; 0: at once, back to back with the probe before it */
 	uint32_t length;  /* of the frame */
 	uint32_t flags;   /* enum ktx_probe_flag */
 };
@@ -126,130 +137,164 @@ enum ktx_probe_flag {
 	KTX_TRAIN_GOES_ON = 1 << 0, /* the next probe leaves back to back with this one */
 };
 
-/* -EAGAIN: every slot is taken; wait for reports (ktx_fd). One slot can be reserved at a time; reserving again returns the same. */
+/*
+ * 0; -EAGAIN: no slot is free; poll ktx_fd() and read reports. One slot is reserved at a time: a second call returns
+ * the same.
+ */
 KTRXER_API int ktx_reserve(struct ktx *tx, struct ktx_slot *slot);
 /*
- * The reserved slot goes to the engine. Nothing is sent and the slot stays reserved on:
- * -EINVAL a deadline before the last one's, -EMSGSIZE a frame too large, -EBADMSG no frame that this engine can parse,
- * -EOPNOTSUPP a header that this engine cannot reproduce, -ENETDOWN / -ENODEV the device is down or gone.
+ * Submits the reserved slot. 0, or the probe is not sent and the slot stays reserved: -EINVAL: no slot is reserved, a
+ * deadline before the last one, an unknown flag; -EMSGSIZE: the frame is too large; -EBADMSG: the engine cannot parse
+ * the frame; -EOPNOTSUPP: the engine cannot send one of its headers; -ENETDOWN, -ENODEV: the device is down or was
+ * removed.
  */
 KTRXER_API int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err);
 
 /*
- * Would this frame be taken? As ktx_commit() says, without sending. Engines that own one socket (udp) make it for the first frame
- * that they see, here or at commit: -EADDRINUSE when its port or identifier is taken.
+ * The result that ktx_commit() would have for this frame; nothing is sent. Engines with one socket (udp) open it for
+ * the first frame, here or at commit: -EADDRINUSE: another program uses its port or identifier.
  */
 KTRXER_API int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
 
 struct ktx_report {
 	uint64_t id;
-	uint64_t at_ns;        /* scheduled, as committed; 0: it had no time */
+	uint64_t at_ns;        /* scheduled time, as committed; 0: it had none */
 	uint64_t planned_ns;   /* the same, moved by KTX_LATE_SHIFT */
-	uint64_t sent_ns;      /* the send time, T1; 0 unless sent */
-	uint64_t departure_ns; /* stamp of the driver or the NIC, as `proof` says; 0: none */
-	int64_t own_queue_ns;  /* driver's stamp - sent_ns, the wait in this host's packet scheduler; -1: not known, or no scheduler on the way */
-	uint32_t bound_ns;     /* error of the conversion to CLOCK_MONOTONIC in these times */
-	uint32_t tries;        /* hand-overs, the last one included */
+	uint64_t sent_ns;      /* send time, T1; 0 unless sent */
+	uint64_t departure_ns; /* time stamp of the driver or the NIC (`proof`); 0: none */
+	int64_t own_queue_ns;  /* driver's stamp - sent_ns, the delay in this host's packet scheduler; -1: unknown, or
+				  bypassed */
+	uint32_t bound_ns;     /* largest error of these times, from the conversion to CLOCK_MONOTONIC */
+	uint32_t tries;        /* submissions, with the last one */
 	uint8_t status;        /* enum ktx_status */
 	uint8_t proof;         /* enum ktx_proof */
 	uint8_t sent_source;   /* enum ktx_sent_source */
 	uint8_t reserved;
-	int32_t error;         /* negative errno of the last try, 0 when sent */
-	int64_t raw_ns;        /* the stamp as its clock had it, 0: none */
+	int32_t error;         /* negative errno of the last submission, 0 when sent */
+	int64_t raw_ns;        /* the stamp on its own clock, 0: none */
+	uint64_t reserved_more[1];
 };
 
-/* Up to `max` reports in the order of commitment; returns how many, 0 when none is ready. Never blocks. */
+/*
+ * Up to `max` reports in the order of commitment. Returns how many, 0: none is ready. The slots of these probes become
+ * free.
+ */
 KTRXER_API int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max);
-/* Readable while reports (of the kind asked for) or free slots wait after a shortage, and when ktx_pump() has work. */
+/*
+ * The descriptor stays open and the same until ktx_close(). Readable while reports wait (of the kind in
+ * ktx_options.reports), when slots are free again after -EAGAIN, and when ktx_pump() has work. Only for poll() and the
+ * like: do not read it.
+ */
 KTRXER_API int ktx_fd(const struct ktx *tx);
 
 /*
- * For KTX_CALLER_PUMPS: does what is due, never waits, and says when to come back (KTRXER_NEVER: when ktx_fd() is
- * readable or something was committed). With KTX_WAIT_SPIN that is before the next send time by the margin of a
- * wake-up, and from then on now: come back at once, until it is sent. Returns 0 or a fatal negative errno; probes are
- * accounted for in any case.
+ * With KTX_CALLER_PUMPS: does what is due, does not wait, and sets *next_ns to the time of the next call. KTRXER_NEVER:
+ * call when ktx_fd() is readable or after a commit. With KTX_WAIT_SPIN that time is a wake-up margin before the next
+ * send time; from then on it is now, so call again at once. 0, or a negative errno: the device is gone. Probes stay in
+ * the accounts in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
-/* The same without a look for stamps and errors, unless many wait: for who comes at each deadline, and looks after several of them. */
+/*
+ * The same, but reads stamps and errors only when many wait: for a thread that pumps several transmitters at each
+ * deadline.
+ */
 KTRXER_API int ktx_pump_due(struct ktx *tx, uint64_t *next_ns);
 
-/* Blocks until nothing is pending (all sent or failed, stamps in or given up), or the time has come: -ETIMEDOUT. */
+/*
+ * Waits until no probe is pending (each has ended, and its stamps have arrived or are missing). 0; -ETIMEDOUT: until_ns
+ * came first.
+ */
 KTRXER_API int ktx_drain(struct ktx *tx, uint64_t until_ns);
-/* All that is not yet handed to the device becomes `cancelled`; the transmitter stays usable, and deadlines begin anew. */
+/*
+ * Cancels all probes that were not submitted to the device. The transmitter stays usable; the next deadline may be any.
+ */
 KTRXER_API void ktx_cancel(struct ktx *tx);
 
-/* requested == sent + failed + skipped + cancelled + pending, at any instant and exactly. */
+/* requested == sent + failed + skipped + cancelled + pending, at any time. */
 struct ktx_accounts {
 	uint64_t requested, sent, failed, skipped, cancelled, pending;
-	uint64_t late;      /* left (or skipped) more than late_ns after their planned time; a shift counts once */
-	uint64_t tries;     /* hand-overs, refused ones included */
+	uint64_t late;      /* lateness above late_ns, or skipped; a shift counts once */
+	uint64_t tries;     /* submissions, with rejected ones */
 	uint64_t bytes;     /* of the frames sent */
-	uint64_t wire, driver, queued; /* the sent ones, by proof */
-	uint64_t first_ns, last_ns; /* sent times of the first and the last one sent */
-	uint64_t stamps_missing;    /* of driver or NIC: asked for and given up. Dropped by this host's queue, or not stamped */
+	uint64_t wire, driver, queued; /* the sent probes, by enum ktx_proof */
+	uint64_t first_ns, last_ns; /* send times of the first and the last probe */
+	uint64_t stamps_missing;    /* sent; the stamp of driver or NIC did not arrive: this host's queue
+				       dropped the frame, or no stamp was taken */
 	uint64_t untimed;           /* sent, with KTX_SENT_NONE */
 	int32_t last_error; /* negative errno of the last failure */
-	/* Sent on the kernel's word alone, and missing in the device's own statistics: lost, or (some drivers) not counted yet. */
+	/* Of `queued`: missing in the statistics of the device, so lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
+	uint64_t reserved[8];
 };
-KTRXER_API void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts);
-/* Lateness (signed) of all probes sent that had a time: a copy, to be freed with ktrxer_hist_free(). NULL: no memory. */
-KTRXER_API struct ktrxer_hist *ktx_lateness(const struct ktx *tx);
+/* The accounts now. */
+KTRXER_API void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts);
+/*
+ * Lateness in nanoseconds of all sent probes that had a scheduled time: a copy, free it with ktrxer_hist_free(). NULL:
+ * no memory.
+ */
+KTRXER_API struct ktrxer_hist *ktx_lateness(struct ktx *tx);
 
 /*
- * The socket on which the host's stack delivers the answers to what this engine sends (udp: the socket that sends), for the caller
- * to read; -EOPNOTSUPP where there is none: use a krx then. There is none before the first frame was checked or committed.
+ * The socket that receives the answers (of the udp engine: the socket that sends), for the caller to read. It belongs
+ * to the transmitter: do not close it. -EOPNOTSUPP: the engine has none, use a krx; or no frame was checked or
+ * committed yet.
  */
 KTRXER_API int ktx_reply_fd(const struct ktx *tx);
 
-/* An ICMP error about something that was sent, or an error of the host's own stack, as the sending socket was told of it. */
+/* An ICMP error about a sent datagram, or an error of this host's stack. */
 struct ktx_network_error {
 	uint64_t when_ns;
 	int error;                  /* positive errno */
 	uint8_t origin;             /* 1 this host, 2 ICMP, 3 ICMPv6 (SO_EE_ORIGIN_*) */
 	uint8_t type, code;         /* of the ICMP message */
-	struct ktrxer_addr reporter; /* who says so; family 0: this host */
-	uint16_t quoted_length;     /* of the datagram that it is about, transport header first for ICMP */
-	uint8_t quoted[64];
+	struct ktrxer_addr reporter; /* sender of the ICMP message; family 0: this host */
+	uint16_t quoted_length;     /* bytes in `quoted` */
+	uint8_t quoted[64];         /* begin of the datagram; for ICMP from its transport header on */
+	uint32_t reserved[4];
 };
-/* Engines that send by the host's stack only. Oldest first; returns how many. When 64 wait unread, newer ones are dropped. */
+/* Engines that send by the host's stack only. Oldest first; returns how many. When 64 wait, newer ones are dropped. */
 KTRXER_API int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max);
 
 /* --------------------------------------------------------------------------------------------------------- engines */
 
 enum ktx_feature {
-	KTX_CAN_WHOLE_FRAME = 1 << 0,   /* any link header, any address */
+	KTX_CAN_WHOLE_FRAME = 1 << 0,   /* sends any link header and any address */
 	KTX_CAN_IPV4 = 1 << 1,
 	KTX_CAN_IPV6 = 1 << 2,
-	KTX_CAN_TRAIN = 1 << 3,         /* one call for a train */
+	KTX_CAN_TRAIN = 1 << 3,         /* submits a train with one call */
 	KTX_CAN_DRIVER_STAMP = 1 << 4,
 	KTX_CAN_WIRE_STAMP = 1 << 5,
-	KTX_CAN_KERNEL_WAIT = 1 << 6,   /* the kernel keeps the time */
-	KTX_CAN_MAPPED = 1 << 7,        /* slots lie in memory shared with the kernel */
+	KTX_CAN_KERNEL_WAIT = 1 << 6,   /* the kernel waits for the send time */
+	KTX_CAN_MAPPED = 1 << 7,        /* the slots are in memory shared with the kernel */
 	KTX_CAN_UNPRIVILEGED = 1 << 8,
 	KTX_CAN_REPLY_FD = 1 << 9,
-	KTX_CAN_BYPASS = 1 << 10,       /* past the qdisc */
-	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves; as the device is now */
+	KTX_CAN_BYPASS = 1 << 10,       /* bypasses the qdisc */
+	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves, in the present state of the device */
 	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
-	KTX_CAN_POLL = 1 << 13,         /* a processor of its own looks for what is due: times at a rate cost no call */
+	KTX_CAN_POLL = 1 << 13,         /* a processor polls for due probes: send times at a high rate cost no system
+					   call */
 	KTX_CAN_SCHED_STAMP = 1 << 14,  /* stamps at the entry into the packet scheduler */
-	KTX_CAN_HOST_STACK = 1 << 15,   /* sends by the host's stack, whose routes find the device: none has to be named */
+	KTX_CAN_HOST_STACK = 1 << 15,   /* sends by the host's stack: its routes choose the device, ktx_options.device
+					   may be NULL */
 };
 
 struct ktx_engine_info {
 	const char *name;
 	const char *summary;
 	bool available;
-	uint32_t features; /* as found by trying, where that can be tried */
-	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing and how to get it */
+	uint32_t features; /* enum ktx_feature, tested on the device where that is possible */
+	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing, what to do */
+	uint32_t reserved[7];
 };
 /*
- * Will this engine send by the host's stack (KTX_CAN_HOST_STACK)? Then ktx_open() needs no device. `name` as in
- * ktx_options. `stack_needed` (ktrxer_path.needs_stack): whole frames are lost on this path, so `auto` is to choose
- * among the engines of the stack, for which no device is named. False for names that no engine has.
+ * Does this engine send by the host's stack (KTX_CAN_HOST_STACK), so that ktx_open() needs no device? `name` as in
+ * ktx_options. `auto` does if stack_needed (ktrxer_path.needs_stack). False for a name that no engine has.
  */
 KTRXER_API bool ktx_engine_by_stack(const char *name, bool stack_needed);
-/* All engines of this build, each tried on `device` (NULL: those that need one say so). Returns how many there are. */
+/*
+ * The first `max` engines of this build, each tried on `device` (NULL: engines that need one are not available). The
+ * strings are constant. Returns the number of engines, which may be larger than `max`, or a negative errno.
+ */
 KTRXER_API int ktx_engines(struct ktx_engine_info *engines, int max, const char *device);
 
 #ifdef __cplusplus

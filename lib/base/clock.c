@@ -46,6 +46,7 @@ void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
 		return;
 	s = sandwich_take(CLOCK_REALTIME, 5);
 	width = s.after - s.before;
+	pair->reserved = 0;
 	pair->mono_ns = (uint64_t)(s.before + width / 2);
 	pair->real_ns = s.real;
 	/* + 1: the two clocks are rounded to nanoseconds each for itself */
@@ -84,9 +85,11 @@ bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map)
 {
 	struct sandwich s = sandwich_take(map->clock, 1);
 	int64_t low = s.real - s.after - 1, high = s.real - s.before + 1;
+	const uint64_t last_ns = map->sampled_ns;
 
 	map->sampled_ns = (uint64_t)s.after;
 	if (low > map->high_ns || high < map->low_ns) {
+		map->unstepped_ns = last_ns;
 		map->last_ns = ktrxer_clock_map_offset(map);
 		map->steps++;
 		map->stepped_ns = map->sampled_ns;
@@ -113,6 +116,14 @@ uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map)
 	return half > UINT32_MAX ? UINT32_MAX : half < 1 ? 1 : (uint32_t)half;
 }
 
+uint32_t ktrxer_clock_map_step(const struct ktrxer_clock_map *map)
+{
+	const int64_t step = ktrxer_clock_map_offset(map) - map->last_ns;
+	const uint64_t size = (uint64_t)(step < 0 ? -step : step) + ktrxer_clock_map_bound(map);
+
+	return size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+}
+
 uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_ns)
 {
 	return (uint64_t)(real_ns - ktrxer_clock_map_offset(map));
@@ -123,33 +134,54 @@ static uint64_t distance(uint64_t t, uint64_t earliest, uint64_t latest)
 	return t < earliest ? earliest - t : t > latest ? t - latest : 0;
 }
 
-uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
-				      uint64_t latest_ns)
-{
-	uint64_t now = ktrxer_clock_map_mono(map, real_ns), now_off = distance(now, earliest_ns, latest_ns);
-	uint64_t before = (uint64_t)(real_ns - map->last_ns), before_off = distance(before, earliest_ns, latest_ns);
-
-	if (now_off == before_off)
-		return ktrxer_clock_map_stepped(map, latest_ns) && before > now ? before : now;
-	return before_off < now_off ? before : now;
-}
-
 /* Clocks without a fine counter tick in microseconds; a stamp may lie that far outside for no other reason. */
 #define GRAIN_NS 1000
 
-static bool can_be(const struct ktrxer_clock_map *map, uint64_t at, uint64_t earliest, uint64_t latest)
+/* A stamp by both differences, and which of them can be right. */
+struct choice {
+	uint64_t now, before;
+	bool can_now, can_before;
+};
+
+static struct choice choose(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest, uint64_t latest)
 {
-	return distance(at, earliest, latest) <= ktrxer_clock_map_bound(map) + GRAIN_NS;
+	struct choice c = { .now = ktrxer_clock_map_mono(map, real_ns), .before = (uint64_t)(real_ns - map->last_ns) };
+	const uint64_t slack = ktrxer_clock_map_bound(map) + GRAIN_NS;
+
+	c.can_now = distance(c.now, earliest, latest) <= slack && (!map->steps || c.now + slack >= map->unstepped_ns);
+	c.can_before = distance(c.before, earliest, latest) <= slack && map->steps && c.before <= map->stepped_ns + slack;
+	return c;
+}
+
+uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
+				      uint64_t latest_ns)
+{
+	const struct choice c = choose(map, real_ns, earliest_ns, latest_ns);
+	const uint64_t now_off = distance(c.now, earliest_ns, latest_ns), before_off = distance(c.before, earliest_ns, latest_ns);
+
+	if (c.can_now != c.can_before)
+		return c.can_now ? c.now : c.before;
+	if (now_off == before_off)
+		return ktrxer_clock_map_stepped(map, latest_ns) && c.before > c.now ? c.before : c.now;
+	return before_off < now_off ? c.before : c.now;
+}
+
+static bool decided(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest, uint64_t latest)
+{
+	const struct choice c = choose(map, real_ns, earliest, latest);
+	const uint64_t apart = c.now > c.before ? c.now - c.before : c.before - c.now;
+
+	return c.can_now && c.can_before ? apart <= GRAIN_NS : c.can_now || c.can_before;
 }
 
 bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
 				   uint64_t *mono_ns)
 {
 	*mono_ns = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
-	if (can_be(map, *mono_ns, earliest_ns, latest_ns))
+	if (decided(map, real_ns, earliest_ns, latest_ns))
 		return true;
 	if (!ktrxer_clock_map_sample(map))
 		return false;
 	*mono_ns = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
-	return can_be(map, *mono_ns, earliest_ns, latest_ns);
+	return decided(map, real_ns, earliest_ns, latest_ns);
 }

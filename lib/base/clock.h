@@ -18,7 +18,8 @@ struct ktrxer_clock_map {
 	int64_t last_ns;           /* the difference before the last step; == middle when there was none */
 	uint64_t sampled_ns;
 	uint64_t steps;
-	uint64_t stepped_ns;       /* when the last one was found */
+	uint64_t unstepped_ns;     /* the last sample before the last step */
+	uint64_t stepped_ns;       /* the sample that found it: the step came between these two */
 };
 
 void ktrxer_clock_map_init(struct ktrxer_clock_map *map);
@@ -30,20 +31,23 @@ int64_t ktrxer_clock_map_offset(const struct ktrxer_clock_map *map);
 bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map);
 /* The same when the last sample is older than `age_ns`. */
 bool ktrxer_clock_map_refresh(struct ktrxer_clock_map *map, uint64_t now_ns, uint64_t age_ns);
+/* How far the last step moved the clock: the error of a stamp that was converted by the wrong difference. */
+uint32_t ktrxer_clock_map_step(const struct ktrxer_clock_map *map);
 /* Half the width of the interval, 1 ns at least. */
 uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map);
 uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_ns);
 /*
  * The same for a stamp that is known to lie between `earliest` and `latest`: when a step came between stamp and sample, the
- * difference from before the step is the right one, and this finds out. Where both could be, right after a step, the later
- * one is taken, since stamps are read soon after they are made.
+ * difference from before the step is the right one. A stamp that the one difference puts behind the step, or the other one before
+ * it, was not made with it. Where both are left, the later time is taken, since stamps are read soon after they are made.
  */
 uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
 				      uint64_t latest_ns);
 
 /*
- * The same; a stamp that cannot be is the first sign of a step, so a sample is taken before it is believed. False when it still
- * cannot be, as when the clock was stepped there and back while nobody looked: the stamp says nothing then.
+ * The same, but an impossible stamp is the first sign of a clock step: a new sample is taken, and the stamp converted again. False: it
+ * is still impossible, for example because the clock was stepped twice between two samples, or both offsets are possible and differ.
+ * The stamp then has no meaning.
  */
 bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
 				   uint64_t *mono_ns);
@@ -55,7 +59,7 @@ static inline bool ktrxer_clock_map_stepped(const struct ktrxer_clock_map *map, 
 	return map->steps && (int64_t)(now_ns - map->stepped_ns) < KTRXER_NS_PER_S;
 }
 
-/* For ppoll(): a day at most, since the seconds of an old C library have 32 bits, and whoever sleeps looks again. */
+/* For ppoll(): a day at most, since the seconds of an old C library have 32 bits; each caller sleeps in a loop. */
 static inline struct timespec ktrxer_span(uint64_t ns)
 {
 	const uint64_t most = 86400 * (uint64_t)KTRXER_NS_PER_S, span = ns < most ? ns : most;

@@ -3,8 +3,8 @@
  * Percentiles in fixed memory. Magnitudes up to 2047 have a bucket each; from there every power of two is cut into 512 buckets,
  * and a bucket answers with its middle: off by 1/1024 of the value at most. Negative values have a second array.
  *
- * Both arrays are allocated at once (220 KiB): record() runs in the waiter thread, where an allocation would cost a probe its time
- * and could fail with nobody to tell. Pages that are never written never become resident.
+ * Both arrays are allocated at once (220 KiB): record() runs in the waiter thread, where an allocation would make a probe
+ * late, and its failure could not be reported. Pages that are never written never become resident.
  * Counters have 32 bits to keep this small; a wrap goes to a small table of carries.
  */
 #include "hist.h"

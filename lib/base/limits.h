@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Every limit of the library, in one place. A number here has a reason beside it. */
-/* This folder comes first where headers are looked for: whoever wants the C library's <limits.h> is sent on to it. */
+/* The compiler searches this folder first: an include of the C library's <limits.h> is passed on to that file. */
 #ifdef __clang__ /* found beside the file that includes it, it is looked up once more from the start of the path: as wanted */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winclude-next-absolute-path"
@@ -30,7 +30,7 @@ enum ktrxer_limits {
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
 	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000, /* later wake-ups of the handing side than that are stalls; what was handed over cannot be cancelled */
-	KTX_QUEUE_EARLY_NS = 50 * 1000, /* who leaves that much before the time that the kernel was told was never held back */
+	KTX_QUEUE_EARLY_NS = 50 * 1000, /* a frame that leaves this much before its launch time was not delayed by the queue */
 
 	KTX_NETWORK_ERRORS = 64, /* a power of two */
 
@@ -56,7 +56,7 @@ enum ktrxer_limits {
 	KTRXER_LIST_LINE_MAX = 4096,       /* a longer line is not text */
 
 	/* parser */
-	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* nobody sends more; a hostile packet could hold a thousand */
+	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* no program sends more; a hostile packet could hold a thousand */
 
 	/* capture files */
 	KTRXER_CAPTURE_BLOCK_MAX = 1 << 20, /* of a block that must be held in memory: a packet and its comments */
@@ -88,6 +88,9 @@ enum ktrxer_limits {
 	KTRXER_REFLECTOR_LEFT = 64,        /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
 	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
 	KTRXER_REFLECTOR_BURST = 1000,
+	KTRXER_REFLECTOR_UNIT = 512,       /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
+	KTRXER_REFLECTOR_GROUPS = 4096,    /* prefixes, by hash, whose sessions are counted; a power of two */
+	KTRXER_REFLECTOR_BURST_MS = 100,   /* of --max-answer-bitrate: so long the limit of all may be exceeded */
 	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; what is longer is not answered */
 	KTRXER_REFLECTOR_TLVS_MAX = 64,    /* of one packet that are looked at; the rest is sent back as it came */
 	KTRXER_REFLECTOR_IDLE_S = 300,     /* a session without packets for so long is forgotten */
@@ -97,6 +100,7 @@ enum ktrxer_limits {
 
 	/* server and client: flows (docs/reference/control.md) */
 	KTRXER_CONTROL_STRANGERS = 256,    /* connections that have not said what they are for */
+	KTRXER_CONTROL_GROUPS = 256,       /* prefixes, by hash, whose waiting connections are counted; a power of two */
 	KTRXER_CONTROL_NEW = 32,           /* control connections that have not shown the token */
 	KTRXER_CONTROL_HELLO_S = 5,        /* and so long they may take for it */
 	KTRXER_CONTROL_RATE = 20,          /* control connections a second from each /24 and /56: guesses at the token */
@@ -110,11 +114,14 @@ enum ktrxer_limits {
 	KTRXER_FLOW_FLOWS = 2048,          /* --max-flows, of one client; its most below */
 	KTRXER_FLOW_FLOWS_MOST = 16384,
 	KTRXER_FLOW_UDP_MOST = 64,         /* UDP flows of one client: each has a transmitter of its own */
+	KTRXER_FLOW_UDP_BYTES = 64 << 20,  /* of the packets that all these transmitters hold ready */
 	KTRXER_FLOW_DURATION_S = 3600,     /* --max-duration */
 	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
+	KTRXER_FLOW_SAMPLE_MAX_S = 3600,   /* a longer interval is no series; and times near 2^64 ns would pass it at once */
 	KTRXER_FLOW_SAMPLES_S = 50000,     /* samples a second of all flows of a client */
 	KTRXER_FLOW_SETTLE_S = 2,          /* a receiver whose time is over waits for the sender's end */
 	KTRXER_FLOW_TOLD_MS = 1000,        /* and after the sender said that it has ended, for what is on its way */
+	KTRXER_FLOW_QUEUE_S = 20,          /* a receiver of UDP waits for what is queued on its way at most so long */
 	KTRXER_FLOW_WORD_S = 5,            /* one that was cut off waits for the sender's word on that, while the control connection lives */
 
 	/* command: output */
@@ -128,7 +135,7 @@ enum ktrxer_limits {
 	/* command: when to begin */
 	KTRXER_START_AHEAD_MS = 50,       /* --start-at: back this early, so that the first probe is prepared in time */
 	KTRXER_START_AHEAD_MAX_S = 86400, /* later is a wrong unit */
-	KTRXER_FLOOD_PPS = 10000,         /* faster than this towards strangers needs --flood (design) */
+	KTRXER_FLOOD_PPS = 10000,         /* a higher rate towards public addresses needs --flood */
 	KTRXER_HOST_WATCH_MS = 250,       /* between two looks at /proc/stat */
 };
 

@@ -2,6 +2,7 @@
 #include "units.h"
 
 #include "error.h"
+#include "wide.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -79,17 +80,6 @@ static int refuse_large(struct ktrxer_error *err, const char *text, const struct
 			   kind->noun);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -153,11 +143,11 @@ static uint64_t power_of_ten(unsigned int exponent)
 /* number * factor as num/den in lowest terms. False: num passes 64 bits. */
 static bool decimal_scale(const struct decimal *number, uint64_t factor, uint64_t *num, uint64_t *den)
 {
-	uint64_t below = power_of_ten(number->scale), above = number->mantissa, common = gcd(above, below);
+	uint64_t below = power_of_ten(number->scale), above = number->mantissa, common = common_divisor(above, below);
 
 	above /= common;
 	below /= common;
-	common = gcd(factor, below);
+	common = common_divisor(factor, below);
 	*den = below / common;
 	return !__builtin_mul_overflow(above, factor / common, num);
 }
@@ -309,10 +299,10 @@ int ktrxer_rate_gap(uint64_t num, uint64_t den, uint64_t *gap_num, uint64_t *gap
 
 	if (!num || !den)
 		return -ERANGE;
-	common = gcd(num, den);
+	common = common_divisor(num, den);
 	num /= common;
 	den /= common;
-	common = gcd(num, second);
+	common = common_divisor(num, second);
 	if (__builtin_mul_overflow(den, second / common, gap_num))
 		return -ERANGE;
 	*gap_den = num / common;
@@ -345,7 +335,7 @@ int ktrxer_parse_rate(uint64_t *num, uint64_t *den, const char *text, struct ktr
 		return ret;
 	if (!above)
 		return refuse(err, text, &a_rate, "at a rate of 0 nothing is ever sent");
-	common = gcd(above, per->factor);
+	common = common_divisor(above, per->factor);
 	above /= common;
 	if (__builtin_mul_overflow(below, per->factor / common, &below) ||
 	    ktrxer_rate_gap(above, below, &gap_num, &gap_den))

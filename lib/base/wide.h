@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* 128-bit products and quotients that are the same on compilers without __int128 (32-bit ARM and MIPS). */
+/* Whole numbers: the largest common divisor; 128-bit products and quotients that are the same on compilers without __int128 (32-bit ARM and MIPS). */
 #ifndef KTRXER_LIB_WIDE_H
 #define KTRXER_LIB_WIDE_H
 
@@ -59,6 +59,18 @@ static inline uint64_t wide_divide(struct wide value, uint64_t by, uint64_t *rem
 #else
 	return wide_divide_portable(value, by, remainder);
 #endif
+}
+
+/* The largest common divisor; of 0 and another number: that number. */
+static inline uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
 }
 
 static inline struct wide wide_add(struct wide a, uint64_t b)

@@ -10,7 +10,7 @@
 #define BUSY 0x80000000u    /* reserved, not written yet */
 #define DISCARDED 0x40000000u
 
-int bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size)
+int ktrxer_bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int rc;
@@ -27,14 +27,14 @@ int bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size)
 	if (ring->producer_page == MAP_FAILED) {
 		rc = -errno;
 		ring->producer_page = NULL;
-		bpf_ring_close(ring);
+		ktrxer_bpf_ring_close(ring);
 		return rc;
 	}
 	ring->data = (const uint8_t *)ring->producer_page + page;
 	return 0;
 }
 
-void bpf_ring_close(struct bpf_ring *ring)
+void ktrxer_bpf_ring_close(struct bpf_ring *ring)
 {
 	if (ring->producer_page)
 		munmap(ring->producer_page, ring->page + 2 * ring->size);
@@ -61,7 +61,7 @@ static uint64_t length_of(uint32_t header)
 	return ((uint64_t)(header & ~(BUSY | DISCARDED)) + RECORD_HEADER + 7) / 8 * 8;
 }
 
-const void *bpf_ring_look(struct bpf_ring *ring, uint32_t *length)
+const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length)
 {
 	for (;;) {
 		uint32_t header;
@@ -91,7 +91,7 @@ const void *bpf_ring_look(struct bpf_ring *ring, uint32_t *length)
 	}
 }
 
-void bpf_ring_take(struct bpf_ring *ring)
+void ktrxer_bpf_ring_take(struct bpf_ring *ring)
 {
 	ring->consumed += length_of(header_at(ring, ring->consumed));
 	consumed_set(ring);

@@ -18,12 +18,12 @@ struct bpf_ring {
 	uint64_t consumed, produced; /* free-running positions; `produced` as last seen */
 };
 
-int bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size);
-void bpf_ring_close(struct bpf_ring *ring);
+int ktrxer_bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size);
+void ktrxer_bpf_ring_close(struct bpf_ring *ring);
 
-/* The record that comes next and its length; NULL: none is ready. It stays until bpf_ring_take(). */
-const void *bpf_ring_look(struct bpf_ring *ring, uint32_t *length);
+/* The record that comes next and its length; NULL: none is ready. It stays until ktrxer_bpf_ring_take(). */
+const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length);
 /* Gives the record that was looked at back to the kernel. */
-void bpf_ring_take(struct bpf_ring *ring);
+void ktrxer_bpf_ring_take(struct bpf_ring *ring);
 
 #endif

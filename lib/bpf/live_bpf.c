@@ -29,7 +29,7 @@ static int load_failed(int rc, struct ktrxer_error *err)
 			   ktrxer_strerror(rc, word, sizeof word));
 }
 
-int live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err)
+int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
 	int rc;
@@ -41,7 +41,7 @@ int live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t
 	return rc < 0 ? load_failed(rc, err) : 0;
 }
 
-int live_bpf_load(struct bpf_object *object, struct ktrxer_error *err)
+int ktrxer_live_bpf_load(struct bpf_object *object, struct ktrxer_error *err)
 {
 	int rc;
 
@@ -51,7 +51,7 @@ int live_bpf_load(struct bpf_object *object, struct ktrxer_error *err)
 	return rc < 0 ? load_failed(rc, err) : 0;
 }
 
-int live_bpf_constants(struct bpf_object *object, const void *config, size_t size)
+int ktrxer_live_bpf_constants(struct bpf_object *object, const void *config, size_t size)
 {
 	struct bpf_map *map;
 
@@ -62,29 +62,29 @@ int live_bpf_constants(struct bpf_object *object, const void *config, size_t siz
 	return -ENOENT;
 }
 
-struct bpf_map *live_bpf_map(struct bpf_object *object, const char *name)
+struct bpf_map *ktrxer_live_bpf_map(struct bpf_object *object, const char *name)
 {
 	return bpf_object__find_map_by_name(object, name);
 }
 
-int live_bpf_map_fd(struct bpf_object *object, const char *name)
+int ktrxer_live_bpf_map_fd(struct bpf_object *object, const char *name)
 {
-	return bpf_map__fd(live_bpf_map(object, name));
+	return bpf_map__fd(ktrxer_live_bpf_map(object, name));
 }
 
-void *live_bpf_mmap(struct bpf_object *object, const char *name, size_t *size)
+void *ktrxer_live_bpf_mmap(struct bpf_object *object, const char *name, size_t *size)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	*size = (*size + page - 1) / page * page;
-	return mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, live_bpf_map_fd(object, name), 0);
+	return mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, ktrxer_live_bpf_map_fd(object, name), 0);
 }
 
-int live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, struct ktrxer_error *err)
+int ktrxer_live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, struct ktrxer_error *err)
 {
 	const uint32_t zero = 0, index = device->index;
 	char word[64];
-	int rc = bpf_map_update_elem(live_bpf_map_fd(object, "device"), &zero, &index, 0);
+	int rc = bpf_map_update_elem(ktrxer_live_bpf_map_fd(object, "device"), &zero, &index, 0);
 
 	if (rc == 0)
 		return 0;
@@ -94,7 +94,7 @@ int live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, 
 	return ktrxer_fail(err, rc, "frames cannot be redirected to '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
 }
 
-bool live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2])
+bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2])
 {
 	ktrxer_bpf_quiet_begin();
 	links[0] = bpf_program__attach(bpf_object__find_program_by_name(object, taken));
@@ -103,7 +103,7 @@ bool live_bpf_trace(struct bpf_object *object, const char *taken, const char *tu
 	return links[0] && links[1];
 }
 
-int live_bpf_run(int program, const void *frame, uint32_t frame_size, uint32_t repeat, uint32_t batch)
+int ktrxer_live_bpf_run(int program, const void *frame, uint32_t frame_size, uint32_t repeat, uint32_t batch)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_size, .repeat = (int)repeat, .batch_size = batch,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);

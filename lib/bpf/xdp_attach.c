@@ -64,7 +64,7 @@ static int attach_failed(int rc, const struct ktrxer_device *device, struct ktrx
 	return ktrxer_fail(err, rc, "no XDP program can be put on '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
 }
 
-int xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err)
+int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err)
 {
 	char word[64];
 	int rc = -EOPNOTSUPP;
@@ -87,7 +87,7 @@ int xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrx
 	return 0;
 }
 
-void xdp_detach(struct xdp_attachment *attachment)
+void ktrxer_xdp_detach(struct xdp_attachment *attachment)
 {
 	if (attachment->link >= 0)
 		close(attachment->link);

@@ -14,7 +14,7 @@ struct xdp_attachment {
 /*
  * In the driver, else generic (`only_generic`: at once). -EBUSY: another program is there, and err says which and what to do.
  */
-int xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err);
-void xdp_detach(struct xdp_attachment *attachment);
+int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err);
+void ktrxer_xdp_detach(struct xdp_attachment *attachment);
 
 #endif

@@ -9,14 +9,14 @@
 
 enum { CHUNK_SMALL = 2048, CHUNK_LARGE = 4096, LINK_AND_TAGS = 14 + 8 };
 
-uint32_t xsk_receive_most(uint32_t chunk, uint32_t metadata)
+uint32_t ktrxer_xsk_receive_most(uint32_t chunk, uint32_t metadata)
 {
 	return chunk - XSK_RECEIVE_HEADROOM - metadata;
 }
 
-uint32_t xsk_receive_chunk(uint32_t mtu, uint32_t metadata)
+uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata)
 {
-	return mtu + LINK_AND_TAGS <= xsk_receive_most(CHUNK_SMALL, metadata) ? CHUNK_SMALL : CHUNK_LARGE;
+	return mtu + LINK_AND_TAGS <= ktrxer_xsk_receive_most(CHUNK_SMALL, metadata) ? CHUNK_SMALL : CHUNK_LARGE;
 }
 
 static int fail_word(struct ktrxer_error *err, int rc, const char *what)
@@ -48,7 +48,7 @@ static int memory_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 
 static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 {
-	/* The kernel wants a completion ring, though nothing is ever sent. */
+	/* A completion ring is required, though this socket never sends. */
 	const uint32_t size = xsk->frames, unused = 2;
 	struct xsk_offsets offsets;
 	socklen_t length = sizeof offsets;
@@ -61,9 +61,9 @@ static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 		return fail_word(err, -errno, "its rings");
 	if (length < sizeof offsets)
 		return ktrxer_fail(err, -EOPNOTSUPP, "it needs Linux 5.4");
-	rc = xsk_ring_map(xsk->fd, &xsk->rx, &offsets.rx, size, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
+	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->rx, &offsets.rx, size, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = xsk_ring_map(xsk->fd, &xsk->fill, &offsets.fill, size, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING, &xsk->maps[1],
+		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->fill, &offsets.fill, size, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING, &xsk->maps[1],
 				  &xsk->map_sizes[1]);
 	return rc < 0 ? fail_word(err, rc, "mapping its rings") : 0;
 }
@@ -89,7 +89,7 @@ static int queue_bind(const struct xsk_receiver *xsk, uint32_t device, uint32_t 
 	return bind(xsk->fd, (const struct sockaddr *)&to, sizeof to) ? -errno : 0;
 }
 
-int xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
+int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
 		     struct ktrxer_error *err)
 {
 	struct xdp_options options = { 0 };
@@ -129,18 +129,18 @@ int xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, 
 	return 0;
 
 fail:
-	xsk_receive_close(xsk);
+	ktrxer_xsk_receive_close(xsk);
 	return rc;
 }
 
-void xsk_receive_close(struct xsk_receiver *xsk)
+void ktrxer_xsk_receive_close(struct xsk_receiver *xsk)
 {
-	xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
+	ktrxer_xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
 	memset(xsk, 0, sizeof *xsk);
 	xsk->fd = -1;
 }
 
-const uint8_t *xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length)
+const uint8_t *ktrxer_xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length)
 {
 	const struct xdp_desc *desc;
 
@@ -161,7 +161,7 @@ const uint8_t *xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length)
 	return xsk->memory + desc->addr;
 }
 
-void xsk_receive_take(struct xsk_receiver *xsk)
+void ktrxer_xsk_receive_take(struct xsk_receiver *xsk)
 {
 	const uint64_t chunk_of = xsk_ring_desc(&xsk->rx, xsk->rx.mine)->addr / xsk->chunk;
 
@@ -170,7 +170,7 @@ void xsk_receive_take(struct xsk_receiver *xsk)
 	fill_put(xsk, chunk_of % xsk->frames * xsk->chunk);
 }
 
-int xsk_receive_lost(const struct xsk_receiver *xsk, uint64_t *lost)
+int ktrxer_xsk_receive_lost(const struct xsk_receiver *xsk, uint64_t *lost)
 {
 	/* Five words since 5.9; before that the first sums up what the others tell apart. */
 	struct {

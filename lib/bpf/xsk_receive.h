@@ -28,19 +28,19 @@ struct xsk_receiver {
 };
 
 /* The longest frame that fits with `metadata` bytes before it into chunks for this MTU. */
-uint32_t xsk_receive_chunk(uint32_t mtu, uint32_t metadata);
-uint32_t xsk_receive_most(uint32_t chunk, uint32_t metadata);
+uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata);
+uint32_t ktrxer_xsk_receive_most(uint32_t chunk, uint32_t metadata);
 
 /* `frames` is rounded up to a power of two. `generic`: the XDP program is attached in generic mode, where all is copied. */
-int xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
+int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
 		     struct ktrxer_error *err);
-void xsk_receive_close(struct xsk_receiver *xsk);
+void ktrxer_xsk_receive_close(struct xsk_receiver *xsk);
 
-/* The frame that comes next; NULL: none. It stays until xsk_receive_take(). */
-const uint8_t *xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length);
+/* The frame that comes next; NULL: none. It stays until ktrxer_xsk_receive_take(). */
+const uint8_t *ktrxer_xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length);
 /* Gives it back, to be written over. */
-void xsk_receive_take(struct xsk_receiver *xsk);
+void ktrxer_xsk_receive_take(struct xsk_receiver *xsk);
 /* Frames for which there was no room. */
-int xsk_receive_lost(const struct xsk_receiver *xsk, uint64_t *lost);
+int ktrxer_xsk_receive_lost(const struct xsk_receiver *xsk, uint64_t *lost);
 
 #endif

@@ -18,7 +18,7 @@ static void invalidate_rest(const struct xsk_sender *sender)
 		*xsk_ring_desc(sender->tx, sender->tx->mine - left) = (struct xdp_desc){ .addr = UINT64_MAX, .options = UINT32_MAX };
 }
 
-int xsk_lost(struct xsk_sender *sender)
+int ktrxer_xsk_lost(struct xsk_sender *sender)
 {
 	/* A device that is removed goes down first: which of the two is it? */
 	if (sender->lost == -ENETDOWN) {
@@ -66,14 +66,14 @@ static void adapt(struct xsk_sender *sender, bool all)
 		sender->batch /= 2;
 }
 
-int xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped)
+int ktrxer_xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped)
 {
 	uint32_t taken;
 	int rc = 0;
 
 	*dropped = false;
 	if (sender->lost)
-		return xsk_lost(sender);
+		return ktrxer_xsk_lost(sender);
 	if (count > sender->batch)
 		count = sender->batch;
 	for (uint32_t i = 0; i < count; i++)

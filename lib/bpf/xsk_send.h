@@ -25,9 +25,9 @@ struct xsk_sender {
  * Offers the first of `count` descriptors. Returns how many the device took, or a negative errno when none. *dropped: one more
  * was taken and thrown away (it comes back by the completion ring, too): the one after those that went.
  */
-int xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped);
+int ktrxer_xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped);
 
 /* Why nothing will be sent any more: a negative errno, or 0. */
-int xsk_lost(struct xsk_sender *sender);
+int ktrxer_xsk_lost(struct xsk_sender *sender);
 
 #endif

@@ -17,14 +17,14 @@
 /* Where one call may take more frames than the usual 32 (6.17). */
 #define BUDGET_DEFAULT 32
 
-uint32_t xsk_chunk_size(uint32_t frame_size)
+uint32_t ktrxer_xsk_chunk_size(uint32_t frame_size)
 {
 	if (frame_size > XSK_FRAME_MAX)
 		return 0;
 	return frame_size > XSK_CHUNK_MIN - XSK_HEADROOM ? XSK_CHUNK_MAX : XSK_CHUNK_MIN;
 }
 
-uint32_t xsk_chunk_colours(uint32_t chunk, uint32_t frame_size)
+uint32_t ktrxer_xsk_chunk_colours(uint32_t chunk, uint32_t frame_size)
 {
 	return (chunk - XSK_HEADROOM - frame_size) / XSK_LINE + 1;
 }
@@ -87,7 +87,7 @@ static int memory_make(struct xsk_socket *xsk, const struct xsk_setup *setup, st
 	return rc < 0 ? fail_plainly(err, rc, setup, "memory for frames") : 0;
 }
 
-int xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
+int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
 		 void **map, size_t *map_size)
 {
 	const size_t size = offset->entries + entry * entries;
@@ -107,7 +107,7 @@ int xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *of
 	return 0;
 }
 
-void xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size)
+void ktrxer_xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size)
 {
 	for (int i = 0; i < 2; i++)
 		if (maps[i])
@@ -133,9 +133,9 @@ static int rings_make(struct xsk_socket *xsk, const struct xsk_setup *setup, str
 		return fail_plainly(err, -errno, setup, "rings");
 	if (length < sizeof offsets)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the AF_XDP of this kernel is too old (Linux 5.4 is needed): use the packet engine");
-	rc = xsk_ring_map(xsk->fd, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
+	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = xsk_ring_map(xsk->fd, &xsk->completion, &offsets.completion, back, sizeof(uint64_t), XDP_UMEM_PGOFF_COMPLETION_RING,
+		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->completion, &offsets.completion, back, sizeof(uint64_t), XDP_UMEM_PGOFF_COMPLETION_RING,
 				  &xsk->maps[1], &xsk->map_sizes[1]);
 	return rc < 0 ? fail_plainly(err, rc, setup, "mapping the rings") : 0;
 }
@@ -181,11 +181,11 @@ static int socket_open_once(struct xsk_socket *xsk, const struct xsk_setup *setu
 	xsk->fd = -1;
 	xsk->slots = setup->slots;
 	xsk->chunks = setup->slots + setup->spares;
-	xsk->chunk = xsk_chunk_size(setup->frame_size);
+	xsk->chunk = ktrxer_xsk_chunk_size(setup->frame_size);
 	if (!xsk->chunk)
 		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: AF_XDP takes up to %d; the packet engine sends them",
 				   setup->frame_size, XSK_FRAME_MAX);
-	xsk->colours = xsk_chunk_colours(xsk->chunk, setup->frame_size);
+	xsk->colours = ktrxer_xsk_chunk_colours(xsk->chunk, setup->frame_size);
 	if ((rc = socket_make(xsk, err)) < 0 || (rc = memory_make(xsk, setup, err)) < 0 || (rc = rings_make(xsk, setup, err)) < 0)
 		goto fail;
 	/* The copies that the device has not sent yet are charged to the socket. */
@@ -201,11 +201,11 @@ static int socket_open_once(struct xsk_socket *xsk, const struct xsk_setup *setu
 	return 0;
 
 fail:
-	xsk_socket_close(xsk);
+	ktrxer_xsk_socket_close(xsk);
 	return rc;
 }
 
-int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
+int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
 {
 	struct xsk_setup copy = *setup;
 	int rc = socket_open_once(xsk, setup, err);
@@ -213,29 +213,29 @@ int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struc
 	if (rc < 0 || !xsk->zero_copy)
 		return rc;
 	/* Some drivers bind, but transmit only while an XDP program is attached, which is not ours to do: then their queue says no. */
-	rc = xsk_socket_kick(xsk);
+	rc = ktrxer_xsk_socket_kick(xsk);
 	if (rc == 0 || rc == -EAGAIN || rc == -EBUSY || rc == -ENOBUFS)
 		return 0;
-	xsk_socket_close(xsk);
+	ktrxer_xsk_socket_close(xsk);
 	copy.copy = true;
 	return socket_open_once(xsk, &copy, err);
 }
 
-void xsk_socket_close(struct xsk_socket *xsk)
+void ktrxer_xsk_socket_close(struct xsk_socket *xsk)
 {
-	xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
+	ktrxer_xsk_release(xsk->maps, xsk->map_sizes, xsk->fd, xsk->memory, xsk->memory_size);
 	memset(xsk, 0, sizeof *xsk);
 	xsk->fd = -1;
 }
 
-int xsk_socket_kick(void *context)
+int ktrxer_xsk_socket_kick(void *context)
 {
 	const struct xsk_socket *xsk = context;
 
 	return sendto(xsk->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -errno : 0;
 }
 
-int xsk_socket_invalid(void *context, uint64_t *count)
+int ktrxer_xsk_socket_invalid(void *context, uint64_t *count)
 {
 	const struct xsk_socket *xsk = context;
 	struct {

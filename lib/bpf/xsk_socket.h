@@ -43,18 +43,18 @@ struct xsk_socket {
 };
 
 /* The chunk that holds frames of this size, 0: none does. */
-uint32_t xsk_chunk_size(uint32_t frame_size);
+uint32_t ktrxer_xsk_chunk_size(uint32_t frame_size);
 
-int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err);
-void xsk_socket_close(struct xsk_socket *xsk);
+int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err);
+void ktrxer_xsk_socket_close(struct xsk_socket *xsk);
 
 /* Has the kernel look at the ring. 0 or a negative errno. Takes the socket as void *: it is a context. */
-int xsk_socket_kick(void *xsk);
+int ktrxer_xsk_socket_kick(void *xsk);
 /* How many descriptors the kernel found invalid so far. */
-int xsk_socket_invalid(void *xsk, uint64_t *count);
+int ktrxer_xsk_socket_invalid(void *xsk, uint64_t *count);
 
 /* How many cache lines a frame can begin at. */
-uint32_t xsk_chunk_colours(uint32_t chunk, uint32_t frame_size);
+uint32_t ktrxer_xsk_chunk_colours(uint32_t chunk, uint32_t frame_size);
 
 /*
  * Offset into the memory, as descriptors have it. Frames that begin 2048 bytes apart would share a few sets of each cache and throw

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Live frames: an XDP program that the kernel runs without a packet having come (Linux 5.18) takes probes from mapped slots, waits
- * for their times and redirects them to the device. It polls one whole processor while probes are due. What the driver's transmit
- * function said of each frame comes back with the time when it said so: the proof is `driver`.
+ * for their times and redirects them to the device. It polls one whole processor while probes are due. The result
+ * of the driver's transmit function for each frame is returned with its time: the source of the stamp is `driver`.
  */
 #include "engine.h"
 #include "live_device.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HARVEST_NS 50000
+#define REAP_NS 50000
 
 struct ktx_engine_state {
 	struct live_program program;
@@ -26,7 +26,7 @@ struct ktx_engine_state {
 	struct ktrxer_device device;
 	const struct ktx_options *options;
 	uint64_t device_packets; /* that it had sent before */
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t mask;
 	_Atomic bool trains; /* seen by the committing thread */
 	bool shifts;
@@ -48,8 +48,8 @@ static int live_ready(struct live_program *program, const struct live_setup *set
 	int rc = processors_check(err);
 
 	if (rc == 0)
-		rc = live_device_check(setup->device, err);
-	return rc == 0 ? live_program_open(program, setup, err) : rc;
+		rc = ktrxer_live_device_check(setup->device, err);
+	return rc == 0 ? ktrxer_live_program_open(program, setup, err) : rc;
 }
 
 static uint32_t features_of(const struct live_program *program)
@@ -73,8 +73,8 @@ static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info
 	rc = live_ready(&program, &setup, &err);
 	if (rc == 0) {
 		info->features = features_of(&program);
-		rc = live_program_try(&program, &err);
-		live_program_close(&program);
+		rc = ktrxer_live_program_try(&program, &err);
+		ktrxer_live_program_close(&program);
 	}
 	if (rc < 0)
 		memcpy(info->reason, err.text, sizeof info->reason);
@@ -95,21 +95,21 @@ static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setu
 	rc = live_ready(&state->program, &program_setup, err);
 	if (rc < 0)
 		goto free_state;
-	rc = live_runner_open(&state->runner, &state->program, setup->options, err);
+	rc = ktrxer_live_runner_open(&state->runner, &state->program, setup->options, err);
 	if (rc < 0)
 		goto close_program;
-	state->cells = setup->cells;
+	state->requests = setup->requests;
 	state->device = *setup->device;
 	state->options = setup->options;
 	if (!state->program.traced)
-		(void)live_device_sent(&state->device, &state->device_packets);
+		(void)ktrxer_live_device_sent(&state->device, &state->device_packets);
 	state->mask = setup->slots - 1;
 	state->shifts = program_setup.late == KTX_LATE_SHIFT;
 	*out = state;
 	return 0;
 
 close_program:
-	live_program_close(&state->program);
+	ktrxer_live_program_close(&state->program);
 free_state:
 	free(state);
 	return rc;
@@ -117,9 +117,9 @@ free_state:
 
 static void live_close(struct ktx_engine_state *state)
 {
-	live_stream_close(&state->stream);
-	live_runner_close(&state->runner);
-	live_program_close(&state->program);
+	ktrxer_live_stream_close(&state->stream);
+	ktrxer_live_runner_close(&state->runner);
+	ktrxer_live_program_close(&state->program);
 	free(state);
 }
 
@@ -156,14 +156,14 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 	uint32_t train = 1;
 
 	for (uint32_t number = to; number != from; number--) {
-		const struct ktx_cell *cell = &state->cells[(number - 1) & state->mask];
+		const struct ktx_request *request = &state->requests[(number - 1) & state->mask];
 		struct live_slot *slot = live_slot_at(&state->program, number - 1);
 
-		train = cell->flags & KTX_TRAIN_GOES_ON ? train + 1 : 1;
-		slot->at_ns = cell->at_ns;
-		slot->length = cell->length;
+		train = request->flags & KTX_TRAIN_GOES_ON ? train + 1 : 1;
+		slot->at_ns = request->at_ns;
+		slot->length = request->length;
 		slot->train = train;
-		slot->restarts = cell->restarts;
+		slot->restarts = request->restarts;
 		slot->refused = 0;
 		state->program.ends[(number - 1) & state->mask] = 0; /* not read before `head` passes it */
 		if (train > 1 && !atomic_load_explicit(&state->trains, memory_order_relaxed))
@@ -174,7 +174,7 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 
 static struct live_need need_of(struct ktx_engine_state *state, const struct ktx_work *work)
 {
-	const struct ktx_cell *next = &state->cells[work->done & state->mask];
+	const struct ktx_request *next = &state->requests[work->done & state->mask];
 	struct live_need need = { .now_ns = work->now_ns, .due_ns = KTRXER_NEVER, .frame_size = 64, .trains = atomic_load(&state->trains) };
 
 	if (work->done == work->head)
@@ -199,55 +199,55 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	if (!state->lost && rc && rc != -ECANCELED)
 		state->lost = rc;
 	if (!state->lost) {
-		rc = live_runner_tend(&state->runner, &need, next_ns);
+		rc = ktrxer_live_runner_tend(&state->runner, &need, next_ns);
 		if (rc < 0)
 			state->lost = rc;
 	}
 	if (state->lost)
-		live_runner_stop(&state->runner, work->now_ns, next_ns);
-	live_stream_tend(&state->stream, work->now_ns, next_ns);
+		ktrxer_live_runner_stop(&state->runner, work->now_ns, next_ns);
+	ktrxer_live_stream_tend(&state->stream, work->now_ns, next_ns);
 	return state->lost;
 }
 
 /* --------------------------------------------------------------------------------------------------------- back */
 
-static void cell_ended(struct ktx_engine_state *state, struct ktx_cell *cell, uint32_t number, uint64_t word)
+static void request_ended(struct ktx_engine_state *state, struct ktx_request *request, uint32_t number, uint64_t word)
 {
 	const struct live_slot *slot = live_slot_at(&state->program, number);
 	const int error = (int)(word & UINT32_MAX);
 
-	cell->bound_ns = 0;
-	cell->status = KTX_SENT;
-	cell->tries = 1;
-	cell->planned_ns = cell->at_ns;
+	request->bound_ns = 0;
+	request->status = KTX_SENT;
+	request->tries = 1;
+	request->planned_ns = request->at_ns;
 	if (!(word & LIVE_WITHOUT_STAMP)) {
-		cell->proof = KTX_PROOF_DRIVER;
-		cell->sent_ns = cell->call_ns = word;
-		cell->raw_ns = (int64_t)word;
+		request->proof = KTX_PROOF_DRIVER;
+		request->sent_ns = request->call_ns = word;
+		request->raw_ns = (int64_t)word;
 		if (state->shifts)
-			cell->planned_ns = slot->at_ns;
+			request->planned_ns = slot->at_ns;
 		if (state->program.control->refusals)
-			cell->tries += slot->refused;
+			request->tries += slot->refused;
 		return;
 	}
-	cell->proof = KTX_PROOF_NONE;
+	request->proof = KTX_PROOF_NONE;
 	switch ((enum live_kind)(word >> 32 & 0xff)) {
 	case LIVE_UNPROVEN:
-		cell->proof = KTX_PROOF_QUEUED;
-		cell->sent_ns = cell->call_ns = ktrxer_now_ns();
+		request->proof = KTX_PROOF_QUEUED;
+		request->sent_ns = request->call_ns = ktrxer_now_ns();
 		return;
 	case LIVE_SKIPPED:
-		cell->status = KTX_SKIPPED;
-		cell->tries = 0;
+		request->status = KTX_SKIPPED;
+		request->tries = 0;
 		return;
 	case LIVE_CANCELLED:
-		cell->status = KTX_CANCELLED;
-		cell->tries = slot->refused;
+		request->status = KTX_CANCELLED;
+		request->tries = slot->refused;
 		return;
 	default:
-		cell->status = KTX_FAILED;
-		cell->error = -error;
-		cell->tries = slot->refused ? slot->refused : 1;
+		request->status = KTX_FAILED;
+		request->error = -error;
+		request->tries = slot->refused ? slot->refused : 1;
 		if (error == ENODEV || error == ENETDOWN)
 			state->lost = -error;
 	}
@@ -278,7 +278,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 {
 	uint32_t tail, number = work->done;
 
-	if (live_runner_rests(&state->runner))
+	if (ktrxer_live_runner_rests(&state->runner))
 		end_by_hand(state, work);
 	/* Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there. */
 	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
@@ -287,7 +287,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 		if (!live_end_read(&state->program.ends[number & state->mask], &word))
 			break;
-		cell_ended(state, &state->cells[number & state->mask], number, word);
+		request_ended(state, &state->requests[number & state->mask], number, word);
 	}
 	return number - work->done;
 }
@@ -296,17 +296,17 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 static int stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
 {
-	return live_stream_start(&state->stream, &state->device, state->options, stream, err);
+	return ktrxer_live_stream_start(&state->stream, &state->device, state->options, stream, err);
 }
 
 static void stream_stop(struct ktx_engine_state *state)
 {
-	live_stream_stop(&state->stream);
+	ktrxer_live_stream_stop(&state->stream);
 }
 
 static void stream_look(const struct ktx_engine_state *state, struct ktx_stream_look *look)
 {
-	live_stream_look(&state->stream, look);
+	ktrxer_live_stream_look(&state->stream, look);
 }
 
 static bool stream_ended(const struct ktx_engine_state *state)
@@ -316,7 +316,7 @@ static bool stream_ended(const struct ktx_engine_state *state)
 
 static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
 {
-	int rc = state->program.traced ? -EOPNOTSUPP : live_device_sent(&state->device, packets);
+	int rc = state->program.traced ? -EOPNOTSUPP : ktrxer_live_device_sent(&state->device, packets);
 
 	if (rc == 0)
 		*packets -= state->device_packets;
@@ -342,9 +342,9 @@ const struct ktx_engine ktx_engine_live = {
 	.kernel = &kernel_ops,
 	.stream = &stream_ops,
 	.frame_max = LIVE_FRAME_MAX,
-	.harvest_ns = HARVEST_NS,
+	.reap_ns = REAP_NS,
 	.polls = true,
-	.rank_timing = 1, /* the most precise, and a whole processor: only who names it gets it */
+	.rank_timing = 1, /* the most precise, but it takes a whole processor: only if it is named */
 	.rank_rate = 80,
 	.why_timing = "an XDP program keeps the time in the kernel",
 	.why_rate = "an XDP program sends from mapped slots, with no socket buffer; it takes a whole processor",

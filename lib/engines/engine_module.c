@@ -25,9 +25,9 @@ struct ktx_engine_state {
 	struct ktrxer_tx_ring *ring;
 	struct ktrxer_tx_slot *slots;
 	const struct ktrxer_tx_report *reports;
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t mask;
-	uint32_t cancelled; /* passed on: cells before it */
+	uint32_t cancelled; /* passed on: requests before it */
 	enum ktrxer_link link;
 	bool for_rate;
 	int lost;           /* negative errno: nothing goes any more */
@@ -101,11 +101,11 @@ static int module_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	if (!state)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the module engine");
 	state->for_rate = o->purpose == KTX_FOR_RATE;
-	state->cells = setup->cells;
+	state->requests = setup->requests;
 	state->mask = setup->slots - 1;
 	state->link = setup->link;
 	state->setup = (struct ktrxer_tx_setup){
-		.slots = setup->slots, .frame_size = setup->frame_size, .flags = o->flags & KTX_NO_ADVANCE ? KTRXER_TX_NO_ADVANCE : 0, .late = o->late, .late_ns = o->late_ns,
+		.slots = setup->slots, .frame_size = setup->frame_size, .flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_ADVANCE : 0, .late = o->late, .late_ns = o->late_ns,
 		.timer = state->for_rate ? KTRXER_TX_TIMER_NONE : KTRXER_TX_TIMER_AUTO,
 		.queue = o->queue ? o->queue : KTRXER_TX_ANY_QUEUE, .cpu = o->cpu < 0 ? KTRXER_TX_ANY_CPU : (uint32_t)o->cpu,
 		.retry_ns = o->retry_ns < 10 * (uint64_t)KTRXER_NS_PER_S ? o->retry_ns : 10 * (uint64_t)KTRXER_NS_PER_S,
@@ -170,12 +170,12 @@ static int module_kick(struct ktx_engine_state *state, struct ktrxer_tx_kick *ki
 static void module_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
 {
 	for (uint32_t number = from; number != to; number++) {
-		const struct ktx_cell *cell = &state->cells[number & state->mask];
+		const struct ktx_request *request = &state->requests[number & state->mask];
 		struct ktrxer_tx_slot *slot = &state->slots[number & state->mask];
 
-		slot->at_ns = cell->at_ns;
-		slot->length = cell->length;
-		slot->flags = cell->flags & KTX_TRAIN_GOES_ON ? KTRXER_TX_TRAIN : 0;
+		slot->at_ns = request->at_ns;
+		slot->length = request->length;
+		slot->flags = request->flags & KTX_TRAIN_GOES_ON ? KTRXER_TX_TRAIN : 0;
 	}
 }
 
@@ -201,7 +201,7 @@ static int module_tend(struct ktx_engine_state *state, const struct ktx_work *wo
 	kick.cancel = work->cancel_to != work->done && work->cancel_to != state->cancelled;
 	kick.cancel_to = state->cancelled = work->cancel_to;
 	if (kick.cancel || ((state->for_rate || state->lost) && tail_of(state) != work->head)) {
-		/* Between the pump's knowing of cells and their going (module_go) a cancellation of them is too early. */
+		/* Between the pump's knowing of requests and their going (module_go) a cancellation of them is too early. */
 		if (module_kick(state, &kick) == -EINVAL && kick.cancel) {
 			state->cancelled = work->done;
 			*next_ns = work->now_ns + AGAIN_NS;
@@ -222,29 +222,29 @@ static int module_tend(struct ktx_engine_state *state, const struct ktx_work *wo
 
 /* --------------------------------------------------------------------------------------------------------- back */
 
-static void cell_ended(struct ktx_cell *cell, const struct ktrxer_tx_report *report)
+static void request_ended(struct ktx_request *request, const struct ktrxer_tx_report *report)
 {
-	cell->status = KTX_FAILED;
-	cell->proof = KTX_PROOF_NONE;
-	cell->bound_ns = 0;
-	cell->tries = report->tries;
-	if (cell->planned_ns != report->planned_ns)
-		cell->planned_ns = report->planned_ns;
+	request->status = KTX_FAILED;
+	request->proof = KTX_PROOF_NONE;
+	request->bound_ns = 0;
+	request->tries = report->tries;
+	if (request->planned_ns != report->planned_ns)
+		request->planned_ns = report->planned_ns;
 	switch (report->status) {
 	case KTRXER_TX_SENT:
-		cell->status = KTX_SENT;
-		cell->proof = KTX_PROOF_DRIVER;
-		cell->sent_ns = cell->call_ns = report->sent_ns;
-		cell->raw_ns = (int64_t)report->sent_ns;
+		request->status = KTX_SENT;
+		request->proof = KTX_PROOF_DRIVER;
+		request->sent_ns = request->call_ns = report->sent_ns;
+		request->raw_ns = (int64_t)report->sent_ns;
 		return;
 	case KTRXER_TX_SKIPPED:
-		cell->status = KTX_SKIPPED;
+		request->status = KTX_SKIPPED;
 		return;
 	case KTRXER_TX_CANCELLED:
-		cell->status = KTX_CANCELLED;
+		request->status = KTX_CANCELLED;
 		return;
 	default:
-		cell->error = report->error;
+		request->error = report->error;
 	}
 }
 
@@ -254,7 +254,7 @@ static uint32_t module_collect(struct ktx_engine_state *state, const struct ktx_
 	uint32_t number = work->done;
 
 	for (; number != work->head && number != tail; number++)
-		cell_ended(&state->cells[number & state->mask], &state->reports[number & state->mask]);
+		request_ended(&state->requests[number & state->mask], &state->reports[number & state->mask]);
 	__atomic_store_n(&state->ring->seen, number, __ATOMIC_RELEASE);
 	return number - work->done;
 }

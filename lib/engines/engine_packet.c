@@ -94,9 +94,9 @@ static int packet_check(struct ktx_engine_state *state, const uint8_t *frame, ui
 	return ktx_packet_sock_check(&state->packet, frame, length, err);
 }
 
-static int packet_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int packet_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
-	return ktx_sock_send(&state->packet.sock, ktx_packet_sock_fill(&state->packet, cells, count));
+	return ktx_sock_send(&state->packet.sock, ktx_packet_sock_fill(&state->packet, requests, count));
 }
 
 static void packet_warm(struct ktx_engine_state *state)
@@ -104,9 +104,9 @@ static void packet_warm(struct ktx_engine_state *state)
 	ktx_sock_warm(&state->packet.sock);
 }
 
-static int packet_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int packet_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	return state->packet.sock.stamps ? ktrxer_txstamp_harvest(state->packet.sock.fd, harvest) : 0;
+	return state->packet.sock.stamps ? ktrxer_txstamp_reap(state->packet.sock.fd, completions) : 0;
 }
 
 static void packet_restart_stamps(struct ktx_engine_state *state)
@@ -122,7 +122,7 @@ static int packet_event_fd(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops packet_submit = {
 	.send = packet_send,
 	.warm = packet_warm,
-	.harvest = packet_harvest,
+	.reap = packet_reap,
 	.restart_stamps = packet_restart_stamps,
 };
 

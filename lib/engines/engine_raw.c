@@ -120,7 +120,7 @@ static uint32_t raw_features(const struct ktx_engine_state *state)
 	return KTX_CAN_TRAIN | KTX_CAN_IPV4 | KTX_CAN_IPV6 | ktx_sock_stamp_features(&state->sock);
 }
 
-/* The first frame chooses. Runs before the pump has seen any cell. */
+/* The first frame chooses. Runs before the pump has seen any request. */
 static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct ktrxer_error *err)
 {
 	if (state->version)
@@ -156,7 +156,7 @@ static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	return raw_choose(state, view.version, err);
 }
 
-static int raw_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	struct ktx_sock *sock = &state->sock;
 
@@ -165,24 +165,24 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_cell *const *cell
 	for (int i = 0; i < count; i++) {
 		uint32_t l3 = ktx_tail_offset(state->link);
 
-		ktx_tail_destination(&state->to[i], cells[i]->frame + l3, 0, state->scope);
-		sock->vectors[i] = (struct iovec){ .iov_base = cells[i]->frame + l3, .iov_len = cells[i]->length - l3 };
+		ktx_tail_destination(&state->to[i], requests[i]->frame + l3, 0, state->scope);
+		sock->vectors[i] = (struct iovec){ .iov_base = requests[i]->frame + l3, .iov_len = requests[i]->length - l3 };
 		sock->messages[i].msg_hdr.msg_name = &state->to[i];
 		sock->messages[i].msg_hdr.msg_namelen = ktx_tail_address_length(&state->to[i]);
 	}
 	return ktx_sock_send(sock, count);
 }
 
-/* Over IPv6 the kernel tells each refusal of a size to the error queue, too: there it would look like an error of the network. */
+/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
 static void raw_warm(struct ktx_engine_state *state)
 {
 	if (state->version == 4)
 		ktx_sock_warm(&state->sock);
 }
 
-static int raw_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int raw_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	return state->sock.stamps ? ktrxer_txstamp_harvest(state->sock.fd, harvest) : 0;
+	return state->sock.stamps ? ktrxer_txstamp_reap(state->sock.fd, completions) : 0;
 }
 
 static void raw_restart_stamps(struct ktx_engine_state *state)
@@ -198,7 +198,7 @@ static int raw_event_fd(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops raw_submit = {
 	.send = raw_send,
 	.warm = raw_warm,
-	.harvest = raw_harvest,
+	.reap = raw_reap,
 	.restart_stamps = raw_restart_stamps,
 };
 

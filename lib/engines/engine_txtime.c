@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is handed over ahead, with its time, and the fq or etf queue of the device,
- * or the NIC itself, lets it go. Nobody spins, and what this process does at that moment does not matter.
+ * Launch times of the kernel's own (SO_TXTIME, Linux 4.19): a frame is submitted ahead, with its launch time, and the fq or etf queue of the
+ * device, or the NIC itself, sends it then. No thread spins, and this process need not run at that moment.
  *
  * fq keeps times of CLOCK_MONOTONIC and lets nothing go early. etf keeps times of CLOCK_TAI and, without the NIC's help, takes a frame out `delta`
  * before its time, which is then when it leaves: so it is told a time that much later. It drops what it cannot keep and says so in the
@@ -40,9 +40,9 @@ struct ktx_engine_state {
 	struct qdisc_launch launch;
 	struct ktrxer_clock_map tai;
 	union control controls[KTX_BATCH_MAX];
-	const struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t slots;
-	uint64_t *told;     /* by cell: the time as the queue has it */
+	uint64_t *told;     /* by request: the time as the queue has it */
 	uint64_t last_ns;   /* leave_ns of the frame that was taken last */
 	uint64_t looked_ns; /* at the device's queue */
 	bool ignored;       /* it was replaced by one that keeps no times */
@@ -57,7 +57,7 @@ static int configure(int fd, const struct ktrxer_device *device, struct qdisc_la
 		uint32_t flags;
 	} how = { .flags = REPORT_ERRORS };
 	char word[64];
-	int rc = qdisc_launch(launch, device->index, device->name, err);
+	int rc = ktrxer_qdisc_launch(launch, device->index, device->name, err);
 
 	if (rc < 0)
 		return rc;
@@ -133,7 +133,7 @@ static int txtime_open(struct ktx_engine_state **out, const struct ktx_engine_se
 		return ktrxer_fail(err, -ENOMEM, "no memory for the txtime engine");
 	}
 	state->device = *setup->device;
-	state->cells = setup->cells;
+	state->requests = setup->requests;
 	state->slots = setup->slots;
 	state->packet.sock.fd = fd = ktx_packet_socket(setup->device, err);
 	rc = fd < 0 ? fd : configure(fd, setup->device, &state->launch, err);
@@ -192,7 +192,7 @@ static uint64_t queue_time(const struct ktx_engine_state *state, uint64_t leave)
 	return l->etf ? leave + (uint64_t)ktrxer_clock_map_offset(&state->tai) + (l->offload ? 0 : l->delta_ns) : leave;
 }
 
-static int txtime_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int txtime_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	const uint64_t now = ktrxer_now_ns();
 	uint64_t last = state->last_ns;
@@ -202,17 +202,17 @@ static int txtime_send(struct ktx_engine_state *state, struct ktx_cell *const *c
 		return -EOPNOTSUPP;
 	if (state->launch.etf)
 		ktrxer_clock_map_refresh(&state->tai, now, 100000);
-	count = ktx_packet_sock_fill(&state->packet, cells, count);
+	count = ktx_packet_sock_fill(&state->packet, requests, count);
 	for (int i = 0; i < count; i++) {
-		uint64_t *told = &state->told[cells[i] - state->cells];
+		uint64_t *told = &state->told[requests[i] - state->requests];
 
-		last = cells[i]->leave_ns = leave_time(state, cells[i]->leave_ns, last, now);
+		last = requests[i]->leave_ns = leave_time(state, requests[i]->leave_ns, last, now);
 		*told = queue_time(state, last);
 		memcpy(CMSG_DATA(&state->controls[i].head), told, sizeof *told);
 	}
 	n = ktx_sock_send(&state->packet.sock, count);
 	if (n > 0)
-		state->last_ns = cells[n - 1]->leave_ns;
+		state->last_ns = requests[n - 1]->leave_ns;
 	return n;
 }
 
@@ -235,7 +235,7 @@ static void look_again(struct ktx_engine_state *state)
 
 struct passing {
 	struct ktx_engine_state *state;
-	const struct ktx_harvest *to;
+	const struct ktx_completions *to;
 };
 
 static void pass_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
@@ -251,17 +251,17 @@ static void pass_drop(void *context, uint64_t launch, int error)
 
 	for (uint32_t i = 0; i < p->state->slots; i++)
 		if (p->state->told[i] == launch)
-			p->to->failed(p->to->context, (struct ktx_cell *)&p->state->cells[i], error);
+			p->to->failed(p->to->context, &p->state->requests[i], error);
 	if (error == -EINVAL)
 		look_again(p->state);
 }
 
-static int txtime_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int txtime_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	struct passing passing = { .state = state, .to = harvest };
-	const struct ktx_harvest own = { .stamp = pass_stamp, .dropped = pass_drop, .context = &passing };
+	struct passing passing = { .state = state, .to = completions };
+	const struct ktx_completions own = { .stamp = pass_stamp, .dropped = pass_drop, .context = &passing };
 
-	return state->packet.sock.stamps ? ktrxer_txstamp_harvest(state->packet.sock.fd, &own) : 0;
+	return state->packet.sock.stamps ? ktrxer_txstamp_reap(state->packet.sock.fd, &own) : 0;
 }
 
 static void txtime_restart_stamps(struct ktx_engine_state *state)
@@ -276,7 +276,7 @@ static int txtime_event_fd(const struct ktx_engine_state *state)
 
 static const struct ktx_submit_ops txtime_submit = {
 	.send = txtime_send,
-	.harvest = txtime_harvest,
+	.reap = txtime_reap,
 	.restart_stamps = txtime_restart_stamps,
 	.queue = txtime_queue,
 	.left_early = look_again,
@@ -287,7 +287,7 @@ const struct ktx_engine ktx_engine_txtime = {
 	.summary = "the kernel's own launch times: the fq or etf qdisc, or the NIC, keeps the time",
 	.submit = &txtime_submit,
 	.nic_stamps = true,
-	.rank_timing = 15, /* exact, but behind a queue that others fill, too: who has set one up names it */
+	.rank_timing = 15, /* exact, but behind a queue that others fill, too: only if it is named */
 	.rank_rate = 5,
 	.why_timing = "the device's qdisc keeps the time",
 	.why_rate = "nothing faster works",

@@ -318,7 +318,7 @@ static bool about_an_earlier_probe(int rc)
 	       rc == -ENOPROTOOPT || rc == -EACCES || rc == -EMSGSIZE || rc == -EOPNOTSUPP || rc == -ENONET;
 }
 
-static int udp_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	int rc;
 
@@ -327,7 +327,7 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_cell *const *cell
 	for (int i = 0; i < count; i++) {
 		uint32_t l3 = ktx_tail_offset(state->link);
 
-		udp_message(state, i, cells[i]->frame + l3, cells[i]->length - l3);
+		udp_message(state, i, requests[i]->frame + l3, requests[i]->length - l3);
 	}
 	rc = ktx_sock_send(&state->sock, count);
 	/* With RECVERR an ICMP error about an earlier probe is told once, by the next send; if it is told twice it is about this one. */
@@ -336,16 +336,16 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_cell *const *cell
 	return rc;
 }
 
-/* Over IPv6 the kernel tells each refusal of a size to the error queue, too: there it would look like an error of the network. */
+/* Over IPv6 the kernel also puts each frame rejected for its size into the error queue, where it would look like an error of the network. */
 static void udp_warm(struct ktx_engine_state *state)
 {
 	if (state->shape.version == 4)
 		ktx_sock_warm(&state->sock);
 }
 
-static int udp_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int udp_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
-	return state->sock.fd >= 0 ? ktrxer_txstamp_harvest(state->sock.fd, harvest) : 0;
+	return state->sock.fd >= 0 ? ktrxer_txstamp_reap(state->sock.fd, completions) : 0;
 }
 
 static void udp_restart_stamps(struct ktx_engine_state *state)
@@ -367,7 +367,7 @@ static int udp_reply_fd(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops udp_submit = {
 	.send = udp_send,
 	.warm = udp_warm,
-	.harvest = udp_harvest,
+	.reap = udp_reap,
 	.restart_stamps = udp_restart_stamps,
 };
 

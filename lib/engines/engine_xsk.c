@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * AF_XDP. The tool writes its frames into memory that the device's queue reads from; there is no skb in zero-copy mode, and a short
- * way for it in copy mode (no socket per frame, no address, no qdisc). A frame that comes back by the completion ring is one that
- * nobody reads any more, not one that was sent: so the proof is `queued`, but where the NIC itself stamped it.
+ * way for it in copy mode (no socket per frame, no address, no qdisc). The completion ring returns a frame
+ * when its buffer is free, which does not mean that it was sent: there is no time stamp, except where the NIC took one.
  */
 #include "clock.h"
 #include "engine.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The drivers' own interrupts come about as often. */
-#define HARVEST_NS 50000
+#define REAP_NS 50000
 /* Is the device still there? Asked while completions are awaited. */
 #define LOOK_NS (10 * 1000 * 1000)
 /* Frames that take the place of those the kernel does not give back: that many losses are borne. */
@@ -26,10 +26,10 @@
 struct ktx_engine_state {
 	struct xsk_socket xsk;
 	struct xsk_sender sender;
-	struct ktx_cell **busy; /* by chunk: handed over, not yet back */
+	struct ktx_request **busy; /* by chunk: handed over, not yet back */
 	uint32_t out;           /* how many these are */
-	struct ktx_cell given_up; /* stands in `busy` for a cell that ended before its frame was back */
-	uint32_t *spares, spare_count; /* chunks that are no cell's */
+	struct ktx_request given_up; /* stands in `busy` for a request that ended before its frame was back */
+	uint32_t *spares, spare_count; /* chunks that are no request's */
 	uint32_t frame_size;
 	bool stamps;
 	uint64_t looked_ns, lost_ns;
@@ -68,13 +68,13 @@ static int xsk_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 	setup.slots = 2;
 	rc = link_check(device, &err);
 	if (rc == 0)
-		rc = xsk_socket_open(&xsk, &setup, &err);
+		rc = ktrxer_xsk_socket_open(&xsk, &setup, &err);
 	if (rc < 0) {
 		memcpy(info->reason, err.text, sizeof info->reason);
 		return rc;
 	}
 	info->features = features_of(&xsk);
-	xsk_socket_close(&xsk);
+	ktrxer_xsk_socket_close(&xsk);
 	return 0;
 }
 
@@ -100,14 +100,14 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 	socket_setup.metadata = setup->options->purpose == KTX_FOR_TIMING && !(setup->options->flags & KTX_NO_STAMPS);
 	rc = link_check(setup->device, err);
 	if (rc == 0)
-		rc = xsk_socket_open(&state->xsk, &socket_setup, err);
+		rc = ktrxer_xsk_socket_open(&state->xsk, &socket_setup, err);
 	if (rc < 0)
 		goto free_arrays;
 	for (; state->spare_count < socket_setup.spares; state->spare_count++)
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
 	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0006-xsk-proof.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
-	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = xsk_socket_kick, .invalid = xsk_socket_invalid,
+	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = ktrxer_xsk_socket_kick, .invalid = ktrxer_xsk_socket_invalid,
 					     .context = &state->xsk, .batch = state->xsk.budget, .most = state->xsk.budget };
 	if (state->sender.most > setup->slots)
 		state->sender.batch = state->sender.most = setup->slots;
@@ -123,7 +123,7 @@ free_arrays:
 
 static void xsk_close(struct ktx_engine_state *state)
 {
-	xsk_socket_close(&state->xsk);
+	ktrxer_xsk_socket_close(&state->xsk);
 	free(state->spares);
 	free(state->busy);
 	free(state);
@@ -150,19 +150,19 @@ static int xsk_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 
 /* ------------------------------------------------------------------------------------------------------- back */
 
-static uint64_t offset_of(const struct ktx_engine_state *state, const struct ktx_cell *cell)
+static uint64_t offset_of(const struct ktx_engine_state *state, const struct ktx_request *request)
 {
-	return (uint64_t)(cell->frame - state->xsk.memory);
+	return (uint64_t)(request->frame - state->xsk.memory);
 }
 
-static void cell_back(struct ktx_engine_state *state, uint32_t slot)
+static void request_back(struct ktx_engine_state *state, uint32_t slot)
 {
-	struct ktx_cell *cell = state->busy[slot];
+	struct ktx_request *request = state->busy[slot];
 
 	/* A dropped frame comes back, too, and was never out for us. */
-	if (!cell)
+	if (!request)
 		return;
-	if (cell == &state->given_up) {
+	if (request == &state->given_up) {
 		state->busy[slot] = NULL;
 		state->spares[state->spare_count++] = slot;
 		return;
@@ -171,11 +171,11 @@ static void cell_back(struct ktx_engine_state *state, uint32_t slot)
 		uint64_t stamp = xsk_metadata_at(&state->xsk, slot)->stamp_ns;
 
 		if (stamp) {
-			cell->raw_ns = (int64_t)stamp;
-			cell->proof = KTX_PROOF_WIRE;
+			request->raw_ns = (int64_t)stamp;
+			request->proof = KTX_PROOF_WIRE;
 		}
 	}
-	cell->buffer_busy = false;
+	request->buffer_busy = false;
 	state->busy[slot] = NULL;
 	state->out--;
 }
@@ -191,7 +191,7 @@ static int completions_take(struct ktx_engine_state *state)
 		uint64_t slot = xsk_slot_of(&state->xsk, xsk_ring_take(ring));
 
 		if (slot < state->xsk.chunks)
-			cell_back(state, (uint32_t)slot);
+			request_back(state, (uint32_t)slot);
 	}
 	xsk_ring_give_back(ring);
 	return (int)ready;
@@ -208,7 +208,7 @@ static void fail_untaken(struct ktx_engine_state *state)
 		state->busy[slot]->status = KTX_FAILED;
 		state->busy[slot]->error = state->sender.lost;
 		state->busy[slot]->proof = KTX_PROOF_NONE;
-		cell_back(state, (uint32_t)slot);
+		request_back(state, (uint32_t)slot);
 	}
 }
 
@@ -222,7 +222,7 @@ static void lost_look(struct ktx_engine_state *state, uint64_t now)
 	if (now - state->lost_ns < LOST_WAIT_NS)
 		return;
 	for (uint32_t slot = 0; state->out && slot < state->xsk.chunks; slot++)
-		cell_back(state, slot);
+		request_back(state, slot);
 }
 
 static bool is_lost(int rc)
@@ -230,17 +230,17 @@ static bool is_lost(int rc)
 	return rc == -ENETDOWN || rc == -ENXIO || rc == -ENODEV;
 }
 
-static int xsk_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int xsk_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	int n = completions_take(state);
 	uint64_t now;
 
-	(void)harvest;
+	(void)completions;
 	if (!state->out)
 		return n;
 	now = ktrxer_now_ns();
 	if (!state->sender.lost && ((state->xsk.zero_copy && xsk_ring_wants_kick(&state->xsk.tx)) || now - state->looked_ns > LOOK_NS)) {
-		int rc = xsk_socket_kick(&state->xsk);
+		int rc = ktrxer_xsk_socket_kick(&state->xsk);
 
 		state->looked_ns = now;
 		if (is_lost(rc))
@@ -264,29 +264,29 @@ static bool is_untaken(const struct ktx_engine_state *state, uint32_t chunk)
 	return false;
 }
 
-static int xsk_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
+static int xsk_give_up(struct ktx_engine_state *state, struct ktx_request *request)
 {
-	const uint32_t chunk = (uint32_t)xsk_slot_of(&state->xsk, offset_of(state, cell));
+	const uint32_t chunk = (uint32_t)xsk_slot_of(&state->xsk, offset_of(state, request));
 	uint8_t *frame;
 	int rc;
 
 	/* It may be this process that slept. */
 	completions_take(state);
-	if (!cell->buffer_busy)
+	if (!request->buffer_busy)
 		return 0;
 	rc = is_untaken(state, chunk) ? -EIO : 0;
 	if (!state->spare_count) {
 		/* A kernel that keeps so many gives none back: this socket has come to its end. */
 		if (!state->sender.lost)
 			state->sender.lost = -EIO;
-		cell_back(state, chunk);
+		request_back(state, chunk);
 		return rc;
 	}
 	frame = state->xsk.memory + xsk_frame_offset(&state->xsk, state->spares[--state->spare_count]);
-	/* Who wrote a slot once and changes a number in it each time finds it as it was. */
-	memcpy(frame, cell->frame, state->frame_size);
-	cell->frame = frame;
-	cell->buffer_busy = false;
+	/* A program may write a slot once and then change one number for each probe: the slot keeps its content. */
+	memcpy(frame, request->frame, state->frame_size);
+	request->frame = frame;
+	request->buffer_busy = false;
 	state->busy[chunk] = &state->given_up;
 	state->out--;
 	return rc;
@@ -301,8 +301,8 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 	int rc = 0;
 
 	if (state->sender.lost)
-		return xsk_lost(&state->sender);
-	/* Less than a slot for each cell where some were given up untaken. */
+		return ktrxer_xsk_lost(&state->sender);
+	/* Less than a slot for each request where some were given up untaken. */
 	room = state->xsk.slots - xsk_ring_left(tx);
 	if (count > room)
 		count = room;
@@ -310,14 +310,14 @@ static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc 
 		*xsk_ring_desc(tx, tx->mine + i) = descs[i];
 	xsk_ring_publish(tx, count);
 	if (xsk_ring_wants_kick(tx))
-		rc = xsk_socket_kick(&state->xsk);
+		rc = ktrxer_xsk_socket_kick(&state->xsk);
 	if (!is_lost(rc))
-		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and harvest kicks again */
+		return count ? (int)count : -EAGAIN; /* EAGAIN, EBUSY: the driver's own poll takes them, and reap kicks again */
 	state->sender.lost = rc;
 	return rc;
 }
 
-static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	struct xdp_desc descs[KTX_BATCH_MAX];
 	bool dropped = false;
@@ -326,7 +326,7 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *cons
 	if (count > KTX_BATCH_MAX)
 		count = KTX_BATCH_MAX;
 	for (int i = 0; i < count; i++) {
-		descs[i] = (struct xdp_desc){ .addr = offset_of(state, cells[i]), .len = cells[i]->length };
+		descs[i] = (struct xdp_desc){ .addr = offset_of(state, requests[i]), .len = requests[i]->length };
 		if (state->stamps) {
 			*xsk_metadata_at(&state->xsk, (uint32_t)xsk_slot_of(&state->xsk, descs[i].addr)) =
 				(struct xsk_metadata){ .flags = XDP_TXMD_FLAGS_TIMESTAMP };
@@ -334,10 +334,10 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_cell *cons
 		}
 	}
 	n = state->xsk.zero_copy ? send_zero_copy(state, descs, (uint32_t)count)
-				 : xsk_send(&state->sender, descs, (uint32_t)count, &dropped);
+				 : ktrxer_xsk_send(&state->sender, descs, (uint32_t)count, &dropped);
 	for (int i = 0; i < n; i++) {
-		cells[i]->buffer_busy = true;
-		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = cells[i];
+		requests[i]->buffer_busy = true;
+		state->busy[xsk_slot_of(&state->xsk, descs[i].addr)] = requests[i];
 		state->out++;
 	}
 	/* Before the dropped one's slot is handed over again, and not before those that went with it are known to be out. */
@@ -354,7 +354,7 @@ static int xsk_event_fd(const struct ktx_engine_state *state)
 
 static const struct ktx_submit_ops xsk_submit = {
 	.send = xsk_engine_send,
-	.harvest = xsk_harvest,
+	.reap = xsk_reap,
 	.give_up = xsk_give_up,
 };
 
@@ -363,7 +363,7 @@ const struct ktx_engine ktx_engine_xsk = {
 	.summary = "AF_XDP: frames in memory shared with the device's queue",
 	.submit = &xsk_submit,
 	.frame_max = XSK_FRAME_MAX,
-	.harvest_ns = HARVEST_NS,
+	.reap_ns = REAP_NS,
 	.rank_timing = 30,
 	.rank_rate = 60,
 	.why_timing = "no qdisc in the way",

@@ -12,7 +12,7 @@ static int absent_probe(const struct ktrxer_device *device, struct ktx_engine_in
 	return -EOPNOTSUPP;
 }
 
-/* Nobody opens what cannot be probed. */
+/* An engine whose probe fails is never opened. */
 const struct ktx_engine ktx_engine_xsk = {
 	.name = "xsk",
 	.summary = "AF_XDP: frames in memory shared with the device's queue",

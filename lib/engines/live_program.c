@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-extern const unsigned char live_object[];
-extern const size_t live_object_size;
+extern const unsigned char ktrxer_live_object[];
+extern const size_t ktrxer_live_object_size;
 
 #define LINE 64
 
@@ -26,24 +26,24 @@ static int program_shape(struct live_program *program, const struct live_setup *
 		.late_most_ns = setup->late_ns, .retry_ns = setup->retry_ns, .mask = program->mask, .frame_most = setup->frame_size,
 		.skips = setup->late == KTX_LATE_SKIP, .shifts = setup->late == KTX_LATE_SHIFT, .times = setup->times, .traced = program->traced,
 	};
-	int rc = live_bpf_constants(program->object, &config, sizeof config);
+	int rc = ktrxer_live_bpf_constants(program->object, &config, sizeof config);
 
 	if (rc == 0)
-		rc = bpf_map__set_max_entries(live_bpf_map(program->object, "slots"), setup->slots);
+		rc = bpf_map__set_max_entries(ktrxer_live_bpf_map(program->object, "slots"), setup->slots);
 	if (rc == 0)
-		rc = bpf_map__set_value_size(live_bpf_map(program->object, "slots"), program->stride);
+		rc = bpf_map__set_value_size(ktrxer_live_bpf_map(program->object, "slots"), program->stride);
 	if (rc == 0)
-		rc = bpf_map__set_max_entries(live_bpf_map(program->object, "ends"), setup->slots);
+		rc = bpf_map__set_max_entries(ktrxer_live_bpf_map(program->object, "ends"), setup->slots);
 	return rc;
 }
 
 static int program_load(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
 {
-	int rc = live_bpf_open(&program->object, live_object, live_object_size, "ktrxer_live", err);
+	int rc = ktrxer_live_bpf_open(&program->object, ktrxer_live_object, ktrxer_live_object_size, "ktrxer_live", err);
 
 	if (rc == 0 && (rc = program_shape(program, setup)) < 0)
 		rc = ktrxer_fail(err, rc, "the live program is not the one that this library was built with");
-	return rc == 0 ? live_bpf_load(program->object, err) : rc;
+	return rc == 0 ? ktrxer_live_bpf_load(program->object, err) : rc;
 }
 
 static int program_map(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
@@ -51,9 +51,9 @@ static int program_map(struct live_program *program, const struct live_setup *se
 	program->control_size = sizeof *program->control;
 	program->ends_size = setup->slots * sizeof *program->ends;
 	program->slots_size = (size_t)setup->slots * program->stride;
-	program->control = live_bpf_mmap(program->object, "control", &program->control_size);
-	program->ends = live_bpf_mmap(program->object, "ends", &program->ends_size);
-	program->slots = live_bpf_mmap(program->object, "slots", &program->slots_size);
+	program->control = ktrxer_live_bpf_mmap(program->object, "control", &program->control_size);
+	program->ends = ktrxer_live_bpf_mmap(program->object, "ends", &program->ends_size);
+	program->slots = ktrxer_live_bpf_mmap(program->object, "slots", &program->slots_size);
 	if (program->control == MAP_FAILED || program->ends == MAP_FAILED || (void *)program->slots == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the live engine's %zu KiB of slots cannot be mapped", program->slots_size / 1024);
 	return 0;
@@ -71,7 +71,7 @@ static int program_open(struct live_program *program, const struct live_setup *s
 	if (rc == 0)
 		rc = program_map(program, setup, err);
 	if (rc == 0)
-		rc = live_bpf_aim(program->object, setup->device, err);
+		rc = ktrxer_live_bpf_aim(program->object, setup->device, err);
 	if (rc < 0)
 		return rc;
 	program->lanes[0] = bpf_program__fd(bpf_object__find_program_by_name(program->object, "live_lane0"));
@@ -79,23 +79,23 @@ static int program_open(struct live_program *program, const struct live_setup *s
 	return 0;
 }
 
-int live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
+int ktrxer_live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
 {
 	int rc = program_open(program, setup, true, err);
 
 	if (rc == 0) {
-		if (live_bpf_trace(program->object, "live_taken", "live_turned_back", program->links))
+		if (ktrxer_live_bpf_trace(program->object, "live_taken", "live_turned_back", program->links))
 			return 0;
-		/* Once more, with a program that does not wait for what nobody tells. */
-		live_program_close(program);
+		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
+		ktrxer_live_program_close(program);
 		rc = program_open(program, setup, false, err);
 	}
 	if (rc < 0)
-		live_program_close(program);
+		ktrxer_live_program_close(program);
 	return rc;
 }
 
-void live_program_close(struct live_program *program)
+void ktrxer_live_program_close(struct live_program *program)
 {
 	if ((void *)program->slots != MAP_FAILED)
 		munmap(program->slots, program->slots_size);
@@ -108,20 +108,20 @@ void live_program_close(struct live_program *program)
 	bpf_object__close(program->object);
 }
 
-int live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size)
+int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size)
 {
 	uint8_t frame[LIVE_FRAME_MAX] = { 0 };
 
-	return live_bpf_run(program->lanes[lane], frame, frame_size, repeat, batch);
+	return ktrxer_live_bpf_run(program->lanes[lane], frame, frame_size, repeat, batch);
 }
 
-int live_program_try(const struct live_program *program, struct ktrxer_error *err)
+int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err)
 {
 	char word[64];
 	int rc;
 
 	program->control->batch[0] = 1;
-	rc = live_program_run(program, 0, 1, 1, 64);
+	rc = ktrxer_live_program_run(program, 0, 1, 1, 64);
 	program->control->lanes[0].runs = program->control->lanes[0].left = 0;
 	if (rc == 0)
 		return 0;

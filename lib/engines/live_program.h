@@ -29,16 +29,16 @@ struct live_program {
 	bool traced; /* each frame's end is told by the driver */
 };
 
-int live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err);
-void live_program_close(struct live_program *program);
+int ktrxer_live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err);
+void ktrxer_live_program_close(struct live_program *program);
 
 /*
- * Runs a lane until `repeat` runs are done, or a signal comes: -EINTR. `frame_size` is what its buffers begin with; frames of that
- * length are the cheapest.
+ * Runs a worker until `repeat` runs are done, or a signal arrives: -EINTR. `frame_size` is the initial length of its buffers; frames of
+ * that length are the cheapest.
  */
-int live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size);
+int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch, uint32_t frame_size);
 /* Does the kernel run it at all? About 30 ms; sends nothing. */
-int live_program_try(const struct live_program *program, struct ktrxer_error *err);
+int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err);
 
 /*
  * Its upper half is not 0 when it is final (a time below 4.3 s after the boot aside), and the JITs of 32-bit kernels

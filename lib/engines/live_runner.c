@@ -25,7 +25,7 @@
 #define REST_LEAST_NS (600ULL * 1000)
 /* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
 #define REST_ENDS_NS (300ULL * 1000)
-/* Where probes are closer, some of the gaps are used: so many that others have one part in REST_SHARE of the time (the kernel wants one in 20). */
+/* Where probes are closer, some of the gaps are used: so many that other tasks have one part in REST_SHARE of the time (the kernel requires one in 20). */
 #define NAP_LEAST_NS (60ULL * 1000)
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
@@ -35,9 +35,9 @@
 #define BREAK_NS (10ULL * 1000 * 1000)
 #define BREAK_SHARE 17
 
-uint32_t live_runner_repeat = 1U << 31;
+uint32_t ktrxer_live_runner_repeat = 1U << 31;
 
-/* ------------------------------------------------------------------------------------------------------ lane threads */
+/* --------------------------------------------------------------------------------------------------- worker threads */
 
 static void *lane_main(void *context)
 {
@@ -45,7 +45,7 @@ static void *lane_main(void *context)
 	struct live_runner *runner = lane->runner;
 	int rc;
 
-	live_thread_prepare(runner->signal, runner->cpu);
+	ktrxer_live_thread_prepare(runner->signal, runner->cpu);
 	pthread_mutex_lock(&runner->lock);
 	while (lane->phase != LANE_QUITS) {
 		if (lane->phase == LANE_RESTS) {
@@ -53,7 +53,7 @@ static void *lane_main(void *context)
 			continue;
 		}
 		pthread_mutex_unlock(&runner->lock);
-		rc = live_program_run(runner->program, lane->number, runner->repeat, runner->program->control->batch[lane->number],
+		rc = ktrxer_live_program_run(runner->program, lane->number, runner->repeat, runner->program->control->batch[lane->number],
 				      lane->frame_size);
 		pthread_mutex_lock(&runner->lock);
 		lane->result = rc;
@@ -70,7 +70,7 @@ static int lane_make(struct live_runner *runner, int number, struct ktrxer_error
 	int rc;
 
 	*lane = (struct live_lane_thread){ .runner = runner, .number = number, .resting = true };
-	rc = live_thread_make(&lane->thread, lane_main, lane, err);
+	rc = ktrxer_live_thread_make(&lane->thread, lane_main, lane, err);
 	if (rc < 0)
 		return rc;
 	lane->has_thread = true;
@@ -115,7 +115,7 @@ static void lane_start(struct live_lane_thread *lane, uint32_t batch, uint32_t f
 /* ---------------------------------------------------------------------------------------------------------- runner */
 
 /*
- * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, whoever else is there. Since then it does so
+ * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, in any case. Since then it does so
  * only for tasks that find no other processor, and for as long as they need it.
  */
 static bool realtime_may_poll(void)
@@ -126,17 +126,17 @@ static bool realtime_may_poll(void)
 	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 12));
 }
 
-int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err)
+int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err)
 {
 	const bool times = options->purpose == KTX_FOR_TIMING;
 	int rc;
 
-	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = live_runner_repeat, .cpu = options->cpu };
+	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = ktrxer_live_runner_repeat, .cpu = options->cpu };
 	runner->realtime = times && !(options->flags & KTX_NO_REALTIME) && realtime_may_poll();
 	runner->batch = times ? 1 : LIVE_BATCH_MAX;
 	pthread_mutex_init(&runner->lock, NULL);
 	pthread_cond_init(&runner->turn, NULL);
-	rc = runner->signal = live_signal_choose(err);
+	rc = runner->signal = ktrxer_live_signal_choose(err);
 	if (rc < 0)
 		goto close;
 	for (int i = 0; i < LIVE_LANES; i++)
@@ -145,11 +145,11 @@ int live_runner_open(struct live_runner *runner, const struct live_program *prog
 	return 0;
 
 close:
-	live_runner_close(runner);
+	ktrxer_live_runner_close(runner);
 	return rc;
 }
 
-void live_runner_close(struct live_runner *runner)
+void ktrxer_live_runner_close(struct live_runner *runner)
 {
 	const struct timespec nap = { .tv_nsec = (long)TURN_NS };
 	int result;
@@ -173,7 +173,7 @@ void live_runner_close(struct live_runner *runner)
 	pthread_mutex_destroy(&runner->lock);
 }
 
-bool live_runner_rests(const struct live_runner *runner)
+bool ktrxer_live_runner_rests(const struct live_runner *runner)
 {
 	for (int i = 0; i < LIVE_LANES; i++)
 		if (runner->lanes[i].out)
@@ -221,7 +221,7 @@ static void see_ends(struct live_runner *runner)
 	}
 }
 
-/* The second lane owns the ring: the first one may go. */
+/* The second worker owns the ring: the first one may end. */
 static void see_takeover(struct live_runner *runner)
 {
 	const int other = !runner->current;
@@ -316,7 +316,7 @@ static void start_or_take_over(struct live_runner *runner, const struct live_nee
 		lane_start(lane, batch, need->frame_size);
 }
 
-void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns)
+void ktrxer_live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns)
 {
 	see_ends(runner);
 	*next_ns = KTRXER_NEVER;
@@ -329,7 +329,7 @@ void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *nex
 	}
 }
 
-int live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
+int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
 {
 	const bool near = need->due_ns != KTRXER_NEVER && need->due_ns < need->now_ns + START_AHEAD_NS;
 	const bool far = need->due_ns == KTRXER_NEVER || need->due_ns > need->now_ns + IDLE_NS;

@@ -2,7 +2,7 @@
 /*
  * Keeps the live program running while there is work. A call of it takes one processor, can be repeated some four billion times (150 s
  * to a few minutes), and takes tens of milliseconds to begin and to end; so it begins well before the first deadline, a second call
- * takes over when half of the first is used up, and it ends when nothing has been due for a while. One thread a lane, made with the
+ * takes over when half of the first is used up, and it ends when nothing has been due for a while. Each worker has one thread, made with the
  * runner; all functions are called by one thread, the pump's.
  */
 #ifndef KTRXER_LIB_LIVE_RUNNER_H
@@ -53,15 +53,15 @@ struct live_need {
 };
 
 /* Runs of the program in one call, of the runners that are opened from now on. Tests lower it, so that calls end and follow one another often. */
-extern uint32_t live_runner_repeat;
+extern uint32_t ktrxer_live_runner_repeat;
 
-int live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err);
-void live_runner_close(struct live_runner *runner);
+int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program, const struct ktx_options *options, struct ktrxer_error *err);
+void ktrxer_live_runner_close(struct live_runner *runner);
 /* Starts, hands over, ends; says when to come back. A negative errno: it cannot run any more. */
-int live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
-/* Ends what runs; live_runner_rests() tells when it has. */
-void live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns);
-/* No lane touches the ring, and none will before the next tend. */
-bool live_runner_rests(const struct live_runner *runner);
+int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
+/* Ends what runs; ktrxer_live_runner_rests() tells when it has. */
+void ktrxer_live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns);
+/* No worker uses the ring, and none will before the next tend. */
+bool ktrxer_live_runner_rests(const struct live_runner *runner);
 
 #endif

@@ -15,27 +15,27 @@
 #include <time.h>
 
 /*
- * Runs of a call at most, some 15 s: then its thread looks around by itself, whoever has no processor to end it. Between two calls lie
+ * Runs of a call at most, some 15 s: then its thread continues by itself, also when the thread that would end the call has no processor. Between two calls lie
  * tens of milliseconds. At least: a few milliseconds.
  */
 #define REPEAT_MOST (1U << 28)
 #define REPEAT_LEAST (1U << 16)
 /* How often to look while it runs. */
 #define LOOK_NS (1000ULL * 1000)
-/* A batch lasts microseconds, and reading the counters of a lane less. */
+/* A batch lasts microseconds, and reading the counters of a worker less. */
 #define LOOK_TRIES 8
 
-extern const unsigned char stream_object[];
-extern const size_t stream_object_size;
+extern const unsigned char ktrxer_stream_object[];
+extern const size_t ktrxer_stream_object_size;
 
-/* ------------------------------------------------------------------------------------------------------- lanes' threads */
+/* ----------------------------------------------------------------------------------------------------- workers' threads */
 
 static uint64_t read_u64(const __u64 *at)
 {
 	return *(const volatile __u64 *)at;
 }
 
-/* Numbers that this lane has taken and not come to an end with. Only while its call is not running this is the last word. */
+/* Numbers that this worker has taken and not completed. Exact only while its call is not running. */
 static bool lane_has_work(const struct live_stream_lane *lane)
 {
 	const volatile struct stream_lane *state = lane->state;
@@ -48,7 +48,7 @@ static bool no_more_numbers(const struct live_stream *stream)
 	return *(const volatile uint32_t *)&stream->share->stop || read_u64(&stream->share->taken) >= stream->count;
 }
 
-/* This lane's part of what is left, if all are equally fast: its last call ends by itself then. */
+/* This worker's part of the rest, if all are equally fast: its last call then ends by itself. */
 static uint32_t repeat_of(const struct live_stream *stream)
 {
 	const uint64_t taken = read_u64(&stream->share->taken), left = taken < stream->count ? stream->count - taken : 0;
@@ -57,7 +57,7 @@ static uint32_t repeat_of(const struct live_stream *stream)
 	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
 }
 
-/* Where all processors are taken nobody else would ever run, the thread that ends the calls included. */
+/* If the workers take all processors, no other thread would run, not even the one that ends the calls. */
 static void leave_room(const struct live_stream *stream)
 {
 	const struct sched_param none = { 0 };
@@ -79,10 +79,10 @@ static void *lane_main(void *context)
 	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a move what it has
 	 * been asked to do there waits for a turn, and all that is sent meanwhile is refused.
 	 */
-	live_thread_prepare(stream->signal, lane->cpu < 0 ? sched_getcpu() : lane->cpu);
+	ktrxer_live_thread_prepare(stream->signal, lane->cpu < 0 ? sched_getcpu() : lane->cpu);
 	for (;;) {
 		lane->state->left = 0; /* a call begins with a batch */
-		rc = live_bpf_run(lane->program, stream->frame, stream->length, repeat_of(stream), STREAM_BATCH);
+		rc = ktrxer_live_bpf_run(lane->program, stream->frame, stream->length, repeat_of(stream), STREAM_BATCH);
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN) {
 			atomic_store(&lane->result, rc);
 			break;
@@ -94,20 +94,20 @@ static void *lane_main(void *context)
 	return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------- loading the lanes */
+/* --------------------------------------------------------------------------------------------------loading the workers */
 
 static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config, const struct ktx_template *made)
 {
 	const struct live_stream_lane *first = &lane->stream->lanes[0];
-	struct bpf_map *words = live_bpf_map(lane->object, "words"), *share = live_bpf_map(lane->object, "share");
-	int rc = live_bpf_constants(lane->object, config, sizeof *config);
+	struct bpf_map *words = ktrxer_live_bpf_map(lane->object, "words"), *share = ktrxer_live_bpf_map(lane->object, "share");
+	int rc = ktrxer_live_bpf_constants(lane->object, config, sizeof *config);
 
 	if (rc == 0)
 		rc = bpf_map__set_max_entries(words, made->word_count ? made->word_count : 1);
 	if (rc == 0 && lane != first) {
-		rc = bpf_map__reuse_fd(words, live_bpf_map_fd(first->object, "words"));
+		rc = bpf_map__reuse_fd(words, ktrxer_live_bpf_map_fd(first->object, "words"));
 		if (rc == 0)
-			rc = bpf_map__reuse_fd(share, live_bpf_map_fd(first->object, "share"));
+			rc = bpf_map__reuse_fd(share, ktrxer_live_bpf_map_fd(first->object, "share"));
 	}
 	return rc;
 }
@@ -115,15 +115,15 @@ static int lane_shape(struct live_stream_lane *lane, const struct stream_config 
 static int lane_load(struct live_stream_lane *lane, const struct stream_config *config, const struct ktrxer_device *device,
 		     const struct ktx_template *made, struct ktrxer_error *err)
 {
-	int rc = live_bpf_open(&lane->object, stream_object, stream_object_size, "ktrxer_stream", err);
+	int rc = ktrxer_live_bpf_open(&lane->object, ktrxer_stream_object, ktrxer_stream_object_size, "ktrxer_stream", err);
 
 	if (rc == 0 && (rc = lane_shape(lane, config, made)) < 0)
 		rc = ktrxer_fail(err, rc, "the stream program is not the one that this library was built with");
-	if (rc < 0 || (rc = live_bpf_load(lane->object, err)) < 0 || (rc = live_bpf_aim(lane->object, device, err)) < 0)
+	if (rc < 0 || (rc = ktrxer_live_bpf_load(lane->object, err)) < 0 || (rc = ktrxer_live_bpf_aim(lane->object, device, err)) < 0)
 		return rc;
 	lane->program = bpf_program__fd(bpf_object__find_program_by_name(lane->object, "stream_next"));
 	lane->state_size = sizeof *lane->state;
-	lane->state = live_bpf_mmap(lane->object, "lane", &lane->state_size);
+	lane->state = ktrxer_live_bpf_mmap(lane->object, "lane", &lane->state_size);
 	if ((void *)lane->state == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
 	return 0;
@@ -148,7 +148,7 @@ static int words_write(struct live_stream *stream, const struct ktx_template *ma
 
 	if (!size)
 		return 0;
-	words = live_bpf_mmap(stream->lanes[0].object, "words", &size);
+	words = ktrxer_live_bpf_mmap(stream->lanes[0].object, "words", &size);
 	if (words == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the template's tables (%zu KiB) cannot be mapped", size / 1024);
 	memcpy(words, made->words, made->word_count * sizeof *words);
@@ -160,7 +160,7 @@ static int words_write(struct live_stream *stream, const struct ktx_template *ma
 static bool lanes_trace(struct live_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->lanes_count; i++)
-		if (!live_bpf_trace(stream->lanes[i].object, "stream_taken", "stream_turned_back", stream->lanes[i].links))
+		if (!ktrxer_live_bpf_trace(stream->lanes[i].object, "stream_taken", "stream_turned_back", stream->lanes[i].links))
 			return false;
 	return true;
 }
@@ -185,7 +185,7 @@ static int lanes_load(struct live_stream *stream, struct stream_config *config, 
 	if (rc < 0 || (rc = words_write(stream, made, err)) < 0)
 		return rc;
 	stream->share_size = sizeof *stream->share;
-	stream->share = live_bpf_mmap(stream->lanes[0].object, "share", &stream->share_size);
+	stream->share = ktrxer_live_bpf_mmap(stream->lanes[0].object, "share", &stream->share_size);
 	if ((void *)stream->share == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
 	stream->share->count = stream->count;
@@ -245,7 +245,7 @@ static int threads_make(struct live_stream *stream, struct ktrxer_error *err)
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < stream->lanes_count; i++) {
-		rc = live_thread_make(&stream->lanes[i].thread, lane_main, &stream->lanes[i], err);
+		rc = ktrxer_live_thread_make(&stream->lanes[i].thread, lane_main, &stream->lanes[i], err);
 		stream->lanes[i].has_thread = rc == 0;
 	}
 	return rc;
@@ -267,7 +267,7 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	stream->traced = true;
 	rc = lanes_load(stream, config, device, made, err);
 	if (rc == 0 && !lanes_trace(stream)) {
-		/* Once more, with a program that does not wait for what nobody tells. */
+		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
 		lanes_unload(stream);
 		stream->traced = false;
 		rc = lanes_load(stream, config, device, made, err);
@@ -276,7 +276,7 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	return rc;
 }
 
-int live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
 		      const struct ktx_stream *what, struct ktrxer_error *err)
 {
 	int rc;
@@ -286,7 +286,7 @@ int live_stream_start(struct live_stream *stream, const struct ktrxer_device *de
 	atomic_store(&stream->lost, 0);
 	if (what->made->plan.length < 14 || what->made->plan.length > LIVE_FRAME_MAX)
 		return ktrxer_fail(err, -EMSGSIZE, "a template of %u bytes: the live engine sends 14 to %d", what->made->plan.length, LIVE_FRAME_MAX);
-	rc = stream->signal = live_signal_choose(err);
+	rc = stream->signal = ktrxer_live_signal_choose(err);
 	if (rc < 0)
 		return rc;
 	stream->length = what->made->plan.length;
@@ -297,7 +297,7 @@ int live_stream_start(struct live_stream *stream, const struct ktrxer_device *de
 		goto clear;
 	rc = threads_make(stream, err);
 	if (rc < 0) {
-		live_stream_close(stream);
+		ktrxer_live_stream_close(stream);
 		return rc;
 	}
 	atomic_store(&stream->phase, STREAM_RUNS);
@@ -310,7 +310,7 @@ clear:
 
 /* -------------------------------------------------------------------------------------------------------------- its way */
 
-void live_stream_stop(struct live_stream *stream)
+void ktrxer_live_stream_stop(struct live_stream *stream)
 {
 	if (atomic_load(&stream->phase) == STREAM_RUNS)
 		__atomic_store_n(&stream->share->stop, 1, __ATOMIC_RELEASE);
@@ -323,7 +323,7 @@ static void lose(struct live_stream *stream, int error)
 	atomic_compare_exchange_strong(&stream->lost, &none, error);
 }
 
-void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns)
+void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns)
 {
 	uint32_t running = 0;
 
@@ -356,7 +356,7 @@ void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *nex
 		*next_ns = now_ns + LOOK_NS;
 }
 
-void live_stream_close(struct live_stream *stream)
+void ktrxer_live_stream_close(struct live_stream *stream)
 {
 	const struct timespec nap = { .tv_nsec = (long)LOOK_NS };
 
@@ -370,8 +370,8 @@ void live_stream_close(struct live_stream *stream)
 }
 
 /*
- * Frames that are out, and not in `sent` yet. The program counts on meanwhile, in this order, so `landed` is read
- * before `flown`, until it is the same twice. More than one batch is a pair of different times all the same.
+ * Frames that are submitted, and not in `sent` yet. The program goes on counting, in this order: so the completed frames are read
+ * before the submitted ones, until they are the same twice. More than one batch is a pair of different times all the same.
  */
 static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
 {
@@ -386,7 +386,7 @@ static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
 	return flown - landed <= STREAM_FLIGHT ? flown - landed : 0;
 }
 
-void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look)
+void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look)
 {
 	const bool ended = atomic_load(&stream->phase) == STREAM_ENDED;
 
@@ -413,7 +413,7 @@ void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *
 	look->taken = stream->share ? read_u64(&stream->share->taken) : 0;
 	if (look->taken > stream->count)
 		look->taken = stream->count;
-	if (!stream->traced && look->sent) { /* nobody stamped them */
+	if (!stream->traced && look->sent) { /* there are no stamps */
 		look->first_ns = stream->began_ns;
 		look->last_ns = ktrxer_now_ns();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A template's range, sent by the stream program (bpf/stream.h): one lane for each processor that takes part, with a program, maps and a
- * thread of its own. Started and looked at by the tool's thread, tended by the pump's; the phase says whose it is.
+ * A template's range, sent by the stream program (bpf/stream.h): one worker for each processor that takes part, with a program, maps and a
+ * thread of its own. The tool's thread starts and reads it, the pump's tends it; the phase says which of them owns it.
  */
 #ifndef KTRXER_LIB_LIVE_STREAM_H
 #define KTRXER_LIB_LIVE_STREAM_H
@@ -45,13 +45,13 @@ struct live_stream {
 };
 
 /* Only where the last one has ended. */
-int live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
+int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device, const struct ktx_options *options,
 		      const struct ktx_stream *what, struct ktrxer_error *err);
-void live_stream_stop(struct live_stream *stream);
-void live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
+void ktrxer_live_stream_stop(struct live_stream *stream);
+void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
 /* The pump's; says when to come back. */
-void live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
+void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
 /* Ends what runs, whatever is left of it. The pump does not run any more. */
-void live_stream_close(struct live_stream *stream);
+void ktrxer_live_stream_close(struct live_stream *stream);
 
 #endif

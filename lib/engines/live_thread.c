@@ -15,7 +15,7 @@ static void signal_nothing(int number)
 	(void)number; /* its arrival alone ends the call */
 }
 
-int live_signal_choose(struct ktrxer_error *err)
+int ktrxer_live_signal_choose(struct ktrxer_error *err)
 {
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
 		struct sigaction now, ours = { .sa_handler = signal_nothing };
@@ -32,7 +32,7 @@ int live_signal_choose(struct ktrxer_error *err)
 	return ktrxer_fail(err, -EBUSY, "every real-time signal of this process is in use: the live engine needs one to end its calls");
 }
 
-void live_thread_prepare(int signal, int cpu)
+void ktrxer_live_thread_prepare(int signal, int cpu)
 {
 	sigset_t set;
 	cpu_set_t cpus;
@@ -50,7 +50,7 @@ void live_thread_prepare(int signal, int cpu)
 	(void)!sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
-int live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err)
+int ktrxer_live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;

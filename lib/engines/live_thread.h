@@ -8,14 +8,14 @@
 #include <pthread.h>
 
 /*
- * The last real-time signal that nobody uses, with a handler that does nothing; it stays so while the process lives, and only our
- * threads have it unblocked for our sake. -EBUSY: there is none left.
+ * Installs an empty handler for the last unused real-time signal, until the process ends; only the threads of this engine have it
+ * unblocked. Returns the signal; -EBUSY: all are used.
  */
-int live_signal_choose(struct ktrxer_error *err);
+int ktrxer_live_signal_choose(struct ktrxer_error *err);
 
-/* All signals are blocked in it; it calls live_thread_prepare() first. */
-int live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
+/* All signals are blocked in it; it calls ktrxer_live_thread_prepare() first. */
+int ktrxer_live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
 /* `cpu` -1: any. */
-void live_thread_prepare(int signal, int cpu);
+void ktrxer_live_thread_prepare(int signal, int cpu);
 
 #endif

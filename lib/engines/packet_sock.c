@@ -49,20 +49,20 @@ int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *f
 	return 0;
 }
 
-int ktx_packet_sock_fill(struct ktx_packet_sock *packet, struct ktx_cell *const *cells, int count)
+int ktx_packet_sock_fill(struct ktx_packet_sock *packet, struct ktx_request *const *requests, int count)
 {
 	struct ktx_sock *sock = &packet->sock;
 
 	if (count > KTX_BATCH_MAX)
 		count = KTX_BATCH_MAX;
 	for (int i = 0; i < count; i++) {
-		sock->vectors[i] = (struct iovec){ .iov_base = cells[i]->frame, .iov_len = cells[i]->length };
+		sock->vectors[i] = (struct iovec){ .iov_base = requests[i]->frame, .iov_len = requests[i]->length };
 		if (packet->link != KTRXER_LINK_RAW_IP)
 			continue;
 		/* One version a batch: a call has one protocol for all. */
-		if (i > 0 && (cells[i]->frame[0] >> 4) != (cells[0]->frame[0] >> 4))
+		if (i > 0 && (requests[i]->frame[0] >> 4) != (requests[0]->frame[0] >> 4))
 			return i;
-		packet->to.sll_protocol = htons(cells[0]->frame[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
+		packet->to.sll_protocol = htons(requests[0]->frame[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
 		sock->messages[i].msg_hdr.msg_name = &packet->to;
 		sock->messages[i].msg_hdr.msg_namelen = sizeof packet->to;
 	}

@@ -18,7 +18,7 @@ int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *e
 void ktx_packet_sock_init(struct ktx_packet_sock *packet, int fd, const struct ktrxer_device *device);
 /* Is it something that this link carries? */
 int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
-/* The messages of `count` cells; returns of how many, since one call has one protocol for all. */
-int ktx_packet_sock_fill(struct ktx_packet_sock *packet, struct ktx_cell *const *cells, int count);
+/* The messages of `count` requests; returns of how many, since one call has one protocol for all. */
+int ktx_packet_sock_fill(struct ktx_packet_sock *packet, struct ktx_request *const *requests, int count);
 
 #endif

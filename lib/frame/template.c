@@ -7,6 +7,7 @@
 #include "limits.h"
 #include "options.h"
 #include "stream.h"
+#include "wide.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static int table_take(struct ktx_template *t, struct vary_part *part, const stru
 	for (uint64_t i = 0; i < vary->count; i++) {
 		words[i] = load_wide(vary->table + i * entry + column, part->width);
 		if (words[i] > place->most)
-			return ktrxer_fail(err, -ERANGE, "%s: entry %llu of the table is %llu, the largest is %llu", template_field_name(vary->field),
+			return ktrxer_fail(err, -ERANGE, "%s: entry %llu of the table is %llu, the largest is %llu", ktrxer_template_field_name(vary->field),
 					   (unsigned long long)i + 1, (unsigned long long)words[i], (unsigned long long)place->most);
 		words[i] |= place->keep;
 	}
@@ -87,7 +88,7 @@ static int order_take(struct ktx_template *t, struct vary_part *part, const stru
 
 	/* Numbers of windows are compared by their sign. */
 	if (!part->count || part->count > INT64_MAX)
-		return ktrxer_fail(err, -ERANGE, "%s: an order of 2^63 values and more; give fewer", template_field_name(vary->field));
+		return ktrxer_fail(err, -ERANGE, "%s: an order of 2^63 values and more; give fewer", ktrxer_template_field_name(vary->field));
 	for (int i = 0; i < VARY_KEYS; i++)
 		part->keys[i] = splitmix(&state);
 	part->bits = (uint8_t)(63 - __builtin_clzll(part->count));
@@ -107,7 +108,7 @@ static int order_take(struct ktx_template *t, struct vary_part *part, const stru
 /* How many values from `from` on fit. 0: 2^64. */
 static int count_find(struct vary_part *part, const struct ktx_vary *vary, uint64_t most, struct ktrxer_error *err)
 {
-	const char *name = template_field_name(vary->field);
+	const char *name = ktrxer_template_field_name(vary->field);
 	uint64_t last;
 
 	if (vary->from > most)
@@ -128,7 +129,7 @@ static int count_find(struct vary_part *part, const struct ktx_vary *vary, uint6
 static int values_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, const struct template_place *place,
 		       uint32_t column, struct ktrxer_error *err)
 {
-	const char *name = template_field_name(vary->field);
+	const char *name = ktrxer_template_field_name(vary->field);
 	int rc;
 
 	if (vary->how == KTX_VARY_TABLE) {
@@ -165,7 +166,7 @@ static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const s
 		const struct vary_part *other = &t->plan.part[i];
 
 		if (part->at < other->at + other->width && other->at < part->at + part->width)
-			return ktrxer_fail(err, -EINVAL, "%s: its bytes (offset %u) vary already by a field before it", template_field_name(vary->field),
+			return ktrxer_fail(err, -EINVAL, "%s: its bytes (offset %u) vary already by a field before it", ktrxer_template_field_name(vary->field),
 					   part->at);
 	}
 	t->plan.parts++;
@@ -175,7 +176,7 @@ static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const s
 static int field_add(struct ktx_template *t, const struct ktx_vary *vary, const struct ktrxer_packet_view *view, struct ktrxer_error *err)
 {
 	struct template_place place;
-	int rc = template_place_find(&place, vary, view, t->frame, t->plan.length, err);
+	int rc = ktrxer_template_place_find(&place, vary, view, t->frame, t->plan.length, err);
 
 	if (rc < 0)
 		return rc;
@@ -228,7 +229,7 @@ static void sums_take(struct ktx_template *t, const struct ktrxer_packet_view *v
 		t->plan.ip_sum = sum_without_parts(t, t->plan.ip_sum_at, true);
 	}
 	if (transport) {
-		t->plan.transport_sum_at = (uint16_t)template_transport_sum_at(view, t->frame);
+		t->plan.transport_sum_at = (uint16_t)ktrxer_template_transport_sum_at(view, t->frame);
 		t->plan.transport_sum = sum_without_parts(t, t->plan.transport_sum_at, false);
 		t->plan.udp = view->proto == KTRXER_UDP;
 	}
@@ -236,17 +237,6 @@ static void sums_take(struct ktx_template *t, const struct ktrxer_packet_view *v
 		memset(t->frame + t->plan.part[i].at, 0, t->plan.part[i].width);
 	if (t->plan.transport_sum == 0xffff && sum_of_zeros(t, view))
 		t->plan.transport_sum = 0;
-}
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
 }
 
 /* All parts begin anew together after the least common multiple of their rounds. 0: 2^64 or more. */

@@ -15,7 +15,7 @@ static const char *const field_names[] = {
 	"ICMP identifier", "ICMP sequence number", "TCP sequence number", "payload",
 };
 
-const char *template_field_name(enum ktx_field field)
+const char *ktrxer_template_field_name(enum ktx_field field)
 {
 	return (unsigned)field < sizeof field_names / sizeof field_names[0] ? field_names[field] : "field";
 }
@@ -31,7 +31,7 @@ static bool is_echo(const struct ktrxer_packet_view *view, const uint8_t *frame)
 										 : frame[view->l4] == 128 || frame[view->l4] == 129);
 }
 
-uint32_t template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame)
+uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame)
 {
 	uint32_t at = 0;
 
@@ -174,7 +174,7 @@ static bool in_transport_part(const struct template_place *p, const struct ktrxe
 static int stands_for(struct template_place *p, const struct ktx_vary *vary, const struct ktrxer_packet_view *view, const uint8_t *frame,
 		      uint32_t length, struct ktrxer_error *err)
 {
-	const char *name = template_field_name(vary->field);
+	const char *name = ktrxer_template_field_name(vary->field);
 	bool address = false;
 	uint32_t sum;
 
@@ -188,7 +188,7 @@ static int stands_for(struct template_place *p, const struct ktx_vary *vary, con
 		return 0;
 	if (view->fragment)
 		return ktrxer_fail(err, -EBADMSG, "%s at offset %u: the checksum of a fragment is not all here; give a whole packet", name, p->at);
-	sum = template_transport_sum_at(view, frame);
+	sum = ktrxer_template_transport_sum_at(view, frame);
 	if (address) {
 		/* UDP, TCP and ICMPv6 sum them too (pseudo header); words begin with the address. */
 		if (sum && !(view->version == 4 && is_icmp(view)))
@@ -210,10 +210,10 @@ static int stands_for(struct template_place *p, const struct ktx_vary *vary, con
 	return 0;
 }
 
-int template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
+int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
 			const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
-	const char *name = template_field_name(vary->field);
+	const char *name = ktrxer_template_field_name(vary->field);
 	const bool by_offset = vary->field == KTX_FIELD_BYTES || vary->field == KTX_FIELD_PAYLOAD;
 
 	*place = (struct template_place){ .most = UINT64_MAX };

@@ -22,10 +22,10 @@ struct template_place {
 	uint8_t in_ip, in_transport; /* enum vary_in */
 };
 
-int template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
+int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
 			const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
 /* Offset of the transport checksum, 0: there is none to be kept. */
-uint32_t template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame);
-const char *template_field_name(enum ktx_field field);
+uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame);
+const char *ktrxer_template_field_name(enum ktx_field field);
 
 #endif

@@ -58,9 +58,9 @@ static void parse_linkinfo(struct ktrxer_device *device, struct bytes attributes
 	struct bytes value;
 	uint16_t type;
 
-	while (rtnl_next(&attributes, &type, &value))
+	while (ktrxer_rtnl_next(&attributes, &type, &value))
 		if (type == IFLA_INFO_KIND)
-			rtnl_string(value, device->kind, sizeof device->kind);
+			ktrxer_rtnl_string(value, device->kind, sizeof device->kind);
 }
 
 /* IFLA_AF_SPEC: one attribute a family; IPv6's has an array of its settings. */
@@ -69,10 +69,10 @@ static void parse_families(struct device_more *more, struct bytes families)
 	struct bytes family, value;
 	uint16_t type;
 
-	while (rtnl_next(&families, &type, &family)) {
+	while (ktrxer_rtnl_next(&families, &type, &family)) {
 		if (type != AF_INET6)
 			continue;
-		while (rtnl_next(&family, &type, &value)) {
+		while (ktrxer_rtnl_next(&family, &type, &value)) {
 			int32_t mtu;
 
 			if (type == IFLA_INET6_CONF && bytes_skip(&value, INET6_CONF_MTU * sizeof mtu) &&
@@ -82,7 +82,7 @@ static void parse_families(struct device_more *more, struct bytes families)
 	}
 }
 
-int device_parse(struct ktrxer_device *device, struct device_more *more, struct bytes body)
+int ktrxer_device_parse(struct ktrxer_device *device, struct device_more *more, struct bytes body)
 {
 	struct ifinfomsg info;
 	struct bytes value;
@@ -100,23 +100,23 @@ int device_parse(struct ktrxer_device *device, struct device_more *more, struct 
 	device->link = link_of(info.ifi_type, info.ifi_flags);
 	more->no_link = !device->link;
 	device->needs_neighbour = info.ifi_type == ARPHRD_ETHER && !(info.ifi_flags & (IFF_NOARP | IFF_LOOPBACK));
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		switch (type) {
 		case IFLA_IFNAME:
-			rtnl_string(value, device->name, sizeof device->name);
+			ktrxer_rtnl_string(value, device->name, sizeof device->name);
 			break;
 		case IFLA_ADDRESS:
 			if (bytes_left(&value) == sizeof device->mac)
 				bytes_copy(&value, device->mac, sizeof device->mac);
 			break;
 		case IFLA_MTU:
-			device->mtu = rtnl_u32(value);
+			device->mtu = ktrxer_rtnl_u32(value);
 			break;
 		case IFLA_QDISC:
-			rtnl_string(value, device->qdisc, sizeof device->qdisc);
+			ktrxer_rtnl_string(value, device->qdisc, sizeof device->qdisc);
 			break;
 		case IFLA_NUM_TX_QUEUES:
-			device->tx_queues = rtnl_u32(value);
+			device->tx_queues = ktrxer_rtnl_u32(value);
 			break;
 		case IFLA_LINKINFO:
 			parse_linkinfo(device, value);
@@ -164,7 +164,7 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 
 	if (type != RTM_NEWLINK)
 		return 0;
-	ret = device_parse(&device, &more, body);
+	ret = ktrxer_device_parse(&device, &more, body);
 	if (ret)
 		return ret;
 	if (list->count < list->max)
@@ -186,9 +186,9 @@ static int list_read(struct rtnl *rtnl, struct device_list *list)
 	struct rtnl_request request;
 	int ret;
 
-	rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
-	rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
-	ret = rtnl_dump(rtnl, &request, list_restart, list_take, list);
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
+	ktrxer_rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
+	ret = ktrxer_rtnl_dump(rtnl, &request, list_restart, list_take, list);
 	return ret == -EINTR ? 0 : ret; /* devices that come and go all the time: what was seen is good enough */
 }
 
@@ -201,10 +201,10 @@ int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_err
 
 	if (max < 0 || (max && !devices))
 		return ktrxer_fail(err, -EINVAL, "ktrxer_device_list: no place for %d devices", max);
-	ret = rtnl_open(&rtnl);
+	ret = ktrxer_rtnl_open(&rtnl);
 	if (!ret) {
 		ret = list_read(rtnl, &list);
-		rtnl_close(rtnl);
+		ktrxer_rtnl_close(rtnl);
 	}
 	if (ret)
 		return ktrxer_fail(err, ret, "cannot list the network devices by rtnetlink: %s",
@@ -299,7 +299,7 @@ static int device_take(void *context, uint16_t type, struct bytes body)
 	if (type != RTM_NEWLINK)
 		return 0;
 	answer->seen = true;
-	return device_parse(answer->device, answer->more, body);
+	return ktrxer_device_parse(answer->device, answer->more, body);
 }
 
 static int device_ask(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
@@ -310,18 +310,18 @@ static int device_ask(struct rtnl *rtnl, struct ktrxer_device *device, struct de
 	struct rtnl_request request;
 	int ret;
 
-	rtnl_request_begin(&request, RTM_GETLINK, 0, &info, sizeof info);
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, 0, &info, sizeof info);
 	if (name)
-		rtnl_request_put(&request, strlen(name) < IF_NAMESIZE ? IFLA_IFNAME : ATTRIBUTE_ALT_IFNAME, name,
+		ktrxer_rtnl_request_put(&request, strlen(name) < IF_NAMESIZE ? IFLA_IFNAME : ATTRIBUTE_ALT_IFNAME, name,
 				 (uint32_t)strlen(name) + 1);
-	rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
-	ret = rtnl_talk(rtnl, &request, device_take, &answer, NULL);
+	ktrxer_rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
+	ret = ktrxer_rtnl_talk(rtnl, &request, device_take, &answer, NULL);
 	if (!ret && !answer.seen)
 		ret = -ENODEV;
 	return ret;
 }
 
-int device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
+int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
 		   struct ktrxer_error *err)
 {
 	char word[80];
@@ -339,7 +339,7 @@ int device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct devic
 	return 0;
 }
 
-int device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
+int ktrxer_device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
 		    struct ktrxer_error *err)
 {
 	char word[80];
@@ -352,7 +352,7 @@ int device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct devi
 	return 0;
 }
 
-int device_odd_link(const struct ktrxer_device *device, const struct device_more *more, struct ktrxer_error *err)
+int ktrxer_device_odd_link(const struct ktrxer_device *device, const struct device_more *more, struct ktrxer_error *err)
 {
 	return ktrxer_fail(
 		err, -EOPNOTSUPP,
@@ -371,12 +371,12 @@ int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktr
 	if (!device || !name)
 		return ktrxer_fail(err, -EINVAL, "ktrxer_device_get: no %s (NULL)", device ? "name" : "place for the device");
 	memset(device, 0, sizeof *device);
-	ret = rtnl_open(&rtnl);
+	ret = ktrxer_rtnl_open(&rtnl);
 	if (ret)
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));
-	ret = device_by_name(rtnl, device, &more, name, err);
-	rtnl_close(rtnl);
+	ret = ktrxer_device_by_name(rtnl, device, &more, name, err);
+	ktrxer_rtnl_close(rtnl);
 	if (!ret && more.no_link)
-		ret = device_odd_link(device, &more, err);
+		ret = ktrxer_device_odd_link(device, &more, err);
 	return ret;
 }

@@ -22,20 +22,20 @@ static bool skip_header(struct bytes *body)
 	return bytes_skip(body, GENL_HDRLEN);
 }
 
-uint16_t live_family_of(struct bytes body)
+uint16_t ktrxer_live_family_of(struct bytes body)
 {
 	struct bytes value;
 	uint16_t type, id = 0;
 
 	if (!skip_header(&body))
 		return 0;
-	while (rtnl_next(&body, &type, &value))
+	while (ktrxer_rtnl_next(&body, &type, &value))
 		if (type == CTRL_ATTR_FAMILY_ID && bytes_left(&value) == sizeof id)
 			bytes_copy(&value, &id, sizeof id);
 	return body.ok ? id : 0;
 }
 
-bool live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
+bool ktrxer_live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
 {
 	bool said = false, same = false;
 	struct bytes value;
@@ -43,9 +43,9 @@ bool live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
 
 	if (!skip_header(&body))
 		return false;
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		if (type == NETDEV_ATTRIBUTE_IFINDEX)
-			same = rtnl_u32(value) == index;
+			same = ktrxer_rtnl_u32(value) == index;
 		if (type == NETDEV_ATTRIBUTE_XDP_FEATURES && bytes_left(&value) == sizeof *features)
 			said = bytes_copy(&value, features, sizeof *features);
 	}
@@ -55,7 +55,7 @@ bool live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
 static int family_take(void *context, uint16_t type, struct bytes body)
 {
 	(void)type;
-	*(uint16_t *)context = live_family_of(body);
+	*(uint16_t *)context = ktrxer_live_family_of(body);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int features_take(void *context, uint16_t type, struct bytes body)
 	struct features_answer *answer = context;
 
 	(void)type;
-	answer->said |= live_xdp_features_of(body, answer->index, &answer->features);
+	answer->said |= ktrxer_live_xdp_features_of(body, answer->index, &answer->features);
 	return 0;
 }
 
@@ -81,19 +81,19 @@ static int features_ask(struct rtnl *rtnl, struct features_answer *answer)
 	uint16_t family = 0;
 	int rc;
 
-	rtnl_request_begin(&request, GENL_ID_CTRL, 0, &header, sizeof header);
-	rtnl_request_put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof "netdev");
-	rc = rtnl_talk(rtnl, &request, family_take, &family, NULL);
+	ktrxer_rtnl_request_begin(&request, GENL_ID_CTRL, 0, &header, sizeof header);
+	ktrxer_rtnl_request_put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof "netdev");
+	rc = ktrxer_rtnl_talk(rtnl, &request, family_take, &family, NULL);
 	if (rc < 0 || !family)
 		return rc;
 	header = (struct genlmsghdr){ .cmd = NETDEV_COMMAND_GET, .version = 1 };
-	rtnl_request_begin(&request, family, 0, &header, sizeof header);
-	rtnl_request_put_u32(&request, NETDEV_ATTRIBUTE_IFINDEX, answer->index);
-	return rtnl_talk(rtnl, &request, features_take, answer, NULL);
+	ktrxer_rtnl_request_begin(&request, family, 0, &header, sizeof header);
+	ktrxer_rtnl_request_put_u32(&request, NETDEV_ATTRIBUTE_IFINDEX, answer->index);
+	return ktrxer_rtnl_talk(rtnl, &request, features_take, answer, NULL);
 }
 
 /* A link with its 64-bit counters; the second one is packets sent. */
-bool live_statistics_of(struct bytes body, uint64_t *packets)
+bool ktrxer_live_statistics_of(struct bytes body, uint64_t *packets)
 {
 	struct bytes value;
 	uint64_t skipped;
@@ -101,7 +101,7 @@ bool live_statistics_of(struct bytes body, uint64_t *packets)
 
 	if (!bytes_skip(&body, sizeof(struct ifinfomsg)))
 		return false;
-	while (rtnl_next(&body, &type, &value))
+	while (ktrxer_rtnl_next(&body, &type, &value))
 		if (type == IFLA_STATS64)
 			return bytes_copy(&value, &skipped, sizeof skipped) && bytes_copy(&value, packets, sizeof *packets);
 	return false;
@@ -110,35 +110,35 @@ bool live_statistics_of(struct bytes body, uint64_t *packets)
 static int statistics_take(void *context, uint16_t type, struct bytes body)
 {
 	(void)type;
-	return live_statistics_of(body, context) ? 0 : -ENODATA;
+	return ktrxer_live_statistics_of(body, context) ? 0 : -ENODATA;
 }
 
-int live_device_sent(const struct ktrxer_device *device, uint64_t *packets)
+int ktrxer_live_device_sent(const struct ktrxer_device *device, uint64_t *packets)
 {
 	const struct ifinfomsg header = { .ifi_index = (int)device->index };
 	struct rtnl_request request;
 	struct rtnl *rtnl;
-	int rc = rtnl_open(&rtnl);
+	int rc = ktrxer_rtnl_open(&rtnl);
 
 	if (rc < 0)
 		return rc;
-	rtnl_request_begin(&request, RTM_GETLINK, 0, &header, sizeof header);
-	rc = rtnl_talk(rtnl, &request, statistics_take, packets, NULL);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, 0, &header, sizeof header);
+	rc = ktrxer_rtnl_talk(rtnl, &request, statistics_take, packets, NULL);
+	ktrxer_rtnl_close(rtnl);
 	return rc;
 }
 
-int live_device_check(const struct ktrxer_device *device, struct ktrxer_error *err)
+int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_error *err)
 {
 	struct features_answer answer = { .index = device->index };
 	struct rtnl *rtnl;
 
 	if (device->link != KTRXER_LINK_ETHERNET)
 		return ktrxer_fail(err, -EOPNOTSUPP, "'%s' has no Ethernet header, XDP sends nothing else: use the packet engine", device->name);
-	if (rtnl_open_family(&rtnl, NETLINK_GENERIC) < 0)
+	if (ktrxer_rtnl_open_family(&rtnl, NETLINK_GENERIC) < 0)
 		return 0;
 	(void)features_ask(rtnl, &answer);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 	/* What an older kernel's driver does not take comes back as a failed probe each. */
 	if (!answer.said || answer.features & NETDEV_XDP_NDO_XMIT)
 		return 0;

@@ -26,7 +26,7 @@ enum {
 	PAUSE_MAX_US = 16000,
 };
 
-int neighbour_parse(struct neighbour *neighbour, struct bytes body)
+int ktrxer_neighbour_parse(struct neighbour *neighbour, struct bytes body)
 {
 	struct bytes value;
 	struct ndmsg info;
@@ -38,7 +38,7 @@ int neighbour_parse(struct neighbour *neighbour, struct bytes body)
 	neighbour->device = (uint32_t)info.ndm_ifindex;
 	/* A proxy's entry is about what we answer. */
 	neighbour->state = info.ndm_flags & NTF_PROXY ? 0 : info.ndm_state;
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		size_t length = bytes_left(&value);
 
 		if (type == NDA_DST && ((info.ndm_family == AF_INET && length == 4) ||
@@ -66,7 +66,7 @@ static int neighbour_take(void *context, uint16_t type, struct bytes body)
 
 	if (type != RTM_NEWNEIGH)
 		return 0;
-	ret = neighbour_parse(&one, body);
+	ret = ktrxer_neighbour_parse(&one, body);
 	if (ret)
 		return ret;
 	one.addr.scope_id = search->addr->scope_id; /* the device says the same */
@@ -84,18 +84,18 @@ static int neighbour_look(struct rtnl *rtnl, struct neighbour_search *search)
 	int ret;
 
 	memset(&search->found, 0, sizeof search->found);
-	rtnl_request_begin(&request, RTM_GETNEIGH, 0, &info, sizeof info);
-	rtnl_request_put(&request, NDA_DST, search->addr->bytes, width);
-	ret = rtnl_talk(rtnl, &request, neighbour_take, search, NULL);
+	ktrxer_rtnl_request_begin(&request, RTM_GETNEIGH, 0, &info, sizeof info);
+	ktrxer_rtnl_request_put(&request, NDA_DST, search->addr->bytes, width);
+	ret = ktrxer_rtnl_talk(rtnl, &request, neighbour_take, search, NULL);
 	if (ret == -ENOENT)
 		return 0;
 	if (ret != -EOPNOTSUPP && ret != -EINVAL)
 		return ret;
 	/* Before Linux 5.0 there is only the whole table. */
 	info.ndm_ifindex = 0;
-	rtnl_request_begin(&request, RTM_GETNEIGH, NLM_F_DUMP, &info, sizeof info);
-	rtnl_request_put_u32(&request, ATTRIBUTE_IFINDEX, search->device);
-	ret = rtnl_talk(rtnl, &request, neighbour_take, search, NULL);
+	ktrxer_rtnl_request_begin(&request, RTM_GETNEIGH, NLM_F_DUMP, &info, sizeof info);
+	ktrxer_rtnl_request_put_u32(&request, ATTRIBUTE_IFINDEX, search->device);
+	ret = ktrxer_rtnl_talk(rtnl, &request, neighbour_take, search, NULL);
 	return ret == -EINTR ? 0 : ret; /* it is read again anyway */
 }
 
@@ -104,9 +104,9 @@ static int nudge_by_table(struct rtnl *rtnl, const struct ktrxer_addr *addr, uin
 	struct ndmsg info = { .ndm_family = addr->family, .ndm_ifindex = (int)device, .ndm_flags = NTF_USE };
 	struct rtnl_request request;
 
-	rtnl_request_begin(&request, RTM_NEWNEIGH, NLM_F_ACK | NLM_F_CREATE, &info, sizeof info);
-	rtnl_request_put(&request, NDA_DST, addr->bytes, addr->family == AF_INET6 ? 16 : 4);
-	return rtnl_talk(rtnl, &request, NULL, NULL, NULL);
+	ktrxer_rtnl_request_begin(&request, RTM_NEWNEIGH, NLM_F_ACK | NLM_F_CREATE, &info, sizeof info);
+	ktrxer_rtnl_request_put(&request, NDA_DST, addr->bytes, addr->family == AF_INET6 ? 16 : 4);
+	return ktrxer_rtnl_talk(rtnl, &request, NULL, NULL, NULL);
 }
 
 static int nudge_by_datagram(const struct ktrxer_addr *addr, const struct ktrxer_device *device)
@@ -168,7 +168,7 @@ static int neighbour_wait(struct rtnl *rtnl, struct neighbour_search *search, ui
 	}
 }
 
-int neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_device *device,
+int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_device *device,
 		      const struct ktrxer_addr *addr, uint32_t timeout_ms, struct ktrxer_error *err)
 {
 	struct neighbour_search search = { .addr = addr, .device = device->index };

@@ -87,7 +87,7 @@ static int device_usable(const struct resolution *r)
 				   "device '%s' is up but has no carrier: a cable is out, or its other end is down",
 				   device->name);
 	if (r->more.no_link && !r->options.no_link_address)
-		return device_odd_link(device, &r->more, r->err);
+		return ktrxer_device_odd_link(device, &r->more, r->err);
 	return 0;
 }
 
@@ -103,12 +103,12 @@ static int device_choose(struct resolution *r)
 		return ktrxer_fail(r->err, -EINVAL, "%s and %s are on different links", ktrxer_addr_format(from, text),
 				   ktrxer_addr_format(to, text2));
 	if (r->options.device) {
-		ret = device_by_name(r->rtnl, &r->path->device, &r->more, r->options.device, r->err);
+		ret = ktrxer_device_by_name(r->rtnl, &r->path->device, &r->more, r->options.device, r->err);
 		if (!ret && scope && scope != r->path->device.index)
 			ret = ktrxer_fail(r->err, -EINVAL, "%s is not on device '%s'",
 					  ktrxer_addr_format(to->scope_id ? to : from, text), r->path->device.name);
 	} else if (scope) {
-		ret = device_by_index(r->rtnl, &r->path->device, &r->more, scope, r->err);
+		ret = ktrxer_device_by_index(r->rtnl, &r->path->device, &r->more, scope, r->err);
 	} else if (is_of_one_link(to)) {
 		return ktrxer_fail(r->err, -EINVAL,
 				   "%s may be on any link: say on which, as in %s%%eth0, or name the device",
@@ -150,7 +150,7 @@ static int route_fits(struct resolution *r)
 		return ktrxer_fail(r->err, -ENETUNREACH, "no route to %s by device '%s'; see `ip route get %s`",
 				   ktrxer_addr_format(&r->options.to, text), device->name, text);
 	/* IPv4 would take a default route there, for an address that another device has, and even for 127.0.0.1. */
-	if (r->route.type == RTN_UNICAST && route_is_own(r->rtnl, &r->options.to, 0))
+	if (r->route.type == RTN_UNICAST && ktrxer_route_is_own(r->rtnl, &r->options.to, 0))
 		return fail_own(r);
 	return 0;
 }
@@ -164,8 +164,8 @@ static int route_choose(struct resolution *r)
 	 * A source of others is looked up without it: the kernel knows no way for packets that it would not send
 	 * itself.
 	 */
-	r->own_source = from->family && !is_any(from) && route_is_own(r->rtnl, from, r->device);
-	ret = route_get(r->rtnl, &r->route, to, r->own_source ? from : NULL, r->device, r->err);
+	r->own_source = from->family && !is_any(from) && ktrxer_route_is_own(r->rtnl, from, r->device);
+	ret = ktrxer_route_get(r->rtnl, &r->route, to, r->own_source ? from : NULL, r->device, r->err);
 	if (!ret && r->have_device)
 		ret = route_fits(r);
 	if (ret == -ENETUNREACH && r->options.next_hop_mac && r->have_device && from->family) {
@@ -183,7 +183,7 @@ static int route_choose(struct resolution *r)
 	r->have_route = true;
 	if (r->have_device && r->route.device == r->device)
 		return 0;
-	ret = device_by_index(r->rtnl, &r->path->device, &r->more, r->route.device, r->err);
+	ret = ktrxer_device_by_index(r->rtnl, &r->path->device, &r->more, r->route.device, r->err);
 	return ret ? ret : device_usable(r);
 }
 
@@ -267,7 +267,7 @@ static int link_address_choose(struct resolution *r)
 		return 0;
 	if (path->device.loopback)
 		return 0; /* zeros, as the kernel's own frames there have */
-	ret = neighbour_resolve(r->rtnl, path->next_hop_mac, &path->device, &path->next_hop, r->options.timeout_ms,
+	ret = ktrxer_neighbour_resolve(r->rtnl, path->next_hop_mac, &path->device, &path->next_hop, r->options.timeout_ms,
 				r->err);
 	if (ret == -ENOENT) {
 		/*
@@ -320,10 +320,10 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms, "ktrxer_path_options", err);
 	if (ret)
 		return ret;
-	ret = rtnl_open(&r.rtnl);
+	ret = ktrxer_rtnl_open(&r.rtnl);
 	if (ret)
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));
 	ret = resolve(&r);
-	rtnl_close(r.rtnl);
+	ktrxer_rtnl_close(r.rtnl);
 	return ret;
 }

@@ -15,12 +15,12 @@ struct device_more {
 };
 
 /* One message of RTM_NEWLINK. 0, or -EBADMSG. */
-int device_parse(struct ktrxer_device *device, struct device_more *more, struct bytes body);
-int device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
+int ktrxer_device_parse(struct ktrxer_device *device, struct device_more *more, struct bytes body);
+int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
 		   struct ktrxer_error *err);
-int device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
+int ktrxer_device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
 		    struct ktrxer_error *err);
-int device_odd_link(const struct ktrxer_device *device, const struct device_more *more, struct ktrxer_error *err);
+int ktrxer_device_odd_link(const struct ktrxer_device *device, const struct device_more *more, struct ktrxer_error *err);
 
 /* route.c */
 struct route {
@@ -33,12 +33,12 @@ struct route {
 	struct ktrxer_addr gateway; /* family 0: on the link */
 };
 
-int route_parse(struct route *route, struct bytes body);
+int ktrxer_route_parse(struct route *route, struct bytes body);
 /* The kernel's choice for a packet to `to`; `from` (NULL: any) must be an address of this host, `device` 0: any. */
-int route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
+int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
 	      uint32_t device, struct ktrxer_error *err);
 /* Is it an address of this host (as seen from `device`, 0: from anywhere)? */
-bool route_is_own(struct rtnl *rtnl, const struct ktrxer_addr *addr, uint32_t device);
+bool ktrxer_route_is_own(struct rtnl *rtnl, const struct ktrxer_addr *addr, uint32_t device);
 
 /* neighbour.c */
 struct neighbour {
@@ -50,8 +50,8 @@ struct neighbour {
 };
 
 /* One message of RTM_NEWNEIGH. 0, or -EBADMSG. */
-int neighbour_parse(struct neighbour *neighbour, struct bytes body);
-int neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_device *device,
+int ktrxer_neighbour_parse(struct neighbour *neighbour, struct bytes body);
+int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_device *device,
 		      const struct ktrxer_addr *addr, uint32_t timeout_ms, struct ktrxer_error *err);
 
 #endif

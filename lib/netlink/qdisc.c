@@ -45,13 +45,13 @@ static void parse_options(struct qdisc *q, struct bytes options)
 		parse_map(q, options);
 	if (!fq && !etf && !taprio)
 		return;
-	while (rtnl_next(&options, &type, &value)) {
+	while (ktrxer_rtnl_next(&options, &type, &value)) {
 		if (fq && type == FQ_FLOW_LIMIT)
-			q->flow_limit = rtnl_u32(value);
+			q->flow_limit = ktrxer_rtnl_u32(value);
 		else if (fq && type == FQ_TIMER_SLACK)
-			q->slack_ns = rtnl_u32(value);
+			q->slack_ns = ktrxer_rtnl_u32(value);
 		else if (fq && type == FQ_HORIZON)
-			q->horizon_ns = rtnl_u32(value) * 1000ull;
+			q->horizon_ns = ktrxer_rtnl_u32(value) * 1000ull;
 		else if (etf && type == ETF_PARAMETERS) {
 			bytes_copy(&value, &q->delta_ns, sizeof q->delta_ns);
 			bytes_copy(&value, &q->clock, sizeof q->clock);
@@ -62,7 +62,7 @@ static void parse_options(struct qdisc *q, struct bytes options)
 	}
 }
 
-int qdisc_parse(struct qdisc *q, struct bytes body)
+int ktrxer_qdisc_parse(struct qdisc *q, struct bytes body)
 {
 	struct tcmsg head;
 	struct bytes value, options = bytes_of("", 0);
@@ -75,9 +75,9 @@ int qdisc_parse(struct qdisc *q, struct bytes body)
 	q->device = (uint32_t)head.tcm_ifindex;
 	q->handle = head.tcm_handle;
 	q->parent = head.tcm_parent;
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		if (type == TCA_KIND)
-			rtnl_string(value, q->kind, sizeof q->kind);
+			ktrxer_rtnl_string(value, q->kind, sizeof q->kind);
 		else if (type == TCA_OPTIONS)
 			options = value;
 	}
@@ -155,7 +155,7 @@ static int refuse(const char *device, const struct qdisc *q, const char *kind, s
 			   device, kind, device);
 }
 
-int qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err)
+int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err)
 {
 	const struct qdisc *root = NULL, *below = NULL;
 
@@ -203,7 +203,7 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	struct qdisc_list *list = context;
 	struct qdisc q;
 
-	if (type != RTM_NEWQDISC || qdisc_parse(&q, body) < 0 || q.device != list->device || list->count == QDISCS_MOST)
+	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0 || q.device != list->device || list->count == QDISCS_MOST)
 		return 0; /* one that we do not understand is none of those that we look for */
 	list->all[list->count++] = q;
 	return 0;
@@ -225,12 +225,12 @@ static int list_read(struct qdisc_list *list)
 	int rc;
 
 	list->all = malloc(QDISCS_MOST * sizeof *list->all);
-	rc = list->all ? rtnl_open(&rtnl) : -ENOMEM;
+	rc = list->all ? ktrxer_rtnl_open(&rtnl) : -ENOMEM;
 	if (rc < 0)
 		return rc;
-	rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
-	rc = rtnl_dump(rtnl, &request, list_restart, list_take, list);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_request_begin(&request, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof head);
+	rc = ktrxer_rtnl_dump(rtnl, &request, list_restart, list_take, list);
+	ktrxer_rtnl_close(rtnl);
 	return rc;
 }
 
@@ -256,7 +256,7 @@ int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_devic
 	return rc;
 }
 
-int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
+int ktrxer_qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
 {
 	struct qdisc_list list = { .device = device };
 	char word[64];
@@ -265,7 +265,7 @@ int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name,
 	if (rc < 0)
 		ktrxer_fail(err, rc, "rtnetlink does not tell the qdisc of '%s': %s", name, ktrxer_strerror(rc, word, sizeof word));
 	else
-		rc = qdisc_judge(launch, list.all, list.count, name, err);
+		rc = ktrxer_qdisc_judge(launch, list.all, list.count, name, err);
 	free(list.all);
 	return rc;
 }

@@ -39,12 +39,12 @@ struct qdisc_launch {
 };
 
 /* 0, or -EBADMSG. */
-int qdisc_parse(struct qdisc *qdisc, struct bytes body);
+int ktrxer_qdisc_parse(struct qdisc *qdisc, struct bytes body);
 
 /* Of all the queues of one device. 0; or -EOPNOTSUPP, and `err` says which queue ignores times and what would help. */
-int qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err);
+int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err);
 
 /* Asks the kernel. */
-int qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err);
+int ktrxer_qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err);
 
 #endif

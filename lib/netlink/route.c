@@ -32,9 +32,9 @@ static void parse_metrics(struct route *route, struct bytes metrics)
 	struct bytes value;
 	uint16_t type;
 
-	while (rtnl_next(&metrics, &type, &value))
+	while (ktrxer_rtnl_next(&metrics, &type, &value))
 		if (type == RTAX_MTU)
-			route->mtu = rtnl_u32(value);
+			route->mtu = ktrxer_rtnl_u32(value);
 }
 
 static bool is_link_local(const struct ktrxer_addr *addr)
@@ -42,7 +42,7 @@ static bool is_link_local(const struct ktrxer_addr *addr)
 	return addr->family == AF_INET6 && addr->bytes[0] == 0xfe && (addr->bytes[1] & 0xc0) == 0x80;
 }
 
-int route_parse(struct route *route, struct bytes body)
+int ktrxer_route_parse(struct route *route, struct bytes body)
 {
 	struct bytes value;
 	struct rtmsg info;
@@ -53,15 +53,15 @@ int route_parse(struct route *route, struct bytes body)
 		return -EBADMSG;
 	route->type = info.rtm_type;
 	route->table = info.rtm_table;
-	while (rtnl_next(&body, &type, &value)) {
+	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		bool good = true;
 
 		switch (type) {
 		case RTA_OIF:
-			route->device = rtnl_u32(value);
+			route->device = ktrxer_rtnl_u32(value);
 			break;
 		case RTA_TABLE:
-			route->table = rtnl_u32(value);
+			route->table = ktrxer_rtnl_u32(value);
 			break;
 		case RTA_PREFSRC:
 			good = addr_read(&route->source, info.rtm_family, value);
@@ -103,7 +103,7 @@ static int route_take(void *context, uint16_t type, struct bytes body)
 	if (type != RTM_NEWROUTE)
 		return 0;
 	answer->seen = true;
-	return route_parse(answer->route, body);
+	return ktrxer_route_parse(answer->route, body);
 }
 
 static int route_ask(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to,
@@ -119,17 +119,17 @@ static int route_ask(struct rtnl *rtnl, struct route *route, const struct ktrxer
 		info.rtm_src_len = (uint8_t)(width * 8);
 	if (to->family == AF_INET)
 		info.rtm_flags = FLAG_LOOKUP_TABLE; /* IPv6 says the table unasked, and refuses the question */
-	rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
-	rtnl_request_put(&request, RTA_DST, to->bytes, width);
+	ktrxer_rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
+	ktrxer_rtnl_request_put(&request, RTA_DST, to->bytes, width);
 	if (from)
-		rtnl_request_put(&request, RTA_SRC, from->bytes, width);
+		ktrxer_rtnl_request_put(&request, RTA_SRC, from->bytes, width);
 	if (device)
-		rtnl_request_put_u32(&request, RTA_OIF, device);
-	ret = rtnl_talk(rtnl, &request, route_take, &answer, text);
+		ktrxer_rtnl_request_put_u32(&request, RTA_OIF, device);
+	ret = ktrxer_rtnl_talk(rtnl, &request, route_take, &answer, text);
 	return ret || answer.seen ? ret : -ENETUNREACH;
 }
 
-bool route_is_own(struct rtnl *rtnl, const struct ktrxer_addr *addr, uint32_t device)
+bool ktrxer_route_is_own(struct rtnl *rtnl, const struct ktrxer_addr *addr, uint32_t device)
 {
 	struct route route;
 
@@ -184,7 +184,7 @@ static int route_fail(int code, uint8_t type, const struct ktrxer_addr *to, cons
 			   ktrxer_strerror(code, word, sizeof word));
 }
 
-int route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
+int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
 	      uint32_t device, struct ktrxer_error *err)
 {
 	char text[RTNL_TEXT];

@@ -3,6 +3,7 @@
 
 #include "limits.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -28,12 +29,12 @@ struct rtnl {
 	uint8_t buffer[KTRXER_NETLINK_BUFFER];
 };
 
-int rtnl_open(struct rtnl **rtnl)
+int ktrxer_rtnl_open(struct rtnl **rtnl)
 {
-	return rtnl_open_family(rtnl, NETLINK_ROUTE);
+	return ktrxer_rtnl_open_family(rtnl, NETLINK_ROUTE);
 }
 
-int rtnl_open_family(struct rtnl **rtnl, int family)
+int ktrxer_rtnl_open_family(struct rtnl **rtnl, int family)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
 	socklen_t length = sizeof address;
@@ -70,7 +71,7 @@ free_it:
 	return ret;
 }
 
-void rtnl_close(struct rtnl *rtnl)
+void ktrxer_rtnl_close(struct rtnl *rtnl)
 {
 	if (!rtnl)
 		return;
@@ -78,34 +79,82 @@ void rtnl_close(struct rtnl *rtnl)
 	free(rtnl);
 }
 
-/* Zeroed room at the end, up to the next boundary of netlink's. NULL when it is full. */
-static uint8_t *request_room(struct rtnl_request *request, uint32_t length)
+/* Zeroed room at the end, up to the next boundary of netlink's, which the message's length includes. NULL: there is none. */
+static uint8_t *request_room(struct rtnl_request *request, size_t length)
 {
-	uint8_t *at = request->data + request->length;
+	const size_t padded = NLMSG_ALIGN(length);
+	uint32_t message_length;
+	uint8_t *at;
 
-	if (length > sizeof request->data || NLMSG_ALIGN(length) > sizeof request->data - request->length) {
-		request->overflow = true;
-		return NULL;
+	if (!request->failed && request->length + padded > request->room && request->grows) {
+		size_t room = request->room ? request->room : 4096;
+
+		while (room < request->length + padded)
+			room *= 2;
+		at = realloc(request->data, room);
+		if (at) {
+			request->data = at;
+			request->room = room;
+		}
 	}
-	memset(at, 0, NLMSG_ALIGN(length));
-	request->length += NLMSG_ALIGN(length);
+	request->failed |= request->length + padded > request->room;
+	if (request->failed)
+		return NULL;
+	at = request->data + request->length;
+	memset(at, 0, padded);
+	request->length += padded;
+	message_length = (uint32_t)(request->length - request->message);
+	memcpy(request->data + request->message, &message_length, sizeof message_length); /* struct nlmsghdr: nlmsg_len comes first */
 	return at;
 }
 
-void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, uint32_t length)
+void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
+{
+	request->data = request->own;
+	request->room = sizeof request->own;
+	request->length = 0;
+	request->grows = request->failed = false;
+	ktrxer_rtnl_message_begin(request, type, flags, body, length);
+}
+
+void ktrxer_rtnl_batch_begin(struct rtnl_request *batch)
+{
+	batch->data = NULL;
+	batch->length = batch->room = 0;
+	batch->failed = false;
+	batch->grows = true;
+}
+
+void ktrxer_rtnl_request_free(struct rtnl_request *request)
+{
+	if (request->grows)
+		free(request->data);
+	ktrxer_rtnl_batch_begin(request);
+}
+
+void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
 {
 	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_REQUEST };
 	uint8_t *at;
 
-	request->length = 0;
-	request->overflow = false;
-	memcpy(request_room(request, sizeof header), &header, sizeof header);
-	at = request_room(request, length);
-	if (at)
-		memcpy(at, body, length);
+	request->message = request->length;
+	at = request_room(request, sizeof header);
+	if (!at)
+		return;
+	header.nlmsg_len = sizeof header;
+	memcpy(at, &header, sizeof header);
+	ktrxer_rtnl_request_append(request, body, length);
 }
 
-void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, uint32_t length)
+void ktrxer_rtnl_request_append(struct rtnl_request *request, const void *data, size_t length)
+{
+	uint8_t *at = request_room(request, length);
+
+	if (at && length)
+		memcpy(at, data, length);
+}
+
+void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length)
 {
 	struct rtattr attribute = { .rta_len = (uint16_t)(sizeof attribute + length), .rta_type = type };
 	uint8_t *at = request_room(request, sizeof attribute + length);
@@ -113,12 +162,50 @@ void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *v
 	if (!at)
 		return;
 	memcpy(at, &attribute, sizeof attribute);
-	memcpy(at + sizeof attribute, value, length);
+	if (length)
+		memcpy(at + sizeof attribute, value, length);
 }
 
-void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value)
+void ktrxer_rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value)
 {
-	rtnl_request_put(request, type, &value, sizeof value);
+	ktrxer_rtnl_request_put(request, type, &value, sizeof value);
+}
+
+void ktrxer_rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value)
+{
+	ktrxer_rtnl_request_put_u32(request, type, htonl(value));
+}
+
+void ktrxer_rtnl_request_put_string(struct rtnl_request *request, uint16_t type, const char *text)
+{
+	ktrxer_rtnl_request_put(request, type, text, strlen(text) + 1);
+}
+
+size_t ktrxer_rtnl_request_nest(struct rtnl_request *request, uint16_t type)
+{
+	const size_t at = request->length;
+
+	ktrxer_rtnl_request_put(request, type | NLA_F_NESTED, NULL, 0);
+	return at;
+}
+
+void ktrxer_rtnl_request_nest_end(struct rtnl_request *request, size_t nest)
+{
+	const uint16_t length = (uint16_t)(request->length - nest);
+
+	if (!request->failed)
+		memcpy(request->data + nest, &length, sizeof length); /* struct rtattr: rta_len comes first */
+}
+
+void ktrxer_rtnl_request_acknowledge(struct rtnl_request *request)
+{
+	struct nlmsghdr header;
+
+	if (request->failed)
+		return;
+	memcpy(&header, request->data + request->message, sizeof header);
+	header.nlmsg_flags |= NLM_F_ACK;
+	memcpy(request->data + request->message, &header, sizeof header);
 }
 
 /* To the next boundary of netlink's; what comes last may go without. */
@@ -129,7 +216,7 @@ static void skip_padding(struct bytes *b, size_t length)
 	bytes_skip(b, padding < left ? padding : left);
 }
 
-bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
+bool ktrxer_rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
 {
 	struct rtattr attribute;
 
@@ -147,7 +234,7 @@ bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value)
 	return true;
 }
 
-uint32_t rtnl_u32(struct bytes value)
+uint32_t ktrxer_rtnl_u32(struct bytes value)
 {
 	uint32_t number = 0;
 
@@ -156,7 +243,7 @@ uint32_t rtnl_u32(struct bytes value)
 	return number;
 }
 
-void rtnl_string(struct bytes value, char *text, size_t size)
+void ktrxer_rtnl_string(struct bytes value, char *text, size_t size)
 {
 	size_t left = bytes_left(&value), length;
 	const char *from = (const char *)bytes_take(&value, left);
@@ -176,9 +263,9 @@ static void read_words(struct rtnl_answer *answer, struct bytes attributes)
 	struct bytes value;
 	uint16_t type;
 
-	while (rtnl_next(&attributes, &type, &value))
+	while (ktrxer_rtnl_next(&attributes, &type, &value))
 		if (type == ATTRIBUTE_MESSAGE)
-			rtnl_string(value, answer->text, sizeof answer->text);
+			ktrxer_rtnl_string(value, answer->text, sizeof answer->text);
 }
 
 static int read_error(struct rtnl_answer *answer, uint16_t flags, struct bytes body)
@@ -217,7 +304,7 @@ static int read_done(struct rtnl_answer *answer, uint16_t flags, struct bytes bo
 	return code < 0 ? (code > -4096 ? code : -EBADMSG) : 0;
 }
 
-int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context)
+int ktrxer_rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context)
 {
 	while (bytes_left(&datagram) && !answer->complete) {
 		struct nlmsghdr header;
@@ -303,12 +390,12 @@ static int answer_read(struct rtnl *rtnl, struct rtnl_answer *answer, rtnl_take 
 	while (!ret && !answer->complete) {
 		ssize_t n = receive(rtnl);
 
-		ret = n < 0 ? (int)n : rtnl_read(answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
+		ret = n < 0 ? (int)n : ktrxer_rtnl_read(answer, bytes_of(rtnl->buffer, (size_t)n), take, context);
 	}
 	return !ret && answer->interrupted ? -EINTR : ret;
 }
 
-int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
+int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
 {
 	struct rtnl_answer answer = { .sequence = ++rtnl->sequence, .port = rtnl->port };
 	struct nlmsghdr header;
@@ -316,10 +403,9 @@ int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, 
 
 	if (text)
 		text[0] = '\0';
-	if (request->overflow)
+	if (request->failed)
 		return -EMSGSIZE;
 	memcpy(&header, request->data, sizeof header);
-	header.nlmsg_len = request->length;
 	header.nlmsg_seq = answer.sequence;
 	memcpy(request->data, &header, sizeof header);
 	ret = send_all(rtnl, request->data, request->length);
@@ -331,19 +417,19 @@ int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, 
 	return ret;
 }
 
-int rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
+int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
 {
 	int ret = -EINTR;
 
 	for (int i = 0; ret == -EINTR && i < KTRXER_NETLINK_DUMP_TRIES; i++) {
 		if (restart)
 			restart(context);
-		ret = rtnl_talk(rtnl, request, take, context, NULL);
+		ret = ktrxer_rtnl_talk(rtnl, request, take, context, NULL);
 	}
 	return ret;
 }
 
-void rtnl_batch_allow(struct rtnl *rtnl)
+void ktrxer_rtnl_batch_allow(struct rtnl *rtnl)
 {
 	const struct timeval patience = { .tv_sec = 10 }; /* a commit waits for an RCU grace period */
 	const int bytes = KTRXER_NETLINK_BATCH;
@@ -353,7 +439,7 @@ void rtnl_batch_allow(struct rtnl *rtnl)
 		(void)setsockopt(rtnl->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *message)
+int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message)
 {
 	struct rtnl_answer answer = { .sequence = rtnl->sequence + 1, .port = rtnl->port };
 	struct nlmsghdr header;
@@ -361,19 +447,17 @@ int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *messa
 	int ret;
 
 	*message = 0;
-	for (size_t at = 0; at < length; at += NLMSG_ALIGN(header.nlmsg_len), count++) {
-		if (length - at < sizeof header)
-			return -EINVAL;
-		memcpy(&header, batch + at, sizeof header);
-		if (header.nlmsg_len < sizeof header || header.nlmsg_len > length - at)
-			return -EINVAL;
+	if (batch->failed)
+		return -ENOMEM;
+	for (size_t at = 0; at < batch->length; at += header.nlmsg_len, count++) {
+		memcpy(&header, batch->data + at, sizeof header);
 		header.nlmsg_seq = ++rtnl->sequence;
-		memcpy(batch + at, &header, sizeof header);
+		memcpy(batch->data + at, &header, sizeof header);
 	}
 	if (count < 3)
 		return -EINVAL; /* a beginning, a message, an end */
 	answer.last = count - 2;
-	ret = send_all(rtnl, batch, length);
+	ret = send_all(rtnl, batch->data, batch->length);
 	if (ret < 0)
 		return ret;
 	ret = answer_read(rtnl, &answer, NULL, NULL);

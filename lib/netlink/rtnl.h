@@ -13,24 +13,41 @@
 struct rtnl;
 
 /* 0, or a negative errno (-EPROTONOSUPPORT: a kernel without netlink). */
-int rtnl_open(struct rtnl **rtnl);
+int ktrxer_rtnl_open(struct rtnl **rtnl);
 /* The same for another of netlink's families (NETLINK_GENERIC). */
-int rtnl_open_family(struct rtnl **rtnl, int family);
-void rtnl_close(struct rtnl *rtnl);
+int ktrxer_rtnl_open_family(struct rtnl **rtnl, int family);
+void ktrxer_rtnl_close(struct rtnl *rtnl);
 
 /*
- * Requests: a header, a fixed body, attributes. Too much for `data` marks it as overflown, and sending it gives
- * -EMSGSIZE.
+ * Messages to the kernel, each a header, a fixed body and attributes. A request is one message, and fits in `own`. A batch is several, and
+ * grows. A message that finds no room marks all of it as failed, and nothing is sent: -EMSGSIZE (request), -ENOMEM (batch).
  */
 struct rtnl_request {
-	uint8_t data[512];
-	uint32_t length;
-	bool overflow;
+	uint8_t *data; /* `own`, or memory of the heap: do not copy the structure */
+	size_t length, room;
+	size_t message; /* where the message that was begun last starts */
+	bool grows, failed;
+	uint8_t own[512];
 };
 
-void rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, uint32_t length);
-void rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, uint32_t length);
-void rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
+/* Begins a request with its one message. It needs no ktrxer_rtnl_request_free(). */
+void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+/* Begins a batch without a message. */
+void ktrxer_rtnl_batch_begin(struct rtnl_request *batch);
+void ktrxer_rtnl_request_free(struct rtnl_request *request);
+
+/* What follows belongs to the message that was begun last, whose length is always right. */
+void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+void ktrxer_rtnl_request_append(struct rtnl_request *request, const void *data, size_t length);
+void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length);
+void ktrxer_rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
+void ktrxer_rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value);
+void ktrxer_rtnl_request_put_string(struct rtnl_request *request, uint16_t type, const char *text);
+/* An attribute that holds those that follow, up to ktrxer_rtnl_request_nest_end() with the value that was returned. */
+size_t ktrxer_rtnl_request_nest(struct rtnl_request *request, uint16_t type);
+void ktrxer_rtnl_request_nest_end(struct rtnl_request *request, size_t nest);
+/* Asks for the acknowledgement of the message that was begun last. */
+void ktrxer_rtnl_request_acknowledge(struct rtnl_request *request);
 
 /* One part of an answer: `body` is what follows the netlink header. A negative errno ends the reading. */
 typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
@@ -42,21 +59,21 @@ typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
  * words or ""), or -EINTR: the table changed under a dump, ask again; -EBADMSG: an answer that lies about its
  * lengths; -ETIMEDOUT.
  */
-int rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT]);
+int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT]);
 
 /*
  * A dump, read again from its beginning when the table changed under it: `restart` (may be NULL) clears what `take` has gathered. -EINTR: it
  * changed each time, and what was gathered last is what there is.
  */
-int rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context);
+int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context);
 
 /* Room for a batch (one datagram, however long), and time for its commit. */
-void rtnl_batch_allow(struct rtnl *rtnl);
+void ktrxer_rtnl_batch_allow(struct rtnl *rtnl);
 /*
  * Sends a batch of messages, of which the last but one (before the end of the batch) asks for an acknowledgement, and waits for that. The
  * kernel's error, and the number of the message that it is about.
  */
-int rtnl_batch(struct rtnl *rtnl, uint8_t *batch, size_t length, uint32_t *message);
+int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message);
 
 /* What has been learned so far of one answer. */
 struct rtnl_answer {
@@ -69,13 +86,13 @@ struct rtnl_answer {
 };
 
 /* Reads one datagram of the kernel. 0, the error that the kernel reports, -EBADMSG, or what `take` returned. */
-int rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context);
+int ktrxer_rtnl_read(struct rtnl_answer *answer, struct bytes datagram, rtnl_take *take, void *context);
 
 /* Steps through attributes; false at the end, and where lengths lie: then attributes->ok is false too. */
-bool rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value);
+bool ktrxer_rtnl_next(struct bytes *attributes, uint16_t *type, struct bytes *value);
 /* A number in the machine's own order; 0 where the attribute is of another size. */
-uint32_t rtnl_u32(struct bytes value);
+uint32_t ktrxer_rtnl_u32(struct bytes value);
 /* A string, cut to `size`; "" when it has no end. Control characters stay: ktrxer_fail() takes them out. */
-void rtnl_string(struct bytes value, char *text, size_t size);
+void ktrxer_rtnl_string(struct bytes value, char *text, size_t size);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "nft_rules.h"
 
+#include "error.h"
 #include "limits.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
+#include <linux/ktrxer_view.h>
 #include <linux/netfilter/nf_tables.h>
 #include <sys/socket.h>
 
@@ -22,106 +24,104 @@ enum {
 	OFFSET_MASK = 0x1fff,  /* of an IPv4 header's seventh and eighth byte: where a fragment lies */
 };
 
-static const uint8_t ported[] = { KTRXER_UDP, KTRXER_TCP, 132, 33, 136 };
-
 /* ------------------------------------------------------------------------------------------------------- expressions */
 
 struct expression {
 	size_t element, data;
 };
 
-static struct expression expression_begin(struct nft_batch *b, const char *name)
+static struct expression expression_begin(struct rtnl_request *b, const char *name)
 {
-	struct expression e = { .element = nft_nest(b, NFTA_LIST_ELEM) };
+	struct expression e = { .element = ktrxer_rtnl_request_nest(b, NFTA_LIST_ELEM) };
 
-	nft_put_string(b, NFTA_EXPR_NAME, name);
-	e.data = nft_nest(b, NFTA_EXPR_DATA);
+	ktrxer_rtnl_request_put_string(b, NFTA_EXPR_NAME, name);
+	e.data = ktrxer_rtnl_request_nest(b, NFTA_EXPR_DATA);
 	return e;
 }
 
-static void expression_end(struct nft_batch *b, const struct expression *e)
+static void expression_end(struct rtnl_request *b, const struct expression *e)
 {
-	nft_nest_end(b, e->data);
-	nft_nest_end(b, e->element);
+	ktrxer_rtnl_request_nest_end(b, e->data);
+	ktrxer_rtnl_request_nest_end(b, e->element);
 }
 
-static void load_meta(struct nft_batch *b, uint32_t key)
+static void load_meta(struct rtnl_request *b, uint32_t key)
 {
 	struct expression e = expression_begin(b, "meta");
 
-	nft_put_be32(b, NFTA_META_KEY, key);
-	nft_put_be32(b, NFTA_META_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_META_KEY, key);
+	ktrxer_rtnl_request_put_be32(b, NFTA_META_DREG, REGISTER);
 	expression_end(b, &e);
 }
 
-static void load_payload(struct nft_batch *b, uint32_t base, uint32_t offset, uint32_t length)
+static void load_payload(struct rtnl_request *b, uint32_t base, uint32_t offset, uint32_t length)
 {
 	struct expression e = expression_begin(b, "payload");
 
-	nft_put_be32(b, NFTA_PAYLOAD_DREG, REGISTER);
-	nft_put_be32(b, NFTA_PAYLOAD_BASE, base);
-	nft_put_be32(b, NFTA_PAYLOAD_OFFSET, offset);
-	nft_put_be32(b, NFTA_PAYLOAD_LEN, length);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_BASE, base);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_OFFSET, offset);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_LEN, length);
 	expression_end(b, &e);
 }
 
-static void put_data(struct nft_batch *b, uint16_t type, const void *value, size_t length)
+static void put_data(struct rtnl_request *b, uint16_t type, const void *value, size_t length)
 {
-	const size_t nest = nft_nest(b, type);
+	const size_t nest = ktrxer_rtnl_request_nest(b, type);
 
-	nft_put(b, NFTA_DATA_VALUE, value, length);
-	nft_nest_end(b, nest);
+	ktrxer_rtnl_request_put(b, NFTA_DATA_VALUE, value, length);
+	ktrxer_rtnl_request_nest_end(b, nest);
 }
 
-static void mask(struct nft_batch *b, const void *bits, uint32_t length)
+static void mask(struct rtnl_request *b, const void *bits, uint32_t length)
 {
 	static const uint8_t nothing[16];
 	struct expression e = expression_begin(b, "bitwise");
 
-	nft_put_be32(b, NFTA_BITWISE_SREG, REGISTER);
-	nft_put_be32(b, NFTA_BITWISE_DREG, REGISTER);
-	nft_put_be32(b, NFTA_BITWISE_LEN, length);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_SREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_BITWISE_LEN, length);
 	put_data(b, NFTA_BITWISE_MASK, bits, length);
 	put_data(b, NFTA_BITWISE_XOR, nothing, length);
 	expression_end(b, &e);
 }
 
-static void equals(struct nft_batch *b, const void *value, uint32_t length)
+static void equals(struct rtnl_request *b, const void *value, uint32_t length)
 {
 	struct expression e = expression_begin(b, "cmp");
 
-	nft_put_be32(b, NFTA_CMP_SREG, REGISTER);
-	nft_put_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_SREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
 	put_data(b, NFTA_CMP_DATA, value, length);
 	expression_end(b, &e);
 }
 
-static void equals_be16(struct nft_batch *b, uint16_t value)
+static void equals_be16(struct rtnl_request *b, uint16_t value)
 {
 	const uint16_t swapped = htons(value);
 
 	equals(b, &swapped, sizeof swapped);
 }
 
-static void count_and_end(struct nft_batch *b, uint32_t verdict)
+static void count_and_end(struct rtnl_request *b, uint32_t verdict)
 {
 	struct expression e = expression_begin(b, "counter");
 	size_t data, code;
 
 	expression_end(b, &e);
 	e = expression_begin(b, "immediate");
-	nft_put_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-	data = nft_nest(b, NFTA_IMMEDIATE_DATA);
-	code = nft_nest(b, NFTA_DATA_VERDICT);
-	nft_put_be32(b, NFTA_VERDICT_CODE, verdict);
-	nft_nest_end(b, code);
-	nft_nest_end(b, data);
+	ktrxer_rtnl_request_put_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	data = ktrxer_rtnl_request_nest(b, NFTA_IMMEDIATE_DATA);
+	code = ktrxer_rtnl_request_nest(b, NFTA_DATA_VERDICT);
+	ktrxer_rtnl_request_put_be32(b, NFTA_VERDICT_CODE, verdict);
+	ktrxer_rtnl_request_nest_end(b, code);
+	ktrxer_rtnl_request_nest_end(b, data);
 	expression_end(b, &e);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- rules */
 
-static void match_addr(struct nft_batch *b, const struct ktrxer_addr *addr, uint8_t prefix, bool to)
+static void match_addr(struct rtnl_request *b, const struct ktrxer_addr *addr, uint8_t prefix, bool to)
 {
 	const bool four = addr->family == AF_INET;
 	const uint32_t length = four ? 4 : 16;
@@ -138,16 +138,16 @@ static void match_addr(struct nft_batch *b, const struct ktrxer_addr *addr, uint
 }
 
 /* One rule of the chain; `family` and `proto` 0: any. */
-static void put_rule(struct nft_batch *b, const char *table, const struct krx_rule *rule, uint32_t mark, int family, uint8_t proto)
+static void put_rule(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark, int family, uint8_t proto)
 {
 	static const uint8_t offset_bits[2] = { OFFSET_MASK >> 8, OFFSET_MASK & 0xff };
 	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP, ports = rule->from_port || rule->to_port;
 	size_t list;
 
-	nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
-	nft_put_string(b, NFTA_RULE_TABLE, table);
-	nft_put_string(b, NFTA_RULE_CHAIN, CHAIN);
-	list = nft_nest(b, NFTA_RULE_EXPRESSIONS);
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_TABLE, table);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_CHAIN, CHAIN);
+	list = ktrxer_rtnl_request_nest(b, NFTA_RULE_EXPRESSIONS);
 	if (family) {
 		load_meta(b, NFT_META_PROTOCOL);
 		equals_be16(b, family == AF_INET ? ETH_P_IP : ETH_P_IPV6);
@@ -158,7 +158,7 @@ static void put_rule(struct nft_batch *b, const char *table, const struct krx_ru
 		load_meta(b, NFT_META_L4PROTO);
 		equals(b, &proto, 1);
 	}
-	if (ports && family == AF_INET) { /* for IPv6 the kernel sees to it: a later fragment has no transport header */
+	if (ports && family == AF_INET) { /* in IPv6 a later fragment has no transport header for nf_tables */
 		load_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 6, 2);
 		mask(b, offset_bits, sizeof offset_bits);
 		equals_be16(b, 0);
@@ -172,12 +172,11 @@ static void put_rule(struct nft_batch *b, const char *table, const struct krx_ru
 		equals_be16(b, rule->to_port);
 	}
 	count_and_end(b, drops ? NF_DROP : NF_ACCEPT);
-	nft_nest_end(b, list);
-	nft_put(b, NFTA_RULE_USERDATA, &mark, sizeof mark);
-	nft_message_end(b);
+	ktrxer_rtnl_request_nest_end(b, list);
+	ktrxer_rtnl_request_put(b, NFTA_RULE_USERDATA, &mark, sizeof mark);
 }
 
-static void put_rules(struct nft_batch *b, const char *table, const struct krx_rule *rule, uint32_t mark)
+static void put_rules(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark)
 {
 	const int family = rule->from.family ? rule->from.family : rule->to.family;
 	const bool ports = rule->from_port || rule->to_port;
@@ -192,53 +191,46 @@ static void put_rules(struct nft_batch *b, const char *table, const struct krx_r
 			put_rule(b, table, rule, mark, family || ports ? is : 0, rule->proto);
 			continue;
 		}
-		for (size_t i = 0; i < sizeof ported; i++)
-			put_rule(b, table, rule, mark, is, ported[i]);
+		for (uint32_t proto = 0; proto < 256; proto++)
+			if (krx_proto_has_ports((uint8_t)proto))
+				put_rule(b, table, rule, mark, is, (uint8_t)proto);
 	}
 }
 
-static void put_chain(struct nft_batch *b, const char *table, const char *device)
+static void put_chain(struct rtnl_request *b, const char *table, const char *device)
 {
 	size_t hook;
 
-	nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
-	nft_put_string(b, NFTA_TABLE_NAME, table);
-	nft_put_be32(b, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
-	nft_message_end(b);
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
+	ktrxer_rtnl_request_put_string(b, NFTA_TABLE_NAME, table);
+	ktrxer_rtnl_request_put_be32(b, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
 
-	nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-	nft_put_string(b, NFTA_CHAIN_TABLE, table);
-	nft_put_string(b, NFTA_CHAIN_NAME, CHAIN);
-	hook = nft_nest(b, NFTA_CHAIN_HOOK);
-	nft_put_be32(b, NFTA_HOOK_HOOKNUM, NF_NETDEV_INGRESS);
-	nft_put_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)FIRST);
-	nft_put_string(b, NFTA_HOOK_DEV, device);
-	nft_nest_end(b, hook);
-	nft_put_be32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
-	nft_put_string(b, NFTA_CHAIN_TYPE, "filter");
-	nft_message_end(b);
+	ktrxer_nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_TABLE, table);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_NAME, CHAIN);
+	hook = ktrxer_rtnl_request_nest(b, NFTA_CHAIN_HOOK);
+	ktrxer_rtnl_request_put_be32(b, NFTA_HOOK_HOOKNUM, NF_NETDEV_INGRESS);
+	ktrxer_rtnl_request_put_be32(b, NFTA_HOOK_PRIORITY, (uint32_t)FIRST);
+	ktrxer_rtnl_request_put_string(b, NFTA_HOOK_DEV, device);
+	ktrxer_rtnl_request_nest_end(b, hook);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
+	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_TYPE, "filter");
 }
 
-int nft_rules_make(struct nft_batch *b, const struct krx_ruleset *rules, const char *table, const char *device, struct ktrxer_error *err)
+int ktrxer_nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table, const char *device, struct ktrxer_error *err)
 {
 	const int count = krx_ruleset_count(rules);
-	struct nlmsghdr header;
 
 	if (count > KRX_NFT_RULES_MAX)
 		return ktrxer_fail(err, -E2BIG, "%d rules are more than the %d that an nftables chain asks one after another: use prefixes, or XDP "
 				   "(the back end 'xdp')", count, KRX_NFT_RULES_MAX);
-	nft_batch_begin(b);
+	ktrxer_nft_batch_begin(b);
 	put_chain(b, table, device);
 	for (int rank = 0; rank < count; rank++) {
 		const struct krx_rule *rule = krx_ruleset_ranked(rules, rank);
 
 		put_rules(b, table, rule, (uint32_t)(rule - krx_ruleset_rule(rules, 0)));
 	}
-	if (b->failed)
-		return ktrxer_fail(err, -ENOMEM, "no memory for the nftables table of %d rules", count);
-	memcpy(&header, b->data + b->message, sizeof header);
-	header.nlmsg_flags |= NLM_F_ACK;
-	memcpy(b->data + b->message, &header, sizeof header);
-	nft_batch_end(b);
+	ktrxer_nft_batch_end(b);
 	return b->failed ? ktrxer_fail(err, -ENOMEM, "no memory for the nftables table of %d rules", count) : 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One rule: whether it makes sense, and whether a packet is meant by it. Parsing and formatting are in ktrxer.h. */
+/* One rule: its check, its fields, its packed form. Parsing and formatting are in ktrxer.h. */
 #ifndef KTRXER_LIB_RULE_H
 #define KTRXER_LIB_RULE_H
 
 #include "packet.h"
 
-/* The fields of a rule that say something; a mask of them is also how coarse a filter looks. */
+/* The fields of a rule that are not wildcards. A coarse filter compares a subset of them. */
 enum krx_field {
 	KRX_FIELD_PROTO = 1 << 0,
 	KRX_FIELD_FROM = 1 << 1,
@@ -17,7 +17,7 @@ enum krx_field {
 
 const char *krx_op_name(enum krx_op op); /* NULL: no such operation */
 
-/* A rule made by a program obeys the same laws as one that was parsed; err says which it breaks. */
+/* -EINVAL: the rule is one that krx_rule_parse() would refuse; err says why. */
 int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err);
 
 /* The fields that are not wildcards. 0: the rule means every packet, also one that is not IP. */

@@ -19,6 +19,7 @@
 #include <net/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/ktrxer_view.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,7 +28,7 @@ enum {
 	INSTRUCTIONS_MAX = BPF_MAXINSNS,
 	WHOLE = 0x40000, /* more than any packet */
 
-	/* cells of M[] */
+	/* words of the program's memory M[] */
 	M_FROM = 0,
 	M_TO,
 	M_PROTO,
@@ -40,7 +41,7 @@ enum {
 
 enum { LABEL_REFS = 80 };
 
-/* A place further down; those who jump there are kept until it is known. */
+/* A place further down, with the jumps whose distance to it is not known yet. */
 struct label {
 	uint16_t refs[LABEL_REFS];
 	uint16_t count;
@@ -132,10 +133,10 @@ static void require(struct assembler *a, uint32_t test, uint32_t k, uint32_t els
 
 static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rule)
 {
-	/* When looking at fewer fields than the rule has, one cannot know whether it is this rule that will speak. */
+	/* With fewer fields than the rule has, another rule may decide. */
 	if (a->fields != KRX_FIELDS_ALL || (rule->op != KRX_FORWARD && rule->op != KRX_DROP))
 		return a->snap;
-	if (rule->op == KRX_DROP) /* who drops it counts it */
+	if (rule->op == KRX_DROP) /* the back end that drops the packet counts it */
 		return 0;
 	return a->snap < KRX_HEADERS_SNAP ? a->snap : KRX_HEADERS_SNAP;
 }
@@ -269,16 +270,21 @@ static void emit_version(struct assembler *a)
 	op(a, BPF_ALU | BPF_RSH | BPF_K, 4);
 }
 
+/* A = a protocol: jumps where `is` holds for it. */
+static void jump_if_proto(struct assembler *a, _Bool (*is)(uint8_t proto), struct label *label)
+{
+	for (uint32_t proto = 0; proto < 256; proto++)
+		if (is((uint8_t)proto))
+			jump_if(a, BPF_JEQ | BPF_K, proto, label);
+}
+
 static void emit_has_ports(struct assembler *a, struct label *no)
 {
 	struct label yes = { .count = 0 };
 
 	op(a, BPF_LD | BPF_MEM, M_PROTO);
-	jump_if(a, BPF_JEQ | BPF_K, 17, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 6, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 132, &yes);
-	jump_if(a, BPF_JEQ | BPF_K, 33, &yes);
-	jump_unless(a, BPF_JEQ | BPF_K, 136, no);
+	jump_if_proto(a, krx_proto_has_ports, &yes);
+	jump(a, no);
 	place(a, &yes);
 }
 
@@ -343,7 +349,6 @@ rules:
 
 static void emit_ipv6(struct assembler *a, uint32_t not_ip)
 {
-	static const uint8_t extensions[] = { 0, 43, 44, 51, 60 };
 	struct label done = { .count = 0 }, extended = { .count = 0 }, plain = { .count = 0 }, untold = { .count = 0 };
 
 	emit_left(a);
@@ -353,8 +358,7 @@ static void emit_ipv6(struct assembler *a, uint32_t not_ip)
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
 	op(a, BPF_ST, M_PROTO);
 	if (any_rule_of_family(a, AF_INET6)) {
-		for (size_t i = 0; i < sizeof extensions; i++)
-			jump_if(a, BPF_JEQ | BPF_K, extensions[i], &extended);
+		jump_if_proto(a, krx_proto_is_extension, &extended);
 		jump(a, &plain);
 		place(a, &extended);
 		op(a, BPF_RET | BPF_K, a->snap);

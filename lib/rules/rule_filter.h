@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A rule set as a classic BPF program for SO_ATTACH_FILTER, so that the kernel hands over only what a rule asks for
- * (K8).
+ * A rule set as a classic BPF program for SO_ATTACH_FILTER, so that the socket receives only packets that match a rule.
  *
- * The promise: it accepts every packet for which a rule speaks that is not `drop` (which a tap cannot do: another one does it). It may accept more: packets with IPv6 extension headers
- * where a rule for IPv6 exists, and much more when the set is too large for the kernel's 4096 instructions; then the
- * program looks at fewer fields (`fields`), in the last resort at none. What is right is always decided afterwards by
- * krx_ruleset_match().
+ * The program accepts every packet that matches a rule, except those of `drop` rules: a tap cannot drop, another back end does. It may
+ * accept more: packets with IPv6 extension headers where a rule for IPv6 exists, and much more when the set is too large for the kernel's
+ * 4096 instructions. Then the program compares fewer fields (`fields`), in the end none. krx_ruleset_match() decides afterwards.
  *
- * Packets of `forward` rules are let through too, but cut to their headers: no BPF program can count, so this is how
- * their number becomes known. They cost a ring slot each; a tool that does not want that writes narrower forward rules,
- * or none, since what no rule speaks for goes on just the same.
+ * Packets of `forward` rules are accepted as well, but cut to their headers: a classic BPF program cannot count them. Each takes a slot
+ * of the ring. Narrower forward rules avoid this, or none, because a packet without a rule is forwarded, too.
  */
 #ifndef KTRXER_LIB_RULE_FILTER_H
 #define KTRXER_LIB_RULE_FILTER_H
@@ -20,7 +17,7 @@
 #include <linux/filter.h>
 
 struct krx_filter_options {
-	enum ktrxer_link link; /* what every packet begins with; 0: the packet's device tells (SKF_AD_HATYPE) */
+	enum ktrxer_link link; /* what every packet begins with; 0: by the type of the packet's device (SKF_AD_HATYPE) */
 	uint32_t snap;	       /* bytes of a captured packet, 0: all of them */
 	uint16_t limit;	       /* instructions; 0: the kernel's 4096 */
 	bool skip_outgoing;    /* what this host sends is refused, whatever the rules say */

@@ -150,8 +150,8 @@ int krx_ruleset_match(const struct krx_ruleset *set, const struct ktrxer_packet_
 	struct krx_view key = { .proto = view->proto, .version = view->version };
 	uint32_t rank;
 
-	memcpy(key.from, view->from.bytes, sizeof key.from);
-	memcpy(key.to, view->to.bytes, sizeof key.to);
+	memcpy(key.from, view->from.bytes, view->version == 4 ? 4 : sizeof key.from);
+	memcpy(key.to, view->to.bytes, view->version == 4 ? 4 : sizeof key.to);
 	if (view->ports) {
 		key.from_port = htons(view->from_port);
 		key.to_port = htons(view->to_port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A set of rules. What a packet gets is always what a linear scan in the order of (priority, position) would find
- * first; rules that name a whole 5-tuple are found by a hash on the way, however many there are.
+ * A set of rules. A packet always gets the rule that a linear scan in the order of (priority, position) finds first. A hash finds the
+ * rules that name a whole 5-tuple, so their number costs no time.
  */
 #ifndef KTRXER_LIB_RULE_MATCH_H
 #define KTRXER_LIB_RULE_MATCH_H
@@ -10,14 +10,14 @@
 
 struct krx_ruleset;
 
-/* Copies the rules. -EINVAL names the rule that breaks a law; -E2BIG past KRX_RULES_MAX. */
+/* Copies the rules. -EINVAL: krx_rule_check() refuses a rule, and err names it; -E2BIG past KRX_RULES_MAX. */
 int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, int count, struct ktrxer_error *err);
 void krx_ruleset_free(struct krx_ruleset *set);
 
 int krx_ruleset_count(const struct krx_ruleset *set);
 /* By the position at which the caller gave it. */
 const struct krx_rule *krx_ruleset_rule(const struct krx_ruleset *set, int index);
-/* The rule that comes `rank`-th when they are asked in turn. */
+/* The rule at this place in the order of (priority, position). */
 const struct krx_rule *krx_ruleset_ranked(const struct krx_ruleset *set, int rank);
 
 /* The rules by rank, as <linux/ktrxer_match.h> has them. */

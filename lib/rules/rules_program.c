@@ -4,6 +4,7 @@
 #include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
+#include "live_bpf.h"
 #include "rule_hash.h"
 
 #include <bpf/bpf.h>
@@ -22,17 +23,12 @@
 #define BPF_F_XDP_DEV_BOUND_ONLY (1U << 6)
 #endif
 
-extern const unsigned char rules_object[], rules_nic_object[];
-extern const size_t rules_object_size, rules_nic_object_size;
-
-static struct bpf_map *map_named(const struct rules_program *program, const char *name)
-{
-	return bpf_object__find_map_by_name(program->object, name);
-}
+extern const unsigned char ktrxer_rules_object[], ktrxer_rules_nic_object[];
+extern const size_t ktrxer_rules_object_size, ktrxer_rules_nic_object_size;
 
 static int map_fd(const struct rules_program *program, const char *name)
 {
-	return bpf_map__fd(map_named(program, name));
+	return ktrxer_live_bpf_map_fd(program->object, name);
 }
 
 static uint32_t ring_size(uint32_t wanted)
@@ -46,27 +42,22 @@ static uint32_t ring_size(uint32_t wanted)
 
 static int entries_set(const struct rules_program *program, const char *name, uint32_t count)
 {
-	return bpf_map__set_max_entries(map_named(program, name), count ? count : 1);
+	return bpf_map__set_max_entries(ktrxer_live_bpf_map(program->object, name), count ? count : 1);
 }
 
 static int shape(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table)
 {
 	const char *name = setup->object ? setup->object->program : "rules";
-	struct bpf_map *map, *constants = NULL;
 	struct bpf_program *each;
 	uint32_t flags = program->frags ? BPF_F_XDP_HAS_FRAGS : 0;
 	int rc;
 
-	/* The section's name has the object's in front of it. */
-	bpf_object__for_each_map(map, program->object)
-		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
-			constants = map;
 	bpf_object__for_each_program(each, program->object)
 		bpf_program__set_autoload(each, !strcmp(bpf_program__name(each), name));
 	program->program = bpf_object__find_program_by_name(program->object, name);
-	if (!constants || !program->program)
+	if (!program->program)
 		return -ENOENT;
-	rc = bpf_map__set_initial_value(constants, &table->constants, sizeof table->constants);
+	rc = ktrxer_live_bpf_constants(program->object, &table->constants, sizeof table->constants);
 	if (!rc)
 		rc = entries_set(program, "exact4", table->counts[0]);
 	if (!rc)
@@ -95,9 +86,9 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 	if (setup->object)
 		program->object = bpf_object__open_mem(setup->object->bytes, setup->object->size, &options);
 	else if (program->nic)
-		program->object = bpf_object__open_mem(rules_nic_object, rules_nic_object_size, &options);
+		program->object = bpf_object__open_mem(ktrxer_rules_nic_object, ktrxer_rules_nic_object_size, &options);
 	else
-		program->object = bpf_object__open_mem(rules_object, rules_object_size, &options);
+		program->object = bpf_object__open_mem(ktrxer_rules_object, ktrxer_rules_object_size, &options);
 	if (!program->object)
 		return -errno;
 	rc = shape(program, setup, table);
@@ -158,8 +149,8 @@ static int exact_fill(const struct rules_program *program, const struct rules_ta
 	for (uint32_t i = 0; !rc && i < m->exact_count; i++) {
 		const struct krx_view *key = &m->exact[i].key;
 		const bool is_four = key->version == 4;
-		const struct rules_key4 key4 = rules_key4(key);
-		const struct rules_verdict verdict = rules_table_verdict(table, m->exact[i].rule);
+		const struct rules_key4 key4 = ktrxer_rules_key4(key);
+		const struct rules_verdict verdict = ktrxer_rules_table_verdict(table, m->exact[i].rule);
 		const uint32_t place = is_four ? rules_place4(&key4) : rules_place6(key);
 
 		if (bpf_map_update_elem(is_four ? four : six, is_four ? (const void *)&key4 : key, &verdict, BPF_NOEXIST))
@@ -185,13 +176,13 @@ static int furnish(struct rules_program *program, const struct rules_setup *setu
 	if (at == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "a page of the rules' program cannot be mapped");
 	program->control = at;
-	rc = bpf_ring_open(&program->ring, map_fd(program, "packets"), ring_size(setup->ring_bytes));
+	rc = ktrxer_bpf_ring_open(&program->ring, map_fd(program, "packets"), ring_size(setup->ring_bytes));
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the ring of packets cannot be mapped: %s", ktrxer_strerror(rc, word, sizeof word));
 	return 0;
 }
 
-int rules_program_open(struct rules_program *program, const struct rules_setup *setup, struct ktrxer_error *err)
+int ktrxer_rules_program_open(struct rules_program *program, const struct rules_setup *setup, struct ktrxer_error *err)
 {
 	struct rules_table *table = malloc(sizeof *table);
 	struct rules_config *config;
@@ -200,7 +191,7 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 	memset(program, 0, sizeof *program);
 	if (!table)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
-	rc = rules_table_make(table, setup->rules, err);
+	rc = ktrxer_rules_table_make(table, setup->rules, err);
 	if (rc < 0)
 		goto free_table;
 	config = &table->constants.config;
@@ -225,15 +216,15 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 		return 0;
 	}
 fail:
-	rules_program_close(program);
+	ktrxer_rules_program_close(program);
 free_table:
 	free(table);
 	return rc;
 }
 
-void rules_program_close(struct rules_program *program)
+void ktrxer_rules_program_close(struct rules_program *program)
 {
-	bpf_ring_close(&program->ring);
+	ktrxer_bpf_ring_close(&program->ring);
 	if (program->control)
 		munmap(program->control, (size_t)sysconf(_SC_PAGESIZE));
 	bpf_object__close(program->object);
@@ -241,22 +232,22 @@ void rules_program_close(struct rules_program *program)
 	memset(program, 0, sizeof *program);
 }
 
-int rules_program_fd(const struct rules_program *program)
+int ktrxer_rules_program_fd(const struct rules_program *program)
 {
 	return bpf_program__fd(program->program);
 }
 
-int rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket)
+int ktrxer_rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket)
 {
 	return bpf_map_update_elem(map_fd(program, "sockets"), &queue, &socket, 0) ? -errno : 0;
 }
 
-int rules_program_ring_fd(const struct rules_program *program)
+int ktrxer_rules_program_ring_fd(const struct rules_program *program)
 {
 	return map_fd(program, "packets");
 }
 
-int rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum)
+int ktrxer_rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum)
 {
 	*sum = (struct rules_counts){ 0 };
 	if (bpf_map_lookup_elem(map_fd(program, "counts"), &rule, program->each))
@@ -268,7 +259,7 @@ int rules_program_counts(struct rules_program *program, uint32_t rule, struct ru
 	return 0;
 }
 
-int rules_program_lost(struct rules_program *program, uint64_t *lost)
+int ktrxer_rules_program_lost(struct rules_program *program, uint64_t *lost)
 {
 	uint64_t *each = (uint64_t *)(void *)program->each;
 	const uint32_t zero = 0;
@@ -282,12 +273,12 @@ int rules_program_lost(struct rules_program *program, uint64_t *lost)
 	return 0;
 }
 
-int rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial)
+int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = packet, .data_size_in = length, .repeat = (int)repeat);
 
 	program->control->decided = 0;
-	if (bpf_prog_test_run_opts(rules_program_fd(program), &options))
+	if (bpf_prog_test_run_opts(ktrxer_rules_program_fd(program), &options))
 		return -errno;
 	*trial = (struct rules_trial){ .action = options.retval, .cost_ns = options.duration,
 				       .decided = (int)*(volatile __u32 *)&program->control->decided - 1 };

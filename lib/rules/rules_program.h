@@ -41,15 +41,15 @@ struct rules_program {
 	bool nic, frags;
 };
 
-int rules_program_open(struct rules_program *program, const struct rules_setup *setup, struct ktrxer_error *err);
-void rules_program_close(struct rules_program *program);
+int ktrxer_rules_program_open(struct rules_program *program, const struct rules_setup *setup, struct ktrxer_error *err);
+void ktrxer_rules_program_close(struct rules_program *program);
 
-int rules_program_fd(const struct rules_program *program);
-int rules_program_ring_fd(const struct rules_program *program); /* to be polled */
+int ktrxer_rules_program_fd(const struct rules_program *program);
+int ktrxer_rules_program_ring_fd(const struct rules_program *program); /* to be polled */
 /* From now on capture+drop of this queue goes to that AF_XDP socket. */
-int rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket);
-int rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum);
-int rules_program_lost(struct rules_program *program, uint64_t *lost);
+int ktrxer_rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket);
+int ktrxer_rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum);
+int ktrxer_rules_program_lost(struct rules_program *program, uint64_t *lost);
 
 struct rules_trial {
 	uint32_t action;   /* XDP_PASS... */
@@ -57,6 +57,6 @@ struct rules_trial {
 	int decided;       /* the rule's position, -1: none; traced programs only */
 };
 /* BPF_PROG_RUN: the program on a packet of 14 bytes or more that comes by no device. */
-int rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial);
+int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial);
 
 #endif

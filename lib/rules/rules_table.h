@@ -13,10 +13,10 @@ struct rules_table {
 };
 
 /* -E2BIG: more wildcards than the program's list holds; err says what helps. The table refers to `rules`. */
-int rules_table_make(struct rules_table *table, const struct krx_ruleset *rules, struct ktrxer_error *err);
+int ktrxer_rules_table_make(struct rules_table *table, const struct krx_ruleset *rules, struct ktrxer_error *err);
 
 /* The verdict of the rule with this rank. */
-struct rules_verdict rules_table_verdict(const struct rules_table *table, uint32_t rank);
-struct rules_key4 rules_key4(const struct krx_view *key);
+struct rules_verdict ktrxer_rules_table_verdict(const struct rules_table *table, uint32_t rank);
+struct rules_key4 ktrxer_rules_key4(const struct krx_view *key);
 
 #endif

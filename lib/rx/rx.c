@@ -123,14 +123,14 @@ static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 	const bool asked = setup->options->nic_stamps;
 	const char *name = setup->device ? setup->device->name : "";
 	const int what = PHC_RECEIVED | (asked ? 0 : PHC_AS_IT_IS) | (wants_ptp(rx->rules) ? 0 : PHC_ALL);
-	int rc = setup->device ? phc_open(&rx->nic, name, setup->device->index, what) : -ENODEV;
+	int rc = setup->device ? ktrxer_phc_open(&rx->nic, name, setup->device->index, what) : -ENODEV;
 	char word[64];
 
 	if (!rc) {
 		ktrxer_clock_map_init(&rx->clock);
-		phc_refresh(&rx->nic, &rx->clock, ktrxer_now_ns());
+		ktrxer_phc_refresh(&rx->nic, &rx->clock, ktrxer_now_ns());
 		if (!rx->nic.map.count) {
-			phc_close(&rx->nic);
+			ktrxer_phc_close(&rx->nic);
 			rc = -EIO;
 		}
 	}
@@ -159,7 +159,7 @@ static void nic_convert(struct krx *rx, struct krx_packet *packet)
 		packet->bound_ns = UINT32_MAX;
 		return;
 	}
-	if (phc_stamp(&rx->nic, &rx->clock, packet->raw_ns, rx->earliest_ns, packet->mono_ns, &mono, &packet->bound_ns)) {
+	if (ktrxer_phc_stamp(&rx->nic, &rx->clock, packet->raw_ns, rx->earliest_ns, packet->mono_ns, &mono, &packet->bound_ns)) {
 		packet->mono_ns = mono;
 		if (mono > rx->earliest_ns + KRX_STAMP_BEFORE_NS)
 			rx->earliest_ns = mono - KRX_STAMP_BEFORE_NS;
@@ -237,11 +237,11 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	if (!rx->backend->nic_stamps && options.nic_stamps)
 		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: the back end '%s' has the kernel's", rx->backend->name);
 	if (!rx->backend->nic_stamps)
-		phc_close(&rx->nic);
+		ktrxer_phc_close(&rx->nic);
 	*out = rx;
 	return 0;
 fail:
-	phc_close(&rx->nic);
+	ktrxer_phc_close(&rx->nic);
 	free(rx->stats);
 	krx_ruleset_free(rx->rules);
 	free(rx);
@@ -253,7 +253,7 @@ void krx_close(struct krx *rx)
 	if (!rx)
 		return;
 	rx->backend->close(rx->state);
-	phc_close(&rx->nic);
+	ktrxer_phc_close(&rx->nic);
 	free(rx->stats);
 	krx_ruleset_free(rx->rules);
 	free(rx);

@@ -47,7 +47,7 @@ int krx_module_open(struct ktrxer_error *err)
 
 	if (fd < 0 && errno == EPERM)
 		return ktrxer_fail(err, -EPERM, "/dev/krx needs CAP_NET_RAW, which this process does not have: run it as root (sudo)");
-	/* Whoever is root in a namespace of his own alone: the other back ends may still be his. */
+	/* Root in a user namespace alone: the other back ends may still work. */
 	if (fd < 0 && errno == EACCES)
 		return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx may not be opened by this user: run it as root (sudo), or join the group that the file belongs to");
 	if (fd < 0)

@@ -53,20 +53,20 @@ static int commit_failed(int rc, const struct krx_backend_setup *setup, struct k
 static int table_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
 	static _Atomic uint32_t serial;
-	struct nft_batch batch = { 0 };
+	struct rtnl_request batch;
 	uint32_t message;
 	int rc;
 
 	snprintf(s->table, sizeof s->table, "ktrxer-%ld-%u", (long)getpid(), atomic_fetch_add(&serial, 1));
-	rc = nft_rules_make(&batch, setup->rules, s->table, setup->device->name, err);
+	rc = ktrxer_nft_rules_make(&batch, setup->rules, s->table, setup->device->name, err);
 	if (rc == 0) {
-		rc = nft_open(&s->nft);
+		rc = ktrxer_nft_open(&s->nft);
 		if (rc == 0)
-			rc = nft_commit(s->nft, &batch, &message);
+			rc = ktrxer_rtnl_batch(s->nft, &batch, &message);
 		if (rc < 0)
 			rc = commit_failed(rc, setup, err);
 	}
-	nft_batch_free(&batch);
+	ktrxer_rtnl_request_free(&batch);
 	return rc;
 }
 
@@ -74,7 +74,7 @@ static void nft_backend_close(struct krx_backend_state *s)
 {
 	if (!s)
 		return;
-	rtnl_close(s->nft);
+	ktrxer_rtnl_close(s->nft);
 	if (s->tap)
 		krx_backend_packet.close(s->tap);
 	krx_watch_close(&s->watch);
@@ -163,7 +163,7 @@ static int nft_backend_rule_stats(struct krx_backend_state *s, struct krx_rule_s
 	static const struct nft_reader reader = { tally_restart, tally_take };
 	struct tally tally = { .rules = s->rules, .stats = rules, .count = count };
 
-	return nft_counters(s->table, &reader, &tally);
+	return ktrxer_nft_counters(s->table, &reader, &tally);
 }
 
 static void nft_backend_describe(const struct krx_backend_state *s, struct krx_stats *stats)

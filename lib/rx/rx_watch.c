@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel tells a socket of its device only while the socket has an ethertype to wait for: one for experiments (IEEE 802). */
+/* A socket gets the errors of its device only while it is bound to an ethertype: this one is for experiments (IEEE 802). */
 #define NOBODYS_ETHERTYPE 0x88b5
 
 int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous, struct ktrxer_error *err)

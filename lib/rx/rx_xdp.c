@@ -94,10 +94,10 @@ static void sockets_open(struct krx_backend_state *s, const struct krx_backend_s
 	for (uint32_t queue = 0; s->sockets && queue < s->queues; queue++) {
 		struct xsk_receiver *xsk = &s->sockets[s->socket_count];
 
-		if (xsk_receive_open(xsk, s->device, queue, chunk, frames, s->attachment.generic, &why) < 0)
+		if (ktrxer_xsk_receive_open(xsk, s->device, queue, chunk, frames, s->attachment.generic, &why) < 0)
 			continue;
-		if (rules_program_socket_put(&s->program, queue, xsk->fd) < 0) {
-			xsk_receive_close(xsk);
+		if (ktrxer_rules_program_socket_put(&s->program, queue, xsk->fd) < 0) {
+			ktrxer_xsk_receive_close(xsk);
 			ktrxer_fail(&why, -EINVAL, "queue %u is not taken by the program", queue);
 			continue;
 		}
@@ -125,7 +125,7 @@ static int epoll_make(struct krx_backend_state *s, struct ktrxer_error *err)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	rc = s->epoll < 0 ? -errno : epoll_add(s, s->watch.fd);
 	if (!rc)
-		rc = epoll_add(s, rules_program_ring_fd(&s->program));
+		rc = epoll_add(s, ktrxer_rules_program_ring_fd(&s->program));
 	for (uint32_t i = 0; !rc && i < s->socket_count; i++)
 		rc = epoll_add(s, s->sockets[i].fd);
 	return rc < 0 ? ktrxer_fail(err, rc, "receiver: epoll: %s", ktrxer_strerror(rc, word, sizeof word)) : 0;
@@ -135,11 +135,11 @@ static void xdp_close(struct krx_backend_state *s)
 {
 	if (!s)
 		return;
-	xdp_detach(&s->attachment); /* from here on the stack has everything again */
+	ktrxer_xdp_detach(&s->attachment); /* from here on the stack has everything again */
 	for (uint32_t i = 0; i < s->socket_count; i++)
-		xsk_receive_close(&s->sockets[i]);
+		ktrxer_xsk_receive_close(&s->sockets[i]);
 	free(s->sockets);
-	rules_program_close(&s->program);
+	ktrxer_rules_program_close(&s->program);
 	krx_watch_close(&s->watch);
 	if (s->epoll >= 0)
 		close(s->epoll);
@@ -163,15 +163,15 @@ static int suits(const struct krx_backend_setup *setup, struct ktrxer_error *err
 
 static int program_place(struct krx_backend_state *s, struct rules_setup *program, const struct ktrxer_device *device, struct ktrxer_error *err)
 {
-	int rc = xdp_attach(&s->attachment, rules_program_fd(&s->program), device, false, err);
+	int rc = ktrxer_xdp_attach(&s->attachment, ktrxer_rules_program_fd(&s->program), device, false, err);
 
 	if (rc < 0 && s->program.nic && rc != -EBUSY && rc != -EPERM) {
 		/* A program that is bound to the driver is for the driver's own mode alone. */
-		rules_program_close(&s->program);
+		ktrxer_rules_program_close(&s->program);
 		program->nic = 0;
-		rc = rules_program_open(&s->program, program, err);
+		rc = ktrxer_rules_program_open(&s->program, program, err);
 		if (!rc)
-			rc = xdp_attach(&s->attachment, rules_program_fd(&s->program), device, false, err);
+			rc = ktrxer_xdp_attach(&s->attachment, ktrxer_rules_program_fd(&s->program), device, false, err);
 	}
 	return rc;
 }
@@ -202,16 +202,16 @@ static int xdp_open(struct krx_backend_state **out, const struct krx_backend_set
 		rc = ktrxer_fail(err, -ENOMEM, "receiver: no memory for %d rules", count);
 		goto fail;
 	}
-	chunk = xsk_receive_chunk(device->mtu, sizeof(struct rules_stamp));
+	chunk = ktrxer_xsk_receive_chunk(device->mtu, sizeof(struct rules_stamp));
 	if (wants_op(setup->rules, KRX_CAPTURE_DROP) && device->link == KTRXER_LINK_ETHERNET)
 		s->queues = receive_queues(device->name);
 	program.queues = s->queues;
-	program.xsk_most = xsk_receive_most(chunk, sizeof(struct rules_stamp));
+	program.xsk_most = ktrxer_xsk_receive_most(chunk, sizeof(struct rules_stamp));
 	if (!device->loopback && device->link == KTRXER_LINK_ETHERNET)
 		program.nic = device->index;
 	rc = krx_watch_open(&s->watch, device, setup->options->promiscuous, err);
 	if (!rc)
-		rc = rules_program_open(&s->program, &program, err);
+		rc = ktrxer_rules_program_open(&s->program, &program, err);
 	if (rc < 0)
 		goto fail;
 	rc = program_place(s, &program, device, err);
@@ -242,9 +242,9 @@ static int xdp_fd(const struct krx_backend_state *s)
 static void give_back(struct krx_backend_state *s)
 {
 	if (s->held == HELD_RING)
-		bpf_ring_take(&s->program.ring);
+		ktrxer_bpf_ring_take(&s->program.ring);
 	else if (s->held >= 0)
-		xsk_receive_take(&s->sockets[s->held]);
+		ktrxer_xsk_receive_take(&s->sockets[s->held]);
 	s->held = HELD_NOTHING;
 }
 
@@ -299,7 +299,7 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 	uint32_t length, frame_length = 0;
 
 	give_back(s);
-	at = bpf_ring_look(&s->program.ring, &length);
+	at = ktrxer_bpf_ring_look(&s->program.ring, &length);
 	if (at) {
 		if (length < sizeof *record || ((const struct rules_record *)(const void *)at)->kept > length - sizeof *record)
 			return -EBADMSG; /* the program does not do that: the ring is not what we think it is */
@@ -308,7 +308,7 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 		s->held = HELD_RING;
 	}
 	for (uint32_t i = 0; i < s->socket_count; i++) {
-		at = xsk_receive_look(&s->sockets[i], &length);
+		at = ktrxer_xsk_receive_look(&s->sockets[i], &length);
 		if (!at)
 			continue;
 		memcpy(&other, at - sizeof other, sizeof other);
@@ -333,13 +333,13 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 
 static int xdp_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)
 {
-	int rc = rules_program_lost(&s->program, lost);
+	int rc = ktrxer_rules_program_lost(&s->program, lost);
 
 	*clock_steps = 0; /* no stamp here is of a clock that is ever set */
 	for (uint32_t i = 0; !rc && i < s->socket_count; i++) {
 		uint64_t more = 0;
 
-		rc = xsk_receive_lost(&s->sockets[i], &more);
+		rc = ktrxer_xsk_receive_lost(&s->sockets[i], &more);
 		*lost += more;
 	}
 	return rc;
@@ -349,7 +349,7 @@ static int xdp_rule_stats(struct krx_backend_state *s, struct krx_rule_stats *ru
 {
 	for (int i = 0; i < count; i++) {
 		struct rules_counts counts;
-		int rc = rules_program_counts(&s->program, (uint32_t)i, &counts);
+		int rc = ktrxer_rules_program_counts(&s->program, (uint32_t)i, &counts);
 
 		if (rc < 0)
 			return rc;

@@ -44,7 +44,7 @@ static uint32_t mix_column(uint32_t c)
 	return times_x(c) ^ rotate(c ^ times_x(c), 8) ^ rotate(c, 16) ^ rotate(c, 24);
 }
 
-void aes128_key(struct aes128 *aes, const uint8_t key[16])
+void ktrxer_aes128_key(struct aes128 *aes, const uint8_t key[16])
 {
 	uint32_t *w = aes->round_key, constant = 0x01;
 
@@ -61,7 +61,7 @@ void aes128_key(struct aes128 *aes, const uint8_t key[16])
 	}
 }
 
-void aes128_encrypt(const struct aes128 *aes, uint8_t out[16], const uint8_t in[16])
+void ktrxer_aes128_encrypt(const struct aes128 *aes, uint8_t out[16], const uint8_t in[16])
 {
 	const uint32_t *key = aes->round_key;
 	uint32_t state[4], next[4];

@@ -14,7 +14,7 @@ struct aes128 {
 	uint32_t round_key[44];
 };
 
-void aes128_key(struct aes128 *aes, const uint8_t key[16]);
-void aes128_encrypt(const struct aes128 *aes, uint8_t out[16], const uint8_t in[16]); /* out may be in */
+void ktrxer_aes128_key(struct aes128 *aes, const uint8_t key[16]);
+void ktrxer_aes128_encrypt(const struct aes128 *aes, uint8_t out[16], const uint8_t in[16]); /* out may be in */
 
 #endif

@@ -12,10 +12,10 @@ static const uint32_t q[] = { 0,          0xb17217f8, 0xeef193f7, 0xfd271862, 0x
 			      0xfffee819, 0xffffe7ff, 0xfffffe2b, 0xffffffe0, 0xfffffffe, 0xffffffff };
 enum { Q_COUNT = sizeof(q) / sizeof(q[0]) };
 
-void poisson_init(struct poisson *poisson, const uint8_t seed[16])
+void ktrxer_poisson_init(struct poisson *poisson, const uint8_t seed[16])
 {
 	memset(poisson, 0, sizeof(*poisson));
-	aes128_key(&poisson->aes, seed);
+	ktrxer_aes128_key(&poisson->aes, seed);
 }
 
 static uint32_t draw(struct poisson *poisson)
@@ -23,13 +23,13 @@ static uint32_t draw(struct poisson *poisson)
 	int quarter = poisson->counter[15] & 3;
 
 	if (quarter == 0)
-		aes128_encrypt(&poisson->aes, poisson->block, poisson->counter);
+		ktrxer_aes128_encrypt(&poisson->aes, poisson->block, poisson->counter);
 	for (int i = 15; i >= 0 && ++poisson->counter[i] == 0; i--)
 		;
 	return load_be32(poisson->block + 4 * quarter);
 }
 
-uint64_t poisson_next(struct poisson *poisson)
+uint64_t ktrxer_poisson_next(struct poisson *poisson)
 {
 	uint32_t u = draw(poisson), v = UINT32_MAX, j = 0, k = 2;
 

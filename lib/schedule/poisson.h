@@ -14,9 +14,9 @@ struct poisson {
 	uint8_t block[16];
 };
 
-void poisson_init(struct poisson *poisson, const uint8_t seed[16]);
+void ktrxer_poisson_init(struct poisson *poisson, const uint8_t seed[16]);
 
 /* 32.32 fixed point; below 2^38, as the tail is cut at (32 + 1) ln 2 by the width of a draw. */
-uint64_t poisson_next(struct poisson *poisson);
+uint64_t ktrxer_poisson_next(struct poisson *poisson);
 
 #endif

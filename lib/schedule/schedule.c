@@ -49,17 +49,6 @@ static uint64_t train_length(const struct ktrxer_schedule *schedule)
 	return (schedule->train - 1) * schedule->train_gap;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static int check_list(const struct ktrxer_schedule *schedule, struct ktrxer_error *err)
 {
 	const uint64_t *at = schedule->offsets;
@@ -119,7 +108,7 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 		return ktrxer_fail(err, -EINVAL,
 				   "schedule: a train lasts %" PRIu64 " ns, but the next one begins after %" PRIu64
 				   " ns; fewer probes, a smaller gap in the train, or more time between trains", length, schedule->whole);
-	poisson_init(&schedule->poisson, options->seed);
+	ktrxer_poisson_init(&schedule->poisson, options->seed);
 	return 0;
 }
 
@@ -172,7 +161,7 @@ static bool step_periodic(struct ktrxer_schedule *s)
 
 static bool step_poisson(struct ktrxer_schedule *s)
 {
-	uint64_t deviate = poisson_next(&s->poisson), more;
+	uint64_t deviate = ktrxer_poisson_next(&s->poisson), more;
 	struct wide units; /* of 2^-32 ns */
 
 	/* deviate * part + rest < (deviate + 1) * den, so the quotient fits */
@@ -226,9 +215,7 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 
 	s->last = at;
 	s->place = s->place + 1 == s->train ? 0 : s->place + 1;
-	deadline->at_ns = at;
-	deadline->index = s->index++;
-	deadline->train_goes_on = s->place != 0 && s->train_gap == 0;
+	*deadline = (struct ktrxer_deadline){ .at_ns = at, .index = s->index++, .train_goes_on = s->place != 0 && s->train_gap == 0 };
 	return 0;
 
 overflow:

@@ -172,7 +172,7 @@ static int config_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int nic_setting_take(struct nic_setting *s, const char *device, uint32_t index, int wants, int filter)
+int ktrxer_nic_setting_take(struct nic_setting *s, const char *device, uint32_t index, int wants, int filter)
 {
 	int fd = config_socket(), rc;
 
@@ -192,7 +192,7 @@ int nic_setting_take(struct nic_setting *s, const char *device, uint32_t index, 
 	return rc;
 }
 
-void nic_setting_give(struct nic_setting *s)
+void ktrxer_nic_setting_give(struct nic_setting *s)
 {
 	struct hwtstamp_config config = { 0 }, was;
 	int fd, ours;
@@ -217,7 +217,7 @@ void nic_setting_give(struct nic_setting *s)
 		close(fd);
 }
 
-int nic_setting_read(const char *device, struct nic_halves *now)
+int ktrxer_nic_setting_read(const char *device, struct nic_halves *now)
 {
 	struct hwtstamp_config config = { 0 };
 	int fd = config_socket(), rc = fd < 0 ? fd : config_get(fd, device, &config);

@@ -35,10 +35,10 @@ extern const char *ktrxer_nic_lock_folder;
  * Raises what `wants` names: all that is sent, and `filter` of what is received, unless as much is stamped already. Nothing is ever lowered.
  * 0, or a negative errno: it may not (EPERM), or the driver refuses.
  */
-int nic_setting_take(struct nic_setting *setting, const char *device, uint32_t index, int wants, int filter);
-/* Puts back what nobody else of ours wants, and nobody else has changed. */
-void nic_setting_give(struct nic_setting *setting);
+int ktrxer_nic_setting_take(struct nic_setting *setting, const char *device, uint32_t index, int wants, int filter);
+/* Restores the setting, unless another ktrxer process still needs it or another program has changed it. */
+void ktrxer_nic_setting_give(struct nic_setting *setting);
 /* As it is now: 0, or a negative errno; a driver that does not tell is at its start, all off. */
-int nic_setting_read(const char *device, struct nic_halves *now);
+int ktrxer_nic_setting_read(const char *device, struct nic_halves *now);
 
 #endif

@@ -32,13 +32,13 @@ static int64_t ptp_ns(const struct ptp_clock_time *t)
 
 /* ---------------------------------------------------------------------------------------------------------- readings */
 
-bool phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading)
+bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading)
 {
 	*reading = (struct phc_reading){ ptp_ns(&told->device), ptp_ns(&told->sys_realtime), LATCH_NS };
 	return told->device.nsec < KTRXER_NS_PER_S && told->sys_realtime.nsec < KTRXER_NS_PER_S;
 }
 
-/* The system's clock before and after the NIC's: in between it was read, nobody knows when. */
+/* The system's clock before and after the NIC's, which was read at an unknown time between them. */
 static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock_time *before, const struct ptp_clock_time *nic,
 		     const struct ptp_clock_time *after)
 {
@@ -50,7 +50,7 @@ static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock
 	*best = (struct phc_reading){ ptp_ns(nic), from + width / 2, (uint32_t)(width / 2 + 1) };
 }
 
-bool phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading)
+bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading)
 {
 	bool any = false;
 
@@ -59,7 +59,7 @@ bool phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_read
 	return any;
 }
 
-bool phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading)
+bool ktrxer_phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading)
 {
 	bool any = false;
 
@@ -76,7 +76,7 @@ static int64_t part(int64_t span_ns, int64_t ppb)
 	return span_ns / KTRXER_NS_PER_S * ppb + span_ns % KTRXER_NS_PER_S * ppb / KTRXER_NS_PER_S;
 }
 
-bool phc_map_line(const struct phc_map *map, struct phc_line *line)
+bool ktrxer_phc_map_line(const struct phc_map *map, struct phc_line *line)
 {
 	const uint32_t last = (map->count - 1) % PHC_POINTS;
 
@@ -92,7 +92,7 @@ bool phc_map_line(const struct phc_map *map, struct phc_line *line)
 	return true;
 }
 
-void phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+void ktrxer_phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
 {
 	/* Unsigned: the difference of two clocks may have any size. */
 	const int64_t span = (int64_t)((uint64_t)nic_ns - (uint64_t)line->nic_ns);
@@ -102,13 +102,13 @@ void phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_n
 	*bound_ns = off > UINT32_MAX ? UINT32_MAX : (uint32_t)off;
 }
 
-bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
+bool ktrxer_phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns)
 {
 	struct phc_line line;
 
-	if (!phc_map_line(map, &line))
+	if (!ktrxer_phc_map_line(map, &line))
 		return false;
-	phc_line_mono(&line, nic_ns, mono_ns, bound_ns);
+	ktrxer_phc_line_mono(&line, nic_ns, mono_ns, bound_ns);
 	return true;
 }
 
@@ -129,12 +129,12 @@ static void rate_find(struct phc_map *map)
 	map->rate_error_ppb = (uint32_t)(bounds * KTRXER_NS_PER_S / nic) + WANDER_PPB;
 }
 
-void phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns)
+void ktrxer_phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns)
 {
 	uint64_t predicted;
 	uint32_t bound, at;
 
-	if (phc_map_mono(map, nic_ns, &predicted, &bound)) {
+	if (ktrxer_phc_map_mono(map, nic_ns, &predicted, &bound)) {
 		const uint64_t off = predicted > mono_ns ? predicted - mono_ns : mono_ns - predicted;
 
 		if (off > (uint64_t)bound + bound_ns) {
@@ -163,16 +163,16 @@ static bool read_both(struct phc *phc, int way, struct phc_reading *reading)
 
 	memset(&told, 0, sizeof told);
 	if (way == PRECISE)
-		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 && phc_of_precise(&told.precise, reading);
+		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 && ktrxer_phc_of_precise(&told.precise, reading);
 	if (way == EXTENDED) {
 		told.extended.n_samples = SAMPLES;
-		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 && phc_of_extended(&told.extended, reading);
+		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 && ktrxer_phc_of_extended(&told.extended, reading);
 	}
 	told.plain.n_samples = SAMPLES;
-	return ioctl(phc->fd, PTP_SYS_OFFSET, &told.plain) == 0 && phc_of_plain(&told.plain, reading);
+	return ioctl(phc->fd, PTP_SYS_OFFSET, &told.plain) == 0 && ktrxer_phc_of_plain(&told.plain, reading);
 }
 
-void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns)
+void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns)
 {
 	struct phc_reading reading;
 
@@ -184,7 +184,7 @@ void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns
 		if (read_both(phc, way, &reading)) {
 			phc->way = way;
 			ktrxer_clock_map_sample(real);
-			phc_map_add(&phc->map, reading.nic_ns, ktrxer_clock_map_mono(real, reading.real_ns),
+			ktrxer_phc_map_add(&phc->map, reading.nic_ns, ktrxer_clock_map_mono(real, reading.real_ns),
 				    reading.bound_ns + ktrxer_clock_map_bound(real));
 			return;
 		} else if (phc->way) {
@@ -195,14 +195,14 @@ void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns
 /* Clocks without a fine counter tick in microseconds. */
 #define GRAIN_NS 1000
 
-bool phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
+bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
 	       uint32_t *bound_ns)
 {
 	for (int tries = 0;; tries++) {
 		const uint64_t now = ktrxer_now_ns();
 
-		phc_refresh(phc, real, now);
-		if (phc_map_mono(&phc->map, nic_ns, mono_ns, bound_ns) && *mono_ns + *bound_ns + GRAIN_NS >= earliest_ns &&
+		ktrxer_phc_refresh(phc, real, now);
+		if (ktrxer_phc_map_mono(&phc->map, nic_ns, mono_ns, bound_ns) && *mono_ns + *bound_ns + GRAIN_NS >= earliest_ns &&
 		    *mono_ns <= latest_ns + *bound_ns + GRAIN_NS)
 			return true;
 		if (tries || now - phc->sampled_ns < FRESH_NS)
@@ -240,14 +240,14 @@ static int clock_number(const char *device, int what, int *filter)
 	return info.phc_index;
 }
 
-bool phc_offered(const char *device, int what)
+bool ktrxer_phc_offered(const char *device, int what)
 {
 	int filter = HWTSTAMP_FILTER_NONE;
 
 	return clock_number(device, what, &filter) >= 0;
 }
 
-int phc_open(struct phc *phc, const char *device, uint32_t index, int what)
+int ktrxer_phc_open(struct phc *phc, const char *device, uint32_t index, int what)
 {
 	int filter = HWTSTAMP_FILTER_NONE, number = clock_number(device, what, &filter), rc;
 	struct nic_halves now;
@@ -257,24 +257,24 @@ int phc_open(struct phc *phc, const char *device, uint32_t index, int what)
 	if (number < 0)
 		return number;
 	if (what & PHC_AS_IT_IS) {
-		if (nic_setting_read(device, &now) < 0 || now.received == HWTSTAMP_FILTER_NONE ||
+		if (ktrxer_nic_setting_read(device, &now) < 0 || now.received == HWTSTAMP_FILTER_NONE ||
 		    (what & PHC_ALL && now.received != HWTSTAMP_FILTER_ALL))
 			return -ENODATA;
 		filter = now.received;
 	}
 	snprintf(path, sizeof path, "/dev/ptp%d", number);
 	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
-	rc = phc->fd < 0 ? -errno : nic_setting_take(&phc->setting, device, index, what & (PHC_SENT | PHC_RECEIVED), filter);
+	rc = phc->fd < 0 ? -errno : ktrxer_nic_setting_take(&phc->setting, device, index, what & (PHC_SENT | PHC_RECEIVED), filter);
 	if (rc < 0)
-		phc_close(phc);
+		ktrxer_phc_close(phc);
 	return rc;
 }
 
-void phc_close(struct phc *phc)
+void ktrxer_phc_close(struct phc *phc)
 {
 	if (phc->fd < 0)
 		return;
-	nic_setting_give(&phc->setting);
+	ktrxer_nic_setting_give(&phc->setting);
 	close(phc->fd);
 	phc->fd = -1;
 }

@@ -20,9 +20,9 @@ struct phc_reading {
 };
 
 /* What the kernel's three ways to read them tell, the narrowest sample of a call. False: no sample that can be. */
-bool phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading);
-bool phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading);
-bool phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading);
+bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading);
+bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading);
+bool ktrxer_phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading);
 
 enum { PHC_POINTS = 8 };
 
@@ -46,13 +46,13 @@ struct phc_line {
 };
 
 /* False: no sample yet. */
-bool phc_map_line(const struct phc_map *map, struct phc_line *line);
+bool ktrxer_phc_map_line(const struct phc_map *map, struct phc_line *line);
 /* A stamp on CLOCK_MONOTONIC and how far it may be off. */
-void phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
+void ktrxer_phc_line_mono(const struct phc_line *line, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 /* One more sample; one that contradicts the line is a step of the NIC's clock, and begins a new one. */
-void phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns);
+void ktrxer_phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, uint32_t bound_ns);
 /* Both in one. False: no sample yet. */
-bool phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
+bool ktrxer_phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 
 /* ------------------------------------------------------------------------------------------------------- a real one */
 
@@ -74,17 +74,17 @@ enum {
 };
 
 /* Does the device say that it can? */
-bool phc_offered(const char *device, int what);
+bool ktrxer_phc_offered(const char *device, int what);
 /* NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this process may not. */
-int phc_open(struct phc *phc, const char *device, uint32_t index, int what);
-/* Puts the device's setting back, where nobody else uses or has changed it (nic_setting.h). */
-void phc_close(struct phc *phc);
+int ktrxer_phc_open(struct phc *phc, const char *device, uint32_t index, int what);
+/* Restores the device's setting, unless another program uses or has changed it (nic_setting.h). */
+void ktrxer_phc_close(struct phc *phc);
 /* Takes a sample when the last one is old. */
-void phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns);
+void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns);
 /*
  * A stamp of what was received, which lies between these two times: false where it cannot, also after a fresh look at the NIC's clock (it was set, say).
  */
-bool phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
+bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
 	       uint32_t *bound_ns);
 
 #endif

@@ -14,7 +14,7 @@ static void line_publish(struct phc_sampler *sampler)
 	uint32_t words[PHC_LINE_WORDS];
 	struct phc_line line;
 
-	if (!phc_map_line(&sampler->phc.map, &line))
+	if (!ktrxer_phc_map_line(&sampler->phc.map, &line))
 		return;
 	memcpy(words, &line, sizeof words);
 	atomic_store_explicit(&sampler->version, version + 1, memory_order_relaxed);
@@ -23,7 +23,7 @@ static void line_publish(struct phc_sampler *sampler)
 	atomic_store_explicit(&sampler->version, version + 2, memory_order_release);
 }
 
-void phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version)
+void ktrxer_phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version)
 {
 	const uint32_t begin = atomic_load_explicit(&sampler->version, memory_order_acquire);
 	uint32_t words[PHC_LINE_WORDS];
@@ -54,7 +54,7 @@ static void *sampler_main(void *context)
 		if (pthread_cond_timedwait(&sampler->wake, &sampler->lock, &at) == 0)
 			continue;
 		pthread_mutex_unlock(&sampler->lock);
-		phc_refresh(&sampler->phc, &sampler->real, ktrxer_now_ns());
+		ktrxer_phc_refresh(&sampler->phc, &sampler->real, ktrxer_now_ns());
 		line_publish(sampler);
 		pthread_mutex_lock(&sampler->lock);
 	}
@@ -62,7 +62,7 @@ static void *sampler_main(void *context)
 	return NULL;
 }
 
-/* Not with the priority of the caller, who may be a real-time thread: samples have time. */
+/* Not with the priority of the calling thread, which may be real-time: samples are not urgent. */
 static int thread_make(struct phc_sampler *sampler)
 {
 	const struct sched_param none = { 0 };
@@ -83,18 +83,18 @@ static int thread_make(struct phc_sampler *sampler)
 	return -rc;
 }
 
-void phc_sampler_init(struct phc_sampler *sampler)
+void ktrxer_phc_sampler_init(struct phc_sampler *sampler)
 {
 	*sampler = (struct phc_sampler){ .phc = { .fd = -1, .setting.place = -1 } };
 }
 
-int phc_sampler_start(struct phc_sampler *sampler)
+int ktrxer_phc_sampler_start(struct phc_sampler *sampler)
 {
 	pthread_condattr_t attr;
 	int rc;
 
 	ktrxer_clock_map_init(&sampler->real);
-	phc_refresh(&sampler->phc, &sampler->real, ktrxer_now_ns());
+	ktrxer_phc_refresh(&sampler->phc, &sampler->real, ktrxer_now_ns());
 	if (!sampler->phc.map.count)
 		return -EIO;
 	line_publish(sampler);
@@ -112,19 +112,19 @@ int phc_sampler_start(struct phc_sampler *sampler)
 	return rc;
 }
 
-int phc_sampler_open(struct phc_sampler *sampler, const char *device, uint32_t index)
+int ktrxer_phc_sampler_open(struct phc_sampler *sampler, const char *device, uint32_t index)
 {
-	int rc = phc_open(&sampler->phc, device, index, PHC_SENT);
+	int rc = ktrxer_phc_open(&sampler->phc, device, index, PHC_SENT);
 
 	if (rc < 0)
 		return rc;
-	rc = phc_sampler_start(sampler);
+	rc = ktrxer_phc_sampler_start(sampler);
 	if (rc < 0)
-		phc_close(&sampler->phc);
+		ktrxer_phc_close(&sampler->phc);
 	return rc;
 }
 
-void phc_sampler_close(struct phc_sampler *sampler)
+void ktrxer_phc_sampler_close(struct phc_sampler *sampler)
 {
 	if (sampler->has_thread) {
 		pthread_mutex_lock(&sampler->lock);
@@ -136,5 +136,5 @@ void phc_sampler_close(struct phc_sampler *sampler)
 		pthread_mutex_destroy(&sampler->lock);
 		sampler->has_thread = false;
 	}
-	phc_close(&sampler->phc);
+	ktrxer_phc_close(&sampler->phc);
 }

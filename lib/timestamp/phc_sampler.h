@@ -30,15 +30,15 @@ struct phc_sampler {
 	_Atomic uint32_t words[PHC_LINE_WORDS];
 };
 
-void phc_sampler_init(struct phc_sampler *sampler);
+void ktrxer_phc_sampler_init(struct phc_sampler *sampler);
 /*
  * Switches the stamps of sent packets on, reads the clock once and starts the thread. 0 or a negative errno, as
- * phc_open().
+ * ktrxer_phc_open().
  */
-int phc_sampler_open(struct phc_sampler *sampler, const char *device, uint32_t index);
-/* The second half of phc_sampler_open(): sampler->phc is open. */
-int phc_sampler_start(struct phc_sampler *sampler);
-void phc_sampler_close(struct phc_sampler *sampler);
+int ktrxer_phc_sampler_open(struct phc_sampler *sampler, const char *device, uint32_t index);
+/* The second half of ktrxer_phc_sampler_open(): sampler->phc is open. */
+int ktrxer_phc_sampler_start(struct phc_sampler *sampler);
+void ktrxer_phc_sampler_close(struct phc_sampler *sampler);
 
 static inline bool phc_sampler_on(const struct phc_sampler *sampler)
 {
@@ -49,6 +49,6 @@ static inline bool phc_sampler_on(const struct phc_sampler *sampler)
  * For one reader. Never waits: while the line is being written, and when it is the one of *version, *line stays as it
  * is.
  */
-void phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version);
+void ktrxer_phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version);
 
 #endif

@@ -16,18 +16,18 @@ struct schedmap_key {
 	bool used;
 };
 
-int schedmap_init(struct schedmap *map, uint32_t size)
+int ktrxer_schedmap_init(struct schedmap *map, uint32_t size)
 {
 	*map = (struct schedmap){ .mask = size - 1 };
 	map->calls = calloc(size, sizeof *map->calls);
 	map->keys = calloc(size, sizeof *map->keys);
 	if (map->calls && map->keys)
 		return 0;
-	schedmap_free(map);
+	ktrxer_schedmap_free(map);
 	return -ENOMEM;
 }
 
-void schedmap_free(struct schedmap *map)
+void ktrxer_schedmap_free(struct schedmap *map)
 {
 	free(map->calls);
 	free(map->keys);
@@ -35,7 +35,7 @@ void schedmap_free(struct schedmap *map)
 	map->keys = NULL;
 }
 
-void schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns)
+void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns)
 {
 	map->calls[map->end++ & map->mask] = (struct schedmap_call){ .call_ns = call_ns, .after_ns = after_ns, .first = first, .count = count,
 								     .refused = map->refused };
@@ -44,7 +44,7 @@ void schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_
 		map->begin = map->end - map->mask;
 }
 
-void schedmap_refused(struct schedmap *map)
+void ktrxer_schedmap_refused(struct schedmap *map)
 {
 	map->refused++;
 }
@@ -87,7 +87,7 @@ static bool follows(const struct schedmap *map, const struct schedmap_call *call
 	return early <= call->after_ns || newest == call || late < newest->call_ns || early > newest->after_ns;
 }
 
-bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
+bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
 {
 	/* Newer kernels give the number of a refused datagram back. */
 	const bool again = map->was_refused && key + 1 == map->next_key;
@@ -118,7 +118,7 @@ bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint3
 	return take(map, call, key, probe);
 }
 
-bool schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe)
+bool ktrxer_schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe)
 {
 	const struct schedmap_key *known = &map->keys[key & map->mask];
 

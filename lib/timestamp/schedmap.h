@@ -29,17 +29,17 @@ struct schedmap {
 };
 
 /* `size`: probes that can wait for a stamp, a power of two. On a socket that has sent nothing. -ENOMEM. */
-int schedmap_init(struct schedmap *map, uint32_t size);
-void schedmap_free(struct schedmap *map);
+int ktrxer_schedmap_init(struct schedmap *map, uint32_t size);
+void ktrxer_schedmap_free(struct schedmap *map);
 
 /* A call that began at call_ns and ended at after_ns sent `count` probes, numbered from `first` on. */
-void schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns);
+void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns);
 /* A datagram was refused after that, before the next one is sent. */
-void schedmap_refused(struct schedmap *map);
+void ktrxer_schedmap_refused(struct schedmap *map);
 
 /* The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or it cannot be told. stamp_ns +- bound_ns. */
-bool schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);
+bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);
 /* The probe that a stamp of the driver or the NIC belongs to; false: the packet scheduler's stamp of that number was not seen. */
-bool schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe);
+bool ktrxer_schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe);
 
 #endif

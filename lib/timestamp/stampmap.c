@@ -32,7 +32,7 @@ static void begin(struct stampmap *map, uint32_t base)
 	map->lost = false;
 }
 
-int stampmap_init(struct stampmap *map, uint32_t size, uint32_t first_key)
+int ktrxer_stampmap_init(struct stampmap *map, uint32_t size, uint32_t first_key)
 {
 	*map = (struct stampmap){ .mask = size - 1 };
 	map->entries = calloc(size, sizeof(*map->entries));
@@ -42,13 +42,13 @@ int stampmap_init(struct stampmap *map, uint32_t size, uint32_t first_key)
 	return 0;
 }
 
-void stampmap_free(struct stampmap *map)
+void ktrxer_stampmap_free(struct stampmap *map)
 {
 	free(map->entries);
 	map->entries = NULL;
 }
 
-void stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
+void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 {
 	*entry_at(map, map->next++) = (struct stampmap_entry){ .slot = slot, .call_ns = call_ns, .segment = map->segment };
 	map->last_call_ns = call_ns;
@@ -85,7 +85,7 @@ static void may_have_shifted(struct stampmap *map, uint32_t count)
 	now->high += count;
 }
 
-void stampmap_ambiguous(struct stampmap *map)
+void ktrxer_stampmap_ambiguous(struct stampmap *map)
 {
 	may_have_shifted(map, 1);
 }
@@ -221,7 +221,7 @@ static bool search(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32
 	return true;
 }
 
-bool stampmap_find(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint64_t *slot)
+bool ktrxer_stampmap_find(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint64_t *slot)
 {
 	bool found = search(map, key, stamp_ns, bound_ns, slot);
 
@@ -232,7 +232,7 @@ bool stampmap_find(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32
 	return found;
 }
 
-bool stampmap_wants_reset(const struct stampmap *map)
+bool ktrxer_stampmap_wants_reset(const struct stampmap *map)
 {
 	return map->lost || map->unsettled >= STAMPMAP_PATIENCE;
 }
@@ -248,7 +248,7 @@ static uint64_t first_on_its_way(const struct stampmap *map, uint64_t now_ns)
 	return first;
 }
 
-void stampmap_reset(struct stampmap *map, uint64_t now_ns)
+void ktrxer_stampmap_reset(struct stampmap *map, uint64_t now_ns)
 {
 	const struct stampmap_segment *now = segment_at(map, map->segment);
 	uint64_t end = map->next + now->high + (map->lost ? STAMPMAP_SPREAD : 0), first = first_on_its_way(map, now_ns);

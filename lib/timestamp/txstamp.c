@@ -96,7 +96,7 @@ static bool is_error(const struct cmsghdr *c)
 	       (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_TX_TIMESTAMP);
 }
 
-/* Who says so: the address behind the error, where the kernel gives one. */
+/* The sender of the ICMP error: the address behind the error, where the kernel gives one. */
 static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
 {
 	uint16_t family;
@@ -111,20 +111,20 @@ static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
 }
 
 static void refusal_tell(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted, uint32_t length,
-			 const struct ktx_harvest *harvest)
+			 const struct ktx_completions *completions)
 {
 	struct ktx_network_error error = { .when_ns = ktrxer_now_ns(), .error = (int)e->ee_errno, .origin = e->ee_origin,
 					   .type = e->ee_type, .code = e->ee_code };
 
-	if (!harvest->refusal)
+	if (!completions->refusal)
 		return;
 	reporter_copy(&error.reporter, offender);
 	error.quoted_length = (uint16_t)(length < sizeof error.quoted ? length : sizeof error.quoted);
 	memcpy(error.quoted, quoted, error.quoted_length);
-	harvest->refusal(harvest->context, &error);
+	completions->refusal(completions->context, &error);
 }
 
-static int harvest_one(struct mmsghdr *received, const struct ktx_harvest *harvest)
+static int reap_one(struct mmsghdr *received, const struct ktx_completions *completions)
 {
 	struct msghdr *message = &received->msg_hdr;
 	struct sock_extended_err e = { 0 };
@@ -137,22 +137,22 @@ static int harvest_one(struct mmsghdr *received, const struct ktx_harvest *harve
 			bytes_copy(&offender, &e, sizeof e);
 		}
 	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
-		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, harvest);
+		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, completions);
 	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
-	if (e.ee_origin == ORIGIN_TXTIME && harvest->dropped)
-		harvest->dropped(harvest->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
+	if (e.ee_origin == ORIGIN_TXTIME && completions->dropped)
+		completions->dropped(completions->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
 	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || (e.ee_info != SCM_TSTAMP_SND && e.ee_info != SCM_TSTAMP_SCHED))
 		return 0;
 	ktrxer_message_read(&m, message);
 	if (e.ee_info == SCM_TSTAMP_SCHED) {
-		if (m.real_ns && harvest->sched)
-			harvest->sched(harvest->context, e.ee_data, m.real_ns);
+		if (m.real_ns && completions->sched)
+			completions->sched(completions->context, e.ee_data, m.real_ns);
 		return 0;
 	}
 	if (m.nic_ns)
-		harvest->stamp(harvest->context, e.ee_data, m.nic_ns, KTX_PROOF_WIRE, true);
+		completions->stamp(completions->context, e.ee_data, m.nic_ns, KTX_PROOF_WIRE, true);
 	else if (m.real_ns)
-		harvest->stamp(harvest->context, e.ee_data, m.real_ns, KTX_PROOF_DRIVER, false);
+		completions->stamp(completions->context, e.ee_data, m.real_ns, KTX_PROOF_DRIVER, false);
 	else
 		return 0;
 	return 1;
@@ -161,32 +161,32 @@ static int harvest_one(struct mmsghdr *received, const struct ktx_harvest *harve
 /* sock_extended_err with an address behind it, and three times: 128 is enough, 256 leaves room for what kernels add. */
 #define CONTROL_ROOM 256
 #define QUOTE_ROOM 64
-#define HARVEST_BATCH 16
+#define REAP_BATCH 16
 
-int ktrxer_txstamp_harvest(int fd, const struct ktx_harvest *harvest)
+int ktrxer_txstamp_reap(int fd, const struct ktx_completions *completions)
 {
 	union {
 		char room[CONTROL_ROOM];
 		struct cmsghdr align;
-	} control[HARVEST_BATCH];
-	uint8_t quote[HARVEST_BATCH][QUOTE_ROOM];
-	struct iovec vectors[HARVEST_BATCH];
-	struct mmsghdr messages[HARVEST_BATCH];
+	} control[REAP_BATCH];
+	uint8_t quote[REAP_BATCH][QUOTE_ROOM];
+	struct iovec vectors[REAP_BATCH];
+	struct mmsghdr messages[REAP_BATCH];
 	int total = 0, n;
 
 	do {
-		for (int i = 0; i < HARVEST_BATCH; i++) {
+		for (int i = 0; i < REAP_BATCH; i++) {
 			vectors[i] = (struct iovec){ .iov_base = quote[i], .iov_len = QUOTE_ROOM };
 			messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vectors[i], .msg_iovlen = 1,
 								     .msg_control = control[i].room,
 								     .msg_controllen = sizeof control[i].room } };
 		}
-		n = recvmmsg(fd, messages, HARVEST_BATCH, MSG_ERRQUEUE | MSG_DONTWAIT, NULL);
+		n = recvmmsg(fd, messages, REAP_BATCH, MSG_ERRQUEUE | MSG_DONTWAIT, NULL);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? total : -errno;
 		for (int i = 0; i < n; i++)
 			if (!(messages[i].msg_hdr.msg_flags & MSG_CTRUNC))
-				total += harvest_one(&messages[i], harvest);
-	} while (n == HARVEST_BATCH);
+				total += reap_one(&messages[i], completions);
+	} while (n == REAP_BATCH);
 	return total;
 }

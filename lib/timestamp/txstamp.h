@@ -3,7 +3,7 @@
 #ifndef KTRXER_LIB_TXSTAMP_H
 #define KTRXER_LIB_TXSTAMP_H
 
-#include "harvest.h"
+#include "completions.h"
 
 /*
  * Asks for a software stamp of each datagram, numbered from 0 (OPT_ID). The socket must not have sent anything yet.
@@ -29,7 +29,7 @@ int ktrxer_rxstamp_enable(int fd);
 int ktrxer_replystamp_enable(int fd);
 void ktrxer_replystamp_restart(int fd);
 
-/* Reads what is in the error queue of `fd` and hands the stamps to `harvest`. How many, or a negative errno. Never blocks. */
-int ktrxer_txstamp_harvest(int fd, const struct ktx_harvest *harvest);
+/* Reads what is in the error queue of `fd` and passes the stamps to `completions`. Returns how many, or a negative errno. Never blocks. */
+int ktrxer_txstamp_reap(int fd, const struct ktx_completions *completions);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The tables of operations that an engine fills in, one file each: what all have, and those for frames that the pump
- * submits, for a kernel that takes cells by itself, and for streams. Nothing above these tables knows an engine's
+ * submits, for a kernel that takes requests by itself, and for streams. Nothing above these tables knows an engine's
  * name.
  *
  * The transmitter (tx.c) keeps the slots in a ring, in the order of commitment, and decides when; an engine only
@@ -12,7 +12,7 @@
 #define KTRXER_LIB_ENGINE_H
 
 #include "error.h"
-#include "harvest.h"
+#include "completions.h"
 #include "limits.h"
 #include "packet.h"
 
@@ -23,7 +23,7 @@
  * on two processors and each line that both write travels twice a probe: what sending as such needs is in the first line of 64
  * bytes, and the second is left alone then.
  */
-struct ktx_cell {
+struct ktx_request {
 	uint8_t *frame;
 	uint64_t id;
 	uint64_t at_ns;         /* 0: no time */
@@ -35,7 +35,7 @@ struct ktx_cell {
 	uint8_t status, proof;
 	bool stamp_due;         /* handed over; a stamp is still hoped for */
 	bool stamp_missing;     /* it did not come in time */
-	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by harvest; not final before that */
+	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before that */
 	bool first_of_call;     /* its stamp tells what the hand-over costs */
 	bool sched_due;         /* the packet scheduler's stamp is awaited */
 	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
@@ -60,18 +60,18 @@ struct ktx_engine_setup {
 	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
 	uint32_t frame_size;                /* capacity of a slot */
 	uint32_t slots;                     /* power of two */
-	struct ktx_cell *cells;             /* where the kernel waits: a cell lies at its number & (slots - 1) */
+	struct ktx_request *requests;             /* where the kernel waits: a request lies at its number & (slots - 1) */
 };
 
-/* What the pump tells an engine whose kernel side waits, each time it looks. Cells [done, head) are with the engine. */
+/* What the pump tells an engine whose kernel side waits, each time it looks. Requests [done, head) are with the engine. */
 struct ktx_work {
 	uint32_t done, head;
-	uint32_t cancel_to;  /* cells before it that are not sent yet are to end as cancelled */
+	uint32_t cancel_to;  /* requests before it that are not sent yet are to end as cancelled */
 	uint64_t now_ns;
 	uint64_t advance_ns; /* hand over that much before the time */
 };
 
-/* How an engine wants frames for a queue that waits. */
+/* How an engine takes frames for a queue that waits. */
 struct ktx_queue {
 	uint64_t ahead_ns; /* so long before their time */
 	uint32_t depth;    /* and not more than so many at once */
@@ -87,7 +87,7 @@ struct ktx_stream {
 /* How far it is. */
 struct ktx_stream_look {
 	uint64_t taken;  /* numbers, of `count`; each is sent or failed soon */
-	uint64_t sent, failed, queued, tries; /* queued: of those sent, the ones that nobody proved */
+	uint64_t sent, failed, queued, tries; /* queued: the sent ones without a stamp */
 	uint64_t first_ns, last_ns;
 	int error;       /* negative errno of the last failure */
 	int lost;        /* negative errno that ended it early */
@@ -100,11 +100,11 @@ struct ktx_stream_look {
  */
 struct ktx_submit_ops {
 	/*
-	 * Submits cells[0..count), back to back, in one call where that can be. Returns how many the kernel took, or
-	 * a negative errno when it took none: -EAGAIN and -ENOBUFS mean "try again", all else means that cells[0]
+	 * Submits requests[0..count), back to back, in one call where that can be. Returns how many the kernel took, or
+	 * a negative errno when it took none: -EAGAIN and -ENOBUFS mean "try again", all else means that requests[0]
 	 * will never go. It may take fewer than it could (one protocol a call, say): it is called again at once.
 	 */
-	int (*send)(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count);
+	int (*send)(struct ktx_engine_state *state, struct ktx_request *const *requests, int count);
 
 	/*
 	 * Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has
@@ -113,14 +113,14 @@ struct ktx_submit_ops {
 	void (*warm)(struct ktx_engine_state *state);
 
 	/* Collects stamps, late failures and buffers that are there. Never blocks. Returns how many, or a negative errno (device gone). */
-	int (*harvest)(struct ktx_engine_state *state, const struct ktx_harvest *harvest);
+	int (*reap)(struct ktx_engine_state *state, const struct ktx_completions *completions);
 
 	/*
-	 * The buffer of this cell has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
-	 * cell, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
+	 * The buffer of this request has been out for KTX_BUFFER_WAIT_NS: looks a last time, then ends that, and puts another frame in the
+	 * request, so that what the kernel may still read stays out of use. 0, or a negative errno: it never took the frame.
 	 * NULL: this engine sets no buffer_busy.
 	 */
-	int (*give_up)(struct ktx_engine_state *state, struct ktx_cell *cell);
+	int (*give_up)(struct ktx_engine_state *state, struct ktx_request *request);
 
 	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
 	void (*restart_stamps)(struct ktx_engine_state *state);
@@ -131,14 +131,14 @@ struct ktx_submit_ops {
 };
 
 /*
- * Cells that the kernel takes from the ring by itself. They belong to the engine from publish, which the committing
+ * Requests that the kernel takes from the ring by itself. They belong to the engine from publish, which the committing
  * thread calls, to collect, which the pump calls.
  */
 struct ktx_kernel_ops {
 	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
 
 	/*
-	 * Follows on publish when the pump knows of the cells, too; NULL: none. What ends before that wakes a pump
+	 * Follows on publish when the pump knows of the requests, too; NULL: none. What ends before that wakes a pump
 	 * that finds nothing to collect, at once and again, and where the pump is the more urgent thread of one
 	 * processor the committing one never comes to publish `head`.
 	 */
@@ -146,11 +146,11 @@ struct ktx_kernel_ops {
 
 	/*
 	 * Starts and ends what there is to start and end, and says when it wants to be called again at the latest. A
-	 * negative errno: the device or the kernel side is gone, and every cell ends with one of the next collects.
+	 * negative errno: the device or the kernel side is gone, and every request ends with one of the next collects.
 	 */
 	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
 
-	/* Makes cells final in their order, from work->done on, and returns how many. */
+	/* Makes requests final in their order, from work->done on, and returns how many. */
 	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
 };
 
@@ -174,7 +174,7 @@ struct ktx_engine {
 	const struct ktx_stream_ops *stream;
 	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
 	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
-	uint32_t harvest_ns;         /* no descriptor tells when there is something to collect: look this often while cells wait; 0: one does */
+	uint32_t reap_ns;         /* no descriptor tells when there is something to collect: look this often while requests wait; 0: one does */
 	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the NIC's stamps, too */
 	bool polls;                  /* takes a processor for itself while it works */
 	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
@@ -204,12 +204,12 @@ struct ktx_engine {
 	/* A line that the user should know of this device, or NULL. The op may be NULL. */
 	const char *(*note)(const struct ktx_engine_state *state);
 
-	/* Packets that the device says it has sent since the engine was opened, for one that has no better proof; NULL, or -EOPNOTSUPP. */
+	/* Packets sent since the engine was opened by the statistics of the device, for an engine without stamps; NULL, or -EOPNOTSUPP. */
 	int (*device_sent)(const struct ktx_engine_state *state, uint64_t *packets);
 
 	/*
-	 * Readable (POLLIN where the kernel takes cells by itself, else POLLERR) when harvest or collect has work;
-	 * -1: never, and where the kernel takes them and harvest_ns is 0: a commit is to wake the pump.
+	 * Readable (POLLIN where the kernel takes requests by itself, else POLLERR) when reap or collect has work;
+	 * -1: never, and where the kernel takes them and reap_ns is 0: a commit is to wake the pump.
 	 */
 	int (*event_fd)(const struct ktx_engine_state *state);
 	int (*reply_fd)(const struct ktx_engine_state *state); /* NULL: none */

@@ -32,7 +32,7 @@ static void engine_try(const struct ktx_engine *engine, const struct ktrxer_devi
 	}
 	info->available = engine->probe(device, info) == 0;
 	info->features |= engine->can;
-	if (info->available && engine->nic_stamps && phc_offered(device->name, PHC_SENT))
+	if (info->available && engine->nic_stamps && ktrxer_phc_offered(device->name, PHC_SENT))
 		info->features |= KTX_CAN_WIRE_STAMP;
 	if (!info->available && !info->reason[0])
 		snprintf(info->reason, sizeof info->reason, "does not work here");
@@ -87,7 +87,7 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
 				 engine->frame_max);
 		}
-		/* Named, it is taken; but nobody's own choice is an engine that fights with others for the processor that it polls. */
+		/* `auto` does not choose an engine that would compete with other tasks for the processor that it polls. */
 		busy = info.available && engine->polls && purpose == KTX_FOR_RATE && !ktrxer_processor_free();
 		if (busy) {
 			info.available = false;

@@ -22,7 +22,7 @@ static uint32_t round_up_power(uint32_t n)
 	return p;
 }
 
-#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_ADVANCE | KTX_NO_SCHED))
+#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_COMPENSATION | KTX_NO_SCHED))
 
 static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 {
@@ -137,10 +137,10 @@ static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 	tx->ring.mask = tx->ring.slots - 1;
 	if (__builtin_mul_overflow((size_t)stride_of(tx), (size_t)tx->ring.slots, &tx->memory_size))
 		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->ring.slots, tx->frame_size);
-	tx->ring.cells = pages_get(tx->ring.slots * sizeof *tx->ring.cells);
+	tx->ring.requests = pages_get(tx->ring.slots * sizeof *tx->ring.requests);
 	tx->tool.lateness = ktrxer_hist_new();
-	if (!tx->ring.cells || !tx->tool.lateness || stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
-	    schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
+	if (!tx->ring.requests || !tx->tool.lateness || ktrxer_stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
+	    ktrxer_schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->ring.slots);
 	return 0;
 }
@@ -150,14 +150,14 @@ static int memory_make(struct ktx *tx, struct ktrxer_error *err)
 {
 	if (tx->engine->memory && tx->engine->memory(tx->state, 0)) {
 		for (uint32_t i = 0; i < tx->ring.slots; i++)
-			tx->ring.cells[i].frame = tx->engine->memory(tx->state, i);
+			tx->ring.requests[i].frame = tx->engine->memory(tx->state, i);
 		return 0;
 	}
 	tx->memory = pages_get(tx->memory_size);
 	if (!tx->memory)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u frames of %u bytes", tx->ring.slots, tx->frame_size);
 	for (uint32_t i = 0; i < tx->ring.slots; i++)
-		tx->ring.cells[i].frame = tx->memory + (size_t)i * stride_of(tx);
+		tx->ring.requests[i].frame = tx->memory + (size_t)i * stride_of(tx);
 	return 0;
 }
 
@@ -172,7 +172,7 @@ static void memory_lock(struct ktx *tx)
 {
 	if (tx->options.flags & KTX_NO_LOCK)
 		return;
-	tx->pump.waiter.locked = lock_pages(tx->ring.cells, tx->ring.slots * sizeof *tx->ring.cells) &&
+	tx->pump.waiter.locked = lock_pages(tx->ring.requests, tx->ring.slots * sizeof *tx->ring.requests) &&
 			    (!tx->memory || lock_pages(tx->memory, tx->memory_size));
 	if (!tx->pump.waiter.locked)
 		ktrxer_waiter_note(&tx->pump.waiter, "memory is not locked (%zu KiB): a probe is late when its page is not there; "
@@ -231,15 +231,15 @@ static void nic_open(struct ktx *tx)
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
 		return;
-	rc = phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
+	rc = ktrxer_phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
 	if (rc == -EPERM || rc == -EACCES)
 		ktrxer_waiter_note(&tx->pump.waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
 		return;
 	if (ktrxer_txstamp_add_nic(fd) < 0)
-		phc_sampler_close(&tx->nic);
+		ktrxer_phc_sampler_close(&tx->nic);
 	else
-		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
+		ktrxer_phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
 }
 
 static uint32_t features_of(const struct ktx *tx)
@@ -261,7 +261,7 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 		return ktrxer_fail(err, -ENOMEM, "no memory for a transmitter");
 	memset(tx, 0, sizeof *tx);
 	tx->wake_fd = tx->report_fd = tx->poll_fd = -1;
-	phc_sampler_init(&tx->nic);
+	ktrxer_phc_sampler_init(&tx->nic);
 	tx->engines = list;
 	ktrxer_waiter_init(&tx->pump.waiter);
 	rc = options_take(tx, options, err);
@@ -285,7 +285,7 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	if ((rc = engine_pick(tx, err)) < 0 || (rc = frame_size_fit(tx, err)) < 0 || (rc = rings_make(tx, err)) < 0)
 		goto fail;
 	setup = (struct ktx_engine_setup){ .options = &tx->options, .device = tx->has_device ? &tx->device : NULL, .link = tx->link,
-					   .frame_size = tx->frame_size, .slots = tx->ring.slots, .cells = tx->ring.cells };
+					   .frame_size = tx->frame_size, .slots = tx->ring.slots, .requests = tx->ring.requests };
 	if ((rc = engine_open(tx, &setup, err)) < 0)
 		goto fail;
 	if ((rc = memory_make(tx, err)) < 0 || (rc = descriptors_make(tx, err)) < 0)
@@ -312,7 +312,7 @@ void ktx_close(struct ktx *tx)
 	ktx_thread_stop(tx);
 	if (tx->state)
 		tx->engine->close(tx->state);
-	phc_sampler_close(&tx->nic);
+	ktrxer_phc_sampler_close(&tx->nic);
 	ktrxer_waiter_close(&tx->pump.waiter);
 	if (tx->poll_fd >= 0)
 		close(tx->poll_fd);
@@ -323,10 +323,10 @@ void ktx_close(struct ktx *tx)
 	if (tx->memory)
 		munmap(tx->memory, tx->memory_size);
 	ktrxer_hist_free(tx->tool.lateness);
-	stampmap_free(&tx->pump.stamps);
-	schedmap_free(&tx->pump.scheds);
-	if (tx->ring.cells)
-		munmap(tx->ring.cells, tx->ring.slots * sizeof *tx->ring.cells);
+	ktrxer_stampmap_free(&tx->pump.stamps);
+	ktrxer_schedmap_free(&tx->pump.scheds);
+	if (tx->ring.requests)
+		munmap(tx->ring.requests, tx->ring.slots * sizeof *tx->ring.requests);
 	free(tx);
 }
 
@@ -363,8 +363,8 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.cpu = tx->options.cpu,
 		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
-		.lead_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
-		.advance_ns = tx->options.flags & KTX_NO_ADVANCE ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
+		.wakeup_margin_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
+		.compensation_ns = tx->options.flags & KTX_NO_COMPENSATION ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
 	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Inside a transmitter. One ring of cells, in the order of commitment, walked by cursors that never pass each other:
+ * Inside a transmitter. One ring of requests, in the order of commitment, walked by cursors that never pass each other:
  *
- *     reaped <= counted <= done <= handed <= head        (free-running 32-bit numbers; a cell is number & mask)
+ *     reaped <= counted <= done <= handed <= head        (free-running 32-bit numbers; a request is number & mask)
  *
  *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
- *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the cell.
+ *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the request.
  *
- * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final cells, so
+ * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final requests, so
  * the pump's way is short and the accounts need no lock and always close.
  */
 #ifndef KTRXER_LIB_TX_H
@@ -30,7 +30,7 @@
  * has a line of its own, since the other side reads it often, and the constants beside it for each probe.
  */
 struct ktx_ring {
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t slots, mask;
 	_Alignas(KTX_LINE) _Atomic uint32_t head;
 	_Alignas(KTX_LINE) _Atomic uint32_t done;
@@ -38,7 +38,7 @@ struct ktx_ring {
 
 /* What one side asks of the other: written by both, and seldom. */
 struct ktx_shared {
-	_Alignas(KTX_LINE) _Atomic uint32_t cancel_to; /* cells before this number are to be cancelled */
+	_Alignas(KTX_LINE) _Atomic uint32_t cancel_to; /* requests before this number are to be cancelled */
 	_Atomic uint32_t cancel_seq;  /* raised with each ktx_cancel() */
 	_Atomic bool idle;            /* the pump sleeps without a deadline: a commit must wake it */
 	_Atomic bool tool_waits;      /* a report is awaited on report_fd */
@@ -55,7 +55,7 @@ struct ktx_shared {
 
 /* The tool's thread alone: cursors and accounts. */
 struct ktx_tool {
-	_Alignas(KTX_LINE) uint32_t written; /* >= head: cells of a train that is not complete yet */
+	_Alignas(KTX_LINE) uint32_t written; /* >= head: requests of a train that is not complete yet */
 	uint32_t counted, reaped;
 	bool reserved;
 	bool shortage;     /* a reservation was refused, and none has been granted since */
@@ -75,29 +75,29 @@ struct ktx_tool {
 struct ktx_pump {
 	_Alignas(KTX_LINE) uint32_t handed;
 	uint32_t cancel_seen;
-	bool unlooked; /* do not harvest although there is time */
-	bool look;     /* harvest although nothing is waited for: an error may be there */
+	bool unlooked; /* do not reap although there is time */
+	bool look;     /* reap although nothing is waited for: an error may be there */
 	bool starved;  /* the last pass ended because nothing was committed, not because it is too early */
 	bool in_train; /* the last one handed over belongs together with the next */
 	uint64_t shift_ns;
 	uint64_t last_call_ns; /* of the last hand-over */
-	uint64_t harvested_ns; /* when stamps were last looked for */
+	uint64_t reaped_ns; /* when stamps were last looked for */
 	uint64_t warm_cost_ns; /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	uint64_t retry_until_ns, retry_at_ns, backoff_ns;
-	uint64_t spin_to_ns; /* the next cell starts then, and whoever pumps is to spin for it; 0: none */
+	uint64_t spin_to_ns; /* the next request starts then, and the pump's thread is to spin until then; 0: none */
 	uint32_t expired; /* probes in a row whose retries came to nothing */
 	uint32_t cancel_to_kernel;
-	uint64_t busy_ns; /* where the kernel waits: when cells were last with it */
+	uint64_t busy_ns; /* where the kernel waits: when requests were last with it */
 	struct ktrxer_clock_map clock;
 	struct phc_line nic_line; /* the NIC's clock on ours, as published last */
 	uint32_t nic_version;     /* of nic_line */
 	bool nic_seen;            /* one of its stamps came */
 	bool driver_seen;         /* the driver stamps */
-	uint32_t stamped_end;     /* behind the last cell with a driver's stamp */
-	uint32_t passer;          /* a cell behind `done` that was stamped before it, and when that was seen; 0: none */
+	uint32_t stamped_end;     /* behind the last request with a driver's stamp */
+	uint32_t passer;          /* a request behind `done` that was stamped before it, and when that was seen; 0: none */
 	uint64_t passed_ns;
-	struct stampmap stamps; /* which cell a stamp belongs to; its slots are cell numbers */
+	struct stampmap stamps; /* which request a stamp belongs to; its slots are request numbers */
 	struct schedmap scheds; /* the same where the packet scheduler stamps */
 	struct ktrxer_waiter waiter;
 };
@@ -133,30 +133,30 @@ struct ktx {
 	bool is_started;
 };
 
-/* The send time of a cell and where it was taken (enum ktx_sent_source). */
-static inline enum ktx_sent_source ktx_sent_time(const struct ktx_cell *cell, uint64_t *sent_ns)
+/* The send time of a request and where it was taken (enum ktx_sent_source). */
+static inline enum ktx_sent_source ktx_sent_time(const struct ktx_request *request, uint64_t *sent_ns)
 {
-	*sent_ns = cell->leave_ns > cell->call_ns ? cell->leave_ns : cell->call_ns;
-	if (cell->untimed)
+	*sent_ns = request->leave_ns > request->call_ns ? request->leave_ns : request->call_ns;
+	if (request->untimed)
 		return KTX_SENT_NONE;
-	if (cell->sched_ns) {
-		*sent_ns = cell->sched_ns;
+	if (request->sched_ns) {
+		*sent_ns = request->sched_ns;
 		return KTX_SENT_SCHED;
 	}
 	/* An engine of the kernel side has no stamps to match: its report is the driver's time. */
-	if (cell->proof >= KTX_PROOF_DRIVER && (cell->bypasses || !cell->driver_ns)) {
-		*sent_ns = cell->driver_ns ? cell->driver_ns : cell->sent_ns;
-		return cell->driver_ns || cell->proof == KTX_PROOF_DRIVER ? KTX_SENT_DRIVER : KTX_SENT_NIC;
+	if (request->proof >= KTX_PROOF_DRIVER && (request->bypasses || !request->driver_ns)) {
+		*sent_ns = request->driver_ns ? request->driver_ns : request->sent_ns;
+		return request->driver_ns || request->proof == KTX_PROOF_DRIVER ? KTX_SENT_DRIVER : KTX_SENT_NIC;
 	}
 	return KTX_SENT_USER;
 }
 
-static inline struct ktx_cell *ktx_cell_at(const struct ktx *tx, uint32_t number)
+static inline struct ktx_request *ktx_request_at(const struct ktx *tx, uint32_t number)
 {
-	return &tx->ring.cells[number & tx->ring.mask];
+	return &tx->ring.requests[number & tx->ring.mask];
 }
 
-/* tx_done.c: publishes what is final, in order, and wakes who waits for it. */
+/* tx_done.c: publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now);
 
 /* tx_kernel.c: a pass where the kernel waits. */
@@ -164,7 +164,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
-/* The cell of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is lateness. */
+/* The request of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is lateness. */
 void ktx_pump_start(struct ktx *tx);
 
 /* tx_thread.c */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pump of an engine whose kernel side waits: committed cells are with the engine at once, and the pump only brings back what
+ * The pump of an engine whose kernel side waits: committed requests are with the engine at once, and the pump only brings back what
  * became of them, passes a cancellation on, and keeps the kernel side running.
  */
 #include "tx.h"
 
 #include <errno.h>
 
-/* Not for a single cell that is just gone: a tool that commits often would have to wake us each time. */
+/* Not for a single request that is just gone: a tool that commits often would have to wake us each time. */
 #define LINGER_NS (5ULL * 1000 * 1000)
 /* A frame that was due has ended by then, most likely. */
 #define AFTER_NS 10000
@@ -18,11 +18,11 @@
  * Frames leave late by what their way through the kernel costs. The advance is moved until the median of what is left is zero: one small
  * step up or down for each.
  */
-static void advance_learn(struct ktx *tx, const struct ktx_cell *cell)
+static void advance_learn(struct ktx *tx, const struct ktx_request *request)
 {
-	int64_t late = (int64_t)(cell->sent_ns - cell->planned_ns), step;
+	int64_t late = (int64_t)(request->sent_ns - request->planned_ns), step;
 
-	if (!cell->at_ns || cell->status != KTX_SENT || cell->proof < KTX_PROOF_DRIVER || late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
+	if (!request->at_ns || request->status != KTX_SENT || request->proof < KTX_PROOF_DRIVER || late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
 		return;
 	if (tx->pump.waiter.advance_samples < 64)
 		tx->pump.waiter.advance_samples++;
@@ -35,7 +35,7 @@ static void advance_learn(struct ktx *tx, const struct ktx_cell *cell)
 /* When there will be something to bring back. */
 static uint64_t next_look(const struct ktx *tx, uint64_t now)
 {
-	const uint64_t at = ktx_cell_at(tx, tx->pump.handed)->at_ns, often = tx->engine->harvest_ns;
+	const uint64_t at = ktx_request_at(tx, tx->pump.handed)->at_ns, often = tx->engine->reap_ns;
 	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
 	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
@@ -59,12 +59,12 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		work.cancel_to = tx->pump.cancel_to_kernel;
 	else
 		tx->pump.cancel_to_kernel = work.done;
-	if (!(tx->options.flags & KTX_NO_ADVANCE))
+	if (!(tx->options.flags & KTX_NO_COMPENSATION))
 		work.advance_ns = (uint64_t)tx->pump.waiter.advance_ns;
 
 	ended = tx->engine->kernel->collect(tx->state, &work);
 	for (uint32_t i = 0; i < ended; i++)
-		advance_learn(tx, ktx_cell_at(tx, tx->pump.handed + i));
+		advance_learn(tx, ktx_request_at(tx, tx->pump.handed + i));
 	tx->pump.handed += ended;
 
 	work.done = tx->pump.handed;
@@ -73,7 +73,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	rc = tx->engine->kernel->tend(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
-	/* After that: who is told that all has ended must find out why, too. */
+	/* After `dead`: a thread that sees that all requests have ended must see the reason, too. */
 	ktx_done_advance(tx, work.now_ns);
 	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream->ended(tx->state)) {
 		atomic_store(&tx->shared.stream_runs, false);
@@ -82,14 +82,14 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 
 	if (tx->pump.handed != work.head)
 		tx->pump.busy_ns = work.now_ns;
-	/* Where a descriptor tells when there is something to bring back, nobody needs to be woken by a commit, nor to look. */
-	if (!tx->engine->harvest_ns) {
+	/* Where a descriptor becomes readable for completions, a commit need not wake the pump, and the pump need not poll. */
+	if (!tx->engine->reap_ns) {
 		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
 		return;
 	}
 	tx->pump.starved = tx->pump.handed == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
 	if (!tx->pump.starved) {
-		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->harvest_ns : next_look(tx, work.now_ns);
+		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->reap_ns : next_look(tx, work.now_ns);
 
 		if (look < *next_ns)
 			*next_ns = look;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pump: takes committed cells in their order, waits for each one's time, hands it over, and brings back what became of it.
+ * The pump: takes committed requests in their order, waits for each one's time, hands it over, and brings back what became of it.
  * One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
-#include "tx_cell.h"
+#include "tx_request.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,63 +30,63 @@ static bool sched_stamps(const struct ktx *tx)
 }
 
 /* Numbers run free: in [done, handed)? */
-static struct ktx_cell *cell_waiting(const struct ktx *tx, uint32_t number)
+static struct ktx_request *request_waiting(const struct ktx *tx, uint32_t number)
 {
 	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	return number - done < tx->pump.handed - done ? ktx_cell_at(tx, number) : NULL;
+	return number - done < tx->pump.handed - done ? ktx_request_at(tx, number) : NULL;
 }
 
-/* NULL when the stamp cannot be told to be one cell's, or comes after its cell was final. */
-static struct ktx_cell *cell_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns, uint32_t *cell_number)
+/* NULL when the stamp cannot be told to be one request's, or comes after its request was final. */
+static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns, uint32_t *request_number)
 {
 	uint64_t number;
 
 	if (sched_stamps(tx)) {
-		if (!schedmap_driver(&tx->pump.scheds, key, cell_number))
+		if (!ktrxer_schedmap_driver(&tx->pump.scheds, key, request_number))
 			return NULL;
 	} else {
-		if (!stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+		if (!ktrxer_stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 			return NULL;
-		*cell_number = (uint32_t)number;
+		*request_number = (uint32_t)number;
 	}
-	return cell_waiting(tx, *cell_number);
+	return request_waiting(tx, *request_number);
 }
 
 /* How early a hand-over must begin is learned from the send times. */
-static void cost_learn(struct ktx *tx, const struct ktx_cell *cell, uint64_t sent_ns)
+static void cost_learn(struct ktx *tx, const struct ktx_request *request, uint64_t sent_ns)
 {
-	if (!(tx->options.flags & KTX_NO_ADVANCE) && cell->first_of_call)
-		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? cell->leave_ns : cell->call_ns, sent_ns);
+	if (!(tx->options.flags & KTX_NO_COMPENSATION) && request->first_of_call)
+		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? request->leave_ns : request->call_ns, sent_ns);
 }
 
 /* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
 static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 {
 	uint32_t bound, number;
-	struct ktx_cell *cell = cell_of_stamp(tx, key, KTRXER_NEVER, &number);
+	struct ktx_request *request = request_of_stamp(tx, key, KTRXER_NEVER, &number);
 	uint64_t sent;
 
-	if (!cell || !cell->stamp_due)
+	if (!request || !request->stamp_due)
 		return;
-	phc_line_mono(&tx->pump.nic_line, nic_ns, &sent, &bound);
-	if (sent + bound + STAMP_GRAIN_NS < cell->call_ns || sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
+	ktrxer_phc_line_mono(&tx->pump.nic_line, nic_ns, &sent, &bound);
+	if (sent + bound + STAMP_GRAIN_NS < request->call_ns || sent > ktrxer_now_ns() + bound + STAMP_GRAIN_NS)
 		return;
-	cell->sent_ns = sent;
-	cell->raw_ns = nic_ns;
-	cell->bound_ns = bound;
-	cell->proof = KTX_PROOF_WIRE;
-	cell->stamp_due = false;
+	request->sent_ns = sent;
+	request->raw_ns = nic_ns;
+	request->bound_ns = bound;
+	request->proof = KTX_PROOF_WIRE;
+	request->stamp_due = false;
 	tx->pump.nic_seen = true;
-	if (!cell->sched_ns)
-		cost_learn(tx, cell, sent);
+	if (!request->sched_ns)
+		cost_learn(tx, request, sent);
 }
 
 /* The time of a stamp of CLOCK_REALTIME on CLOCK_MONOTONIC; false: it cannot be true. */
 static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *mono_ns)
 {
 	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
-	const uint64_t oldest = done == tx->pump.handed ? 0 : ktx_cell_at(tx, done)->call_ns;
+	const uint64_t oldest = done == tx->pump.handed ? 0 : ktx_request_at(tx, done)->call_ns;
 
 	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
@@ -95,20 +95,20 @@ static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *
 static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 {
 	struct ktx *tx = context;
-	struct ktx_cell *cell;
+	struct ktx_request *request;
 	uint64_t entered;
 	uint32_t number;
 
 	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
-	    !schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+	    !ktrxer_schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 		return;
-	cell = cell_waiting(tx, number);
-	if (!cell || !cell->sched_due)
+	request = request_waiting(tx, number);
+	if (!request || !request->sched_due)
 		return;
-	cell->sched_due = false;
-	cell->sched_ns = entered;
-	cell->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
-	cost_learn(tx, cell, entered);
+	request->sched_due = false;
+	request->sched_ns = entered;
+	request->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
+	cost_learn(tx, request, entered);
 }
 
 static void driver_stamped(struct ktx *tx, uint32_t number)
@@ -127,7 +127,7 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 {
 	struct ktx *tx = context;
 	const uint64_t now = ktrxer_now_ns();
-	struct ktx_cell *cell;
+	struct ktx_request *request;
 	uint64_t sent;
 	uint32_t number;
 	bool credible;
@@ -139,31 +139,31 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	tx->pump.driver_seen = true;
 	credible = stamp_mono(tx, real_ns, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
-	cell = cell_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->pump.clock, now) ? KTRXER_NEVER : sent, &number);
-	if (!cell || !cell->stamp_due)
+	request = request_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->pump.clock, now) ? KTRXER_NEVER : sent, &number);
+	if (!request || !request->stamp_due)
 		return;
 	driver_stamped(tx, number);
 	if (!credible) {
-		stamp_give_up(tx, cell);
+		stamp_give_up(tx, request);
 		return;
 	}
-	cell->sent_ns = cell->driver_ns = sent;
-	cell->raw_ns = real_ns;
-	cell->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
-	cell->proof = (uint8_t)proof;
-	cell->stamp_due = phc_sampler_on(&tx->nic);
-	if (!tx->pump.nic_seen && !cell->sched_ns)
-		cost_learn(tx, cell, sent);
-	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < cell->leave_ns)
+	request->sent_ns = request->driver_ns = sent;
+	request->raw_ns = real_ns;
+	request->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
+	request->proof = (uint8_t)proof;
+	request->stamp_due = phc_sampler_on(&tx->nic);
+	if (!tx->pump.nic_seen && !request->sched_ns)
+		cost_learn(tx, request, sent);
+	if (queue_waits(tx) && sent + KTX_QUEUE_EARLY_NS < request->leave_ns)
 		tx->engine->submit->left_early(tx->state);
 }
 
 /* Where a queue waits it may drop what it took. */
-static void drop_arrived(void *context, struct ktx_cell *cell, int error)
+static void drop_arrived(void *context, struct ktx_request *request, int error)
 {
 	(void)context;
-	if (cell->status == KTX_SENT && cell->stamp_due)
-		cell_end(cell, KTX_FAILED, error);
+	if (request->status == KTX_SENT && request->stamp_due)
+		request_end(request, KTX_FAILED, error);
 }
 
 static void refusal_arrived(void *context, const struct ktx_network_error *error)
@@ -188,23 +188,23 @@ static void device_dead(struct ktx *tx, int rc)
 	atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 }
 
-static void harvest(struct ktx *tx)
+static void reap(struct ktx *tx)
 {
-	const struct ktx_harvest to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
+	const struct ktx_completions to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
 					.context = tx };
 	uint64_t now = ktrxer_now_ns();
 	int rc;
 
 	ktrxer_clock_map_refresh(&tx->pump.clock, now, KTRXER_NS_PER_MS);
 	if (phc_sampler_on(&tx->nic))
-		phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
-	rc = tx->engine->submit->harvest(tx->state, &to);
-	tx->pump.harvested_ns = now;
+		ktrxer_phc_sampler_line(&tx->nic, &tx->pump.nic_line, &tx->pump.nic_version);
+	rc = tx->engine->submit->reap(tx->state, &to);
+	tx->pump.reaped_ns = now;
 	if (device_lost(rc))
 		device_dead(tx, rc);
-	if (stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
+	if (ktrxer_stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
 		tx->engine->submit->restart_stamps(tx->state);
-		stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
+		ktrxer_stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());
 }
@@ -217,7 +217,7 @@ static void cancel_take(struct ktx *tx)
 	const uint32_t to = atomic_load(&tx->shared.cancel_to);
 
 	while (tx->pump.handed != to && (int32_t)(to - tx->pump.handed) > 0)
-		cell_end(ktx_cell_at(tx, tx->pump.handed++), KTX_CANCELLED, 0);
+		request_end(ktx_request_at(tx, tx->pump.handed++), KTX_CANCELLED, 0);
 	tx->pump.first_call_ns = 0;
 	tx->pump.in_train = false;
 }
@@ -245,18 +245,18 @@ static void back_off(struct ktx *tx, uint64_t now)
 static void stamps_refused(struct ktx *tx)
 {
 	if (sched_stamps(tx))
-		schedmap_refused(&tx->pump.scheds);
+		ktrxer_schedmap_refused(&tx->pump.scheds);
 	else
-		stampmap_ambiguous(&tx->pump.stamps);
+		ktrxer_stampmap_ambiguous(&tx->pump.stamps);
 }
 
-/* The first cell was refused. It stays where it is (to be tried again) or ends as failed. */
+/* The first request was refused. It stays where it is (to be tried again) or ends as failed. */
 static void refused(struct ktx *tx, int rc, uint64_t call)
 {
-	struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
+	struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
 	uint64_t now = ktrxer_now_ns();
 
-	cell->tries++;
+	request->tries++;
 	stamps_refused(tx);
 	if (device_lost(rc))
 		device_dead(tx, rc);
@@ -273,42 +273,42 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 		}
 		tx->pump.expired++;
 	}
-	cell_end(cell, KTX_FAILED, rc);
+	request_end(request, KTX_FAILED, rc);
 	tx->pump.handed++;
 	tx->pump.first_call_ns = 0;
 	tx->pump.in_train = false;
 }
 
 /* At the end of time it stays there. */
-static uint64_t planned_time(const struct ktx *tx, const struct ktx_cell *cell)
+static uint64_t planned_time(const struct ktx *tx, const struct ktx_request *request)
 {
-	return cell->at_ns > KTRXER_NEVER - tx->pump.shift_ns ? KTRXER_NEVER : cell->at_ns + tx->pump.shift_ns;
+	return request->at_ns > KTRXER_NEVER - tx->pump.shift_ns ? KTRXER_NEVER : request->at_ns + tx->pump.shift_ns;
 }
 
 static uint64_t advance_of(const struct ktx *tx)
 {
-	return tx->options.flags & KTX_NO_ADVANCE ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
+	return tx->options.flags & KTX_NO_COMPENSATION ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
 }
 
 /* What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue costs. */
-static void leave_plan(struct ktx *tx, struct ktx_cell *cell, bool in_train)
+static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_train)
 {
-	const uint64_t planned = planned_time(tx, cell), advance = advance_of(tx);
+	const uint64_t planned = planned_time(tx, request), advance = advance_of(tx);
 
-	cell->first_of_call = cell->at_ns && !in_train;
-	cell->leave_ns = cell->first_of_call && planned > advance ? planned - advance : 0;
+	request->first_of_call = request->at_ns && !in_train;
+	request->leave_ns = request->first_of_call && planned > advance ? planned - advance : 0;
 }
 
 static void hand_over(struct ktx *tx, uint32_t count)
 {
-	struct ktx_cell *batch[KTX_BATCH_MAX];
+	struct ktx_request *batch[KTX_BATCH_MAX];
 	const uint32_t features = tx->engine->features(tx->state);
 	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_WIRE_STAMP);
 	uint64_t call, after;
 	int n;
 
 	for (uint32_t i = 0; i < count; i++)
-		batch[i] = ktx_cell_at(tx, tx->pump.handed + i);
+		batch[i] = ktx_request_at(tx, tx->pump.handed + i);
 	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
 		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
 	call = ktrxer_now_ns();
@@ -337,15 +337,18 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		if (tx->pump.shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
 		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
-			stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
+			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
 	}
 	if (features & KTX_CAN_SCHED_STAMP)
-		schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
+		ktrxer_schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
 		stamps_refused(tx);
 	tx->pump.in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
 	tx->pump.handed += (uint32_t)n;
+	/* The stamps are read in batches, some milliseconds later. A step of the clock is known to lie between two of these samples. */
+	if (stamps)
+		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
 /* How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has come. */
@@ -358,15 +361,15 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 		most = tx->queue.depth - out;
 
 	for (; n < most; n++) {
-		const struct ktx_cell *before = ktx_cell_at(tx, tx->pump.handed + n - 1), *cell = ktx_cell_at(tx, tx->pump.handed + n);
+		const struct ktx_request *before = ktx_request_at(tx, tx->pump.handed + n - 1), *request = ktx_request_at(tx, tx->pump.handed + n);
 		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
-		bool at_once = !cell->at_ns && !before->at_ns;
-		bool due = tx->options.purpose == KTX_FOR_RATE && cell->at_ns && planned_time(tx, cell) <= now;
+		bool at_once = !request->at_ns && !before->at_ns;
+		bool due = tx->options.purpose == KTX_FOR_RATE && request->at_ns && planned_time(tx, request) <= now;
 
-		if (queue_waits(tx) && cell->at_ns) /* those of the past are for the late policy, one by one */
-			due = planned_time(tx, cell) > now && planned_time(tx, cell) - now <= tx->queue.ahead_ns;
+		if (queue_waits(tx) && request->at_ns) /* those of the past are for the late policy, one by one */
+			due = planned_time(tx, request) > now && planned_time(tx, request) - now <= tx->queue.ahead_ns;
 
-		if ((!same_train && !at_once && !due) || cell->restarts)
+		if ((!same_train && !at_once && !due) || request->restarts)
 			break;
 	}
 	return n;
@@ -376,15 +379,15 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 
 enum due { DUE_NOW, DUE_LATER, DUE_GONE };
 
-static uint64_t start_of(const struct ktx *tx, const struct ktx_cell *cell)
+static uint64_t start_of(const struct ktx *tx, const struct ktx_request *request)
 {
-	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx), planned = planned_time(tx, cell);
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx), planned = planned_time(tx, request);
 
 	return planned > early ? planned - early : 0;
 }
 
 /*
- * When to come back for a cell that starts at `start`. A thread that spins wakes up before it, by the margin of its
+ * When to come back for a request that starts at `start`. A thread that spins wakes up before it, by the margin of its
  * wake-ups; from then on it is to come back at once.
  */
 static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
@@ -398,28 +401,28 @@ static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 }
 
 /* DUE_GONE: it is skipped. */
-static enum due late_policy(struct ktx *tx, struct ktx_cell *cell, uint64_t planned, uint64_t now)
+static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_t planned, uint64_t now)
 {
 	/* A train that has begun goes on: what its own length costs is not for the late policy to tear it apart, or to shift by. */
 	if (tx->pump.in_train || now <= planned || now - planned <= tx->options.late_ns)
 		return DUE_NOW;
 	if (tx->options.late == KTX_LATE_SKIP) {
-		cell_end(cell, KTX_SKIPPED, 0);
+		request_end(request, KTX_SKIPPED, 0);
 		tx->pump.handed++;
 		return DUE_GONE;
 	}
 	if (tx->options.late == KTX_LATE_SHIFT) {
 		tx->pump.shift_ns += now - planned;
-		cell->planned_ns = cell->at_ns + tx->pump.shift_ns;
+		request->planned_ns = request->at_ns + tx->pump.shift_ns;
 	}
 	return DUE_NOW;
 }
 
 /*
- * Is the next cell's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy;
+ * Is the next request's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late policy;
  * look at the next one.
  */
-static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_ns)
+static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_t *next_ns)
 {
 	const uint64_t now = ktrxer_now_ns();
 	uint64_t planned, start;
@@ -428,51 +431,51 @@ static enum due cell_due(struct ktx *tx, struct ktx_cell *cell, uint64_t *next_n
 		*next_ns = tx->pump.retry_at_ns;
 		return now < tx->pump.retry_at_ns ? DUE_LATER : DUE_NOW;
 	}
-	if (cell->restarts)
+	if (request->restarts)
 		tx->pump.shift_ns = 0;
 	if (queue_full(tx))
 		return DUE_LATER;
-	if (!cell->at_ns)
+	if (!request->at_ns)
 		return DUE_NOW;
-	planned = planned_time(tx, cell);
-	start = start_of(tx, cell);
-	if (cell->planned_ns != planned)
-		cell->planned_ns = planned;
+	planned = planned_time(tx, request);
+	start = start_of(tx, request);
+	if (request->planned_ns != planned)
+		request->planned_ns = planned;
 	if (now < start) {
 		*next_ns = come_back(tx, now, start);
 		return DUE_LATER;
 	}
-	return late_policy(tx, cell, planned, now);
+	return late_policy(tx, request, planned, now);
 }
 
 /* Stamps are collected while there is time for it, and in any case before too many wait. */
-#define HARVEST_SLACK_NS 15000
-#define HARVEST_MOST 256
+#define REAP_SLACK_NS 15000
+#define REAP_MOST 256
 
-static void harvest_if_time(struct ktx *tx, uint32_t head)
+static void reap_if_time(struct ktx *tx, uint32_t head)
 {
 	uint32_t waiting = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
 	if (!waiting && !tx->pump.look)
 		return;
-	if (waiting < HARVEST_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
-		const struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
+	if (waiting < REAP_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
+		const struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
 
 		if (tx->pump.unlooked)
 			return;
-		if (cell->at_ns && start_of(tx, cell) < ktrxer_now_ns() + HARVEST_SLACK_NS)
+		if (request->at_ns && start_of(tx, request) < ktrxer_now_ns() + REAP_SLACK_NS)
 			return;
 	}
 	tx->pump.look = false;
-	harvest(tx);
+	reap(tx);
 }
 
 void ktx_pump_start(struct ktx *tx)
 {
-	struct ktx_cell *cell = ktx_cell_at(tx, tx->pump.handed);
+	struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
 	const uint64_t now = ktrxer_now_ns();
 
-	if (late_policy(tx, cell, planned_time(tx, cell), now) == DUE_NOW)
+	if (late_policy(tx, request, planned_time(tx, request), now) == DUE_NOW)
 		hand_over(tx, batch_size(tx, atomic_load(&tx->ring.head), now));
 }
 
@@ -486,11 +489,11 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 			cancel_take(tx);
 		/* After the cancellation, which may reach past the head of before: nothing is handed over behind the head. */
 		head = atomic_load(&tx->ring.head);
-		harvest_if_time(tx, head);
+		reap_if_time(tx, head);
 		tx->pump.starved = tx->pump.handed == head;
 		if (tx->pump.starved)
 			break;
-		due = cell_due(tx, ktx_cell_at(tx, tx->pump.handed), next_ns);
+		due = request_due(tx, ktx_request_at(tx, tx->pump.handed), next_ns);
 		if (due == DUE_LATER)
 			break;
 		if (due == DUE_NOW)
@@ -500,18 +503,18 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 	ktx_done_advance(tx, ktrxer_now_ns());
 	/*
 	 * Stamps or buffers that are still out: come back for them, at the latest when the oldest stamp is given up. A pass that was not to look
-	 * for them would find the same cell again at once.
+	 * for them would find the same request again at once.
 	 */
 	if (stamps_wanted(tx) && !tx->pump.unlooked) {
 		uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
-		uint64_t now = ktrxer_now_ns(), give_up = ktx_cell_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
+		uint64_t now = ktrxer_now_ns(), give_up = ktx_request_at(tx, done)->call_ns + KTX_STAMP_WAIT_NS;
 
 		if (give_up <= now)
 			give_up = now + KTX_STAMP_WAIT_NS / 2;
 		if (phc_sampler_on(&tx->nic))
 			give_up = ktrxer_now_ns() + KTX_NIC_WAIT_NS;
-		if (tx->engine->harvest_ns)
-			give_up = ktrxer_now_ns() + tx->engine->harvest_ns;
+		if (tx->engine->reap_ns)
+			give_up = ktrxer_now_ns() + tx->engine->reap_ns;
 		if (give_up < *next_ns)
 			*next_ns = give_up;
 	}

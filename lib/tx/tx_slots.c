@@ -9,37 +9,37 @@
 
 /* ------------------------------------------------------------------------------------------------------ accounts */
 
-static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
+static void count_sent(struct ktx *tx, const struct ktx_request *request)
 {
 	struct ktx_accounts *sums = &tx->tool.sums;
 	enum ktx_sent_source source;
 	uint64_t sent_ns;
 
 	sums->sent++;
-	sums->bytes += cell->length;
-	if (cell->proof == KTX_PROOF_WIRE)
+	sums->bytes += request->length;
+	if (request->proof == KTX_PROOF_WIRE)
 		sums->wire++;
-	else if (cell->proof == KTX_PROOF_DRIVER)
+	else if (request->proof == KTX_PROOF_DRIVER)
 		sums->driver++;
 	else
 		sums->queued++;
-	if (sums->sent == 1 || cell->sent_ns < sums->first_ns)
-		sums->first_ns = cell->sent_ns;
-	if (cell->sent_ns > sums->last_ns)
-		sums->last_ns = cell->sent_ns;
-	if (cell->stamp_missing)
+	if (sums->sent == 1 || request->sent_ns < sums->first_ns)
+		sums->first_ns = request->sent_ns;
+	if (request->sent_ns > sums->last_ns)
+		sums->last_ns = request->sent_ns;
+	if (request->stamp_missing)
 		sums->stamps_missing++;
-	source = ktx_sent_time(cell, &sent_ns);
+	source = ktx_sent_time(request, &sent_ns);
 	if (source == KTX_SENT_NONE)
 		sums->untimed++;
-	if (!cell->at_ns)
+	if (!request->at_ns)
 		return;
 	/*
 	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on time. The one
 	 * that moved them was late by as much as it moved them.
 	 */
-	const uint64_t shift = cell->planned_ns - cell->at_ns, moved = shift - tx->tool.counted_shift_ns;
-	const int64_t lateness = (int64_t)(sent_ns - cell->planned_ns) + (int64_t)moved;
+	const uint64_t shift = request->planned_ns - request->at_ns, moved = shift - tx->tool.counted_shift_ns;
+	const int64_t lateness = (int64_t)(sent_ns - request->planned_ns) + (int64_t)moved;
 
 	tx->tool.counted_shift_ns = shift;
 	if (source == KTX_SENT_NONE)
@@ -49,18 +49,18 @@ static void count_sent(struct ktx *tx, const struct ktx_cell *cell)
 	ktrxer_hist_record(tx->tool.lateness, lateness);
 }
 
-static void count_one(struct ktx *tx, const struct ktx_cell *cell)
+static void count_one(struct ktx *tx, const struct ktx_request *request)
 {
-	tx->tool.sums.tries += cell->tries;
-	if (cell->restarts)
+	tx->tool.sums.tries += request->tries;
+	if (request->restarts)
 		tx->tool.counted_shift_ns = 0;
-	switch (cell->status) {
+	switch (request->status) {
 	case KTX_SENT:
-		count_sent(tx, cell);
+		count_sent(tx, request);
 		break;
 	case KTX_FAILED:
 		tx->tool.sums.failed++;
-		tx->tool.sums.last_error = cell->error;
+		tx->tool.sums.last_error = request->error;
 		break;
 	case KTX_SKIPPED:
 		tx->tool.sums.skipped++;
@@ -78,10 +78,10 @@ static void ktx_count(struct ktx *tx)
 	const uint32_t done = atomic_load(&tx->ring.done);
 
 	while (tx->tool.counted != done)
-		count_one(tx, ktx_cell_at(tx, tx->tool.counted++));
+		count_one(tx, ktx_request_at(tx, tx->tool.counted++));
 }
 
-/* Where nobody proves that a frame left, the device's own statistics may show that it did not. */
+/* Where frames have no stamps, the device's statistics may show that some were not sent. */
 static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 {
 	uint64_t packets;
@@ -91,7 +91,7 @@ static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 	return queued > packets ? queued - packets : 0;
 }
 
-void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
+void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
 {
 	if (!accounts)
 		return;
@@ -99,68 +99,67 @@ void ktx_accounts(const struct ktx *tx, struct ktx_accounts *accounts)
 		*accounts = (struct ktx_accounts){ 0 };
 		return;
 	}
-	/* Counting is bookkeeping: to the caller nothing changes. */
-	ktx_count((struct ktx *)tx);
+	ktx_count(tx);
 	*accounts = tx->tool.sums;
 	ktx_stream_count(tx, accounts);
 	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
 	accounts->uncounted = uncounted(tx, accounts->queued);
 }
 
-struct ktrxer_hist *ktx_lateness(const struct ktx *tx)
+struct ktrxer_hist *ktx_lateness(struct ktx *tx)
 {
 	struct ktrxer_hist *copy = tx ? ktrxer_hist_new() : NULL;
 
 	if (!copy)
 		return NULL;
-	ktx_count((struct ktx *)tx);
+	ktx_count(tx);
 	ktrxer_hist_merge(copy, tx->tool.lateness);
 	return copy;
 }
 
 /* ------------------------------------------------------------------------------------------------------- reports */
 
-static bool report_wanted(const struct ktx *tx, const struct ktx_cell *cell)
+static bool report_wanted(const struct ktx *tx, const struct ktx_request *request)
 {
 	return tx->options.reports == KTX_REPORT_ALL ||
-	       (tx->options.reports == KTX_REPORT_FAILURES && cell->status != KTX_SENT);
+	       (tx->options.reports == KTX_REPORT_FAILURES && request->status != KTX_SENT);
 }
 
-/* Frees the slots whose reports nobody wants, up to the first that somebody does. */
+/* Frees the slots whose reports are not wanted, up to the first one whose report is. */
 static void reap_unwanted(struct ktx *tx)
 {
 	ktx_count(tx);
-	while (tx->tool.reaped != tx->tool.counted && !report_wanted(tx, ktx_cell_at(tx, tx->tool.reaped)))
+	while (tx->tool.reaped != tx->tool.counted && !report_wanted(tx, ktx_request_at(tx, tx->tool.reaped)))
 		tx->tool.reaped++;
 }
 
-static int64_t own_queue(const struct ktx_cell *cell, enum ktx_sent_source source, uint64_t sent_ns)
+static int64_t own_queue(const struct ktx_request *request, enum ktx_sent_source source, uint64_t sent_ns)
 {
-	const uint64_t driver = cell->driver_ns ? cell->driver_ns : cell->proof == KTX_PROOF_WIRE ? cell->sent_ns : 0;
+	const uint64_t driver = request->driver_ns ? request->driver_ns : request->proof == KTX_PROOF_WIRE ? request->sent_ns : 0;
 
-	return cell->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
+	return request->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
 }
 
-static void report_fill(struct ktx_report *report, const struct ktx_cell *cell)
+static void report_fill(struct ktx_report *report, const struct ktx_request *request)
 {
-	const bool sent = cell->status == KTX_SENT;
+	const bool sent = request->status == KTX_SENT;
 	uint64_t sent_ns = 0;
-	const enum ktx_sent_source source = sent ? ktx_sent_time(cell, &sent_ns) : KTX_SENT_NONE;
+	const enum ktx_sent_source source = sent ? ktx_sent_time(request, &sent_ns) : KTX_SENT_NONE;
 
 	*report = (struct ktx_report){
-		.id = cell->id,
-		.at_ns = cell->at_ns,
-		.planned_ns = cell->planned_ns,
+		.id = request->id,
+		.at_ns = request->at_ns,
+		.planned_ns = request->planned_ns,
 		.sent_ns = sent_ns,
-		.departure_ns = sent && cell->proof >= KTX_PROOF_DRIVER ? cell->sent_ns : 0,
-		.own_queue_ns = sent ? own_queue(cell, source, sent_ns) : -1,
+		.departure_ns = sent && request->proof >= KTX_PROOF_DRIVER ? request->sent_ns : 0,
+		.own_queue_ns = sent ? own_queue(request, source, sent_ns) : -1,
 		.sent_source = (uint8_t)source,
-		.bound_ns = cell->bound_ns,
-		.tries = cell->tries,
-		.status = cell->status,
-		.proof = cell->proof,
-		.error = cell->error,
-		.raw_ns = cell->raw_ns,
+		.bound_ns = request->bound_ns,
+		.tries = request->tries,
+		.status = request->status,
+		.proof = request->proof,
+		.error = request->error,
+		.raw_ns = request->raw_ns,
 	};
 }
 
@@ -188,7 +187,7 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 	for (bool armed = false;;) {
 		reap_unwanted(tx);
 		while (n < max && tx->tool.reaped != tx->tool.counted) {
-			report_fill(&reports[n++], ktx_cell_at(tx, tx->tool.reaped++));
+			report_fill(&reports[n++], ktx_request_at(tx, tx->tool.reaped++));
 			reap_unwanted(tx);
 		}
 		if (n || armed || !max)
@@ -197,7 +196,7 @@ int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
 		reports_arm(tx);
 		armed = true;
 	}
-	/* Reading made room, and arming took back the signal that may have told so: who was refused a slot must not sleep now. */
+	/* Reading freed slots, and reports_arm() cleared the signal for that: a caller that got -EAGAIN must be woken. */
 	if (tx->tool.shortage && slot_free(tx))
 		ktx_signal(tx->report_fd);
 	return n;
@@ -212,7 +211,7 @@ static void head_publish(struct ktx *tx)
 	if (tx->engine->kernel)
 		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
-		/* Nobody sleeps: no barrier, which would wait for each frame that was just written to reach the cache. */
+		/* No thread sleeps: no barrier, which would wait until each frame that was just written reaches the cache. */
 		atomic_store_explicit(&tx->ring.head, tx->tool.written, memory_order_release);
 	} else {
 		/* Sequentially consistent on both sides: either the pump sees the new head or we see that it is idle. */
@@ -243,7 +242,7 @@ int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 	tx->tool.shortage = false;
 	tx->tool.reserved = true;
 	slot->index = tx->tool.written & tx->ring.mask;
-	slot->frame = ktx_cell_at(tx, tx->tool.written)->frame;
+	slot->frame = ktx_request_at(tx, tx->tool.written)->frame;
 	slot->capacity = tx->frame_size;
 	return 0;
 }
@@ -277,7 +276,7 @@ static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct kt
 	if (probe->at_ns && probe->at_ns < tx->tool.last_at_ns)
 		return ktrxer_fail(err, -EINVAL, "a deadline %llu ns before the one committed last: deadlines never decrease",
 				   (unsigned long long)(tx->tool.last_at_ns - probe->at_ns));
-	return ktx_check(tx, ktx_cell_at(tx, tx->tool.written)->frame, probe->length, err);
+	return ktx_check(tx, ktx_request_at(tx, tx->tool.written)->frame, probe->length, err);
 }
 
 /* Engines that make their socket with the first frame have no descriptor before it. */
@@ -298,41 +297,41 @@ static void event_add(struct ktx *tx)
  * Field by field, all but `frame`. The id goes through a register of its own: as one wide load with what lies beside it, it would
  * have to wait until the caller's two stores are in the cache.
  */
-static void cell_begin(struct ktx_cell *cell, const struct ktx_probe *probe)
+static void request_begin(struct ktx_request *request, const struct ktx_probe *probe)
 {
 	const uint64_t id = *(const volatile uint64_t *)&probe->id;
 
-	cell->length = probe->length;
-	cell->flags = (uint16_t)probe->flags;
-	cell->id = id;
-	cell->at_ns = probe->at_ns;
-	cell->call_ns = cell->sent_ns = 0;
-	cell->tries = 0;
-	cell->status = KTX_PENDING;
-	cell->proof = KTX_PROOF_NONE;
-	cell->stamp_due = cell->stamp_missing = cell->first_of_call = cell->buffer_busy = false;
-	cell->sched_due = cell->untimed = cell->bypasses = false;
+	request->length = probe->length;
+	request->flags = (uint16_t)probe->flags;
+	request->id = id;
+	request->at_ns = probe->at_ns;
+	request->call_ns = request->sent_ns = 0;
+	request->tries = 0;
+	request->status = KTX_PENDING;
+	request->proof = KTX_PROOF_NONE;
+	request->stamp_due = request->stamp_missing = request->first_of_call = request->buffer_busy = false;
+	request->sched_due = request->untimed = request->bypasses = false;
 	/* Looked at and left alone, the second line stays where it is. */
-	if (cell->planned_ns != probe->at_ns)
-		cell->planned_ns = probe->at_ns;
-	if (cell->raw_ns || cell->bound_ns || cell->error || cell->sched_ns || cell->leave_ns) {
-		cell->leave_ns = cell->sched_ns = cell->driver_ns = 0;
-		cell->raw_ns = 0;
-		cell->bound_ns = 0;
-		cell->error = 0;
+	if (request->planned_ns != probe->at_ns)
+		request->planned_ns = probe->at_ns;
+	if (request->raw_ns || request->bound_ns || request->error || request->sched_ns || request->leave_ns) {
+		request->leave_ns = request->sched_ns = request->driver_ns = 0;
+		request->raw_ns = 0;
+		request->bound_ns = 0;
+		request->error = 0;
 	}
 }
 
 int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
 {
-	struct ktx_cell *cell;
+	struct ktx_request *request;
 	int rc = commit_check(tx, probe, err);
 
 	if (rc < 0)
 		return rc;
-	cell = ktx_cell_at(tx, tx->tool.written);
-	cell_begin(cell, probe);
-	cell->restarts = tx->tool.restarts;
+	request = ktx_request_at(tx, tx->tool.written);
+	request_begin(request, probe);
+	request->restarts = tx->tool.restarts;
 	tx->tool.restarts = false;
 	if (probe->at_ns)
 		tx->tool.last_at_ns = probe->at_ns;

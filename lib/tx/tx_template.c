@@ -35,7 +35,7 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 
 static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range, struct ktrxer_error *err)
 {
-	/* Not for ever: whoever asks for a range without an end wants to look at the clock now and then. */
+	/* One ring at a time: a caller with a range without an end reads the clock between the calls. */
 	for (uint32_t n = 0; range->left && n < tx->ring.slots; n++) {
 		const struct ktx_probe probe = { .id = range->next, .length = made->plan.length };
 		struct ktx_slot slot;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The thread that pumps, where the caller does not: it sleeps until the next deadline, or until it is woken. */
-#include "tx_cell.h"
+#include "tx_request.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -114,7 +114,7 @@ void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu
 	prepare_processor(waiter, cpu);
 	if (!(flags & KTX_NO_REALTIME) && spin)
 		prepare_realtime(waiter);
-	/* Only who spins wants a processor that never sleeps deeply; refused or absent (no cpuidle) it costs some tens of us at the wake-up, which the lead covers. */
+	/* A thread that spins needs a processor without deep sleep states. Where that is refused, or cpuidle is absent, the wake-up takes some tens of us more, and the wake-up margin covers them. */
 	if (spin) {
 		waiter->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
 		if (waiter->latency_fd >= 0 && write(waiter->latency_fd, &no_sleep_states, sizeof no_sleep_states) < 0) {
@@ -163,7 +163,7 @@ void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter)
 
 #define REST_OVERHEAD_NS 6000
 #define REST_WINDOW_NS KTRXER_NS_PER_S
-#define REST_SHARE 8 /* one part in 8 of the time, where the kernel asks for one in 20: not all of a nap reaches other tasks */
+#define REST_SHARE 8 /* one part in 8 of the time, where the kernel requires one in 20: not all of a nap reaches other tasks */
 
 void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_t wanted_ns, uint64_t woken_ns)
 {

@@ -8,7 +8,7 @@
 enum {
 	VERTICES = 2048, /* of one set of limits; when it is full some go, which only widens the uncertainty */
 	CONFIRM = 3,     /* round trips that agree with each other and not with those before: a step */
-	GRID = 256,      /* parts of a settled segment */
+	GRID = 128,      /* parts of a settled segment */
 };
 #define RATE (CLOCK_OFFSET_RATE_PPM * 1e-6)
 #define DRIFT (CLOCK_OFFSET_DRIFT_PPM_PER_S * 1e-15) /* a nanosecond */
@@ -154,8 +154,8 @@ static void hull_add(struct limits *h, struct point p)
 	limits_push(h, p);
 }
 
-/* Where the line of this slope that touches the hull cuts t = 0. The slopes of the edges grow (from above) or fall (from below). */
-static double hull_touch(const struct limits *h, double slope)
+/* The point in which a line of this slope touches the hull. The slopes of the edges grow (from above) or fall (from below). */
+static const struct point *hull_touch(const struct limits *h, double slope)
 {
 	int low = 0, high = h->count - 1;
 
@@ -168,7 +168,7 @@ static double hull_touch(const struct limits *h, double slope)
 		else
 			low = middle + 1;
 	}
-	return h->points[low].v - slope * h->points[low].t;
+	return &h->points[low];
 }
 
 /* The slope of the edge over t. */
@@ -231,39 +231,32 @@ static double cones_at(const struct limits *c, double t)
 
 /* ----------------------------------------------------------------------------------------------------------- corridors */
 
-/* The highest (lowest) offset at t of which the rate there is `rate`. Concave (convex) in the rate. */
-static double corridor_high(const struct corridor *c, double t, double rate)
+/* The highest (of the lower limits: the lowest) offset at t of which the rate there is `rate`. */
+static double corridor_end(const struct corridor *c, const struct limits *l, double t, double rate)
 {
-	return hull_touch(&c->upper, rate + c->drift * t) + rate * t + c->drift * t * t / 2;
-}
+	const double bend = l->sign * c->drift * t, slope = rate + bend;
+	const struct point *p = hull_touch(l, slope);
 
-static double corridor_low(const struct corridor *c, double t, double rate)
-{
-	return hull_touch(&c->lower, rate - c->drift * t) + rate * t - c->drift * t * t / 2;
+	return p->v - slope * p->t + rate * t + bend * t / 2;
 }
 
 static double room_at(const struct corridor *c, double t, double rate)
 {
-	return corridor_high(c, t, rate) - corridor_low(c, t, rate);
+	return corridor_end(c, &c->upper, t, rate) - corridor_end(c, &c->lower, t, rate);
 }
 
-enum peak { HIGHEST, LOWEST, WIDEST };
-
-static double peak_value(const struct corridor *c, double t, double rate, enum peak peak)
+/* The rate that leaves the most room. Room is concave in the rate, and its slope is the distance of the two points that are touched. */
+static double widest_rate(const struct corridor *c, double t)
 {
-	return peak == HIGHEST ? corridor_high(c, t, rate) : peak == LOWEST ? -corridor_low(c, t, rate) : room_at(c, t, rate);
-}
+	double low = -RATE, high = RATE;
 
-/* The rate of the largest value: ternary search, each of the three is concave. */
-static double peak_rate(const struct corridor *c, double t, double low, double high, enum peak peak)
-{
-	for (int i = 0; i < 60; i++) {
-		const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+	for (int i = 0; i < 40; i++) {
+		const double rate = (low + high) / 2;
 
-		if (peak_value(c, t, a, peak) < peak_value(c, t, b, peak))
-			low = a;
+		if (hull_touch(&c->lower, rate - c->drift * t)->t > hull_touch(&c->upper, rate + c->drift * t)->t)
+			low = rate;
 		else
-			high = b;
+			high = rate;
 	}
 	return (low + high) / 2;
 }
@@ -273,7 +266,7 @@ static double last_rate(const struct corridor *c, double t, double fits, double 
 {
 	if (room_at(c, t, limit) >= 0)
 		return limit;
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 40; i++) {
 		const double middle = (fits + limit) / 2;
 
 		if (room_at(c, t, middle) >= 0)
@@ -289,12 +282,24 @@ static double clamp(double x, double low, double high)
 	return x < low ? low : x > high ? high : x;
 }
 
+/* The end of what such rates can reach at t: it lies on the hull, and over its ends on the line of the last rate. */
+static double farthest(const struct corridor *c, const struct limits *l, double t, double slowest, double fastest)
+{
+	double rate;
+
+	if (t <= l->points[0].t)
+		rate = l->sign > 0 ? slowest : fastest;
+	else if (t >= l->points[l->count - 1].t)
+		rate = l->sign > 0 ? fastest : slowest;
+	else
+		rate = clamp(hull_slope(l, t) - l->sign * c->drift * t, slowest, fastest);
+	return corridor_end(c, l, t, rate);
+}
+
 static struct span reach(const struct corridor *c, double t, double slowest, double fastest)
 {
-	struct span s;
+	struct span s = { .low = farthest(c, &c->lower, t, slowest, fastest), .high = farthest(c, &c->upper, t, slowest, fastest) };
 
-	s.high = corridor_high(c, t, peak_rate(c, t, slowest, fastest, HIGHEST));
-	s.low = corridor_low(c, t, peak_rate(c, t, slowest, fastest, LOWEST));
 	s.middle = (s.high + s.low) / 2;
 	return s;
 }
@@ -302,7 +307,7 @@ static struct span reach(const struct corridor *c, double t, double slowest, dou
 /* False: no offset that is as smooth as that fits. */
 static bool corridor_at(const struct corridor *c, double t, struct span *span)
 {
-	const double widest = peak_rate(c, t, -RATE, RATE, WIDEST);
+	const double widest = widest_rate(c, t);
 	double slowest, fastest;
 
 	if (room_at(c, t, widest) < -1)
@@ -395,7 +400,7 @@ uint32_t clock_offset_steps(const struct clock_offset *est)
 static void skew_find(const struct segment *s, struct clock_offset_result *r)
 {
 	const struct span first = span_at(s, 0), last = span_at(s, s->end);
-	const double widest = peak_rate(&s->straight, 0, -RATE, RATE, WIDEST), mean = s->sum_t / (double)s->points;
+	const double widest = widest_rate(&s->straight, 0), mean = s->sum_t / (double)s->points;
 	double low, high, skew;
 
 	if (s->end <= 0)

@@ -127,6 +127,12 @@ void control_link_send(struct control_link *link, uint8_t type, uint32_t length)
 		control_link_push(link);
 }
 
+void control_link_send_unsealed(struct control_link *link, uint8_t type, uint32_t length)
+{
+	link->out_used += control_seal_none(link->out + link->out_used, type, length);
+	control_link_push(link);
+}
+
 void control_link_say(struct control_link *link, uint8_t type)
 {
 	if (control_link_begin(link, 0))

@@ -5,6 +5,7 @@
 #include "flow_connect.h"
 #include "flow_ops.h"
 #include "flow_register.h"
+#include "flow_tcp.h"
 #include "limits.h"
 
 #include <errno.h>
@@ -591,6 +592,7 @@ void flow_client_free(struct flow_client *c)
 void flow_client_result(const struct flow_client *c, struct flow_client_result *result)
 {
 	*result = c->result;
+	result->control_known = c->link.source.fd >= 0 && flow_tcp_traffic(c->link.source.fd, &result->control_up_bytes, &result->control_down_bytes);
 }
 
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)

@@ -37,6 +37,7 @@ struct flow_ops {
 	void (*stop)(struct flow *flow); /* nothing more is sent */
 	uint64_t (*last_ns)(const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
 	void (*told)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
+	void (*account)(struct flow *flow, struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */
 	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
 	void (*settle)(struct flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
 	void (*close)(struct flow *flow, bool gently); /* in order, or at once, with what is still unsent */

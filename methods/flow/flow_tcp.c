@@ -108,6 +108,24 @@ uint64_t flow_tcp_acked(int fd)
 	return HAS(length, tcpi_bytes_acked) ? info.tcpi_bytes_acked : UINT64_MAX;
 }
 
+bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes)
+{
+	enum { HEADERS4 = 20 + 32, HEADERS6 = 40 + 32 }; /* TCP with timestamps */
+	struct tcp_info info;
+	const size_t have = info_read(fd, &info);
+	socklen_t length = sizeof(int);
+	int family = AF_INET;
+	uint64_t head;
+
+	if (!HAS(have, tcpi_segs_in))
+		return false;
+	(void)!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
+	head = family == AF_INET6 ? HEADERS6 : HEADERS4;
+	*up_bytes = info.tcpi_bytes_acked + info.tcpi_segs_out * head;
+	*down_bytes = info.tcpi_bytes_received + info.tcpi_segs_in * head;
+	return true;
+}
+
 static uint64_t acked(const struct flow *flow, const struct tcp_info *info, size_t length)
 {
 	uint64_t bytes;
@@ -325,10 +343,17 @@ static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
 	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
 }
 
+static void tcp_account(struct flow *flow, struct flow_end *end)
+{
+	if (flow->source.fd >= 0)
+		flow_tcp_cc_name(flow->source.fd, end->cc);
+}
+
 const struct flow_ops flow_tcp_ops = {
 	.attach = tcp_attach,
 	.begin = tcp_begin,
 	.sample = tcp_sample,
 	.settle = tcp_settle,
+	.account = tcp_account,
 	.close = tcp_close,
 };

@@ -20,6 +20,7 @@
 enum {
 	PORT_TRIES = 16,
 	SLOTS_LEAST = 64, SLOTS_MOST = 4096,
+	LATE_FLOOR_NS = 100 * 1000,
 	RETRY_NS = 100 * 1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
 	BATCH = 32, ROUNDS = 8,
 	RECEIVE_BYTES = 4 << 20,
@@ -53,7 +54,8 @@ struct flow_udp {
 	uint64_t last_ns, told_ns, told_packets;
 	uint64_t overflows;
 	uint32_t overflow_seen;
-	bool told, has_socket;
+	uint64_t shared_first;        /* of a socket that several flows share: its overflows when the first packet came */
+	bool told, has_socket, shared_seen;
 };
 
 static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
@@ -135,12 +137,14 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	/* No stamps: a slot would wait for its own, and a full queue would slow the flow down. On time is to the kernel on time. */
 	t.flags = KTX_NO_STAMPS | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
 	t.retry_ns = RETRY_NS;
+	t.late_ns = gap_ns / 10 > LATE_FLOOR_NS ? gap_ns / 10 : LATE_FLOOR_NS; /* as the verdict has it */
 	t.reports = KTX_REPORT_NONE;
 	t.cpu = way->cpu;
 	t.slots = SLOTS_LEAST;
-	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS)
-		t.slots *= 2;
 	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
+	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS &&
+	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
+		t.slots *= 2;
 	u->pumps = !way->precise;
 	rc = ktx_open(&u->tx, &t, err);
 	if (rc < 0)
@@ -456,6 +460,16 @@ int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to
 	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
 }
 
+void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (!u->shared_seen)
+		u->shared_first = overflows;
+	u->shared_seen = true;
+	u->overflows = overflows - u->shared_first;
+}
+
 /* -------------------------------------------------------------------------------------------------------- operations */
 
 static void udp_begin(struct flow *flow)
@@ -502,8 +516,17 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->told_packets);
 	s->values[FLOW_REORDERED] = u->count.reordered;
 	s->values[FLOW_DUPLICATES] = u->count.duplicates;
-	if (u->has_socket)
+	if (u->has_socket || u->shared_seen)
 		s->values[FLOW_OVERFLOWS] = u->overflows;
+}
+
+/* So long after `from_ns`, or after the last packet if that came later; KTRXER_FLOW_QUEUE_S after `from_ns` at the latest. */
+static uint64_t quiet_ns(const struct flow_udp *u, uint64_t from_ns, uint64_t silence_ns)
+{
+	const uint64_t silent_ns = (u->last_ns > from_ns ? u->last_ns : from_ns) + silence_ns;
+	const uint64_t last_ns = from_ns + KTRXER_FLOW_QUEUE_S * (uint64_t)KTRXER_NS_PER_S;
+
+	return silent_ns < last_ns ? silent_ns : last_ns;
 }
 
 static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
@@ -518,10 +541,13 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 			u->timer.at_ns = 0;
 		return u->exhausted && !pending(u) ? flow->end_ns : now_ns + KTRXER_NS_PER_MS;
 	}
-	/* What was sent last is on its way still; the sender says how many there were. */
+	/*
+	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more may come. The sender reports
+	 * how many there were.
+	 */
 	if (u->told)
-		return u->count.packets >= u->told_packets ? 0 : u->told_ns + KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS;
-	return flow->end_ns == KTRXER_NEVER ? KTRXER_NEVER : flow->end_ns + KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S;
+		return u->count.packets >= u->told_packets ? 0 : quiet_ns(u, u->told_ns, KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
+	return flow->end_ns == KTRXER_NEVER ? KTRXER_NEVER : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
 }
 
 static uint64_t udp_last_ns(const struct flow *flow)
@@ -542,6 +568,26 @@ static void udp_told(struct flow *flow, const struct flow_end *end)
 	u->told = true;
 	u->told_ns = ktrxer_now_ns();
 	u->told_packets = end->packets;
+}
+
+/* With those packets that a busy machine never made. */
+static void udp_account(struct flow *flow, struct flow_end *end)
+{
+	const uint64_t most = flow_set_options(flow->set)->bytes, until_ns = flow->end_ns < end->time_ns ? flow->end_ns : end->time_ns;
+	struct flow_udp *u = flow->udp;
+	struct ktx_accounts a;
+
+	ktx_accounts(u->tx, &a);
+	end->late_packets = a.late - u->before.late;
+	end->due_packets = u->next;
+	for (uint64_t bytes = u->committed_bytes; !most || bytes < most; end->due_packets++) {
+		if (!u->have_due)
+			u->due_ns = flow->start_ns + traffic_model_next(&u->model, &u->due_payload);
+		u->have_due = false;
+		if (u->due_ns >= until_ns)
+			break;
+		bytes += u->due_payload;
+	}
 }
 
 static int udp_error(const struct flow *flow)
@@ -567,6 +613,7 @@ const struct flow_ops flow_udp_ops = {
 	.stop = udp_stop,
 	.last_ns = udp_last_ns,
 	.told = udp_told,
+	.account = udp_account,
 	.error = udp_error,
 	.close = udp_close,
 	.free = udp_free,

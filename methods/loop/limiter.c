@@ -40,17 +40,16 @@ void limiter_free(struct limiter *limiter)
 	free(limiter);
 }
 
-/* Never 0, which is a place that was never used; the two families never meet. */
-static uint64_t prefix_of(const struct ktrxer_addr *addr)
+uint64_t limiter_prefix(const struct ktrxer_addr *addr)
 {
 	if (addr->family == AF_INET6)
 		return load_be64(addr->bytes) | 0xff;
 	return (uint64_t)(load_be32(addr->bytes) & 0xffffff00u) << 32 | 1;
 }
 
-bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint64_t now_ns)
+bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint32_t units, uint64_t now_ns)
 {
-	const uint64_t prefix = prefix_of(addr);
+	const uint64_t prefix = limiter_prefix(addr);
 	struct bucket *set, *mine = NULL;
 
 	if (!limiter->gap_ns)
@@ -72,6 +71,6 @@ bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint6
 	}
 	if (mine->full_ns - now_ns > limiter->burst_ns)
 		return false;
-	mine->full_ns += limiter->gap_ns;
+	mine->full_ns += units * limiter->gap_ns;
 	return true;
 }

@@ -32,6 +32,7 @@ int privilege_drop(struct privilege_left *left, struct ktrxer_error *err)
 	memset(left, 0, sizeof *left);
 	if (geteuid() == 0 && (setgroups(0, NULL) == 0 || errno == EPERM) && setresgid(NOBODY, NOBODY, NOBODY) == 0)
 		(void)!setresuid(NOBODY, NOBODY, NOBODY); /* the C library does this for all threads */
+	(void)!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	syscall(SYS_capset, &head, none);
 	left->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 	left->no_capabilities = capabilities_are_gone();

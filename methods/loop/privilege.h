@@ -8,14 +8,15 @@
 #include <ktrxer.h>
 
 struct privilege_left {
-	uint32_t uid;          /* who we are now */
+	uint32_t uid;          /* effective user id from now on */
 	bool no_new_privs;     /* nothing that we start can gain any */
 	bool no_capabilities;
 };
 
 /*
  * Root becomes nobody (65534) where that user can be had (not in a user namespace that lacks it), all capabilities go, and
- * none can come back. A negative errno when a capability is left that should be gone.
+ * none can come back: the ambient set is empty, and NO_NEW_PRIVS is set. Capabilities belong to a thread: call it before others
+ * are started. A negative errno when a capability is left that should be gone.
  */
 int privilege_drop(struct privilege_left *left, struct ktrxer_error *err);
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define ECHO_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
+
 enum state { FREE, COMMITTED, WAITING, ANSWERED, LOST, UNSENT };
 
 struct entry {
@@ -23,6 +25,7 @@ struct echo_book {
 	uint32_t mask;
 	uint64_t timeout_ns, secret;
 	bool icmp;
+	uint64_t answered_sent_ns; /* the latest send time of a probe that has its answer */
 	uint64_t begin, end;      /* numbers that may still wait: [begin, end) */
 	uint64_t highest_answered; /* + 1; 0: none */
 	struct echo_counts counts;
@@ -124,17 +127,23 @@ static void begin_advance(struct echo_book *book)
 	}
 }
 
+static struct echo_result result_of(const struct entry *e)
+{
+	return (struct echo_result){ .number = e->number, .at_ns = e->at_ns, .sent_ns = e->sent_ns, .received_ns = e->received_ns,
+				     .rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .own_queue_ns = e->own_queue_ns,
+				     .sent_source = e->sent_source, .source = e->source, .ttl = e->ttl, .reordered = e->reordered, .from = e->from };
+}
+
 static enum echo_event round_trip(struct echo_book *book, struct entry *e, struct echo_result *result)
 {
 	e->state = ANSWERED;
+	if (e->sent_ns > book->answered_sent_ns)
+		book->answered_sent_ns = e->sent_ns;
 	book->counts.received++;
 	book->counts.waiting--;
 	if (e->reordered)
 		book->counts.reordered++;
-	*result = (struct echo_result){ .number = e->number, .at_ns = e->at_ns, .sent_ns = e->sent_ns, .received_ns = e->received_ns,
-					.rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .own_queue_ns = e->own_queue_ns,
-					.sent_source = e->sent_source, .source = e->source,
-					.ttl = e->ttl, .reordered = e->reordered, .from = e->from };
+	*result = result_of(e);
 	begin_advance(book);
 	return ECHO_ROUND_TRIP;
 }
@@ -197,21 +206,29 @@ enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply 
 		book->counts.duplicates++;
 		return ECHO_DUPLICATE;
 	}
-	if (e->state == LOST) {
-		book->counts.too_late++;
-		e->state = ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
-		return ECHO_TOO_LATE;
-	}
 	e->has_reply = true;
 	e->received_ns = arrival->received_ns;
 	e->source = arrival->source;
 	e->ttl = arrival->ttl;
 	e->from = arrival->from;
+	if (e->state == LOST) {
+		book->counts.too_late++;
+		e->state = ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
+		*result = result_of(e);
+		return ECHO_TOO_LATE;
+	}
 	/* RFC 4737: reordered when its number is below the highest seen before. */
 	e->reordered = number + 1 < book->highest_answered;
 	if (number + 1 > book->highest_answered)
 		book->highest_answered = number + 1;
 	return e->state == WAITING ? round_trip(book, e, result) : ECHO_NOTHING;
+}
+
+static uint64_t lost_at(const struct echo_book *book, const struct entry *e)
+{
+	const uint64_t overtaken_ns = e->sent_ns + ECHO_OVERTAKEN_NS, timeout_ns = e->sent_ns + book->timeout_ns;
+
+	return overtaken_ns < timeout_ns && book->answered_sent_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
 }
 
 bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number)
@@ -222,7 +239,7 @@ bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number)
 	if (book->begin == book->end)
 		return false;
 	e = entry_of(book, book->begin);
-	if (e->state != WAITING || now_ns < e->sent_ns || now_ns - e->sent_ns < book->timeout_ns)
+	if (e->state != WAITING || now_ns < lost_at(book, e))
 		return false;
 	e->state = LOST;
 	book->counts.lost++;
@@ -238,7 +255,7 @@ uint64_t echo_book_next_loss(const struct echo_book *book)
 
 	if (book->begin == book->end || e->state != WAITING)
 		return KTRXER_NEVER;
-	return e->sent_ns + book->timeout_ns;
+	return lost_at(book, e);
 }
 
 void echo_book_counts(const struct echo_book *book, struct echo_counts *counts)

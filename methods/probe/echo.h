@@ -29,7 +29,7 @@ enum echo_event {
 	ECHO_NOTHING = 0,    /* one of the two stamps is still missing */
 	ECHO_ROUND_TRIP = 1,
 	ECHO_DUPLICATE = 2,
-	ECHO_TOO_LATE = 3,   /* after its probe was given up as lost */
+	ECHO_TOO_LATE = 3,   /* after its probe was given up as lost; the result has its times */
 	ECHO_FOREIGN = 4,    /* no probe of ours */
 };
 
@@ -52,7 +52,10 @@ struct echo_counts {
 
 struct echo_book;
 
-/* `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long it is lost. */
+/*
+ * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long it is lost; earlier, when a
+ * probe that was sent a second later has its answer: a queue keeps the order of the probes.
+ */
 /* `secret`: an answer without it is not ours; 0: the probes have no room for one. */
 int echo_book_new(struct echo_book **book, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);
 void echo_book_free(struct echo_book *book);

@@ -97,6 +97,7 @@ int one_way_result(struct one_way *w, struct one_way_result *r)
 	clock_offset_settle(w->clock);
 	clock_offset_result(w->clock, CLOCK_OFFSET_LONGEST, &r->clock);
 	r->steps = clock_offset_steps(w->clock);
+	r->every = stamp_samples_stride(w->samples);
 	r->synchronised = w->own.synchronised && w->peer.synchronised;
 	r->delays.up = ktrxer_hist_new();
 	r->delays.down = ktrxer_hist_new();

@@ -21,6 +21,7 @@ struct one_way_result {
 	bool claimed;             /* what the clocks report made the bound smaller */
 	bool contradicted;        /* both clocks claim to be synchronised, and the round trips prove the opposite */
 	bool synchronised;        /* both clocks report so */
+	uint64_t every;           /* the delays are of every so many round trips: memory is bounded */
 	uint32_t steps;           /* of the clocks against each other */
 };
 

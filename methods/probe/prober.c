@@ -213,7 +213,7 @@ void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct p
 
 bool prober_record(struct prober *p, int64_t rtt_ns, int64_t own_queue_ns, uint8_t sent_source, uint8_t arrival_source)
 {
-	if (sent_source == KTX_SENT_NONE) {
+	if (sent_source == KTX_SENT_NONE || !arrival_source) {
 		p->result.unstamped++;
 		return false;
 	}

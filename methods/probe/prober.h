@@ -49,7 +49,7 @@ struct probe_result {
 	uint64_t arrivals[5];         /* round trips, by the enum ktrxer_stamp_source of their answer */
 	uint64_t network_errors;
 	uint64_t contradictions;      /* round trips left out of the times: an answer before its probe */
-	uint64_t unstamped;           /* round trips left out of the times: the stamp of the send time is missing */
+	uint64_t unstamped;           /* round trips left out of the times: the stamp of the send time or of the answer is missing */
 	uint64_t socket_drops, receiver_drops; /* packets lost in this host's receive socket or receiver: loss is overstated */
 	struct ktrxer_hist *rtt, *own_queue; /* ns; own_queue: the wait in the packet scheduler of this host */
 	struct ktrxer_hist *lateness; /* ns; NULL before the end */

@@ -115,11 +115,16 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	earliest = receiver->empty_ns > KRX_STAMP_BEFORE_NS ? receiver->empty_ns - KRX_STAMP_BEFORE_NS : 0;
 	if (m.real_ns && ktrxer_clock_map_mono_checked(receiver->clock, m.real_ns, earliest, now, &reply->received_ns)) {
 		reply->source = KTRXER_STAMP_KERNEL;
+		reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
+	} else if (m.real_ns && reply->received_ns >= earliest && reply->received_ns <= now) {
+		/* Beside a step of the clock: it may have come on either side. */
+		reply->source = 0;
+		reply->bound_ns = ktrxer_clock_map_step(receiver->clock);
 	} else {
 		reply->received_ns = now;
 		reply->source = KTRXER_STAMP_USER;
+		reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
 	}
-	reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
 	if (receiver->ip_header) {
 		offset = n ? 4u * (receiver->data[0] & 15u) : 0;
 		if (n < 20 || offset < 20 || offset > (uint32_t)n)

@@ -102,8 +102,10 @@ static void take_answer(struct stamp *stamp, struct reply *in)
 
 	/* A packet does not contain the scope of a link-local address. */
 	in->from.scope_id = stamp->p.path.to.scope_id;
-	if (!ktrxer_addr_equal(&in->from, &stamp->p.path.to))
+	if (!ktrxer_addr_equal(&in->from, &stamp->p.path.to)) {
+		stamp->result.elsewhere++;
 		return;
+	}
 	session = session_of(stamp, in->data, in->length);
 	event = session ? stamp_session_reply(session, in->data, in->length, &arrival) : STAMP_NOTHING;
 	if (event != STAMP_NOTHING && event != STAMP_ANSWER && event != STAMP_FOREIGN)
@@ -126,6 +128,11 @@ static void take_sample(struct stamp *stamp, uint32_t which, const struct stamp_
 {
 	int rc;
 
+	/* A result of its own: the statistics are of the answers within the time-out (RFC 2681). */
+	if (s->too_late) {
+		stamp->events.sample(stamp->events.probe.context, which, s);
+		return;
+	}
 	if (!prober_record(&stamp->p, s->rtt_ns, s->own_queue_ns, s->sent_source, s->source)) {
 		stamp->result.classes[which].untimed++;
 		return;

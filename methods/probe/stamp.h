@@ -29,7 +29,7 @@ struct stamp_spec {
 
 struct stamp_events {
 	struct probe_events probe;   /* its context is that of all */
-	void (*sample)(void *context, uint32_t which, const struct stamp_sample *sample); /* a round trip that counts in the times; which: the class */
+	void (*sample)(void *context, uint32_t which, const struct stamp_sample *sample); /* a round trip that counts in the times, or one that is too late; which: the class */
 	void (*answer)(void *context, enum stamp_event event); /* an answer that counts otherwise */
 	void (*clock_step)(void *context); /* the clocks of the two hosts were stepped against each other */
 };
@@ -47,6 +47,7 @@ struct stamp_result {
 	uint16_t ssid;               /* of the first class */
 	struct stamp_session_counts counts; /* of all classes together */
 	const struct ktrxer_hist *far_queue, *ipdv, *ipdv_up, *ipdv_down; /* ns; far_queue: the wait in the reflector's own queue */
+	uint64_t elsewhere;          /* packets from another address than the reflector's */
 	uint64_t closing;            /* probes beyond the measured ones, which settle in which direction the last were lost */
 	struct one_way_result one_way;
 	uint32_t class_count;

@@ -34,6 +34,7 @@ struct stamp_session {
 	uint32_t mask;
 	uint64_t begin, end;   /* numbers that may still wait */
 	uint64_t held_begin;   /* the oldest that may be held */
+	uint64_t answered_t1_ns; /* the latest send time of a probe that has its answer */
 	uint64_t replied_end;  /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
 	uint64_t close_from;
 	struct epoch epoch;
@@ -141,6 +142,8 @@ static void complete(struct stamp_session *s, struct entry *e)
 {
 	e->state = DONE;
 	e->held = true;
+	if (e->sample.t1_ns > s->answered_t1_ns)
+		s->answered_t1_ns = e->sample.t1_ns;
 	/* The next answer passes the same far queue before it tells. */
 	e->released_ns = s->options.follow_up && e->sample.far_queue_ns < 0 ? e->sample.t4_ns + 2 * s->options.timeout_ns : 0;
 	if (is_measured(s, e->number)) {
@@ -455,6 +458,10 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 		release_before(s, e);
 	if (e->state == LOST) {
 		s->counts.too_late += is_measured(s, e->number);
+		e->sample.too_late = true;
+		e->held = true;
+		if (e->number < s->held_begin)
+			s->held_begin = e->number;
 		return STAMP_TOO_LATE;
 	}
 	if (e->state == WAITING)
@@ -463,6 +470,13 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 }
 
 /* ------------------------------------------------------------------------------------------------------------- ends */
+
+static uint64_t lost_at(const struct stamp_session *s, const struct entry *e)
+{
+	const uint64_t overtaken_ns = e->sample.t1_ns + STAMP_OVERTAKEN_NS, timeout_ns = e->sample.t1_ns + s->options.timeout_ns;
+
+	return overtaken_ns < timeout_ns && s->answered_t1_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
+}
 
 bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *number)
 {
@@ -473,7 +487,7 @@ bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *numb
 		if (s->begin == s->end)
 			return false;
 		e = entry_of(s, s->begin);
-		if (e->state != WAITING || now_ns < e->sample.t1_ns || now_ns - e->sample.t1_ns < s->options.timeout_ns)
+		if (e->state != WAITING || now_ns < lost_at(s, e))
 			return false;
 		e->state = LOST;
 		*number = s->begin;
@@ -492,6 +506,8 @@ static void finish(struct stamp_session *s, struct stamp_sample *p)
 	p->rtt_ns = (int64_t)(p->t4_ns - p->t1_ns) - p->dwell_ns;
 	p->up_ns = (int64_t)((uint64_t)p->t2_real_ns - p->t1_ns);
 	p->down_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);
+	if (p->too_late)
+		return;
 	p->follows = s->last_valid && p->number == s->last.number + 1;
 	if (p->follows) {
 		p->ipdv_ns = p->rtt_ns - s->last.rtt_ns;
@@ -532,7 +548,7 @@ uint64_t stamp_session_next(const struct stamp_session *s)
 	uint64_t next = KTRXER_NEVER;
 
 	if (s->begin != s->end && e->state == WAITING)
-		next = e->sample.t1_ns + s->options.timeout_ns;
+		next = lost_at(s, e);
 	if (s->held_begin != s->end) {
 		e = &s->entries[s->held_begin & s->mask];
 		if (e->held && e->released_ns < next)

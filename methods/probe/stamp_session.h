@@ -18,9 +18,15 @@
 
 #include <ktrxer.h>
 
+/*
+ * A queue of seconds is no loss, so the time-out is long. Probes of one class keep their order in a queue: a probe is lost, before its time-out,
+ * when a probe that was sent so much later has its answer.
+ */
+#define STAMP_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
+
 struct stamp_session_options {
 	uint32_t window;       /* probes that may wait at once, a power of two, 2 to 65536 */
-	uint64_t timeout_ns;   /* without an answer for so long a probe is lost */
+	uint64_t timeout_ns;   /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
 	uint16_t ssid;
 	bool follow_up;        /* we ask for it */
 	const struct hmac_key *auth_key; /* authenticated mode; copied */
@@ -44,6 +50,7 @@ struct stamp_sample {
 	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else 0xff */
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;
+	bool too_late;       /* it came after its probe was given up as lost */
 	bool follows;        /* the probe before it was answered, too, and these are the differences (RFC 3393) */
 	int64_t ipdv_ns, ipdv_up_ns, ipdv_down_ns;
 };

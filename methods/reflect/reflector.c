@@ -11,13 +11,14 @@
 #include <sys/socket.h>
 
 const char *const reflector_verdict_names[REFLECTOR_VERDICTS] = {
-	"answered", "too_short", "too_long", "own_port", "source_address", "group_address", "answer_itself", "wrong_hmac", "rate",
+	"answered", "too_short", "too_long", "own_port", "source_address", "group_address", "answer_itself", "wrong_hmac", "rate", "rate_of_all",
 };
 
 struct reflector {
 	struct reflector_options options;
 	struct hmac_key auth_key, tlv_key;
 	struct limiter *limiter;
+	uint64_t full_ns; /* when the bucket of all answers will be full again */
 	bool synchronised;
 	uint16_t error; /* as it goes into the packet */
 	struct reflector_counts counts;
@@ -89,6 +90,19 @@ static bool is_own_port(const struct reflector *r, uint16_t port)
 	return false;
 }
 
+/* The limit of all answers, as limiter_take() does it for one prefix. */
+static bool all_take(struct reflector *r, uint32_t length, uint64_t now_ns)
+{
+	if (!r->options.max_bps)
+		return true;
+	if (r->full_ns < now_ns)
+		r->full_ns = now_ns;
+	if (r->full_ns - now_ns > KTRXER_REFLECTOR_BURST_MS * (uint64_t)KTRXER_NS_PER_MS)
+		return false;
+	r->full_ns += length * 8 * (uint64_t)KTRXER_NS_PER_S / r->options.max_bps;
+	return true;
+}
+
 /* The cheap reasons first: under attack they are what counts. */
 static enum reflector_verdict judge(struct reflector *r, const uint8_t *packet, uint32_t length, uint32_t whole,
 				    const struct reflector_arrival *a)
@@ -110,7 +124,9 @@ static enum reflector_verdict judge(struct reflector *r, const uint8_t *packet, 
 	/* Before the rate: what a forger sends in a client's name must not use up what the client may have. */
 	if (auth && !stamp_is_signed(packet, r->options.auth_key))
 		return REFLECTOR_HMAC;
-	return limiter_take(r->limiter, &a->from, a->now_ns) ? REFLECTOR_ANSWER : REFLECTOR_RATE;
+	if (!limiter_take(r->limiter, &a->from, 1 + (length - 1) / KTRXER_REFLECTOR_UNIT, a->now_ns))
+		return REFLECTOR_RATE;
+	return all_take(r, length, a->now_ns) ? REFLECTOR_ANSWER : REFLECTOR_RATE_ALL;
 }
 
 enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, uint32_t length, uint32_t whole,
@@ -118,7 +134,8 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 {
 	const bool auth = r->options.auth_key != NULL;
 	struct reflector_tlv_context c = { .arrival = a, .auth = auth, .ptp = r->options.ptp, .synchronised = r->synchronised,
-					   .dscp_granted = r->options.dscp_granted, .tos = a->tos & 0xfc };
+					   .dscp_granted = r->options.dscp_granted,
+					   .tos = r->options.dscp_granted >> (a->tos >> 2) & 1 ? a->tos & 0xfc : 0 };
 	struct reflector_session *session = NULL;
 	enum reflector_verdict verdict = judge(r, packet, length, whole, a);
 	struct stamp_reply reply;
@@ -130,7 +147,7 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 		return verdict;
 	stamp_probe_read(&probe, packet, length, auth);
 	if (!r->options.stateless)
-		session = reflector_session_of(&r->sessions, a, probe.ssid);
+		session = reflector_session_of(&r->sessions, a, probe.ssid, probe.seq);
 	reply = (struct stamp_reply){ .seq = session ? session->sent : probe.seq,
 				      .error = r->error,
 				      .ssid = probe.ssid,

@@ -7,9 +7,9 @@
  * that are not one host's, to our own ports, to another reflector (what looks like an answer is not answered), nor faster than
  * the limit to one neighbourhood.
  *
- * Sessions (stateful mode) are made by the first packet of a 5-tuple and SSID, in a table of fixed size. When it is full, and
- * nobody in it has been idle for long enough, newcomers are answered as in stateless mode: nobody's count is ever lost to a
- * flood of forged addresses. RFC 8972, 3 asks for sessions to be provisioned; here the first packet does that, unless
+ * Sessions (stateful mode) are made by the first packet of a 5-tuple and SSID, in a table of fixed size. A prefix has at most a
+ * quarter of it. When no place is free, a new session takes the place of one whose prefix has far more sessions. Else it is
+ * answered as in stateless mode: a flood of forged addresses costs no session its counts. RFC 8972, 3 asks for sessions to be provisioned; here the first packet does that, unless
  * authenticated mode asks more of it.
  */
 #ifndef KTRXER_METHODS_REFLECTOR_H
@@ -21,7 +21,8 @@
 struct reflector_options {
 	bool stateless;
 	bool ptp;              /* our timestamps are PTP's, not NTP's */
-	uint32_t rate, burst;  /* answers a second to each /24 and /56; 0: no limit */
+	uint32_t rate, burst;  /* answers of up to 512 bytes a second to each /24 and /56; larger ones count as several. 0: no limit */
+	uint64_t max_bps;      /* of all answers, by their UDP payload; 0: no limit */
 	const struct hmac_key *auth_key; /* authenticated mode: nothing else is answered. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for HMAC TLVs. Copied */
 	uint64_t dscp_granted; /* bit n: an answer may carry DSCP n because its request asks for it */
@@ -41,6 +42,7 @@ enum reflector_verdict {
 	REFLECTOR_REFLECTED, /* an answer itself */
 	REFLECTOR_HMAC,      /* wrong, in authenticated mode */
 	REFLECTOR_RATE,
+	REFLECTOR_RATE_ALL,  /* above the limit of all answers */
 	REFLECTOR_VERDICTS,
 };
 extern const char *const reflector_verdict_names[REFLECTOR_VERDICTS];

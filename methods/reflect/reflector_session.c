@@ -5,7 +5,13 @@
 
 #include <string.h>
 
-enum { WAYS = 8, TRIAL_PACKETS = 16 };
+enum {
+	WAYS = 8,
+	TRIAL_PACKETS = 16,
+	GROUP_MOST = KTRXER_REFLECTOR_SESSIONS / 4,
+	GROUP_FAIR = 64, /* sessions that a prefix has without fear of eviction */
+	RESTART_SEQ = 1024,
+};
 
 static uint64_t hash_of(const struct reflector_arrival *a, uint16_t ssid, uint64_t secret)
 {
@@ -33,8 +39,49 @@ static bool is_over(const struct reflector_session *s, uint64_t now_ns)
 	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > idle_s * (uint64_t)KTRXER_NS_PER_S);
 }
 
-struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid)
+static void forget(struct reflector_sessions *sessions, struct reflector_session *s)
 {
+	if (s->used)
+		sessions->counts[s->group]--;
+	s->used = false;
+}
+
+/* Whether this prefix may have one session more. Sessions that are over still count until they are looked for, at most once a second. */
+static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, uint64_t now_ns)
+{
+	if (sessions->counts[group] < GROUP_MOST)
+		return true;
+	if (now_ns - sessions->swept_ns >= (uint64_t)KTRXER_NS_PER_S) {
+		sessions->swept_ns = now_ns;
+		for (int i = 0; i < KTRXER_REFLECTOR_SESSIONS; i++)
+			if (is_over(&sessions->table[i], now_ns))
+				forget(sessions, &sessions->table[i]);
+	}
+	return sessions->counts[group] < GROUP_MOST;
+}
+
+/* The session of the set whose prefix has most sessions, if those are far more than the newcomer's; else NULL. */
+static struct reflector_session *greediest(const struct reflector_sessions *sessions, struct reflector_session *set, uint16_t group)
+{
+	struct reflector_session *found = &set[0];
+
+	for (int i = 1; i < WAYS; i++)
+		if (sessions->counts[set[i].group] > sessions->counts[found->group])
+			found = &set[i];
+	return sessions->counts[found->group] > GROUP_FAIR + 2u * sessions->counts[group] ? found : NULL;
+}
+
+/* A request 0 that the path has reordered or duplicated is neither so late nor so far behind. */
+static bool starts_again(const struct reflector_session *s, uint32_t seq, uint64_t now_ns)
+{
+	const bool was_idle = now_ns > s->seen_ns && now_ns - s->seen_ns >= (uint64_t)KTRXER_NS_PER_S;
+
+	return seq == 0 && s->last_seq && (was_idle || (s->last_seq >= RESTART_SEQ && s->last_seq < UINT32_MAX - RESTART_SEQ));
+}
+
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid, uint32_t seq)
+{
+	const uint16_t group = limiter_mix(limiter_prefix(&a->from) ^ sessions->secret) % KTRXER_REFLECTOR_GROUPS;
 	struct reflector_session *set, *room = NULL;
 	uint8_t serial;
 
@@ -43,23 +90,29 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 		if (is_it(&set[i], a, ssid)) {
 			/* A session that was idle for too long begins anew, as it would have if another had taken its place. */
 			room = &set[i];
-			if (!is_over(room, a->now_ns))
+			if (!is_over(room, a->now_ns) && !starts_again(room, seq, a->now_ns))
 				goto seen;
 			break;
 		}
 		if (!room && is_over(&set[i], a->now_ns))
 			room = &set[i];
 	}
-	if (!room) {
+	if (!room && (room = greediest(sessions, set, group)))
+		sessions->evicted++;
+	if (room)
+		forget(sessions, room);
+	if (!room || !group_has_room(sessions, group, a->now_ns)) {
 		sessions->refused++;
 		return NULL;
 	}
+	sessions->counts[group]++;
 	serial = (uint8_t)(room->serial + 1);
 	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
-					    .ssid = ssid, .used = true, .serial = serial };
+					    .ssid = ssid, .group = group, .used = true, .serial = serial };
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;
+	room->last_seq = seq;
 	return room;
 }
 

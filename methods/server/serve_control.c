@@ -22,12 +22,13 @@ struct listener {
 	struct serve_control *control;
 };
 
-/* Who has connected, and has not said what for. */
+/* A connection that has not stated its purpose yet. */
 struct stranger {
 	struct loop_source source; /* first; fd -1: the place is free */
 	struct serve_control *control;
 	struct ktrxer_addr from;
 	uint64_t since_ns;
+	uint16_t group; /* of its prefix, in `counts` of the control */
 	uint32_t have;
 	uint8_t preface[CONTROL_PREFACE];
 };
@@ -40,6 +41,7 @@ struct serve_control {
 	bool resting;
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
+	uint16_t counts[KTRXER_CONTROL_GROUPS]; /* waiting connections of each group of prefixes */
 	struct stranger strangers[KTRXER_CONTROL_STRANGERS];
 };
 
@@ -60,6 +62,7 @@ const char *const control_refusal_names[CONTROL_REFUSALS] = {
 	[CONTROL_SILENT] = "silent",
 	[CONTROL_NO_FAMILY] = "no_socket",
 	[CONTROL_STOPPING] = "stopping",
+	[CONTROL_OTHER_ADDRESS] = "other_address",
 };
 
 struct serve_registry *serve_control_registry(struct serve_control *control)
@@ -80,6 +83,27 @@ static void stranger_leave(struct stranger *s, bool closes)
 	if (closes)
 		close(s->source.fd);
 	s->source.fd = -1;
+	s->control->counts[s->group]--;
+}
+
+/* The place of a new connection. When none is free, the oldest of the prefix with most connections gives way: a greedy prefix displaces
+ * its own connections. */
+static struct stranger *stranger_place(struct serve_control *control)
+{
+	struct stranger *place = &control->strangers[0];
+
+	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
+		struct stranger *s = &control->strangers[i];
+
+		if (s->source.fd < 0)
+			return s;
+		if (control->counts[s->group] > control->counts[place->group] ||
+		    (control->counts[s->group] == control->counts[place->group] && s->since_ns < place->since_ns))
+			place = s;
+	}
+	control->registry.counts.displaced++;
+	stranger_leave(place, true);
+	return place;
 }
 
 static bool claim_cookie(struct serve_control *control, const struct serve_datagram *d)
@@ -105,26 +129,45 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
 	for (; p; p = p->next)
 		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
-		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns))
+		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns)) {
+			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->overflows);
 			return true;
+		}
 	return claim_cookie(control, d);
 }
 
-/* Sessions that have shown nothing yet have places of their own; the oldest one's is taken. */
-static void new_sessions_thin(struct serve_control *control)
+static bool is_unproven(const struct session *s)
 {
-	struct session *oldest = NULL;
+	return s->state == SESSION_NEW || s->state == SESSION_LEAVING;
+}
+
+static int unproven_of(const struct serve_control *control, uint64_t prefix)
+{
 	int count = 0;
 
-	for (struct session *s = control->registry.sessions; s; s = s->next)
-		if (s->state == SESSION_NEW || s->state == SESSION_LEAVING) {
-			oldest = s; /* new ones come at the front */
-			count++;
-		}
-	if (count < KTRXER_CONTROL_NEW)
+	for (const struct session *s = control->registry.sessions; s; s = s->next)
+		count += is_unproven(s) && (!prefix || limiter_prefix(&s->peer) == prefix);
+	return count;
+}
+
+/* Sessions that have not proven the token have places of their own. When all are taken, the oldest of the prefix with most gives way. */
+static void new_sessions_thin(struct serve_control *control)
+{
+	struct session *place = NULL;
+	int most = 0;
+
+	if (unproven_of(control, 0) < KTRXER_CONTROL_NEW)
 		return;
+	for (struct session *s = control->registry.sessions; s; s = s->next) {
+		const int count = is_unproven(s) ? unproven_of(control, limiter_prefix(&s->peer)) : 0;
+
+		if (count && count >= most) { /* new sessions stand in front: the last of equals is the oldest */
+			most = count;
+			place = s;
+		}
+	}
 	control->registry.counts.displaced++;
-	session_forget(oldest);
+	session_forget(place);
 }
 
 static void stranger_asks(struct stranger *s, const struct control_preface *preface)
@@ -134,7 +177,7 @@ static void stranger_asks(struct stranger *s, const struct control_preface *pref
 	struct session *session;
 
 	(void)preface;
-	if (!limiter_take(control->limiter, &s->from, ktrxer_now_ns())) {
+	if (!limiter_take(control->limiter, &s->from, 1, ktrxer_now_ns())) {
 		control->registry.counts.refused[CONTROL_CLIENTS]++;
 		stranger_leave(s, true);
 		return;
@@ -195,22 +238,8 @@ static void stranger_ready(struct loop_source *source, uint32_t events)
 static void stranger_add(struct serve_control *control, int fd, const union ktrxer_name *from)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
-	struct stranger *place = &control->strangers[0];
+	struct stranger *place = stranger_place(control);
 
-	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
-		struct stranger *s = &control->strangers[i];
-
-		if (s->source.fd < 0) {
-			place = s;
-			break;
-		}
-		if (s->since_ns < place->since_ns)
-			place = s;
-	}
-	if (place->source.fd >= 0) {
-		control->registry.counts.displaced++;
-		stranger_leave(place, true);
-	}
 	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
 	ktrxer_name_read(from, &place->from);
 	place->from.scope_id = 0; /* the same host by whichever device it comes */
@@ -219,6 +248,8 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 		place->source.fd = -1;
 		return;
 	}
+	place->group = limiter_mix(limiter_prefix(&place->from) ^ control->registry.options.secret) % KTRXER_CONTROL_GROUPS;
+	control->counts[place->group]++;
 	if (control->timer.at_ns == KTRXER_NEVER)
 		control->timer.at_ns = now_ns + KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
 	/* Mostly it has spoken already. */

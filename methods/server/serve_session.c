@@ -27,8 +27,14 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 		return;
 	s->registry->counts.refused[why]++;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
-	if (body)
-		control_link_send(&s->link, CONTROL_REFUSE, control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value }));
+	if (body) {
+		const uint32_t length = control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value });
+
+		if (s->state == SESSION_NEW)
+			control_link_send_unsealed(&s->link, CONTROL_REFUSE, length);
+		else
+			control_link_send(&s->link, CONTROL_REFUSE, length);
+	}
 	s->state = SESSION_LEAVING;
 	flow_set_free(s->flows);
 	s->flows = NULL;
@@ -441,6 +447,15 @@ int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTRO
 	return 0;
 }
 
+/* Link-local addresses too: the device, which stands in the scope, may differ. */
+static bool same_host(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
+{
+	struct ktrxer_addr one = *a, other = *b;
+
+	one.scope_id = other.scope_id = 0;
+	return ktrxer_addr_equal(&one, &other);
+}
+
 int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from, uint16_t port)
 {
 	uint8_t right[CONTROL_COOKIE];
@@ -456,6 +471,11 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 		return -EPROTO;
 	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
 		return 1;
+	/* The source address of a datagram can be forged. The control connection has proven that its client receives at its address. */
+	if (f->sends && !same_host(from, &s->peer)) {
+		session_refuse(s, CONTROL_OTHER_ADDRESS, 0);
+		return -EACCES;
+	}
 	if (f->sends)
 		flow_udp_aim(f, from, port);
 	else if (registry_peer_add(s->registry, s, flow, from, port) < 0)

@@ -132,7 +132,7 @@ int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve
 	int rc;
 
 	*out = NULL;
-	if (!udp || stampmap_init(&udp->map, MAP_SIZE, 0) < 0) {
+	if (!udp || ktrxer_stampmap_init(&udp->map, MAP_SIZE, 0) < 0) {
 		free(udp);
 		return ktrxer_fail(err, -ENOMEM, "no memory for a socket's buffers");
 	}
@@ -161,7 +161,7 @@ int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve
 no_watch:
 	close(udp->source.fd);
 no_socket:
-	stampmap_free(&udp->map);
+	ktrxer_stampmap_free(&udp->map);
 	free(udp);
 	return rc;
 }
@@ -172,7 +172,7 @@ void serve_udp_close(struct serve_udp *udp)
 		return;
 	loop_unwatch(udp->loop, &udp->source);
 	close(udp->source.fd);
-	stampmap_free(&udp->map);
+	ktrxer_stampmap_free(&udp->map);
 	free(udp);
 }
 
@@ -271,7 +271,7 @@ static void taken(struct serve_udp *udp, int from, int to, uint64_t call_ns)
 		udp->counts.sent++;
 		if (!answer->follow)
 			continue;
-		stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
+		ktrxer_stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
 		udp->asked++;
 	}
 }
@@ -286,7 +286,7 @@ static void refused(struct serve_udp *udp, int i, int error)
 	/* A kernel before 4.6 knows no stamps for single datagrams: answers are worth more than the time that they left. */
 	if (error == EINVAL)
 		udp->can_tell = false;
-	stampmap_ambiguous(&udp->map);
+	ktrxer_stampmap_ambiguous(&udp->map);
 }
 
 static void answers_send(struct serve_udp *udp, int count)
@@ -323,7 +323,7 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof pr
 
 	(void)proof;
 	udp->told++;
-	if (!stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
+	if (!ktrxer_stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
 			   ktrxer_clock_map_bound(&udp->clock), &slot))
 		return;
 	if (nic_clock) /* of another clock than T2: of no use to the sender */
@@ -332,15 +332,15 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof pr
 	reflector_sent(udp->options.reflector, (uint32_t)(slot >> 32), (uint32_t)slot, real_ns, false);
 }
 
-static void leaving_harvest(struct serve_udp *udp)
+static void leaving_reap(struct serve_udp *udp)
 {
-	const struct ktx_harvest harvest = { .stamp = left, .context = udp };
+	const struct ktx_completions completions = { .stamp = left, .context = udp };
 
 	ktrxer_clock_map_refresh(&udp->clock, ktrxer_now_ns(), KTRXER_NS_PER_MS);
-	ktrxer_txstamp_harvest(udp->source.fd, &harvest);
-	if (stampmap_wants_reset(&udp->map)) {
+	ktrxer_txstamp_reap(udp->source.fd, &completions);
+	if (ktrxer_stampmap_wants_reset(&udp->map)) {
 		ktrxer_replystamp_restart(udp->source.fd);
-		stampmap_reset(&udp->map, ktrxer_now_ns());
+		ktrxer_stampmap_reset(&udp->map, ktrxer_now_ns());
 	}
 }
 
@@ -375,7 +375,7 @@ static bool batch(struct serve_udp *udp)
 
 		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
 		if (udp->options.claim) {
-			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival };
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival, udp->counts.overflows };
 
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;
@@ -387,7 +387,7 @@ static bool batch(struct serve_udp *udp)
 	answers_send(udp, answers);
 	/* Most drivers, and all virtual ones, have stamped by the time that the call returns. */
 	if (udp->asked > udp->told)
-		leaving_harvest(udp);
+		leaving_reap(udp);
 	return n == KTRXER_SERVE_BATCH;
 }
 
@@ -396,7 +396,7 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 	struct serve_udp *udp = (struct serve_udp *)source;
 
 	if (events & EPOLLERR)
-		leaving_harvest(udp);
+		leaving_reap(udp);
 	if (events & EPOLLIN)
 		for (int i = 0; i < BATCHES && batch(udp); i++)
 			;

@@ -16,6 +16,7 @@ struct serve_datagram {
 	const uint8_t *data;
 	uint32_t length, whole; /* bytes here, bytes that came */
 	struct reflector_arrival arrival;
+	uint64_t overflows;     /* of the socket so far */
 };
 
 struct serve_udp_options {

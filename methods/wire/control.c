@@ -115,6 +115,13 @@ uint32_t control_seal(struct control_keys *keys, uint8_t *out, uint8_t type, uin
 	return CONTROL_HEAD + length + CONTROL_MAC;
 }
 
+uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length)
+{
+	store_be32(out, (uint32_t)type << 24 | length);
+	memset(out + CONTROL_HEAD + length, 0, CONTROL_MAC);
+	return CONTROL_HEAD + length + CONTROL_MAC;
+}
+
 int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most, struct control_frame *frame, uint32_t *taken)
 {
 	struct bytes b = bytes_of(data, have);

@@ -88,6 +88,8 @@ struct control_frame {
 
 /* Head and HMAC around a body that lies at out + CONTROL_HEAD; returns the whole length. */
 uint32_t control_seal(struct control_keys *keys, uint8_t *out, uint8_t type, uint32_t length);
+/* The same with a HMAC of zeros: a refusal to a peer that has not proven the token. A real one would let that peer try tokens off line. */
+uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length);
 /*
  * The first frame of what has come: 1, and how many bytes it takes; 0: more must come; -EMSGSIZE: longer than `most`;
  * -EBADMSG: a wrong HMAC (never for CONTROL_REFUSE).
@@ -131,6 +133,7 @@ enum control_refusal {
 	CONTROL_SILENT,     /* nothing was heard for value nanoseconds */
 	CONTROL_NO_FAMILY,  /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
 	CONTROL_STOPPING,   /* the server is told to end */
+	CONTROL_OTHER_ADDRESS, /* UDP flows down are requested from another address than that of the control connection */
 	CONTROL_REFUSALS,
 };
 

@@ -2,6 +2,8 @@
 /* What the frames of the control connection say. */
 #include "control.h"
 
+#include "limits.h"
+
 #include <errno.h>
 
 struct writer {
@@ -92,7 +94,8 @@ int control_request_read(struct control_request *r, const struct control_frame *
 	for (int i = 0; i < r->cc_count; i++)
 		if (!bytes_copy(&b, r->ccs[i], FLOW_CC_MAX) || !cc_name_ok(r->ccs[i]))
 			return -EPROTO;
-	if (!r->flows || (!r->for_ns && !r->bytes) || !r->sample_ns)
+	if (!r->flows || (!r->for_ns && !r->bytes) || !r->sample_ns ||
+	    r->sample_ns > KTRXER_FLOW_SAMPLE_MAX_S * (uint64_t)KTRXER_NS_PER_S)
 		return -EPROTO;
 	return done(&b);
 }
@@ -202,6 +205,9 @@ static bool spec_ok(const struct flow_spec *s, const struct control_request *req
 		return false;
 	if (!s->udp)
 		return true;
+	/* A packet that takes longer than a second of a talk spurt would draw thousands of spurts for each packet. */
+	if (s->model == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
+		return false;
 	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max && s->payload_max <= FLOW_PAYLOAD_MAX;
 }
 
@@ -272,6 +278,10 @@ uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_e
 	put64(&w, end->bytes);
 	put64(&w, end->packets);
 	put32(&w, end->missed);
+	put64(&w, end->due_packets);
+	put64(&w, end->late_packets);
+	memcpy(w.at, end->cc, FLOW_CC_MAX);
+	w.at += FLOW_CC_MAX;
 	return (uint32_t)(w.at - out);
 }
 
@@ -286,6 +296,15 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 	end->bytes = bytes_be64(&b);
 	end->packets = bytes_be64(&b);
 	end->missed = bytes_be32(&b);
+	end->due_packets = end->late_packets = UINT64_MAX;
+	memset(end->cc, 0, sizeof end->cc);
+	/* Of a version that has these fields. */
+	if (bytes_left(&b) >= 16 + FLOW_CC_MAX) {
+		end->due_packets = bytes_be64(&b);
+		end->late_packets = bytes_be64(&b);
+		if (!bytes_copy(&b, end->cc, FLOW_CC_MAX) || (end->cc[0] && !cc_name_ok(end->cc)))
+			return -EPROTO;
+	}
 	if (end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
 		return -EPROTO;
 	return done(&b);

@@ -141,7 +141,7 @@ bool stamp_probe_read(struct stamp_probe *probe, const uint8_t *packet, size_t l
 bool stamp_reply_read(struct stamp_reply *reply, const uint8_t *packet, size_t length, bool auth)
 {
 	struct bytes b = bytes_of(packet, length);
-	struct bytes base = bytes_sub(&b, stamp_base_length(auth));
+	struct bytes base = bytes_sub(&b, !auth && length < STAMP_OPEN_LENGTH ? STAMP_TWAMP_REPLY : stamp_base_length(auth));
 	const size_t gap[4] = { 12, 4, 8, 12 };
 
 	reply->seq = bytes_be32(&base);

@@ -13,6 +13,7 @@
 enum {
 	STAMP_OPEN_LENGTH = 44,
 	STAMP_AUTH_LENGTH = 112,
+	STAMP_TWAMP_REPLY = 41, /* the shortest answer of TWAMP (RFC 5357, 4.2.1): it ends with the sender's TTL */
 	STAMP_MAC_LENGTH = 16, /* HMAC-SHA-256, its first half */
 	STAMP_MAC_AT = 96,
 	STAMP_TLV_HEAD = 4,

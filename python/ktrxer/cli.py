@@ -26,6 +26,9 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests that `ktrxer run` knows"),
 }
 
+# Of the C part, which hands them over for their tables.
+HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "senders against each other: tables of what the harness measures")}
+
 
 def usage() -> str:
     width = max(map(len, SUBCOMMANDS))
@@ -33,17 +36,28 @@ def usage() -> str:
     return "Usage: ktrxer SUBCOMMAND ...\n\n" + "\n".join(lines) + "\n\n`ktrxer SUBCOMMAND --help` tells more."
 
 
+def complete(words: list[str]) -> int:
+    from ktrxer.complete import offered
+
+    if len(words) > 1 and words[0] in SUBCOMMANDS:
+        for line in offered(import_module(SUBCOMMANDS[words[0]].module).parser(), words[1:-1], words[-1]):
+            print(line)
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
+    if words[0] == "--complete":
+        return complete(words[1:])
     if words[0] == "--version":
         from ktrxer import __version__
 
         print(f"ktrxer {__version__}")
         return 0
-    command = SUBCOMMANDS.get(words[0])
+    command = (SUBCOMMANDS | HANDED_OVER).get(words[0])
     if command is None:
         known = ", ".join(sorted(SUBCOMMANDS))
         print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)

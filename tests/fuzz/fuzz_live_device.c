@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint64_t features;
 
-	(void)live_family_of(bytes_of(data, size));
-	(void)live_xdp_features_of(bytes_of(data, size), 7, &features);
+	(void)ktrxer_live_family_of(bytes_of(data, size));
+	(void)ktrxer_live_xdp_features_of(bytes_of(data, size), 7, &features);
 	return 0;
 }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t packets = 0;
 	char *text = malloc(size + 1);
 
-	nft_rule_read(bytes_of(data, size), &mark, &packets);
+	ktrxer_nft_rule_read(bytes_of(data, size), &mark, &packets);
 	if (!text)
 		return 0;
 	if (size)

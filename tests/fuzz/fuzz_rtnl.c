@@ -32,24 +32,24 @@ static int take(void *context, uint16_t type, struct bytes body)
 		struct ktrxer_error err;
 
 		used = qdiscs[used].kind[0] ? (used + 1) % QDISCS : used;
-		if (qdisc_parse(&qdiscs[used], body) < 0)
+		if (ktrxer_qdisc_parse(&qdiscs[used], body) < 0)
 			memset(&qdiscs[used], 0, sizeof qdiscs[used]);
 		must_end(qdiscs[used].kind, sizeof qdiscs[used].kind);
-		if (qdisc_judge(&launch, qdiscs, QDISCS, "dev", &err) == 0 && launch.priority >= QDISC_PRIORITIES)
+		if (ktrxer_qdisc_judge(&launch, qdiscs, QDISCS, "dev", &err) == 0 && launch.priority >= QDISC_PRIORITIES)
 			abort();
 		break;
 	}
 	case RTM_NEWLINK:
-		device_parse(&device, &more, body);
+		ktrxer_device_parse(&device, &more, body);
 		must_end(device.name, sizeof device.name);
 		must_end(device.kind, sizeof device.kind);
 		must_end(device.qdisc, sizeof device.qdisc);
 		break;
 	case RTM_NEWROUTE:
-		route_parse(&route, body);
+		ktrxer_route_parse(&route, body);
 		break;
 	case RTM_NEWNEIGH:
-		neighbour_parse(&neighbour, body);
+		ktrxer_neighbour_parse(&neighbour, body);
 		break;
 	}
 	return 0;
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		answer.port = header.nlmsg_pid;
 	}
 	answer.last = size % 4; /* of a batch, where it is not 0 */
-	ret = rtnl_read(&answer, bytes_of(data, size), take, qdiscs);
+	ret = ktrxer_rtnl_read(&answer, bytes_of(data, size), take, qdiscs);
 	if (ret > 0 || answer.message > answer.last)
 		abort();
 	must_end(answer.text, sizeof answer.text);

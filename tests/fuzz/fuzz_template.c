@@ -37,7 +37,7 @@ static bool checksum_right(const uint8_t *frame, uint32_t length, enum ktrxer_li
 	ktrxer_packet_parse(&view, frame, length, link);
 	if (view.malformed || !view.version || view.end > length)
 		return false;
-	at = template_transport_sum_at(&view, frame);
+	at = ktrxer_template_transport_sum_at(&view, frame);
 	return at && at + 2 <= view.end && load_be16(frame + at) == ktrxer_transport_checksum(frame, &view) &&
 	       (load_be16(frame + at) || (known && view.proto != KTRXER_UDP));
 }

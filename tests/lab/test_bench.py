@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer bench` inside the devices, with the module: every sender takes its turns there, and the result is whole."""
+"""The harness of `ktrxer bench` inside the devices, with the module: every sender takes its turns there, and the result is whole."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from pathlib import Path
 
 import figures
 import pytest
+from ktrxer.bench import kinds
+from ktrxer.bench.command import hosts
 from ktrxer.lab import device, kbuild, places, vm
 from ktrxer.lab.errors import Unavailable
 
-BENCH = """
+PATH = "--device to-far --to 10.99.0.2 --far-device to-near --far-netns far"
+BENCH = f"""
 insmod /root/ktrxer.ko
-/usr/bin/ktrxer-bench bench schedule --fq --no-bpf -n 1 -c 30 -i 2ms --json >/root/schedule.json || exit 10
-/usr/bin/ktrxer-bench bench rate --no-bpf -n 1 --payload 28 --for 10ms --json >/root/rate.json || exit 20
-cat /root/schedule.json
+tc -n near qdisc replace dev to-far root fq timer_slack 0 || exit 5
+ip netns exec near /usr/bin/ktrxer-bench bench schedule --no-bpf -n 1 -c 30 -i 2ms {PATH} || exit 10
+tc -n near qdisc del dev to-far root
 echo ----
-cat /root/rate.json
+ip netns exec near /usr/bin/ktrxer-bench bench rate --no-bpf -n 1 --payload 28 --for 10ms {PATH} || exit 20
 """
 # The papers' senders and today's, beside the engines that these builds have.
 SCHEDULE = {"module", "packet", "raw", "udp", "xsk", "txtime"}
@@ -34,14 +37,19 @@ def test_bench_schedule_and_rate(name: str, tmp_path: Path) -> None:
     try:
         (module,) = kbuild.build(chosen, chosen.kernel(None), places.root() / "module", tmp_path, vm.quiet)
         put = ((command, "/usr/bin/ktrxer-bench"), (module, "/root/ktrxer.ko"), *figures.baselines(chosen.build))
-        answer = vm.boot(vm.Machine.named(name), vm.Job(("sh", "-c", BENCH), put=put, limit_s=230.0))
+        answer = vm.boot(vm.Machine.named(name), vm.Job(("sh", "-c", BENCH), put=put, setup=hosts().script(), limit_s=230.0))
     except Unavailable as reason:
         pytest.skip(str(reason))
     assert answer.status == 0, (answer.stderr.decode(), answer.stdout.decode())
-    schedule, rate = (json.loads(part) for part in answer.stdout.decode().split("----\n"))
-    for bench, senders in ((schedule, SCHEDULE), (rate, RATE)):
-        rows = {row["engine"]: row for row in bench["rows"]}
+    for name_of, senders, lines in zip(("schedule", "rate"), (SCHEDULE, RATE), answer.stdout.decode().split("----\n"), strict=True):
+        reader = kinds.reader(name_of, methods=False)
+        *told, end = map(json.loads, lines.splitlines())
+        assert end["type"] == "end" and end["verdict"] != "invalid", end
+        for sample in told:
+            if sample["type"] == "sample":
+                reader.add(sample)
+        rows = {str(row["engine"]): row for row in reader.table().rows}
         assert senders <= rows.keys() and len(rows) > len(senders), rows.keys()
         for sender, row in rows.items():
             assert row["rounds"] == 1, row
-            print(f"{name} {bench['bench']} {sender}: {row}")
+            print(f"{name} {name_of} {sender}: {row}")

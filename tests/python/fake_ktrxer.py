@@ -92,7 +92,7 @@ while not stopped:
         far = {"reflector_received_real_ns": due + real_minus_mono + 5_000_000 + 1_000_000, "reflector_sequence": n} if command == "stamp" else {}
         for which in classes:
             say({"type": "sample", "kind": "round_trip", "number": n, "scheduled_ns": due, "sent_ns": due + 2000, "lateness_ns": 2000,
-                 "rtt_ns": 10_000_000 + 1000 * (n % 7), **far, **which})
+                 "rtt_ns": -5_000 if behaviour == "backwards" and n % 10 == 5 else 10_000_000 + 1000 * (n % 7), **far, **which})
     n += 1
 end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "received": answered * several, "sent": (answered + lost) * several,
        "host": {"cpu_percent": 1.0, "steal_percent": 0.0, "clock_steps": 0}, "output": {"dropped": 0}, "clock": {"offset_ns": 10**9, "bound_ns": 777, "at_ns": start, "skew_ppm": 0.0}}

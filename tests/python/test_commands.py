@@ -107,6 +107,15 @@ def test_a_kind_that_no_answer_came_to_carries_no_grade(tmp_path, capsys):
     assert made["grade"]["probes"] == made["responsiveness"]["probes"] == "ICMP" and 20 < made["grade"]["added_ms"] < 120
 
 
+def test_a_load_that_did_not_get_through_carries_no_grade(tmp_path, capsys):
+    """All flows were refused: the probes of the load phase met no load."""
+    path = synthetic(tmp_path, seconds=14, delay=2, rate_mbit=1e-6)
+    made = json.loads(say(capsys, "summary", path, "--json")[1])
+    assert made["latency"] and made["grade"] is None and made["responsiveness"] is None
+    out = say(capsys, "summary", path)[1]
+    assert "grade" not in out and "responsiveness" not in out
+
+
 def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
     status, out, err = say(capsys, "summary", directory)
     assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err

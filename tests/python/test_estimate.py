@@ -190,6 +190,33 @@ def test_losses_get_the_direction_that_they_had(fates, random):
             assert all(new == one for new in inside)
 
 
+@QUICK
+@given(st.lists(st.sampled_from(["ok", "ok", "ok", "up", "down", "twice", "overtaken"]), min_size=1, max_size=60))
+def test_copies_and_overtaking_give_no_false_direction(fates):
+    """`overtaken`: it arrives after the probe behind it. `twice`: it arrives twice, and the answer of the copy is lost. Where the answer of the
+    probe behind is lost, no count shows the overtaking: such a case cannot be known, and is left out."""
+    behind = [*fates[1:], ""]
+    fates = ["ok" if fate == "overtaken" and after != "ok" else fate for fate, after in zip(fates, behind, strict=True)]
+    arrivals = [(number + (1.5 if fate == "overtaken" else 0), number) for number, fate in enumerate(fates) if fate != "up"]
+    arrivals += [(number, number) for number, fate in enumerate(fates) if fate == "twice"]
+    far = np.full(len(fates), np.nan)
+    for count, (_, number) in enumerate(sorted(arrivals)):
+        if fates[number] != "down" and np.isnan(far[number]):
+            far[number] = count
+    state = np.where(np.isnan(far), LOST, ANSWERED)
+    made = loss.directions(np.arange(len(fates)), state, far, True, "twice" in fates)
+    truth = {"up": (LOST, LOST_UP), "down": (LOST, LOST_DOWN)}
+    assert all(new in truth.get(fate, (ANSWERED,)) for new, fate in zip(made, fates, strict=True)), (fates, made)
+
+
+def test_a_probe_that_overtook_the_lost_ones_does_not_stand_for_them():
+    # 1 was lost up; 3 arrived before 2, so that the counts between 0 and 2 look as if 1 had arrived.
+    far = np.asarray([0, np.nan, 2, 1, 3, *range(4, 300), np.nan, *range(300, 400)])
+    state = np.where(np.isnan(far), LOST, ANSWERED)
+    made = loss.directions(np.arange(len(far)), state, far, True)
+    assert made[1] == LOST and made[301] == LOST_UP, "unknown near the place of overtaking, known far from it"
+
+
 # ------------------------------------------------------------------------------------------------------------------------ figures
 
 
@@ -202,6 +229,23 @@ def test_quantiles_are_values_that_there_were(values):
         return
     assert made.count == len(known) and {made.min, made.p50, made.p95, made.p99, made.max} <= set(known)
     assert sum(v <= made.p99 for v in known) >= 0.99 * len(known)
+
+
+def test_lost_ones_are_infinite_in_quantiles():
+    made = latency.delays(np.arange(1, 61.0), lost=40)
+    assert (made.count, made.lost, made.p50, made.max, made.mean) == (60, 40, 50, 60, 30.5) and made.p95 == made.p99 == np.inf
+    assert latency.delays(np.arange(10.0), lost=11).p50 == np.inf
+    assert latency.delays(np.empty(0), lost=3) is None
+
+
+def test_the_interval_of_a_median_is_of_half_seconds():
+    """A value that rises slowly: a thousand neighbours in a half second are not a thousand witnesses."""
+    at = np.arange(0, 10 * 10**9, 10**6)
+    values = at // (500 * MS) * 1.0  # 0 to 19
+    low, high = latency.p50_interval(at, values)
+    assert (low, high) == (5, 14), "the sixth smallest and the sixth largest of 20: 95.9 %"
+    assert latency.p50_interval(at[at < 2.5e9], values[at < 2.5e9]) is None, "of five half seconds the range has 93.75 %"
+    assert latency.p50_interval(at, np.where(at > 4e9, np.inf, values)) == (5, np.inf)
 
 
 def test_responsiveness_and_grade():

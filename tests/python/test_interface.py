@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -48,6 +49,26 @@ def test_the_map_names_what_the_headers_declare() -> None:
 def test_the_shared_library_exports_the_declared_functions_with_their_version() -> None:
     exported = {line.split()[-1] for line in symbols("-D", built("libktrxer.so"))} - {"KTRXER_1.0"}
     assert exported == {f"{name}@@KTRXER_1.0" for name in declared()}
+
+
+def test_each_global_symbol_of_the_static_library_has_a_prefix() -> None:
+    """A program that is linked with libktrxer.a may use any other name."""
+    lines = [line.split() for line in symbols("--extern-only", built("libktrxer.a"))]
+    # Names with two leading underscores are the compiler's (of sanitizers and of coverage).
+    names = {line[2] for line in lines if len(line) == 3}
+    assert len(names) > 300
+    assert sorted(name for name in names if not re.match(r"ktrxer_|ktx_|krx_|__", name)) == []
+
+
+def test_each_function_has_a_contract() -> None:
+    """A comment right above its declaration: units, errors, lifetime, as far as the conventions of <ktrxer.h> do not say them."""
+    missing = [
+        re.sub(r".*?(\w+)\(.*", r"\1", line)
+        for header in HEADERS
+        for before, line in itertools.pairwise(header.read_text().splitlines())
+        if line.startswith("KTRXER_API") and not before.endswith("*/")
+    ]
+    assert missing == []
 
 
 def uncommented(path: Path) -> str:

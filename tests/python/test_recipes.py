@@ -140,3 +140,11 @@ def test_a_users_own_test_by_its_path(tmp_path):
 
 def test_no_parameters_is_a_dataclass_too():
     assert parameters_of(find("rrul"), {}) == NoParameters()
+
+
+def test_the_interval_keeps_the_probes_at_one_percent():
+    setting = Setting("H", 10, 1)
+    schedule = make(find("rrul").make(setting, {}), setting, Options("ktrxer"))
+    assert schedule.light_interval(10 * 10**6, 1e9) == 10 * 10**6, "not shorter than what was asked for"
+    assert schedule.light_interval(10 * 10**6, 10e6) == 34 * 10**6, "4 x 105 bytes"
+    assert schedule.light_interval(10 * 10**6, 1000) == 10**9, "at least one a second"

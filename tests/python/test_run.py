@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ from ktrxer.catalogue.recipe import Plan, Setting, When, combine, icmp, udp, upl
 from ktrxer.collect.collector import CollectorError, Sample
 from ktrxer.run import checks
 from ktrxer.run import session as session_module
+from ktrxer.run.closing import close
 from ktrxer.run.judge import Book
 from ktrxer.run.schedule import Options, make
 from ktrxer.run.session import DiskError, Session
 from ktrxer.run.translate import Strange, Translator
-from ktrxer.store import Host, Meta, Series, Zero, open_run
+from ktrxer.store import Host, Meta, Run, RunWriter, Series, Zero, open_run
 from ktrxer.summary import figures, text
 from test_recipes import OWN
 
@@ -92,6 +94,30 @@ def test_many_round_trips_in_one_object():
     assert rows["far_ns"] == [7, 8, 9, None] and rows["state"] == [0, 0, 0, 1]
 
 
+def test_an_answer_after_the_time_out_is_not_lost(tmp_path):
+    """Its probe was given up first; then the answer came. It is one probe, too late, with its delay."""
+    s = Setting("H", 1, 0, 10 * MS)
+    schedule = make(Plan(probes=(icmp(s),)), s, Options("ktrxer"))
+    meta = blank()
+    meta.zero, meta.length_ns, meta.series, meta.runners = Zero(0, 0), 10**9, schedule.series, [job.runner for job in schedule.jobs]
+    writer = RunWriter(tmp_path, meta)
+    translator = Translator(schedule.jobs[0], 0)
+    for number in range(3):
+        translator.add({"type": "sample", "kind": "lost", "number": number})
+    late = {"number": 1, "scheduled_ns": 10 * MS, "sent_ns": 10 * MS + 5, "rtt_ns": 12 * 10**9}
+    translator.add({"type": "sample", "kind": "too_late", **late})
+    for kind in translator.kinds():
+        writer.append(kind, translator.take(kind))
+    writer.sync()
+    tables = writer.tables()
+    run = Run(writer.part, meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
+    run = open_run(writer.finish(close(run)))
+    arrays = run.arrays(run.meta.series[0])
+    assert arrays["seq"].tolist() == [0, 1, 2] and arrays["state"].tolist() == [1, 7, 1] and arrays["rtt_ns"][1] == 12e9
+    assert run.meta.accounts["probes"] == {"sent": 3, "answered": 0, "lost": 2, "too_late": 1, "duplicates": 0}
+    assert any("1 answers came after the time-out, the last after 12.0 s" in reason for reason in run.meta.reasons)
+
+
 @pytest.mark.parametrize("wrong", [{"rtt_ns": [10, 11]}, {"rtt_ns": [10, 11, 2**63]}, {"number": [0, 1, 1.5]}, {"number": [True, 1, 1]}, {"sent_ns": 5},
                                    {"sent_ns": []}, {"class": [0, 1, 2]}, {"class": 0}, {"class": [-1, 0, 0]}, {"scheduled_ns": None},
                                    {"number": [1] * 20_000}])
@@ -138,6 +164,16 @@ def test_a_good_run(fake, runs):
     assert any("24.00 Mbit/s" in line for line in text.lines(made))
     json.dumps(made.as_json(), allow_nan=False)
     assert [entry.name for entry in runs.iterdir()] == [run.path.name]
+
+
+def test_round_trips_below_zero_are_left_out(fake, runs):
+    setting = Setting("far", 0.5, 0, 10 * MS, 50 * MS)
+    run = measure(Plan(probes=(udp(setting, "Ping (ms) UDP EF", "EF"),)), {None: fake("backwards")}, runs, setting=setting)
+    arrays = run.arrays(run.series("Ping (ms) UDP EF"))
+    wrong = (arrays["seq"] % 10 == 5) & (arrays["state"] == 0)
+    assert wrong.sum() == 5 and np.array_equal(np.isnan(arrays["rtt_ns"]), wrong | (arrays["state"] != 0))
+    assert np.isnan(arrays["up_ns"][wrong]).all()
+    assert run.meta.verdict == "degraded" and any("5 round trips are shorter than 0" in reason for reason in run.meta.reasons)
 
 
 @pytest.mark.slow

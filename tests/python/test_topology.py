@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -96,6 +97,18 @@ def test_the_topologies_that_come_along_are_good_and_described() -> None:
         (HEAD + LINK + "jitter = '1ms'\n" + REST, "`jitter` 1ms is more than `delay` 0"),
         (HEAD + LINK + "loss = '101%'\n" + REST, "`loss` must be 0% to 100%"),
         (HEAD + LINK + "loss = '1'\n" + REST, "`loss` must be"),
+        (HEAD + LINK + "loss = '1%'\nburst = '3'\n" + REST, "`burst` must be a number of packets"),
+        (HEAD + LINK + "burst = 3\n" + REST, "`burst` needs a `loss`"),
+        (HEAD + LINK + "reorder = '1%'\n" + REST, "`reorder` needs `delay`"),
+        (HEAD + LINK + "duplicate = 'twice'\n" + REST, "`duplicate` must be 0% to 100%"),
+        (HEAD + LINK + "distribution = 'normal'\n" + REST, "`distribution` needs `jitter`"),
+        (HEAD + LINK + "delay = '5ms'\njitter = '1ms'\ndistribution = 'normel'\n" + REST, "do you mean `normal`?"),
+        (HEAD + LINK + "rate = '1mbit'\npolice = '1mbit'\n" + REST, "`police` and `rate` exclude each other"),
+        (HEAD + LINK + "police = 'fast'\n" + REST, "`police` must be from 8kbit"),
+        (HEAD + LINK + "down = '1s to 2s'\n" + REST, "`down` must be a list of times"),
+        (HEAD + LINK + "down = ['1s']\n" + REST, "`down`: '1s' are no two times"),
+        (HEAD + LINK + "down = ['2s to 1s']\n" + REST, "must end after it begins"),
+        (HEAD + LINK + "down = ['2s to 3s', '1s to 4s']\n" + REST, "follow the one before"),
         (HEAD + LINK + "queue = ''\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo; reboot'\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo $(reboot)'\n" + REST, "`queue` must be"),
@@ -124,7 +137,42 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
         parse(text)
     said = str(caught.value)
     assert words in said
-    assert said.startswith("mine.toml: ") and "\n" not in said and len(said) < 400 and said.isprintable()
+    assert re.match(r"mine\.toml(:\d+)?: ", said) and "\n" not in said and len(said) < 400 and said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD + LINK + "queue = 'cakee'\n" + REST, "mine.toml:5: link 1 (a - r): `queue`: no queue is called 'cakee'; do you mean `cake`?"),
+        (HEAD + LINK + REST + "from.r = { rate = '1mbit', queue = 'fq_coddel' }\n", "mine.toml:7: link 2 (r - b), from r: `queue`: no queue"),
+        (HEAD + LINK + "rate = '1mbit'\nfrom.r = { rate = 'fast' }\n" + REST, "mine.toml:6: link 1 (a - r), from r: `rate` must be"),
+        (HEAD + LINK + "dealy = '1ms'\n" + REST, "mine.toml:5: link 1 (a - r): unknown key 'dealy'"),
+        (HEAD + LINK + '[[links]]\nends = ["a", "x"]\n', "mine.toml:5: link 2: 'x' is not among"),
+        (HEAD + LINK + REST + "[parameters]\nok = 1\nx = []\n", "mine.toml:9: [parameters]: `x` must be"),
+        ('client = "r"\n' + HEAD + LINK + REST, "mine.toml:1: `client` must be one of the hosts"),
+    ],
+)
+def test_the_line_of_a_mistake(text: str, words: str) -> None:
+    with pytest.raises(LabError) as caught:
+        parse(text)
+    assert str(caught.value).startswith(words)
+
+
+def test_impairments_become_the_words_of_tc() -> None:
+    made = parse(
+        HEAD + LINK + "delay = '10ms'\njitter = '1ms'\ndistribution = 'normal'\nloss = '2%'\nburst = 5\nreorder = '3%'\nduplicate = '4%'\n" + REST
+    )
+    assert "delay 10000us 1000us distribution normal loss gemodel 0.408163% 20.000000% duplicate 4.0000% reorder 3.0000%" in made.script()
+    made = parse(HEAD + LINK + "police = '8mbit'\ndown = ['1.5s to 2s', '3s to 4s']\n" + REST)
+    assert made.script().count("ingress matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
+    assert [at for at, _ in made.events()] == [1.5, 2, 3, 4]
+    assert made.events()[0][1] == ["ip", "-n", "wire-1", "link", "set", "dev", "wire", "down"]
+    assert "down from 1.5 to 2 s" in made.describe() and "policed to 8 Mbit/s" in made.describe()
+
+
+def test_a_queue_that_is_not_known_is_left_to_the_kernel() -> None:
+    made = parse(HEAD + LINK + "queue = 'blue limit 3'\n" + REST)
+    assert made.links[0].shapes["a"].queue == ("blue", "limit", "3")
 
 
 def test_not_utf8() -> None:

@@ -15,7 +15,7 @@ def token(tmp_path_factory):
     return secret(tmp_path_factory.mktemp("flow") / "token")
 
 
-def secret(path, text="a token for tests"):
+def secret(path, text="a token for tests, long enough"):
     path.write_text(text + "\n")
     path.chmod(0o600)
     return path

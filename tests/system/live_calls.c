@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	}
 	where.device = options.device = argv[1];
 	options.engine = "live";
-	live_runner_repeat = (uint32_t)strtoul(argv[4], NULL, 10);
+	ktrxer_live_runner_repeat = (uint32_t)strtoul(argv[4], NULL, 10);
 	if ((rc = ktrxer_path_resolve(&path, &where, &err)) < 0 || (rc = ktx_open(&tx, &options, &err)) < 0 ||
 	    (rc = send_all(tx, &path, strtoul(argv[3], NULL, 10), &err)) < 0)
 		fprintf(stderr, "live_calls: %s\n", err.text);

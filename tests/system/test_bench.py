@@ -33,22 +33,24 @@ def there(requires_namespaces, needs_command):
     needs_command("bench")
 
 
-def namespaces_of(pid):
-    """Those that a process holds, by its threads and descriptors."""
-    found = set()
-    for link in [*Path(f"/proc/{pid}/task").glob("*/ns/net"), *Path(f"/proc/{pid}/fd").glob("*")]:
-        try:
-            name = os.readlink(link)
-        except OSError:
-            continue
-        if name.startswith("net:["):
-            found.add(name)
-    return found - {os.readlink("/proc/self/ns/net")}
+def children(pid):
+    try:
+        return {child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()}
+    except OSError:
+        return set()
 
 
-def alive(names):
-    told = subprocess.run(["lsns", "-t", "net", "-n", "-o", "NS"], capture_output=True, text=True).stdout.split()
-    return {name for name in names if name.strip("net:[]") in told}
+def descendants(pid):
+    """All processes below one, by their numbers, with their names. The namespaces of a bench live as long as these do."""
+    found, waiting = {}, [pid]
+    while waiting:
+        for child in children(waiting.pop()):
+            waiting.append(child)
+            try:
+                found[child] = Path(f"/proc/{child}/comm").read_text().strip()
+            except OSError:
+                continue
+    return found
 
 
 def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
@@ -151,7 +153,7 @@ def test_refusals(ktrxer, arguments, words):
 
 def test_compare_refuses_damaged_files(ktrxer, tmp_path):
     bad = tmp_path / "bad.json"
-    for text in ("", "{", '{"bench": "schedule", "rows": [{"payload": 1e9}]}', "[" * 100000, "\0" * 100):
+    for text in ('{"bench": "schedule", "rows": [], "settings": {"rounds": [1]}}', "", "{", '{"bench": "schedule", "rows": [{"payload": 1e9}]}', "[" * 100000, "\0" * 100):
         bad.write_text(text)
         assert "is not what" in bench(ktrxer, "schedule", "--compare", str(bad), status=(1,)).stderr
 
@@ -159,29 +161,66 @@ def test_compare_refuses_damaged_files(ktrxer, tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_behind(ktrxer, how):
     child = subprocess.Popen([ktrxer, "bench", "schedule", "--cross", "5k", "--engines", "udp", "--count", "1000", "--interval", "1ms"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    programs = set()
-    for _ in range(300):  # until a baseline is on its turn
+    below = {}
+    end = time.monotonic() + 30
+    while not {"ktrxer-bench", "sleeper"} <= set(below.values()) and time.monotonic() < end:  # until a baseline program sends
         time.sleep(0.05)
-        programs = set(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split())
-        if programs:
-            break
-    held = namespaces_of(child.pid)
-    assert programs and len(held) == 2 and alive(held)
+        below = descendants(child.pid)
+    assert {"ktrxer-bench", "sleeper"} <= set(below.values())
     child.send_signal(how)
     child.wait(timeout=20)
-    for _ in range(50):
-        if not alive(held) and not any(Path(f"/proc/{pid}").exists() for pid in programs):
-            break
-        time.sleep(0.1)
-    assert not alive(held)
-    assert not any(Path(f"/proc/{pid}").exists() for pid in programs)
+    end = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not [name for pid, name in below.items() if Path(f"/proc/{pid}").exists()]
+    assert not {"near", "far"} & set(subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.split())
 
 
 def test_without_privileges(ktrxer):
+    """By namespaces of its own, where the kernel lets a user make them."""
     if os.geteuid() != 0:
-        pytest.skip("this needs the machine's root, to become somebody else")
-    done = bench(ktrxer, "schedule", status=(1,), user=65534, group=65534, cwd="/")
-    assert "network namespace" in done.stderr
+        pytest.skip("this needs the machine's root, to become another user")
+    user = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+    allowed = subprocess.run(["unshare", "-Urnm", "true"], capture_output=True, **user).returncode == 0
+    done = bench(ktrxer, "schedule", "--engines", "udp", "--rounds", "1", "--count", "5", "--interval", "1ms", "--json", **user)
+    if allowed:
+        assert {"udp", "usleep"} <= {row["engine"] for row in json.loads(done.stdout)["rows"]}
+    else:
+        assert "no namespaces can be made here" in done.stderr
+
+
+def test_the_harness_prints_json_lines(ktrxer, pair):
+    """As `ktrxer bench` does where the Python part is not installed; on a path of the user's."""
+    a, b = pair
+    program = ktrxer.parents[1] / "bench" / "harness" / "ktrxer-bench"
+    path = ["--device", a.device, "--to", b.address, "--far-device", b.device, "--far-netns", b.name]
+    done = a.run([program, "bench", "schedule", "--engines", "udp", "--no-baselines", "--rounds", "1", "--count", "10", "-i", "1ms", *path], check=False)
+    start, *turns, end = [line for line in map(json.loads, done.stdout.splitlines()) if line["type"] != "event"]
+    assert (start["type"], end["type"], end["bench"]) == ("start", "end", "schedule") and "rows" not in end
+    assert [(turn["engine"], turn["round"], turn["failed"]) for turn in turns] == [("udp", -1, None), ("udp", 0, None)]
+    (job,) = turns[1]["jobs"]
+    assert len(job["arrivals_ns"]) == 15 and job["arrivals_ns"] == sorted(job["arrivals_ns"]) and job["arrived"] == 15
+    for option in (["--csv", "x"], ["--compare", "x"], ["--fq"], ["--json"]):
+        done = a.run([program, "bench", "schedule", *path, *option], check=False)
+        assert done.returncode == 2 and f"{option[0]}: the Python part of ktrxer does this, and is not installed" in done.stderr
+    done = a.run([program, "bench", "schedule"], check=False)
+    assert done.returncode == 2 and "--far-device" in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_failure(ktrxer):
+    with open("/dev/full", "w") as full:
+        words = ["bench", "pairs", "--engines", "udp", "--no-baselines", "--rounds", "1", "--count", "5", "--jsonl"]
+        done = subprocess.run([ktrxer, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr == "ktrxer bench: standard output cannot be written: No space left on device\n"
+
+
+def test_a_path_of_the_users(ktrxer, pair):
+    a, b = pair
+    path = ["--device", a.device, "--to", b.address, "--far-device", b.device, "--far-netns", b.name]
+    words = [ktrxer, "bench", "pairs", "--engines", "udp", "--no-baselines", "--rounds", "1", "--count", "10", *path, "--jsonl"]
+    lines = list(map(json.loads, a.run(words, check=False).stdout.splitlines()))
+    assert lines[0]["type"] == "start" and lines[-1]["type"] == "end" and sum(line["type"] == "sample" for line in lines) == 2
+    assert lines[-1]["own_hosts"] is False and [row["engine"] for row in lines[-1]["rows"]] == ["udp"]
 
 
 def test_receive(ktrxer, requires_real_root):

@@ -53,7 +53,7 @@ def path(requires_namespaces):
 @pytest.fixture
 def token(tmp_path):
     file = tmp_path / "token"
-    file.write_text("a-secret-of-the-tests\n")
+    file.write_text("a-secret-of-the-tests-of-ktrxer\n")
     file.chmod(0o600)
     return file
 
@@ -83,7 +83,7 @@ def ended(child, timeout=60):
 
 
 def test_rrul(started):
-    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-t", "system test", "--json"))
+    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-i", "10ms", "-t", "system test", "--json"))
     assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
     told = json.loads(out)
     run = open_run(told["file"])
@@ -178,7 +178,7 @@ def test_the_server_dies_in_mid_run(started):
 
 def test_another_token_and_no_server(started, tmp_path):
     other = tmp_path / "other"
-    other.write_text("another-secret\n")
+    other.write_text("another-secret-that-is-as-long\n")
     other.chmod(0o600)
     status, out, err = ended(started("tcp_upload", "-l", "1", token_file=other))
     assert (status, out) == (1, "") and err.startswith("ktrxer run: ") and "token" in err and err.count("\n") == 1, err

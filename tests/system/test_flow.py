@@ -207,7 +207,7 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     assert "nothing listens on TCP port 8620" in refusal(a, b.address)
     limited = ["--max-flows", 3, "--max-duration", "5s", "--max-bitrate", "100M"]
     server = serve(b, "--token-file", token, *limited)
-    other = secret(tmp_path / "other", "quite another token")
+    other = secret(tmp_path / "other", "quite another token, as long as the first")
     assert "token is not the one of that server" in refusal(a, b.address, token=other)
     assert "4 flows are more than its limit of 3" in refusal(a, b.address, "--flows", 4, "--for", "1s")
     assert "lets nothing last longer than 5s" in refusal(a, b.address, "--for", "6s")
@@ -263,15 +263,25 @@ def test_usage(shared_pair, ktrxer, token, tmp_path):
     assert done.returncode == 1 and "this kernel has no congestion control 'nonesuch'" in done.stderr
 
 
-def test_the_server_makes_a_token(shared_pair, ktrxer, serve, tmp_path):
-    """What it prints is what a client needs."""
+def test_the_server_makes_a_token(shared_pair, ktrxer, serve, tmp_path, monkeypatch):
+    """The line for clients needs the file of the token and no more. The token is in no output that a journal keeps."""
     a, b = shared_pair
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("KTRXER_TOKEN", raising=False)
     server = serve(b, "--port", 8700)
-    line = server.listening["flow_client"].replace("HOST", b.address)
-    assert "--port 8700" in line and len(server.listening["token"]) == 32
+    made = tmp_path / "ktrxer-8700.token"
+    line = server.listening["flow_client"].replace("HOST", b.address).replace("FILE", str(made))
+    assert "--port 8700" in line and server.listening["token_file"] == str(made)
+    assert made.stat().st_mode & 0o777 == 0o600 and len(made.read_text()) == 32 and made.read_text() not in json.dumps(server.listening)
     done = a.run(["sh", "-c", line.replace("ktrxer flow", f"{ktrxer} flow") + " --bytes 1000 --json"], cwd=tmp_path, check=False)
     assert json.loads(done.stdout)["bytes"] == 1000, done.stderr
-    assert (tmp_path / "ktrxer.token").stat().st_mode & 0o777 == 0o600
+    stop(server)
+    # The next server on this port has the same token.
+    child = b.popen([ktrxer, "serve", "--port", "8700"])
+    lines = [child.stdout.readline() for _ in range(6)]
+    child.terminate()
+    child.communicate(timeout=10)
+    assert any(str(made) in one for one in lines) and not any(made.read_text() in one for one in lines), lines
 
 
 def test_the_port_is_taken(pair, ktrxer, token):

@@ -296,10 +296,10 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token that `ktrxer serve` printed at its start"),
+        (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,"),
         ("", "ktrxer flow: --token-file is missing"),
-        ("short", "ktrxer flow: KTRXER_TOKEN holds 5 bytes; a token has 8 to 1022"),
-        ("x" * 1023, "ktrxer flow: KTRXER_TOKEN holds 1023 bytes; a token has 8 to 1022"),
+        ("short", "ktrxer flow: KTRXER_TOKEN holds 5 bytes; a token has 22 to 1022"),
+        ("x" * 1023, "ktrxer flow: KTRXER_TOKEN holds 1023 bytes; a token has 22 to 1022"),
         ("x" * 1022, "nothing listens on TCP port 1"),
     ],
 )

@@ -331,3 +331,22 @@ def test_the_demo(nothing_left: None, ktrxer: Path, needs_command: Any, tmp_path
     assert "10.64." not in json.dumps([before, after]) and "02:64:" not in json.dumps([before, after]), "what is private is not recorded unasked"
     exported = subprocess.run([ktrxer, "export", run, "-D", tmp_path], capture_output=True, text=True, timeout=60)
     assert exported.returncode == 0 and (tmp_path / f"{run.name.removesuffix('.ktrxer')}.flent.gz").is_file(), exported.stderr
+
+
+def test_a_run_in_a_lab_names_its_topology(nothing_left: None, file: Path, tmp_path: Path, ktrxer: Path) -> None:
+    """Two runs in different topologies differ in what is stored: the file, its parameters, the node."""
+    pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
+    from ktrxer.store import open_run
+
+    command = [sys.executable, "-m", "ktrxer", "run", "tcp_upload", "-H", "far", "-l", "1", "--delay", "0.2", "--no-extras", "-q", "-D", tmp_path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KTRXER_BIN", str(ktrxer))
+        done = lab("run", file, "--set", "loss=0%", "--beside", f"far={ktrxer} serve", "--", *map(str, command))
+    assert done.returncode in (0, 1), done.stderr
+    run = open_run(done.stdout.strip())
+    made = run.meta.metadata["topology"]
+    assert (made["name"], made["node"], made["place"], made["parameters"], made["file"]) == ("slow", "near", "namespaces", {"loss": "0%"}, SLOW)
+    assert "TEST = Test(" in run.meta.metadata["recipe"]["source"]
+    assert run.meta.settings["timeout_ns"] == 10 * 10**9 and run.meta.settings["parameters"] == {}
+    sysctl = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    assert run.meta.settings["congestion_control"] == {"TCP upload": sysctl}

@@ -72,6 +72,57 @@ def test_nobody_there(shared_pair, stamp):
     assert end["lost"] == 5 and end["verdict"] == "invalid" and end["network_errors"] > 0 and "network_error" in kinds
 
 
+# A reflector of others: `how` is what it does wrong, or `short` for the shortest answer of RFC 5357, which is right.
+OTHER = """
+import socket, struct, sys, time
+own, port, how, second = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((own, port))
+other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); other.bind((second, port))
+def now():
+    ns = time.time_ns()
+    return struct.pack("!II", ns // 10**9 + 2208988800, (ns % 10**9 << 32) // 10**9)
+print("ready", flush=True)
+while True:
+    probe, sender = s.recvfrom(65536)
+    arrived = now()
+    copied = bytes(12) if how == "forgetful" else probe[4:16]
+    answer = probe[:4] + now() + probe[12:14] + bytes(2) + arrived + probe[:4] + copied + bytes([64])
+    (other if how == "elsewhere" else s).sendto(answer[:41], sender)
+"""
+
+
+@pytest.fixture
+def other_reflector():
+    started = []
+
+    def start(host, how):
+        host.ip("addr", "add", "10.77.0.99/24", "dev", "b0")
+        process = host.popen([sys.executable, "-c", OTHER, host.address, str(PORT), how, "10.77.0.99"])
+        assert process.stdout.readline() == "ready\n"
+        started.append(process)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_the_shortest_answer_of_twamp(pair, stamp, other_reflector):
+    a, b = pair
+    other_reflector(b, "short")
+    end, _ = stamp(a, b.address, "-c", 20, "-i", "5ms")
+    assert end["received"] == 20 and end["foreign"] == 0 and not end["follow_up"]
+
+
+@pytest.mark.parametrize("how, words", [("forgetful", "no packet answers a probe of this run"), ("elsewhere", "from other addresses than")])
+def test_answers_that_are_none_are_named(pair, stamp, other_reflector, how, words):
+    a, b = pair
+    other_reflector(b, how)
+    end, _ = stamp(a, b.address, "-c", 20, "-i", "5ms", "--timeout", "100ms", status=1)
+    assert end["received"] == 0 and end["foreign"] >= 20 and end["verdict"] == "invalid"
+    assert any(words in reason for reason in end["reasons"]) and not any("nothing at all" in reason for reason in end["reasons"]), end["reasons"]
+
+
 def test_probe_larger_than_the_mtu(shared_pair, ktrxer, serve):
     a, b = shared_pair
     serve(b)

@@ -8,13 +8,13 @@
 #include <net/if.h>
 #include <stdio.h>
 
-extern const unsigned char neighbour_object[];
-extern const size_t neighbour_object_size;
+extern const unsigned char ktrxer_neighbour_object[];
+extern const size_t ktrxer_neighbour_object_size;
 
 int main(int argc, char **argv)
 {
 	const int device = argc > 1 ? (int)if_nametoindex(argv[1]) : 0;
-	struct bpf_object *object = bpf_object__open_mem(neighbour_object, neighbour_object_size, NULL);
+	struct bpf_object *object = bpf_object__open_mem(ktrxer_neighbour_object, ktrxer_neighbour_object_size, NULL);
 	struct bpf_link *link = NULL;
 	char line[16];
 

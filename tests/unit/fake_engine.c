@@ -20,7 +20,7 @@ static int fake_probe(const struct ktrxer_device *device, struct ktx_engine_info
 static int fake_open(struct ktx_engine_state **state, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
 	(void)err;
-	fake.cells = setup->cells;
+	fake.requests = setup->requests;
 	fake.mask = setup->slots - 1;
 	*state = (struct ktx_engine_state *)&fake;
 	return 0;
@@ -51,7 +51,7 @@ static int fake_event_fd(const struct ktx_engine_state *state)
 
 /* ------------------------------------------------------------------------------------------------- the user side waits */
 
-static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int fake_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	const int most = fake.take_most;
 	int refuse = fake.refuse;
@@ -72,12 +72,12 @@ static int fake_send(struct ktx_engine_state *state, struct ktx_cell *const *cel
 	for (int i = 0; i < count; i++) {
 		fake.next_key++;
 		if (fake.holds_buffers) {
-			cells[i]->buffer_busy = true;
-			fake.held[fake.held_count++] = cells[i];
+			requests[i]->buffer_busy = true;
+			fake.held[fake.held_count++] = requests[i];
 		}
 		if (fake.sent < 4096) {
 			fake.sent_at[fake.sent] = ktrxer_now_ns();
-			fake.order[fake.sent++] = cells[i]->id;
+			fake.order[fake.sent++] = requests[i]->id;
 		}
 	}
 	return count;
@@ -90,7 +90,7 @@ static void fake_clocks(struct ktrxer_clock_pair *pair)
 		fake.clock_bound_ns = pair->bound_ns;
 }
 
-static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int fake_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	struct ktrxer_clock_pair pair;
 	int n = 0;
@@ -103,7 +103,7 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 		return 0;
 	fake_clocks(&pair);
 	for (; fake.scheds && fake.sched_key != fake.next_key; fake.sched_key++)
-		harvest->sched(harvest->context, fake.sched_key,
+		completions->sched(completions->context, fake.sched_key,
 			       pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
@@ -112,29 +112,29 @@ static int fake_harvest(struct ktx_engine_state *state, const struct ktx_harvest
 			break;
 		if (fake.lost_key == fake.stamped_key + 1)
 			continue;
-		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
+		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
 			       KTX_PROOF_DRIVER, false);
 		if (fake.nic_ahead_ns)
-			harvest->stamp(harvest->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
+			completions->stamp(completions->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
 	}
 	return n;
 }
 
-static int fake_give_up(struct ktx_engine_state *state, struct ktx_cell *cell)
+static int fake_give_up(struct ktx_engine_state *state, struct ktx_request *request)
 {
 	(void)state;
-	assert_true(cell->buffer_busy);
+	assert_true(request->buffer_busy);
 	fake.given_up++;
 	return fake.give_up_with;
 }
 
 /* ------------------------------------------------------------------------------------------------ a queue in it waits */
 
-static int queue_send(struct ktx_engine_state *state, struct ktx_cell *const *cells, int count)
+static int queue_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	for (int i = 0; i < count; i++)
-		fake.told[(fake.sent + i) % 4096] = cells[i]->leave_ns;
-	return fake_send(state, cells, count);
+		fake.told[(fake.sent + i) % 4096] = requests[i]->leave_ns;
+	return fake_send(state, requests, count);
 }
 
 static void queue_queue(const struct ktx_engine_state *state, struct ktx_queue *queue)
@@ -151,7 +151,7 @@ static void queue_early(struct ktx_engine_state *state)
 	fake.left_early++;
 }
 
-static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harvest *harvest)
+static int queue_reap(struct ktx_engine_state *state, const struct ktx_completions *completions)
 {
 	struct ktrxer_clock_pair pair;
 	int n = 0;
@@ -166,10 +166,10 @@ static int queue_harvest(struct ktx_engine_state *state, const struct ktx_harves
 			break;
 		if (fake.drop) {
 			fake.drop--;
-			harvest->failed(harvest->context, &fake.cells[fake.stamped_key & fake.mask], fake.drop_with);
+			completions->failed(completions->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
 			continue;
 		}
-		harvest->stamp(harvest->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
+		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
 	}
 	return n;
 }
@@ -203,30 +203,30 @@ static int fake_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	return fake.gone;
 }
 
-static bool cell_end(uint32_t number, const struct ktx_work *work)
+static bool request_end(uint32_t number, const struct ktx_work *work)
 {
-	struct ktx_cell *cell = &fake.cells[number & fake.mask];
-	const uint64_t base = cell->at_ns ? cell->at_ns : work->now_ns;
+	struct ktx_request *request = &fake.requests[number & fake.mask];
+	const uint64_t base = request->at_ns ? request->at_ns : work->now_ns;
 	const bool sent = fake.sends_to == UINT32_MAX ? base <= work->now_ns : (int32_t)(fake.sends_to - number) > 0;
 
-	assert_int_equal(cell->status, KTX_PENDING);
-	cell->planned_ns = cell->at_ns;
+	assert_int_equal(request->status, KTX_PENDING);
+	request->planned_ns = request->at_ns;
 	if (sent && !fake.fail_with) {
-		cell->status = KTX_SENT;
-		cell->proof = KTX_PROOF_DRIVER;
-		cell->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
-		cell->raw_ns = (int64_t)cell->sent_ns;
-		cell->tries = 1;
+		request->status = KTX_SENT;
+		request->proof = KTX_PROOF_DRIVER;
+		request->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
+		request->raw_ns = (int64_t)request->sent_ns;
+		request->tries = 1;
 		return true;
 	}
 	if (fake.gone || (sent && fake.fail_with)) {
-		cell->status = KTX_FAILED;
-		cell->error = fake.gone ? fake.gone : fake.fail_with;
-		cell->tries = 1;
+		request->status = KTX_FAILED;
+		request->error = fake.gone ? fake.gone : fake.fail_with;
+		request->tries = 1;
 		return true;
 	}
 	if ((int32_t)(work->cancel_to - number) > 0) {
-		cell->status = KTX_CANCELLED;
+		request->status = KTX_CANCELLED;
 		return true;
 	}
 	return false;
@@ -237,7 +237,7 @@ static uint32_t fake_collect(struct ktx_engine_state *state, const struct ktx_wo
 	uint32_t number = work->done;
 
 	(void)state;
-	while (number != work->head && cell_end(number, work))
+	while (number != work->head && request_end(number, work))
 		number++;
 	return number - work->done;
 }
@@ -275,10 +275,10 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 
 /* ----------------------------------------------------------------------------------------------------------- the table */
 
-static const struct ktx_submit_ops fake_submit = { .send = fake_send, .harvest = fake_harvest };
-static const struct ktx_submit_ops holder_submit = { .send = fake_send, .harvest = fake_harvest, .give_up = fake_give_up };
+static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap };
+static const struct ktx_submit_ops holder_submit = { .send = fake_send, .reap = fake_reap, .give_up = fake_give_up };
 static const struct ktx_submit_ops queue_submit = {
-	.send = queue_send, .harvest = queue_harvest, .queue = queue_queue, .left_early = queue_early,
+	.send = queue_send, .reap = queue_reap, .queue = queue_queue, .left_early = queue_early,
 };
 static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish, .tend = fake_tend, .collect = fake_collect };
 static const struct ktx_stream_ops kernel_stream = {
@@ -294,15 +294,15 @@ static const struct ktx_engine fake_engine = {
 };
 
 static const struct ktx_engine holder_engine = {
-	COMMON, .name = "holder", .submit = &holder_submit, .harvest_ns = 200000, .frame_max = 1000, .features = fake_features,
+	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000, .features = fake_features,
 };
 
 static const struct ktx_engine kernel_engine = {
-	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .harvest_ns = 100000, .features = kernel_features,
+	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000, .features = kernel_features,
 };
 
 static const struct ktx_engine queue_engine = {
-	COMMON, .name = "queue", .submit = &queue_submit, .harvest_ns = 200000, .features = fake_features,
+	COMMON, .name = "queue", .submit = &queue_submit, .reap_ns = 200000, .features = fake_features,
 };
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)

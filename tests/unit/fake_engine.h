@@ -33,7 +33,7 @@ struct fake_script {
 	_Atomic int sent;
 	_Atomic bool holds_buffers; /* the kernel reads frames until they are given back ... */
 	_Atomic bool gives_back;    /* ... which it does now */
-	struct ktx_cell *held[64];
+	struct ktx_request *held[64];
 	int held_count;
 	_Atomic int given_up, give_up_with;
 
@@ -45,7 +45,7 @@ struct fake_script {
 	_Atomic int left_early;     /* seen */
 
 	/* kernel */
-	struct ktx_cell *cells;
+	struct ktx_request *requests;
 	uint32_t mask;
 	_Atomic uint32_t published, publishes; /* by the tool's thread */
 	_Atomic uint32_t sends_to;  /* the kernel has sent those before this; UINT32_MAX: all whose time has come */

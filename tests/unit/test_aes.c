@@ -23,10 +23,10 @@ static void check(const char *key_text, const char *plain_text, const char *ciph
 	unhex(key, key_text);
 	unhex(plain, plain_text);
 	unhex(cipher, cipher_text);
-	aes128_key(&aes, key);
-	aes128_encrypt(&aes, out, plain);
+	ktrxer_aes128_key(&aes, key);
+	ktrxer_aes128_encrypt(&aes, out, plain);
 	assert_memory_equal(out, cipher, 16);
-	aes128_encrypt(&aes, plain, plain); /* in place */
+	ktrxer_aes128_encrypt(&aes, plain, plain); /* in place */
 	assert_memory_equal(plain, cipher, 16);
 }
 
@@ -61,11 +61,11 @@ static void chain_reaches_the_whole_table(void **state)
 	int values = 0;
 
 	(void)state;
-	aes128_key(&aes, key);
-	aes128_encrypt(&aes, block, block);
+	ktrxer_aes128_key(&aes, key);
+	ktrxer_aes128_encrypt(&aes, block, block);
 	check("00000000000000000000000000000000", "00000000000000000000000000000000", "66e94bd4ef8a2c3b884cfa59ca342b2e");
 	for (int i = 0; i < 1000; i++) {
-		aes128_encrypt(&aes, block, block);
+		ktrxer_aes128_encrypt(&aes, block, block);
 		for (int j = 0; j < 16; j++) {
 			values += !seen[block[j]];
 			seen[block[j]] = true;

@@ -29,7 +29,7 @@ static void *opens_bad_objects(void *context)
 
 	(void)context;
 	for (int i = 0; i < ROUNDS; i++)
-		if (live_bpf_open(&object, bad, sizeof bad, "bad", NULL) == 0)
+		if (ktrxer_live_bpf_open(&object, bad, sizeof bad, "bad", NULL) == 0)
 			return (void *)"opened";
 	return NULL;
 }

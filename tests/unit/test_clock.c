@@ -135,6 +135,44 @@ static void a_stamp_from_there_and_back_is_not_believed(void **state)
 	}
 }
 
+/*
+ * Steps of 2 ms and less, with stamps that are read late: both differences give a time that can be. A stamp that the step does not lie
+ * beside is converted by its own difference; one beside the step may be refused, and is never wrong.
+ */
+static void small_steps_convert_or_are_refused(void **state)
+{
+	static const int64_t steps[] = { 20000, 150000, 900000, 2000000, -20000, -150000, -900000, -2000000 };
+	int refused = 0, converted = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		const uint64_t at = 500 * (uint64_t)KTRXER_NS_PER_S; /* the step, between two samples 100 us apart */
+		struct ktrxer_clock_map map = { .low_ns = 1000000 + steps[i], .high_ns = 1000000 + steps[i], .last_ns = 1000000, .steps = 1,
+						.unstepped_ns = at - 50000, .stepped_ns = at + 50000 };
+
+		/* Nothing here may take a sample of this machine's clock: it would show a step. */
+		for (int64_t made = -10000000; made <= 800000000; made += made > 20000000 ? 7000000 : 11000) {
+			const uint64_t t = at + (uint64_t)made, read = t + 4000000;
+			const int64_t real = (int64_t)t + 1000000 + (made >= 0 ? steps[i] : 0);
+			const bool beside = made > -3000000 && made < 3000000;
+			uint64_t got = ktrxer_clock_map_mono_within(&map, real, t - 5000000, read);
+
+			if (beside) {
+				struct ktrxer_clock_map copy = map;
+
+				refused++;
+				if (!ktrxer_clock_map_mono_checked(&copy, real, t - 5000000, read, &got) || copy.steps != 1)
+					continue;
+				refused--;
+			}
+			converted++;
+			if (llabs((int64_t)(got - t)) > 2 * 1000)
+				fail_msg("a stamp %lld ns after a step of %lld ns is %lld ns off", (long long)made, (long long)steps[i], (long long)(got - t));
+		}
+	}
+	assert_true(refused > 10 && converted > 5 * refused);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +183,7 @@ int main(void)
 		cmocka_unit_test(near_a_step_the_later_one_that_can_be_is_right),
 		cmocka_unit_test(a_stamp_that_cannot_be_shows_a_step),
 		cmocka_unit_test(a_stamp_from_there_and_back_is_not_believed),
+		cmocka_unit_test(small_steps_convert_or_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void in_mid_run_over_a_filling_queue(void **state)
 				w.back = 5e6 + (down ? 2 * S * fill : 0);
 			}
 			one(est, &w);
-			for (uint64_t at = w.t1 - 3000000000 * (i > 20); at < w.t1 + 1000000000 && i > 2; at += 250000000) {
+			for (uint64_t at = w.t1 - 3000000000 * (i > 20); at < w.t1 + 1000000000 && i > 2; at += 500000000) {
 				uint64_t bound;
 				const int64_t wrong = error_at(est, at, truth(&w, at), &bound);
 
@@ -373,7 +373,7 @@ static void scenario_make(struct scenario *s, int kind)
 
 	memset(s, 0, sizeof *s);
 	s->raw = kind % 2;
-	s->length = between(30, 300) * S;
+	s->length = between(30, 120) * S;
 	s->interval = between(0.02, 0.3) * S;
 	s->up = between(0.01, 3) * MS;
 	s->down = kind % 5 == 4 ? s->up * between(0.02, 0.2) : s->up * between(0.8, 1.2);
@@ -484,7 +484,7 @@ static void simulate(const struct scenario *s, struct tally *t)
 static void the_truth_is_within_the_bound_in_every_sample(void **state)
 {
 	(void)state;
-	for (int kind = 0; kind < 400; kind++) {
+	for (int kind = 0; kind < 200; kind++) {
 		struct tally t = { 0 };
 		struct scenario s;
 		double hidden;

@@ -114,6 +114,13 @@ static void keys_belong_to_one_meeting(void **state)
 	n = seal(&other.server, wire, CONTROL_REFUSE, "012345678");
 	assert_int_equal(control_open(&other.client, wire, n, 100, &frame, &taken), 1);
 	assert_false(frame.sealed);
+	/* One that is not sealed says nothing of the keys, and the client reads it all the same. */
+	memcpy(wire + CONTROL_HEAD, "012345678", 9);
+	n = control_seal_none(wire, CONTROL_REFUSE, 9);
+	for (int i = 0; i < CONTROL_MAC; i++)
+		assert_int_equal(wire[n - CONTROL_MAC + (uint32_t)i], 0);
+	assert_int_equal(control_open(&first.client, wire, n, 100, &frame, &taken), 1);
+	assert_true(!frame.sealed && frame.length == 9);
 	n = seal(&other.client, wire, CONTROL_REFUSE, "012345678");
 	assert_int_equal(control_open(&other.server, wire, n, 100, &frame, &taken), -EBADMSG);
 	control_cookie(&first.client, 1, 2, a);
@@ -162,6 +169,12 @@ static void a_request(void **state)
 	body[4 + 5 * 8] = CONTROL_CCS + 1;
 	assert_int_equal(control_request_read(&q, &f), -EPROTO);
 	r.flows = 1;
+	r.sample_ns = UINT64_MAX; /* times would pass it at once, again and again */
+	f.length = control_request_write(body, &r);
+	assert_int_equal(control_request_read(&q, &f), -EPROTO);
+	r.sample_ns = 3600ULL * 1000000000;
+	f.length = control_request_write(body, &r);
+	assert_int_equal(control_request_read(&q, &f), 0);
 	r.for_ns = r.bytes = 0; /* without end */
 	f.length = control_request_write(body, &r);
 	assert_int_equal(control_request_read(&q, &f), -EPROTO);

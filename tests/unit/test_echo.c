@@ -85,12 +85,36 @@ static void loss_duplicates_and_the_late(void **state)
 	assert_int_equal(lost, 2);
 	assert_int_equal(echo_book_next_loss(book), KTRXER_NEVER);
 	assert_int_equal(reply(book, 0, 1200 * MS, &r), ECHO_TOO_LATE);
+	assert_int_equal(r.rtt_ns, 1199 * MS);
 	assert_int_equal(reply(book, 0, 1300 * MS, &r), ECHO_DUPLICATE);
 	echo_book_counts(book, &c);
 	assert_int_equal(c.lost, 2);
 	assert_int_equal(c.too_late, 1);
 	assert_int_equal(c.duplicates, 2);
 	assert_int_equal(c.sent, c.received + c.lost + c.waiting);
+	echo_book_free(book);
+}
+
+/* The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later settles it. */
+static void a_probe_that_was_overtaken_is_lost(void **state)
+{
+	struct echo_book *book;
+	struct echo_result r;
+	uint64_t lost;
+
+	(void)state;
+	assert_int_equal(echo_book_new(&book, 8, 10000 * MS, SECRET, true), 0);
+	for (uint64_t n = 0; n < 3; n++) {
+		assert_int_equal(echo_book_commit(book, n), 0);
+		report(book, n, 1 * MS + n * 999 * MS, &r);
+	}
+	assert_int_equal(reply(book, 1, 2500 * MS, &r), ECHO_ROUND_TRIP);
+	assert_false(echo_book_lost(book, 3000 * MS, &lost)); /* sent 999 ms later: not late enough */
+	assert_int_equal(echo_book_next_loss(book), 10001 * MS);
+	assert_int_equal(reply(book, 2, 4000 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(echo_book_next_loss(book), 1001 * MS);
+	assert_true(echo_book_lost(book, 4000 * MS, &lost));
+	assert_int_equal(lost, 0);
 	echo_book_free(book);
 }
 
@@ -231,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_round_trip_in_either_order),
 		cmocka_unit_test(loss_duplicates_and_the_late),
+		cmocka_unit_test(a_probe_that_was_overtaken_is_lost),
 		cmocka_unit_test(reordering_is_rfc_4737),
 		cmocka_unit_test(foreign_answers_count_for_nothing),
 		cmocka_unit_test(the_window_is_full_until_something_ends),

@@ -37,10 +37,10 @@ static void family_is_found_among_others(void **state)
 	const uint16_t id = 0x1f;
 
 	(void)state;
-	assert_int_equal(live_family_of(body(&m)), 0);
+	assert_int_equal(ktrxer_live_family_of(body(&m)), 0);
 	put(&m, FAMILY_NAME, "netdev", 7);
 	put(&m, FAMILY_ID, &id, sizeof id);
-	assert_int_equal(live_family_of(body(&m)), id);
+	assert_int_equal(ktrxer_live_family_of(body(&m)), id);
 }
 
 static void family_of_another_size_is_none(void **state)
@@ -50,7 +50,7 @@ static void family_of_another_size_is_none(void **state)
 
 	(void)state;
 	put(&m, FAMILY_ID, &id, sizeof id);
-	assert_int_equal(live_family_of(body(&m)), 0);
+	assert_int_equal(ktrxer_live_family_of(body(&m)), 0);
 }
 
 static struct message features_message(uint32_t index, uint64_t features)
@@ -69,9 +69,9 @@ static void features_are_the_device_s(void **state)
 	uint64_t features = 0;
 
 	(void)state;
-	assert_true(live_xdp_features_of(body(&m), 7, &features));
+	assert_true(ktrxer_live_xdp_features_of(body(&m), 7, &features));
 	assert_int_equal(features, 0x27);
-	assert_false(live_xdp_features_of(body(&m), 8, &features));
+	assert_false(ktrxer_live_xdp_features_of(body(&m), 8, &features));
 }
 
 static void cut_short_anywhere_says_nothing(void **state)
@@ -84,8 +84,8 @@ static void cut_short_anywhere_says_nothing(void **state)
 		uint8_t copy[sizeof m.data];
 
 		memcpy(copy, m.data, sizeof copy);
-		assert_false(live_xdp_features_of(bytes_of(copy, n), 7, &features));
-		(void)live_family_of(bytes_of(copy, n));
+		assert_false(ktrxer_live_xdp_features_of(bytes_of(copy, n), 7, &features));
+		(void)ktrxer_live_family_of(bytes_of(copy, n));
 	}
 }
 
@@ -98,7 +98,7 @@ static void lengths_that_lie_say_nothing(void **state)
 		struct message m = features_message(7, 0x27);
 
 		memcpy(m.data + 4, &lie, sizeof lie);
-		assert_false(live_xdp_features_of(body(&m), 7, &features));
+		assert_false(ktrxer_live_xdp_features_of(body(&m), 7, &features));
 	}
 }
 

@@ -13,7 +13,7 @@ static struct ktx_stream_look look_at(struct stream_lane *counters, bool traced)
 	};
 	struct ktx_stream_look look;
 
-	live_stream_look(&stream, &look);
+	ktrxer_live_stream_look(&stream, &look);
 	return look;
 }
 

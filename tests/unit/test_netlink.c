@@ -90,19 +90,17 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 /* A batch of a beginning (number 0), two messages (1, 2), and an end (3): the acknowledgement of 2 ends it. */
 static int commit(struct rtnl *rtnl, const struct step *steps, uint32_t *message)
 {
-	struct nft_batch batch;
+	struct rtnl_request batch;
 	int rc;
 
-	nft_batch_begin(&batch);
-	nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
-	nft_put_string(&batch, NFTA_TABLE_NAME, "t");
-	nft_message_end(&batch);
-	nft_message_begin(&batch, NFT_MSG_NEWTABLE, NLM_F_ACK);
-	nft_message_end(&batch);
-	nft_batch_end(&batch);
+	ktrxer_nft_batch_begin(&batch);
+	ktrxer_nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
+	ktrxer_rtnl_request_put_string(&batch, NFTA_TABLE_NAME, "t");
+	ktrxer_nft_message_begin(&batch, NFT_MSG_NEWTABLE, 0);
+	ktrxer_nft_batch_end(&batch);
 	script = steps;
-	rc = nft_commit(rtnl, &batch, message);
-	nft_batch_free(&batch);
+	rc = ktrxer_rtnl_batch(rtnl, &batch, message);
+	ktrxer_rtnl_request_free(&batch);
 	return rc;
 }
 
@@ -117,12 +115,12 @@ static void a_commit(void **state)
 	static const struct step whole[] = { { MESSAGE, 0, 0, -EPERM }, { END, 0, 0, 0 } };
 	static const struct step silent[] = { { MESSAGE, 0, 1, 0 }, { END, 0, 0, 0 } };
 	static const struct step lies[] = { { MESSAGE, 0, 2, 5 }, { END, 0, 0, 0 } };
-	struct nft_batch failed = { .failed = true };
+	struct rtnl_request failed = { .failed = true };
 	struct rtnl *rtnl;
 	uint32_t message = 9;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	signals = 2;
 	assert_int_equal(commit(rtnl, good, &message), 0);
 	assert_int_equal(message, 0);
@@ -133,27 +131,51 @@ static void a_commit(void **state)
 	assert_int_equal(message, 0);
 	assert_int_equal(commit(rtnl, silent, &message), -ETIMEDOUT);
 	assert_int_equal(commit(rtnl, lies, &message), -EBADMSG);
-	assert_int_equal(nft_commit(rtnl, &failed, &message), -ENOMEM);
-	rtnl_close(rtnl);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &failed, &message), -ENOMEM);
+	ktrxer_rtnl_close(rtnl);
 }
 
 static void batches_that_are_none(void **state)
 {
-	struct nlmsghdr messages[3] = { { .nlmsg_len = sizeof *messages }, { .nlmsg_len = sizeof *messages }, { .nlmsg_len = 4000 } };
+	struct rtnl_request batch;
 	struct rtnl *rtnl;
 	uint32_t message;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	sends = 0;
-	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, sizeof messages, &message), -EINVAL);
-	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, 2 * sizeof *messages, &message), -EINVAL);
-	messages[2].nlmsg_len = 0;
-	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, sizeof messages, &message), -EINVAL);
-	assert_int_equal(rtnl_batch(rtnl, (uint8_t *)messages, sizeof messages - 1, &message), -EINVAL);
-	assert_int_equal(rtnl_batch(rtnl, NULL, 0, &message), -EINVAL);
+	ktrxer_rtnl_batch_begin(&batch);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &batch, &message), -EINVAL);
+	ktrxer_nft_batch_begin(&batch);
+	ktrxer_nft_batch_end(&batch);
+	assert_int_equal(ktrxer_rtnl_batch(rtnl, &batch, &message), -EINVAL);
+	ktrxer_rtnl_request_free(&batch);
 	assert_int_equal(sends, 0);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
+}
+
+/* A batch grows past the room of a request, and each message has its own length. */
+static void a_long_batch(void **state)
+{
+	static const uint8_t value[100] = { 0 };
+	struct rtnl_request batch;
+	uint32_t count = 0, length;
+
+	(void)state;
+	ktrxer_nft_batch_begin(&batch);
+	for (int i = 0; i < 500; i++) {
+		ktrxer_nft_message_begin(&batch, NFT_MSG_NEWRULE, 0);
+		for (int k = 0; k <= i % 3; k++)
+			ktrxer_rtnl_request_put(&batch, 1, value, sizeof value);
+	}
+	ktrxer_nft_batch_end(&batch);
+	assert_false(batch.failed);
+	for (size_t at = 0; at < batch.length; at += length, count++) {
+		memcpy(&length, batch.data + at, sizeof length);
+		assert_int_equal(length, count == 0 || count == 501 ? 20 : 20 + 104 * ((count - 1) % 3 + 1));
+	}
+	assert_int_equal(count, 502);
+	ktrxer_rtnl_request_free(&batch);
 }
 
 static int count_part(void *context, uint16_t type, struct bytes body)
@@ -179,17 +201,17 @@ static void a_table_that_changes_under_a_dump(void **state)
 	int parts = 0;
 
 	(void)state;
-	assert_int_equal(rtnl_open(&rtnl), 0);
-	rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
+	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
 	script = once;
-	assert_int_equal(rtnl_dump(rtnl, &request, count_again, count_part, &parts), 0);
+	assert_int_equal(ktrxer_rtnl_dump(rtnl, &request, count_again, count_part, &parts), 0);
 	assert_int_equal(parts, 1);
 	script = always;
 	sends = 0;
-	assert_int_equal(rtnl_dump(rtnl, &request, count_again, count_part, &parts), -EINTR);
+	assert_int_equal(ktrxer_rtnl_dump(rtnl, &request, count_again, count_part, &parts), -EINTR);
 	assert_int_equal(sends, 4);
 	assert_int_equal(parts, 1);
-	rtnl_close(rtnl);
+	ktrxer_rtnl_close(rtnl);
 }
 
 int main(void)
@@ -197,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_commit),
 		cmocka_unit_test(batches_that_are_none),
+		cmocka_unit_test(a_long_batch),
 		cmocka_unit_test(a_table_that_changes_under_a_dump),
 	};
 

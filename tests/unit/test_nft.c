@@ -33,10 +33,9 @@ static void check_attributes(struct bytes b, int depth)
 }
 
 /* How many messages of each kind; every length right. */
-static void check_batch(const struct nft_batch *batch, int *rules)
+static void check_batch(const struct rtnl_request *batch, int *rules)
 {
 	struct bytes b = bytes_of(batch->data, batch->length);
-	uint32_t sequence = 0;
 	bool ended = false;
 
 	*rules = 0;
@@ -48,7 +47,6 @@ static void check_batch(const struct nft_batch *batch, int *rules)
 		assert_true(bytes_copy(&b, &header, sizeof header));
 		assert_int_equal(header.nlmsg_len % 4, 0);
 		assert_true(header.nlmsg_len >= sizeof header + sizeof(struct nfgenmsg));
-		assert_int_equal(header.nlmsg_seq, sequence++);
 		body = bytes_sub(&b, header.nlmsg_len - sizeof header);
 		assert_true(b.ok);
 		assert_true(bytes_skip(&body, sizeof(struct nfgenmsg)));
@@ -57,7 +55,7 @@ static void check_batch(const struct nft_batch *batch, int *rules)
 			++*rules;
 		ended = header.nlmsg_type == NFNL_MSG_BATCH_END;
 		/* The last before the end is the one that is acknowledged. */
-		assert_int_equal(!!(header.nlmsg_flags & NLM_F_ACK), sequence + 1 == batch->sequence);
+		assert_int_equal(!!(header.nlmsg_flags & NLM_F_ACK), bytes_left(&b) == sizeof header + sizeof(struct nfgenmsg));
 	}
 	assert_true(ended);
 }
@@ -65,16 +63,16 @@ static void check_batch(const struct nft_batch *batch, int *rules)
 static int rules_of(const char *const *texts)
 {
 	struct krx_rule rules[8];
-	struct nft_batch batch;
+	struct rtnl_request batch;
 	struct krx_ruleset *set;
 	int count = 0, made;
 
 	for (; texts[count]; count++)
 		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
 	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
-	assert_int_equal(nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
+	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
 	check_batch(&batch, &made);
-	nft_batch_free(&batch);
+	ktrxer_rtnl_request_free(&batch);
 	krx_ruleset_free(set);
 	return made;
 }
@@ -96,17 +94,17 @@ static void takes_any_rules(void **state)
 
 	(void)state;
 	for (int round = 0; round < 200; round++) {
-		struct nft_batch batch;
+		struct rtnl_request batch;
 		struct krx_ruleset *set;
 		int made;
 
 		for (int i = 0; i < 50; i++)
 			rules[i] = chance_rule(&c, 3);
 		assert_int_equal(krx_ruleset_new(&set, rules, 50, NULL), 0);
-		assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
+		assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
 		check_batch(&batch, &made);
 		assert_true(made >= 50);
-		nft_batch_free(&batch);
+		ktrxer_rtnl_request_free(&batch);
 		krx_ruleset_free(set);
 	}
 }
@@ -115,7 +113,7 @@ static void refuses_too_many(void **state)
 {
 	struct krx_rule *rules = calloc(KRX_NFT_RULES_MAX + 1, sizeof *rules);
 	struct krx_ruleset *set;
-	struct nft_batch batch;
+	struct rtnl_request batch;
 	struct ktrxer_error err;
 
 	(void)state;
@@ -123,7 +121,7 @@ static void refuses_too_many(void **state)
 	for (int i = 0; i <= KRX_NFT_RULES_MAX; i++)
 		rules[i].op = KRX_DROP;
 	assert_int_equal(krx_ruleset_new(&set, rules, KRX_NFT_RULES_MAX + 1, NULL), 0);
-	assert_int_equal(nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
+	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
 	assert_non_null(strstr(err.text, "use prefixes"));
 	krx_ruleset_free(set);
 	free(rules);
@@ -131,7 +129,7 @@ static void refuses_too_many(void **state)
 
 static void reads_counters(void **state)
 {
-	struct nft_batch b;
+	struct rtnl_request b;
 	size_t list, element, data;
 	const uint32_t mark = 77;
 	uint32_t got_mark = 0;
@@ -141,27 +139,26 @@ static void reads_counters(void **state)
 
 	(void)state;
 	store_be64(number, 0x123456789a);
-	nft_batch_begin(&b);
-	nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
-	list = nft_nest(&b, NFTA_RULE_EXPRESSIONS);
-	element = nft_nest(&b, NFTA_LIST_ELEM);
-	nft_put_string(&b, NFTA_EXPR_NAME, "counter");
-	data = nft_nest(&b, NFTA_EXPR_DATA);
-	nft_put(&b, NFTA_COUNTER_PACKETS, number, sizeof number);
-	nft_nest_end(&b, data);
-	nft_nest_end(&b, element);
-	nft_nest_end(&b, list);
-	nft_put(&b, NFTA_RULE_USERDATA, &mark, sizeof mark);
-	nft_message_end(&b);
+	ktrxer_nft_batch_begin(&b);
+	ktrxer_nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
+	list = ktrxer_rtnl_request_nest(&b, NFTA_RULE_EXPRESSIONS);
+	element = ktrxer_rtnl_request_nest(&b, NFTA_LIST_ELEM);
+	ktrxer_rtnl_request_put_string(&b, NFTA_EXPR_NAME, "counter");
+	data = ktrxer_rtnl_request_nest(&b, NFTA_EXPR_DATA);
+	ktrxer_rtnl_request_put(&b, NFTA_COUNTER_PACKETS, number, sizeof number);
+	ktrxer_rtnl_request_nest_end(&b, data);
+	ktrxer_rtnl_request_nest_end(&b, element);
+	ktrxer_rtnl_request_nest_end(&b, list);
+	ktrxer_rtnl_request_put(&b, NFTA_RULE_USERDATA, &mark, sizeof mark);
 	assert_false(b.failed);
 	body = bytes_of(b.data + b.message + sizeof(struct nlmsghdr), b.length - b.message - sizeof(struct nlmsghdr));
-	assert_true(nft_rule_read(body, &got_mark, &packets));
+	assert_true(ktrxer_nft_rule_read(body, &got_mark, &packets));
 	assert_int_equal(got_mark, mark);
 	assert_true(packets == 0x123456789a);
 	/* Cut anywhere it is no such rule, and nothing past the end is read. */
 	for (size_t n = 0; n < bytes_left(&body); n++)
-		assert_false(nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
-	nft_batch_free(&b);
+		assert_false(ktrxer_nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
+	ktrxer_rtnl_request_free(&b);
 }
 
 int main(void)

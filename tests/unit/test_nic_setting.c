@@ -100,7 +100,7 @@ static int begin(void **state)
 
 static int take(struct nic_setting *s, int wants)
 {
-	return nic_setting_take(s, "eth0", device, wants, HWTSTAMP_FILTER_ALL);
+	return ktrxer_nic_setting_take(s, "eth0", device, wants, HWTSTAMP_FILTER_ALL);
 }
 
 static void expect(int sent, int received)
@@ -121,7 +121,7 @@ static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
 	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
 	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(HWTSTAMP_TX_OFF, HWTSTAMP_FILTER_NONE);
 	close(fd);
 }
@@ -137,7 +137,7 @@ static void a_folder_of_other_users_is_not_believed(void **state)
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_int_equal(take(&s, NIC_SENT), 0);
 	assert_int_equal(s.place, -1);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(HWTSTAMP_TX_ON, 0);
 	assert_int_equal(chmod(folder, 0700), 0);
 
@@ -172,10 +172,10 @@ static void each_former_value_is_put_back(void **state)
 			assert_int_equal(take(&s[0], NIC_RECEIVED), 0);
 			assert_int_equal(take(&s[1], NIC_SENT), 0);
 			assert_int_equal(take(&s[2], NIC_SENT | NIC_RECEIVED), 0);
-			nic_setting_give(&s[0]);
-			nic_setting_give(&s[1]);
+			ktrxer_nic_setting_give(&s[0]);
+			ktrxer_nic_setting_give(&s[1]);
 			expect(sent ? sent : HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
-			nic_setting_give(&s[2]);
+			ktrxer_nic_setting_give(&s[2]);
 			expect(sent, received);
 		}
 }
@@ -189,11 +189,11 @@ static void two_transmitters_the_last_puts_it_back(void **state)
 		assert_int_equal(take(&a, NIC_SENT), 0);
 		expect(HWTSTAMP_TX_ON, 0);
 		assert_int_equal(take(&b, NIC_SENT), 0);
-		nic_setting_give(first ? &a : &b);
+		ktrxer_nic_setting_give(first ? &a : &b);
 		expect(HWTSTAMP_TX_ON, 0);
-		nic_setting_give(first ? &b : &a);
+		ktrxer_nic_setting_give(first ? &b : &a);
 		expect(0, 0);
-		nic_setting_give(&a); /* twice: nothing */
+		ktrxer_nic_setting_give(&a); /* twice: nothing */
 	}
 	assert_int_equal(nic->sets, 4);
 }
@@ -218,7 +218,7 @@ static void each_half_goes_with_the_last_who_wants_it(void **state)
 				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0, left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
 			}
 			for (int i = 0; i < 3; i++) {
-				nic_setting_give(&s[orders[out][i]]);
+				ktrxer_nic_setting_give(&s[orders[out][i]]);
 				left = 0;
 				for (int j = i + 1; j < 3; j++)
 					left |= wants[orders[out][j]];
@@ -237,12 +237,12 @@ static void what_others_set_is_never_lowered(void **state)
 	nic->received = HWTSTAMP_FILTER_PTP_V2_EVENT;
 	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_ALL);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
 	/* A NIC that stamps PTP alone has nothing better to offer than what is set. */
-	assert_int_equal(nic_setting_take(&s, "eth0", device, NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_L4_EVENT), 0);
+	assert_int_equal(ktrxer_nic_setting_take(&s, "eth0", device, NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_L4_EVENT), 0);
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
 
 	/* It comes, and sets its own, while we are there. */
@@ -250,7 +250,7 @@ static void what_others_set_is_never_lowered(void **state)
 	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
 	nic->sent = HWTSTAMP_TX_ONESTEP_SYNC;
 	nic->received = HWTSTAMP_FILTER_PTP_V2_EVENT;
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
 }
 
@@ -270,7 +270,7 @@ static void other_processes_count(void **state)
 				_exit(1);
 			while (!*(volatile int *)&nic->leave)
 				usleep(1000);
-			nic_setting_give(&theirs);
+			ktrxer_nic_setting_give(&theirs);
 			_exit(0);
 		}
 		while (!*(volatile int *)&nic->sent && waitpid(child, &status, WNOHANG) == 0)
@@ -286,7 +286,7 @@ static void other_processes_count(void **state)
 			assert_int_equal(status, 0);
 		}
 		expect(HWTSTAMP_TX_ON, 0); /* for us */
-		nic_setting_give(&ours);
+		ktrxer_nic_setting_give(&ours);
 		expect(0, 0); /* as it was before the first of both */
 	}
 }
@@ -298,20 +298,20 @@ static void drivers_that_refuse_or_do_not_tell(void **state)
 	(void)state;
 	nic->refuse = -EPERM;
 	assert_int_equal(take(&s, NIC_SENT), -EPERM);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	nic->refuse = -ERANGE;
 	assert_int_equal(take(&s, NIC_RECEIVED), -ERANGE);
 	nic->refuse = 0;
 	/* Who failed is not there any more. */
 	assert_int_equal(take(&t, NIC_SENT | NIC_RECEIVED), 0);
-	nic_setting_give(&t);
+	ktrxer_nic_setting_give(&t);
 	expect(0, 0);
 	/* Before ndo_hwtstamp_get: taken to be as at the start, and put back to that. */
 	nic->silent = 1;
 	nic->widen = HWTSTAMP_FILTER_ALL;
-	assert_int_equal(nic_setting_take(&s, "eth0", device, NIC_SENT | NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_EVENT), 0);
+	assert_int_equal(ktrxer_nic_setting_take(&s, "eth0", device, NIC_SENT | NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_EVENT), 0);
 	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	assert_true(nic->sets >= 3);
 }
 
@@ -334,7 +334,7 @@ static void a_change_that_does_not_end(void **state)
 	assert_int_equal(take(&s, NIC_SENT), 0);
 	assert_true(ktrxer_now_ns() - before > 400 * (uint64_t)KTRXER_NS_PER_MS);
 	close(fd);
-	nic_setting_give(&s);
+	ktrxer_nic_setting_give(&s);
 	expect(0, 0);
 }
 
@@ -353,14 +353,14 @@ static void a_stamp_of_arrival_is_taken_over(void **state)
 	ktrxer_clock_map_init(&real);
 	nic->ahead_ns = ahead;
 	nic->read_ns = 400;
-	phc_refresh(&phc, &real, begin_ns);
+	ktrxer_phc_refresh(&phc, &real, begin_ns);
 	assert_int_equal(phc.map.count, 1);
 	/* Ten packets that lay 20 us in the NIC before they were seen. */
 	for (int i = 0; i < 10; i++) {
 		usleep(20000);
 		now = ktrxer_now_ns();
 		stamp = (int64_t)now + ktrxer_clock_map_offset(&real) + ahead - 20000;
-		assert_true(phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
+		assert_true(ktrxer_phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
 		assert_true(bound >= 400 && bound < 100000);
 		assert_true(mono + 20000 >= now ? mono + 20000 - now <= bound : now - mono - 20000 <= bound);
 	}
@@ -369,14 +369,14 @@ static void a_stamp_of_arrival_is_taken_over(void **state)
 	usleep(2000);
 	now = ktrxer_now_ns();
 	stamp = (int64_t)now + ktrxer_clock_map_offset(&real) + nic->ahead_ns - 20000;
-	assert_true(phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
+	assert_true(ktrxer_phc_stamp(&phc, &real, stamp, begin_ns, now, &mono, &bound));
 	assert_true(mono <= now + bound && mono + 20000 + bound >= now);
 	assert_int_equal(phc.map.steps, 1);
 	/* Those that cannot be, of another NIC's clock say: no. */
-	assert_false(phc_stamp(&phc, &real, stamp + KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
-	assert_false(phc_stamp(&phc, &real, stamp - 3600 * KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
-	assert_false(phc_stamp(&phc, &real, 0, begin_ns, now, &mono, &bound));
-	assert_false(phc_stamp(&phc, &real, INT64_MAX, begin_ns, now, &mono, &bound));
+	assert_false(ktrxer_phc_stamp(&phc, &real, stamp + KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
+	assert_false(ktrxer_phc_stamp(&phc, &real, stamp - 3600 * KTRXER_NS_PER_S, begin_ns, now, &mono, &bound));
+	assert_false(ktrxer_phc_stamp(&phc, &real, 0, begin_ns, now, &mono, &bound));
+	assert_false(ktrxer_phc_stamp(&phc, &real, INT64_MAX, begin_ns, now, &mono, &bound));
 }
 
 static void folder_remove(const char *folder)

@@ -47,7 +47,7 @@ static void extended_takes_the_narrowest(void **state)
 		for (int j = 0; j < 3; j++)
 			told.ts[i][j] = at(EPOCH + recorded[0][j] + i * 275 + (i == 1 && j == 2 ? 40000 : 0));
 	told.ts[2][2] = at(EPOCH + recorded[0][2] + 2 * 275 - 20);
-	assert_true(phc_of_extended(&told, &r));
+	assert_true(ktrxer_phc_of_extended(&told, &r));
 	assert_int_equal(r.nic_ns, EPOCH + 703653361 + 550);
 	assert_int_equal(r.real_ns, EPOCH + 703668266 + 550 + 26);
 	assert_int_equal(r.bound_ns, 27);
@@ -55,12 +55,12 @@ static void extended_takes_the_narrowest(void **state)
 	told.n_samples = 2;
 	told.ts[0][2] = at(EPOCH);
 	told.ts[1][2] = at(EPOCH + 2 * S);
-	assert_false(phc_of_extended(&told, &r));
+	assert_false(ktrxer_phc_of_extended(&told, &r));
 	told.n_samples = 0;
-	assert_false(phc_of_extended(&told, &r));
+	assert_false(ktrxer_phc_of_extended(&told, &r));
 	memset(&told.ts, 0, sizeof told.ts);
 	told.n_samples = UINT32_MAX; /* no kernel says so; it is not believed */
-	assert_true(phc_of_extended(&told, &r));
+	assert_true(ktrxer_phc_of_extended(&told, &r));
 }
 
 static void plain_and_precise(void **state)
@@ -74,21 +74,21 @@ static void plain_and_precise(void **state)
 	(void)state;
 	for (int i = 0; i < 7; i++)
 		told.ts[i] = at(EPOCH + S + plain[i]);
-	assert_true(phc_of_plain(&told, &r));
+	assert_true(ktrxer_phc_of_plain(&told, &r));
 	assert_int_equal(r.nic_ns, EPOCH + S + 904854347);
 	assert_int_equal(r.real_ns, EPOCH + S + 904870351 + 109);
 	assert_int_equal(r.bound_ns, 110);
-	assert_true(phc_of_precise(&precise, &r));
+	assert_true(ktrxer_phc_of_precise(&precise, &r));
 	assert_int_equal(r.real_ns - r.nic_ns, 100);
 	assert_true(r.bound_ns > 0);
 	precise.device.nsec = 2000000000;
-	assert_false(phc_of_precise(&precise, &r));
+	assert_false(ktrxer_phc_of_precise(&precise, &r));
 }
 
 /* CLOCK_REALTIME stands for CLOCK_MONOTONIC here, a second behind. */
 static void add(struct phc_map *map, size_t i)
 {
-	phc_map_add(map, EPOCH + recorded[i][1], (uint64_t)(EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S), 37);
+	ktrxer_phc_map_add(map, EPOCH + recorded[i][1], (uint64_t)(EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S), 37);
 }
 
 static void the_line_predicts_the_next_sample_within_its_error(void **state)
@@ -98,12 +98,12 @@ static void the_line_predicts_the_next_sample_within_its_error(void **state)
 	uint32_t bound;
 
 	(void)state;
-	assert_false(phc_map_mono(&map, EPOCH, &mono, &bound));
+	assert_false(ktrxer_phc_map_mono(&map, EPOCH, &mono, &bound));
 	for (size_t i = 0; i < RECORDED; i++) {
 		const int64_t real = EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S;
 
 		if (i) {
-			assert_true(phc_map_mono(&map, EPOCH + recorded[i][1], &mono, &bound));
+			assert_true(ktrxer_phc_map_mono(&map, EPOCH + recorded[i][1], &mono, &bound));
 			assert_true(llabs((int64_t)mono - real) <= (int64_t)bound + 37);
 		}
 		if (i > 1) /* from the rate: 100 ms of 100 ppm would be 10 us */
@@ -113,9 +113,9 @@ static void the_line_predicts_the_next_sample_within_its_error(void **state)
 	assert_int_equal(map.steps, 0);
 	assert_in_range(map.rate_ppb, 850, 1050);
 	/* A stamp of the past and one of long ago: worse, and said so. */
-	phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] - 50 * KTRXER_NS_PER_MS, &mono, &bound);
+	ktrxer_phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] - 50 * KTRXER_NS_PER_MS, &mono, &bound);
 	assert_in_range(bound, 37, 100);
-	phc_map_mono(&map, EPOCH - 3600 * S, &mono, &bound);
+	ktrxer_phc_map_mono(&map, EPOCH - 3600 * S, &mono, &bound);
 	assert_true(bound > 100000);
 }
 
@@ -129,11 +129,11 @@ static void a_step_of_the_nic_begins_a_new_line(void **state)
 	for (size_t i = 0; i < RECORDED; i++)
 		add(&map, i);
 	/* ptp4l sets it to TAI: 37 s. */
-	phc_map_add(&map, EPOCH + recorded[RECORDED - 1][1] + 100 * KTRXER_NS_PER_MS + 37 * S,
+	ktrxer_phc_map_add(&map, EPOCH + recorded[RECORDED - 1][1] + 100 * KTRXER_NS_PER_MS + 37 * S,
 		    (uint64_t)(EPOCH + recorded[RECORDED - 1][0] + 100 * KTRXER_NS_PER_MS - S), 37);
 	assert_int_equal(map.steps, 1);
 	assert_int_equal(map.count, 1);
-	assert_true(phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] + 101 * KTRXER_NS_PER_MS + 37 * S, &mono, &bound));
+	assert_true(ktrxer_phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] + 101 * KTRXER_NS_PER_MS + 37 * S, &mono, &bound));
 	assert_true(llabs((int64_t)mono - (EPOCH + recorded[RECORDED - 1][0] + 101 * KTRXER_NS_PER_MS - S)) < 200);
 	assert_true(bound >= 100); /* 1 ms of 100 ppm: the rate is to be found anew */
 }
@@ -148,8 +148,8 @@ static void ends_of_the_clock(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		for (size_t j = 0; j < sizeof times / sizeof *times; j++) {
-			phc_map_add(&map, times[i], (uint64_t)times[j], UINT32_MAX);
-			assert_true(phc_map_mono(&map, times[j], &mono, &bound));
+			ktrxer_phc_map_add(&map, times[i], (uint64_t)times[j], UINT32_MAX);
+			assert_true(ktrxer_phc_map_mono(&map, times[j], &mono, &bound));
 		}
 }
 
@@ -195,7 +195,7 @@ static struct ktx *open_with_nic(void)
 	fake.nic_ahead_ns = AHEAD;
 	tx->nic.phc.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_of_nic.pump = pthread_self();
-	assert_int_equal(phc_sampler_start(&tx->nic), 0);
+	assert_int_equal(ktrxer_phc_sampler_start(&tx->nic), 0);
 	clock_of_nic.by_pump = clock_of_nic.by_others = 0;
 	return tx;
 }
@@ -244,7 +244,7 @@ static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
 	uint64_t mono, now;
 
 	(void)state;
-	phc_sampler_line(&tx->nic, &line, &before);
+	ktrxer_phc_sampler_line(&tx->nic, &line, &before);
 	while (clock_of_nic.by_others < 3 && ktrxer_now_ns() < end_ns) {
 		assert_int_equal(send_five(tx, reports).failed, 0);
 		poll(NULL, 0, 10);
@@ -252,16 +252,16 @@ static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
 	assert_in_range(clock_of_nic.by_others, 3, 1000);
 	assert_int_equal(clock_of_nic.by_pump, 0);
 	/* What it publishes is the clock. */
-	phc_sampler_line(&tx->nic, &line, &version);
+	ktrxer_phc_sampler_line(&tx->nic, &line, &version);
 	assert_true(version > 2 && version % 2 == 0);
 	now = ktrxer_now_ns();
-	phc_line_mono(&line, (int64_t)now + AHEAD, &mono, &bound);
+	ktrxer_phc_line_mono(&line, (int64_t)now + AHEAD, &mono, &bound);
 	assert_true(llabs((int64_t)(mono - now)) <= (int64_t)bound + 1000);
 	/* A line that is being written is left alone. */
 	atomic_fetch_add(&tx->nic.version, 1);
 	before = version;
 	line.mono_ns = 0;
-	phc_sampler_line(&tx->nic, &line, &version);
+	ktrxer_phc_sampler_line(&tx->nic, &line, &version);
 	assert_int_equal(line.mono_ns, 0);
 	assert_int_equal(version, before);
 	atomic_fetch_sub(&tx->nic.version, 1);

@@ -26,10 +26,10 @@ static void published_vectors(void **state)
 
 	(void)state;
 	for (size_t v = 0; v < sizeof(vectors) / sizeof(vectors[0]); v++) {
-		poisson_init(&poisson, vectors[v].sid);
+		ktrxer_poisson_init(&poisson, vectors[v].sid);
 		sum = 0;
 		for (int i = 0; i < 1000000; i++) {
-			deviate = poisson_next(&poisson);
+			deviate = ktrxer_poisson_next(&poisson);
 			if (i == 0)
 				assert_true(deviate == vectors[v].first);
 			assert_true(deviate < (uint64_t)1 << 38);
@@ -44,17 +44,17 @@ static void counter_carries(void **state)
 	struct poisson a, b;
 
 	(void)state;
-	poisson_init(&a, vectors[0].sid);
-	poisson_init(&b, vectors[0].sid);
+	ktrxer_poisson_init(&a, vectors[0].sid);
+	ktrxer_poisson_init(&b, vectors[0].sid);
 	for (int i = 0; i < 16; i++)
 		a.counter[i] = 0xff;
 	a.counter[15] = 0xfc; /* four draws before the end: then it starts again */
 	a.counter[0] = 0xff;
 	for (int i = 0; i < 16; i++)
-		poisson_next(&a);
+		ktrxer_poisson_next(&a);
 	assert_true(a.counter[0] == 0 && a.counter[14] == 0 && a.counter[15] != 0);
 	for (int i = 0; i < 300; i++)
-		poisson_next(&b);
+		ktrxer_poisson_next(&b);
 	assert_true(b.counter[14] > 0);
 }
 

@@ -48,7 +48,7 @@ static int end(struct message *m, struct qdisc *q)
 	const uint16_t length = (uint16_t)(m->length - m->nest);
 
 	memcpy(m->data + m->nest, &length, sizeof length);
-	return qdisc_parse(q, bytes_of(m->data, m->length));
+	return ktrxer_qdisc_parse(q, bytes_of(m->data, m->length));
 }
 
 static struct qdisc plain(const char *kind, uint32_t handle, uint32_t parent)
@@ -167,10 +167,10 @@ static void what_is_cut_short_is_not_believed(void **state)
 		uint8_t copy[512];
 
 		memcpy(copy, m.data, m.length);
-		assert_true(qdisc_parse(&q, bytes_of(copy, length)) == 0 || length < m.length);
+		assert_true(ktrxer_qdisc_parse(&q, bytes_of(copy, length)) == 0 || length < m.length);
 	}
-	assert_int_equal(qdisc_parse(&q, bytes_of(m.data, sizeof(struct tcmsg))), -EBADMSG); /* no kind */
-	assert_int_equal(qdisc_parse(&q, bytes_of(m.data, 7)), -EBADMSG);
+	assert_int_equal(ktrxer_qdisc_parse(&q, bytes_of(m.data, sizeof(struct tcmsg))), -EBADMSG); /* no kind */
+	assert_int_equal(ktrxer_qdisc_parse(&q, bytes_of(m.data, 7)), -EBADMSG);
 }
 
 /* -------------------------------------------------------------------------------------------------------- judgement */
@@ -179,7 +179,7 @@ static void taken(const struct qdisc *all, int count, struct qdisc_launch *launc
 {
 	struct ktrxer_error err = { 0 };
 
-	assert_int_equal(qdisc_judge(launch, all, count, "eth0", &err), 0);
+	assert_int_equal(ktrxer_qdisc_judge(launch, all, count, "eth0", &err), 0);
 }
 
 static void refused(const struct qdisc *all, int count, const char *words)
@@ -187,7 +187,7 @@ static void refused(const struct qdisc *all, int count, const char *words)
 	struct qdisc_launch launch;
 	struct ktrxer_error err = { 0 };
 
-	assert_int_equal(qdisc_judge(&launch, all, count, "eth0", &err), -EOPNOTSUPP);
+	assert_int_equal(ktrxer_qdisc_judge(&launch, all, count, "eth0", &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.text, words));
 }
 

@@ -81,6 +81,41 @@ static void an_answer_says_all(void **state)
 	reflector_free(r);
 }
 
+/* The same port and SSID at 0 again: the count of the sender before says nothing of the new one. */
+static void a_sender_that_starts_again_begins_a_session(void **state)
+{
+	struct reflector *r = make(NULL);
+	struct reflector_arrival a = arrival();
+	struct reflector_counts counts;
+	struct stamp_reply reply;
+	uint8_t packet[64];
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(send_one(r, packet, probe(packet, i, ""), &a, &reply), REFLECTOR_ANSWER);
+	assert_int_equal(reply.seq, 19);
+	a.now_ns += S / 10; /* a duplicate of the first, or one that was reordered */
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 20);
+	send_one(r, packet, probe(packet, 20, ""), &a, &reply);
+	a.now_ns += 2 * S;
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 0);
+	send_one(r, packet, probe(packet, 1, ""), &a, &reply);
+	assert_int_equal(reply.seq, 1);
+	/* At once, after many packets. */
+	send_one(r, packet, probe(packet, 5000, ""), &a, &reply);
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 0);
+	/* The sequence number wraps: no new one. */
+	send_one(r, packet, probe(packet, UINT32_MAX, ""), &a, &reply);
+	send_one(r, packet, probe(packet, 0, ""), &a, &reply);
+	assert_int_equal(reply.seq, 2);
+	reflector_counts(r, &counts);
+	assert_int_equal(counts.sessions, 3);
+	reflector_free(r);
+}
+
 static void stateful_counts_stateless_copies(void **state)
 {
 	const struct reflector_options stateless = { .stateless = true };
@@ -228,23 +263,23 @@ static void limiter_by_prefix(void **state)
 
 	(void)state;
 	assert_int_equal(limiter_new(&limiter, 100, 1, 7), 0);
-	assert_true(limiter_take(limiter, &addr, S));
+	assert_true(limiter_take(limiter, &addr, 1, S));
 	addr.bytes[7] = 9; /* the same /56 */
-	assert_false(limiter_take(limiter, &addr, S));
+	assert_false(limiter_take(limiter, &addr, 1, S));
 	addr.bytes[6] = 9; /* another */
-	assert_true(limiter_take(limiter, &addr, S));
+	assert_true(limiter_take(limiter, &addr, 1, S));
 	/* A flood from everywhere: the table is full of debt, the first one's is not forgotten, and no more than a table's worth passes. */
 	for (uint32_t i = 0; i < 1000000; i++) {
 		store_be32(v4.bytes, i << 8);
-		taken += limiter_take(limiter, &v4, S);
+		taken += limiter_take(limiter, &v4, 1, S);
 	}
 	assert_in_range(taken, KTRXER_LIMITER_BUCKETS / 2, KTRXER_LIMITER_BUCKETS);
-	assert_false(limiter_take(limiter, &addr, S));
-	assert_true(limiter_take(limiter, &addr, 2 * S)); /* and a second later it works again */
+	assert_false(limiter_take(limiter, &addr, 1, S));
+	assert_true(limiter_take(limiter, &addr, 1, 2 * S)); /* and a second later it works again */
 	limiter_free(limiter);
 	assert_int_equal(limiter_new(&limiter, 0, 0, 7), 0);
 	for (int i = 0; i < 1000; i++)
-		assert_true(limiter_take(limiter, &v4, S));
+		assert_true(limiter_take(limiter, &v4, 1, S));
 	limiter_free(limiter);
 }
 
@@ -260,7 +295,7 @@ static void a_flood_does_not_displace_sessions(void **state)
 	for (int i = 0; i < 20; i++)
 		send_one(r, packet, probe(packet, 0, ""), &a, &reply);
 	for (uint32_t i = 0; i < 100000; i++) {
-		store_be32(forged.from.bytes, 0x0a000000 + i * 7);
+		store_be32(forged.from.bytes, 0x0a000000 + i * 263); /* each of another prefix */
 		assert_int_equal(send_one(r, packet, probe(packet, i, ""), &forged, &reply), REFLECTOR_ANSWER);
 	}
 	assert_int_equal(reply.seq, 99999); /* no room: answered as in stateless mode */
@@ -272,6 +307,90 @@ static void a_flood_does_not_displace_sessions(void **state)
 	send_one(r, packet, probe(packet, 77, ""), &forged, &reply);
 	assert_int_equal(reply.seq, 0);
 	reflector_free(r);
+}
+
+/* 192.0.2.x: a flood of ports from one prefix. */
+static void fill(struct reflector *r, struct reflector_arrival *a, uint8_t *packet, int ports)
+{
+	struct stamp_reply reply;
+
+	for (int i = 0; i < ports; i++) {
+		uint32_t length = probe(packet, 0, "");
+
+		a->from_port = (uint16_t)(10000 + i);
+		assert_int_equal(send_one(r, packet, length, a, &reply), REFLECTOR_ANSWER);
+	}
+}
+
+static void a_greedy_prefix_leaves_room(void **state)
+{
+	struct reflector *r = make(NULL);
+	struct reflector_arrival a = arrival();
+	struct reflector_counts counts;
+	struct stamp_reply reply;
+	uint8_t packet[128];
+	uint64_t before;
+
+	(void)state;
+	fill(r, &a, packet, 20000);
+	reflector_counts(r, &counts);
+	assert_true(counts.sessions <= KTRXER_REFLECTOR_SESSIONS / 4);
+	/* Each of 500 other senders has a session: its second packet has the number 1. */
+	before = counts.without_session;
+	for (int i = 0; i < 500; i++)
+		for (uint32_t n = 0; n < 2; n++) {
+			struct reflector_arrival other = arrival();
+			uint32_t length = probe(packet, n, "");
+
+			other.from.bytes[0] = (uint8_t)(1 + i / 200);
+			other.from.bytes[1] = (uint8_t)(i % 200);
+			assert_int_equal(send_one(r, packet, length, &other, &reply), REFLECTOR_ANSWER);
+			assert_int_equal(reply.seq, n);
+		}
+	reflector_counts(r, &counts);
+	assert_int_equal(counts.without_session, before);
+	/* When its own are over it gets new ones. */
+	a.now_ns += 400 * S;
+	before = counts.sessions;
+	fill(r, &a, packet, 100);
+	reflector_counts(r, &counts);
+	assert_int_equal(counts.sessions, before + 100);
+	reflector_free(r);
+}
+
+static void large_answers_cost_more(void **state)
+{
+	const struct reflector_options by_prefix = { .rate = 100, .burst = 1 }, in_all = { .max_bps = 1000000 };
+	uint8_t *packet = calloc(1, KTRXER_REFLECTOR_PACKET_MAX);
+	struct reflector *r = make(&by_prefix);
+	struct reflector_arrival a = arrival();
+	struct reflector_counts counts;
+	struct reflector_answer answer;
+
+	(void)state;
+	/* 9216 bytes count as 18 answers: 100 a second are 5 of them. */
+	for (int ms = 0; ms < 10000; ms++) {
+		a.now_ns = (1000 * 1000 + (uint64_t)ms) * KTRXER_NS_PER_MS;
+		probe(packet, 0, "");
+		reflector_answer(r, packet, KTRXER_REFLECTOR_PACKET_MAX, KTRXER_REFLECTOR_PACKET_MAX, &a, &answer);
+	}
+	reflector_counts(r, &counts);
+	assert_in_range(counts.verdicts[REFLECTOR_ANSWER], 54, 57);
+	reflector_free(r);
+	/* A megabit a second from a thousand prefixes: 10 s and a burst of 100 ms. */
+	r = make(&in_all);
+	for (int ms = 0; ms < 10000; ms++) {
+		a.now_ns = (1000 * 1000 + (uint64_t)ms) * KTRXER_NS_PER_MS;
+		a.from.bytes[1] = (uint8_t)(ms % 250);
+		a.from.bytes[2] = (uint8_t)(ms / 250);
+		probe(packet, 0, "");
+		reflector_answer(r, packet, 1000, 1000, &a, &answer);
+	}
+	reflector_counts(r, &counts);
+	assert_in_range(counts.verdicts[REFLECTOR_ANSWER], 1250, 1250 + 15);
+	assert_int_equal(counts.verdicts[REFLECTOR_ANSWER] + counts.verdicts[REFLECTOR_RATE_ALL], 10000);
+	reflector_free(r);
+	free(packet);
 }
 
 static void tlvs_are_answered(void **state)
@@ -471,12 +590,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_says_all),
+		cmocka_unit_test(a_sender_that_starts_again_begins_a_session),
 		cmocka_unit_test(stateful_counts_stateless_copies),
 		cmocka_unit_test(reasons_to_stay_silent),
 		cmocka_unit_test(two_reflectors_set_on_each_other),
 		cmocka_unit_test(rates_by_neighbourhood),
 		cmocka_unit_test(limiter_by_prefix),
 		cmocka_unit_test(a_flood_does_not_displace_sessions),
+		cmocka_unit_test(a_greedy_prefix_leaves_room),
+		cmocka_unit_test(large_answers_cost_more),
 		cmocka_unit_test(tlvs_are_answered),
 		cmocka_unit_test(malformed_tlvs),
 		cmocka_unit_test(follow_up_tells_when_the_last_one_left),

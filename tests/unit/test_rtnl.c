@@ -102,7 +102,7 @@ static int read_exact(struct rtnl_answer *answer, const uint8_t *data, uint32_t 
 	memcpy(exact, data, length);
 	*answer = (struct rtnl_answer){ .sequence = SEQUENCE, .port = PORT };
 	*heard = (struct heard){ .answer = heard->answer };
-	ret = rtnl_read(answer, bytes_of(exact, length), hear, heard);
+	ret = ktrxer_rtnl_read(answer, bytes_of(exact, length), hear, heard);
 	free(exact);
 	return ret;
 }
@@ -277,31 +277,31 @@ static void attributes_that_lie(void **state)
 	attribute(&b, 3, "abc", 3);
 	attribute_u32(&b, 4, 77);
 	attributes = bytes_of(b.data, b.length);
-	assert_true(rtnl_next(&attributes, &type, &value));
+	assert_true(ktrxer_rtnl_next(&attributes, &type, &value));
 	assert_int_equal(type, 3);
 	assert_int_equal(bytes_left(&value), 3);
-	assert_true(rtnl_next(&attributes, &type, &value));
-	assert_int_equal(rtnl_u32(value), 77);
-	assert_false(rtnl_next(&attributes, &type, &value));
+	assert_true(ktrxer_rtnl_next(&attributes, &type, &value));
+	assert_int_equal(ktrxer_rtnl_u32(value), 77);
+	assert_false(ktrxer_rtnl_next(&attributes, &type, &value));
 	assert_true(attributes.ok);
 
 	/* the padding of the last one may be missing */
 	attributes = bytes_of(b.data, 7);
-	assert_true(rtnl_next(&attributes, &type, &value));
-	assert_false(rtnl_next(&attributes, &type, &value));
+	assert_true(ktrxer_rtnl_next(&attributes, &type, &value));
+	assert_false(ktrxer_rtnl_next(&attributes, &type, &value));
 	assert_true(attributes.ok);
 
 	for (length = 0; length < 4; length++) {
 		memcpy(b.data, &length, sizeof length);
 		attributes = bytes_of(b.data, b.length);
-		while (rtnl_next(&attributes, &type, &value))
+		while (ktrxer_rtnl_next(&attributes, &type, &value))
 			steps++;
 		assert_false(attributes.ok);
 	}
 	length = 17;
 	memcpy(b.data, &length, sizeof length);
 	attributes = bytes_of(b.data, b.length);
-	assert_false(rtnl_next(&attributes, &type, &value));
+	assert_false(ktrxer_rtnl_next(&attributes, &type, &value));
 	assert_false(attributes.ok);
 	assert_int_equal(steps, 0);
 }
@@ -311,18 +311,18 @@ static void strings(void **state)
 	char text[6];
 
 	(void)state;
-	rtnl_string(bytes_of("eth0", 5), text, sizeof text);
+	ktrxer_rtnl_string(bytes_of("eth0", 5), text, sizeof text);
 	assert_string_equal(text, "eth0");
-	rtnl_string(bytes_of("eth0", 4), text, sizeof text); /* no end */
+	ktrxer_rtnl_string(bytes_of("eth0", 4), text, sizeof text); /* no end */
 	assert_string_equal(text, "");
-	rtnl_string(bytes_of("longer", 7), text, sizeof text);
+	ktrxer_rtnl_string(bytes_of("longer", 7), text, sizeof text);
 	assert_string_equal(text, "longe");
-	rtnl_string(bytes_of("a\0b", 4), text, sizeof text);
+	ktrxer_rtnl_string(bytes_of("a\0b", 4), text, sizeof text);
 	assert_string_equal(text, "a");
-	rtnl_string(bytes_of("", 0), text, sizeof text);
+	ktrxer_rtnl_string(bytes_of("", 0), text, sizeof text);
 	assert_string_equal(text, "");
-	assert_int_equal(rtnl_u32(bytes_of("12345", 5)), 0);
-	assert_int_equal(rtnl_u32(bytes_of("123", 3)), 0);
+	assert_int_equal(ktrxer_rtnl_u32(bytes_of("12345", 5)), 0);
+	assert_int_equal(ktrxer_rtnl_u32(bytes_of("123", 3)), 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------ devices */
@@ -334,7 +334,7 @@ static int device_of(struct ktrxer_device *device, struct device_more *more, uin
 
 	put(&b, &info, sizeof info);
 	attribute(&b, IFLA_IFNAME, "dev0", 5);
-	return device_parse(device, more, bytes_of(b.data, b.length));
+	return ktrxer_device_parse(device, more, bytes_of(b.data, b.length));
 }
 
 static void devices(void **state)
@@ -363,7 +363,7 @@ static void devices(void **state)
 	nest_end(&b);
 	b.nest = outer;
 	nest_end(&b);
-	assert_int_equal(device_parse(&device, &more, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_device_parse(&device, &more, bytes_of(b.data, b.length)), 0);
 	assert_string_equal(device.name, "veth0");
 	assert_string_equal(device.kind, "veth");
 	assert_string_equal(device.qdisc, "noqueue");
@@ -380,7 +380,7 @@ static void devices(void **state)
 
 		assert_non_null(exact);
 		memcpy(exact, b.data, cut);
-		device_parse(&device, &more, bytes_of(exact, cut));
+		ktrxer_device_parse(&device, &more, bytes_of(exact, cut));
 		free(exact);
 	}
 
@@ -414,17 +414,17 @@ static void devices_that_are_none(void **state)
 	(void)state;
 	put(&b, &info, sizeof info);
 	attribute(&b, IFLA_IFNAME, "veth0", 6);
-	assert_int_equal(device_parse(&device, &more, bytes_of(b.data, b.length)), -EBADMSG); /* index 0 */
+	assert_int_equal(ktrxer_device_parse(&device, &more, bytes_of(b.data, b.length)), -EBADMSG); /* index 0 */
 	info.ifi_index = 3;
 	b = (struct build){ 0 };
 	put(&b, &info, sizeof info);
-	assert_int_equal(device_parse(&device, &more, bytes_of(b.data, b.length)), -EBADMSG); /* no name */
+	assert_int_equal(ktrxer_device_parse(&device, &more, bytes_of(b.data, b.length)), -EBADMSG); /* no name */
 	/* a name and a link address longer than there is room for */
 	memset(name, 'n', sizeof name);
 	name[39] = '\0';
 	attribute(&b, IFLA_IFNAME, name, sizeof name);
 	attribute(&b, IFLA_ADDRESS, "12345678901234567890", 20);
-	assert_int_equal(device_parse(&device, &more, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_device_parse(&device, &more, bytes_of(b.data, b.length)), 0);
 	assert_int_equal(strlen(device.name), 15);
 	assert_memory_equal(device.mac, "\0\0\0\0\0\0", 6);
 }
@@ -449,7 +449,7 @@ static void routes(void **state)
 	nest(&b, RTA_METRICS);
 	attribute_u32(&b, RTAX_MTU, 1280);
 	nest_end(&b);
-	assert_int_equal(route_parse(&route, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_route_parse(&route, bytes_of(b.data, b.length)), 0);
 	assert_int_equal(route.type, RTN_UNICAST);
 	assert_int_equal(route.device, 3);
 	assert_int_equal(route.mtu, 1280);
@@ -468,7 +468,7 @@ static void routes(void **state)
 	attribute(&b, 18, via, sizeof via);
 	attribute_u32(&b, RTA_OIF, 2000000000);
 	attribute(&b, 21, "\5\0", 2);
-	assert_int_equal(route_parse(&route, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_route_parse(&route, bytes_of(b.data, b.length)), 0);
 	assert_string_equal(ktrxer_addr_format(&route.gateway, text), "fe80::1%2000000000");
 	assert_true(route.encapsulates);
 	assert_int_equal(route.source.family, 0);
@@ -492,11 +492,11 @@ static void routes_that_lie(void **state)
 		b = (struct build){ 0 };
 		put(&b, &info, sizeof info);
 		attribute(&b, bad[i].type, value, bad[i].length);
-		assert_int_equal(route_parse(&route, bytes_of(b.data, b.length)), -EBADMSG);
+		assert_int_equal(ktrxer_route_parse(&route, bytes_of(b.data, b.length)), -EBADMSG);
 	}
 	info.rtm_family = 7;
-	assert_int_equal(route_parse(&route, bytes_of(&info, sizeof info)), -EBADMSG);
-	assert_int_equal(route_parse(&route, bytes_of(&info, sizeof info - 1)), -EBADMSG);
+	assert_int_equal(ktrxer_route_parse(&route, bytes_of(&info, sizeof info)), -EBADMSG);
+	assert_int_equal(ktrxer_route_parse(&route, bytes_of(&info, sizeof info - 1)), -EBADMSG);
 }
 
 /* ------------------------------------------------------------------------------------------------------ neighbours */
@@ -512,7 +512,7 @@ static void neighbours(void **state)
 	put(&b, &info, sizeof info);
 	attribute(&b, NDA_DST, "\12\0\0\11", 4);
 	attribute(&b, NDA_LLADDR, "\2\0\0\0\0\11", 6);
-	assert_int_equal(neighbour_parse(&neighbour, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_neighbour_parse(&neighbour, bytes_of(b.data, b.length)), 0);
 	assert_string_equal(ktrxer_addr_format(&neighbour.addr, text), "10.0.0.9");
 	assert_int_equal(neighbour.state, NUD_STALE);
 	assert_int_equal(neighbour.device, 3);
@@ -525,11 +525,11 @@ static void neighbours(void **state)
 	put(&b, &info, sizeof info);
 	attribute(&b, NDA_DST, "\12\0\0\11", 5);
 	attribute(&b, NDA_LLADDR, "\2\0\0\0\0\11\0\0", 8);
-	assert_int_equal(neighbour_parse(&neighbour, bytes_of(b.data, b.length)), 0);
+	assert_int_equal(ktrxer_neighbour_parse(&neighbour, bytes_of(b.data, b.length)), 0);
 	assert_int_equal(neighbour.state, 0);
 	assert_int_equal(neighbour.addr.family, 0);
 	assert_false(neighbour.has_mac);
-	assert_int_equal(neighbour_parse(&neighbour, bytes_of(b.data, sizeof info - 1)), -EBADMSG);
+	assert_int_equal(ktrxer_neighbour_parse(&neighbour, bytes_of(b.data, sizeof info - 1)), -EBADMSG);
 }
 
 /* ------------------------------------------------------------------------------------------------------ requests */
@@ -542,18 +542,18 @@ static void requests(void **state)
 	uint16_t length;
 
 	(void)state;
-	rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
-	rtnl_request_put(&request, RTA_DST, "abc", 3);
-	rtnl_request_put_u32(&request, RTA_OIF, 3);
+	ktrxer_rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
+	ktrxer_rtnl_request_put(&request, RTA_DST, "abc", 3);
+	ktrxer_rtnl_request_put_u32(&request, RTA_OIF, 3);
 	assert_int_equal(request.length, 16 + 12 + 8 + 8);
 	memcpy(&length, request.data + 16 + 12, sizeof length);
 	assert_int_equal(length, 7);
 	assert_int_equal(request.data[16 + 12 + 7], 0); /* padding */
-	assert_false(request.overflow);
-	rtnl_request_put(&request, RTA_DST, lots, 500);
-	assert_true(request.overflow);
-	rtnl_request_begin(&request, RTM_GETROUTE, 0, lots, sizeof lots);
-	assert_true(request.overflow);
+	assert_false(request.failed);
+	ktrxer_rtnl_request_put(&request, RTA_DST, lots, 500);
+	assert_true(request.failed);
+	ktrxer_rtnl_request_begin(&request, RTM_GETROUTE, 0, lots, sizeof lots);
+	assert_true(request.failed);
 }
 
 /* The kernel that the test runs on has at least a loopback device. */

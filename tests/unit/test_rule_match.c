@@ -133,10 +133,29 @@ static void matches_fields(void **state)
 	assert_true(rule_matches(text, &v));
 }
 
+/* Of an IPv4 address only four bytes count, also in a session that a program gives to krx_open(). */
+static void ignores_bytes_behind_an_ipv4_address(void **state)
+{
+	struct ktrxer_packet_view view = { .version = 4, .proto = 6, .ports = true, .from_port = 5000, .to_port = 22 };
+	struct krx_ruleset *set;
+	struct krx_rule rule;
+
+	(void)state;
+	assert_int_equal(krx_rule_parse(&rule, "drop tcp from 10.0.0.1:5000 to 10.0.0.2:22", NULL), 0);
+	view.from = rule.from;
+	view.to = rule.to;
+	memset(view.from.bytes + 4, 7, 12);
+	memset(view.to.bytes + 4, 7, 12);
+	assert_int_equal(krx_ruleset_new(&set, &rule, 1, NULL), 0);
+	assert_int_equal(krx_ruleset_match(set, &view), 0);
+	krx_ruleset_free(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matches_fields),
+		cmocka_unit_test(ignores_bytes_behind_an_ipv4_address),
 		cmocka_unit_test(equals_a_linear_scan),
 		cmocka_unit_test(asks_in_order),
 		cmocka_unit_test(refuses_what_it_cannot_hold),

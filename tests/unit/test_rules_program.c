@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-extern const unsigned char rules_cases_object[];
-extern const size_t rules_cases_object_size;
+extern const unsigned char ktrxer_rules_cases_object[];
+extern const size_t ktrxer_rules_cases_object_size;
 
 #define CASES_SIZE ((sizeof(struct rules_case) * RULES_CASES + 4095) / 4096 * 4096)
 
@@ -29,7 +29,7 @@ static int program_as(struct rules_program *program, const struct krx_ruleset *s
 {
 	const struct rules_setup setup = { .rules = set, .ring_bytes = ring, .snap = snap, .link = KTRXER_LINK_ETHERNET, .traced = true, .plain = plain };
 	struct ktrxer_error err = { 0 };
-	int rc = rules_program_open(program, &setup, &err);
+	int rc = ktrxer_rules_program_open(program, &setup, &err);
 
 	if (rc < 0)
 		print_message("%s\n", err.text);
@@ -57,7 +57,7 @@ static int look(void **state)
 	begun_ns = ktrxer_now_ns();
 	have_kernel = rc == 0;
 	if (!rc)
-		rules_program_close(&program);
+		ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
 	/* What root can do it does: then a program that is refused is a failure, and each test below says so. */
 	if (rc && rc != -EPERM)
@@ -81,7 +81,7 @@ static void check_record(struct rules_program *program, const uint8_t *frame, ui
 
 	if (!kept)
 		return;
-	record = bpf_ring_look(&program->ring, &size);
+	record = ktrxer_bpf_ring_look(&program->ring, &size);
 	assert_non_null(record);
 	assert_true(size >= sizeof *record + record->kept);
 	assert_int_equal(record->length, length);
@@ -90,7 +90,7 @@ static void check_record(struct rules_program *program, const uint8_t *frame, ui
 	assert_int_equal(record->stamp.nic_ns, 0);
 	assert_true(record->stamp.mono_ns >= begun_ns && record->stamp.mono_ns <= ktrxer_now_ns());
 	assert_memory_equal(record->data, frame, length);
-	bpf_ring_take(&program->ring);
+	ktrxer_bpf_ring_take(&program->ring);
 }
 
 static struct rules_case *cases_map(struct rules_program *program)
@@ -104,7 +104,7 @@ static struct rules_case *cases_map(struct rules_program *program)
 
 static void one_ruleset(struct chance *c, const struct krx_rule *rules, int count, uint64_t *met, uint64_t *missed, uint64_t by_op[5])
 {
-	const struct rules_object object = { rules_cases_object, rules_cases_object_size, "rules_cases" };
+	const struct rules_object object = { ktrxer_rules_cases_object, ktrxer_rules_cases_object_size, "rules_cases" };
 	struct krx_ruleset *set = ruleset(rules, count);
 	const struct rules_setup setup = { .rules = set, .ring_bytes = 1 << 20, .link = KTRXER_LINK_ETHERNET, .traced = true, .object = &object };
 	const uint8_t first[RULES_CASE_MOST] = { 0 };
@@ -114,7 +114,7 @@ static void one_ruleset(struct chance *c, const struct krx_rule *rules, int coun
 	uint64_t matched[200] = { 0 };
 	uint32_t size;
 
-	assert_int_equal(rules_program_open(&program, &setup, NULL), 0);
+	assert_int_equal(ktrxer_rules_program_open(&program, &setup, NULL), 0);
 	cases = cases_map(&program);
 	for (uint32_t i = 0; i < RULES_CASES; i++) {
 		do {
@@ -122,7 +122,7 @@ static void one_ruleset(struct chance *c, const struct krx_rule *rules, int coun
 			cases[i].length = chance_frame(c, cases[i].data, KTRXER_LINK_ETHERNET);
 		} while (cases[i].length < FRAME_LEAST);
 	}
-	assert_int_equal(rules_program_try(&program, first, sizeof first, RULES_CASES, &trial), 0);
+	assert_int_equal(ktrxer_rules_program_try(&program, first, sizeof first, RULES_CASES, &trial), 0);
 	for (uint32_t i = 0; i < RULES_CASES; i++) {
 		struct ktrxer_packet_view view;
 		int want, op;
@@ -141,17 +141,17 @@ static void one_ruleset(struct chance *c, const struct krx_rule *rules, int coun
 			by_op[op]++;
 		}
 	}
-	assert_null(bpf_ring_look(&program.ring, &size));
+	assert_null(ktrxer_bpf_ring_look(&program.ring, &size));
 	for (int i = 0; i < count; i++) {
 		const bool drops = rules[i].op == KRX_DROP || rules[i].op == KRX_CAPTURE_DROP;
 		struct rules_counts counts;
 
-		assert_int_equal(rules_program_counts(&program, (uint32_t)i, &counts), 0);
+		assert_int_equal(ktrxer_rules_program_counts(&program, (uint32_t)i, &counts), 0);
 		assert_int_equal(counts.matched, matched[i]);
 		assert_int_equal(counts.dropped, drops ? matched[i] : 0);
 	}
 	munmap(cases, CASES_SIZE);
-	rules_program_close(&program);
+	ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
 }
 
@@ -203,12 +203,12 @@ static void decides_one_packet_at_a_time(void **state)
 
 		store_be16(frame + 34, 9);
 		store_be16(frame + 36, port);
-		assert_int_equal(rules_program_try(&program, frame, 42, 1, &trial), 0);
+		assert_int_equal(ktrxer_rules_program_try(&program, frame, 42, 1, &trial), 0);
 		assert_int_equal(trial.decided, want);
 		assert_int_equal(trial.action, actions[op]);
 		check_record(&program, frame, 42, want, op == KRX_CAPTURE || op == KRX_CAPTURE_DROP);
 	}
-	rules_program_close(&program);
+	ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
 }
 
@@ -242,18 +242,18 @@ static void takes_full_tables(void **state)
 	store_be16(frame + 36, 7);
 	for (int i = RULES_LIST_MAX; i < count; i += 3201) {
 		store_be16(frame + 34, (uint16_t)(1 + i));
-		assert_int_equal(rules_program_try(&program, frame, 42, 1, &trial), 0);
+		assert_int_equal(ktrxer_rules_program_try(&program, frame, 42, 1, &trial), 0);
 		assert_int_equal(trial.decided, i);
 		assert_int_equal(trial.action, XDP_DROP);
 	}
 	memcpy(frame + 30, "\x0a\x09\x00\x05", 4);
 	store_be16(frame + 36, RULES_LIST_MAX);
-	assert_int_equal(rules_program_try(&program, frame, 42, 1, &trial), 0);
+	assert_int_equal(ktrxer_rules_program_try(&program, frame, 42, 1, &trial), 0);
 	assert_int_equal(trial.decided, RULES_LIST_MAX - 1);
 	store_be16(frame + 36, RULES_LIST_MAX + 1);
-	assert_int_equal(rules_program_try(&program, frame, 42, 1, &trial), 0);
+	assert_int_equal(ktrxer_rules_program_try(&program, frame, 42, 1, &trial), 0);
 	assert_int_equal(trial.decided, -1);
-	rules_program_close(&program);
+	ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
 	free(rules);
 }
@@ -272,18 +272,18 @@ static void counts_what_finds_no_room(void **state)
 	(void)state;
 	NEEDS_KERNEL();
 	assert_int_equal(program_of(&program, set, 4096, 0), 0);
-	assert_int_equal(rules_program_try(&program, frame, sizeof frame, 100, &trial), 0);
-	for (; bpf_ring_look(&program.ring, &size); kept++)
-		bpf_ring_take(&program.ring);
-	assert_int_equal(rules_program_lost(&program, &lost), 0);
-	assert_int_equal(rules_program_counts(&program, 0, &counts), 0);
+	assert_int_equal(ktrxer_rules_program_try(&program, frame, sizeof frame, 100, &trial), 0);
+	for (; ktrxer_bpf_ring_look(&program.ring, &size); kept++)
+		ktrxer_bpf_ring_take(&program.ring);
+	assert_int_equal(ktrxer_rules_program_lost(&program, &lost), 0);
+	assert_int_equal(ktrxer_rules_program_counts(&program, 0, &counts), 0);
 	assert_int_equal(counts.matched, 100);
 	assert_int_equal(kept + lost, 100);
 	assert_true(kept > 10 && lost > 10);
 	/* Room again: nothing of the past is in the way. */
-	assert_int_equal(rules_program_try(&program, frame, sizeof frame, 1, &trial), 0);
-	assert_non_null(bpf_ring_look(&program.ring, &size));
-	rules_program_close(&program);
+	assert_int_equal(ktrxer_rules_program_try(&program, frame, sizeof frame, 1, &trial), 0);
+	assert_non_null(ktrxer_bpf_ring_look(&program.ring, &size));
+	ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
 }
 
@@ -311,15 +311,15 @@ static void keeps_as_much_as_was_asked_for(void **state)
 			struct rules_trial trial;
 			uint32_t size;
 
-			assert_int_equal(rules_program_try(&program, frame, lengths[i], 1, &trial), 0);
-			record = bpf_ring_look(&program.ring, &size);
+			assert_int_equal(ktrxer_rules_program_try(&program, frame, lengths[i], 1, &trial), 0);
+			record = ktrxer_bpf_ring_look(&program.ring, &size);
 			assert_non_null(record);
 			assert_int_equal(record->length, lengths[i]);
 			assert_int_equal(record->kept, want);
 			assert_memory_equal(record->data, frame, want);
-			bpf_ring_take(&program.ring);
+			ktrxer_bpf_ring_take(&program.ring);
 		}
-		rules_program_close(&program);
+		ktrxer_rules_program_close(&program);
 	}
 	krx_ruleset_free(set);
 }

@@ -7,16 +7,16 @@ static struct schedmap map;
 
 static void start(void)
 {
-	assert_int_equal(schedmap_init(&map, 64), 0);
+	assert_int_equal(ktrxer_schedmap_init(&map, 64), 0);
 }
 
 static void assert_found(uint32_t key, uint64_t stamp_ns, uint32_t probe)
 {
 	uint32_t found;
 
-	assert_true(schedmap_sched(&map, key, stamp_ns, 0, &found));
+	assert_true(ktrxer_schedmap_sched(&map, key, stamp_ns, 0, &found));
 	assert_int_equal(found, probe);
-	assert_true(schedmap_driver(&map, key, &found));
+	assert_true(ktrxer_schedmap_driver(&map, key, &found));
 	assert_int_equal(found, probe);
 }
 
@@ -24,7 +24,7 @@ static void assert_none(uint32_t key, uint64_t stamp_ns)
 {
 	uint32_t found;
 
-	assert_false(schedmap_sched(&map, key, stamp_ns, 0, &found));
+	assert_false(ktrxer_schedmap_sched(&map, key, stamp_ns, 0, &found));
 }
 
 static void numbers_in_order(void **state)
@@ -33,25 +33,25 @@ static void numbers_in_order(void **state)
 
 	(void)state;
 	start();
-	assert_false(schedmap_driver(&map, 0, &found));
+	assert_false(ktrxer_schedmap_driver(&map, 0, &found));
 	for (uint32_t n = 0; n < 1000; n++) {
-		schedmap_sent(&map, n, 1, 1000 * n + 1, 1000 * n + 20);
+		ktrxer_schedmap_sent(&map, n, 1, 1000 * n + 1, 1000 * n + 20);
 		assert_found(n, 1000 * n + 10, n);
 		assert_none(n, 1000 * n + 12); /* the same packet at the device below */
 	}
-	assert_false(schedmap_driver(&map, 900, &found)); /* long gone */
-	schedmap_free(&map);
+	assert_false(ktrxer_schedmap_driver(&map, 900, &found)); /* long gone */
+	ktrxer_schedmap_free(&map);
 }
 
 static void a_train_in_one_call(void **state)
 {
 	(void)state;
 	start();
-	schedmap_sent(&map, 0, 3, 100, 200);
-	schedmap_sent(&map, 3, 3, 1100, 1200);
+	ktrxer_schedmap_sent(&map, 0, 3, 100, 200);
+	ktrxer_schedmap_sent(&map, 3, 3, 1100, 1200);
 	for (uint32_t n = 0; n < 6; n++)
 		assert_found(n, (n / 3) * 1000 + 110 + n % 3 * 10, n);
-	schedmap_free(&map);
+	ktrxer_schedmap_free(&map);
 }
 
 /* The queue of this host is full: the stamp of the refused datagram comes, the datagram does not. */
@@ -59,20 +59,20 @@ static void a_refused_datagram_that_used_a_number(void **state)
 {
 	(void)state;
 	start();
-	schedmap_sent(&map, 0, 1, 100, 120);
+	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	assert_found(0, 110, 0);
-	schedmap_refused(&map);               /* number 1, at 210 */
-	schedmap_refused(&map);               /* number 2, at 310 */
-	schedmap_sent(&map, 1, 1, 400, 420);
+	ktrxer_schedmap_refused(&map);               /* number 1, at 210 */
+	ktrxer_schedmap_refused(&map);               /* number 2, at 310 */
+	ktrxer_schedmap_sent(&map, 1, 1, 400, 420);
 	assert_none(1, 210);
 	assert_none(2, 310);
 	assert_found(3, 410, 1);
-	schedmap_refused(&map);               /* its stamp is read before the next call */
+	ktrxer_schedmap_refused(&map);               /* its stamp is read before the next call */
 	assert_none(4, 510);
-	schedmap_sent(&map, 2, 2, 600, 640);
+	ktrxer_schedmap_sent(&map, 2, 2, 600, 640);
 	assert_found(5, 610, 2);
 	assert_found(6, 620, 3);
-	schedmap_free(&map);
+	ktrxer_schedmap_free(&map);
 }
 
 /* Newer kernels give a number back: the next datagram has it again. */
@@ -80,26 +80,26 @@ static void a_refused_datagram_that_gave_its_number_back(void **state)
 {
 	(void)state;
 	start();
-	schedmap_sent(&map, 0, 1, 100, 120);
+	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	assert_found(0, 110, 0);
-	schedmap_refused(&map);
+	ktrxer_schedmap_refused(&map);
 	assert_none(1, 210);
-	schedmap_refused(&map);
-	schedmap_sent(&map, 1, 1, 400, 420);
+	ktrxer_schedmap_refused(&map);
+	ktrxer_schedmap_sent(&map, 1, 1, 400, 420);
 	assert_none(1, 310);
 	assert_found(1, 410, 1);
-	schedmap_free(&map);
+	ktrxer_schedmap_free(&map);
 }
 
 static void a_packet_that_waits_for_its_neighbour(void **state)
 {
 	(void)state;
 	start();
-	schedmap_sent(&map, 0, 1, 100, 120);
-	schedmap_sent(&map, 1, 1, 1100, 1120);
+	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
+	ktrxer_schedmap_sent(&map, 1, 1, 1100, 1120);
 	assert_found(0, 900000, 0);
 	assert_found(1, 900010, 1);
-	schedmap_free(&map);
+	ktrxer_schedmap_free(&map);
 }
 
 static void lost_stamps_take_nobody_elses(void **state)
@@ -107,20 +107,20 @@ static void lost_stamps_take_nobody_elses(void **state)
 	(void)state;
 	start();
 	for (uint32_t n = 0; n < 5; n++)
-		schedmap_sent(&map, n, 1, 1000 * n + 1, 1000 * n + 20);
+		ktrxer_schedmap_sent(&map, n, 1, 1000 * n + 1, 1000 * n + 20);
 	assert_found(0, 10, 0);
 	assert_found(3, 3010, 3); /* 1 and 2 were lost */
-	schedmap_sent(&map, 5, 4, 5000, 5100);
+	ktrxer_schedmap_sent(&map, 5, 4, 5000, 5100);
 	assert_found(4, 4010, 4);
 	assert_found(5, 5010, 5);
 	assert_found(7, 5030, 7); /* 6 was lost */
 	assert_found(8, 5040, 8);
-	schedmap_sent(&map, 9, 3, 6000, 6100);
+	ktrxer_schedmap_sent(&map, 9, 3, 6000, 6100);
 	assert_none(10, 6020);    /* the first of a train was lost, or one before it: nobody can tell */
-	schedmap_sent(&map, 12, 1, 7000, 7100);
+	ktrxer_schedmap_sent(&map, 12, 1, 7000, 7100);
 	assert_none(11, 6030);
 	assert_found(12, 7010, 12);
-	schedmap_free(&map);
+	ktrxer_schedmap_free(&map);
 }
 
 /* Whatever is lost or refused, no probe gets the stamp of another call: those of one train are microseconds apart. */
@@ -141,14 +141,14 @@ static void never_another_calls(void **state)
 			if ((chance >> 33) % 8 == 0) { /* refused; half of them give their number back */
 				uint32_t found;
 
-				schedmap_refused(&map);
-				assert_false(schedmap_sched(&map, key, now + 5, 0, &found));
+				ktrxer_schedmap_refused(&map);
+				assert_false(ktrxer_schedmap_sched(&map, key, now + 5, 0, &found));
 				key += (chance >> 50) % 2;
 				now += 100;
 				continue;
 			}
 			now += 100;
-			schedmap_sent(&map, sent, count, call, now);
+			ktrxer_schedmap_sent(&map, sent, count, call, now);
 			for (uint32_t n = 0; n < count; n++, key++) {
 				uint32_t found;
 
@@ -156,7 +156,7 @@ static void never_another_calls(void **state)
 					lost++;
 					continue;
 				}
-				if (schedmap_sched(&map, key, call + 10 + n, 0, &found)) {
+				if (ktrxer_schedmap_sched(&map, key, call + 10 + n, 0, &found)) {
 					assert_true(found - sent < count);
 					exact += found == sent + n;
 					hits++;
@@ -167,7 +167,7 @@ static void never_another_calls(void **state)
 		}
 		assert_true(hits > (sent - lost) * 6 / 10);
 		assert_true(exact > hits * 95 / 100);
-		schedmap_free(&map);
+		ktrxer_schedmap_free(&map);
 	}
 }
 

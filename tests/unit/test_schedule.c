@@ -205,13 +205,13 @@ static void poisson_property(void **state)
 		o.train_gap_ns = draw() % 2 ? draw() % 2000000 : 0;
 		for (int i = 0; i < 16; i++)
 			o.seed[i] = (uint8_t)draw();
-		poisson_init(&poisson, o.seed);
+		ktrxer_poisson_init(&poisson, o.seed);
 		s = make(&o);
 		for (uint64_t i = 0; i < 2000; i++) {
 			ret = ktrxer_schedule_next(s, &d);
 			assert_int_equal(ret, 0);
 			if (i % o.train == 0) {
-				sum += poisson_next(&poisson);
+				sum += ktrxer_poisson_next(&poisson);
 				/* floor(floor(x / den) / 2^32) == floor(x / den / 2^32) */
 				want = wide_divide_portable(wide_multiply_portable(sum, o.gap_num), o.gap_den, &rest) >> 32;
 				begin = o.start_ns + want;

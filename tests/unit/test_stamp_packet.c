@@ -139,6 +139,25 @@ static void authenticated_by_hand(void **state)
 	assert_false(stamp_is_signed(packet, &key));
 }
 
+/* RFC 5357, 4.2.1: a reflector of TWAMP Light need not pad its answer. */
+static void the_shortest_reply_of_twamp(void **state)
+{
+	const struct stamp_reply reply = { .seq = 3, .time = 4ULL << 32, .error = 1, .received = 3ULL << 32, .sender_seq = 9, .sender_time = 2ULL << 32,
+					   .sender_ttl = 62 };
+	uint8_t packet[STAMP_OPEN_LENGTH];
+	struct stamp_reply back;
+
+	(void)state;
+	stamp_reply_write(packet, &reply, false);
+	for (size_t n = 41; n <= sizeof packet; n++) {
+		assert_true(stamp_reply_read(&back, packet, n, false));
+		assert_int_equal(back.sender_seq, 9);
+		assert_int_equal(back.sender_ttl, 62);
+	}
+	assert_false(stamp_reply_read(&back, packet, 40, false));
+	assert_false(stamp_reply_read(&back, packet, 41, true));
+}
+
 static void a_reply_there_and_back(void **state)
 {
 	const struct stamp_reply reply = { 1, 0x0203040506070809ULL, 0x0a0b, 0x0c0d, 0x0e0f101112131415ULL, 0x16171819, 0x1a1b1c1d1e1f2021ULL,
@@ -162,7 +181,7 @@ static void a_reply_there_and_back(void **state)
 		assert_int_equal(back.sender_error, reply.sender_error);
 		assert_int_equal(back.sender_ttl, reply.sender_ttl);
 		for (size_t n = 0; n < base; n++) {
-			assert_false(stamp_reply_read(&back, packet, n, auth));
+			assert_int_equal(stamp_reply_read(&back, packet, n, auth), !auth && n >= STAMP_TWAMP_REPLY);
 			assert_false(stamp_probe_read(&(struct stamp_probe){ 0 }, packet, n, auth));
 		}
 		stamp_reply_set_time(packet, 77, auth);
@@ -282,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(times_there_and_back),   cmocka_unit_test(times_by_the_book), cmocka_unit_test(error_estimates),
 		cmocka_unit_test(packets_of_scapy),       cmocka_unit_test(authenticated_by_hand),
+		cmocka_unit_test(the_shortest_reply_of_twamp),
 		cmocka_unit_test(a_reply_there_and_back), cmocka_unit_test(answers_are_known_as_such),
 		cmocka_unit_test(tlvs_that_lie),          cmocka_unit_test(lengths_of_types), cmocka_unit_test(values),
 	};

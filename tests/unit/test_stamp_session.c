@@ -384,6 +384,8 @@ static void late_and_early(void **state)
 	assert_false(stamp_session_lost(w.session, w.now + 99 * MS, &number));
 	assert_true(stamp_session_lost(w.session, w.now + 100 * MS, &number));
 	assert_int_equal(back(&w, packet, n), STAMP_TOO_LATE);
+	assert_true(stamp_session_sample(w.session, w.now, true, &sample)); /* its delay is known, and told apart */
+	assert_true(sample.too_late && sample.number == 0 && !sample.follows);
 	n = probe(&w, packet, 1);
 	reflect(&w, packet, n);
 	assert_int_equal(back(&w, packet, n), STAMP_ANSWER); /* before the word that it left */
@@ -395,6 +397,33 @@ static void late_and_early(void **state)
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.too_late, 1);
 	assert_int_equal(c.lost_up + c.lost_down + c.lost_unknown, 0);
+	world_free(&w);
+}
+
+/* The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later settles it. */
+static void overtaken(void **state)
+{
+	struct world w = world_new(false, false, false);
+	struct stamp_session_options options = { .window = 64, .timeout_ns = 10000 * MS, .ssid = 9 };
+	uint8_t packet[256];
+	uint64_t number;
+	size_t n;
+
+	(void)state;
+	stamp_session_free(w.session);
+	assert_int_equal(stamp_session_new(&w.session, &options), 0);
+	probe(&w, packet, 0);
+	left(&w, 0, w.now);
+	assert_int_equal(stamp_session_next(w.session), w.now + 10000 * MS);
+	w.now += 1000 * MS;
+	assert_false(stamp_session_lost(w.session, w.now, &number));
+	n = probe(&w, packet, 1);
+	left(&w, 1, w.now);
+	reflect(&w, packet, n);
+	assert_int_equal(back(&w, packet, n), STAMP_ANSWER);
+	assert_true(stamp_session_lost(w.session, w.now + MS, &number));
+	assert_int_equal(number, 0);
+	assert_false(stamp_session_lost(w.session, w.now + MS, &number));
 	world_free(&w);
 }
 
@@ -410,6 +439,7 @@ int main(void)
 		cmocka_unit_test(reordering_by_direction),
 		cmocka_unit_test(hostile_answers),
 		cmocka_unit_test(late_and_early),
+		cmocka_unit_test(overtaken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

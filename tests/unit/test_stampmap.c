@@ -57,7 +57,7 @@ static struct outcome run(const struct plan *plan, int calls)
 	uint32_t counter = plan->first_key;
 	int queued = 0;
 
-	assert_int_equal(stampmap_init(&map, plan->size, plan->first_key), 0);
+	assert_int_equal(ktrxer_stampmap_init(&map, plan->size, plan->first_key), 0);
 	for (int i = 0; i < calls; i++) {
 		now += 1 + draw() % plan->gap;
 		if (chance(plan->silent))
@@ -65,10 +65,10 @@ static struct outcome run(const struct plan *plan, int calls)
 		if (chance(plan->refused)) {
 			for (uint64_t n = 1 + draw() % plan->burst; n; n--) {
 				counter += chance(plan->eats);
-				stampmap_ambiguous(&map);
+				ktrxer_stampmap_ambiguous(&map);
 			}
 		} else {
-			stampmap_sent(&map, (uint64_t)i, now);
+			ktrxer_stampmap_sent(&map, (uint64_t)i, now);
 			out.sent++;
 			for (int copies = chance(plan->lost) ? 0 : 1 + chance(plan->twice); copies && queued < QUEUE; copies--) {
 				uint64_t at = now + draw() % plan->latency;
@@ -84,7 +84,7 @@ static struct outcome run(const struct plan *plan, int calls)
 				k++;
 				continue;
 			}
-			if (stampmap_find(&map, queue[k].key, plan->no_time ? KTRXER_NEVER : at, plan->bound, &slot)) {
+			if (ktrxer_stampmap_find(&map, queue[k].key, plan->no_time ? KTRXER_NEVER : at, plan->bound, &slot)) {
 				out.right += slot == queue[k].slot;
 				out.wrong += slot != queue[k].slot;
 				row = 0;
@@ -94,15 +94,15 @@ static struct outcome run(const struct plan *plan, int calls)
 			}
 			queue[k] = queue[--queued]; /* readers see them in any order */
 		}
-		if (plan->cure && stampmap_wants_reset(&map)) {
-			stampmap_reset(&map, now);
+		if (plan->cure && ktrxer_stampmap_wants_reset(&map)) {
+			ktrxer_stampmap_reset(&map, now);
 			counter = 0;
 		}
 	}
 	out.resets = map.resets;
 	out.contradictions = map.contradictions;
 	assert_true(map.found == out.right + out.wrong);
-	stampmap_free(&map);
+	ktrxer_stampmap_free(&map);
 	return out;
 }
 
@@ -222,29 +222,29 @@ static void one_refusal(bool eaten, bool first_lost, uint64_t *none_until_found,
 	uint32_t key = 0;
 	uint64_t now = 1000, slot;
 
-	assert_int_equal(stampmap_init(&map, 64, 0), 0);
+	assert_int_equal(ktrxer_stampmap_init(&map, 64, 0), 0);
 	for (uint64_t i = 0; i < 10; i++, now += 1000000) {
-		stampmap_sent(&map, i, now);
-		assert_true(stampmap_find(&map, key++, now + 500, 0, &slot) && slot == i);
+		ktrxer_stampmap_sent(&map, i, now);
+		assert_true(ktrxer_stampmap_find(&map, key++, now + 500, 0, &slot) && slot == i);
 	}
-	stampmap_ambiguous(&map);
+	ktrxer_stampmap_ambiguous(&map);
 	key += eaten;
 	*none_until_found = 0;
 	for (uint64_t i = 10; i < 100; i++, now += 1000000) {
-		stampmap_sent(&map, i, now);
+		ktrxer_stampmap_sent(&map, i, now);
 		if (i > 10 || !first_lost) {
-			if (stampmap_find(&map, key, now + 500, 0, &slot)) {
+			if (ktrxer_stampmap_find(&map, key, now + 500, 0, &slot)) {
 				assert_true(slot == i);
 				break;
 			}
 			(*none_until_found)++;
 		}
 		key++;
-		if (stampmap_wants_reset(&map))
+		if (ktrxer_stampmap_wants_reset(&map))
 			break;
 	}
-	*reset = stampmap_wants_reset(&map);
-	stampmap_free(&map);
+	*reset = ktrxer_stampmap_wants_reset(&map);
+	ktrxer_stampmap_free(&map);
 }
 
 static void the_four_cases_of_one_refusal(void **state)
@@ -271,17 +271,17 @@ static void unannounced_shift_is_noticed(void **state)
 	uint32_t key = 0;
 
 	(void)state;
-	assert_int_equal(stampmap_init(&map, 64, 0), 0);
+	assert_int_equal(ktrxer_stampmap_init(&map, 64, 0), 0);
 	for (uint64_t i = 0; i < 2000; i++, now += 1000000) {
 		key += i % 100 == 99; /* used up, and nobody said so */
-		stampmap_sent(&map, i, now);
-		if (stampmap_find(&map, key++, now + 500, 0, &slot)) {
+		ktrxer_stampmap_sent(&map, i, now);
+		if (ktrxer_stampmap_find(&map, key++, now + 500, 0, &slot)) {
 			wrong += slot != i;
 			right += slot == i;
 		}
 	}
 	assert_true(wrong == 0 && right > 1900 && map.contradictions >= 20);
-	stampmap_free(&map);
+	ktrxer_stampmap_free(&map);
 }
 
 static void strangers_are_nobodys(void **state)
@@ -290,24 +290,24 @@ static void strangers_are_nobodys(void **state)
 	uint64_t slot;
 
 	(void)state;
-	assert_int_equal(stampmap_init(&map, 16, 0), 0);
-	assert_false(stampmap_find(&map, 0xffffffff, 5, 0, &slot)); /* before the first */
+	assert_int_equal(ktrxer_stampmap_init(&map, 16, 0), 0);
+	assert_false(ktrxer_stampmap_find(&map, 0xffffffff, 5, 0, &slot)); /* before the first */
 	for (uint64_t i = 0; i < 100; i++)
-		stampmap_sent(&map, i, i);
-	assert_false(stampmap_find(&map, 83, 1000, 0, &slot)); /* long gone */
-	assert_false(stampmap_find(&map, 0, 1000, 0, &slot));
-	assert_true(stampmap_find(&map, 84, 1000, 0, &slot) && slot == 84);
-	assert_true(stampmap_find(&map, 84, 1000, 0, &slot) && slot == 84); /* again: driver, then NIC */
-	assert_true(stampmap_find(&map, 99, 1000, 0, &slot) && slot == 99);
-	assert_false(stampmap_find(&map, 99 + 0x40000000, 1000, 0, &slot)); /* a number from nowhere */
-	assert_true(stampmap_wants_reset(&map));
-	stampmap_reset(&map, 2000);
-	assert_false(stampmap_wants_reset(&map));
+		ktrxer_stampmap_sent(&map, i, i);
+	assert_false(ktrxer_stampmap_find(&map, 83, 1000, 0, &slot)); /* long gone */
+	assert_false(ktrxer_stampmap_find(&map, 0, 1000, 0, &slot));
+	assert_true(ktrxer_stampmap_find(&map, 84, 1000, 0, &slot) && slot == 84);
+	assert_true(ktrxer_stampmap_find(&map, 84, 1000, 0, &slot) && slot == 84); /* again: driver, then NIC */
+	assert_true(ktrxer_stampmap_find(&map, 99, 1000, 0, &slot) && slot == 99);
+	assert_false(ktrxer_stampmap_find(&map, 99 + 0x40000000, 1000, 0, &slot)); /* a number from nowhere */
+	assert_true(ktrxer_stampmap_wants_reset(&map));
+	ktrxer_stampmap_reset(&map, 2000);
+	assert_false(ktrxer_stampmap_wants_reset(&map));
 	for (uint64_t i = 0; i < 200; i++)
-		stampmap_sent(&map, 1000 + i, 3000 + i);
-	assert_false(stampmap_find(&map, 190, 1999, 0, &slot)); /* taken before the reset */
-	assert_false(stampmap_find(&map, 60, 4000, 0, &slot));  /* could be either */
-	stampmap_free(&map);
+		ktrxer_stampmap_sent(&map, 1000 + i, 3000 + i);
+	assert_false(ktrxer_stampmap_find(&map, 190, 1999, 0, &slot)); /* taken before the reset */
+	assert_false(ktrxer_stampmap_find(&map, 60, 4000, 0, &slot));  /* could be either */
+	ktrxer_stampmap_free(&map);
 }
 
 /* Datagrams of before a reset get their stamps after it, with numbers that the new ones have too. */
@@ -318,28 +318,28 @@ static void reset_with_old_ones_on_their_way(void **state)
 
 	(void)state;
 	seed = 5;
-	assert_int_equal(stampmap_init(&map, 64, 0), 0);
+	assert_int_equal(ktrxer_stampmap_init(&map, 64, 0), 0);
 	for (uint64_t generation = 0; generation < 50; generation++) {
 		uint32_t count = 1 + (uint32_t)(draw() % 100);
 
 		for (uint32_t i = 0; i < count; i++)
-			stampmap_sent(&map, generation * 1000 + i, now += 100);
-		stampmap_reset(&map, now += 100);
+			ktrxer_stampmap_sent(&map, generation * 1000 + i, now += 100);
+		ktrxer_stampmap_reset(&map, now += 100);
 		for (uint32_t i = 0; i < 100; i++)
-			stampmap_sent(&map, 1000000 + generation * 1000 + i, now += 100);
+			ktrxer_stampmap_sent(&map, 1000000 + generation * 1000 + i, now += 100);
 		for (uint32_t i = 0; i < count; i++) /* the old ones, late */
-			assert_false(stampmap_find(&map, i, now, 0, &slot));
-		stampmap_reset(&map, now += 100);
+			assert_false(ktrxer_stampmap_find(&map, i, now, 0, &slot));
+		ktrxer_stampmap_reset(&map, now += 100);
 		now += STAMPMAP_OLD_NS;
 		for (uint32_t i = 0; i < 10; i++) {
-			stampmap_sent(&map, i, now += 100);
-			found += stampmap_find(&map, i, now, 0, &slot) && slot == i;
+			ktrxer_stampmap_sent(&map, i, now += 100);
+			found += ktrxer_stampmap_find(&map, i, now, 0, &slot) && slot == i;
 		}
-		stampmap_reset(&map, now += 100);
+		ktrxer_stampmap_reset(&map, now += 100);
 		now += STAMPMAP_OLD_NS;
 	}
 	assert_int_equal(found, 50 * 9); /* all but number 0 */
-	stampmap_free(&map);
+	ktrxer_stampmap_free(&map);
 }
 
 int main(void)

@@ -137,7 +137,7 @@ static void cancel_ends_what_is_pending_at_once(void **state)
 	ktx_close(tx);
 }
 
-/* The pump may see a cancellation before the commitments that it is about: it must not go on from there with cells of old. */
+/* The pump may see a cancellation before the commitments that it is about: it must not go on from there with requests of old. */
 static void cancellations_race_with_commitments(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
@@ -298,8 +298,8 @@ static void times_at_both_ends_of_the_clock(void **state)
 	ktx_close(tx);
 }
 
-/* After four thousand million probes the numbers of cells begin again. */
-static void numbers_of_cells_wrap(void **state)
+/* After four thousand million probes the numbers of requests begin again. */
+static void numbers_of_requests_wrap(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	const uint32_t from = UINT32_MAX - 300;
@@ -421,7 +421,7 @@ int main(void)
 		cmocka_unit_test(a_stamp_that_does_not_come_downgrades_the_proof),
 		cmocka_unit_test(a_lost_device_ends_all_without_hanging),
 		cmocka_unit_test(times_at_both_ends_of_the_clock),
-		cmocka_unit_test(numbers_of_cells_wrap),
+		cmocka_unit_test(numbers_of_requests_wrap),
 		cmocka_unit_test(for_ever_is_no_overflow),
 		cmocka_unit_test(accounts_always_close),
 	};

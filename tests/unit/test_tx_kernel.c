@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The transmitter over a scripted engine whose kernel side waits (fake_engine.h): who owns a cell when, and that each one ends. */
+/* The transmitter over a scripted engine whose kernel side waits (fake_engine.h): who owns a request when, and that each one ends. */
 #include "cm.h"
 #include "fake_engine.h"
 
@@ -79,7 +79,7 @@ static void advance_is_not_asked_for(void **state)
 	struct ktx *tx;
 
 	(void)state;
-	options.flags = KTX_NO_ADVANCE;
+	options.flags = KTX_NO_COMPENSATION;
 	tx = fake_open_with(options);
 	fake.sends_to = UINT32_MAX;
 	fake.late_ns = 250;

@@ -19,7 +19,7 @@ static struct ktx *open_queue(uint32_t flags)
 
 static void frames_are_handed_over_ahead_with_their_times(void **state)
 {
-	struct ktx *tx = open_queue(KTX_NO_ADVANCE);
+	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	const uint64_t start = ktrxer_now_ns() + 40 * MS;
 	struct ktx_report reports[64];
 
@@ -59,7 +59,7 @@ static void what_the_queue_costs_is_taken_off(void **state)
 
 static void a_train_has_the_time_of_its_first(void **state)
 {
-	struct ktx *tx = open_queue(KTX_NO_ADVANCE);
+	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	const uint64_t at = ktrxer_now_ns() + 5 * MS;
 
 	(void)state;
@@ -75,7 +75,7 @@ static void a_train_has_the_time_of_its_first(void **state)
 
 static void what_the_queue_drops_has_failed(void **state)
 {
-	struct ktx *tx = open_queue(KTX_NO_ADVANCE);
+	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	struct ktx_report reports[16];
 
 	(void)state;

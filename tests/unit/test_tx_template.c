@@ -47,7 +47,7 @@ static struct ktx_range range_of(uint64_t first, uint64_t count)
 	return range;
 }
 
-static struct ktx_accounts accounts(const struct ktx *tx)
+static struct ktx_accounts accounts(struct ktx *tx)
 {
 	struct ktx_accounts a;
 

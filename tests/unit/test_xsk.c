@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * AF_XDP without a device: ring arithmetic, the layout of chunks, and copy mode against a scripted kernel that stops where it
- * likes, in the manner of an old one (its consumer index lags) and of a new one. Whatever it does, what xsk_send() says went is what
+ * likes, in the manner of an old one (its consumer index lags) and of a new one. Whatever it does, what ktrxer_xsk_send() says went is what
  * went, in order, once each, and nothing stays behind in the ring.
  */
 #include "cm.h"
@@ -149,7 +149,7 @@ static void all_go_when_nothing_is_in_the_way(void **state)
 		for (int b = 0; b < 3; b++) {
 			kernel_new(budgets[b], newer);
 			for (int i = 0; i < 40; i++) {
-				assert_int_equal(xsk_send(&sender, descs, descs_make(descs, (uint64_t)i * 64, 64), &dropped), 64);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, (uint64_t)i * 64, 64), &dropped), 64);
 				assert_false(dropped);
 			}
 			assert_int_equal(kernel.sent_count, 40 * 64);
@@ -171,13 +171,13 @@ static void a_refusal_leaves_nothing_behind(void **state)
 		for (int from = 0; from < 64; from++) {
 			kernel_new(32, newer);
 			kernel.refuse_from = from;
-			assert_int_equal(xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), from ? from : -EAGAIN);
+			assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), from ? from : -EAGAIN);
 			assert_int_equal(kernel.sent_count, from);
 			assert_int_equal(xsk_ring_left(&ring), 0);
 			assert_false(dropped);
 			/* others may go in their stead, and only they do */
 			kernel.refuse_from = -1;
-			assert_true(xsk_send(&sender, descs, descs_make(descs, 1000, 1), &dropped) == 1);
+			assert_true(ktrxer_xsk_send(&sender, descs, descs_make(descs, 1000, 1), &dropped) == 1);
 			assert_int_equal(kernel.sent_count, from + 1);
 			assert_int_equal(kernel.sent[from], 1000);
 		}
@@ -198,7 +198,7 @@ static void whatever_the_kernel_does_the_accounts_are_exact(void **state)
 		for (int i = 0; i < 30 && next < 3000; i++) {
 			const int before = kernel.sent_count, drops = kernel.dropped_count;
 			bool dropped;
-			int n = xsk_send(&sender, descs, descs_make(descs, next, 1 + (uint32_t)i * 7 % 64), &dropped);
+			int n = ktrxer_xsk_send(&sender, descs, descs_make(descs, next, 1 + (uint32_t)i * 7 % 64), &dropped);
 
 			assert_int_equal(kernel.sent_count - before, n > 0 ? n : 0);
 			assert_int_equal(kernel.dropped_count - drops, dropped);
@@ -228,7 +228,7 @@ static void a_lost_device_is_lost_for_good(void **state)
 				kernel_new(16, newer);
 				kernel.down = errors[e];
 				kernel.calls_until_down = after;
-				int n = xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped);
+				int n = ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped);
 
 				if (after == 0)
 					assert_int_equal(n, errors[e]);
@@ -242,9 +242,9 @@ static void a_lost_device_is_lost_for_good(void **state)
 
 				/* down first, then removed */
 				kernel.down = -ENXIO;
-				assert_int_equal(xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), -ENXIO);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), -ENXIO);
 				kernel.calls_until_down = -1;
-				assert_int_equal(xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), sender.lost);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), sender.lost);
 				assert_int_equal(kernel.sent_count, sent);
 			}
 }
@@ -258,11 +258,11 @@ static void a_full_device_is_offered_less_then_more(void **state)
 	kernel_new(32, true);
 	kernel.refuse_from = 0;
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), -EAGAIN);
+		assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), -EAGAIN);
 	assert_int_equal(sender.batch, 1);
 	kernel.refuse_from = -1;
 	for (int i = 0; i < 7; i++)
-		assert_int_equal(xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), 1 << i);
+		assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), 1 << i);
 	assert_int_equal(sender.batch, 64);
 }
 
@@ -292,13 +292,13 @@ static void chunks_hold_their_frames(void **state)
 	struct xsk_socket xsk = { .memory = memory, .chunk = XSK_CHUNK_MIN, .slots = 4, .colours = 3 };
 
 	(void)state;
-	assert_int_equal(xsk_chunk_size(0), 2048);
-	assert_int_equal(xsk_chunk_size(1514), 2048);
-	assert_int_equal(xsk_chunk_size(1984), 2048);
-	assert_int_equal(xsk_chunk_size(1985), 4096);
-	assert_int_equal(xsk_chunk_size(4032), 4096);
-	assert_int_equal(xsk_chunk_size(4033), 0);
-	assert_int_equal(xsk_chunk_size(UINT32_MAX), 0);
+	assert_int_equal(ktrxer_xsk_chunk_size(0), 2048);
+	assert_int_equal(ktrxer_xsk_chunk_size(1514), 2048);
+	assert_int_equal(ktrxer_xsk_chunk_size(1984), 2048);
+	assert_int_equal(ktrxer_xsk_chunk_size(1985), 4096);
+	assert_int_equal(ktrxer_xsk_chunk_size(4032), 4096);
+	assert_int_equal(ktrxer_xsk_chunk_size(4033), 0);
+	assert_int_equal(ktrxer_xsk_chunk_size(UINT32_MAX), 0);
 	assert_int_equal(sizeof(struct xsk_metadata), 24); /* what the kernel of 6.15 has; a multiple of 8 below 256 for all */
 	for (uint32_t slot = 0; slot < 4; slot++) {
 		uint64_t at = xsk_frame_offset(&xsk, slot);
@@ -311,7 +311,7 @@ static void chunks_hold_their_frames(void **state)
 	}
 	/* no colour takes a frame past the end of its chunk, and no line is left unused */
 	for (uint32_t size = 0; size <= XSK_FRAME_MAX; size++) {
-		const uint32_t chunk = xsk_chunk_size(size), end = XSK_HEADROOM + (xsk_chunk_colours(chunk, size) - 1) * XSK_LINE + size;
+		const uint32_t chunk = ktrxer_xsk_chunk_size(size), end = XSK_HEADROOM + (ktrxer_xsk_chunk_colours(chunk, size) - 1) * XSK_LINE + size;
 
 		assert_true(end <= chunk && end + XSK_LINE > chunk);
 	}

@@ -39,7 +39,7 @@ static void kernel_gives_back(void)
 		give_back(kernel.held[--kernel.held_count]);
 }
 
-int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
+int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err)
 {
 	(void)err;
 	assert_int_equal(setup->slots, SLOTS);
@@ -56,13 +56,13 @@ int xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struc
 	return 0;
 }
 
-void xsk_socket_close(struct xsk_socket *xsk)
+void ktrxer_xsk_socket_close(struct xsk_socket *xsk)
 {
 	(void)xsk;
 	kernel.open = false;
 }
 
-int xsk_socket_kick(void *context)
+int ktrxer_xsk_socket_kick(void *context)
 {
 	(void)context;
 	assert_true(kernel.tx_producer - kernel.tx_consumer <= SLOTS);
@@ -88,7 +88,7 @@ int xsk_socket_kick(void *context)
 	return 0;
 }
 
-int xsk_socket_invalid(void *context, uint64_t *count)
+int ktrxer_xsk_socket_invalid(void *context, uint64_t *count)
 {
 	(void)context;
 	*count = kernel.invalid;
@@ -98,8 +98,8 @@ int xsk_socket_invalid(void *context, uint64_t *count)
 extern const struct ktx_engine ktx_engine_xsk;
 static const struct ktx_engine *const engine = &ktx_engine_xsk;
 static struct ktx_engine_state *state;
-static struct ktx_cell cells[SLOTS], *batch[SLOTS];
-static const struct ktx_harvest nobody;
+static struct ktx_request requests[SLOTS], *batch[SLOTS];
+static const struct ktx_completions nobody;
 
 static void engine_new(bool zero_copy)
 {
@@ -114,8 +114,8 @@ static void engine_new(bool zero_copy)
 	kernel.tx_flags = XDP_RING_NEED_WAKEUP;
 	assert_int_equal(engine->open(&state, &setup, &err), 0);
 	for (uint32_t i = 0; i < SLOTS; i++) {
-		cells[i] = (struct ktx_cell){ .frame = engine->memory(state, i), .length = 60 };
-		batch[i] = &cells[i];
+		requests[i] = (struct ktx_request){ .frame = engine->memory(state, i), .length = 60 };
+		batch[i] = &requests[i];
 	}
 }
 
@@ -129,7 +129,7 @@ static int busy_count(void)
 	int n = 0;
 
 	for (int i = 0; i < SLOTS; i++)
-		n += cells[i].buffer_busy;
+		n += requests[i].buffer_busy;
 	return n;
 }
 
@@ -143,14 +143,14 @@ static void what_is_back_before_a_drop_is_told_is_not_waited_for(void **unused)
 		engine_new(false);
 		kernel.drop_at = at;
 		assert_int_equal(send_from(0, SLOTS), at ? at : -ENOBUFS);
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		/* the dropped one and those after it go with the next calls */
 		for (int next = at, n; next < SLOTS; next += n) {
 			n = send_from(next, SLOTS - next);
 			assert_true(n > 0);
 		}
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		assert_int_equal(kernel.sent, SLOTS);
 		engine->close(state);
@@ -164,10 +164,10 @@ static void what_is_not_back_when_a_drop_is_told_is_waited_for(void **unused)
 	kernel.holds = true;
 	kernel.drop_at = 5;
 	assert_int_equal(send_from(0, SLOTS), 5);
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 5);
 	kernel_gives_back();
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	engine->close(state);
 }
@@ -176,25 +176,25 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 {
 	(void)unused;
 	engine_new(false);
-	uint8_t *const kept = cells[3].frame;
+	uint8_t *const kept = requests[3].frame;
 
 	memset(kept, 0x5a, 100);
 	kernel.holds = true;
 	assert_int_equal(send_from(3, 1), 1);
 	/* the kernel took it */
-	assert_int_equal(engine->submit->give_up(state, &cells[3]), 0);
-	assert_false(cells[3].buffer_busy);
-	assert_ptr_not_equal(cells[3].frame, kept);
-	assert_memory_equal(cells[3].frame, kept, 100);
-	/* the cell goes on with its new frame, whatever comes back of the old one */
+	assert_int_equal(engine->submit->give_up(state, &requests[3]), 0);
+	assert_false(requests[3].buffer_busy);
+	assert_ptr_not_equal(requests[3].frame, kept);
+	assert_memory_equal(requests[3].frame, kept, 100);
+	/* the request goes on with its new frame, whatever comes back of the old one */
 	assert_int_equal(send_from(3, 1), 1);
-	assert_true(cells[3].buffer_busy);
+	assert_true(requests[3].buffer_busy);
 	give_back((uint64_t)(kept - kernel.memory));
-	engine->submit->harvest(state, &nobody);
-	assert_true(cells[3].buffer_busy);
-	give_back((uint64_t)(cells[3].frame - kernel.memory));
-	engine->submit->harvest(state, &nobody);
-	assert_false(cells[3].buffer_busy);
+	engine->submit->reap(state, &nobody);
+	assert_true(requests[3].buffer_busy);
+	give_back((uint64_t)(requests[3].frame - kernel.memory));
+	engine->submit->reap(state, &nobody);
+	assert_false(requests[3].buffer_busy);
 	engine->close(state);
 }
 
@@ -202,13 +202,13 @@ static void the_last_look_finds_what_came_back_meanwhile(void **unused)
 {
 	(void)unused;
 	engine_new(false);
-	uint8_t *const frame = cells[0].frame;
+	uint8_t *const frame = requests[0].frame;
 
 	assert_int_equal(send_from(0, 1), 1);
-	assert_true(cells[0].buffer_busy);
-	assert_int_equal(engine->submit->give_up(state, &cells[0]), 0);
-	assert_false(cells[0].buffer_busy);
-	assert_ptr_equal(cells[0].frame, frame);
+	assert_true(requests[0].buffer_busy);
+	assert_int_equal(engine->submit->give_up(state, &requests[0]), 0);
+	assert_false(requests[0].buffer_busy);
+	assert_ptr_equal(requests[0].frame, frame);
 	engine->close(state);
 }
 
@@ -221,17 +221,17 @@ static void late_returns_are_spares_again(void **unused)
 	for (int round = 0; round < 100; round++) {
 		for (int i = 0; i < SPARES; i++) {
 			assert_int_equal(send_from(i, 1), 1);
-			assert_int_equal(engine->submit->give_up(state, &cells[i]), 0);
+			assert_int_equal(engine->submit->give_up(state, &requests[i]), 0);
 		}
 		kernel_gives_back();
-		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* harvest takes a look while something is out */
-		engine->submit->harvest(state, &nobody);
+		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* reap takes a look while something is out */
+		engine->submit->reap(state, &nobody);
 		kernel_gives_back();
-		engine->submit->harvest(state, &nobody);
+		engine->submit->reap(state, &nobody);
 		assert_int_equal(busy_count(), 0);
 		for (int i = 0; i < SLOTS; i++)
 			for (int k = 0; k < i; k++)
-				assert_ptr_not_equal(cells[i].frame, cells[k].frame);
+				assert_ptr_not_equal(requests[i].frame, requests[k].frame);
 	}
 	engine->close(state);
 }
@@ -243,8 +243,8 @@ static void a_kernel_that_keeps_all_ends_the_socket_not_the_accounts(void **unus
 	kernel.holds = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
 	for (int i = 0; i < SLOTS; i++) {
-		assert_int_equal(engine->submit->give_up(state, &cells[i]), 0);
-		assert_false(cells[i].buffer_busy);
+		assert_int_equal(engine->submit->give_up(state, &requests[i]), 0);
+		assert_false(requests[i].buffer_busy);
 	}
 	assert_int_equal(send_from(0, 1), -EIO);
 	engine->close(state);
@@ -256,13 +256,13 @@ static void what_the_driver_never_took_has_failed(void **unused)
 	engine_new(true);
 	kernel.takes_none = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
-	assert_int_equal(engine->submit->give_up(state, &cells[0]), -EIO);
-	assert_false(cells[0].buffer_busy);
+	assert_int_equal(engine->submit->give_up(state, &requests[0]), -EIO);
+	assert_false(requests[0].buffer_busy);
 	/* its descriptor lies in the ring still: no room for one more */
 	assert_int_equal(send_from(0, 1), -EAGAIN);
 	kernel.takes_none = false;
-	engine->submit->harvest(state, &nobody); /* kicks */
-	engine->submit->harvest(state, &nobody);
+	engine->submit->reap(state, &nobody); /* kicks */
+	engine->submit->reap(state, &nobody);
 	assert_int_equal(busy_count(), 0);
 	assert_int_equal(send_from(0, 1), 1);
 	engine->close(state);

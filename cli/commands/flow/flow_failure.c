@@ -17,8 +17,8 @@ static int refusal(struct ktrxer_error *err, const struct flow_client_options *o
 	ktrxer_addr_format(&o->to, host);
 	switch (r->why) {
 	case CONTROL_NO_TOKEN:
-		return ktrxer_fail(err, -EACCES, "%s refuses: the token is not the one of that server; give the one that `ktrxer serve` printed "
-				   "or was given, by --token-file", host);
+		return ktrxer_fail(err, -EACCES, "%s refuses: the token is not the one of that server; give the one of `ktrxer serve`, "
+				   "which names its file at its start, by --token-file", host);
 	case CONTROL_NO_VERSION:
 		return ktrxer_fail(err, -EPROTO, "%s refuses: its ktrxer speaks version %" PRIu64 " of the control protocol, this one version %d: "
 				   "use the same version of ktrxer at both ends", host, r->value, CONTROL_VERSION);
@@ -57,6 +57,9 @@ static int refusal(struct ktrxer_error *err, const struct flow_client_options *o
 				   r->value < FLOW_ERRORS ? flow_error_words[r->value] : "no reason given");
 	case CONTROL_STOPPING:
 		return ktrxer_fail(err, -ECONNABORTED, "%s: the server was stopped", host);
+	case CONTROL_OTHER_ADDRESS:
+		return ktrxer_fail(err, -EACCES, "%s refuses: UDP packets from here reach it from another address than the control connection; it "
+				   "sends UDP flows to the address of that connection alone. Bind both to one address (--from), or use TCP", host);
 	case CONTROL_MALFORMED:
 		return ktrxer_fail(err, -EPROTO, "%s refuses: it did not understand what this ktrxer (%s) asks; use the same version at both ends",
 				   host, ktrxer_version());

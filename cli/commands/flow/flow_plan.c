@@ -176,6 +176,9 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 		return ktrxer_fail(err, -EINVAL, "--udp needs --bitrate: UDP flows have no other limit");
 	if (run->plan.request.flows > KTRXER_FLOW_UDP_MOST)
 		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together", KTRXER_FLOW_UDP_MOST);
+	if (o->model == FLOW_VOIP && rate_bps < 8 * most)
+		return ktrxer_fail(err, -EINVAL, "--model voip: at this --bitrate a packet of %llu bytes takes longer than a second; give a higher "
+				   "--bitrate or a smaller --payload", (unsigned long long)most);
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		struct flow_spec *s = &run->specs[i];
 
@@ -229,8 +232,8 @@ static int plan_token(struct flow_run *run, struct ktrxer_error *err)
 	int length = secret_token_read(run->o->token_file, token, err);
 
 	if (length == 0)
-		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token that `ktrxer serve` printed at its "
-				   "start into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
+		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at "
+				   "its start, into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
 	if (length > 0)
 		hmac_key_set(&run->token, token, (size_t)length);
 	secret_forget(token, sizeof token);

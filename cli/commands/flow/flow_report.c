@@ -112,12 +112,47 @@ static void judge_ecn(struct flow_run *run)
 	}
 }
 
+/* A full socket of the receiver is no loss of the path. */
+static void judge_receiver(struct flow_run *run, uint32_t i)
+{
+	const uint64_t dropped = flow_value(&run->records[i], FLOW_OVERFLOWS), lost = flow_value(&run->records[i], FLOW_UDP_LOST);
+	const struct flow_side *receiver = run->results[i].receiver;
+
+	if (!receiver->ended || dropped == UINT64_MAX || !dropped)
+		return;
+	if (receiver == &run->records[i].local)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+			    "overstated", i, direction_of(run, i), dropped);
+	else
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: its socket dropped %" PRIu64 " packets, so of %" PRIu64
+			    " lost packets the path lost %" PRIu64 " at the least; the server's processor was too busy, or the server was stopped", i,
+			    direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+}
+
+/* Packets that never left are no loss either. */
+static void judge_sender(struct flow_run *run, uint32_t i)
+{
+	const struct flow_side *s = run->results[i].sender;
+	const bool here = s == &run->records[i].local;
+	const uint64_t due = s->end.due_packets;
+
+	if (!s->ended || due == UINT64_MAX)
+		return;
+	if (s->end.packets + due / 100 < due)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s", i,
+			    direction_of(run, i), here ? "this host" : "the server", s->end.packets, due, 100.0 * (double)s->end.packets / (double)due,
+			    here ? "its processor was too busy, or its own queue was full" :
+				   "limited by the server: its processor was too busy, or its own queue was full");
+	if (!here && s->end.late_packets > due / 100)
+		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there", i,
+			    direction_of(run, i), s->end.late_packets, due);
+}
+
 /* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
 static void judge_udp(struct flow_run *run)
 {
 	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
-		const struct flow_side *s = run->results[i].sender, *receiver = run->results[i].receiver;
-		const uint64_t drops = flow_value(&run->records[i], FLOW_OVERFLOWS);
+		const struct flow_side *s = run->results[i].sender;
 		struct ktx_accounts accounts;
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
@@ -127,9 +162,8 @@ static void judge_udp(struct flow_run *run)
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
 				    flow_error_words[s->end.error]);
-		if (receiver->ended && receiver == &run->records[i].local && drops != UINT64_MAX && drops)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
-				    "overstated", i, direction_of(run, i), drops);
+		judge_receiver(run, i);
+		judge_sender(run, i);
 	}
 }
 
@@ -188,7 +222,8 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
-	json_string(json, "cc", run->shown[i].cc[0] ? run->shown[i].cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "cc", run->shown[i].cc[0] ? run->shown[i].cc : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc :
+		    run->specs[i].cc[0] ? run->specs[i].cc : NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
@@ -200,6 +235,8 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 	or_null(json, "sent_packets", s->ended, s->end.packets);
+	or_null(json, "due_packets", s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
+	or_null(json, "late_packets", s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
 	json_string(json, "ecn", ecn_names[run->specs[i].tos & 3]);
@@ -223,7 +260,8 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	json_u64(json, "bytes", r->bytes);
 	json_u64(json, "rate_bps", r->rate_bps);
 	or_null(json, "received_bytes", r->received_known, r->received_bytes);
-	or_null(json, "acked_bytes", r->acked_known, r->acked_bytes);
+	/* Of a UDP flow nothing is acknowledged. */
+	or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
 	json_u64(json, "dscp", s->tos >> 2);
 	if (s->udp)
 		udp_json(run, json, i);
@@ -259,6 +297,8 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	or_null(end, "up_bps", run->up, totals[0].rate_bps);
 	or_null(end, "down_bps", run->down, totals[1].rate_bps);
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
+	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
+	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);
 	json_u64(end, "bound_ns", run->result.clock_bound_ns);

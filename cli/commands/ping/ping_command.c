@@ -20,7 +20,7 @@ static const struct opt ping_opts[] = {
 	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = PROBING(payload), .argument = "N", .fallback = "56", .max = 65507,
 	  .help = "Bytes of payload; with 16 and more an answer is proven to be ours" },
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = PROBING(timeout_ns), .argument = "D", .fallback = "2s", .min = 1000,
-	  .max = 3600ULL * 1000000000, .help = "Without an answer for so long a probe is lost" },
+	  .max = 3600ULL * 1000000000, .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has its answer" },
 	{ .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = FIELD(udp), .help = "UDP echo (RFC 862) instead of ICMP" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = PROBING(port), .argument = "N", .fallback = "7", .min = 1, .max = 65535,
 	  .help = "Port of the UDP echo service" },

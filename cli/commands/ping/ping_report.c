@@ -27,7 +27,8 @@ static void say_line(const struct ping_run *run, enum echo_event event, const st
 	if (event == ECHO_DUPLICATE)
 		out_text(run->report.cli, "%s: number %" PRIu64 " once more: a duplicate", from, r->number);
 	else if (event == ECHO_TOO_LATE)
-		out_text(run->report.cli, "%s: number %" PRIu64 " after it was given up as lost", from, r->number);
+		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, after it was given up as lost", from, r->number,
+			 ktrxer_format_ns(rtt, r->rtt_ns));
 	else
 		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from, r->number,
 			 ktrxer_format_ns(rtt, r->rtt_ns), r->ttl, ktrxer_format_ns(late, (int64_t)(r->sent_ns - r->at_ns)), r->reordered ? ", reordered" : "");
@@ -55,7 +56,7 @@ void ping_say_answer(void *context, enum echo_event event, const struct echo_res
 		json_u64(sample, "received_ns", r->received_ns);
 		json_string(sample, "from", ktrxer_addr_format(&r->from, from));
 	}
-	if (event == ECHO_ROUND_TRIP) {
+	if (event == ECHO_ROUND_TRIP || event == ECHO_TOO_LATE) {
 		json_u64(sample, "scheduled_ns", r->at_ns);
 		json_u64(sample, "sent_ns", r->sent_ns);
 		json_i64(sample, "rtt_ns", r->rtt_ns);

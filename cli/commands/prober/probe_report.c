@@ -99,7 +99,7 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
 			    "are left out of the times", result->contradictions);
 	if (result->unstamped * 100 > received)
-		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time and are left out of "
+		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time or of their answer and are left out of "
 			    "the times", result->unstamped, received);
 	if (p->info.features & KTX_CAN_BYPASS && result->qdiscs.shaper[0])
 		verdict_say(r->cli, VERDICT_DEGRADED, "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "

@@ -275,8 +275,8 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	json_bool(end, "precise", run->precise);
 	json_bool(end, "realtime", run->info.realtime);
 	json_bool(end, "memory_locked", run->info.locked);
-	json_u64(end, "lead_ns", run->info.lead_ns);
-	json_i64(end, "advance_ns", run->info.advance_ns);
+	json_u64(end, "wakeup_margin_ns", run->info.wakeup_margin_ns);
+	json_i64(end, "compensation_ns", run->info.compensation_ns);
 	finish_notes(end, run->info.notes);
 	json_object_end(end);
 }

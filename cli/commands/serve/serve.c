@@ -2,12 +2,14 @@
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
 #include "clock_sync.h"
+#include "dscp.h"
 #include "error.h"
 #include "limiter.h"
 #include "limits.h"
 #include "privilege.h"
 #include "secret.h"
 #include "serve_control.h"
+#include "token.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +18,12 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, rate, burst, max_clients, max_flows, max_ns, max_bps;
-	const char *token_file, *auth_key_file, *tlv_key_file;
+	uint64_t port, stamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow;
 	bool stateless, ptp, v4, v6;
 };
 
@@ -37,15 +40,19 @@ static const struct opt serve_opts[] = {
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
 	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Access",
 	  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it KTRXER_TOKEN of the environment counts; without both "
-		  "a token is made and printed" },
+		  "a token is made and kept in ktrxer-PORT.token below RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run (root) or HOME" },
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE",
 	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
 	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
 	  .help = "Open mode, with this key for the HMAC of TLVs" },
 	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
-	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; 0: no limit" },
+	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; an answer of more than 512 bytes counts as several; 0: no limit" },
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
 	  .help = "So many answers at once after a silence" },
+	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE", .fallback = "200M", .max = INT64_MAX,
+	  .help = "Of all answers together; 0: no limit" },
+	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
+	  .help = "The DSCPs that answers and flows may carry, by name or number, separated by commas (BE,CS1,EF). Without it all but CS6 and above" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
 	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
@@ -74,7 +81,8 @@ struct server {
 	struct loop_timer clock_timer;
 	uint8_t token[SECRET_MAX];
 	int token_length;
-	bool token_made;
+	char token_path[256]; /* of a token that was made; "" */
+	uint64_t dscp_granted;
 };
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
@@ -116,9 +124,7 @@ static int addresses_plan(struct server *s, struct ktrxer_error *err)
 
 static int secrets_plan(struct server *s, struct reflector_options *r, struct hmac_key keys[2], struct ktrxer_error *err)
 {
-	static const char digits[] = "0123456789abcdef";
 	const struct serve_options *o = s->o;
-	uint8_t random[16];
 	int rc;
 
 	if (o->auth_key_file && o->tlv_key_file)
@@ -133,16 +139,27 @@ static int secrets_plan(struct server *s, struct reflector_options *r, struct hm
 	if (s->token_length == -ENOENT)
 		return ktrxer_fail(err, -ENOENT, "--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
 				   o->token_file, o->token_file);
-	if (s->token_length != 0)
+	if (s->token_length != 0 || !o->max_clients)
 		return s->token_length < 0 ? s->token_length : 0;
-	if (getrandom(random, sizeof random, 0) != sizeof random)
-		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-	for (size_t i = 0; i < sizeof random; i++) {
-		s->token[2 * i] = (uint8_t)digits[random[i] >> 4];
-		s->token[2 * i + 1] = (uint8_t)digits[random[i] & 15];
+	s->token_length = token_keep(s->token_path, sizeof s->token_path, o->port, s->token, err);
+	return s->token_length < 0 ? s->token_length : 0;
+}
+
+static int dscp_plan(struct server *s, struct ktrxer_error *err)
+{
+	const char *at = s->o->dscp_allow;
+
+	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_DEFAULT;
+	while (at) {
+		const size_t length = strcspn(at, ",");
+		uint8_t dscp;
+		int rc = dscp_parse(&dscp, at, length, err);
+
+		if (rc < 0)
+			return rc;
+		s->dscp_granted |= 1ULL << dscp;
+		at = at[length] ? at + length + 1 : NULL;
 	}
-	s->token_length = 2 * sizeof random;
-	s->token_made = true;
 	return 0;
 }
 
@@ -185,7 +202,7 @@ static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_err
 {
 	struct hmac_key token;
 	struct serve_control_options c = { .token = &token, .max_clients = (uint32_t)s->o->max_clients, .max_flows = (uint32_t)s->o->max_flows,
-					   .max_ns = s->o->max_ns, .max_bps = s->o->max_bps, .dscp_granted = REFLECTOR_DSCP_DEFAULT,
+					   .max_ns = s->o->max_ns, .max_bps = s->o->max_bps, .dscp_granted = s->dscp_granted,
 					   .secret = limiter_mix(secret) };
 	int rc;
 
@@ -200,11 +217,14 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
 	struct reflector_options r = { .stateless = o->stateless, .ptp = o->ptp, .rate = (uint32_t)o->rate, .burst = (uint32_t)o->burst,
-				       .dscp_granted = REFLECTOR_DSCP_DEFAULT,
+				       .max_bps = o->answer_bps,
 				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
 	struct hmac_key keys[2];
 	int rc = addresses_plan(s, err);
 
+	if (rc == 0)
+		rc = dscp_plan(s, err);
+	r.dscp_granted = s->dscp_granted;
 	if (rc == 0)
 		rc = secrets_plan(s, &r, keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
@@ -227,11 +247,7 @@ static void client_commands(const struct server *s, char *stamp, char *flow, siz
 	if (s->o->port != KTRXER_PORT)
 		snprintf(port, sizeof port, " --port %" PRIu64, s->o->port);
 	snprintf(stamp, size, "ktrxer stamp HOST%s%s", port, s->o->auth_key_file ? " --auth-key-file FILE" : "");
-	if (s->token_made)
-		snprintf(flow, size, "(umask 077; echo %.*s >ktrxer.token); ktrxer flow down HOST%s --token-file ktrxer.token", s->token_length,
-			 (const char *)s->token, port);
-	else
-		snprintf(flow, size, "ktrxer flow down HOST%s --token-file FILE", port);
+	snprintf(flow, size, "ktrxer flow down HOST%s --token-file FILE", port);
 }
 
 static void listening_json(struct server *s, const struct privilege_left *left, const char *stamp, const char *flow)
@@ -255,13 +271,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_bool(json, "stateful", !s->o->stateless);
 	json_u64(json, "uid", left->uid);
 	json_string(json, "client", stamp);
-	if (s->token_made) {
-		char token[SECRET_MAX + 1];
-
-		snprintf(token, sizeof token, "%.*s", s->token_length, (const char *)s->token);
-		json_string(json, "token", token);
-		secret_forget(token, sizeof token);
-	}
+	if (*s->token_path)
+		json_string(json, "token_file", s->token_path);
 	if (s->o->max_clients)
 		json_string(json, "flow_client", flow);
 	out_put(s->cli, json);
@@ -270,6 +281,7 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 static void say_listening(struct server *s, const struct privilege_left *left)
 {
 	char stamp[192], flow[192], address[KTRXER_ADDR_TEXT];
+	const bool person = *s->token_path && isatty(STDOUT_FILENO);
 
 	client_commands(s, stamp, flow, sizeof stamp);
 	for (int i = 0; i < s->addr_count; i++)
@@ -278,13 +290,14 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u", s->o->auth_key_file ? "authenticated" : "open", s->o->stateless ? "stateless" : "stateful",
 		 (unsigned int)left->uid);
-	if (s->token_made)
-		out_text(s->cli, "token of clients: %.*s", s->token_length, (const char *)s->token);
+	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
+	if (*s->token_path)
+		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path, person ? ": " : "",
+			 person ? s->token_length : 0, (const char *)s->token);
 	out_text(s->cli, "client: %s", stamp);
 	if (s->o->max_clients)
 		out_text(s->cli, "client: %s", flow);
 	listening_json(s, left, stamp, flow);
-	secret_forget(flow, sizeof flow);
 }
 
 static void control_json(struct json *json, const struct serve_control_counts *c)
@@ -375,6 +388,12 @@ static int run_serve(struct cli *cli, const void *options)
 		server_close(&s);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}
+	rc = cli_helpers_start(cli);
+	if (rc < 0) {
+		cli_complain(cli, "cannot begin: %s", strerror(-rc));
+		server_close(&s);
+		return EXIT_BAD;
+	}
 	clock_look(&s.clock_timer, ktrxer_now_ns());
 	loop_timer_add(s.loop, &s.clock_timer);
 	say_listening(&s, &left);
@@ -396,7 +415,8 @@ const struct command cmd_serve = {
 		"really left where it is asked (follow-up telemetry).\n\n"
 		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --max-answer-rate to one "
 		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
-		"Its first lines say where it listens, how a client reaches it, and its token where it made one. At its end (SIGTERM) it says what it did."),
+		"Its first lines say where it listens, how a client reaches it, and the file of its token where it made one. At its end (SIGTERM) it "
+		"says what it did."),
 	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
 		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
 		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n",

@@ -18,7 +18,7 @@ static const struct opt stamp_opts[] = {
 	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = PROBING(payload), .argument = "N", .max = 65507,
 	  .help = "Bytes of UDP payload, filled up with padding; by default the smallest" },
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = PROBING(timeout_ns), .argument = "D", .fallback = "1s", .min = 1000,
-	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost" },
+	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has its answer" },
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = PROBING(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
 	  .help = "Port of the reflector: `ktrxer serve` has 8620, STAMP's own is 862" },
 	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "DSCP[,DSCP...]", .fallback = "BE",

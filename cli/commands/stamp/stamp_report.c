@@ -54,12 +54,12 @@ static void say_json(struct stamp_command *run, uint32_t which, const struct sta
 {
 	struct json *json;
 
-	if (run->o->p.brief) {
+	if (run->o->p.brief && !p->too_late) {
 		probe_batch_add(&run->report, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
 								 (int64_t)p->reflector_seq, p->own_queue_ns, p->far_queue_ns, which });
 		return;
 	}
-	json = out_sample(run->report.cli, "round_trip");
+	json = out_sample(run->report.cli, p->too_late ? "too_late" : "round_trip");
 	if (!json)
 		return;
 	json_u64(json, "number", p->number);
@@ -89,6 +89,13 @@ void stamp_say_sample(void *context, uint32_t which, const struct stamp_sample *
 	struct stamp_command *run = context;
 	char rtt[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT], dscp[8], class_text[24] = "";
 
+	if (p->too_late) {
+		if (probe_is_talkative(&run->o->p))
+			out_text(run->report.cli, "number %" PRIu64 ", round trip %s, after it was given up as lost", p->number,
+				 ktrxer_format_ns(rtt, p->rtt_ns));
+		say_json(run, which, p);
+		return;
+	}
 	if (run->report.each > 1)
 		snprintf(class_text, sizeof class_text, ", DSCP %s", dscp_name(run->result->classes[which].tos >> 2, dscp));
 	if (probe_is_talkative(&run->o->p))
@@ -100,7 +107,7 @@ void stamp_say_sample(void *context, uint32_t which, const struct stamp_sample *
 
 void stamp_say_answer(void *context, enum stamp_event event)
 {
-	static const char *const names[] = { NULL, NULL, "duplicate", "too_late", NULL, "wrong_hmac" };
+	static const char *const names[] = { NULL, NULL, "duplicate", NULL, NULL, "wrong_hmac" };
 	const struct stamp_command *run = context;
 	struct json *json = names[event] ? out_event(run->report.cli, names[event]) : NULL;
 
@@ -145,6 +152,7 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 		json_null(end, "skew_ppm");
 		json_null(end, "skew_bound_ppm");
 	}
+	json_u64(end, "one_way_every", w->every);
 	json_u64(end, "one_way_contradicted", w->delays.contradicted);
 	json_u64(end, "clock_steps", w->steps);
 	json_bool(end, "clocks_synchronised", w->synchronised);
@@ -162,11 +170,14 @@ static void delays_text(const struct stamp_command *run, const char *what, const
 static void one_way_text(const struct stamp_command *run)
 {
 	const struct one_way_result *w = &run->result->one_way;
-	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[80];
+	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[128];
+	int length;
 
 	if (!w->known)
 		return;
-	snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
+	length = snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
+	if (w->every > 1)
+		snprintf(more + length, sizeof more - (size_t)length, "; of every %" PRIu64 "th round trip, for want of memory", w->every);
 	delays_text(run, "one-way delay up", w->delays.up, more);
 	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->report.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
@@ -220,7 +231,7 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	json_u64(end, "duplicates_up", c->duplicates_up);
 	json_u64(end, "duplicates_down", c->duplicates_down);
 	json_u64(end, "closing_probes", run->result->closing);
-	json_u64(end, "foreign", c->foreign);
+	json_u64(end, "foreign", c->foreign + run->result->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
 	json_u64(end, "tlvs_refused", c->tlvs_refused);
 	json_u64(end, "reflector_restarts", c->restarts);
@@ -298,6 +309,13 @@ static void finish_verdict(const struct stamp_command *run)
 	probe_judge_times(&run->report, c->received);
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->report.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
+	else if (c->sent && !c->received && c->foreign)
+		verdict_say(run->report.cli, VERDICT_INVALID, "%" PRIu64 " packets came from UDP port %" PRIu64 " of %s, but no packet answers a probe of this run: "
+			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or TWAMP Light reflector?", c->foreign,
+			    run->o->p.port, run->o->p.host);
+	else if (c->sent && !c->received && run->result->elsewhere)
+		verdict_say(run->report.cli, VERDICT_INVALID, "%" PRIu64 " packets came, but from other addresses than %s: the reflector answers from another "
+			    "address, or a NAT changes it", run->result->elsewhere, run->o->p.host);
 	else if (c->sent && !c->received)
 		verdict_say(run->report.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->p.host, run->o->p.port,
 			    run->o->auth_key_file ? " (a reflector with another key stays silent, too)" : "");

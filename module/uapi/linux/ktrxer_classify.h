@@ -65,12 +65,6 @@ static KRX_INLINE __u32 krx_number(const __u8 *p)
 	return (__u32)p[0] << 8 | p[1];
 }
 
-static KRX_INLINE _Bool krx_proto_is_extension(__u8 proto)
-{
-	return proto == KRX_PROTO_HOPS || proto == KRX_PROTO_ROUTING || proto == KRX_PROTO_FRAGMENT || proto == KRX_PROTO_AH ||
-	       proto == KRX_PROTO_DESTINATION;
-}
-
 static KRX_INLINE void krx_walk_end(struct krx_walk *w, const struct krx_source *s, unsigned long claimed)
 {
 	w->claimed = claimed;

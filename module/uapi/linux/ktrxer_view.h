@@ -56,6 +56,13 @@ static KRX_INLINE _Bool krx_proto_has_ports(__u8 proto)
 	return proto == KRX_PROTO_UDP || proto == KRX_PROTO_TCP || proto == KRX_PROTO_SCTP || proto == KRX_PROTO_DCCP || proto == KRX_PROTO_UDP_LITE;
 }
 
+/* Extension headers of IPv6. */
+static KRX_INLINE _Bool krx_proto_is_extension(__u8 proto)
+{
+	return proto == KRX_PROTO_HOPS || proto == KRX_PROTO_ROUTING || proto == KRX_PROTO_FRAGMENT || proto == KRX_PROTO_AH ||
+	       proto == KRX_PROTO_DESTINATION;
+}
+
 static KRX_INLINE _Bool krx_match_wild(KRX_CONST struct krx_wild *w, const struct krx_view *v)
 {
 	/* Not as arrays: a kernel that checks bounds would check each word. */

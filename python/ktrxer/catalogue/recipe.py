@@ -45,6 +45,7 @@ class Setting:
     sample_interval_ns: int = 200 * MS
     cc_up: str = ""  # congestion control; empty: the host's own
     cc_down: str = ""
+    timeout_ns: int = 10 * S  # without an answer for so long a probe is lost: longer than the queues that there are
 
     @property
     def total_s(self) -> float:

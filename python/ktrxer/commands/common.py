@@ -53,8 +53,8 @@ def few_collections() -> Iterator[None]:
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:
-    """The status of `work` on one of several files. A failure is one line that names the file, also one without a rule of its own. The next file
-    is read all the same."""
+    """The status of `work` on one of several files. A failure is one line that names the file, also one without a rule of its own. The next
+    file is read all the same."""
     try:
         work()
     except StoreError as error:

@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import uuid
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
-from ktrxer.run import binary, checks
+from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Options, Schedule, make
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
@@ -34,6 +34,7 @@ examples:
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
 SERVED_HZ = 10_000
+INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
 def parser() -> Parser:
@@ -47,7 +48,10 @@ def parser() -> Parser:
     several = "a parameter of the test; `ktrxer tests TEST` lists them; may be given several times"
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
     p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of all flows, or of uploads and of downloads")
-    p.add_argument("-i", "--interval", type=duration, default=0.01, metavar="D", help="time between probes (10ms)")
+    spacing = "time between probes; by default 10ms, or more, so that the probes take 1 %% of the path's rate"
+    p.add_argument("-i", "--interval", type=duration, metavar="D", help=spacing)
+    patience = "without an answer for so long a probe is lost (10s)"
+    p.add_argument("-W", "--timeout", type=duration, default=10.0, metavar="D", help=patience)
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
     p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
@@ -85,7 +89,8 @@ def setting_of(given: argparse.Namespace) -> Setting:
     for name, value, low, high, bounds in (
         ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
         ("--delay", given.delay, 0, 3600, "0s to 1h"),
-        ("--interval", given.interval, 1e-4, 60, "100us to 60s"),
+        ("--interval", given.interval or INTERVAL_S, 1e-4, 60, "100us to 60s"),
+        ("--timeout", given.timeout, 0.001, 600, "1ms to 10m"),
         ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
@@ -93,7 +98,8 @@ def setting_of(given: argparse.Namespace) -> Setting:
     if not 1 <= given.port <= 65535:
         raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
-        given.host, given.length, given.delay, round(given.interval * 1e9), round(given.sample_interval * 1e9), ccs[0], ccs[-1]
+        given.host, given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
+        ccs[0], ccs[-1], round(given.timeout * 1e9),
     )  # fmt: skip
 
 
@@ -120,12 +126,17 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
-    checks.far_end(schedule)
+    rate = checks.far_end(schedule, estimate=given.interval is None)
+    if rate is not None:
+        setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+        plan = test.make(setting, parameters)
+        schedule = make(plan, setting, options)
     meta = describe(test, setting, parameters, given, arguments)
     meta.plots = list(plan.plots)
-    if (rate := schedule.reflected_hz()) > SERVED_HZ:
+    meta.settings["rate_estimate_bps"] = rate
+    if (probes := schedule.reflected_hz()) > SERVED_HZ:
         limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; what is beyond counts as lost"
-        complain("run", f"{rate:,.0f} UDP probes a second: {limit}")
+        complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
     if given.dry_run:
         return _say_plan(schedule, address)
     return _measure(given, meta, schedule, address)
@@ -137,8 +148,14 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
-        settings=asdict(setting) | {"parameters": parameters, "port": given.port}, command=["ktrxer", "run", *arguments],
+        settings=provenance.resolved(test, setting, parameters) | {"port": given.port}, command=["ktrxer", "run", *arguments],
+        metadata=_origin(test),
     )  # fmt: skip
+
+
+def _origin(test: Test) -> dict[str, Any]:
+    lab = provenance.topology()
+    return {"recipe": provenance.recipe(test)} | ({"topology": lab} if lab is not None else {})
 
 
 def _say_plan(schedule: Schedule, address: str) -> int:

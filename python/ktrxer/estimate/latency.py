@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TRIM = 0.95
+BLOCK_NS = 500_000_000  # of the medians whose spread is the uncertainty of the p50
 
 # What load adds to the round trip, in milliseconds, and the letter for it: the limits of the DSLReports speed test
 # (https://www.dslreports.com/faq/17930), which the bufferbloat community knows and later tests took over. There the delay that uploads
@@ -25,24 +27,48 @@ RESPONSIVENESS: tuple[tuple[float, str], ...] = ((300, "poor"), (1000, "fair"), 
 @dataclass(frozen=True)
 class Delays:
     """In the unit of what was given; a quantile is the smallest value with at least that share at or below it (type 1: no value is
-    invented)."""
+    invented). Where lost ones are counted, each is an infinite value in the quantiles; mean, min and max are of the others."""
 
-    count: int
+    count: int  # of the values
     mean: float
     min: float
     p50: float
     p95: float
     p99: float
     max: float
+    lost: int = 0  # beside them
+    p50_low: float | None = None  # the interval that holds the median (p50_interval)
+    p50_high: float | None = None
 
 
-def delays(values: NDArray[Any]) -> Delays | None:
+def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | None = None) -> Delays | None:
+    """`lost`: so many more, without a value; `between`: the interval of their median."""
     known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
+    known = np.sort(known[~np.isnan(known)])
     if not len(known):
         return None
-    low, p50, p95, p99, high = np.quantile(known, [0, 0.5, 0.95, 0.99, 1], method="inverted_cdf").tolist()
-    return Delays(len(known), float(known.mean()), low, p50, p95, p99, high)
+    whole = np.concatenate([known, np.full(lost, np.inf)])
+    p50, p95, p99 = (float(whole[max(0, math.ceil(share * len(whole) - 1e-9) - 1)]) for share in (0.5, 0.95, 0.99))
+    low, high = between if between is not None else (None, None)
+    return Delays(len(known), float(known.mean()), float(known[0]), p50, p95, p99, float(known[-1]), lost, low, high)
+
+
+def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float] | None:
+    """An interval that holds the median with 95 % confidence, by order statistics of the medians of half seconds: neighbouring values
+    depend on each other, so they do not count one by one. Lost ones are infinite values. None: fewer than six half seconds."""
+    blocks = np.asarray(t_ns, np.int64) // BLOCK_NS
+    known = ~np.isnan(values)
+    blocks, values = blocks[known], np.asarray(values, np.float64)[known]
+    medians = np.sort([float(np.quantile(values[blocks == one], 0.5, method="inverted_cdf")) for one in np.unique(blocks)])
+    n = len(medians)
+    below = 0.0  # P(at most k of n lie below the median)
+    rank = -1
+    for k in range(n // 2):
+        below += math.comb(n, k) * 0.5**n
+        if below > 0.025:
+            break
+        rank = k
+    return (float(medians[rank]), float(medians[n - 1 - rank])) if rank >= 0 else None
 
 
 def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:

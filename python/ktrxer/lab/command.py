@@ -13,18 +13,20 @@ import tarfile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.lab import console, device, image, kbuild, local, places, topology, vm
+from ktrxer.lab import console, device, image, kbuild, local, places, topology, uml, vm
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 from ktrxer.units import duration
 
 # Exit statuses beside the command's own.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
+UML = "uml"  # the device without an emulator: a guest with this host's files
 
 RUN_EXAMPLES = """\
 examples:
   ktrxer lab run access -- ping -c 5 server
   ktrxer lab run access --set up=5mbit --beside 'server=ktrxer serve' -- ktrxer run rrul -H server
   ktrxer lab run ./mine.toml --in router -- tc -s qdisc
+  ktrxer lab run flent --time virtual -- ping -c 100 server      # 100 s of the guest's clock, 2 s of yours
   ktrxer lab run access -- sh                     # look around; `ip netns exec server COMMAND` runs one in another host
 Each host and router is known by its name (NAME-6: its IPv6 address). Needs no root. Nothing is left however it ends.
 The exit status is the command's; 125: the lab failed; 124: the time limit; 2: wrong use, or something wrong in FILE.
@@ -122,7 +124,11 @@ def parser() -> argparse.ArgumentParser:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
     add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
-    add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never)")
+    add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never; virtual time: 24h of it)")
+    add("--time", default="real", metavar="T", help="clock: real (default), or virtual: a guest whose clock skips what is idle")
+    add("--kernel", metavar="V", help="virtual time: the kernel (default 6.1)")
+    add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
+    add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
 
     run = parsers.add_parser(
         "vm",
@@ -134,7 +140,7 @@ def parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(run=_vm, subcommand="vm")
     add = run.add_argument
-    add("--device", default="pc", metavar="NAME", help="the device: pc (default), router or phone; `ktrxer lab devices` lists them")
+    add("--device", default="pc", metavar="NAME", help="the device: pc (default), router, phone or uml; `ktrxer lab devices` lists them")
     add("--kernel", metavar="V", help="the kernel: 5.10, 6.1 (default) or 6.12; for pc also 7.2 and 7.3")
     add("--time", default="virtual", metavar="T", help="clock: virtual (default): one CPU, no noise of the host; real: the host's")
     add("--timeout", type=duration, default=60.0, metavar="D", help="hard limit on wall time (default 60s)")
@@ -221,14 +227,21 @@ def _vm(options: argparse.Namespace) -> int:
         _wrong(f"--timeout {options.timeout:g}s: expected 1s to 24h")
     if options.peer is not None and options.time != "real":
         _wrong("--peer needs --time real: in virtual time each machine has a clock of its own")
+    if options.device == UML:
+        return _vm_guest(options)
     try:
         machine = _machine(options)
     except LabError as error:
         _wrong(str(error))
     command, setup = tuple(options.command), ""
+    environment: dict[str, str] = {}
     if options.topology is not None:
         chosen = _load(options.topology, options.set)
+        if chosen.events():
+            _wrong(f"{chosen.name} has links that go down, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
         setup = chosen.script()
+        of_machine = {"device": machine.device.name, "kernel": str(machine.kernel), "clock": machine.time}
+        environment["KTRXER_LAB_TOPOLOGY"] = chosen.provenance(options.node or chosen.client, place="device", **of_machine)
         if options.node is not None:
             command = ("ip", "netns", "exec", _node(chosen, options.node), *command)
     elif options.set or options.node:
@@ -247,7 +260,7 @@ def _vm(options: argparse.Namespace) -> int:
         command=command,
         put=tuple((Path(source), path) for source, path in puts),
         get=tuple(path for path, _ in gets),
-        environment=dict(_pairs(options.env, "=", "--env")),
+        environment=environment | dict(_pairs(options.env, "=", "--env")),
         setup=setup,
         layers=tuple(options.layers),
         limit_s=options.timeout,
@@ -335,6 +348,7 @@ def _devices(_: argparse.Namespace) -> int:
         mips = 1000 >> one.emulator.shift
         built = "" if places.program(one.build) else f"; comes without ktrxer: {places.program_remedy()}"
         print(f"{name:<8} {one.title}; {mips} MIPS in virtual time; kernels {', '.join(one.kernels)} (the first by default){built}")
+    print(f"{UML:<8} a guest of user-mode Linux with this host's files; virtual time; kernels {', '.join(uml.kernels())}")
     for name in topology.names():
         print(f"topology {name}: {topology.load(name).title}")
     return 0
@@ -342,7 +356,8 @@ def _devices(_: argparse.Namespace) -> int:
 
 def _setup(options: argparse.Namespace) -> int:
     recipe = image.Recipe.load()
-    chosen = [device.load(name) for name in options.device or device.names()]
+    names = options.device or [*device.names(), UML]
+    chosen = [device.load(name) for name in names if name != UML]
     wanted = {one.name: [one.kernel(options.kernel)] if options.kernel else one.kernels for one in chosen}
     with image.no_space(places.cache()):
         if options.update:
@@ -354,7 +369,9 @@ def _setup(options: argparse.Namespace) -> int:
                 image.prepare(one, kernel, ("python",), _say)
                 if options.headers:
                     kbuild.headers(one, kernel, _say)
-    _say(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
+        if UML in names:
+            uml.prepare(options.kernel or uml.KERNEL, _say)
+    _say(f"the images of {', '.join(names)} are ready in {places.cache()}")
     return 0
 
 
@@ -376,10 +393,55 @@ def _run(options: argparse.Namespace) -> int:
         _wrong(f"no command; give it after --, e.g. ktrxer lab run {options.file} -- ping -c 5 server")
     if options.timeout is not None and not 0.1 <= options.timeout <= 604800:
         _wrong(f"--timeout {options.timeout:g}s: expected 100ms to 168h")
+    if options.time not in ("virtual", "real"):
+        _wrong(f"--time {options.time}: choose one of: real, virtual")
     chosen = _load(options.file, options.set)
     beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
     node = _node(chosen, options.node or chosen.client)
-    return local.run(chosen, local.Job(tuple(options.command), node, tuple(beside), options.timeout))
+    job = local.Job(tuple(options.command), node, tuple(beside), options.timeout)
+    if options.time == "virtual":
+        return _in_guest(options, chosen, job, options.wall_limit)
+    for name in ("kernel", "wall_limit", "memory"):
+        if getattr(options, name) is not None:
+            _wrong(f"--{name.replace('_', '-')} needs --time virtual")
+    return local.run(chosen, job)
+
+
+def _in_guest(options: argparse.Namespace, chosen: topology.Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
+    """A command in virtual time, as the command line asks for it."""
+    if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
+        _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")
+    if options.memory is not None and not 128 <= options.memory <= 16384:
+        _wrong(f"--memory {options.memory}: expected 128 to 16384 MiB")
+    if options.kernel is not None and options.kernel not in uml.kernels():
+        _wrong(f"--kernel {options.kernel}: virtual time has {', '.join(uml.kernels())}")
+    guest = uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S)
+    plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND", "virtual time")
+    answer = uml.run(guest, plan, _pass_on, _say)
+    if answer.overlay_full:
+        size = f"{int(guest.memory_mib * uml.OVERLAY_SHARE)} MiB of the guest's memory"
+        cure = "write to that folder, or give the guest more (--memory)"
+        _say(f"the guest's overlay is full: it holds what is written outside of {Path.cwd()}, in {size}; {cure}")
+    return answer.status
+
+
+# What `vm` offers for machines with a userland of their own.
+_NOT_OF_GUESTS = ("put", "get", "env", "layers", "unit_tests", "peer", "shift", "cpus", "console", "json")
+
+
+def _vm_guest(options: argparse.Namespace) -> int:
+    """`ktrxer lab vm --device uml`."""
+    for name in _NOT_OF_GUESTS:
+        if getattr(options, name):
+            option = "with" if name == "layers" else name.replace("_", "-")
+            _wrong(f"--{option} is not for the device uml, which has this host's files")
+    if options.time != "virtual":
+        _wrong(f"--time {options.time}: the device uml has virtual time only")
+    chosen = None if options.topology is None else _load(options.topology, options.set)
+    if chosen is None and (options.set or options.node):
+        _wrong("--set and --in need --topology")
+    node = None if chosen is None or options.node is None else _node(chosen, options.node)
+    return _in_guest(options, chosen, local.Job(tuple(options.command), node), options.timeout)
 
 
 def _module(options: argparse.Namespace) -> int:

@@ -132,7 +132,8 @@ def work(plan: dict[str, Any], life: int) -> int:
     os.set_blocking(wake_write, False)
     os.set_blocking(wake_read, False)
     place = private_places()
-    build(plan, place)
+    if plan["script"]:
+        build(plan, place)
     children = Children()
     beside = [Beside(node, shell) for node, shell in plan["beside"]]
     deadline = time.monotonic() + SETTLE_S
@@ -152,8 +153,11 @@ def work(plan: dict[str, Any], life: int) -> int:
             time.sleep(0.005)
         if children.ended.get(one.process.pid, 0) != 0:
             raise Failed(f"what runs in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
-    main = subprocess.Popen(["ip", "netns", "exec", plan["node"], *plan["command"]])
-    status = until_the_end(main.pid, children, life, wake_read, got, plan["timeout_s"])
+    at = ["ip", "netns", "exec", plan["node"]] if plan["node"] is not None else []
+    main = subprocess.Popen([*at, *plan["command"]])
+    events = Events(plan["events"])
+    status = until_the_end(main.pid, children, life, wake_read, got, plan["timeout_s"], events)
+    events.check(children)
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)
     end = time.monotonic() + GRACE_S
@@ -165,7 +169,31 @@ def work(plan: dict[str, Any], life: int) -> int:
     return status
 
 
-def until_the_end(main: int, children: Children, life: int, wake: int, got: list[int], timeout_s: float | None) -> int:
+class Events:
+    """What changes in the network while the command runs: seconds from its start, and the command that changes it."""
+
+    def __init__(self, planned: list[tuple[float, list[str]]]) -> None:
+        start = time.monotonic()
+        self.planned = [(start + at, words) for at, words in planned]
+        self.started: list[tuple[int, list[str]]] = []
+
+    def next(self) -> float | None:
+        return self.planned[0][0] if self.planned else None
+
+    def run(self, now: float) -> None:
+        while self.planned and self.planned[0][0] <= now:
+            _, words = self.planned.pop(0)
+            self.started.append((subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).pid, words))
+
+    def check(self, children: Children) -> None:
+        for pid, words in self.started:
+            if children.ended.get(pid, 0):
+                raise Failed(f"a change of the network failed, with exit status {children.ended[pid]}: {' '.join(words)}")
+
+
+def until_the_end(
+    main: int, children: Children, life: int, wake: int, got: list[int], timeout_s: float | None, events: Events
+) -> int:
     end = time.monotonic() + timeout_s if timeout_s else None
     kill_at: float | None = None
     late, open_life = False, True
@@ -182,7 +210,8 @@ def until_the_end(main: int, children: Children, life: int, wake: int, got: list
         if kill_at is not None and now >= kill_at:
             forward(main, signal.SIGKILL)
             kill_at = None
-        waits = [at - now for at in (end if not late else None, kill_at) if at is not None]
+        events.run(now)
+        waits = [at - now for at in (end if not late else None, kill_at, events.next()) if at is not None]
         ready, _, _ = select.select([wake, *([life] if open_life else [])], [], [], max(0.0, min(waits)) if waits else None)
         drain(wake)
         if life in ready:

@@ -37,37 +37,47 @@ REFUSED = (
 @dataclass(frozen=True)
 class Job:
     command: tuple[str, ...]
-    node: str
+    node: str | None  # None: no topology
     beside: tuple[tuple[str, str], ...] = ()  # node and shell command: runs as long as the command
     timeout_s: float | None = None
+    stdout: int | None = None  # a descriptor for the command's output; None: this process's own
 
 
-def run(topology: Topology, job: Job) -> int:
-    """Make the topology, run the command, take everything away. The command's exit status."""
+def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "namespaces") -> dict[str, Any]:
+    """What `inside.py` is to do. `remedy`: what to do when the kernel lacks something that the topology needs."""
     environment = dict(os.environ)
     environment["PATH"] = environment.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=environment["PATH"]) is None:
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
-    # A token for `ktrxer serve` and its clients in there: nobody has to write one into a file.
+    if topology is not None and job.node is not None:
+        environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place=place)
+    # A token for `ktrxer serve` and its clients in there: a user writes none into a file.
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
-    flags = _flags(environment)
-    if "--user" in flags:
-        environment["KTRXER_USER_NAMESPACE"] = "1"
-    shown = topology.path if "/" in str(topology.path) else f"./{topology.path}"
-    plan = {
-        "script": topology.script(),
-        "remedy": f"the device lab has another kernel: ktrxer lab vm --topology {shown} -- COMMAND",
-        "nodes": topology.nodes,
+    return {
+        "environment": environment,
+        "script": topology.script() if topology else "",
+        "events": topology.events() if topology else [],
+        "remedy": remedy,
         "node": job.node,
         "command": job.command,
         "beside": job.beside,
         "timeout_s": job.timeout_s,
     }
+
+
+def run(topology: Topology, job: Job) -> int:
+    """Make the topology, run the command, take everything away. The command's exit status."""
+    shown = topology.path if "/" in str(topology.path) else f"./{topology.path}"
+    plan = made_plan(topology, job, f"the device lab has another kernel: ktrxer lab vm --topology {shown} -- COMMAND")
+    environment: dict[str, str] = plan.pop("environment")
+    flags = _flags(environment)
+    if "--user" in flags:
+        environment["KTRXER_USER_NAMESPACE"] = "1"
     with _pipe() as (plan_read, plan_write), _pipe() as (life_read, life_write), _pipe() as (said_read, said_write):
         inside = [sys.executable, "-P", "-E", "-s", str(INSIDE), str(plan_read), str(life_read), str(said_write)]
         bound = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *flags, "--", *inside]
-        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, said_write))
+        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, said_write), stdout=job.stdout)
         try:
             for descriptor in (plan_read, life_read, said_write):
                 os.close(descriptor)

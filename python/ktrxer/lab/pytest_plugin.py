@@ -7,6 +7,9 @@
     def test_something():        # runs as root in the device, under its own pytest; once for each device
         ...
 
+    @in_network("access", time="virtual")
+    def test_something():        # runs in the client of a topology on this host's files, in virtual or real time
+
 and `from ktrxer.lab.pytest_plugin import *` in the folder's conftest.py. All tests of a run that want the same machine share one boot,
 whichever module they are in; the machines run beside the host's own tests, as many at a time as there are CPUs. When a test takes its
 machine down, it fails with the console's last words, and the rest get a new one.
@@ -17,6 +20,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,6 +35,7 @@ from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, Unavailable
 
 __all__ = [
     "in_device",
+    "in_network",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
@@ -97,8 +103,44 @@ def in_device(
     return mark
 
 
+@dataclass(frozen=True)
+class Network:
+    """The topology that a test wants to run in."""
+
+    topology: str
+    time: str
+    node: str | None
+    settings: tuple[tuple[str, str], ...]
+    timeout: float = field(compare=False)
+
+
+def in_network(
+    topology: str, *, time: str = "virtual", node: str | None = None, settings: dict[str, str] | None = None, timeout: float = TIMEOUT_S
+) -> Callable[[Function], Function]:
+    """Run the test in a node of a topology (default: its client), as `ktrxer lab run` does.
+
+    `time` is `virtual` (a guest whose clock skips what is idle) or `real` (namespaces of this host). `timeout` is the hard limit, in
+    seconds of wall time, of one guest with all tests that share it.
+    """
+    if time not in ("virtual", "real"):
+        raise TypeError(f"in_network: time={time!r}: choose virtual or real")
+    wish = Network(topology, time, node, tuple(sorted((settings or {}).items())), timeout)
+
+    def mark(function: Function) -> Function:
+        marked: Function = pytest.mark.in_network(wish)(function)
+        return marked
+
+    return mark
+
+
+def _elsewhere(item: pytest.Item) -> bool:
+    """Whether the test runs in a device or a network, and this is the host."""
+    return HERE is None and any(item.get_closest_marker(name) is not None for name in ("in_device", "in_network"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "in_device(devices, wish): runs inside a device of the lab")
+    config.addinivalue_line("markers", "in_network(wish): runs inside a topology of the lab")
     if HERE is None:  # as Ctrl-C: the machines end, and their folders are taken away
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -141,14 +183,12 @@ class Batch:
         built, left = self._build_modules(left)
         if not left:
             return
-        by_id = {item.nodeid: item for item in left}
-        collected: dict[str, list[pytest.TestReport]] = {}
         try:
             chosen = device.load(name)
             machine = vm.Machine(chosen, chosen.kernel(wish.kernel), cast("vm.Time", wish.time))
             setup = topology.load(wish.topology, dict(wish.settings)).script() if wish.topology else ""
             job = vm.Job(
-                command=("python3", "-m", "ktrxer.lab.guest", *by_id),
+                command=("python3", "-m", "ktrxer.lab.guest", *(item.nodeid for item in left)),
                 environment={**_handed_on(), "KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/python", "KTRXER_LAB_ROOT": ROOT},
                 setup=setup,
                 layers=("python", *wish.layers),
@@ -169,7 +209,12 @@ class Batch:
             error = f"{failure}\n{failure.stderr.decode(errors='replace')}\n--- console ---\n{failure.console[-3000:]}"
         except LabError as failure:
             output, error = b"", str(failure)
+        self._take(left, output, error)
 
+    def _take(self, left: list[pytest.Item], output: bytes, error: str) -> None:
+        """The reports in what the pytest of a machine printed; `error` is the reason why some are missing."""
+        by_id = {item.nodeid: item for item in left}
+        collected: dict[str, list[pytest.TestReport]] = {}
         begun: str | None = None
         hook, config = left[0].config.hook, left[0].config
         for line in _json_lines(output):
@@ -220,6 +265,39 @@ class Batch:
         return built, left
 
 
+class NetworkBatch(Batch):
+    """The tests that share one run of `ktrxer lab run`."""
+
+    def _boot(self, left: list[pytest.Item], stop: Event) -> None:
+        wish, root = _network(left[0]), left[0].config.rootpath
+        limit = max(_network(item).timeout for item in left)
+        words = [sys.executable, "-m", "ktrxer", "lab", "run", wish.topology, "--time", wish.time]
+        words += ["--wall-limit" if wish.time == "virtual" else "--timeout", f"{limit:g}s"]
+        words += [word for name, value in wish.settings for word in ("--set", f"{name}={value}")]
+        words += ["--in", wish.node] if wish.node is not None else []
+        words += ["--", sys.executable, "-m", "ktrxer.lab.guest", *(item.nodeid for item in left)]
+        package = str(Path(__file__).resolve().parents[2])
+        more = {"KTRXER_LAB_DEVICE": "network", "KTRXER_LAB_ROOT": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        with subprocess.Popen(
+            words,
+            cwd=root,
+            env=os.environ | more | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=0.2)
+                    break
+                except subprocess.TimeoutExpired:
+                    if stop.is_set():
+                        process.terminate()
+        error = f"the network's pytest ended with {process.returncode}:\n{errors.decode(errors='replace')}" if process.returncode else ""
+        self._take(left, output, error)
+
+
 @dataclass
 class Batches:
     """All machines of a run."""
@@ -236,21 +314,22 @@ BATCHES = pytest.StashKey[Batches]()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The host's own tests first: whoever waits for a machine in between leaves a processor idle once the machines are done."""
     if HERE is None:
-        items.sort(key=lambda item: item.get_closest_marker("in_device") is not None)
+        items.sort(key=_elsewhere)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The machines start at once: the host's own tests run beside them."""
-    groups: dict[tuple[str, Wish], list[pytest.Item]] = {}
+    groups: dict[tuple[str, Wish] | Network, list[pytest.Item]] = {}
     for item in session.items:
-        if HERE is None and item.get_closest_marker("in_device") is not None:
-            groups.setdefault((_device(item), _wish(item)), []).append(item)
+        if _elsewhere(item):
+            network = item.get_closest_marker("in_network")
+            groups.setdefault((_device(item), _wish(item)) if network is None else _network(item), []).append(item)
     if not groups or session.config.option.collectonly:
         return
     pool, stop = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "lab"), Event()
     batches = Batches({}, pool, stop)
-    for items in groups.values():
-        batch = Batch(items)
+    for wish, items in groups.items():
+        batch = NetworkBatch(items) if isinstance(wish, Network) else Batch(items)
         future = pool.submit(batch.run, stop)
         batches.of.update({item.nodeid: (batch, future) for item in items})
     session.config.stash[BATCHES] = batches
@@ -276,7 +355,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    if item.get_closest_marker("in_device") is None or HERE is not None:
+    if not _elsewhere(item):
         return None
     batch, future = item.config.stash[BATCHES].of[item.nodeid]
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -300,6 +379,12 @@ def _wish(item: pytest.Item) -> Wish:
     marker = item.get_closest_marker("in_device")
     assert marker is not None
     return cast("Wish", marker.args[1])
+
+
+def _network(item: pytest.Item) -> Network:
+    marker = item.get_closest_marker("in_network")
+    assert marker is not None
+    return cast("Network", marker.args[0])
 
 
 def _json_lines(output: bytes) -> Iterator[dict[str, Any]]:

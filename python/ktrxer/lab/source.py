@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 # What the build itself needs on the host, beside make and the compiler: program, Debian package.
 PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
 LIBELF = Path("/usr/include/libelf.h")
+LIBELF_ARCHES = ("x86",)  # whose build runs objtool
+# What a build makes, and the file that boots.
+TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
+SUM = "vmlinuz.sha256"
 # Of the built tree, what modules are built against; of arch/ only the one that was built.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
 KEPT_OF_ARCH = ("Makefile*", "include")
@@ -41,27 +46,72 @@ def prepared(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> Path
     archive = Archive(str(spec["suite"]), arch)
     with image.locked(f"apt-{archive.suite}-{arch}"):
         (package,) = archive.packages([str(spec["source"])])
-    tools = kbuild.Tools.of(arch)
+    tools = kbuild.Tools.of(str(spec.get("arch", arch)))
     compiler = _compiler(f"{tools.prefix}gcc")
-    # Not image.digest(): other images' code says nothing of this one, which takes ten minutes.
-    inputs = (package.sha256, options.read_text(), compiler, Path(__file__).read_text())
+    # Not image.digest(): other images' code says nothing of this one, which takes minutes.
+    inputs = (package.sha256, options.read_text(), compiler, json.dumps(spec, sort_keys=True), Path(__file__).read_text())
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
     with image.locked(folder.name):
+        if (folder / "version").is_file() and not _whole(folder):
+            say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
+            shutil.rmtree(folder)
         if not (folder / "version").is_file():
+            for left in folder.parent.glob(f".{folder.name}.*"):  # of a build that was killed: this lock says that it is dead
+                shutil.rmtree(left, ignore_errors=True)
             tools.check()
-            _check_programs()
+            _check_programs(tools.arch)
             with image.locked(f"apt-{archive.suite}-{arch}"):
                 (deb,) = archive.fetch([package])
-            say(f"building {name} from {package.name} {package.version} for {arch}: some 10 minutes, once ...")
+            say(f"building {name} from {package.name} {package.version} for {tools.arch}: some minutes, once ...")
             with image.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")
-                _build(tree, options, tools)
+                _replace(tree, spec.get("replace", []))
+                _build(tree, options, tools, _Progress(name, int(spec.get("files", 0)), say))
                 _keep(tree, new, tools.arch)
                 shutil.rmtree(new / "source")
             deb.unlink()
     image.touch(folder)
     return folder
+
+
+def _whole(folder: Path) -> bool:
+    """Whether the kernel is the one that was built."""
+    try:
+        return (folder / SUM).read_text() == _sum(folder / "vmlinuz")
+    except OSError:
+        return False
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class _Progress:
+    """Every tenth part of a build in a line. The number of files is known from earlier builds, so it is an estimate."""
+
+    def __init__(self, name: str, files: int, say: image.Say) -> None:
+        self.name, self.files, self.say = name, files, say
+        self.compiled, self.shown = 0, 0
+
+    def line(self, text: str) -> None:
+        if not self.files or not re.match(r"\s+(CC|AS)\s", text):
+            return
+        self.compiled += 1
+        tenth = min(9, self.compiled * 10 // self.files)
+        if tenth > self.shown:
+            self.shown = tenth
+            self.say(f"building {self.name}: {tenth * 10} % ({self.compiled} of about {self.files} files)")
+
+
+def _replace(tree: Path, replacements: list[dict[str, str]]) -> None:
+    for one in replacements:
+        path = tree / one["file"]
+        text = path.read_text() if path.is_file() else ""
+        if one["old"] not in text:
+            where = f"{one['file']} of {tree.name}"
+            raise LabError(f"{where} has no {one['old']!r}: another version of the source; change `replace` in lab/images.toml")
+        path.write_text(text.replace(one["old"], one["new"]))
 
 
 def _compiler(program: str) -> str:
@@ -71,9 +121,9 @@ def _compiler(program: str) -> str:
         raise Unavailable(f"{program} is not installed; install it with: apt-get install --no-install-recommends gcc") from None
 
 
-def _check_programs() -> None:
+def _check_programs(arch: str) -> None:
     missing = [package for program, package in PROGRAMS if shutil.which(program) is None]
-    missing += [] if LIBELF.is_file() else ["libelf-dev"]
+    missing += [] if arch not in LIBELF_ARCHES or LIBELF.is_file() else ["libelf-dev"]
     if missing:
         wanted = " ".join(missing)
         raise Unavailable(f"a kernel cannot be built without {wanted}; install it with: apt-get install --no-install-recommends {wanted}")
@@ -92,13 +142,13 @@ def _unpack(deb: Path, into: Path) -> Path:
     raise LabError(f"{deb}: no kernel source in this package")
 
 
-def _build(tree: Path, options: Path, tools: Tools) -> None:
+def _build(tree: Path, options: Path, tools: Tools, progress: _Progress) -> None:
     make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
     # Nothing of this host and hour in it.
     fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
     _run([*make, f"KCONFIG_ALLCONFIG={options.resolve()}", "allnoconfig"])
     _check_options(options, tree / ".config")
-    _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}"])
+    _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}", *TARGETS[tools.arch][0]], progress)
 
 
 def _check_options(options: Path, config: Path) -> None:
@@ -109,20 +159,51 @@ def _check_options(options: Path, config: Path) -> None:
         raise LabError(f"{options}: this kernel does not take {', '.join(lost)}: {said}")
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], progress: _Progress | None = None) -> None:
     from ktrxer.lab import kbuild
 
-    done = subprocess.run(command, env=kbuild.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        told = next((line.strip() for line in done.stdout.splitlines() if "error:" in line or "Error " in line), "make failed")
-        raise BuildFailure(f"the kernel does not build: {told}", "\n".join(done.stdout.splitlines()[-60:]))
+    lines: list[str] = []
+    with subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", *command],
+        env=kbuild.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as make:
+        assert make.stdout is not None
+        try:
+            for line in make.stdout:
+                lines.append(line.rstrip())
+                if progress is not None:
+                    progress.line(line)
+        except BaseException:
+            make.terminate()  # make ends its compilers
+            raise
+    if make.returncode:
+        told = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
+        raise BuildFailure(f"the kernel does not build: {told}", "\n".join(lines[-60:]))
 
 
 def _keep(tree: Path, folder: Path, arch: str) -> None:
-    image_of = {"x86": "arch/x86/boot/bzImage"}
-    shutil.copy(tree / image_of[arch], folder / "vmlinuz")
-    version = (tree / "include/config/kernel.release").read_text().strip()
-    (folder / "version").write_text(version)
+    kernel = folder / "vmlinuz"
+    shutil.copy(tree / TARGETS[arch][1], kernel)
+    if arch == "um":
+        subprocess.run(["strip", str(kernel)], check=True)
+    else:
+        _keep_for_modules(tree, folder, arch)
+    (folder / SUM).write_text(_sum(kernel))
+    (folder / "version").write_text(_version(tree))
+
+
+def _version(tree: Path) -> str:
+    return (tree / "include/config/kernel.release").read_text().strip()
+
+
+def _keep_for_modules(tree: Path, folder: Path, arch: str) -> None:
+    """What an initramfs and a build of modules need beside the kernel."""
+    version = _version(tree)
     modules = cpio.Tree()
     for name in ("modules.dep", "modules.alias"):  # it has none: all that it can do is built in
         modules.file(f"usr/lib/modules/{version}/{name}", b"")

@@ -7,9 +7,11 @@ Nothing in a file is ever executed: each value is matched against what it may be
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
 import itertools
+import json
 import re
 import tomllib
 from collections import deque
@@ -30,11 +32,21 @@ TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 FILE_LIMIT = 256 * 1024
+PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
 NODES_LIMIT, LINKS_LIMIT = 64, 250  # a link has a number in its addresses
 RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
 DELAY_LIMIT_NS = 60_000_000_000
+DOWN_LIMIT_NS = 24 * 3_600_000_000_000
+SCALE = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
+BURST_LIMIT = 1000.0  # packets lost in a row, on average
+POLICE_NS = 50_000_000  # of the rate: the bucket of a policer
 DEFAULT_QUEUE = "pfifo limit 1000"
+DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is its default
+KEYS = ("rate", "queue", "delay", "jitter", "distribution", "loss", "burst", "reorder", "duplicate", "police")  # of one direction
+# For a hint when a name is nearly one of them; the kernel may have others.
+QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
+BLOCK_END = re.compile(r"\s*\[(\[|\s*parameters\b)")
 
 
 @dataclass(frozen=True)
@@ -45,11 +57,21 @@ class Shape:
     queue: tuple[str, ...] = ()
     delay_ns: int = 0
     jitter_ns: int = 0
+    distribution: str = "uniform"  # of the jitter
     loss_ppm: int = 0
+    burst: float = 1.0  # packets that are lost in a row, on average; 1: each independent of the others
+    reorder_ppm: int = 0  # packets that skip the delay
+    duplicate_ppm: int = 0
+    police_bps: int | None = None  # what exceeds this rate is dropped, not queued
 
     @property
     def impaired(self) -> bool:
-        return bool(self.delay_ns or self.loss_ppm)
+        return bool(self.delay_ns or self.loss_ppm or self.duplicate_ppm)
+
+    @property
+    def needs_netem(self) -> bool:
+        """Impairments that nftables cannot replace."""
+        return bool(self.delay_ns or self.duplicate_ppm or (self.loss_ppm and self.burst > 1))
 
     @property
     def shaped(self) -> bool:
@@ -64,9 +86,16 @@ class Shape:
             parts.append(" ".join(self.queue) or DEFAULT_QUEUE)
         if self.delay_ns:
             jitter = f" +- {self.jitter_ns / 1e6:g}" if self.jitter_ns else ""
-            parts.append(f"{self.delay_ns / 1e6:g}{jitter} ms")
+            kind = f" ({self.distribution})" if self.jitter_ns else ""
+            parts.append(f"{self.delay_ns / 1e6:g}{jitter} ms{kind}")
+        if self.police_bps is not None:
+            parts.append(f"policed to {self.police_bps / 1e6:g} Mbit/s")
         if self.loss_ppm:
-            parts.append(f"{self.loss_ppm / 1e4:g} % lost")
+            parts.append(f"{self.loss_ppm / 1e4:g} % lost" + (f", {self.burst:g} in a row" if self.burst > 1 else ""))
+        if self.reorder_ppm:
+            parts.append(f"{self.reorder_ppm / 1e4:g} % reordered")
+        if self.duplicate_ppm:
+            parts.append(f"{self.duplicate_ppm / 1e4:g} % duplicated")
         return ", ".join(parts) or "unshaped"
 
 
@@ -79,6 +108,7 @@ class Link:
     mtu: int = 1500
     offload: bool = False
     hosts: frozenset[str] = frozenset()  # of its ends: those that are no routers
+    down: tuple[tuple[int, int], ...] = ()  # nanoseconds from the start of the command: nothing passes between these two times
 
     def other(self, node: str) -> str:
         return self.ends[1] if node == self.ends[0] else self.ends[0]
@@ -102,7 +132,8 @@ class Link:
 
         Delay comes after a queue and must not share its device. Loss must be possible where the kernel has no netem. What happens to a
         host's packets happens in the network, never in the host's own queue."""
-        needed = any(shape.loss_ppm or (shape.delay_ns and shape.shaped) for shape in self.shapes.values())
+        apart = any(shape.loss_ppm or shape.duplicate_ppm or shape.police_bps for shape in self.shapes.values())
+        needed = apart or self.down or any(shape.delay_ns and shape.shaped for shape in self.shapes.values())
         of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
         return f"wire-{self.number}" if needed or of_hosts else None
 
@@ -110,6 +141,10 @@ class Link:
     def halves(self) -> bool:
         """The wire has two bridges, joined by a pair of devices that hold the queues of the hosts."""
         return any(self.shapes[host].shaped for host in self.hosts)
+
+    def bridge(self, node: str) -> str:
+        """The wire's bridge at an end."""
+        return f"side-{node}" if self.halves else "wire"
 
     def queue_place(self, node: str) -> tuple[str, str]:
         """The namespace and the device with the queue of what a node sends."""
@@ -127,6 +162,12 @@ class Topology:
     server: str
     parameters: dict[str, str]
     path: Path
+
+    def provenance(self, node: str, **more: str) -> str:
+        """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
+        with contextlib.suppress(OSError):
+            more["file"] = self.path.read_text(errors="replace")[:PROVENANCE_LIMIT]
+        return json.dumps({"name": self.name, "title": self.title, "node": node, "parameters": self.parameters, **more})
 
     def address(self, node: str) -> ipaddress.IPv4Address:
         """A node's address on its first link."""
@@ -171,6 +212,16 @@ class Topology:
 
         return wiring.script(self)
 
+    def events(self) -> list[tuple[float, list[str]]]:
+        """What changes while the command runs: seconds from its start, and the command that changes it."""
+        made = []
+        for link in self.links:
+            for begin, end in link.down:
+                for at, state in ((begin, "down"), (end, "up")):
+                    for bridge in sorted({link.bridge(node) for node in link.ends}):
+                        made.append((at / 1e9, ["ip", "-n", str(link.wire), "link", "set", "dev", bridge, state]))
+        return sorted(made)
+
     def teardown(self) -> str:
         from ktrxer.lab import wiring
 
@@ -187,6 +238,8 @@ class Topology:
         for link in self.links:
             for node in link.ends:
                 lines.append(f"  {node} -> {link.other(node)}: {link.shapes[node].words()}")
+            for begin, end in link.down:
+                lines.append(f"  {link.ends[0]} - {link.ends[1]}: down from {begin / 1e9:g} to {end / 1e9:g} s")
         return "\n".join(lines) + "\n"
 
 
@@ -229,7 +282,7 @@ def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) ->
         raise LabError(f"{path}: not TOML: {_line(error)}") from None
     except RecursionError:
         raise LabError(f"{path}: not TOML: nested too deeply") from None
-    return _Reader(path, settings or {}).topology(table)
+    return _Reader(path, settings or {}, data.decode().splitlines()).topology(table)
 
 
 def _line(error: object) -> str:
@@ -248,14 +301,38 @@ def _show(value: object) -> str:
 class _Reader:
     """One file's tables, into what they mean. Each complaint names the file and the place in it."""
 
-    def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, str], lines: list[str]) -> None:
         self.path = path
         self.settings = settings
+        self.lines = lines
         self.parameters: dict[str, str] = {}
         self.routers: frozenset[str] = frozenset()
 
     def fail(self, where: str, what: str) -> LabError:
-        return LabError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
+        line = self.line(where, what)
+        at = f"{self.path}:{line}" if line else str(self.path)
+        return LabError(f"{at}: {where}: {what}" if where else f"{at}: {what}")
+
+    def line(self, where: str, what: str) -> int | None:
+        """The line of a complaint, for which TOML's reader gives none: that of the key, else that where the table begins."""
+        heading, found = re.match(r"link (\d+)|\[parameters\]", where), 0
+        if heading:
+            pattern = r"\s*\[\[\s*links\s*\]\]" if heading[1] else r"\s*\[\s*parameters\s*\]"
+            heads = [index for index, line in enumerate(self.lines) if re.match(pattern, line)]
+            number = int(heading[1] or 1)
+            if number > len(heads):
+                return None  # `links = [...]`
+            found = heads[number - 1]
+        end = next((index for index in range(found + 1, len(self.lines)) if BLOCK_END.match(self.lines[index])), len(self.lines))
+        quoted = re.search(r"`([a-z0-9.]+)`|unknown key '([^']*)'", what)
+        if quoted is not None:
+            key = re.escape(quoted[2] or quoted[1])
+            lines = [index for index in range(found, end) if re.search(rf"(^|[{{,.\s]){key}\s*=", self.lines[index])]
+            side = re.search(r"from ([a-z0-9]+)$", where)
+            of_side = [index for index in lines if side and f"from.{side[1]}" in self.lines[index]]
+            if lines:
+                return (of_side or lines)[0] + 1
+        return found + 1 if heading else None
 
     def only(self, table: dict[str, Any], known: Iterable[str], where: str) -> None:
         known = list(known)
@@ -383,7 +460,7 @@ class _Reader:
         if ends[0] == ends[1]:
             raise self.fail(where, f"both ends are {ends[0]!r}")
         where = f"link {number} ({ends[0]} - {ends[1]})"
-        self.only(raw, ("ends", "rate", "queue", "delay", "jitter", "loss", "from", "subnet", "mtu", "offload"), where)
+        self.only(raw, ("ends", *KEYS, "from", "down", "subnet", "mtu", "offload"), where)
         apart = raw.get("from", {})
         if not isinstance(apart, dict) or not all(isinstance(one, dict) for one in apart.values()):
             raise self.fail(where, f'`from` holds one table for an end, e.g. from.{ends[0]} = {{ rate = "10mbit" }}')
@@ -393,9 +470,8 @@ class _Reader:
         shapes = {}
         for node in ends:
             side = f"{where}, from {node}"
-            keys = ("rate", "queue", "delay", "jitter", "loss")
-            self.only(apart.get(node, {}), keys, side)
-            merged = {key: raw[key] for key in keys if key in raw} | apart.get(node, {})
+            self.only(apart.get(node, {}), KEYS, side)
+            merged = {key: raw[key] for key in KEYS if key in raw} | apart.get(node, {})
             shapes[node] = self.shape(merged, side if node in apart else where)
         mtu = raw.get("mtu", 1500)
         if isinstance(mtu, bool) or not isinstance(mtu, int) or not MTU_BOUNDS[0] <= mtu <= MTU_BOUNDS[1]:
@@ -406,7 +482,23 @@ class _Reader:
         if offload and any(shape.rate_bps for shape in shapes.values()):
             raise self.fail(where, "`offload` and `rate` exclude each other: a rate is only true for packets of the size of the wire")
         hosts = frozenset(end for end in ends if end not in self.routers)
-        return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload, hosts)
+        return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload, hosts, self.down(raw, where))
+
+    def down(self, raw: dict[str, Any], where: str) -> tuple[tuple[int, int], ...]:
+        value = raw.get("down", [])
+        example = 'e.g. down = ["10s to 12s"]'
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.fail(where, f"`down` must be a list of times, {example}; found {_show(value)}")
+        found: list[tuple[int, int]] = []
+        for one in value:
+            times = [TIME.fullmatch(part.strip()) for part in one.split(" to ")]
+            if len(times) != 2 or not all(times):
+                raise self.fail(where, f"`down`: {_show(one)} are no two times, {example}")
+            begin, end = (round(float(match[1]) * SCALE[match[2]]) for match in times if match)
+            if not (found[-1][1] if found else 0) <= begin < end <= DOWN_LIMIT_NS:
+                raise self.fail(where, f"`down`: {_show(one)} must end after it begins, follow the one before, and be within 24 hours")
+            found.append((begin, end))
+        return tuple(found)
 
     def subnet(self, raw: dict[str, Any], number: int, where: str) -> ipaddress.IPv4Network:
         text = self.text(raw, "subnet", where) or f"10.64.{number}.0/24"
@@ -421,32 +513,54 @@ class _Reader:
         return subnet
 
     def shape(self, raw: dict[str, Any], where: str) -> Shape:
-        rate, delay, jitter, loss = (self.filled(raw, key, where) for key in ("rate", "delay", "jitter", "loss"))
-        rate_bps = None if rate is None else self.rate(rate, where)
-        delay_ns = 0 if delay is None else self.time("delay", delay, where)
-        jitter_ns = 0 if jitter is None else self.time("jitter", jitter, where)
-        if jitter_ns > delay_ns:
-            raise self.fail(where, f"`jitter` {jitter} is more than `delay` {delay or '0'}")
-        return Shape(rate_bps, self.queue(raw, where), delay_ns, jitter_ns, 0 if loss is None else self.loss(loss, where))
+        text = {key: self.filled(raw, key, where) for key in KEYS if key != "burst"}
+        delay, jitter = ((self.time(key, value, where) if (value := text[key]) is not None else 0) for key in ("delay", "jitter"))
+        loss, reorder, duplicate = (
+            (self.percent(key, value, where) if (value := text[key]) is not None else 0) for key in ("loss", "reorder", "duplicate")
+        )
+        if jitter > delay:
+            raise self.fail(where, f"`jitter` {text['jitter']} is more than `delay` {text['delay'] or '0'}")
+        if reorder and not delay:
+            raise self.fail(where, "`reorder` needs `delay`: packets are reordered because they skip it")
+        distribution = text["distribution"] or "uniform"
+        if distribution not in DISTRIBUTIONS:
+            near = difflib.get_close_matches(distribution, DISTRIBUTIONS, 1)
+            hint = f"do you mean `{near[0]}`?" if near else f"choose one of: {', '.join(DISTRIBUTIONS)}"
+            raise self.fail(where, f"`distribution`: {_show(distribution)}: {hint}")
+        if text["distribution"] and not jitter:
+            raise self.fail(where, "`distribution` needs `jitter`")
+        burst = self.burst(raw, loss, where)
+        rate, police = ((self.rate(key, value, where) if (value := text[key]) is not None else None) for key in ("rate", "police"))
+        if rate is not None and police is not None:
+            raise self.fail(where, "`police` and `rate` exclude each other in a direction: one drops and one queues what exceeds it")
+        return Shape(rate, self.queue(raw, where), delay, jitter, distribution, loss, burst, reorder, duplicate, police)
 
-    def rate(self, text: str, where: str) -> int:
+    def burst(self, raw: dict[str, Any], loss_ppm: int, where: str) -> float:
+        value = raw.get("burst", 1)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= BURST_LIMIT:
+            raise self.fail(where, f"`burst` must be a number of packets from 1 to {BURST_LIMIT:g}, found {_show(value)}")
+        if value > 1 and not 0 < loss_ppm < 1_000_000:
+            raise self.fail(where, "`burst` needs a `loss` between 0% and 100%")
+        return float(value)
+
+    def rate(self, key: str, text: str, where: str) -> int:
         match = RATE.fullmatch(text.strip())
         rate = round(float(match[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match[2].lower()]) if match else 0
         if not RATE_BOUNDS[0] <= rate <= RATE_BOUNDS[1]:
-            raise self.fail(where, f'`rate` must be from 8kbit to 100gbit, e.g. "10mbit"; found {_show(text)}')
+            raise self.fail(where, f'`{key}` must be from 8kbit to 100gbit, e.g. "10mbit"; found {_show(text)}')
         return rate
 
     def time(self, key: str, text: str, where: str) -> int:
         match = TIME.fullmatch(text.strip())
-        value = round(float(match[1]) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[match[2]]) if match else -1
+        value = round(float(match[1]) * SCALE[match[2]]) if match else -1
         if not 0 <= value <= DELAY_LIMIT_NS:
             raise self.fail(where, f'`{key}` must be a time up to 60s, e.g. "25ms"; found {_show(text)}')
         return value
 
-    def loss(self, text: str, where: str) -> int:
+    def percent(self, key: str, text: str, where: str) -> int:
         match = PERCENT.fullmatch(text.strip())
         if not match or float(match[1]) > 100:
-            raise self.fail(where, f'`loss` must be 0% to 100%, e.g. "0.5%"; found {_show(text)}')
+            raise self.fail(where, f'`{key}` must be 0% to 100%, e.g. "0.5%"; found {_show(text)}')
         return round(float(match[1]) * 1e4)
 
     def queue(self, raw: dict[str, Any], where: str) -> tuple[str, ...]:
@@ -457,4 +571,7 @@ class _Reader:
         # The kernel's own words for a queue; whether there is such a one shows when it is made, before anything runs.
         if not words or len(words) > 32 or not all(WORD.fullmatch(word) for word in words) or not re.match("[a-z]", words[0]):
             raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {_show(text)}')
+        near = difflib.get_close_matches(words[0], QUEUES, 1, 0.75)
+        if words[0] not in QUEUES and near:
+            raise self.fail(where, f"`queue`: no queue is called {words[0]!r}; do you mean `{near[0]}`?")
         return words

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ktrxer.lab.namespaces import QUIET, batch, batch6, cable, host, settle
 from ktrxer.lab.namespaces import script as shell
-from ktrxer.lab.topology import DEFAULT_QUEUE, Link, Shape, Topology
+from ktrxer.lab.topology import DEFAULT_QUEUE, POLICE_NS, Link, Shape, Topology
 
 NETEM_LIMIT = 100_000  # packets: never the bottleneck
 BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput
@@ -50,6 +50,8 @@ def _lines(topology: Topology) -> Iterator[str]:
             yield from batch(f"routes of {node}", node, (f"route add {to.subnet} via {by.address(gate)}" for to, by, gate in found))
             yield from batch6(f"routes of {node}", node, (f"route add {to.subnet6} via {by.address6(gate)}" for to, by, gate in found))
     yield from _names(topology)
+    for at, words in topology.events():
+        yield f"# {at:g} s after the command's start: {shlex.join(words)}"
 
 
 def _tries(topology: Topology) -> Iterator[str]:
@@ -63,8 +65,8 @@ def _tries(topology: Topology) -> Iterator[str]:
                 wanted.append((f"htb (the rate {way})", ("handle", "1:", "htb", "default", "1")))
             if shape.queue:
                 wanted.append((f"{shape.queue[0]} (the queue {way})", shape.queue))
-            if shape.delay_ns:
-                wanted.append((f"netem (the delay {way})", _netem(shape)))
+            if shape.needs_netem:
+                wanted.append((f"netem (the {'delay' if shape.delay_ns else 'impairment'} {way})", _netem(shape)))
             for label, words in wanted:
                 if words not in seen:
                     seen.add(words)
@@ -80,7 +82,7 @@ def _link(link: Link) -> Iterator[str]:
     if link.wire:
         # A namespace of its own between the two ends: a bridge of two ports; two bridges where it holds the queue of a host, too.
         w = link.wire
-        bridges = {node: f"side-{node}" if link.halves else "wire" for node in link.ends}
+        bridges = {node: link.bridge(node) for node in link.ends}
         yield f"tune {w} ipv6/conf/all/disable_ipv6=1 ipv6/conf/default/disable_ipv6=1 {' '.join(QUIET)}"
         for bridge in dict.fromkeys(bridges.values()):
             yield f"step {what} ip -n {w} link add name {bridge} mtu {link.mtu} type bridge stp_state 0 mcast_snooping 0"
@@ -128,8 +130,18 @@ def _netem(shape: Shape) -> tuple[str, ...]:
         words += ["delay", f"{max(1, round(shape.delay_ns / 1000))}us"]  # tc counts in microseconds
         if shape.jitter_ns:
             words.append(f"{max(1, round(shape.jitter_ns / 1000))}us")
-    if shape.loss_ppm:
+            words += ["distribution", shape.distribution] if shape.distribution != "uniform" else []
+    if shape.loss_ppm and shape.burst > 1:
+        # Gilbert's model: in the bad state each packet is lost; `leave` and `enter` are the probabilities of a change at each packet.
+        leave, share = 1 / shape.burst, shape.loss_ppm / 1e6
+        enter = leave * share / (1 - share)
+        words += ["loss", "gemodel", f"{100 * enter:.6f}%", f"{100 * leave:.6f}%"]
+    elif shape.loss_ppm:
         words += ["loss", f"{shape.loss_ppm / 1e4:.4f}%"]
+    if shape.duplicate_ppm:
+        words += ["duplicate", f"{shape.duplicate_ppm / 1e4:.4f}%"]
+    if shape.reorder_ppm:
+        words += ["reorder", f"{shape.reorder_ppm / 1e4:.4f}%"]
     return tuple(words)
 
 
@@ -149,6 +161,8 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
         yield f"step {shlex.quote(f'the queue {way}')} {at} parent 1:1 handle 10: {queue}"
     elif shape.queue:
         yield f"step {shlex.quote(f'the queue {way}')} {at} root handle 10: {queue}"
+    if shape.police_bps is not None:
+        yield from _police(link, node, shape.police_bps, way)
     if not shape.impaired:
         return
     if link.wire is None:
@@ -156,7 +170,7 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
         return
     port, entry = f"to-{link.other(node)}", f"to-{node}"
     netem = f"step {shlex.quote(f'the wire {way}')} tc -n {link.wire} qdisc add dev {port} root handle 20: {shlex.join(_netem(shape))}"
-    if not shape.loss_ppm:
+    if shape.needs_netem or not shape.loss_ppm:
         yield netem
         return
     yield f"if [ $netem = 1 ]; then {netem}"
@@ -170,6 +184,17 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
     yield "}"
     yield "END"
     yield "fi"  # a delay beside it has been tried above: then there is a netem
+
+
+def _police(link: Link, node: str, rate_bps: int, way: str) -> Iterator[str]:
+    """Where the packets of a node enter the wire: what exceeds the rate is dropped."""
+    burst = max(2 * (link.mtu + FRAME_HEADER), rate_bps * POLICE_NS // 8_000_000_000)
+    what = shlex.quote(f"the policer {way}")
+    yield f"step {what} tc -n {link.wire} qdisc add dev to-{node} clsact"
+    yield (
+        f"step {what} tc -n {link.wire} filter add dev to-{node} ingress matchall "
+        f"action police rate {rate_bps}bit burst {burst} conform-exceed drop/ok"
+    )
 
 
 def _names(topology: Topology) -> Iterator[str]:

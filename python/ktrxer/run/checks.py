@@ -17,6 +17,8 @@ from ktrxer.catalogue.recipe import Flows
 from ktrxer.run.schedule import Schedule
 from ktrxer.store import one_line
 
+ESTIMATE_BYTES = 250_000  # of each direction: on 1 Mbit/s two seconds, at long round trips enough for some rounds of slow start
+ESTIMATE_S = 4
 SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
@@ -71,17 +73,21 @@ def rows_of(schedule: Schedule) -> int:
     return count
 
 
-def far_end(schedule: Schedule) -> None:
-    """Does each kind of measurement get an answer? A tiny one of each, all at once."""
+def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
+    """Does each kind of measurement get an answer? A tiny one of each, all at once.
+
+    `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction."""
+    sized = ["--bytes", str(ESTIMATE_BYTES), "--for", f"{ESTIMATE_S}s"] if estimate else ["--bytes", "1"]
+    rates: list[float] = []
     trials: dict[str, list[str]] = {}
     for job in schedule.jobs:
         command = list(job.command)
         if isinstance(job.item, Flows):
             command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
-            trials.setdefault(" ".join(command), [*command, "--bytes", "1", "--json"])
+            trials.setdefault(" ".join(command), [*command, *sized, "--json"])
         else:
-            command[command.index("--interval") + 1] = "50ms"
-            trials.setdefault(job.kind, [*command, "--count", "3", "--json", "--timeout", "2s"])
+            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "2s"
+            trials.setdefault(job.kind, [*command, "--count", "3", "--json"])
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS
     try:
@@ -91,7 +97,7 @@ def far_end(schedule: Schedule) -> None:
             except OSError as error:
                 told.append(f"{command[0]}: cannot be started: {error.strerror}")
         for child in begun:
-            line = _trial(child, give_up)
+            line = _trial(child, give_up, rates)
             assert isinstance(child.args, list)
             answered = answered or (line is None and child.args[1] in ("stamp", "flow"))
             told += [line] if line else []
@@ -105,6 +111,7 @@ def far_end(schedule: Schedule) -> None:
         told.append(START.format(how="" if not flows else WITH_TOKEN if has_token else WITHOUT_TOKEN))
     if told:
         raise CheckError("\n".join(dict.fromkeys(told)))
+    return min(rates, default=None) if estimate else None
 
 
 def _begin(command: list[str]) -> subprocess.Popen[bytes]:
@@ -112,8 +119,9 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
 
 
-def _trial(child: subprocess.Popen[bytes], give_up: float) -> str | None:
-    """None, or what is wrong. They all run already; each says little enough for its pipes to hold it while another one is waited for."""
+def _trial(child: subprocess.Popen[bytes], give_up: float, rates: list[float]) -> str | None:
+    """None, or what is wrong; a flow's rate is added to `rates`. They all run already, and say little
+    enough for their pipes to hold it while another one is waited for."""
     assert isinstance(child.args, list)
     what = f"{Path(child.args[0]).name} {child.args[1]}"
     try:
@@ -126,7 +134,10 @@ def _trial(child: subprocess.Popen[bytes], give_up: float) -> str | None:
     except ValueError:
         end = None
     if isinstance(end, dict) and (end.get("received") or end.get("bytes") or end.get("verdict") in ("valid", "degraded")):
+        rates += [rate for name in ("up_bps", "down_bps") if isinstance(rate := end.get(name), int) and rate > 0]
         return None  # it is answered: how late three packets were says nothing of the run
     if isinstance(end, dict) and end.get("reasons"):
-        return f"{what}: {one_line(str(end['reasons'][0]))}"
+        # On a busy machine the first reason may be lateness; what was not answered matters more here.
+        told = [str(reason) for reason in end["reasons"]]
+        return f"{what}: {one_line(next((one for one in told if any(sign in one for sign in UNANSWERED)), told[0]))}"
     return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {child.returncode}, and not a word why"

@@ -12,9 +12,10 @@ import numpy as np
 from ktrxer.estimate import loss
 from ktrxer.estimate.one_way import one_way
 from ktrxer.run.judge import Severity, judge
+from ktrxer.run.phases import with_drain
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST_DOWN
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, TOO_LATE
 from ktrxer.store.run import as_array
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
         if kind in run.kinds():
             tables[kind] = _far(run, kind)
     run = Run(run.path, run.meta, {kind: partial(_table, run, tables, kind) for kind in run.kinds()})
+    run.meta.phases = with_drain(run)
     book = judge(run, notes)
     run.meta.verdict = book.verdict
     run.meta.reasons = book.reasons()
     run.meta.accounts = _accounts(run, tables)
+    run.meta.settings["congestion_control"] = _congestion_controls(run)
     return tables
 
 
@@ -45,13 +48,18 @@ def _table(run: Run, tables: dict[str, pa.Table], kind: str) -> pa.Table:
 
 
 def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
-    table = run.table("latency")
+    table = _without_given_up(run.table("latency"))
     columns_ = {name: as_array(table, name).copy() for name in table.column_names}
     # Whole, where a double would not hold it: unix time in nanoseconds.
     far = numbers(table.column("far_ns"))[0]
     for series in run.meta.of_kind("latency"):
         mine = columns_["series"] == series.id
-        ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"])
+        wrong = mine & (columns_["rtt_ns"] < 0)
+        if wrong.any():
+            text = f"{int(wrong.sum())} round trips are shorter than 0: their stamps are wrong, and they are left out"
+            notes.append(("degraded", text, series.name))
+            columns_["rtt_ns"][wrong] = np.nan
+        ok = mine & np.isin(columns_["state"], (ANSWERED, TOO_LATE)) & ~np.isnan(columns_["far_ns"]) & ~np.isnan(columns_["rtt_ns"])
         if not ok.any():
             continue
         queues = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns"))
@@ -65,12 +73,23 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
                 notes.append(("degraded", f"the clocks of the two hosts were stepped against each other {made.steps} times", series.name))
         first = mine & (columns_["state"] != DUPLICATE)
         runner = run.meta.runner_of(series)
-        counts = (runner.end or {}).get("reflector_stateful") if runner is not None else None
+        end = (runner.end or {}) if runner is not None else {}
+        counts, doubled = end.get("reflector_stateful"), end.get("duplicates_up")
         columns_["state"][first] = loss.directions(
-            columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first], counts if isinstance(counts, bool) else None
+            columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first],
+            counts if isinstance(counts, bool) else None, bool(doubled),
         )
-    replaced = {name: columns_[name] for name in ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
+    replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
+
+
+def _without_given_up(table: pa.Table) -> pa.Table:
+    """A probe that was given up as lost, and answered later, has two rows. The answer is its result."""
+    state, series, seq = (as_array(table, name) for name in ("state", "series", "seq"))
+    if not (state == TOO_LATE).any():
+        return table
+    key = series.astype(np.int64) << 40 | seq.astype(np.int64)
+    return table.filter(~((state == LOST) & np.isin(key, key[state == TOO_LATE])))
 
 
 def _far(run: Run, kind: str) -> pa.Table:
@@ -111,11 +130,25 @@ def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
     return table
 
 
+def _congestion_controls(run: Run) -> dict[str, str]:
+    """Of each TCP flow, at its sender, as the kernel named it."""
+    made: dict[str, str] = {}
+    for series in run.meta.of_kind("bytes"):
+        runner = run.meta.runner_of(series)
+        flows = (runner.end or {}).get("flows") if runner is not None else None
+        mine = [one for one in flows if isinstance(one, dict) and one.get("flow") == series.flow] if isinstance(flows, list) else []
+        if mine and isinstance(mine[0].get("cc"), str):
+            made[series.name] = mine[0]["cc"][:16]
+    return made
+
+
 def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
     """How many of what: the store's own count, to be held against the processes' (in runners[].end)."""
     accounts: dict[str, Any] = {"rows": {kind: len(run.table(kind)) for kind in run.kinds()}}
     if "latency" in tables:
-        states = np.bincount(as_array(tables["latency"], "state"), minlength=DUPLICATE + 1).tolist()
-        answered, lost = states[ANSWERED], sum(states[1 : LOST_DOWN + 1])
-        accounts["probes"] = {"sent": answered + lost, "answered": answered, "lost": lost, "duplicates": states[DUPLICATE]}
+        states = np.bincount(as_array(tables["latency"], "state"), minlength=TOO_LATE + 1).tolist()
+        answered, lost, late = states[ANSWERED], sum(states[LOST : LOST_DOWN + 1]), states[TOO_LATE]
+        accounts["probes"] = {
+            "sent": answered + lost + late, "answered": answered, "lost": lost, "too_late": late, "duplicates": states[DUPLICATE],
+        }  # fmt: skip
     return accounts

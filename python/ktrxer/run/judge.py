@@ -12,8 +12,9 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
+from ktrxer.run.own_load import too_heavy
 from ktrxer.store import Run, one_line
-from ktrxer.store.columns import ANSWERED, DUPLICATE
+from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.meta import Runner, Series, Verdict
 
 LATE_FLOOR_NS = 100_000  # late is later than a tenth of the interval, and than this
@@ -80,6 +81,8 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
             _probes(book, run, series)
         elif series.kind == "bytes":
             _flow(book, run, series)
+    for text in too_heavy(run):
+        book.say("degraded", text)
     for text in contradictions(run):
         book.say("degraded", text)
     _host(book, run)
@@ -142,6 +145,10 @@ def _probes(book: Book, run: Run, series: Series) -> None:
         if share > LATE_DEGRADED:
             severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
             book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
+    if late := int((arrays["state"] == TOO_LATE).sum()):
+        longest = np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE]) / 1e9
+        remedy = "they are not among the lost, and their delays are recorded; a longer --timeout has them in the statistics"
+        book.say("degraded", f"{late} answers came after the time-out, the last after {longest:.1f} s: {remedy}", series.name)
     end = _end_of(run, runner, series)
     received, rows = end.get("received"), int((arrays["state"] == ANSWERED).sum())
     # An object that found no room held many of them, and is complained of by itself.

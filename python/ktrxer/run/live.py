@@ -20,7 +20,7 @@ S = 10**9
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 32  # of a history, in bars
 BAR_NS = S
-PHASES = {"idle_before": "idle", "load": "under load", "idle_after": "idle again"}
+PHASES = {"idle_before": "idle", "load": "under load", "drain": "drain", "idle_after": "idle again"}
 
 
 def sparkline(values: list[float | None]) -> str:

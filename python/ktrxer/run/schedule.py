@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting, When
@@ -26,6 +27,9 @@ class Classes:
 
 Item = Flows | Probe | Classes
 CLASSES_MOST = 8  # of one process
+SHARE_GOAL = 0.01  # of the path's rate: what the probes should take
+PROBE_BYTES = 105  # of a probe before it is known: its mean size over IPv4
+WAITING_MOST = 20_000  # probes of one series within a time-out
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Job:
     from_ns: int | None
     length_ns: int
     series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow or class)
+    timeout_ns: int = 0  # of its probes: the process waits so long for the last answer
 
     @property
     def kind(self) -> str:
@@ -68,6 +73,17 @@ class Schedule:
     def reflected_hz(self) -> float:
         """UDP probes a second, all together."""
         return sum(len(job.series) * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind == "stamp")
+
+    def light_interval(self, interval_ns: int, rate_bps: float) -> int:
+        """`interval_ns`, or a longer one, at which the probes of this plan take SHARE_GOAL of a rate; in two digits, a second at most."""
+        shortest = min((job.runner.interval_ns or S for job in self.jobs if job.kind != "flow"), default=S)
+        probes = sum(len(job.series) * PROBE_BYTES * 8 * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind != "flow")
+        factor = probes / (SHARE_GOAL * rate_bps)
+        if factor <= 1:
+            return interval_ns
+        wanted = math.ceil(shortest * factor)
+        step: int = 10 ** max(0, len(str(wanted)) - 2)
+        return min(-(-wanted // step) * step, S)
 
     def after(self, name: str) -> list[Job]:
         return [job for job in self.jobs if job.item.when.start_after == name]
@@ -124,11 +140,18 @@ def _job(item: Item, number: int, total: int, setting: Setting, options: Options
         number, item.name, kind, [], setting.host, interval_ns=one.sample_ns if isinstance(one, Flows) else one.interval_ns,
         from_ns=begin, to_ns=begin + length if begin is not None else None,
     )  # fmt: skip
-    return Job(item, runner, command_of(item, setting.host, options), begin, length)
+    timeout = 0 if isinstance(one, Flows) else timeout_of(one, setting)
+    return Job(item, runner, command_of(item, setting, options), begin, length, timeout_ns=timeout)
 
 
-def command_of(item: Item, host: str, options: Options) -> list[str]:
+def timeout_of(probe: Probe, setting: Setting) -> int:
+    """The prober has room for 65,536 probes, and keeps each of them for three time-outs."""
+    return min(setting.timeout_ns, WAITING_MOST * probe.interval_ns)
+
+
+def command_of(item: Item, setting: Setting, options: Options) -> list[str]:
     """What is started, but for its times."""
+    host = setting.host
     common = [word for word in (options.family,) if word]
     if options.source:
         common += ["--from", options.source]
@@ -147,7 +170,8 @@ def command_of(item: Item, host: str, options: Options) -> list[str]:
     one = probes[0]
     marked = any(probe.mark for probe in probes) or len(probes) > 1
     dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
-    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns", *dscp]
+    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns"]
+    command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp]
     return command + (["--port", str(options.port)] if one.protocol == "udp" else []) + common
 
 

@@ -265,7 +265,7 @@ class Session:
             self._has_ended(job)
             return
         job.runner.status = "running"
-        until = self.zero_ns + job.from_ns + job.length_ns + GRACE_NS
+        until = self.zero_ns + job.from_ns + job.length_ns + job.timeout_ns + GRACE_NS
         active = Active(job, process, Translator(job, self.zero_ns), until)
         self._active.append(active)
         for descriptor in process.open:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ktrxer.run.schedule import Job
 from ktrxer.store import columns
-from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED
+from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO_LATE
 
 NS_MOST = 2**62
 _TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable and column.name != "far_ns"]
@@ -126,11 +126,11 @@ class Translator:
         if kind == "round_trips":
             self._round_trips(sample)
             return
-        if kind not in ("round_trip", *_STATES):
-            return  # too late, foreign: more kinds may come in any version
+        if kind not in ("round_trip", "too_late", *_STATES):
+            return  # more kinds may come in any version
         interval = self.job.runner.interval_ns or 0
         row: tuple[int | None, ...]
-        if kind == "round_trip":
+        if kind in ("round_trip", "too_late"):
             seq, sent, due, rtt = _four(sample)
             if self._probe_zero is None:
                 self._probe_zero = due - seq * interval
@@ -140,7 +140,7 @@ class Translator:
                 self._class(sample.get("class")),
                 sent - self.zero_ns,
                 seq,
-                ANSWERED,
+                ANSWERED if kind == "round_trip" else TOO_LATE,
                 rtt,
                 sent - due,
                 far,

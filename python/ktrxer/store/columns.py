@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE = range(7)
+# TOO_LATE: answered after the time-out of the probes. Such an answer has its delay, and is neither lost nor within the time-out.
+ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE, TOO_LATE = range(8)
 LOCAL, REMOTE = 0, 1
 
 
@@ -43,7 +44,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _TIME,  # send time (T1): entry into this host's packet scheduler; for a probe that was not sent, its scheduled time
         Column("seq", "int64"),
         *_maybe("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "lateness_ns"),
-        Column("state", "uint8", most=DUPLICATE),
+        Column("state", "uint8", most=TOO_LATE),
         # From the far end: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses are computed
         # from them (estimate/one_way.py, estimate/loss.py).
         *_maybe("far_ns", "far_seq"),

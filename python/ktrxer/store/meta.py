@@ -36,7 +36,7 @@ class Host:
 
 @dataclass
 class Phase:
-    name: Literal["idle_before", "load", "idle_after"]
+    name: Literal["idle_before", "load", "drain", "idle_after"]
     from_ns: int
     to_ns: int
 

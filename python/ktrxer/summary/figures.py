@@ -3,25 +3,28 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import Delays, delays, grade, responsiveness_class, responsiveness_rpm, scale_text
+from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.run.judge import gap_ns
+from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
 PREFERRED = ("UDP", "ICMP")
+FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
 DIRECTIONS = (
@@ -43,6 +46,7 @@ class SeriesFigures:
     direction: str | None = None
     klass: str | None = None
     note: str = ""
+    idle_p50: float | None = None  # of delays; the other figures are those under load
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Loss:
     lost: int
     lost_up: int
     lost_down: int
+    too_late: int = 0  # answered after the time-out; not among the lost
 
 
 @dataclass(frozen=True)
@@ -110,21 +115,33 @@ class Summary:
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
+    own_load: list[OwnLoad] = field(default_factory=list)  # of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        made: dict[str, Any] = _finite(asdict(self))
+        return made
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity. A quantile that falls among the lost probes is null there."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def summarise(run: Run) -> Summary:
     meta = run.meta
     latency = _latency(run)
+    loaded = _load_got_through(run)
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
-        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency),
-        grade=_grade(latency), lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
-        where=_where(run, latency),
+        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
+        grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        where=_where(run, latency), own_load=own_loads(run),
     )  # fmt: skip
 
 
@@ -166,8 +183,18 @@ def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[s
 
 def _idle_and_loaded(run: Run, members: Sequence[Series], column: str) -> tuple[Delays | None, Delays | None]:
     """Idle is before the load; where a test has no such phase, after it."""
-    before, after, load = (delays(_pooled(run, members, column, [phase]) / MS) for phase in ("idle_before", "idle_after", "load"))
+    before, after, load = (_of_phases(run, members, column, [phase]) for phase in ("idle_before", "idle_after", "load"))
     return before or after, load
+
+
+def _of_phases(run: Run, members: Sequence[Series], column: str, phases: Sequence[str]) -> Delays | None:
+    """A lost probe has an infinite round trip. Where it was lost is often unknown: the parts are of the answered probes."""
+    values = _pooled(run, members, column, phases) / MS
+    if column != "rtt_ns":
+        return delays(values)
+    lost = np.isin(_pooled(run, members, "state", phases), (LOST, LOST_UP, LOST_DOWN))
+    times = _pooled(run, members, "t_ns", phases)
+    return delays(values[~lost], int(lost.sum()), p50_interval(times, np.where(lost, np.inf, values)))
 
 
 def _latency(run: Run) -> list[Direction]:
@@ -195,9 +222,16 @@ def headline(latency: Sequence[Direction]) -> Direction | None:
     return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
 
 
+def _load_got_through(run: Run) -> bool:
+    """Did the flows move more than their first windows? What they did not load has no delay under load. True where a run has no flows."""
+    flows = run.meta.of_kind("bytes")
+    moved = sum(int(counts.max() - counts.min()) for series in flows if len(counts := flow_counts(run, series)[1]))
+    return not flows or moved > FIRST_WINDOW_BYTES * len(flows)
+
+
 def _grade(latency: list[Direction]) -> Grade | None:
     trip = headline(latency)
-    if trip is None or trip.idle is None or trip.loaded is None:
+    if trip is None or trip.idle is None or trip.loaded is None or math.isinf(trip.idle.p50):
         return None
     added = max(0.0, trip.loaded.p50 - trip.idle.p50)
     return Grade(grade(added), added, scale_text(), trip.probes)
@@ -216,12 +250,13 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
 
 def _loss(run: Run) -> list[Loss]:
     made = []
-    for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",))):
+    for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",)), ("drain", ("drain",))):
         state = _pooled(run, run.meta.of_kind("latency"), "state", phases)
-        counts = np.bincount(state.astype(np.int64), minlength=DUPLICATE + 1)
+        counts = np.bincount(state.astype(np.int64), minlength=TOO_LATE + 1)
         lost = int(counts[[LOST, LOST_UP, LOST_DOWN]].sum())
-        if sent := int(counts[ANSWERED]) + lost:
-            made.append(Loss(name, sent, lost, int(counts[LOST_UP]), int(counts[LOST_DOWN])))
+        late = int(counts[TOO_LATE])
+        if sent := int(counts[ANSWERED]) + late + lost:
+            made.append(Loss(name, sent, lost, int(counts[LOST_UP]), int(counts[LOST_DOWN]), late))
     return made
 
 
@@ -288,10 +323,14 @@ def _group(run: Run, name: str, members: list[Series]) -> Throughput:
 
 def _series(run: Run, series: Series) -> SeriesFigures | None:
     arrays = run.arrays(series)
-    common = {"direction": series.direction, "klass": series.klass}
+    common: dict[str, Any] = {"direction": series.direction, "klass": series.klass}
     if series.kind == "latency":
-        found = delays(arrays["rtt_ns"] / MS)
-        return _figures(series, "ms", found, int((arrays["state"] == ANSWERED).sum()), **common)
+        load = run.meta.phase("load")
+        found = _of_phases(run, [series], "rtt_ns", ["load"] if load is not None else [])
+        idle = _idle_and_loaded(run, [series], "rtt_ns")[0] if load is not None else None
+        note = f"and {found.lost} lost" if found is not None and found.lost else ""
+        made = _figures(series, "ms", found, found.count if found is not None else 0, note=note, **common)
+        return replace(made, idle_p50=idle.p50 if idle is not None else None)
     if series.kind == "bytes":
         t, counts, note = flow_counts(run, series)
         if len(t) < 2:

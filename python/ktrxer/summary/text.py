@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.where import Part
@@ -36,11 +38,13 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         head = ["latency", "idle: p50", "p99", *(["loaded: p50", "p99", "max"] if loaded else ["max"]), ""]
         made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
+        made += [f"  {text}" for one in s.latency if (text := left_out(one))]
     if s.where:
         made.append(f"the load's delay: {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
-        made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
+        after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
+        made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}{after}")
     if s.responsiveness is not None:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
@@ -49,7 +53,11 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     if s.grade is not None:
         g = s.grade
         what = f"{g.probes} round trip".lstrip()
-        made.append(f"grade  {paint(g.letter, '1')}: load adds {g.added_ms:.1f} ms to the p50 of the {what} ({g.scale})")
+        lost = "half of the probes are lost under load, so there is no p50"
+        added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
+        made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
+    if s.own_load:
+        made.append(f"our own load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
         late = s.lateness_us
         made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us")
@@ -61,8 +69,10 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
 
 def series_lines(s: Summary) -> list[str]:
     """A line for each series."""
-    head = ["series", "mean", "p50", "p99", "unit", "samples", ""]
-    return _table(head, [[x.name, number(x.mean), number(x.p50), number(x.p99), x.unit, str(x.count), x.note] for x in s.series])
+    head = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
+    return _table(head, [
+        [x.name, number(x.idle_p50), number(x.mean), number(x.p50), number(x.p99), x.unit, str(x.count), x.note] for x in s.series
+    ])  # fmt: skip
 
 
 def _direction(one: Direction, loaded: bool) -> list[str]:
@@ -71,6 +81,26 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     load = [ms(one.loaded.p50), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+
+
+def load_of(one: OwnLoad) -> str:
+    share = "share of the path not known: no flow" if one.share is None else f"{one.share:.1%} of the path"
+    control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
+    return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
+
+
+def left_out(one: Direction) -> str:
+    """What the quantiles of a round trip are of, and the interval of each p50."""
+    parts = []
+    for name, found in (("idle", one.idle), ("loaded", one.loaded)):
+        if found is None or one.name != ROUND_TRIP:
+            continue
+        between = found.p50_low is not None and found.p50_high is not None
+        interval = f" p50 {ms(found.p50_low)} to {ms(found.p50_high)} (95 %)" if between else ""  # type: ignore[arg-type]
+        lost = f" {found.lost} of {found.count + found.lost} lost, infinite in the quantiles" if found.lost else ""
+        if interval or lost:
+            parts.append(f"{name}{interval}{',' if interval and lost else ''}{lost}")
+    return f"{named(one)}: {'; '.join(parts)}" if parts else ""
 
 
 def named(one: Direction) -> str:
@@ -91,7 +121,7 @@ def by_class(one: Direction) -> str:
 
 
 def ms(value: float) -> str:
-    return f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 10 else f"{value:.1f} ms"
+    return "lost" if math.isinf(value) else f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 10 else f"{value:.1f} ms"
 
 
 def mbps(value: float | None) -> str:
@@ -99,7 +129,7 @@ def mbps(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "-" if value is None else "lost" if math.isinf(value) else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

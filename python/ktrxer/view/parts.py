@@ -19,7 +19,7 @@ MANY = 24  # flows that are drawn one by one; of more, the sum, the mean and the
 
 
 def bands(run: Run) -> tuple[Band, ...]:
-    names = {"idle_before": "idle", "load": "load", "idle_after": "idle"}
+    names = {"idle_before": "idle", "load": "load", "drain": "drain", "idle_after": "idle"}
     return tuple(
         Band(phase.from_ns / S, phase.to_ns / S, names[phase.name], "load" if phase.name == "load" else "idle") for phase in run.meta.phases
     )

@@ -12,7 +12,7 @@ from typing import Any
 import ktrxer
 from ktrxer.store import Run, Runner, StoreError
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
-from ktrxer.summary.text import by_class, named
+from ktrxer.summary.text import by_class, left_out, named
 from ktrxer.view import names, pack, palette
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.model import Panel
@@ -130,7 +130,9 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
         probes = f" ({r.probes})" if r.probes else ""
         tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", f"round trips a minute under load{probes}: {r.rating}", r.probes))
     if s.grade is not None:
-        note = f"load adds {' '.join(_delay(s.grade.added_ms))} ({s.grade.probes})"
+        lost = math.isinf(s.grade.added_ms)
+        note = "half of the probes are lost under load" if lost else f"load adds {' '.join(_delay(s.grade.added_ms))}"
+        note += f" ({s.grade.probes})"
         tiles.append(_tile("Grade", s.grade.letter, "", note, s.grade.probes))
     return tiles
 
@@ -152,6 +154,8 @@ def _rate(mbps: float | None) -> tuple[str, str]:
 
 
 def _delay(ms: float) -> tuple[str, str]:
+    if math.isinf(ms):
+        return "lost", ""
     return (figure(ms), "ms") if ms >= 1 or ms == 0 else (figure(ms * 1e3), "µs")
 
 
@@ -178,6 +182,7 @@ def _delays(s: Summary) -> dict[str, Any]:
         notes.append(
             f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs."
         )
+    notes += [f"{text}." for one in s.latency if (text := left_out(one))]
     if s.grade is not None:
         notes.append(f"The grade is for what load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
     return _table("Latency by direction", columns, rows, notes)
@@ -208,11 +213,12 @@ def _losses(s: Summary) -> dict[str, Any]:
 
 def _each(s: Summary) -> dict[str, Any]:
     rows = [
-        [one.name, figure(one.mean), figure(one.p50), figure(one.p99), one.unit, f"{one.count:,}", one.note]
+        [one.name, figure(one.idle_p50), figure(one.mean), figure(one.p50), figure(one.p99), one.unit, f"{one.count:,}", one.note]
         for one in s.series[:MOST_SERIES]
     ]
     notes = [f"The first {MOST_SERIES} of {len(s.series)} series."] if len(s.series) > MOST_SERIES else []
-    return _table("Each series, over the whole run", ["series", "mean", "p50", "p99", "unit", "samples", ""], rows, notes)
+    columns = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
+    return _table("Each series; delays under load, and idle", columns, rows, notes)
 
 
 def figure(value: float | None) -> str:

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#ifndef KTRXER_LIB_HARVEST_H
-#define KTRXER_LIB_HARVEST_H
+#ifndef KTRXER_LIB_COMPLETIONS_H
+#define KTRXER_LIB_COMPLETIONS_H
 
 #include <ktrxer.h>
 
-struct ktx_cell;
+struct ktx_request;
 
-/* What the pump lends an engine while it harvests: reports a stamp, by the number of its datagram (OPT_ID). */
-struct ktx_harvest {
+/* What the pump passes to an engine that reaps completions: a stamp, by the number of its datagram (OPT_ID). */
+struct ktx_completions {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock);
 	/* The packet scheduler's stamp of the same number, before that; may be NULL. */
 	void (*sched)(void *context, uint32_t key, int64_t real_ns);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
 	/*
 	 * Where a queue keeps the times: it has dropped what it had taken. By the time that it was told, from the
-	 * socket; by its cell, from the engine.
+	 * socket; by its request, from the engine.
 	 */
 	void (*dropped)(void *context, uint64_t launch, int error);
-	void (*failed)(void *context, struct ktx_cell *cell, int error);
+	void (*failed)(void *context, struct ktx_request *request, int error);
 	void *context;
 };
 

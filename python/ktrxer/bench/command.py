@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer bench` as users type it: two hosts of the lab, the harness, which prints JSON lines, and tables of its samples.
+
+The harness (bench/harness) checks its own options and prints their help; here are those that concern hosts and output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ktrxer.bench import kinds
+from ktrxer.bench.compare import Damaged, Saved, arguments, compare, read
+from ktrxer.bench.table import Table
+from ktrxer.lab import local, topology
+from ktrxer.lab.errors import LabError
+
+VALID, BAD, USAGE = 0, 1, 2
+SAMPLE, END = b'{"type":"sample"', b'{"type":"end"'
+SAMPLES_LIMIT = 64 << 20  # bytes of lines that are kept
+VERDICTS = ("valid", "degraded", "invalid")
+NEAR, FAR = "near", "far"
+HOSTS = f"""\
+title = "two hosts, joined by a veth pair"
+hosts = ["{NEAR}", "{FAR}"]
+[[links]]
+ends = ["{NEAR}", "{FAR}"]
+subnet = "10.99.0.0/24"
+offload = true
+"""
+FQ = """\
+tc qdisc replace dev "$0" root fq timer_slack 0 && exec "$@"
+echo "ktrxer bench: --fq: $0 cannot have the fq qdisc (CONFIG_NET_SCH_FQ, module sch_fq)" >&2
+exit 1
+"""
+
+
+class Failed(Exception):
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Failed(USAGE, message)
+
+
+def hosts() -> topology.Topology:
+    return topology.parse(HOSTS.encode(), Path("bench"))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options that stay here; all others are the harness's."""
+    made = Parser(prog="ktrxer bench", add_help=False, allow_abbrev=False)
+    add = made.add_argument
+    add("--csv", type=Path)
+    add("--compare", type=Path)
+    add("--json", action="store_true")
+    add("--jsonl", action="store_true")
+    add("-q", "--quiet", action="store_true")
+    add("--fq", action="store_true")
+    add("-d", "--device")
+    add("--to")
+    add("--far-device")
+    add("--far-netns")
+    return made
+
+
+@dataclass
+class Run:
+    """A bench from its first line to its last."""
+
+    reader: kinds.Senders | kinds.Receivers
+    name: str
+    json: bool = False
+    jsonl: bool = False
+    quiet: bool = False
+    csv: Path | None = None
+    old: Saved | None = None
+    own_hosts: bool = False
+    fq: bool = False
+    start: dict[str, Any] = field(default_factory=dict)
+    end: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    samples: list[bytes] = field(default_factory=list)  # lines that wait to be computed
+    broken: Exception | None = None
+
+    def say(self, text: str) -> None:
+        if not (self.json or self.jsonl or self.quiet):
+            print(text.translate(dict.fromkeys((*range(32), 127), "?")), flush=True)
+
+    def take(self, line: bytes) -> None:
+        told = json.loads(line)
+        if told["type"] == "start":
+            self.start = told
+        elif told["type"] == "sample":
+            self.reader.add(told)
+        elif told["type"] == "end":
+            self.end = told
+        elif told["name"] == "left_out":
+            self.say(f"left out: {told['engine']}: {told['reason']}")
+        elif told["name"] == "note":
+            self.notes.append(told["text"])
+
+    def drain(self, descriptor: int) -> None:
+        """All lines, in a thread of its own, because the harness waits for a slow reader. Samples are computed when nothing is measured any
+        more, so that this process needs hardly any time beside the turns."""
+        size = 0
+        with os.fdopen(descriptor, "rb") as lines:
+            for line in lines:
+                if self.jsonl and not line.startswith(END):
+                    self.pass_on(line)
+                if line.startswith(SAMPLE):
+                    self.samples.append(line)
+                    size += len(line)
+                else:
+                    self.attempt([line])
+                if size > SAMPLES_LIMIT:
+                    self.compute()
+                    size = 0
+
+    def pass_on(self, line: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            if self.broken is None:
+                self.broken = error
+                os.kill(os.getpid(), signal.SIGTERM)  # which ends the harness
+
+    def compute(self) -> None:
+        self.attempt(self.samples)
+        self.samples = []
+
+    def attempt(self, lines: list[bytes]) -> None:
+        try:
+            for line in lines:
+                self.take(line)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            self.broken = self.broken or error
+
+    def worsen(self, reason: str) -> None:
+        self.end["verdict"] = VERDICTS[max(1, VERDICTS.index(self.end["verdict"]))]
+        self.end["reasons"].append(reason)
+
+    def finish(self, status: int) -> int:
+        """Table, comparison and verdict; the exit status."""
+        self.compute()
+        if isinstance(self.broken, OSError):
+            raise self.broken
+        if self.broken is not None:
+            raise Failed(BAD, f"the harness's output is not understood: {type(self.broken).__name__} {self.broken}")
+        if "bench" not in self.end:  # it complained, and measured nothing
+            self.print_end()
+            return status or BAD
+        table = self.reader.table()
+        if self.name != "receive":
+            self.end["settings"]["fq"] = int(self.fq)
+        self.end |= {"own_hosts": self.own_hosts, "rows": table.json()}
+        for reason in self.reader.reasons:
+            self.worsen(reason)
+        for line in (*table.lines(), self.reader.explains.format(**self.end["settings"])):
+            self.say(line)
+        self.say_judge()
+        if self.csv is not None:
+            try:
+                table.write_csv(self.csv)
+            except OSError as error:
+                self.worsen(f"--csv {self.csv}: it cannot be written: {error.strerror}")
+        if self.old is not None:
+            self.compare(table)
+        self.say(f"verdict: {self.end['verdict']}")
+        for reason in self.end["reasons"]:
+            self.say(f"  - {reason}")
+        self.print_end()
+        return VALID if self.end["verdict"] == "valid" else BAD
+
+    def say_judge(self) -> None:
+        end = self.end
+        if "judge" in end:
+            blind = "" if end["sees_stalls"] else " (by steal time alone: no real-time priority to watch with)"
+            self.say(f"judged at the far end by {end['judge']}; {end['stalled_turns']} of {end['turns']} turns had a stall{blind}")
+            self.notes += [end["judge_note"]] if end["judge_note"] else []
+        for note in self.notes:
+            self.say(f"note: {note}")
+
+    def compare(self, table: Table) -> None:
+        assert self.old is not None
+        found = compare(table, self.old.rows)
+        self.say("against the older run:")
+        for change in found.changes:
+            self.say(f"  {change.line(table.columns)}")
+        more = f"{found.alone} rows have no counterpart there"
+        self.say(f"  {found.compared} figures compared, {len(found.changes)} changed by more than their rounds explain and by 5 %; {more}")
+        self.end |= {"changes": [change.json(table.columns) for change in found.changes], "compared": found.compared}
+
+    def print_end(self) -> None:
+        if self.json and self.end:
+            start = {key: told for key, told in self.start.items() if key != "type"}
+            print(json.dumps({"type": "end", "start": start} | self.end, indent=2))
+        elif self.jsonl and self.end:
+            print(json.dumps(self.end, separators=(",", ":")))
+
+
+# --------------------------------------------------------------------------------------------------------------- processes
+
+
+def in_lab(command: Sequence[str], run: Run, write: int) -> int:
+    """Between two hosts of the lab: nothing of them is left, however this process ends."""
+    made = hosts()
+    (link,) = made.links
+    path = ["--device", link.device(NEAR), "--to", str(link.address(FAR)), "--far-device", link.device(FAR), "--far-netns", FAR]
+    words = [*command, *path]
+    if run.fq:
+        words = ["sh", "-c", FQ, link.device(NEAR), *words]
+    return local.run(made, local.Job(tuple(words), NEAR, stdout=write))
+
+
+def here(command: Sequence[str], write: int) -> int:
+    """On the user's path. The harness ends with this process: at the end of its input, which is ours to close."""
+    child = subprocess.Popen([*command, "--stop-on-eof"], stdin=subprocess.PIPE, stdout=write, start_new_session=True)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, _: child.send_signal(number)) for number in numbers}
+    try:
+        return child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+def measure(program: str, name: str, words: Sequence[str], run: Run) -> int:
+    ends = os.pipe()
+    reader = threading.Thread(target=run.drain, args=(ends[0],))
+    reader.start()
+    command = [program, "bench", name, *words]
+    try:
+        return in_lab(command, run, ends[1]) if run.own_hosts else here(command, ends[1])
+    finally:
+        os.close(ends[1])
+        reader.join()
+
+
+# --------------------------------------------------------------------------------------------------------------- the words
+
+
+def older(path: Path) -> tuple[Saved, list[str]]:
+    """An older run, and its settings as options."""
+    try:
+        saved = read(path)
+        return saved, arguments(saved)
+    except OSError as error:
+        raise Failed(BAD, f"--compare {path}: {error.strerror}") from None
+    except Damaged as error:
+        raise Failed(BAD, f"--compare {path}: this is not what `ktrxer bench ... --json` writes: {error}") from None
+
+
+def bench(words: list[str]) -> int:
+    program = os.environ.get("KTRXER_PROGRAM", "")
+    if not program.startswith("/"):
+        raise Failed(BAD, "start it as `ktrxer bench`, which finds the harness")
+    name = words[0] if words and words[0] in kinds.NAMES else ""
+    told, rest = parser().parse_known_args(words[1:] if name else words)
+    if not name and (rest or told.compare is None):
+        os.execv(program, [program, "bench", *words])  # which says what is wrong
+    old, again = older(told.compare) if told.compare is not None else (None, [])
+    if old is not None and name and old.name != name:
+        raise Failed(USAGE, f"--compare {told.compare}: that is of `bench {old.name}`, and this is `bench {name}`")
+    if told.json and told.jsonl:
+        raise Failed(USAGE, "--json and --jsonl exclude each other: one object, or one a line")
+    if old is not None and not name:
+        name = old.name
+        rest, told.fq = [word for word in again if word != "--fq"], "--fq" in again
+    path = {"--device": told.device, "--to": told.to, "--far-device": told.far_device, "--far-netns": told.far_netns}
+    given = [word for option, value in path.items() if value is not None for word in (option, value)]
+    if told.fq and given:
+        device = told.device or "DEV"
+        raise Failed(USAGE, f"--fq is for the bench's own hosts: give your device its queue by `tc qdisc replace dev {device} root fq`")
+    methods = any(word.startswith(("--methods", "-m")) for word in rest)
+    run = Run(
+        kinds.reader(name, methods), name, json=told.json, jsonl=told.jsonl, quiet=told.quiet, csv=told.csv, old=old,
+        own_hosts=not given, fq=told.fq,
+    )  # fmt: skip
+    quiet = ["--quiet"] if told.quiet else []
+    return run.finish(measure(program, name, [*rest, *given, *quiet], run))
+
+
+def main(words: list[str]) -> int:
+    try:
+        return bench(words)
+    except Failed as failed:
+        print(f"ktrxer bench: {failed}", file=sys.stderr)
+        return failed.status
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"ktrxer bench: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no place to go
+        return BAD
+    except LabError as error:
+        print(f"ktrxer bench: {error}", file=sys.stderr)
+        return BAD

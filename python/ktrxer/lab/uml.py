@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A command in virtual time: a guest of user-mode Linux with time travel, whose root is this host's.
+
+    this process -- setpriv -- the kernel -- booted.py, process 1 of the guest -- the command, and what runs beside it
+
+A program of the guest is a process of this host that the kernel traces (PTRACE_O_EXITKILL): it ends with the kernel, which ends with
+this process. Needs no root, no namespaces and no KVM. Two limits end each guest: of its own time, and of wall time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ktrxer.lab import console, image, places, scratch, source
+from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit, Unavailable
+from ktrxer.lab.packages import host_architecture
+
+BOOTED = Path(__file__).with_name("booted.py")
+SUFFIX = "-virtual"  # of the kernels in lab/images.toml
+KERNEL = "6.1"
+MEMORY_MIB = 512
+OVERLAY_SHARE = 0.5  # of the memory
+WALL_LIMIT_S = 600.0
+VIRTUAL_LIMIT_S = 86400.0  # a guest in which everything waits for ever gets there in seconds
+POLL_S = 0.01
+SHM = Path("/dev/shm")
+QEMU = "the device lab emulates a machine without it: ktrxer lab vm --topology FILE --in NODE -- COMMAND"
+
+OnOutput = Callable[[bytes, bytes], None]
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What to boot, and its limits."""
+
+    kernel: str = KERNEL
+    memory_mib: int = MEMORY_MIB
+    wall_limit_s: float = WALL_LIMIT_S
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    virtual_s: float  # of the command, in the guest's time
+    boot_s: float  # wall time to the command's start
+    wall_s: float
+    overlay_full: bool
+
+
+def kernels() -> list[str]:
+    table = image.Recipe.load().get("kernels")
+    return [name.removesuffix(SUFFIX) for name in table if name.endswith(SUFFIX)]
+
+
+def prepare(kernel: str, say: image.Say) -> Path:
+    """The kernel's program, from the cache or built now."""
+    if platform.machine() != "x86_64":
+        raise Unavailable(f"virtual time needs an x86-64 host, this is {platform.machine()}; {QEMU}")
+    if kernel not in kernels():
+        raise LabError(f"no kernel {kernel!r} for virtual time; choose one of: {', '.join(kernels())}")
+    with image.no_space(places.cache()):
+        return source.prepared(image.Recipe.load(), host_architecture(), kernel + SUFFIX, say) / "vmlinuz"
+
+
+def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: image.Say) -> Answer:
+    """Boot, run the plan (`inside.py`), and end. Raises LabError; whatever happens, nothing is left running."""
+    kernel = prepare(guest.kernel, say)
+    with scratch.folder() as folder:
+        whole = {
+            **plan,
+            "timeout_s": plan.get("timeout_s") or VIRTUAL_LIMIT_S,
+            "overlay_mib": int(guest.memory_mib * OVERLAY_SHARE),
+            "folder": str(Path.cwd()),
+            # The host's own time: files that the host writes meanwhile are then not of the guest's future.
+            "epoch_s": int(time.time()),
+        }
+        with image.no_space(folder):
+            (folder / "plan").write_text(json.dumps(whole))
+            (folder / "init").write_text(
+                f"#!/bin/sh\nexec {shlex.join([sys.executable, '-P', '-E', '-s', '-B', str(BOOTED), str(folder)])}\n"
+            )
+            (folder / "init").chmod(0o700)
+        return _Running(guest, kernel, folder).wait(on_output)
+
+
+class _Running:
+    def __init__(self, guest: Guest, kernel: Path, folder: Path) -> None:
+        self.guest, self.folder = guest, folder
+        self.sent = {"out": 0, "err": 0}
+        self.boot_s: float | None = None
+        self.started = time.monotonic()
+        memory = SHM if _room(SHM) >= guest.memory_mib << 20 else folder
+        command = [
+            *("setpriv", "--pdeathsig", "KILL", "--", str(kernel)),
+            *(f"mem={guest.memory_mib}M", "root=hostfs", "rootfstype=hostfs", "rootflags=/", "ro", f'init="{folder / "init"}"'),
+            *("time-travel=inf-cpu", "dummy.numdummies=0", "ifb.numifbs=0"),
+            *("con=null", "con0=null,fd:1", "ssl=null", "quiet", "loglevel=5", "panic=-1", "oops=panic"),
+        ]
+        with (folder / "console").open("wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                env={"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(memory), "HOME": str(folder)},
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait(self, on_output: OnOutput) -> Answer:
+        try:
+            while self.process.poll() is None:
+                self._pass_on(on_output)
+                if self.boot_s is None and (self.folder / "started").exists():
+                    self.boot_s = time.monotonic() - self.started
+                if time.monotonic() - self.started > self.guest.wall_limit_s:
+                    self.kill()
+                    self._pass_on(on_output)
+                    raise self._too_long()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(POLL_S)
+            self._pass_on(on_output)
+            return self._answer()
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def _pass_on(self, on_output: OnOutput) -> None:
+        new = {}
+        for name, offset in self.sent.items():
+            with contextlib.suppress(FileNotFoundError), (self.folder / name).open("rb") as file:
+                file.seek(offset)
+                new[name] = file.read()
+                self.sent[name] = offset + len(new[name])
+        if any(new.values()):
+            on_output(new.get("out", b""), new.get("err", b""))
+
+    def _answer(self) -> Answer:
+        path = self.folder / "answer"
+        if not path.is_file():
+            raise self._failure()
+        said: dict[str, Any] = json.loads(path.read_text())
+        if "error" in said:
+            raise LabError(str(said["error"]))
+        wall_s = time.monotonic() - self.started
+        return Answer(int(said["status"]), float(said["virtual_s"]), self.boot_s or wall_s, wall_s, bool(said["overlay_full"]))
+
+    def _console(self) -> str:
+        return (self.folder / "console").read_text(errors="replace")
+
+    def _too_long(self) -> LabError:
+        when = "the command" if self.boot_s is not None else "the guest's start"
+        limit = f"not done after {self.guest.wall_limit_s:g} s of wall time (--wall-limit; of the device: --timeout)"
+        hint = "; a program that computes for ever without a system call stops the guest's clock, so --timeout cannot end it"
+        return TimeLimit(f"{when} was ended: {limit}{hint if self.boot_s is not None else ''}")
+
+    def _failure(self) -> LabError:
+        log = self._console()
+        status = self.process.returncode
+        if self.boot_s is None:
+            for word in ("ptrace", "PTRACE", "check_sysemu"):
+                lines = [line for line in log.splitlines() if word in line and not line.rstrip().endswith("OK")]
+                if lines:
+                    said = lines[-1].strip()
+                    return Unavailable(f"this host forbids ptrace (the kernel of virtual time ended with: {said}); {QEMU}")
+        dead = console.death(log)
+        if dead and dead.startswith("ktrxer-lab: "):
+            return GuestFailure(f"the guest did not come up: {dead.removeprefix('ktrxer-lab: ')}", log)
+        if dead:
+            return GuestFailure(f"the kernel of virtual time died: {dead}", log)
+        if status == -signal.SIGBUS or "SIGBUS" in log:
+            return GuestFailure(f"no memory is left for the guest in {SHM} or {self.folder}: give it less (--memory)", log)
+        killed = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        return GuestFailure(f"the guest ended {killed} and without an answer", log)
+
+
+def _room(path: Path) -> int:
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return 0

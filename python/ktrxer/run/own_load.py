@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the measurement itself takes of the path: delay probes and control connections, in bytes of IP packets, against the path's rate.
+
+The path's rate is what the flows of the run got, for flows that fill the path; with the measurement's own packets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ktrxer.estimate.throughput import receiver_end
+from ktrxer.run.schedule import SHARE_GOAL
+from ktrxer.store import Run
+from ktrxer.store.meta import Runner, Series
+
+S = 10**9
+SHARE_MOST = 0.02  # of the path's rate: more degrades the verdict
+WIRE = 1.036  # TCP's bytes of data as IP packets: 52 bytes of headers on 1448
+
+Way = Literal["up", "down"]
+
+
+@dataclass(frozen=True)
+class OwnLoad:
+    """Of one direction, in bit/s."""
+
+    direction: Way
+    probes_bps: float
+    control_bps: float
+    path_bps: float | None  # None: no flow in this direction
+
+    @property
+    def share(self) -> float | None:
+        """Of the probes and of the control traffic together."""
+        return (self.probes_bps + self.control_bps) / self.path_bps if self.path_bps else None
+
+
+def own_loads(run: Run) -> list[OwnLoad]:
+    probes = sum(_probe_bps(run, series) for series in run.meta.of_kind("latency"))
+    ways: tuple[Way, Way] = ("up", "down")
+    made = []
+    for way in ways:
+        control = sum(_control_bps(runner, way) for runner in run.meta.runners if runner.kind == "flow")
+        flows = _flows_bps(run, way)
+        made.append(OwnLoad(way, probes, control, flows * WIRE + probes + control if flows else None))
+    return made if probes or any(one.control_bps for one in made) else []
+
+
+def longest_interval(run: Run) -> int | None:
+    """The probes' interval at which they would take SHARE_GOAL of the slower direction, in nanoseconds."""
+    loads = [one for one in own_loads(run) if one.path_bps]
+    intervals = [runner.interval_ns for runner in run.meta.runners if runner.kind in ("stamp", "ping") and runner.interval_ns]
+    if not loads or not intervals:
+        return None
+    worst = max(one.probes_bps / one.path_bps for one in loads if one.path_bps)
+    return round(max(intervals) * worst / SHARE_GOAL)
+
+
+def too_heavy(run: Run) -> Iterator[str]:
+    """A sentence for each direction of whose rate the probes or the control traffic take too much."""
+    interval = longest_interval(run)
+    remedies = {
+        "delay probes": f"--interval {-(-interval // 10**6)}ms would take 1 %" if interval else "",
+        "control traffic": "fewer flows, or a longer --sample-interval, take less",
+    }
+    for one in own_loads(run):
+        for what, bps in (("delay probes", one.probes_bps), ("control traffic", one.control_bps)):
+            if one.path_bps is not None and bps > SHARE_MOST * one.path_bps:
+                yield (
+                    f"its {what} take {bps / one.path_bps:.1%} of the path {one.direction} ({bps / 1e3:.0f} kbit/s of "
+                    f"{one.path_bps / 1e6:.2f} Mbit/s), and change what is measured; {remedies[what]}"
+                )
+
+
+def _probe_bps(run: Run, series: Series) -> float:
+    """Each probe and its answer are equally long."""
+    runner = run.meta.runner_of(series)
+    if runner is None or runner.kind not in ("stamp", "ping") or not runner.interval_ns:
+        return 0.0
+    end = runner.end or {}
+    payload, to = end.get("payload_bytes"), end.get("to")
+    if not isinstance(payload, int):
+        return 0.0
+    headers = (40 if isinstance(to, str) and ":" in to else 20) + 8
+    return (payload + headers) * 8 * S / runner.interval_ns
+
+
+def _control_bps(runner: Runner, way: Way) -> float:
+    count = (runner.end or {}).get(f"control_{way}_bytes")
+    if not isinstance(count, int) or runner.from_ns is None or runner.to_ns is None or runner.to_ns <= runner.from_ns:
+        return 0.0
+    return count * 8 * S / (runner.to_ns - runner.from_ns)
+
+
+def _flows_bps(run: Run, way: Way) -> float:
+    """Of all flows of one direction together, each over the time from its first to its last count."""
+    total = 0.0
+    for series in run.meta.of_kind("bytes"):
+        arrays = run.arrays(series)
+        end = receiver_end(series.direction)
+        t, counts = (arrays[name][arrays["end"] == end] for name in ("t_ns", "bytes"))
+        if series.direction == way and len(t) > 1 and t[-1] > t[0]:
+            total += float(np.max(counts) - counts[0]) * 8e9 / float(t[-1] - t[0])
+    return total

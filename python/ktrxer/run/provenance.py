@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Where a run comes from: the source of its recipe, its parameters as they were resolved, and the emulated topology that it ran in."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ktrxer.catalogue.recipe import Setting, Test, parameters_of
+
+TOPOLOGY = "KTRXER_LAB_TOPOLOGY"  # set by `ktrxer lab` for the commands that it runs
+SOURCE_MOST = 200_000  # bytes of a recipe
+
+
+def resolved(test: Test, setting: Setting, given: dict[str, str]) -> dict[str, Any]:
+    """All settings and parameters, the defaults as well."""
+    return dataclasses.asdict(setting) | {"parameters": dataclasses.asdict(parameters_of(test, given))}
+
+
+def recipe(test: Test) -> dict[str, Any]:
+    """The file that makes the plan. A run can be repeated, and understood, when the file has changed since."""
+    module = sys.modules.get(test.plan.__module__)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return {"name": test.name}
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        return {"name": test.name, "file": Path(file).name, "missing": str(error.strerror)}
+    text = source[:SOURCE_MOST].decode("utf-8", "replace")
+    return {"name": test.name, "file": Path(file).name, "sha256": hashlib.sha256(source).hexdigest(), "source": text}
+
+
+def topology() -> dict[str, Any] | None:
+    """What `ktrxer lab` says of the network that it made around this process; None outside of a lab."""
+    text = os.environ.get(TOPOLOGY)
+    if not text:
+        return None
+    try:
+        made = json.loads(text)
+    except ValueError:
+        made = None
+    return made if isinstance(made, dict) else {"missing": f"${TOPOLOGY} is no JSON object"}

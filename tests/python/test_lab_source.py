@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Kernels that are built from source: the cache keeps whole ones only, and what is missing is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ktrxer.lab import image, kbuild, places, source, uml
+from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
+from ktrxer.lab.packages import Archive, Package
+
+NAME = "6.1-virtual"
+
+
+class Builds:
+    """In place of Debian's archive and of make."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.fails: BaseException | None = None
+        self.text = "set(PTRACE_O_TRACESYSGOOD);"
+
+
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    made = Builds()
+    monkeypatch.setenv("KTRXER_LAB_CACHE", str(tmp_path / "cache"))
+    index = {"linux-source-6.1": Package("linux-source-6.1", "6.1.1-1", "", "", "0" * 64)}
+    monkeypatch.setattr(Archive, "index", index)
+
+    def fetch(_: Archive, __: list[Package]) -> list[Path]:
+        deb = tmp_path / "source.deb"
+        deb.touch()
+        return [deb]
+
+    def unpack(_: Path, into: Path) -> Path:
+        for name in ("arch/um/os-Linux/skas", "include/config"):
+            (into / name).mkdir(parents=True)
+        (into / "arch/um/os-Linux/skas/process.c").write_text(f"(void *){made.text} (void *) {made.text}".replace("set(", ""))
+        return into
+
+    def build(tree: Path, *_: Any) -> None:
+        made.count += 1
+        if made.fails is not None:
+            raise made.fails
+        (tree / "linux").write_bytes(b"kernel")
+        (tree / "include/config/kernel.release").write_text("6.1.1\n")
+
+    monkeypatch.setattr(Archive, "fetch", fetch)
+    monkeypatch.setattr(source, "_unpack", unpack)
+    monkeypatch.setattr(source, "_build", build)
+    monkeypatch.setattr(source, "_check_programs", lambda _: None)
+    monkeypatch.setattr(source.subprocess, "run", _no_strip(source.subprocess.run))
+    return made
+
+
+def _no_strip(run: Any) -> Any:
+    return lambda command, **more: None if command[0] == "strip" else run(command, **more)
+
+
+def prepared(said: list[str] | None = None) -> Path:
+    return source.prepared(image.Recipe.load(), "amd64", NAME, (said if said is not None else []).append)
+
+
+def test_a_kernel_is_built_once(builds: Builds) -> None:
+    first, second = prepared(), prepared()
+    assert first == second and builds.count == 1
+    assert (first / "vmlinuz").read_bytes() == b"kernel" and (first / "version").read_text() == "6.1.1"
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+
+
+def test_a_damaged_kernel_is_built_again(builds: Builds) -> None:
+    folder, said = prepared(), list[str]()
+    (folder / "vmlinuz").write_bytes(b"kernal")
+    assert prepared(said) == folder and builds.count == 2
+    assert (folder / "vmlinuz").read_bytes() == b"kernel" and "is damaged" in said[0]
+    (folder / "vmlinuz").unlink()
+    prepared()
+    assert builds.count == 3
+
+
+def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds: Builds) -> None:
+    builds.fails = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        prepared()
+    assert list((places.cache() / "kernels").iterdir()) == []
+    builds.fails = None
+    folder = prepared()
+    # What a build that was killed by SIGKILL leaves, is swept by the next.
+    (folder / "version").unlink()
+    left = folder.with_name(f".{folder.name}.99999999")
+    left.mkdir()
+    prepared()
+    assert not left.exists()
+
+
+def test_a_source_of_another_version_is_named(builds: Builds) -> None:
+    builds.text = "PTRACE_SOMETHING_ELSE"
+    with pytest.raises(LabError, match=r"process\.c of .* has no .*another version of the source"):
+        prepared()
+
+
+def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Archive, "index", {})
+    with pytest.raises(LabError, match=r"no package 'linux-source-6\.1' in Debian bookworm for amd64"):
+        prepared()
+
+
+def test_programs_that_a_build_needs_are_named(builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match=r"without make flex bison bc; install it with: apt-get install"):
+        source._check_programs("um")
+
+
+def test_the_log_of_a_build_that_fails(builds: Builds) -> None:
+    tools = kbuild.Tools("um", "", "gcc")
+    with pytest.raises(BuildFailure, match="the kernel does not build: make failed") as caught:
+        source._run(["sh", "-c", "echo one; echo two; exit 2"])
+    assert caught.value.log == "one\ntwo" and tools.arch in source.TARGETS
+
+
+def test_progress_is_said_each_tenth() -> None:
+    said = list[str]()
+    progress = source._Progress("6.1-virtual", 20, said.append)
+    for number in range(30):
+        progress.line(f"  CC      kernel/{number}.o")
+        progress.line("  LD      something")
+    assert len(said) == 9 and said[4] == "building 6.1-virtual: 50 % (10 of about 20 files)"
+
+
+def test_virtual_time_names_its_kernels(builds: Builds) -> None:
+    with pytest.raises(LabError, match=r"no kernel '2\.4' for virtual time; choose one of: 6\.1"):
+        uml.prepare("2.4", lambda _: None)

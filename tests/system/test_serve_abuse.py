@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+`ktrxer serve` under attack: what it gives away, what it sends where, which shares a greedy source gets.
+
+a0 10.77.0.1, .9, 10.78.0.1 ------------- b0 10.77.0.2, 10.78.0.2      attackers and an honest client in A, the server in B
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from flows import MS, command, stop
+from test_flow_faults import HOSTILE
+
+
+def hostile(mode, body):
+    """The program of test_flow_faults with one mode more."""
+    return HOSTILE + f"if mode == {mode!r}:\n" + "".join(f"    {line}\n" for line in body.splitlines())
+
+
+ORACLE = """
+c = Control(token=b"wrong"); c.send(1, request()); answer = rest(c.s)
+assert REFUSE(1) in answer and answer.endswith(bytes(16)), answer[-40:]
+c = Control(); c.s.sendall(struct.pack(">I", 1 << 24 | 513)); answer = rest(c.s)
+assert REFUSE(3) in answer and answer.endswith(bytes(16)), answer[-40:]
+"""
+
+# As many connections as the system gives, each silent; until the parent ends it.
+SILENT = """
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
+many = []
+while True:
+    s = socket.socket(); s.setblocking(False); s.bind((sys.argv[2], 0))
+    try: s.connect((sys.argv[1], 8620))
+    except BlockingIOError: pass
+    many.append(s)
+    if len(many) == 600: print(flush=True)
+    if len(many) > 2000: many.pop(0).close()
+    time.sleep(0.0003)
+"""
+
+
+@pytest.fixture
+def hosts_of_two_networks(pair):
+    a, b = pair
+    a.ip("addr", "add", "10.77.0.9/24", "dev", "a0")
+    a.ip("addr", "add", "10.78.0.1/24", "dev", "a0")
+    b.ip("addr", "add", "10.78.0.2/24", "dev", "b0")
+    return a, b
+
+
+def test_a_refusal_carries_nothing_of_the_token(shared_pair, serve, token):
+    """A HMAC under the token's key would let anybody try tokens off line."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = a.run([sys.executable, "-c", hostile("oracle", ORACLE), b.address, "oracle", token], check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_thread_keeps_a_privilege(shared_pair, serve, token):
+    _, b = shared_pair
+    server = serve(b, "--token-file", token)
+    tasks = list(Path(f"/proc/{server.process.pid}/task").iterdir())
+    assert len(tasks) >= 2
+    for task in tasks:
+        fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        assert all(int(fields[name], 16) == 0 for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")), (task, fields)
+        assert fields["NoNewPrivs"] == "1", (task, fields["Name"])
+
+
+def test_udp_goes_to_the_address_of_the_control_connection_only(hosts_of_two_networks, flow, serve, token, ktrxer):
+    a, b = hosts_of_two_networks
+    serve(b, "--token-file", token)
+    udp = ("--udp", "--bitrate", "1M", "--for", "300ms")
+    assert flow(a, "down", b.address, *udp).end["bytes"] > 10_000
+    a.run(["nft", "add table ip nat; add chain ip nat post { type nat hook postrouting priority 100; }; "
+           "add rule ip nat post udp dport 8620 snat to 10.77.0.9"])
+    before = b.counters()["tx"]["bytes"]
+    done = a.run(command(ktrxer, token, "down", b.address, *udp), check=False, timeout=20)
+    assert done.returncode == 1 and "from another address than the control connection" in done.stderr, done.stderr
+    assert b.counters()["tx"]["bytes"] - before < 10_000
+
+
+def test_a_greedy_source_shuts_out_only_itself(hosts_of_two_networks, flow, serve, token):
+    """Thousands of silent connections from one network; a client of another one connects as before."""
+    a, b = hosts_of_two_networks
+    server = serve(b, "--token-file", token)
+    flood = a.popen([sys.executable, "-c", SILENT, "10.78.0.2", "10.78.0.1"])
+    try:
+        flood.stdout.readline()
+        for _ in range(3):
+            begin = time.monotonic()
+            run = flow(a, "both", b.address, "--flows", 4, "--bytes", "100k")
+            assert all(one["bytes"] == 100_000 for one in run.flows)
+            assert time.monotonic() - begin < 5
+    finally:
+        flood.kill()
+        flood.communicate()
+    assert stop(server)["pending_displaced"] > 100
+
+
+@pytest.mark.parametrize("sample_ns", [2**64 - 1, 2**63])
+def test_an_interval_of_centuries_is_refused(shared_pair, serve, token, sample_ns):
+    """It had made the server sample in an endless loop."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token)
+    body = f"""
+c = Control(); c.send(1, struct.pack(">IQQQQQB", 1, 10**9, 0, 10**9, {sample_ns}, 0, 0)); assert REFUSE(3) in rest(c.s)
+"""
+    done = a.run([sys.executable, "-c", hostile("interval", body), b.address, "interval", token], check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert stop(server)["started"] == 0
+
+
+def test_speech_at_one_bit_a_second_is_refused(shared_pair, refusal, serve, token, ktrxer):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = a.run(command(ktrxer, token, "down", b.address, "--udp", "--model", "voip", "--payload", "1400", "--bitrate", "1k", "--for", "1s"), check=False)
+    assert done.returncode == 2 and "takes longer than a second" in done.stderr, done.stderr
+    body = """
+c = Control(); c.send(1, struct.pack(">IQQQQQB", 1, 10**9, 0, 10**9, 10**8, 0, 0)); c.s.recv(4096)
+c.send(3, struct.pack(">IH", 0, 1) + struct.pack(">BBBBQQHHQQ", 3, 0, 2, 0, 0, 1, 9000, 9000, 0, 0)); assert REFUSE(3) in rest(c.s)
+"""
+    done = a.run([sys.executable, "-c", hostile("speech", body), b.address, "speech", token], check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_memory_of_udp_flows_is_bounded(shared_pair, flow, serve, token, ktrxer):
+    """64 flows of jumbo packets had reserved 2.3 GB."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token)
+    child = a.popen([*command(ktrxer, token, "down", b.address, "--udp", "--flows", 64, "--payload", "1400", "--bitrate", "1G", "--for", "1s"), "--jsonl"])
+    worst = 0
+    while child.poll() is None:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        worst = max(worst, *(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")))
+        time.sleep(20 * MS / 1e9)
+    child.communicate(timeout=10)
+    assert worst < (900 << 10 if b"__asan_init" in ktrxer.read_bytes() else 160 << 10), f"{worst} KiB"
+
+
+def test_answers_carry_allowed_marks_only(shared_pair, serve, stamp):
+    a, b = shared_pair
+    serve(b, "--dscp-allow", "BE,CS1")
+    for name, marked in (("EF", 0), ("CS1", 8)):
+        watch = b.popen(["tcpdump", "-i", "b0", "-n", "-v", "-l", "-c", "5", "udp and src port 8620"])
+        while "listening on" not in (line := watch.stderr.readline()):
+            assert line
+        stamp(a, b.address, "-c", 10, "-i", "20ms", "--dscp", name)
+        out, _ = watch.communicate(timeout=20)
+        assert out.count(f"tos 0x{marked << 2:x}") == 5, out
+
+
+def test_sixteen_addresses_are_one_valid_line(pair, serve):
+    _, b = pair
+    addresses = [f"fd00:77:1234:5678:9abc:def0:1234:{i + 1:x}" for i in range(16)]
+    for address in addresses:
+        b.ip("addr", "add", f"{address}/64", "dev", "b0", "nodad")
+    server = serve(b, *(word for address in addresses for word in ("--bind", address)))
+    assert json.loads(json.dumps(server.listening))["addresses"] == addresses

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer run` over a path or from a host with a planted fault; each test names the verdict and the cause that must come out.
+
+    a 10.77.0.1 ---- 10.77.0.2 r 10.78.0.1 ---- 10.78.0.2 b        a measures, b serves, the faults of the path are in r
+
+The hosts and the command come from the fixtures of the system tests.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
+
+from ktrxer.lab import hosts
+from ktrxer.store import Run, open_run
+from ktrxer.summary import figures, text
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _of_the_system_tests():
+    spec = importlib.util.spec_from_file_location("system_conftest", ROOT / "tests" / "system" / "conftest.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_system = _of_the_system_tests()
+pytest_configure, pytest_runtest_call = _system.pytest_configure, _system.pytest_runtest_call
+swept, requires_root, requires_namespaces = _system.swept, _system.requires_root, _system.requires_namespaces
+ktrxer, serve = _system.ktrxer, _system.serve
+
+
+@dataclass
+class Result:
+    run: Run
+    verdict: str
+    reasons: list[str]
+    summary: figures.Summary
+    lines: list[str]  # as a person reads them
+
+    def says(self, *words: str) -> bool:
+        """Is there a reason that has all of these?"""
+        return any(all(word in reason for word in words) for reason in self.reasons)
+
+
+class Path3:
+    """Three hosts, and `ktrxer run` from a to b."""
+
+    def __init__(self, a, r, b, ktrxer, token, directory):
+        self.a, self.r, self.b = a, r, b
+        self.ktrxer, self.token, self.directory = ktrxer, token, directory
+
+    def shape(self, device, mbit, limit, host=None):
+        """`device` is rb (up) or ra (down) of the router, or a device of `host`."""
+        (host or self.r).run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst", "5k", "limit", str(limit)])
+
+    def drops(self, device, host=None):
+        """Of the qdisc, by tc."""
+        (told, *_) = json.loads((host or self.r).run(["tc", "-s", "-j", "qdisc", "show", "dev", device, "root"]).stdout)
+        return told["drops"]
+
+    def start(self, *words, host=None):
+        environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
+        command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", self.directory, "--token-file", self.token, "--json"]
+        return (host or self.a).popen(list(map(str, command)), env=environment)
+
+    def result(self, child, timeout=120) -> Result:
+        out, err = child.communicate(timeout=timeout)
+        assert child.returncode in (0, 1) and out, err
+        told = json.loads(out)
+        run = open_run(told["file"])
+        summary = figures.summarise(run)
+        made = Result(run, told["verdict"], told["reasons"], summary, text.lines(summary))
+        print("\n".join(made.lines))
+        return made
+
+    def measure(self, *words, host=None) -> Result:
+        return self.result(self.start(*words, host=host))
+
+
+@contextlib.contextmanager
+def three_hosts():
+    with hosts.Netns("a") as a, hosts.Netns("r") as r, hosts.Netns("b") as b:
+        hosts.join(a, r, net=77, devices=("a0", "ra"))
+        hosts.join(r, b, net=78, devices=("rb", "b0"))
+        r.sysctl("ipv4/ip_forward", 1)
+        a.ip("route", "add", "10.78.0.0/24", "via", "10.77.0.2")
+        b.ip("route", "add", "10.77.0.0/24", "via", "10.78.0.1")
+        for host, device in ((a, "a0"), (r, "ra"), (r, "rb"), (b, "b0")):
+            host.run(["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"])
+        yield a, r, b
+
+
+@pytest.fixture
+def path(requires_namespaces, ktrxer, tmp_path):
+    pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
+    token = tmp_path / "token"
+    token.write_text("a-secret-of-the-tests\n")
+    token.chmod(0o600)
+    (tmp_path / "runs").mkdir()
+    with three_hosts() as (a, r, b):
+        yield Path3(a, r, b, ktrxer, token, tmp_path / "runs")

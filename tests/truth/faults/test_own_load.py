@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The probes' own load on a slow path. Reference: nftables counts the bytes of the probes in the router."""
+
+import json
+
+import pytest
+
+COUNT = """
+add table ip own
+add counter ip own datagrams
+add counter ip own echoes
+add chain ip own forward { type filter hook forward priority 0; }
+add rule ip own forward ip saddr 10.77.0.1 udp dport 8620 counter name datagrams
+add rule ip own forward ip saddr 10.77.0.1 icmp type echo-request counter name echoes
+"""
+
+
+def counted(host):
+    told = json.loads(host.run(["nft", "-j", "list", "counters"]).stdout)["nftables"]
+    return {one["counter"]["name"]: one["counter"]["bytes"] for one in told if "counter" in one}
+
+
+@pytest.mark.parametrize(("interval", "heavy"), [("10ms", True), ("400ms", False)])
+def test_the_share_of_the_probes(path, serve, interval, heavy):
+    path.shape("rb", 1, 20_000)
+    path.r.run(["nft", "-f", "-"], input=COUNT)
+    serve(path.b, "--token-file", path.token)
+    made = path.measure("rrul", "-l", "5", "--delay", "1", "-i", interval, "--no-extras")
+    reference = sum(counted(path.r).values()) * 8 / 7
+    up = next(one for one in made.summary.own_load if one.direction == "up")
+    print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.path_bps / 1e6:.2f} Mbit/s")
+    # nftables counts what passed the router's queue or is dropped behind it, with the trial before and the closing probes.
+    assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
+    assert up.path_bps == pytest.approx(1e6, rel=0.25), "the shaped rate, less the acknowledgements of the downloads"
+    assert made.says("its delay probes take", "of the path up", "--interval") == heavy
+    assert any(line.startswith("our own load") and "% of the path" in line for line in made.lines)
+    assert (up.share > 0.2) == heavy and up.control_bps > 0
+    assert not heavy or made.verdict != "valid"
+
+
+def test_the_interval_that_is_chosen(path, serve):
+    """Without --interval: the probes take about 1 % of a path whose rate only the first estimate knows."""
+    path.shape("rb", 4, 40_000)
+    serve(path.b, "--token-file", path.token)
+    made = path.measure("tcp_upload", "-l", "4", "--delay", "1", "--no-extras")
+    up = next(one for one in made.summary.own_load if one.direction == "up")
+    print(f"figure: first estimate {made.run.meta.settings['rate_estimate_bps'] / 1e6:.2f} Mbit/s; probes {up.probes_bps / up.path_bps:.2%} of the path")
+    assert 0.004 < up.probes_bps / up.path_bps <= 0.0125
+    assert not made.says("its delay probes take")

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer lab` as the tests start it, and the processes of its guests."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Lab:
+    """`ktrxer lab` in a folder of its own, with a TMPDIR of its own: it is in the command line of the guest's kernel."""
+
+    folder: Path
+    scratch: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def words(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "ktrxer", "lab", *map(str, arguments)]
+
+    def full_environment(self) -> dict[str, str]:
+        more = {"PYTHONPATH": str(ROOT / "python"), "TMPDIR": str(self.scratch)}
+        return os.environ | more | self.environment
+
+    def __call__(self, *arguments: object, timeout: float = 200) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.words(*arguments),
+            cwd=self.folder,
+            env=self.full_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(*arguments),
+            cwd=self.folder,
+            env=self.full_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def kernel(self) -> int | None:
+        """The process of the guest's kernel: it leads a session, of which all programs of the guest are."""
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (path / "cmdline").read_bytes()
+                leads = _session(path) == int(path.name)
+            except (OSError, ValueError):
+                continue
+            if leads and b"time-travel=inf-cpu" in words and str(self.scratch).encode() in words:
+                return int(path.name)
+        return None
+
+
+def _session(path: Path) -> int:
+    return int((path / "stat").read_text().rpartition(")")[2].split()[3])
+
+
+def members(session: int) -> list[str]:
+    """The processes of a session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if _session(path) == session and not re.search(r"\) Z ", (path / "stat").read_text()):
+                found.append(path.name)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True

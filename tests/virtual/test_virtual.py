@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer lab run --time virtual`: what a command gets and gives back there, what its clock is, and that it ends in each case."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from guests import Lab, members, until
+
+RUN = ("run", "flent", "--time", "virtual")
+VM = ("vm", "--device", "uml")
+
+# Forbids ptrace(2) to all that it starts, as the default seccomp filters of older container engines do.
+NO_PTRACE = """
+import ctypes, os, struct, sys
+def code(op, jt, jf, k): return struct.pack("HBBI", op, jt, jf, k)
+program = code(0x20, 0, 0, 0) + code(0x15, 0, 1, 101) + code(0x06, 0, 0, 0x00050001) + code(0x06, 0, 0, 0x7FFF0000)
+held = ctypes.create_string_buffer(program, len(program))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("HxxxxxxQ", 4, ctypes.addressof(held)), 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_status_output_and_files_are_those_of_the_command(lab: Lab) -> None:
+    (lab.folder / "in").write_text("given\n")
+    job = "cat in; echo wrong >&2; printf made >made; mkdir -p deep/er; cp in deep/er; echo x >/etc/ktrxer-lab-trace; cat /etc/ktrxer-lab-trace; exit 7"
+    done = lab(*VM, "--", "sh", "-c", job)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "given\nx\n", "wrong\n")
+    assert (lab.folder / "made").read_text() == "made" and (lab.folder / "deep/er/in").read_text() == "given\n"
+    assert not Path("/etc/ktrxer-lab-trace").exists(), "what is written elsewhere stays in the guest"
+    assert list(lab.scratch.iterdir()) == [], "nothing is left of the guest"
+
+
+def test_bytes_come_as_they_are_and_all_of_them(lab: Lab) -> None:
+    program = "import os, sys\nfor i in range(300): os.write(1, bytes(range(256)) * 16)\nsys.exit(3)"
+    done = lab(*VM, "--", "sh", "-c", f"{sys.executable} -c '{program}' | md5sum; {sys.executable} -c '{program}' >out; md5sum <out; false")
+    first, second = done.stdout.splitlines()
+    assert done.returncode == 1 and first == second
+    assert (lab.folder / "out").read_bytes() == bytes(range(256)) * 16 * 300
+
+
+def test_the_delay_of_a_topology_and_time_that_passes_by_itself(lab: Lab) -> None:
+    before = time.time()
+    job = "date +%s; ping -q -c 300 server; sleep 3600; date +%s"
+    done = lab(*RUN, "--", "sh", "-c", job)
+    assert done.returncode == 0, done.stderr
+    begun, *said, ended = done.stdout.splitlines()
+    times = re.search(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/", "\n".join(said))
+    assert times, done.stdout
+    assert [float(value) for value in times.groups()] == pytest.approx([50.0, 50.0, 50.0], abs=0.02), "netem's 25 ms, twice"
+    assert 3899 <= int(ended) - int(begun) <= 3901
+    assert abs(int(begun) - before) < 60, "the clock begins at the host's time"
+    assert time.time() - before < 200
+
+
+def test_a_limit_of_virtual_time_ends_what_waits_for_ever(lab: Lab) -> None:
+    done = lab(*RUN, "--timeout", "2h", "--", "sleep", "infinity")
+    assert done.returncode == 124 and "has not ended within 7200 s (--timeout)" in done.stderr
+
+
+def test_a_limit_of_virtual_time_ends_what_reads_the_clock_for_ever(lab: Lab) -> None:
+    done = lab(*RUN, "--timeout", "100ms", "--", sys.executable, "-c", "import time\nwhile True: time.monotonic()")
+    assert done.returncode == 124 and "has not ended within 0.1 s (--timeout)" in done.stderr
+
+
+def test_a_limit_of_wall_time_ends_what_only_computes(lab: Lab) -> None:
+    done = lab(*VM, "--timeout", "20s", "--", sys.executable, "-c", "print('begun', flush=True)\nwhile True: pass")
+    assert done.returncode == 124 and done.stdout == "begun\n"
+    assert "not done after 20 s of wall time (--wall-limit; of the device: --timeout)" in done.stderr
+    assert list(lab.scratch.iterdir()) == []
+
+
+def test_a_panic_is_a_failure_of_the_lab(lab: Lab) -> None:
+    # Process 1 loses its code.
+    program = """
+import re
+with open("/proc/1/maps") as maps, open("/proc/1/mem", "r+b", 0) as memory:
+    for line in maps:
+        begin, end, rights = re.match("(\\\\w+)-(\\\\w+) (....)", line).groups()
+        if "x" in rights and "vdso" not in line and "vsyscall" not in line:
+            memory.seek(int(begin, 16)); memory.write(bytes(int(end, 16) - int(begin, 16)))
+"""
+    done = lab(*VM, "--timeout", "60s", "--", sys.executable, "-c", program)
+    assert done.returncode == 125, done.stderr
+    assert "the kernel of virtual time died: Kernel panic - not syncing: Attempted to kill init!" in done.stderr
+    assert list(lab.scratch.iterdir()) == []
+
+
+def test_a_guest_that_is_killed_is_named_and_leaves_nothing(lab: Lab) -> None:
+    running = lab.start(*RUN, "--beside", "server=sleep infinity", "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+    assert running.stdout is not None and running.stdout.readline() == "on\n"
+    kernel = lab.kernel()
+    assert kernel is not None and len(members(kernel)) > 2, "the guest's programs are processes of its session"
+    os.kill(kernel, signal.SIGKILL)
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 125 and "the guest ended by signal 9 and without an answer" in error
+    assert until(lambda: members(kernel) == []), members(kernel)
+
+
+def test_nothing_runs_on_when_the_host_side_is_killed(lab: Lab) -> None:
+    running = lab.start(*RUN, "--beside", "server=sleep infinity", "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+    assert running.stdout is not None and running.stdout.readline() == "on\n"
+    kernel = lab.kernel()
+    assert kernel is not None
+    running.kill()
+    running.communicate(timeout=60)
+    assert until(lambda: members(kernel) == []), members(kernel)
+
+
+def test_an_interrupt_ends_it_at_once(lab: Lab) -> None:
+    running = lab.start(*VM, "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+    assert running.stdout is not None and running.stdout.readline() == "on\n"
+    kernel = lab.kernel()
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode == 130 and kernel is not None
+    assert until(lambda: members(kernel) == []) and list(lab.scratch.iterdir()) == []
+
+
+def test_a_full_overlay_is_named(lab: Lab) -> None:
+    done = lab(*VM, "--memory", "128", "--", "dd", "if=/dev/zero", "of=/var/tmp/much", "bs=1M", "count=100")
+    assert done.returncode == 1 and "No space left on device" in done.stderr
+    assert "the guest's overlay is full" in done.stderr and "64 MiB of the guest's memory" in done.stderr and "--memory" in done.stderr
+    assert not Path("/var/tmp/much").exists()
+
+
+def test_without_ptrace_qemu_is_offered(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "filter.py").write_text(NO_PTRACE)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "filter.py"), *lab.words(*RUN, "--", "true")],
+        cwd=lab.folder,
+        env=lab.full_environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 125
+    assert "this host forbids ptrace" in done.stderr and "ktrxer lab vm --topology" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*RUN,), "no command"),
+        ((*RUN, "--time", "imaginary", "--", "true"), "--time imaginary: choose one of"),
+        ((*RUN, "--kernel", "2.4", "--", "true"), "--kernel 2.4: virtual time has"),
+        ((*RUN, "--memory", "1", "--", "true"), "--memory 1: expected 128"),
+        ((*RUN, "--wall-limit", "1ms", "--", "true"), "--wall-limit 0.001s: expected"),
+        (("run", "flent", "--memory", "256", "--", "true"), "--memory needs --time virtual"),
+        ((*VM, "--put", "/etc/hosts:/x", "--", "true"), "--put is not for the device uml"),
+        ((*VM, "--time", "real", "--", "true"), "the device uml has virtual time only"),
+        ((*VM, "--in", "client", "--", "true"), "--set and --in need --topology"),
+    ],
+)
+def test_wrong_use(lab: Lab, arguments: tuple[str, ...], words: str) -> None:
+    done = lab(*arguments)
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+def test_what_is_missing_in_the_guest_is_said_before_anything_runs(lab: Lab) -> None:
+    done = lab(*VM, "--", "no-such-program")
+    assert done.returncode == 127 and "no-such-program: command not found" in done.stderr
+    done = lab(*RUN, "--set", "leaf=blue", "--", "touch", "ran")
+    assert done.returncode == 125 and "this kernel has no blue (the queue" in done.stderr and not (lab.folder / "ran").exists()
+    done = lab(*RUN, "--set", "leaf=cakee", "--", "touch", "ran")
+    assert done.returncode == 2 and re.search(r"flent\.toml:\d+: link 2 .*do you mean `cake`\?", done.stderr)
