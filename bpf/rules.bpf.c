@@ -26,7 +26,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct rules_key6);
+	__type(key, struct krx_view);
 	__type(value, struct rules_verdict);
 } exact6 SEC(".maps");
 
@@ -89,14 +89,14 @@ struct {
 /*
  * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1: none.
  */
-static __always_inline int rules_list(const struct rules_view *v, __u32 rank)
+static __always_inline int rules_list(const struct krx_view *v, __u32 rank)
 {
 	for (__u32 i = 0; i < RULES_LIST_MAX; i++) {
 		const volatile struct rules_wild *w = &constants.list[i];
 
-		if (i >= constants.config.list_count || w->verdict.rank > rank)
+		if (i >= constants.config.list_count || w->wild.rule > rank)
 			break;
-		if (rules_wild_matches(w, v))
+		if (krx_match_wild(&w->wild, v))
 			return (int)i;
 	}
 	return -1;
@@ -112,21 +112,21 @@ static __always_inline _Bool rules_maybe(__u64 place)
 }
 
 /* The rank of the deciding rule, and the rest of its verdict; RULES_NONE. */
-static __always_inline __u32 rules_decide(const struct rules_view *v, struct rules_verdict *verdict)
+static __always_inline __u32 rules_decide(const struct krx_view *v, struct rules_verdict *verdict)
 {
 	const volatile struct rules_config *c = &constants.config;
 	const struct rules_verdict *found = (void *)0;
 	__u32 rank = RULES_NONE;
 
-	if (v->version == 4 && c->exact4 && v->key.from_port && v->key.to_port) {
-		struct rules_key4 key = { .from = v->key.from[0], .to = v->key.to[0], .from_port = v->key.from_port, .to_port = v->key.to_port,
-					  .proto = v->key.proto };
+	if (v->version == 4 && c->exact4 && v->from_port && v->to_port) {
+		struct rules_key4 key = { .from = v->from[0], .to = v->to[0], .from_port = v->from_port, .to_port = v->to_port,
+					  .proto = v->proto };
 
 		if (rules_maybe(rules_place4(&key)))
 			found = bpf_map_lookup_elem(&exact4, &key);
-	} else if (v->version == 6 && c->exact6 && v->key.from_port && v->key.to_port) {
-		if (rules_maybe(rules_place6(&v->key)))
-			found = bpf_map_lookup_elem(&exact6, &v->key);
+	} else if (v->version == 6 && c->exact6 && v->from_port && v->to_port) {
+		if (rules_maybe(rules_place6(v)))
+			found = bpf_map_lookup_elem(&exact6, v);
 	}
 	if (found) {
 		*verdict = *found;
@@ -138,9 +138,9 @@ static __always_inline __u32 rules_decide(const struct rules_view *v, struct rul
 		if (at < RULES_LIST_MAX) {
 			const volatile struct rules_wild *w = &constants.list[at];
 
-			rank = w->verdict.rank;
-			verdict->rule = w->verdict.rule;
-			verdict->op = w->verdict.op;
+			rank = w->wild.rule;
+			verdict->rule = w->rule;
+			verdict->op = w->op;
 		}
 	}
 	return rank;
@@ -270,17 +270,11 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 	struct rules_view *view;
 	__u32 length, rank, zero = 0;
 
-	if (c->heartbeat) {
-		told = control_get();
-		if (!told || bpf_ktime_get_ns() > told->alive_ns + RULES_SILENCE_NS)
-			return XDP_PASS;
-	}
 	view = bpf_map_lookup_elem(&views, &zero);
 	if (!view)
 		return XDP_PASS;
-	__builtin_memset(view, 0, sizeof *view);
 	rules_classify(view, (const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, c->raw_ip);
-	rank = rules_decide(view, &verdict);
+	rank = rules_decide(&view->fields, &verdict);
 	if (c->traced) {
 		told = control_get();
 		if (told)

@@ -6,12 +6,11 @@
 #ifndef KTRXER_BPF_RULES_H
 #define KTRXER_BPF_RULES_H
 
-#include <linux/types.h>
+#include <linux/ktrxer_view.h>
 
 enum {
 	RULES_LIST_MAX = 256,  /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
 	RULES_NONE = 0xffffffffu,
-	RULES_SILENCE_NS = 1000000000, /* with a heartbeat: after that long without one everything passes */
 	RULES_DATA_MAX = 65536,
 	RULES_FILTER_BITS = 17, /* eight places for each of the most rules that there may be */
 	RULES_FILTER_WORDS = 1 << (RULES_FILTER_BITS - 6),
@@ -20,14 +19,9 @@ enum {
 /* As enum krx_op. */
 enum { RULES_CAPTURE = 1, RULES_DROP = 2, RULES_CAPTURE_DROP = 3, RULES_FORWARD = 4 };
 
-/* Whole 5-tuples: keys of two hashes, hashed word by word. */
+/* Whole 5-tuples of IPv4: the key of a hash, hashed word by word. The key of IPv6 is struct krx_view. */
 struct rules_key4 {
 	__u32 from, to;
-	__u16 from_port, to_port;
-	__u32 proto;
-};
-struct rules_key6 {
-	__u32 from[4], to[4];
 	__u16 from_port, to_port;
 	__u32 proto;
 };
@@ -55,18 +49,16 @@ static inline __attribute__((always_inline)) __u32 rules_place4(const struct rul
 {
 	return rules_place(0, k->from, 0, k->to, rules_pair(k->proto, (__u32)k->from_port << 16 | k->to_port));
 }
-static inline __attribute__((always_inline)) __u32 rules_place6(const struct rules_key6 *k)
+static inline __attribute__((always_inline)) __u32 rules_place6(const struct krx_view *k)
 {
 	return rules_place(rules_pair(k->from[0], k->from[1]), rules_pair(k->from[2], k->from[3]), rules_pair(k->to[0], k->to[1]),
 			   rules_pair(k->to[2], k->to[3]), rules_pair(k->proto, (__u32)k->from_port << 16 | k->to_port));
 }
 
-/* What a packet says of itself, as far as rules ask. No ports is port 0, which no rule can name. */
+/* The fields of the packet, and the offset reached in its headers (rules_classify.h). */
 struct rules_view {
-	struct rules_key6 key; /* IPv4: the first word of each address, the others 0 */
-	__u16 offset;          /* for the way through extension headers */
-	__u8 version;          /* 4, 6; 0: not IP, and nothing else counts */
-	__u8 zero;
+	struct krx_view fields;
+	__u32 offset;
 };
 
 struct rules_verdict {
@@ -75,14 +67,9 @@ struct rules_verdict {
 	__u32 op;
 };
 
-/* A rule with wildcards. (packet & mask) == value; a mask of 0 is a wildcard. */
 struct rules_wild {
-	struct rules_verdict verdict;
-	__u32 from[4], from_mask[4], to[4], to_mask[4];
-	__u16 from_port, to_port;
-	__u8 proto, family; /* 4, 6; 0: both */
-	__u8 fields;        /* 0: means every packet, also one that is not IP */
-	__u8 zero;
+	struct krx_wild wild;
+	__u32 rule, op; /* as in struct rules_verdict */
 };
 
 /* Constant from loading on: the verifier knows the values, and leaves out what they make needless. */
@@ -93,9 +80,8 @@ struct rules_config {
 	__u8 exact4, exact6;
 	__u8 raw_ip;     /* packets have no link header */
 	__u8 has_frags;  /* Linux 5.18: packets of several pieces, and the calls that read them */
-	__u8 heartbeat;
-	__u8 traced;     /* for tests: each decision is told in `control` */
-	__u16 zero;
+	__u8 traced;     /* for tests: each decision is written to `control` */
+	__u8 zero[3];
 };
 struct rules_constants {
 	struct rules_config config;
@@ -103,7 +89,6 @@ struct rules_constants {
 };
 
 struct rules_control {
-	__u64 alive_ns;      /* the heartbeat, on CLOCK_MONOTONIC */
 	__u32 decided;       /* traced: 1 + the rule's position; 0: none */
 	__u32 next;          /* rules_cases.bpf.c: the case that comes next */
 };

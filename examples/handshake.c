@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A TCP connection opened by hand: SYN, the answer, ACK. The host knows nothing of it, and would reset it at the answer; the rule
- * keeps the answer from the host.
+ * A TCP connection opened by hand: SYN, the answer, ACK. The host has no socket for it and would reset it when the answer arrives; the
+ * rule drops the answer before the host's stack receives it.
  *
  *     handshake ADDRESS PORT [OPERATION]        capture+drop unless said otherwise
  *
@@ -12,10 +12,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
-enum { OWN_PORT = 50123, TCP_HEADER = 20, UDP_HEADER = 8, FIN = 1, SYN = 2, RST = 4, ACK = 16 };
+enum { OWN_PORT = 50123 };
 
 struct connection {
 	struct ktrxer_path path;
@@ -25,76 +24,38 @@ struct connection {
 	uint32_t next, acknowledged; /* sequence numbers: ours, the peer's */
 };
 
-static void put(uint8_t *at, uint32_t value, int bytes)
-{
-	for (int i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
-}
-
-static uint32_t get(const uint8_t *at, int bytes)
-{
-	uint32_t value = 0;
-
-	for (int i = 0; i < bytes; i++)
-		value = value << 8 | at[i];
-	return value;
-}
-
-/* Where TCP begins in our frames and, as there are neither options nor tags, in the answers. */
-static uint32_t tcp_at(const struct connection *c)
-{
-	return (c->path.device.link == KTRXER_LINK_ETHERNET ? 14 : 0) + (c->path.to.family == AF_INET6 ? 40 : 20);
-}
-
-/* The library writes UDP: the headers below are the same, and what follows is written over. */
 static int segment_send(struct connection *c, uint8_t flags, struct ktrxer_error *err)
 {
-	static const uint8_t room[TCP_HEADER - UDP_HEADER];
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
-	const uint32_t at = tcp_at(c), ip = c->path.to.family == AF_INET6 ? at - 40 : at - 20;
 	struct ktx_probe probe = { 0 };
 	struct ktx_slot slot;
-	uint8_t *tcp;
 	int rc;
 
 	spec.path = &c->path;
-	spec.proto = KTRXER_UDP;
-	spec.payload = room;
-	spec.payload_length = sizeof room;
-	if ((rc = ktx_reserve(c->tx, &slot)) < 0)
+	spec.proto = KTRXER_TCP;
+	spec.from_port = OWN_PORT;
+	spec.to_port = c->port;
+	spec.tcp_sequence = c->next;
+	spec.tcp_acknowledgement = flags & KTRXER_TCP_ACK ? c->acknowledged : 0;
+	spec.tcp_flags = flags;
+	spec.tcp_window = 65535;
+	if ((rc = ktx_reserve(c->tx, &slot)) < 0 || (rc = ktrxer_frame_build(slot.frame, slot.capacity, &spec)) < 0)
 		return rc;
-	probe.length = (uint32_t)ktrxer_frame_build(slot.frame, slot.capacity, &spec);
-	if (c->path.to.family == AF_INET6) {
-		slot.frame[ip + 6] = KTRXER_TCP;
-	} else { /* 17 becomes 6: the header's checksum grows by as much */
-		uint32_t sum = get(slot.frame + ip + 10, 2) + KTRXER_UDP - KTRXER_TCP;
-
-		slot.frame[ip + 9] = KTRXER_TCP;
-		put(slot.frame + ip + 10, (sum & 0xffff) + (sum >> 16), 2);
-	}
-	tcp = slot.frame + at;
-	memset(tcp, 0, TCP_HEADER);
-	put(tcp, OWN_PORT, 2);
-	put(tcp + 2, c->port, 2);
-	put(tcp + 4, c->next, 4);
-	put(tcp + 8, flags & ACK ? c->acknowledged : 0, 4);
-	tcp[12] = TCP_HEADER / 4 << 4;
-	tcp[13] = flags;
-	put(tcp + 14, 65535, 2);
-	rc = ktrxer_frame_checksum(slot.frame, probe.length, c->path.device.link);
-	return rc < 0 ? rc : ktx_commit(c->tx, &probe, err);
+	probe.length = (uint32_t)rc;
+	return ktx_commit(c->tx, &probe, err);
 }
 
 /* Waits for SYN and ACK. 0: they came, and acknowledge ours. */
 static int answer_wait(struct connection *c)
 {
+	const uint8_t both = KTRXER_TCP_SYN | KTRXER_TCP_ACK;
 	struct pollfd ready = { .fd = krx_fd(c->rx), .events = POLLIN };
 	const uint64_t end = ktrxer_now_ns() + 2 * KTRXER_NS_PER_S;
+	struct ktrxer_frame_view tcp;
 	struct krx_packet packet;
 
 	while (ktrxer_now_ns() < end) {
 		int rc = krx_next(c->rx, &packet);
-		const uint8_t *tcp;
 
 		if (rc < 0)
 			return rc;
@@ -102,14 +63,13 @@ static int answer_wait(struct connection *c)
 			poll(&ready, 1, 100);
 			continue;
 		}
-		if (packet.length < tcp_at(c) + TCP_HEADER)
+		if (ktrxer_frame_read(&tcp, packet.data, packet.length, packet.link) < 0)
 			continue;
-		tcp = packet.data + tcp_at(c);
-		if (tcp[13] & RST)
+		if (tcp.tcp_flags & KTRXER_TCP_RST)
 			return -1;
-		if ((tcp[13] & (SYN | ACK)) != (SYN | ACK) || get(tcp + 8, 4) != c->next + 1)
+		if ((tcp.tcp_flags & both) != both || tcp.tcp_acknowledgement != c->next + 1)
 			continue;
-		c->acknowledged = get(tcp + 4, 4) + 1;
+		c->acknowledged = tcp.tcp_sequence + 1;
 		c->next++;
 		return 0;
 	}
@@ -150,19 +110,19 @@ int main(int argc, char **argv)
 		goto fail;
 	krx_stats(c.rx, &stats, NULL, 0);
 	printf("answers come by %s\n", stats.backend);
-	if (segment_send(&c, SYN, &err) < 0)
+	if (segment_send(&c, KTRXER_TCP_SYN, &err) < 0)
 		goto fail;
 	if (answer_wait(&c) < 0) {
-		snprintf(err.text, sizeof err.text, "nobody listens at %s port %u, or the way there loses packets", argv[1], c.port);
+		snprintf(err.text, sizeof err.text, "no answer from %s port %u in 2 s: no program listens there, or the path loses packets", argv[1], c.port);
 		goto fail;
 	}
-	if (segment_send(&c, ACK, &err) < 0)
+	if (segment_send(&c, KTRXER_TCP_ACK, &err) < 0)
 		goto fail;
 	printf("established\n");
 	fflush(stdout);
 	while (getchar() != EOF)
 		;
-	if (segment_send(&c, FIN | ACK, &err) < 0)
+	if (segment_send(&c, KTRXER_TCP_FIN | KTRXER_TCP_ACK, &err) < 0)
 		goto fail;
 	ktx_drain(c.tx, ktrxer_now_ns() + KTRXER_NS_PER_S);
 	ktx_close(c.tx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Twenty probes, 10 ms apart, and what became of each.
+ * Twenty probes, 10 ms apart, and how each ended.
  *
  *     on_time ADDRESS
  */
@@ -17,7 +17,7 @@ static void print_reports(struct ktx *tx)
 
 	for (int n; (n = ktx_reports(tx, reports, 8)) > 0;)
 		for (int i = 0; i < n; i++)
-			printf("probe %d: %s, %+.3f us late, by the word of %s\n", (int)reports[i].id,
+			printf("probe %d: %s, %+.3f us late, time stamp of %s\n", (int)reports[i].id,
 			       reports[i].status == KTX_SENT ? "sent" : "not sent",
 			       (double)(int64_t)(reports[i].sent_ns - reports[i].at_ns) / 1000,
 			       reports[i].proof == KTX_PROOF_QUEUED ? "the kernel" : "the device's driver");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * /dev/krx inside. A packet goes: rx_hook.c (the hook) -> rx_classify.h (what it says) -> rx_match.h (which rule) -> rx_record.c (a record).
+ * /dev/krx inside. A packet goes: rx_hook.c (the hook) -> ktrxer_classify.h (its fields) -> ktrxer_match.h (which rule) -> rx_record.c (a record).
  * rx_table.c makes the rules and rx_ring.c the ring, rx_device.c binds a file to its device, rx_file.c is what user space calls.
  */
 #ifndef KTRXER_MODULE_RX_H

@@ -49,11 +49,12 @@ static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_fram
 	const struct krx_source source = { .skb = frame->skb, .length = frame->skb->len };
 	const struct krx_table *table = rcu_dereference(krx->table);
 	struct krx_view view;
+	struct krx_walk walk;
 	u32 rule;
 
 	if (!table)
 		return NF_ACCEPT;
-	krx_classify(&view, &source, type, frame->tagged);
+	krx_classify(&view, &walk, &source, type, frame->tagged);
 	rule = krx_match_find(&table->match, &view);
 	if (rule == KRX_NONE)
 		return NF_ACCEPT;

@@ -21,7 +21,7 @@ struct krx_source {
 	u32 length;
 };
 
-static inline const __u8 *krx_take(const struct krx_source *s, __u32 at, __u32 n, void *room)
+static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room)
 {
 	return skb_header_pointer(s->skb, at, n, room);
 }
@@ -31,7 +31,8 @@ static inline __u32 krx_hash(const void *words, __u32 count, __u32 seed)
 	return jhash2(words, count, seed);
 }
 
-#include "rx_match.h"
+#include <linux/ktrxer_classify.h>
+#include <linux/ktrxer_match.h>
 
 /* One row a processor, which alone writes it, in the hook. */
 struct krx_counts {

@@ -78,10 +78,23 @@ KTRXER_API int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer
 
 enum ktrxer_proto { KTRXER_ICMP = 1, KTRXER_TCP = 6, KTRXER_UDP = 17, KTRXER_ICMPV6 = 58 };
 
+enum ktrxer_tcp_flag {
+	KTRXER_TCP_FIN = 1 << 0,
+	KTRXER_TCP_SYN = 1 << 1,
+	KTRXER_TCP_RST = 1 << 2,
+	KTRXER_TCP_PSH = 1 << 3,
+	KTRXER_TCP_ACK = 1 << 4,
+	KTRXER_TCP_URG = 1 << 5,
+	KTRXER_TCP_ECE = 1 << 6,
+	KTRXER_TCP_CWR = 1 << 7,
+};
+
+#define KTRXER_TCP_OPTIONS_MAX 40
+
 struct ktrxer_frame_spec {
 	size_t size;
 	const struct ktrxer_path *path;
-	uint8_t proto;          /* KTRXER_UDP, or KTRXER_ICMP / KTRXER_ICMPV6 for an echo request */
+	uint8_t proto;          /* KTRXER_UDP, KTRXER_TCP, or KTRXER_ICMP / KTRXER_ICMPV6 for an echo request or reply */
 	uint16_t from_port;     /* ICMP: the identifier */
 	uint16_t to_port;       /* ICMP: the sequence number */
 	uint8_t tos;            /* DSCP << 2 | ECN */
@@ -90,18 +103,54 @@ struct ktrxer_frame_spec {
 	const uint8_t *payload; /* NULL: zero bytes */
 	uint32_t payload_length;
 	enum ktrxer_link link;  /* what the transmitter's frames begin with (ktx_info.link); 0: as the path's device has it */
+	/* TCP only */
+	uint32_t tcp_sequence, tcp_acknowledgement;
+	const uint8_t *tcp_options;  /* as they stand in the header; filled up with zeros to a multiple of 4 bytes */
+	uint8_t tcp_options_length;  /* bytes, KTRXER_TCP_OPTIONS_MAX at most */
+	uint8_t tcp_flags;           /* enum ktrxer_tcp_flag */
+	uint16_t tcp_window;         /* as it stands in the header: not scaled */
+	bool echo_reply;        /* ICMP and ICMPv6 only */
+	bool vlan;              /* Ethernet only: an 802.1Q tag with vlan_tci */
+	uint16_t vlan_tci;      /* priority << 13 | drop eligible << 12 | VLAN identifier */
 };
 #define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec) }
 
 /*
- * Writes link, IP and transport headers, payload and checksums. The payload may lie within the frame. Returns the length;
- * -EMSGSIZE if it passes `capacity` or the path's MTU (0: none), -EINVAL for a spec that contradicts itself.
+ * Writes link, IP and transport headers, payload and checksums. The payload and the TCP options may lie within the frame. Returns the
+ * length in bytes; -EMSGSIZE if it passes `capacity`, or the IP packet the path's MTU (0: no limit); -EINVAL if the spec contradicts
+ * itself: addresses of two families, ICMP over IPv6, TCP flags or options for another protocol, a VLAN tag without Ethernet.
+ * Any thread.
  */
 KTRXER_API int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec);
-/* Where the payload begins in such a frame; the length of the headers. */
+/* Length of all headers in bytes, which is the offset of the payload. -EINVAL as ktrxer_frame_build(). Any thread. */
 KTRXER_API int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec);
-/* After payload or transport header were changed in place: the transport checksum made right again. -EBADMSG: no such frame. */
+/*
+ * Writes the transport checksum again, after payload or transport header were changed in place. 0; -EBADMSG: this is no whole IP packet
+ * with UDP, TCP or ICMP, and nothing was written. Any thread.
+ */
 KTRXER_API int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link);
+
+/* The headers of a frame, in the words of ktrxer_frame_spec. */
+struct ktrxer_frame_view {
+	struct ktrxer_addr from, to;
+	uint16_t from_port, to_port;  /* ICMP and ICMPv6 echo: identifier, sequence number */
+	uint8_t proto;                /* IP protocol number, behind the extension headers of IPv6 */
+	uint8_t tos, ttl;
+	uint8_t icmp_type, icmp_code;
+	uint8_t tcp_flags;            /* enum ktrxer_tcp_flag */
+	uint16_t tcp_window;
+	uint32_t tcp_sequence, tcp_acknowledgement;
+	uint32_t payload;             /* offset in the frame; of protocols without a known header that of the header */
+	uint32_t payload_length;      /* bytes; without the padding of Ethernet */
+	bool vlan;
+	uint16_t vlan_tci;            /* of the outer tag */
+	uint32_t reserved[8];
+};
+/*
+ * Reads the headers of a frame, for example of krx_packet with its `link`. Checksums are not compared. 0; -EBADMSG: this is no IP packet, a
+ * header is cut short or contradicts itself, or it is a fragment. Any thread.
+ */
+KTRXER_API int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link);
 
 #ifdef __cplusplus
 }

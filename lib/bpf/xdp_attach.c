@@ -52,9 +52,6 @@ static int attach_failed(int rc, const struct ktrxer_device *device, struct ktrx
 
 	if (is_taken(rc)) {
 		occupant(device->index, word, sizeof word);
-		if (strstr(word, "'xdp_dispatcher'"))
-			return ktrxer_fail(err, -EBUSY, "%s is on '%s' already, and what libxdp keeps of it is not to be seen here: `mount -t bpf bpf "
-					   "/sys/fs/bpf`, or use the back end 'nftables'", word, device->name);
 		return ktrxer_fail(err, -EBUSY, "%s is on '%s' already: end the program that put it there, or take it off (`ip link set dev %s xdp off`), "
 				   "or use the back end 'nftables'", word, device->name, device->name);
 	}

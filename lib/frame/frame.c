@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Whole frames: link, IP and transport headers around a payload, for UDP and for echo requests. */
+/* Whole frames: link, IP and transport headers around a payload, built and read. */
 #include "bytes.h"
 #include "limits.h"
 #include "options.h"
@@ -11,15 +11,19 @@
 
 enum {
 	ETH_LENGTH = 14,
+	VLAN_LENGTH = 4,
 	IP4_LENGTH = 20,
 	IP6_LENGTH = 40,
-	L4_LENGTH = 8, /* UDP and echo requests alike */
+	L4_LENGTH = 8, /* UDP and echo */
+	TCP_LENGTH = 20,
 	IP_TTL_DEFAULT = 64,
 	ETHERTYPE_IP4 = 0x0800,
 	ETHERTYPE_IP6 = 0x86dd,
+	ETHERTYPE_VLAN = 0x8100,
 	IP4_DONT_FRAGMENT = 0x4000,
 	ICMP_ECHO_REQUEST = 8,
 	ICMP6_ECHO_REQUEST = 128,
+	ICMP6_ECHO_REPLY = 129,
 };
 
 static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_spec *spec)
@@ -33,19 +37,27 @@ static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_s
 		return -EINVAL;
 	if (!into->link)
 		into->link = into->path->device.link;
-	switch (into->path->to.family) {
-	case AF_INET:
-		return into->proto == KTRXER_UDP || into->proto == KTRXER_ICMP ? 0 : -EINVAL;
-	case AF_INET6:
-		return into->proto == KTRXER_UDP || into->proto == KTRXER_ICMPV6 ? 0 : -EINVAL;
-	default:
+	if (into->path->to.family != AF_INET && into->path->to.family != AF_INET6)
 		return -EINVAL;
-	}
+	if ((into->vlan && into->link == KTRXER_LINK_RAW_IP) || (into->vlan_tci && !into->vlan))
+		return -EINVAL;
+	if (into->proto == KTRXER_TCP)
+		return into->echo_reply || into->tcp_options_length > KTRXER_TCP_OPTIONS_MAX || (into->tcp_options_length && !into->tcp_options) ? -EINVAL : 0;
+	if (into->tcp_flags || into->tcp_options_length)
+		return -EINVAL;
+	if (into->proto == KTRXER_UDP)
+		return into->echo_reply ? -EINVAL : 0;
+	return into->proto == (into->path->to.family == AF_INET ? KTRXER_ICMP : KTRXER_ICMPV6) ? 0 : -EINVAL;
 }
 
 static uint32_t link_length(const struct ktrxer_frame_spec *s)
 {
-	return s->link == KTRXER_LINK_RAW_IP ? 0 : ETH_LENGTH;
+	return s->link == KTRXER_LINK_RAW_IP ? 0 : s->vlan ? ETH_LENGTH + VLAN_LENGTH : ETH_LENGTH;
+}
+
+static uint32_t transport_length(const struct ktrxer_frame_spec *s)
+{
+	return s->proto == KTRXER_TCP ? TCP_LENGTH + (s->tcp_options_length + 3U) / 4 * 4 : L4_LENGTH;
 }
 
 static uint32_t ip_length(const struct ktrxer_path *path)
@@ -58,14 +70,19 @@ int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec)
 	struct ktrxer_frame_spec s;
 	int ret = spec_read(&s, spec);
 
-	return ret ? ret : (int)(link_length(&s) + ip_length(s.path) + L4_LENGTH);
+	return ret ? ret : (int)(link_length(&s) + ip_length(s.path) + transport_length(&s));
 }
 
-static void ethernet_write(uint8_t *at, const struct ktrxer_path *path)
+static void ethernet_write(uint8_t *at, const struct ktrxer_frame_spec *s)
 {
-	memcpy(at, path->next_hop_mac, 6);
-	memcpy(at + 6, path->device.mac, 6);
-	store_be16(at + 12, path->to.family == AF_INET6 ? ETHERTYPE_IP6 : ETHERTYPE_IP4);
+	memcpy(at, s->path->next_hop_mac, 6);
+	memcpy(at + 6, s->path->device.mac, 6);
+	if (s->vlan) {
+		store_be16(at + 12, ETHERTYPE_VLAN);
+		store_be16(at + 14, s->vlan_tci);
+		at += VLAN_LENGTH;
+	}
+	store_be16(at + 12, s->path->to.family == AF_INET6 ? ETHERTYPE_IP6 : ETHERTYPE_IP4);
 }
 
 static void ip4_write(uint8_t *at, const struct ktrxer_frame_spec *s, uint32_t total)
@@ -111,28 +128,52 @@ static uint16_t transport_sum(const uint8_t *l4, uint32_t length, const struct k
 	return sum == 0 && s->proto == KTRXER_UDP ? 0xffff : (uint16_t)sum;
 }
 
+static uint8_t echo_type(const struct ktrxer_frame_spec *s)
+{
+	if (s->proto == KTRXER_ICMP)
+		return s->echo_reply ? 0 : ICMP_ECHO_REQUEST;
+	return s->echo_reply ? ICMP6_ECHO_REPLY : ICMP6_ECHO_REQUEST;
+}
+
 static void transport_write(uint8_t *at, const struct ktrxer_frame_spec *s)
 {
-	uint32_t length = L4_LENGTH + s->payload_length;
+	const uint32_t header = transport_length(s), length = header + s->payload_length;
+	uint8_t options[KTRXER_TCP_OPTIONS_MAX] = { 0 };
+	uint32_t field = 2;
 
-	/* Before any header: the payload may lie in this very slot. */
+	/* Before any header: options and payload may lie in this very slot. */
+	if (s->tcp_options_length)
+		memcpy(options, s->tcp_options, s->tcp_options_length);
 	if (!s->payload)
-		memset(at + L4_LENGTH, 0, s->payload_length);
+		memset(at + header, 0, s->payload_length);
 	else if (s->payload_length)
-		memmove(at + L4_LENGTH, s->payload, s->payload_length);
-	if (s->proto == KTRXER_UDP) {
+		memmove(at + header, s->payload, s->payload_length);
+	memset(at, 0, header);
+	switch (s->proto) {
+	case KTRXER_UDP:
+		field = 6;
 		store_be16(at, s->from_port);
 		store_be16(at + 2, s->to_port);
 		store_be16(at + 4, (uint16_t)length);
-		store_be16(at + 6, 0);
-	} else {
-		at[0] = s->proto == KTRXER_ICMP ? ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST;
-		at[1] = 0;
-		store_be16(at + 2, 0);
+		break;
+	case KTRXER_TCP:
+		field = 16;
+		store_be16(at, s->from_port);
+		store_be16(at + 2, s->to_port);
+		store_be32(at + 4, s->tcp_sequence);
+		store_be32(at + 8, s->tcp_acknowledgement);
+		at[12] = (uint8_t)(header / 4 << 4);
+		at[13] = s->tcp_flags;
+		store_be16(at + 14, s->tcp_window);
+		memcpy(at + TCP_LENGTH, options, header - TCP_LENGTH);
+		break;
+	default:
+		at[0] = echo_type(s);
 		store_be16(at + 4, s->from_port);
 		store_be16(at + 6, s->to_port);
+		break;
 	}
-	store_be16(at + (s->proto == KTRXER_UDP ? 6 : 2), transport_sum(at, length, s));
+	store_be16(at + field, transport_sum(at, length, s));
 }
 
 int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec)
@@ -147,7 +188,7 @@ int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_fr
 		return -EINVAL;
 	link = link_length(&s);
 	ip = ip_length(s.path);
-	headers = ip + L4_LENGTH;
+	headers = ip + transport_length(&s);
 	/* IPv6 does not count its own header in its 16 bits; that is 40 bytes more, which no device's MTU has. */
 	if (s.payload_length > UINT16_MAX - headers)
 		return -EMSGSIZE;
@@ -156,7 +197,7 @@ int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_fr
 		return -EMSGSIZE;
 	transport_write(frame + link + ip, &s);
 	if (link)
-		ethernet_write(frame, s.path);
+		ethernet_write(frame, &s);
 	if (s.path->to.family == AF_INET6)
 		ip6_write(frame + link, &s, total);
 	else
@@ -205,5 +246,40 @@ int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link
 			return -EBADMSG;
 	}
 	store_be16(frame + field, sum);
+	return 0;
+}
+
+int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
+{
+	struct ktrxer_packet_view packet;
+	const uint8_t *transport;
+
+	if (!view || !frame)
+		return -EINVAL;
+	ktrxer_packet_parse(&packet, frame, length, link);
+	if (packet.malformed || packet.fragment || !packet.version || !packet.l4)
+		return -EBADMSG;
+	*view = (struct ktrxer_frame_view){
+		.from = packet.from,
+		.to = packet.to,
+		.from_port = packet.ports ? packet.from_port : packet.icmp_id,
+		.to_port = packet.ports ? packet.to_port : packet.icmp_seq,
+		.proto = packet.proto,
+		.tos = packet.tos,
+		.ttl = packet.ttl,
+		.icmp_type = packet.icmp_type,
+		.icmp_code = packet.icmp_code,
+		.payload = packet.payload ? packet.payload : packet.l4,
+		.vlan = packet.vlans,
+		.vlan_tci = packet.vlan_tci,
+	};
+	view->payload_length = packet.end - view->payload;
+	if (packet.proto == KTRXER_TCP) {
+		transport = frame + packet.l4;
+		view->tcp_sequence = load_be32(transport + 4);
+		view->tcp_acknowledgement = load_be32(transport + 8);
+		view->tcp_flags = transport[13];
+		view->tcp_window = load_be16(transport + 14);
+	}
 	return 0;
 }

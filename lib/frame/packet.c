@@ -2,38 +2,23 @@
 #include "packet.h"
 
 #include "bytes.h"
-#include "limits.h"
 
 #include <sys/socket.h>
 
-enum {
-	ETHERTYPE_IPV4 = 0x0800,
-	ETHERTYPE_IPV6 = 0x86dd,
-	ETHERTYPE_VLAN = 0x8100,    /* 802.1Q */
-	ETHERTYPE_SERVICE = 0x88a8, /* 802.1ad */
-
-	PROTO_HOP_BY_HOP = 0,
-	PROTO_DCCP = 33,
-	PROTO_ROUTING = 43,
-	PROTO_FRAGMENT = 44,
-	PROTO_AH = 51,
-	PROTO_NONE = 59,
-	PROTO_DESTINATION = 60,
-	PROTO_SCTP = 132,
-	PROTO_UDP_LITE = 136,
+struct krx_source {
+	const uint8_t *at;
+	unsigned long length;
 };
 
-/* What is left of the frame for the cursor, cut at `end`: Ethernet pads short packets, and padding is not payload. */
-static void cut_at(struct bytes *b, const uint8_t *frame, uint32_t end)
+static inline const uint8_t *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room)
 {
-	if (b->end > frame + end)
-		b->end = frame + end;
+	(void)room;
+	return at > s->length || n > s->length - at ? NULL : s->at + at;
 }
 
-static uint16_t offset_of(const struct bytes *b, const uint8_t *frame)
-{
-	return (uint16_t)(b->at - frame);
-}
+#include <linux/ktrxer_classify.h>
+
+enum { ETHERNET_HEADER = 14 };
 
 static void parse_ports(struct ktrxer_packet_view *view, struct bytes b, uint32_t claimed_end)
 {
@@ -58,10 +43,10 @@ static void parse_ports(struct ktrxer_packet_view *view, struct bytes b, uint32_
 			view->malformed = true;
 		break;
 	}
-	case PROTO_UDP_LITE:
+	case KRX_PROTO_UDP_LITE:
 		header = 8;
 		break;
-	case PROTO_SCTP:
+	case KRX_PROTO_SCTP:
 		header = 12;
 		break;
 	case KTRXER_TCP:
@@ -70,7 +55,7 @@ static void parse_ports(struct ktrxer_packet_view *view, struct bytes b, uint32_
 		if (b.ok && header < 20)
 			view->malformed = true;
 		break;
-	case PROTO_DCCP:
+	case KRX_PROTO_DCCP:
 		header = (uint32_t)bytes_u8(&b) * 4;
 		if (b.ok && header < 12)
 			view->malformed = true;
@@ -109,195 +94,84 @@ static void parse_icmp(struct ktrxer_packet_view *view, struct bytes b)
 	view->payload = (uint16_t)(view->l4 + 8);
 }
 
-/* `claimed_end` is where the packet ends by its own word, which may lie beyond what was captured. */
-static void parse_transport(struct ktrxer_packet_view *view, const uint8_t *frame, struct bytes b, uint32_t claimed_end)
+static void parse_transport(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t at, uint32_t claimed_end)
 {
-	if (!view->first_fragment || view->proto == PROTO_NONE)
+	struct bytes b = bytes_of(frame + at, view->end - at);
+
+	if (view->proto == KRX_PROTO_NONE)
 		return;
-	if (!bytes_left(&b)) {
+	if (at == view->end) {
 		/* Nothing of it is here. Only a packet that ends before its own transport header is at fault. */
 		view->malformed |= claimed_end > view->end || view->proto == KTRXER_UDP || view->proto == KTRXER_TCP;
 		return;
 	}
-	view->l4 = offset_of(&b, frame);
-	switch (view->proto) {
-	case KTRXER_UDP:
-	case KTRXER_TCP:
-	case PROTO_SCTP:
-	case PROTO_DCCP:
-	case PROTO_UDP_LITE:
+	view->l4 = (uint16_t)at;
+	if (krx_proto_has_ports(view->proto))
 		parse_ports(view, b, claimed_end);
-		break;
-	case KTRXER_ICMP:
-		if (view->version == 4)
-			parse_icmp(view, b);
-		break;
-	case KTRXER_ICMPV6:
-		if (view->version == 6)
-			parse_icmp(view, b);
-		break;
-	}
+	else if (view->proto == (view->version == 4 ? KTRXER_ICMP : KTRXER_ICMPV6))
+		parse_icmp(view, b);
 }
 
-static void parse_ipv4(struct ktrxer_packet_view *view, const uint8_t *frame, struct bytes b)
+static void set_ipv4(struct ktrxer_packet_view *view, const uint8_t *header)
 {
-	uint32_t captured = (uint32_t)(b.end - frame), claimed_end;
-	const uint8_t *p = bytes_take(&b, 20);
-	uint32_t header, total;
-	uint16_t fragment;
-
-	if (!p) {
-		view->malformed = true;
-		return;
-	}
-	view->version = 4;
-	header = (uint32_t)(p[0] & 15) * 4;
-	view->tos = p[1];
-	total = load_be16(p + 2);
-	view->ip_id = load_be16(p + 4);
-	fragment = load_be16(p + 6);
-	view->dont_fragment = fragment & 0x4000;
-	view->fragment = fragment & 0x3fff;
-	view->first_fragment = !(fragment & 0x1fff);
-	view->ttl = p[8];
-	view->proto = p[9];
+	view->tos = header[1];
+	view->ip_id = load_be16(header + 4);
+	view->dont_fragment = load_be16(header + 6) & 0x4000;
+	view->ttl = header[8];
 	view->from.family = AF_INET;
-	memcpy(view->from.bytes, p + 12, 4);
 	view->to.family = AF_INET;
-	memcpy(view->to.bytes, p + 16, 4);
-	view->options = header > 20;
-	view->end = captured;
-
-	/* 0 is what Linux shows to a tap for a merged packet of more than 64 KiB. */
-	claimed_end = total ? view->l3 + total : captured;
-	if (header < 20 || (total && total < header)) {
-		view->malformed = true;
-		return;
-	}
-	if (claimed_end < captured)
-		view->end = claimed_end;
-	cut_at(&b, frame, view->end);
-	if (!bytes_skip(&b, header - 20)) {
-		view->malformed = true;
-		return;
-	}
-	parse_transport(view, frame, b, claimed_end);
+	view->options = (header[0] & 15) > 5;
 }
 
-/* Walks the extension headers; false where the upper layer is not reached. */
-static bool parse_extensions(struct ktrxer_packet_view *view, struct bytes *b)
+static void set_ipv6(struct ktrxer_packet_view *view, const uint8_t *header)
 {
-	for (int i = 0; i <= KTRXER_IPV6_EXTENSIONS_MAX; i++) {
-		struct bytes header = *b;
-		uint32_t length;
-		uint8_t next;
-
-		switch (view->proto) {
-		case PROTO_HOP_BY_HOP:
-		case PROTO_ROUTING:
-		case PROTO_DESTINATION:
-			next = bytes_u8(&header);
-			length = ((uint32_t)bytes_u8(&header) + 1) * 8;
-			break;
-		case PROTO_AH:
-			next = bytes_u8(&header);
-			length = ((uint32_t)bytes_u8(&header) + 2) * 4;
-			break;
-		case PROTO_FRAGMENT: {
-			uint16_t offset;
-
-			next = bytes_u8(&header);
-			bytes_skip(&header, 1);
-			offset = bytes_be16(&header);
-			length = 8;
-			if (header.ok) {
-				view->fragment = true;
-				view->first_fragment = !(offset & 0xfff8);
-			}
-			break;
-		}
-		default:
-			return true;
-		}
-		view->options = true;
-		if (i == KTRXER_IPV6_EXTENSIONS_MAX || !header.ok || !bytes_skip(b, length)) {
-			view->malformed = true;
-			return false;
-		}
-		view->proto = next;
-		if (!view->first_fragment) /* what follows is the middle of something */
-			return false;
-	}
-	return false;
-}
-
-static void parse_ipv6(struct ktrxer_packet_view *view, const uint8_t *frame, struct bytes b)
-{
-	uint32_t captured = (uint32_t)(b.end - frame), claimed_end;
-	const uint8_t *p = bytes_take(&b, 40);
-	uint32_t length;
-
-	if (!p) {
-		view->malformed = true;
-		return;
-	}
-	view->version = 6;
-	view->tos = (uint8_t)(load_be16(p) >> 4);
-	length = load_be16(p + 4);
-	view->proto = p[6];
-	view->ttl = p[7];
+	view->tos = (uint8_t)(load_be16(header) >> 4);
 	view->dont_fragment = true; /* routers never do */
-	view->first_fragment = true;
+	view->ttl = header[7];
 	view->from.family = AF_INET6;
-	memcpy(view->from.bytes, p + 8, 16);
 	view->to.family = AF_INET6;
-	memcpy(view->to.bytes, p + 24, 16);
-	/* 0 is a jumbogram, or a merged packet of more than 64 KiB. */
-	claimed_end = length || view->proto == PROTO_NONE ? view->l3 + 40 + length : captured;
-	view->end = claimed_end < captured ? claimed_end : captured;
-	cut_at(&b, frame, view->end);
-	if (parse_extensions(view, &b))
-		parse_transport(view, frame, b, claimed_end);
+	view->options = krx_proto_is_extension(header[6]);
 }
 
 void ktrxer_packet_parse(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
 {
-	struct bytes b = bytes_of(frame, length);
-	uint8_t version;
+	const uint32_t base = link == KTRXER_LINK_ETHERNET ? ETHERNET_HEADER : 0;
+	struct krx_source source;
+	struct krx_view key;
+	struct krx_walk walk;
 
 	memset(view, 0, sizeof *view);
 	view->end = length;
-	if (link == KTRXER_LINK_ETHERNET) {
-		bytes_skip(&b, 12);
-		view->ethertype = bytes_be16(&b);
-		while (view->vlans < 2 && (view->ethertype == ETHERTYPE_VLAN || view->ethertype == ETHERTYPE_SERVICE)) {
-			uint16_t tci = bytes_be16(&b);
-
-			if (!view->vlans)
-				view->vlan_tci = tci;
-			view->ethertype = bytes_be16(&b);
-			if (b.ok)
-				view->vlans++;
-		}
-		if (!b.ok) {
-			view->malformed = true;
-			return;
-		}
-		if (view->ethertype != ETHERTYPE_IPV4 && view->ethertype != ETHERTYPE_IPV6)
-			return;
-	}
-	view->l3 = offset_of(&b, frame);
-	if (!bytes_left(&b)) {
+	if (length < base) {
 		view->malformed = true;
 		return;
 	}
-	version = *b.at >> 4;
-	if (version == 4 && view->ethertype != ETHERTYPE_IPV6)
-		parse_ipv4(view, frame, b);
-	else if (version == 6 && view->ethertype != ETHERTYPE_IPV4)
-		parse_ipv6(view, frame, b);
+	source = (struct krx_source){ frame + base, length - base };
+	krx_classify(&key, &walk, &source, base ? load_be16(frame + 12) : KRX_TYPE_RAW, 0);
+	view->malformed = walk.bad;
+	if (base) {
+		view->ethertype = (uint16_t)walk.type;
+		view->vlans = (uint8_t)walk.tags;
+		if (walk.tags)
+			view->vlan_tci = load_be16(frame + ETHERNET_HEADER);
+	}
+	if (!key.version)
+		return;
+
+	view->l3 = (uint16_t)(base + walk.l3);
+	view->version = key.version;
+	view->proto = key.proto;
+	view->end = base + (uint32_t)walk.end;
+	view->fragment = walk.fragment;
+	view->first_fragment = !walk.later;
+	memcpy(view->from.bytes, key.from, sizeof key.from);
+	memcpy(view->to.bytes, key.to, sizeof key.to);
+	if (key.version == 4)
+		set_ipv4(view, frame + view->l3);
 	else
-		view->malformed = true;
+		set_ipv6(view, frame + view->l3);
+	if (!walk.bad && !walk.later)
+		parse_transport(view, frame, base + (uint32_t)walk.at, base + (uint32_t)walk.claimed);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- sums */
@@ -342,13 +216,13 @@ static const uint8_t *final_destination(const uint8_t *frame, const struct ktrxe
 	/* ktrxer_packet_parse() has been this way and found every length good, else l4 were 0. */
 	while (at + 8 <= view->l4) {
 		const uint8_t *header = frame + at;
-		uint32_t length = next == PROTO_FRAGMENT ? 8 :
-				  next == PROTO_AH	 ? (header[1] + 2u) * 4 :
+		uint32_t length = next == KRX_PROTO_FRAGMENT ? 8 :
+				  next == KRX_PROTO_AH	 ? (header[1] + 2u) * 4 :
 							   (header[1] + 1u) * 8;
 
 		if (at + length > view->l4)
 			return NULL;
-		if (next == PROTO_ROUTING && header[3]) {
+		if (next == KRX_PROTO_ROUTING && header[3]) {
 			if (length < 24)
 				return NULL;
 			if (header[2] == 4) /* segment routing: the last segment comes first */

@@ -10,7 +10,10 @@
 #include "error.h"
 #include "limits.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/ktrxer.h>
+#include <linux/ktrxer_view.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -38,11 +41,6 @@ const char *krx_op_name(enum krx_op op)
 	return op >= KRX_CAPTURE && op <= KRX_FORWARD ? op_names[op] : NULL;
 }
 
-bool krx_proto_has_ports(uint8_t proto)
-{
-	return proto == KTRXER_UDP || proto == KTRXER_TCP || proto == 132 || proto == 33 || proto == 136;
-}
-
 uint32_t krx_rule_fields(const struct krx_rule *rule)
 {
 	return (rule->proto ? KRX_FIELD_PROTO : 0u) | (rule->from.family ? KRX_FIELD_FROM : 0u) |
@@ -50,29 +48,24 @@ uint32_t krx_rule_fields(const struct krx_rule *rule)
 	       (rule->to_port ? KRX_FIELD_TO_PORT : 0u);
 }
 
-/* ------------------------------------------------------------------------------------------------------- matching */
-
-static bool bits_equal(const uint8_t *a, const uint8_t *b, uint32_t bits)
+void krx_rule_pack(struct ktrxer_rx_rule *to, const struct krx_rule *rule)
 {
-	uint32_t whole = bits / 8, rest = bits % 8;
+	const int family = rule->from.family ? rule->from.family : rule->to.family;
 
-	return !memcmp(a, b, whole) && (!rest || !((a[whole] ^ b[whole]) >> (8 - rest)));
-}
-
-static bool addr_matches(const struct ktrxer_addr *rule, uint8_t prefix, const struct ktrxer_addr *addr)
-{
-	return !rule->family || (rule->family == addr->family && bits_equal(rule->bytes, addr->bytes, prefix));
-}
-
-bool krx_rule_matches(const struct krx_rule *rule, const struct ktrxer_packet_view *view)
-{
-	if (!view->version)
-		return !krx_rule_fields(rule);
-	return (!rule->proto || rule->proto == view->proto) &&
-	       addr_matches(&rule->from, rule->from_prefix, &view->from) &&
-	       addr_matches(&rule->to, rule->to_prefix, &view->to) &&
-	       (!rule->from_port || (view->ports && rule->from_port == view->from_port)) &&
-	       (!rule->to_port || (view->ports && rule->to_port == view->to_port));
+	*to = (struct ktrxer_rx_rule){
+		.op = (uint8_t)rule->op,
+		.family = family == AF_INET ? 4 : family == AF_INET6 ? 6 : 0,
+		.proto = rule->proto,
+		.from_prefix = rule->from.family ? rule->from_prefix : 0,
+		.to_prefix = rule->to.family ? rule->to_prefix : 0,
+		.from_port = htons(rule->from_port),
+		.to_port = htons(rule->to_port),
+	};
+	/* Without a family an address means any address, and its bytes mean nothing. */
+	if (rule->from.family)
+		memcpy(to->from, rule->from.bytes, rule->from.family == AF_INET ? 4 : sizeof to->from);
+	if (rule->to.family)
+		memcpy(to->to, rule->to.bytes, rule->to.family == AF_INET ? 4 : sizeof to->to);
 }
 
 /* ------------------------------------------------------------------------------------------------------- checking */

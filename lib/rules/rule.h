@@ -23,9 +23,8 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err);
 /* The fields that are not wildcards. 0: the rule means every packet, also one that is not IP. */
 uint32_t krx_rule_fields(const struct krx_rule *rule);
 
-/* Do TCP, UDP, SCTP, DCCP or UDP-Lite ports go with this protocol? */
-bool krx_proto_has_ports(uint8_t proto);
-
-bool krx_rule_matches(const struct krx_rule *rule, const struct ktrxer_packet_view *view);
+/* The rule as module and library add it to a table of rules. */
+struct ktrxer_rx_rule;
+void krx_rule_pack(struct ktrxer_rx_rule *to, const struct krx_rule *rule);
 
 #endif

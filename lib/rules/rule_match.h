@@ -20,6 +20,10 @@ const struct krx_rule *krx_ruleset_rule(const struct krx_ruleset *set, int index
 /* The rule that comes `rank`-th when they are asked in turn. */
 const struct krx_rule *krx_ruleset_ranked(const struct krx_ruleset *set, int rank);
 
+/* The rules by rank, as <linux/ktrxer_match.h> has them. */
+struct krx_match;
+const struct krx_match *krx_ruleset_table(const struct krx_ruleset *set);
+
 /* The position of the rule that decides, -1: none does. */
 int krx_ruleset_match(const struct krx_ruleset *set, const struct ktrxer_packet_view *view);
 

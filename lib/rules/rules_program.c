@@ -4,6 +4,7 @@
 #include "bpf_quiet.h"
 #include "clock.h"
 #include "limits.h"
+#include "rule_hash.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -71,7 +72,7 @@ static int shape(struct rules_program *program, const struct rules_setup *setup,
 	if (!rc)
 		rc = entries_set(program, "exact6", table->counts[1]);
 	if (!rc)
-		rc = entries_set(program, "counts", table->rules);
+		rc = entries_set(program, "counts", program->rules);
 	if (!rc)
 		rc = entries_set(program, "packets", ring_size(setup->ring_bytes));
 	if (!rc)
@@ -85,7 +86,7 @@ static int shape(struct rules_program *program, const struct rules_setup *setup,
 	return bpf_program__set_flags(program->program, flags);
 }
 
-static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
+static int load_once(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ktrxer_rules");
 	int rc;
@@ -101,8 +102,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 		return -errno;
 	rc = shape(program, setup, table);
 	if (!rc)
-		rc = setup->load ? setup->load(setup->load_context, program->object, bpf_program__name(program->program), err)
-				 : bpf_object__load(program->object);
+		rc = bpf_object__load(program->object);
 	if (!rc)
 		return 0;
 	bpf_object__close(program->object);
@@ -111,7 +111,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 }
 
 /* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
-static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table, struct ktrxer_error *err)
+static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
 {
 	int rc = -EINVAL;
 
@@ -119,14 +119,14 @@ static int load(struct rules_program *program, const struct rules_setup *setup, 
 	program->frags = !setup->plain;
 	if (setup->nic) {
 		program->nic = true;
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 		program->nic = !rc;
 	}
 	if (rc && rc != -EPERM)
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 	if (rc && rc != -EPERM && rc != -ENOMEM && rc != -E2BIG) {
 		program->frags = false;
-		rc = load_once(program, setup, table, err);
+		rc = load_once(program, setup, table);
 	}
 	ktrxer_bpf_quiet_end();
 	return rc;
@@ -150,21 +150,23 @@ static int load_failed(int rc, struct ktrxer_error *err)
 static int exact_fill(const struct rules_program *program, const struct rules_table *table)
 {
 	const int four = map_fd(program, "exact4"), six = map_fd(program, "exact6");
+	const struct krx_match *m = krx_ruleset_table(table->rules);
 	struct rules_filter *filter = calloc(1, sizeof *filter);
 	const uint32_t zero = 0;
 	int rc = filter ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; !rc && i < table->exact_count; i++) {
-		const struct rules_exact *e = &table->exact[i];
-		const void *key = e->family == 4 ? (const void *)&e->key.four : &e->key.six;
-		const uint32_t place = e->family == 4 ? rules_place4(&e->key.four) : rules_place6(&e->key.six);
+	for (uint32_t i = 0; !rc && i < m->exact_count; i++) {
+		const struct krx_view *key = &m->exact[i].key;
+		const bool is_four = key->version == 4;
+		const struct rules_key4 key4 = rules_key4(key);
+		const struct rules_verdict verdict = rules_table_verdict(table, m->exact[i].rule);
+		const uint32_t place = is_four ? rules_place4(&key4) : rules_place6(key);
 
-		/* They come in the order of asking, so the first of equals stays. */
-		if (bpf_map_update_elem(e->family == 4 ? four : six, key, &e->verdict, BPF_NOEXIST) && errno != EEXIST)
+		if (bpf_map_update_elem(is_four ? four : six, is_four ? (const void *)&key4 : key, &verdict, BPF_NOEXIST))
 			rc = -errno;
 		filter->words[place / 64] |= 1ULL << place % 64;
 	}
-	if (!rc && table->exact_count && bpf_map_update_elem(map_fd(program, "filter"), &zero, filter, 0))
+	if (!rc && m->exact_count && bpf_map_update_elem(map_fd(program, "filter"), &zero, filter, 0))
 		rc = -errno;
 	free(filter);
 	return rc;
@@ -205,28 +207,25 @@ int rules_program_open(struct rules_program *program, const struct rules_setup *
 	config->snap = setup->snap && setup->snap < RULES_DATA_MAX ? setup->snap : RULES_DATA_MAX;
 	config->xsk_most = setup->queues ? setup->xsk_most : 0;
 	config->raw_ip = setup->link == KTRXER_LINK_RAW_IP;
-	config->heartbeat = setup->heartbeat;
 	config->traced = setup->traced;
-	program->rules = table->rules;
+	program->rules = (uint32_t)krx_ruleset_count(setup->rules);
 	program->processors = libbpf_num_possible_cpus();
 	program->each = program->processors > 0 ? calloc((size_t)program->processors, sizeof *program->each) : NULL;
 	if (!program->each) {
 		rc = ktrxer_fail(err, -ENOMEM, "receiver: no memory");
 		goto fail;
 	}
-	rc = load(program, setup, table, err);
+	rc = load(program, setup, table);
 	if (rc < 0)
-		rc = setup->load && err && err->text[0] ? rc : load_failed(rc, err);
+		rc = load_failed(rc, err);
 	else
 		rc = furnish(program, setup, table, err);
 	if (rc == 0) {
-		rules_table_free(table);
 		free(table);
 		return 0;
 	}
 fail:
 	rules_program_close(program);
-	rules_table_free(table);
 free_table:
 	free(table);
 	return rc;

@@ -25,12 +25,9 @@ struct rules_setup {
 	uint32_t xsk_most;
 	enum ktrxer_link link;
 	uint32_t nic;        /* index of a device whose driver is asked for its own stamps; 0: none */
-	bool heartbeat, traced;
+	bool traced;
 	bool plain;          /* for tests: as a kernel before 5.18 has it */
 	const struct rules_object *object; /* NULL: the program of bpf/rules.bpf.c */
-	/* Another way into the kernel than bpf_object__load(): a dispatcher's. May fill in err; NULL: none. */
-	int (*load)(void *context, struct bpf_object *object, const char *name, struct ktrxer_error *err);
-	void *load_context;
 };
 
 struct rules_program {

@@ -6,25 +6,17 @@
 #include "rule_match.h"
 #include "rules.h"
 
-/* A whole 5-tuple, and what it decides. */
-struct rules_exact {
-	union {
-		struct rules_key4 four;
-		struct rules_key6 six;
-	} key;
-	struct rules_verdict verdict;
-	uint8_t family; /* 4, 6 */
-};
-
 struct rules_table {
 	struct rules_constants constants; /* list, list_count, exact4, exact6; the rest is the caller's */
-	struct rules_exact *exact;	  /* the same tuple more than once: the first decides */
-	uint32_t exact_count, counts[2];  /* how many in all; of IPv4, of IPv6 */
-	uint32_t rules;
+	const struct krx_ruleset *rules;  /* has the whole 5-tuples */
+	uint32_t counts[2];		  /* of them: IPv4, IPv6 */
 };
 
-/* -E2BIG: more wildcards than the program's list holds; err says what helps. */
+/* -E2BIG: more wildcards than the program's list holds; err says what helps. The table refers to `rules`. */
 int rules_table_make(struct rules_table *table, const struct krx_ruleset *rules, struct ktrxer_error *err);
-void rules_table_free(struct rules_table *table);
+
+/* The verdict of the rule with this rank. */
+struct rules_verdict rules_table_verdict(const struct rules_table *table, uint32_t rank);
+struct rules_key4 rules_key4(const struct krx_view *key);
 
 #endif

@@ -9,7 +9,6 @@
 #include "limits.h"
 #include "rx_module.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ktrxer.h>
@@ -96,27 +95,6 @@ static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup
 	return 0;
 }
 
-/* The module asks rules in the order in which they stand. */
-void krx_module_rules(struct ktrxer_rx_rule *to, const struct krx_ruleset *rules)
-{
-	for (int i = 0; i < krx_ruleset_count(rules); i++) {
-		const struct krx_rule *rule = krx_ruleset_ranked(rules, i);
-		const int family = rule->from.family ? rule->from.family : rule->to.family;
-
-		to[i] = (struct ktrxer_rx_rule){
-			.op = (uint8_t)rule->op,
-			.family = family == AF_INET ? 4 : family == AF_INET6 ? 6 : 0,
-			.proto = rule->proto,
-			.from_prefix = rule->from_prefix,
-			.to_prefix = rule->to_prefix,
-			.from_port = htons(rule->from_port),
-			.to_port = htons(rule->to_port),
-		};
-		memcpy(to[i].from, rule->from.bytes, sizeof to[i].from);
-		memcpy(to[i].to, rule->to.bytes, sizeof to[i].to);
-	}
-}
-
 static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 {
 	const int count = krx_ruleset_count(s->rules);
@@ -126,7 +104,8 @@ static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 
 	if (!to)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %d rules", count);
-	krx_module_rules(to, s->rules);
+	for (int rank = 0; rank < count; rank++) /* the module asks them in this order */
+		krx_rule_pack(&to[rank], krx_ruleset_ranked(s->rules, rank));
 	table.rules = (uintptr_t)to;
 	ret = ioctl(s->fd, KTRXER_RX_RULES, &table) ? -errno : 0;
 	free(to);

@@ -2,14 +2,9 @@
 #ifndef KTRXER_LIB_RX_MODULE_H
 #define KTRXER_LIB_RX_MODULE_H
 
-#include "rule_match.h"
-
-struct ktrxer_rx_rule;
+#include "error.h"
 
 /* A descriptor of /dev/krx; -EPERM, -EOPNOTSUPP: the module is not loaded, or of another version; err says what helps. */
 int krx_module_open(struct ktrxer_error *err);
-
-/* The table that the module is given. */
-void krx_module_rules(struct ktrxer_rx_rule *to, const struct krx_ruleset *rules);
 
 #endif

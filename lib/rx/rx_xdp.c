@@ -4,8 +4,8 @@
  * the BPF ring buffer; what is captured and dropped by AF_XDP, one socket a receive queue, and by the ring buffer where a queue has no
  * socket or the packet is too long for one. Both are merged by the time of arrival.
  *
- * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. Where others have theirs in
- * libxdp's dispatcher ours joins them there; then it is pinned, and a heartbeat stands for the descriptor.
+ * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has one XDP program:
+ * where there is another one the back end is refused (docs/decisions/0039-no-xdp-dispatcher.md).
  */
 #include "rx.h"
 
@@ -15,7 +15,6 @@
 #include "rules_program.h"
 #include "rx_watch.h"
 #include "xdp_attach.h"
-#include "xdp_dispatch.h"
 #include "xsk_receive.h"
 
 #include <errno.h>
@@ -35,7 +34,6 @@ enum { TAG_AT = 12, TAG_SIZE = 4, HELD_NOTHING = -2, HELD_RING = -1 };
 struct krx_backend_state {
 	struct rules_program program;
 	struct xdp_attachment attachment;
-	struct xdp_dispatch dispatch;
 	struct krx_watch watch;
 	struct krx_look look;
 	struct xsk_receiver *sockets;
@@ -48,8 +46,7 @@ struct krx_backend_state {
 	uint8_t mac[6];
 	uint64_t *captured; /* by rule */
 	uint8_t *scratch;   /* a packet whose tag was put back */
-	struct ktrxer_device whole_device; /* while we are in its dispatcher */
-	char note[KRX_NOTE], note_now[KRX_NOTE];
+	char note[KRX_NOTE];
 };
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -138,7 +135,6 @@ static void xdp_close(struct krx_backend_state *s)
 {
 	if (!s)
 		return;
-	xdp_dispatch_leave(&s->dispatch);
 	xdp_detach(&s->attachment); /* from here on the stack has everything again */
 	for (uint32_t i = 0; i < s->socket_count; i++)
 		xsk_receive_close(&s->sockets[i]);
@@ -165,34 +161,6 @@ static int suits(const struct krx_backend_setup *setup, struct ktrxer_error *err
 	return 0;
 }
 
-static int into_dispatcher(void *context, struct bpf_object *object, const char *name, struct ktrxer_error *err)
-{
-	struct krx_backend_state *s = context;
-
-	return xdp_dispatch_join(&s->dispatch, object, name, s->dispatch.device, err);
-}
-
-/* The device is another's, and the other one shares it. The program does nothing until all is ready and the heart beats. */
-static int dispatcher_join(struct krx_backend_state *s, struct rules_setup *program, const struct ktrxer_device *device, struct ktrxer_error *err)
-{
-	int rc;
-
-	rules_program_close(&s->program);
-	program->nic = 0;
-	program->heartbeat = true;
-	program->load = into_dispatcher;
-	program->load_context = s;
-	s->whole_device = *device;
-	s->dispatch.device = &s->whole_device;
-	rc = rules_program_open(&s->program, program, err);
-	if (rc < 0)
-		return rc;
-	s->attachment.generic = s->dispatch.generic;
-	snprintf(s->attachment.note, sizeof s->attachment.note, "beside other programs, by libxdp's dispatcher");
-	return xdp_dispatch_beat(&s->dispatch, &s->program.control->alive_ns, err);
-}
-
-/* On the device by a link of our own, else beside those that are there. */
 static int program_place(struct krx_backend_state *s, struct rules_setup *program, const struct ktrxer_device *device, struct ktrxer_error *err)
 {
 	int rc = xdp_attach(&s->attachment, rules_program_fd(&s->program), device, false, err);
@@ -205,7 +173,7 @@ static int program_place(struct krx_backend_state *s, struct rules_setup *progra
 		if (!rc)
 			rc = xdp_attach(&s->attachment, rules_program_fd(&s->program), device, false, err);
 	}
-	return rc == -EBUSY && xdp_dispatch_there(device->index) ? dispatcher_join(s, program, device, err) : rc;
+	return rc;
 }
 
 static int xdp_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
@@ -397,13 +365,6 @@ static void xdp_describe(const struct krx_backend_state *s, struct krx_stats *st
 	stats->after_gro = s->attachment.generic;
 	stats->mode = s->attachment.generic ? "generic" : "native";
 	stats->note = s->note;
-	if (atomic_load(&s->dispatch.pauses)) {
-		struct krx_backend_state *state = (struct krx_backend_state *)s; /* room for a text, to the caller nothing changes */
-
-		snprintf(state->note_now, sizeof state->note_now, "%.200s; its heart paused %u times, and what came then passed by the rules", s->note,
-			 atomic_load(&s->dispatch.pauses));
-		stats->note = state->note_now;
-	}
 }
 
 const struct krx_backend krx_backend_xdp = {

@@ -2,7 +2,7 @@
 #include "txstamp.h"
 
 #include "bytes.h"
-#include "clock.h"
+#include "message.h"
 
 #include <errno.h>
 #include <time.h> /* errqueue.h uses struct timespec and forgets to say so */
@@ -89,45 +89,6 @@ void ktrxer_replystamp_restart(int fd)
 	(void)timestamping_set(fd, REPLY_FLAGS | SOF_TIMESTAMPING_OPT_ID);
 }
 
-static bool is_stamp(const struct cmsghdr *c)
-{
-	return c->cmsg_level == SOL_SOCKET && (c->cmsg_type == SO_TIMESTAMPING_NEW || c->cmsg_type == TIMESTAMPING_OLD);
-}
-
-/* Three times of two words each: software, (unused), raw NIC. Words of 64 bits, or of 32 on an old 32-bit kernel. */
-static int64_t stamp_word(const struct cmsghdr *c, int which)
-{
-	size_t length = c->cmsg_len - CMSG_LEN(0);
-	struct bytes b = bytes_of(CMSG_DATA(c), length);
-
-	if (length >= 48) {
-		int64_t t[2];
-
-		bytes_skip(&b, 16 * (size_t)which);
-		return bytes_copy(&b, t, sizeof t) ? ktrxer_timespec_ns(t[0], t[1]) : 0;
-	} else {
-		int32_t t[2];
-
-		bytes_skip(&b, 8 * (size_t)which);
-		return bytes_copy(&b, t, sizeof t) ? ktrxer_timespec_ns(t[0], t[1]) : 0;
-	}
-}
-
-int64_t ktrxer_stamp_of_message(struct msghdr *message, int64_t *nic_ns)
-{
-	int64_t software = 0, nic = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (!is_stamp(c))
-			continue;
-		software = stamp_word(c, 0);
-		nic = stamp_word(c, 2);
-	}
-	if (nic_ns)
-		*nic_ns = nic;
-	return software;
-}
-
 static bool is_error(const struct cmsghdr *c)
 {
 	return (c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) ||
@@ -163,12 +124,12 @@ static void refusal_tell(const struct sock_extended_err *e, struct bytes *offend
 	harvest->refusal(harvest->context, &error);
 }
 
-static int harvest_one(struct mmsghdr *m, const struct ktx_harvest *harvest)
+static int harvest_one(struct mmsghdr *received, const struct ktx_harvest *harvest)
 {
-	struct msghdr *message = &m->msg_hdr;
+	struct msghdr *message = &received->msg_hdr;
 	struct sock_extended_err e = { 0 };
 	struct bytes offender = bytes_of(NULL, 0);
-	int64_t software, nic;
+	struct ktrxer_message m;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
 		if (is_error(c)) {
@@ -176,22 +137,22 @@ static int harvest_one(struct mmsghdr *m, const struct ktx_harvest *harvest)
 			bytes_copy(&offender, &e, sizeof e);
 		}
 	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
-		refusal_tell(&e, &offender, message->msg_iov->iov_base, m->msg_len, harvest);
+		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, harvest);
 	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
 	if (e.ee_origin == ORIGIN_TXTIME && harvest->dropped)
 		harvest->dropped(harvest->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
 	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || (e.ee_info != SCM_TSTAMP_SND && e.ee_info != SCM_TSTAMP_SCHED))
 		return 0;
-	software = ktrxer_stamp_of_message(message, &nic);
+	ktrxer_message_read(&m, message);
 	if (e.ee_info == SCM_TSTAMP_SCHED) {
-		if (software && harvest->sched)
-			harvest->sched(harvest->context, e.ee_data, software);
+		if (m.real_ns && harvest->sched)
+			harvest->sched(harvest->context, e.ee_data, m.real_ns);
 		return 0;
 	}
-	if (nic)
-		harvest->stamp(harvest->context, e.ee_data, nic, KTX_PROOF_WIRE, true);
-	else if (software)
-		harvest->stamp(harvest->context, e.ee_data, software, KTX_PROOF_DRIVER, false);
+	if (m.nic_ns)
+		harvest->stamp(harvest->context, e.ee_data, m.nic_ns, KTX_PROOF_WIRE, true);
+	else if (m.real_ns)
+		harvest->stamp(harvest->context, e.ee_data, m.real_ns, KTX_PROOF_DRIVER, false);
 	else
 		return 0;
 	return 1;

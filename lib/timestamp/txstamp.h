@@ -32,8 +32,4 @@ void ktrxer_replystamp_restart(int fd);
 /* Reads what is in the error queue of `fd` and hands the stamps to `harvest`. How many, or a negative errno. Never blocks. */
 int ktrxer_txstamp_harvest(int fd, const struct ktx_harvest *harvest);
 
-struct msghdr;
-/* The software stamp among a message's control data (either width of time), in ns of CLOCK_REALTIME; 0: none. */
-int64_t ktrxer_stamp_of_message(struct msghdr *message, int64_t *nic_ns);
-
 #endif

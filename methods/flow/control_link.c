@@ -9,13 +9,13 @@
 
 enum { ROUNDS = 8, PIECE = 4096 };
 
-static void link_ready(struct serve_source *source, uint32_t events);
+static void link_ready(struct loop_source *source, uint32_t events);
 
-int control_link_open(struct control_link *link, struct serve *serve, int fd)
+int control_link_open(struct control_link *link, struct loop *loop, int fd)
 {
 	int rc;
 
-	link->serve = serve;
+	link->loop = loop;
 	link->source.fd = fd;
 	link->source.ready = link_ready;
 	link->heard_ns = ktrxer_now_ns();
@@ -24,7 +24,7 @@ int control_link_open(struct control_link *link, struct serve *serve, int fd)
 	if (!link->out_limit)
 		link->out_limit = 2 * CONTROL_BODY_MAX;
 	/* Not connected yet: becomes writable, or fails. */
-	rc = serve_watch(serve, &link->source, EPOLLIN);
+	rc = loop_watch(loop, &link->source, EPOLLIN);
 	if (rc < 0)
 		close(fd);
 	link->source.fd = rc < 0 ? -1 : fd;
@@ -33,8 +33,8 @@ int control_link_open(struct control_link *link, struct serve *serve, int fd)
 
 void control_link_close(struct control_link *link)
 {
-	if (link->source.fd >= 0 && link->serve) {
-		serve_unwatch(link->serve, &link->source);
+	if (link->source.fd >= 0 && link->loop) {
+		loop_unwatch(link->loop, &link->source);
 		close(link->source.fd);
 	}
 	link->source.fd = -1;
@@ -84,7 +84,7 @@ void control_link_push(struct control_link *link)
 	}
 	if (!control_link_waiting(link))
 		link->out_at = link->out_used = 0;
-	serve_watch(link->serve, &link->source, control_link_waiting(link) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	loop_watch(link->loop, &link->source, control_link_waiting(link) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static uint8_t *out_room(struct control_link *link, uint32_t bytes)
@@ -202,7 +202,7 @@ static bool pull(struct control_link *link)
 	return true;
 }
 
-static void link_ready(struct serve_source *source, uint32_t events)
+static void link_ready(struct loop_source *source, uint32_t events)
 {
 	struct control_link *link = (struct control_link *)source;
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A control connection over the loop of serve.h: bytes become frames, frames become bytes that wait until the socket takes
+ * A control connection over the loop of loop.h: bytes become frames, frames become bytes that wait until the socket takes
  * them. Either side's. Nothing blocks, and what waits has a limit.
  */
 #ifndef KTRXER_METHODS_CONTROL_LINK_H
 #define KTRXER_METHODS_CONTROL_LINK_H
 
 #include "control.h"
-#include "serve.h"
+#include "loop.h"
 
 struct control_link {
-	struct serve_source source; /* first */
-	struct serve *serve;
+	struct loop_source source; /* first */
+	struct loop *loop;
 	struct control_keys keys;
 	bool keyed;
 	uint32_t most;        /* the longest body that is taken now */
@@ -33,7 +33,7 @@ struct control_link {
 };
 
 /* `fd` is connected, or on its way; from now on it is the link's. The callbacks are set by the owner before. */
-int control_link_open(struct control_link *link, struct serve *serve, int fd);
+int control_link_open(struct control_link *link, struct loop *loop, int fd);
 void control_link_close(struct control_link *link);
 /* Bytes that are no frame. 0 or -ENOBUFS. */
 int control_link_bytes(struct control_link *link, const uint8_t *data, uint32_t length);

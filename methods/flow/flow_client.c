@@ -47,8 +47,8 @@ struct flow_client {
 	uint32_t heard_count;
 	struct flow_connect *connect;
 	struct flow_register *registers;
-	struct clockest *clock;
-	struct serve_timer timer;
+	struct clock_offset *clock;
+	struct loop_timer timer;
 	uint64_t deadline_ns;    /* of what this state awaits */
 	uint64_t ping_ns;        /* when the next one is due */
 	uint64_t lived_ns, live_bound_ns; /* what `live_ns` is of: many flows are sampled at one time */
@@ -63,6 +63,9 @@ static void client_done(struct flow_client *c)
 		return;
 	c->state = CLIENT_DONE;
 	c->timer.at_ns = KTRXER_NEVER;
+	clock_offset_settle(c->clock);
+	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
+	c->result.clock_bound_ns = clock_offset_line_bound(c->clock, CLOCK_OFFSET_OPEN, c->result.start_ns, c->result.clock.to_ns);
 	c->result.remote_missing = c->flows && c->result.started ? c->options.request.flows - c->heard_count : 0;
 	c->options.done(c->options.context);
 }
@@ -89,14 +92,14 @@ static void ping(struct flow_client *c)
 
 static int64_t offset_at(const struct flow_client *c, uint64_t at_ns)
 {
-	return clockest_offset_at(&c->result.clock, at_ns);
+	return clock_offset_line(&c->result.clock, at_ns);
 }
 
 static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 {
 	if (!c->lived_ns || theirs_ns - c->lived_ns > (uint64_t)KTRXER_NS_PER_MS) {
 		c->lived_ns = theirs_ns;
-		c->live_ns = clockest_live(c->clock, &c->result.clock, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
+		c->live_ns = clock_offset_at(c->clock, CLOCK_OFFSET_OPEN, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
 	}
 	return theirs_ns - (uint64_t)c->live_ns;
 }
@@ -135,13 +138,15 @@ static void start(struct flow_client *c)
 static void on_pong(struct flow_client *c, const struct control_frame *frame)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
+	struct clock_exchange exchange;
 	struct control_pong p;
 
 	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
 		return;
-	if (clockest_add(c->clock, p.t1_ns, (int64_t)p.t2_ns, (int64_t)p.t3_ns, now_ns) == CLOCKEST_STEPPED)
+	exchange = (struct clock_exchange){ .t1_ns = p.t1_ns, .t2_ns = (int64_t)p.t2_ns, .t3_ns = (int64_t)p.t3_ns, .t4_ns = now_ns };
+	if (clock_offset_add(c->clock, &exchange) == CLOCK_OFFSET_STEPPED)
 		c->result.clock_steps++;
-	clockest_result(c->clock, clockest_segment(c->clock), &c->result.clock);
+	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
 	c->lived_ns = 0;
 	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
 		c->result.rtt_ns = now_ns - p.t1_ns;
@@ -236,7 +241,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 {
 	const struct flow_client_options *o = &c->options;
 	struct control_grant grant;
-	struct flow_set_options f = { .serve = o->serve, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
+	struct flow_set_options f = { .loop = o->loop, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
 				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = c };
 
 	if (control_grant_read(&grant, frame) < 0) {
@@ -262,7 +267,7 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 {
 	const struct flow_client_options *o = &c->options;
 	struct control_port ports[KTRXER_FLOW_UDP_MOST];
-	struct flow_register_options r = { .serve = o->serve, .flows = c->flows, .keys = &c->link.keys, .session = c->session, .ports = ports,
+	struct flow_register_options r = { .loop = o->loop, .flows = c->flows, .keys = &c->link.keys, .session = c->session, .ports = ports,
 					   .way = { .from = o->from, .to = o->to, .to_port = o->port, .device = o->device, .engine = o->engine,
 						    .precise = o->precise, .cpu = o->cpu } };
 	struct ktrxer_error why = { .text = "no memory" };
@@ -280,7 +285,7 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 
 static void on_planned(struct flow_client *c, const struct control_frame *frame)
 {
-	struct flow_connect_options f = { .serve = c->options.serve, .to = c->options.to, .from = c->options.from, .port = c->options.port,
+	struct flow_connect_options f = { .loop = c->options.loop, .to = c->options.to, .from = c->options.from, .port = c->options.port,
 					  .flows = c->flows, .keys = &c->link.keys, .session = c->session, .connected = on_connected,
 					  .failed = on_connect_failed, .context = c };
 
@@ -411,7 +416,7 @@ static void on_closed(struct control_link *link, int error)
 {
 	struct flow_client *c = (struct flow_client *)link;
 
-	serve_unwatch(c->options.serve, &link->source);
+	loop_unwatch(c->options.loop, &link->source);
 	c->link_gone = true;
 	if (c->state == CLIENT_DONE)
 		return;
@@ -478,7 +483,7 @@ static void too_long(struct flow_client *c)
 	client_fail(c);
 }
 
-static void client_due(struct serve_timer *timer, uint64_t now_ns)
+static void client_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct flow_client *c = (struct flow_client *)((char *)timer - offsetof(struct flow_client, timer));
 
@@ -529,9 +534,9 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 	c->token = *o->token;
 	c->specs = calloc(count, sizeof *c->specs);
 	c->heard = calloc(count, sizeof *c->heard);
-	c->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = client_due };
-	serve_timer_add(o->serve, &c->timer);
-	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clockest_new(&c->clock) < 0)
+	c->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = client_due };
+	loop_timer_add(o->loop, &c->timer);
+	if (!c->specs || !c->heard || flow_history_new(&c->history, count) < 0 || clock_offset_new(&c->clock) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", count);
 	memcpy(c->specs, o->specs, count * sizeof *c->specs);
 	c->options.specs = c->specs;
@@ -545,7 +550,7 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 	c->link.frame = on_frame;
 	c->link.closed = on_closed;
 	c->link.out_limit = count / CONTROL_RECORDS * CONTROL_BODY_MAX + 4 * CONTROL_BODY_MAX;
-	rc = control_link_open(&c->link, o->serve, fd);
+	rc = control_link_open(&c->link, o->loop, fd);
 	if (rc == 0)
 		rc = control_link_bytes(&c->link, c->preface, sizeof c->preface);
 	if (rc < 0)
@@ -564,9 +569,9 @@ void flow_client_free(struct flow_client *c)
 	flow_register_free(c->registers);
 	flow_set_free(c->flows);
 	control_link_close(&c->link);
-	serve_timer_remove(c->options.serve, &c->timer);
+	loop_timer_remove(c->options.loop, &c->timer);
 	flow_history_free(&c->history);
-	clockest_free(c->clock);
+	clock_offset_free(c->clock);
 	secret_forget(&c->token, sizeof c->token);
 	free(c->specs);
 	free(c->heard);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the others,
- * all in one loop of serve.h. What is seen goes to the owner by calls, remote times already on our clock.
+ * all in one loop of loop.h. What is seen goes to the owner by calls, remote times already on our clock.
  */
 #ifndef KTRXER_METHODS_FLOW_CLIENT_H
 #define KTRXER_METHODS_FLOW_CLIENT_H
 
-#include "clockest.h"
+#include "clock_offset.h"
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
@@ -17,7 +17,7 @@ struct flow_origin {
 };
 
 struct flow_client_options {
-	struct serve *serve;
+	struct loop *loop;
 	struct ktrxer_addr to, from; /* from.family 0: the route decides */
 	uint16_t port;
 	const struct hmac_key *token; /* copied */
@@ -44,7 +44,8 @@ struct flow_client_result {
 	uint32_t remote_missing;  /* flows of which the server never said how they ended */
 	struct ktrxer_error error; /* code 0: none */
 	uint64_t start_ns, pace_bps;
-	struct clockest_result clock; /* offset of the server's CLOCK_MONOTONIC */
+	struct clock_offset_result clock; /* offset of the server's CLOCK_MONOTONIC */
+	uint64_t clock_bound_ns;  /* uncertainty of its line, from the start to the end of the flows */
 	uint32_t clock_steps;     /* that clock does not step: another host answers, or it was suspended */
 	uint64_t rtt_ns;          /* the shortest exchange over the control connection */
 };

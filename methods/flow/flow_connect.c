@@ -15,7 +15,7 @@
 enum { WINDOW = 64 };
 
 struct attempt {
-	struct serve_source source; /* first; fd -1: free */
+	struct loop_source source; /* first; fd -1: free */
 	struct flow_connect *connect;
 	uint32_t flow;
 };
@@ -24,7 +24,7 @@ struct flow_connect {
 	struct flow_connect_options options;
 	uint32_t next;
 	bool failed;
-	struct serve_timer timer; /* begins in the loop, not in the caller's frame */
+	struct loop_timer timer; /* begins in the loop, not in the caller's frame */
 	struct attempt attempts[WINDOW];
 };
 
@@ -65,7 +65,7 @@ bool flow_connect_established(int fd)
 
 static void attempt_end(struct attempt *a)
 {
-	serve_unwatch(a->connect->options.serve, &a->source);
+	loop_unwatch(a->connect->options.loop, &a->source);
 	a->source.fd = -1;
 }
 
@@ -92,7 +92,7 @@ static int introduce(struct flow_connect *c, uint32_t flow, int fd)
 	return flow_set_attach(c->options.flows, flow, fd, acked == UINT64_MAX ? acked : acked + sizeof bytes);
 }
 
-static void attempt_ready(struct serve_source *source, uint32_t events)
+static void attempt_ready(struct loop_source *source, uint32_t events)
 {
 	struct attempt *a = (struct attempt *)source;
 	struct flow_connect *c = a->connect;
@@ -131,12 +131,12 @@ static void attempts_fill(struct flow_connect *c)
 		a->flow = c->next++;
 		a->source.ready = attempt_ready;
 		a->source.fd = flow_connect_socket(&o->to, &o->from, o->port, &flow_set_at(o->flows, a->flow)->spec, &error);
-		if (a->source.fd < 0 || (error = serve_watch(o->serve, &a->source, EPOLLOUT)) < 0)
+		if (a->source.fd < 0 || (error = loop_watch(o->loop, &a->source, EPOLLOUT)) < 0)
 			connect_fail(c, a->flow, error);
 	}
 }
 
-static void connect_due(struct serve_timer *timer, uint64_t now_ns)
+static void connect_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	attempts_fill((struct flow_connect *)((char *)timer - offsetof(struct flow_connect, timer)));
@@ -150,8 +150,8 @@ int flow_connect_new(struct flow_connect **out, const struct flow_connect_option
 	if (!c)
 		return -ENOMEM;
 	c->options = *options;
-	c->timer = (struct serve_timer){ .at_ns = 0, .due = connect_due };
-	serve_timer_add(options->serve, &c->timer);
+	c->timer = (struct loop_timer){ .at_ns = 0, .due = connect_due };
+	loop_timer_add(options->loop, &c->timer);
 	for (int i = 0; i < WINDOW; i++) {
 		c->attempts[i].connect = c;
 		c->attempts[i].source.fd = -1;
@@ -163,7 +163,7 @@ void flow_connect_free(struct flow_connect *c)
 {
 	if (!c)
 		return;
-	serve_timer_remove(c->options.serve, &c->timer);
+	loop_timer_remove(c->options.loop, &c->timer);
 	for (int i = 0; i < WINDOW; i++)
 		if (c->attempts[i].source.fd >= 0) {
 			const int fd = c->attempts[i].source.fd;

@@ -7,7 +7,7 @@
 #include "flow_set.h"
 
 struct flow_connect_options {
-	struct serve *serve;
+	struct loop *loop;
 	struct ktrxer_addr to, from;
 	uint16_t port;
 	struct flow_set *flows;

@@ -8,7 +8,7 @@
 
 struct flow_register {
 	struct flow_register_options options;
-	struct serve_timer timer;
+	struct loop_timer timer;
 	uint16_t ports[]; /* of each flow at the server; 0: none */
 };
 
@@ -36,7 +36,7 @@ static void call_all(struct flow_register *r)
 	}
 }
 
-static void register_due(struct serve_timer *timer, uint64_t now_ns)
+static void register_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	call_all((struct flow_register *)((char *)timer - offsetof(struct flow_register, timer)));
 	timer->at_ns = now_ns + AGAIN_NS;
@@ -71,8 +71,8 @@ int flow_register_new(struct flow_register **out, const struct flow_register_opt
 		return -ENOMEM;
 	*out = r;
 	r->options = *o;
-	r->timer = (struct serve_timer){ .at_ns = 0, .due = register_due };
-	serve_timer_add(o->serve, &r->timer);
+	r->timer = (struct loop_timer){ .at_ns = 0, .due = register_due };
+	loop_timer_add(o->loop, &r->timer);
 	for (int i = 0; i < o->port_count; i++)
 		if (o->ports[i].flow < count)
 			r->ports[o->ports[i].flow] = o->ports[i].port;
@@ -97,6 +97,6 @@ void flow_register_free(struct flow_register *r)
 {
 	if (!r)
 		return;
-	serve_timer_remove(r->options.serve, &r->timer);
+	loop_timer_remove(r->options.loop, &r->timer);
 	free(r);
 }

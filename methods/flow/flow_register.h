@@ -11,7 +11,7 @@
 #include "flow_udp.h"
 
 struct flow_register_options {
-	struct serve *serve;
+	struct loop *loop;
 	struct flow_udp_way way;   /* to the server; its cookie is not used */
 	struct flow_set *flows;
 	const struct control_keys *keys;

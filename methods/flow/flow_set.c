@@ -12,7 +12,7 @@
 
 struct flow_set {
 	struct flow_set_options options;
-	struct serve_timer timer;
+	struct loop_timer timer;
 	uint32_t count, open, idle; /* added, not ended, not yet attached */
 	bool started;
 	uint64_t start_ns, grid_ns; /* the next sample of all */
@@ -20,7 +20,7 @@ struct flow_set {
 	struct flow flows[];
 };
 
-static void set_due(struct serve_timer *timer, uint64_t now_ns);
+static void set_due(struct loop_timer *timer, uint64_t now_ns);
 
 int flow_set_new(struct flow_set **out, const struct flow_set_options *options)
 {
@@ -30,8 +30,8 @@ int flow_set_new(struct flow_set **out, const struct flow_set_options *options)
 	if (!set)
 		return -ENOMEM;
 	set->options = *options;
-	set->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = set_due };
-	serve_timer_add(options->serve, &set->timer);
+	set->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = set_due };
+	loop_timer_add(options->loop, &set->timer);
 	return 0;
 }
 
@@ -39,7 +39,7 @@ void flow_set_free(struct flow_set *set)
 {
 	if (!set)
 		return;
-	serve_timer_remove(set->options.serve, &set->timer);
+	loop_timer_remove(set->options.loop, &set->timer);
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct flow *flow = &set->flows[i];
 
@@ -358,7 +358,7 @@ static void sample_all(struct flow_set *set, uint64_t now_ns)
 		o->tick(o->context, at_ns);
 }
 
-static void set_due(struct serve_timer *timer, uint64_t now_ns)
+static void set_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct flow_set *set = (struct flow_set *)((char *)timer - offsetof(struct flow_set, timer));
 	uint64_t next = KTRXER_NEVER;

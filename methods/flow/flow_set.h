@@ -2,7 +2,7 @@
 /*
  * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid of
  * absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends on who
- * sends, and on nothing else. All of it happens in the loop of serve.h.
+ * sends, and on nothing else. All of it happens in the loop of loop.h.
  *
  * A sample is taken of every flow that runs whenever the grid says so, however much or little it has moved.
  */
@@ -10,7 +10,7 @@
 #define KTRXER_METHODS_FLOW_SET_H
 
 #include "flow_spec.h"
-#include "serve.h"
+#include "loop.h"
 
 enum flow_state {
 	FLOW_IDLE = 0,  /* nothing connects it yet */
@@ -44,7 +44,7 @@ struct flow_ops {
 };
 
 struct flow {
-	struct serve_source source; /* first */
+	struct loop_source source; /* first */
 	struct flow_set *set;
 	const struct flow_ops *ops;
 	struct flow_udp *udp;
@@ -63,7 +63,7 @@ struct flow {
 };
 
 struct flow_set_options {
-	struct serve *serve;
+	struct loop *loop;
 	uint32_t flows;        /* how many there will be */
 	bool server;
 	uint64_t for_ns;       /* of each; 0: none */

@@ -209,7 +209,7 @@ static void all_is_sent(struct flow *flow)
 	flow->settle_ns = flow->end_ns;
 	shutdown(flow->source.fd, SHUT_WR);
 	/* The receiver closes when it has read all. */
-	serve_watch(flow_set_options(flow->set)->serve, &flow->source, EPOLLIN);
+	loop_watch(flow_set_options(flow->set)->loop, &flow->source, EPOLLIN);
 }
 
 static void move_out(struct flow *flow)
@@ -266,7 +266,7 @@ static void move_in(struct flow *flow)
 	}
 }
 
-static void tcp_ready(struct serve_source *source, uint32_t events)
+static void tcp_ready(struct loop_source *source, uint32_t events)
 {
 	struct flow *flow = (struct flow *)source;
 
@@ -293,18 +293,18 @@ static void tcp_ready(struct serve_source *source, uint32_t events)
 
 static void tcp_begin(struct flow *flow)
 {
-	struct serve *serve = flow_set_options(flow->set)->serve;
+	struct loop *loop = flow_set_options(flow->set)->loop;
 
 	flow->source.ready = tcp_ready;
 	if (flow->state == FLOW_ATTACHED)
-		serve_watch(serve, &flow->source, 0);
+		loop_watch(loop, &flow->source, 0);
 	else
-		serve_watch(serve, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
+		loop_watch(loop, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
 }
 
 static void tcp_settle(struct flow *flow)
 {
-	serve_watch(flow_set_options(flow->set)->serve, &flow->source, EPOLLIN);
+	loop_watch(flow_set_options(flow->set)->loop, &flow->source, EPOLLIN);
 }
 
 static void tcp_close(struct flow *flow, bool gently)
@@ -313,7 +313,7 @@ static void tcp_close(struct flow *flow, bool gently)
 
 	if (flow->source.fd < 0)
 		return;
-	serve_unwatch(flow_set_options(flow->set)->serve, &flow->source);
+	loop_unwatch(flow_set_options(flow->set)->loop, &flow->source);
 	if (!gently)
 		(void)!setsockopt(flow->source.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 	close(flow->source.fd);

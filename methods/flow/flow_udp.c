@@ -5,6 +5,7 @@
 #include "flow_count.h"
 #include "flow_law.h"
 #include "limits.h"
+#include "message.h"
 #include "name.h"
 
 #include <errno.h>
@@ -29,11 +30,11 @@ enum {
 
 struct flow_udp {
 	struct flow *flow;
-	struct serve *serve;
+	struct loop *loop;
 	uint8_t tag[8];
 	/* sender */
-	struct serve_timer timer;
-	struct serve_source events;   /* of the transmitter */
+	struct loop_timer timer;
+	struct loop_source events;   /* of the transmitter */
 	struct ktx *tx;
 	struct ktx_info info;
 	struct ktrxer_path path;
@@ -62,7 +63,7 @@ static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
 	if (!u)
 		return -ENOMEM;
 	u->flow = flow;
-	u->serve = flow_set_options(flow->set)->serve;
+	u->loop = flow_set_options(flow->set)->loop;
 	u->events.fd = -1;
 	u->timer.at_ns = KTRXER_NEVER;
 	memcpy(u->tag, cookie, sizeof u->tag);
@@ -77,9 +78,9 @@ static void udp_free(struct flow *flow)
 	if (!u)
 		return;
 	if (u->tx) {
-		serve_timer_remove(u->serve, &u->timer);
+		loop_timer_remove(u->loop, &u->timer);
 		if (u->events.fd >= 0)
-			serve_unwatch(u->serve, &u->events);
+			loop_unwatch(u->loop, &u->events);
 		ktx_close(u->tx);
 	}
 	free(u);
@@ -95,13 +96,13 @@ uint64_t flow_udp_gap_ns(const struct flow_spec *spec)
 
 static void pump(struct flow_udp *u);
 
-static void udp_due(struct serve_timer *timer, uint64_t now_ns)
+static void udp_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	pump((struct flow_udp *)((char *)timer - offsetof(struct flow_udp, timer)));
 }
 
-static void udp_event(struct serve_source *source, uint32_t events)
+static void udp_event(struct loop_source *source, uint32_t events)
 {
 	(void)events;
 	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
@@ -200,14 +201,14 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
-	serve_timer_add(u->serve, &u->timer);
+	loop_timer_add(u->loop, &u->timer);
 	if ((rc = port_find(u, err)) < 0)
 		return rc;
 	u->head = (uint32_t)ktrxer_frame_header_length(&u->frame);
 	u->frame.to_port = way->to_port;
 	*port = u->frame.from_port;
-	u->events = (struct serve_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
-	rc = serve_watch(u->serve, &u->events, EPOLLIN);
+	u->events = (struct loop_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
+	rc = loop_watch(u->loop, &u->events, EPOLLIN);
 	if (rc < 0)
 		u->events.fd = -1;
 	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a transmitter") : 0;
@@ -368,33 +369,22 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union ktrxer_name *from)
 {
 	struct flow_udp *u = flow->udp;
+	struct ktrxer_message m;
 	struct ktrxer_addr addr;
-	uint8_t tos = 0;
 
 	ktrxer_name_read(from, &addr);
 	addr.scope_id = u->peer.scope_id;
 	if (!ktrxer_addr_equal(&addr, &u->peer))
 		return;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		uint32_t word = 0;
-
-		memcpy(&word, CMSG_DATA(c), c->cmsg_len >= CMSG_LEN(4) ? 4 : c->cmsg_len > CMSG_LEN(0) ? 1 : 0);
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-			u->overflows += word - u->overflow_seen;
-			u->overflow_seen = word;
-		} else if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_TOS) {
-			tos = *CMSG_DATA(c);
-		} else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-			tos = (uint8_t)word;
-		}
-	}
-	flow_udp_packet(flow, message->msg_iov->iov_base, length, tos, ktrxer_now_ns());
+	ktrxer_message_read(&m, message);
+	ktrxer_message_drops(&m, &u->overflow_seen, &u->overflows);
+	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns());
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events)
+static void udp_ready(struct loop_source *source, uint32_t events)
 {
 	struct flow *flow = (struct flow *)source;
-	_Alignas(struct cmsghdr) char control[BATCH][64];
+	_Alignas(struct cmsghdr) char control[BATCH][KTRXER_MESSAGE_CONTROL];
 	uint8_t data[BATCH][FLOW_PACKET_HEAD];
 	struct mmsghdr messages[BATCH];
 	struct iovec vectors[BATCH];
@@ -420,14 +410,9 @@ static void udp_ready(struct serve_source *source, uint32_t events)
 	}
 }
 
-static void option(int fd, int level, int name, int value)
-{
-	(void)!setsockopt(fd, level, name, &value, sizeof value);
-}
-
 int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err)
 {
-	const bool v6 = way->to.family == AF_INET6;
+	const int room = RECEIVE_BYTES;
 	struct ktrxer_addr any = { .family = way->to.family };
 	union ktrxer_name name;
 	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
@@ -443,14 +428,13 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 			close(fd);
 		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
 	}
-	option(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
-	option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
-	option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES);
+	ktrxer_message_enable(fd, way->to.family);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = way->to;
 	flow->udp->has_socket = true;
-	flow->source = (struct serve_source){ .fd = fd, .ready = udp_ready };
-	return serve_watch(flow->udp->serve, &flow->source, EPOLLIN);
+	flow->source = (struct loop_source){ .fd = fd, .ready = udp_ready };
+	return loop_watch(flow->udp->loop, &flow->source, EPOLLIN);
 }
 
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
@@ -569,7 +553,7 @@ static void udp_close(struct flow *flow, bool gently)
 	(void)gently;
 	if (flow->source.fd < 0)
 		return;
-	serve_unwatch(flow->udp->serve, &flow->source);
+	loop_unwatch(flow->udp->loop, &flow->source);
 	close(flow->source.fd);
 	flow->source.fd = -1;
 }

@@ -6,21 +6,26 @@
 #ifndef KTRXER_METHODS_STAMP_SAMPLES_H
 #define KTRXER_METHODS_STAMP_SAMPLES_H
 
-#include "clockest.h"
+#include "clock_offset.h"
 #include "stamp_session.h"
 
 struct stamp_samples;
 struct stamp_samples *stamp_samples_new(void);
 void stamp_samples_free(struct stamp_samples *samples);
-/* False: no memory. `segment` of the clock that it belongs to. */
-bool stamp_samples_add(struct stamp_samples *samples, const struct stamp_sample *sample, uint32_t segment);
+/* False: no memory. */
+bool stamp_samples_add(struct stamp_samples *samples, const struct stamp_sample *sample);
 uint64_t stamp_samples_stride(const struct stamp_samples *samples);
 
 /* A whole microsecond, or millisecond, in every one of the far end's stamps is its resolution, in ns. */
 uint64_t stamp_samples_resolution(const struct stamp_samples *samples);
 
-/* The delays of one segment, by its offset. */
-void stamp_samples_delays(const struct stamp_samples *samples, uint32_t segment, const struct clockest_result *clock,
-			  struct ktrxer_hist *up, struct ktrxer_hist *down);
+struct stamp_delays {
+	struct ktrxer_hist *up, *down;
+	uint64_t bound_ns;     /* the largest uncertainty of a delay that is in them */
+	uint64_t contradicted; /* samples that contradict the offset: they are left out */
+};
+/* The delays of the longest segment, by its offset at the time of each. The synchronisation of the clocks limits the offset to low to high. */
+void stamp_samples_delays(const struct stamp_samples *samples, const struct clock_offset *clock, int64_t low_ns, int64_t high_ns,
+			  struct stamp_delays *delays);
 
 #endif

@@ -18,13 +18,13 @@
 enum { BACKLOG = 1024, ACCEPTS = 32, REST_MS = 100 };
 
 struct listener {
-	struct serve_source source; /* first */
+	struct loop_source source; /* first */
 	struct serve_control *control;
 };
 
 /* Who has connected, and has not said what for. */
 struct stranger {
-	struct serve_source source; /* first; fd -1: the place is free */
+	struct loop_source source; /* first; fd -1: the place is free */
 	struct serve_control *control;
 	struct ktrxer_addr from;
 	uint64_t since_ns;
@@ -36,7 +36,7 @@ struct serve_control {
 	struct serve_registry registry;
 	struct hmac_key token;
 	struct limiter *limiter;
-	struct serve_timer timer;  /* strangers who are slow, listeners that rest */
+	struct loop_timer timer;  /* strangers who are slow, listeners that rest */
 	bool resting;
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
@@ -76,7 +76,7 @@ void serve_control_counts(const struct serve_control *control, struct serve_cont
 
 static void stranger_leave(struct stranger *s, bool closes)
 {
-	serve_unwatch(s->control->registry.serve, &s->source);
+	loop_unwatch(s->control->registry.loop, &s->source);
 	if (closes)
 		close(s->source.fd);
 	s->source.fd = -1;
@@ -168,7 +168,7 @@ static void stranger_says(struct stranger *s)
 	}
 }
 
-static void stranger_ready(struct serve_source *source, uint32_t events)
+static void stranger_ready(struct loop_source *source, uint32_t events)
 {
 	struct stranger *s = (struct stranger *)source;
 	/* Not a byte more: what follows belongs to whoever it turns out to be for. */
@@ -214,7 +214,7 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
 	ktrxer_name_read(from, &place->from);
 	place->from.scope_id = 0; /* the same host by whichever device it comes */
-	if (serve_watch(control->registry.serve, &place->source, EPOLLIN) < 0) {
+	if (loop_watch(control->registry.loop, &place->source, EPOLLIN) < 0) {
 		close(fd);
 		place->source.fd = -1;
 		return;
@@ -227,7 +227,7 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 
 /* --------------------------------------------------------------------------------------------------------- listeners */
 
-static void listener_ready(struct serve_source *source, uint32_t events)
+static void listener_ready(struct loop_source *source, uint32_t events)
 {
 	struct serve_control *control = ((struct listener *)source)->control;
 
@@ -243,7 +243,7 @@ static void listener_ready(struct serve_source *source, uint32_t events)
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
 			for (int l = 0; l < control->listener_count; l++)
-				serve_unwatch(control->registry.serve, &control->listeners[l].source);
+				loop_unwatch(control->registry.loop, &control->listeners[l].source);
 			control->resting = true;
 			control->timer.at_ns = ktrxer_now_ns() + REST_MS * (uint64_t)KTRXER_NS_PER_MS;
 			return;
@@ -253,7 +253,7 @@ static void listener_ready(struct serve_source *source, uint32_t events)
 	}
 }
 
-static void control_due(struct serve_timer *timer, uint64_t now_ns)
+static void control_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct serve_control *control = (struct serve_control *)((char *)timer - offsetof(struct serve_control, timer));
 	const uint64_t patience = KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
@@ -261,7 +261,7 @@ static void control_due(struct serve_timer *timer, uint64_t now_ns)
 
 	if (control->resting)
 		for (int i = 0; i < control->listener_count; i++)
-			serve_watch(control->registry.serve, &control->listeners[i].source, EPOLLIN);
+			loop_watch(control->registry.loop, &control->listeners[i].source, EPOLLIN);
 	control->resting = false;
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
 		struct stranger *s = &control->strangers[i];
@@ -314,7 +314,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = serve_watch(control->registry.serve, &l->source, EPOLLIN);
+		rc = loop_watch(control->registry.loop, &l->source, EPOLLIN);
 	if (rc < 0) {
 		close(fd);
 		return listen_fail(err, rc, to, port);
@@ -323,7 +323,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	return 0;
 }
 
-int serve_control_new(struct serve_control **out, struct serve *serve, const struct serve_control_options *options, struct ktrxer_error *err)
+int serve_control_new(struct serve_control **out, struct loop *loop, const struct serve_control_options *options, struct ktrxer_error *err)
 {
 	struct serve_control *control = calloc(1, sizeof *control);
 
@@ -332,14 +332,14 @@ int serve_control_new(struct serve_control **out, struct serve *serve, const str
 		free(control);
 		return ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	}
-	control->registry.serve = serve;
+	control->registry.loop = loop;
 	control->registry.options = *options;
 	control->token = *options->token;
 	control->registry.next_id = (uint32_t)(options->secret >> 32);
-	control->timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = control_due };
+	control->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = control_due };
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		control->strangers[i].source.fd = -1;
-	serve_timer_add(serve, &control->timer);
+	loop_timer_add(loop, &control->timer);
 	*out = control;
 	return 0;
 }
@@ -360,10 +360,10 @@ void serve_control_free(struct serve_control *control)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);
 	for (int i = 0; i < control->listener_count; i++) {
-		serve_unwatch(control->registry.serve, &control->listeners[i].source);
+		loop_unwatch(control->registry.loop, &control->listeners[i].source);
 		close(control->listeners[i].source.fd);
 	}
-	serve_timer_remove(control->registry.serve, &control->timer);
+	loop_timer_remove(control->registry.loop, &control->timer);
 	limiter_free(control->limiter);
 	secret_forget(&control->token, sizeof control->token);
 	free(control);

@@ -10,14 +10,14 @@
 #define KTRXER_METHODS_SERVE_CONTROL_H
 
 #include "control.h"
-#include "serve.h"
+#include "loop.h"
 #include "serve_registry.h"
 #include "serve_udp.h"
 
 extern const char *const control_refusal_names[CONTROL_REFUSALS];
 
 struct serve_control;
-int serve_control_new(struct serve_control **control, struct serve *serve, const struct serve_control_options *options, struct ktrxer_error *err);
+int serve_control_new(struct serve_control **control, struct loop *loop, const struct serve_control_options *options, struct ktrxer_error *err);
 /* All clients are told that it stops, and their flows end. */
 void serve_control_end(struct serve_control *control);
 void serve_control_free(struct serve_control *control);

@@ -4,7 +4,7 @@
 #define KTRXER_METHODS_SERVE_REGISTRY_H
 
 #include "control.h"
-#include "serve.h"
+#include "loop.h"
 
 struct session;
 
@@ -41,7 +41,7 @@ struct peer {
 enum { SERVE_PEERS = 256 };
 
 struct serve_registry {
-	struct serve *serve;
+	struct loop *loop;
 	struct serve_control_options options;
 	struct serve_control_counts counts;
 	struct session *sessions;

@@ -147,7 +147,7 @@ static enum control_refusal request_judge(struct session *s, uint64_t *value)
 static int flows_make(struct session *s)
 {
 	const struct control_request *r = &s->request;
-	const struct flow_set_options f = { .serve = s->registry->serve, .flows = r->flows, .server = true, .for_ns = r->for_ns,
+	const struct flow_set_options f = { .loop = s->registry->loop, .flows = r->flows, .server = true, .for_ns = r->for_ns,
 					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = s->registry->options.max_bps,
 					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
 					    .context = s };
@@ -405,7 +405,7 @@ static void on_closed(struct control_link *link, int error)
 	session_forget(s);
 }
 
-static void session_due(struct serve_timer *timer, uint64_t now_ns)
+static void session_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct session *s = (struct session *)((char *)timer - offsetof(struct session, timer));
 	const uint64_t silence = seconds(KTRXER_CONTROL_SILENCE_S);
@@ -483,7 +483,7 @@ int session_new(struct session **out, struct serve_registry *registry, int fd, c
 	s->peer = *peer;
 	s->link.frame = on_frame;
 	s->link.closed = on_closed;
-	rc = control_link_open(&s->link, registry->serve, fd);
+	rc = control_link_open(&s->link, registry->loop, fd);
 	if (rc < 0) {
 		free(s);
 		return rc;
@@ -492,8 +492,8 @@ int session_new(struct session **out, struct serve_registry *registry, int fd, c
 	control_keys_derive(&s->link.keys, token, client, answer, true);
 	s->link.keyed = true;
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_HELLO_S);
-	s->timer = (struct serve_timer){ .at_ns = s->dead_ns, .due = session_due };
-	serve_timer_add(registry->serve, &s->timer);
+	s->timer = (struct loop_timer){ .at_ns = s->dead_ns, .due = session_due };
+	loop_timer_add(registry->loop, &s->timer);
 	control_link_bytes(&s->link, answer, sizeof answer);
 	*out = s;
 	return 0;
@@ -508,7 +508,7 @@ void session_greet(struct session *s, uint8_t version)
 void session_forget(struct session *s)
 {
 	registry_remove(s->registry, s);
-	serve_timer_remove(s->registry->serve, &s->timer);
+	loop_timer_remove(s->registry->loop, &s->timer);
 	flow_set_free(s->flows);
 	flow_history_free(&s->history);
 	control_link_close(&s->link);

@@ -22,7 +22,7 @@ struct session {
 	struct control_link link; /* first */
 	struct serve_registry *registry;
 	struct session *next;
-	struct serve_timer timer; /* the end of patience */
+	struct loop_timer timer; /* the end of patience */
 	uint8_t state;
 	uint32_t id;
 	uint64_t dead_ns;         /* it ends then, whatever happens */

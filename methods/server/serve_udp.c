@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "error.h"
 #include "limits.h"
+#include "message.h"
 #include "name.h"
 #include "stampmap.h"
 #include "txstamp.h"
@@ -19,7 +20,6 @@
 
 enum {
 	BATCHES = 16,        /* in a row, before other sources get their turn */
-	CONTROL_IN = 256,
 	CONTROL_OUT = CMSG_SPACE(sizeof(struct in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(uint32_t)),
 	MAP_SIZE = 4096,
 	SOCKET_BYTES = 4 << 20,
@@ -27,7 +27,7 @@ enum {
 
 struct incoming {
 	union ktrxer_name from;
-	_Alignas(struct cmsghdr) char control[CONTROL_IN];
+	_Alignas(struct cmsghdr) char control[KTRXER_MESSAGE_CONTROL];
 	struct reflector_arrival arrival;
 	struct reflector_answer answer;
 	struct ktrxer_addr local; /* that the answer comes from */
@@ -40,8 +40,8 @@ struct outgoing {
 };
 
 struct serve_udp {
-	struct serve_source source; /* first */
-	struct serve *serve;
+	struct loop_source source; /* first */
+	struct loop *loop;
 	struct serve_udp_options options;
 	bool v6, can_tell; /* when answers leave */
 	struct ktrxer_clock_map clock;
@@ -98,21 +98,17 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 	if (udp->v6) {
 		set(fd, SOL_IPV6, IPV6_V6ONLY, 1);
 		rc = set(fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
-		set(fd, SOL_IPV6, IPV6_RECVHOPLIMIT, 1);
-		set(fd, SOL_IPV6, IPV6_RECVTCLASS, 1);
 		/* Fragments of an answer are those of its request: too large for the way back is not our affair to find out. */
 		set(fd, SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 	} else {
 		rc = set(fd, SOL_IP, IP_PKTINFO, 1);
-		set(fd, SOL_IP, IP_RECVTTL, 1);
-		set(fd, SOL_IP, IP_RECVTOS, 1);
 		set(fd, SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
 	}
 	if (rc < 0) {
 		ktrxer_fail(err, rc, "this kernel does not tell which address a datagram was sent to (IP_PKTINFO)");
 		goto fail;
 	}
-	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	ktrxer_message_enable(fd, o->bind.family);
 	for (int i = 0; i < 2; i++) {
 		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0)
 			set(fd, SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF, SOCKET_BYTES);
@@ -128,9 +124,9 @@ fail:
 	return rc;
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events);
+static void udp_ready(struct loop_source *source, uint32_t events);
 
-int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct serve_udp_options *options, struct ktrxer_error *err)
+int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err)
 {
 	struct serve_udp *udp = calloc(1, sizeof *udp);
 	int rc;
@@ -141,7 +137,7 @@ int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct ser
 		return ktrxer_fail(err, -ENOMEM, "no memory for a socket's buffers");
 	}
 	udp->options = *options;
-	udp->serve = serve;
+	udp->loop = loop;
 	udp->v6 = options->bind.family == AF_INET6;
 	ktrxer_clock_map_init(&udp->clock);
 	for (int i = 0; i < KTRXER_SERVE_BATCH; i++) {
@@ -154,7 +150,7 @@ int serve_udp_open(struct serve_udp **out, struct serve *serve, const struct ser
 	udp->source.fd = rc = socket_make(udp, err);
 	if (rc < 0)
 		goto no_socket;
-	rc = serve_watch(serve, &udp->source, EPOLLIN);
+	rc = loop_watch(loop, &udp->source, EPOLLIN);
 	if (rc < 0) {
 		ktrxer_fail(err, rc, "the event loop does not take a socket");
 		goto no_watch;
@@ -174,7 +170,7 @@ void serve_udp_close(struct serve_udp *udp)
 {
 	if (!udp)
 		return;
-	serve_unwatch(udp->serve, &udp->source);
+	loop_unwatch(udp->loop, &udp->source);
 	close(udp->source.fd);
 	stampmap_free(&udp->map);
 	free(udp);
@@ -195,59 +191,21 @@ static int64_t real_now(void)
 	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
 }
 
-static void control_word(struct serve_udp *udp, const struct cmsghdr *c, struct incoming *in)
+static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct incoming *in, uint64_t now_ns)
 {
-	const bool ip = c->cmsg_level == SOL_IP, ip6 = c->cmsg_level == SOL_IPV6;
-	const size_t length = c->cmsg_len - CMSG_LEN(0);
-	uint32_t word = 0;
+	struct ktrxer_message m;
 
-	if (length >= 4)
-		memcpy(&word, CMSG_DATA(c), 4);
-	else if (length)
-		word = *CMSG_DATA(c); /* IP_TOS is one byte */
-	if ((ip && c->cmsg_type == IP_TTL) || (ip6 && c->cmsg_type == IPV6_HOPLIMIT)) {
-		in->arrival.ttl = (uint8_t)word;
-	} else if ((ip && c->cmsg_type == IP_TOS) || (ip6 && c->cmsg_type == IPV6_TCLASS)) {
-		in->arrival.tos = (uint8_t)word;
-	} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-		udp->counts.overflows += word - udp->overflow_seen;
-		udp->overflow_seen = word;
-	} else if (ip && c->cmsg_type == IP_PKTINFO && length >= sizeof(struct in_pktinfo)) {
-		struct in_pktinfo info;
-
-		memcpy(&info, CMSG_DATA(c), sizeof info);
-		in->arrival.to.family = in->local.family = AF_INET;
-		memcpy(in->arrival.to.bytes, &info.ipi_addr, 4);
-		memcpy(in->local.bytes, &info.ipi_spec_dst, 4);
-		/* Sent to a group or to all: then the address in the header is none of ours. */
-		in->arrival.to_group = info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr;
-	} else if (ip6 && c->cmsg_type == IPV6_PKTINFO && length >= sizeof(struct in6_pktinfo)) {
-		struct in6_pktinfo info;
-
-		memcpy(&info, CMSG_DATA(c), sizeof info);
-		in->arrival.to.family = AF_INET6;
-		memcpy(in->arrival.to.bytes, &info.ipi6_addr, 16);
-		in->local = in->arrival.to;
-		in->ifindex = IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr) ? info.ipi6_ifindex : 0;
-	}
-}
-
-static void arrival_read(struct serve_udp *udp, struct msghdr *message, struct incoming *in, uint64_t now_ns)
-{
-	struct reflector_arrival *a = &in->arrival;
-	int64_t nic;
-
-	memset(a, 0, sizeof *a);
-	in->local.family = 0;
-	in->ifindex = 0;
-	a->now_ns = now_ns;
-	a->to_port = udp->options.port;
-	a->from_port = ktrxer_name_read(&in->from, &a->from);
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
-		control_word(udp, c, in);
-	a->received_real_ns = ktrxer_stamp_of_message(message, &nic);
-	if (!a->received_real_ns) {
-		a->received_real_ns = real_now();
+	ktrxer_message_read(&m, header);
+	ktrxer_message_drops(&m, &udp->overflow_seen, &udp->counts.overflows);
+	in->arrival = (struct reflector_arrival){ .to = m.to, .to_port = udp->options.port, .ttl = m.ttl, .tos = m.tos, .received_real_ns = m.real_ns,
+						  .now_ns = now_ns };
+	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
+	/* A group or broadcast address in the IP header is no address of this host. */
+	in->arrival.to_group = !ktrxer_addr_equal(&m.to, &m.local);
+	in->local = m.local;
+	in->ifindex = m.ifindex;
+	if (!m.real_ns) {
+		in->arrival.received_real_ns = real_now();
 		udp->counts.user_stamps++;
 	}
 }
@@ -274,7 +232,9 @@ static void answer_address(struct serve_udp *udp, struct msghdr *message, const 
 		memcpy(&info.ipi_spec_dst, in->local.bytes, 4);
 		control_add(message, SOL_IP, IP_PKTINFO, &info, sizeof info);
 	} else {
-		struct in6_pktinfo info = { .ipi6_ifindex = in->ifindex };
+		/* Only a link-local address needs the interface; for others it would override the route. */
+		const bool link_local = in->local.bytes[0] == 0xfe && (in->local.bytes[1] & 0xc0) == 0x80;
+		struct in6_pktinfo info = { .ipi6_ifindex = link_local ? in->ifindex : 0 };
 
 		memcpy(&info.ipi6_addr, in->local.bytes, 16);
 		control_add(message, SOL_IPV6, IPV6_PKTINFO, &info, sizeof info);
@@ -394,7 +354,7 @@ static int batch_receive(struct serve_udp *udp)
 		m->msg_name = &udp->incoming[i].from;
 		m->msg_namelen = sizeof udp->incoming[i].from;
 		m->msg_control = udp->incoming[i].control;
-		m->msg_controllen = CONTROL_IN;
+		m->msg_controllen = KTRXER_MESSAGE_CONTROL;
 		m->msg_flags = 0;
 	}
 	return recvmmsg(udp->source.fd, udp->in, KTRXER_SERVE_BATCH, MSG_DONTWAIT, NULL);
@@ -431,7 +391,7 @@ static bool batch(struct serve_udp *udp)
 	return n == KTRXER_SERVE_BATCH;
 }
 
-static void udp_ready(struct serve_source *source, uint32_t events)
+static void udp_ready(struct loop_source *source, uint32_t events)
 {
 	struct serve_udp *udp = (struct serve_udp *)source;
 

@@ -10,7 +10,7 @@
 #define KTRXER_METHODS_SERVE_UDP_H
 
 #include "reflector.h"
-#include "serve.h"
+#include "loop.h"
 
 struct serve_datagram {
 	const uint8_t *data;
@@ -36,7 +36,7 @@ struct serve_udp_counts {
 };
 
 struct serve_udp;
-int serve_udp_open(struct serve_udp **udp, struct serve *serve, const struct serve_udp_options *options, struct ktrxer_error *err);
+int serve_udp_open(struct serve_udp **udp, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err);
 void serve_udp_close(struct serve_udp *udp);
 void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts);
 

@@ -19,7 +19,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct world {
-	struct serve *serve;
+	struct loop *loop;
 	struct hmac_key token;
 	bool gone;
 	struct serve_control *control;
@@ -136,7 +136,7 @@ static void server(struct world *w, struct bytes *b)
 	struct session *session;
 	int fds[2];
 
-	if (serve_control_new(&control, w->serve, &o, NULL) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0)
+	if (serve_control_new(&control, w->loop, &o, NULL) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0)
 		abort();
 	control_preface_write(mine, &hello);
 	if (session_new(&session, serve_control_registry(control), fds[0], &peer, mine, &w->token) < 0)
@@ -206,7 +206,7 @@ static void client(struct world *w, struct bytes *b)
 	static const struct flow_spec specs[3] = { { .down = false }, { .down = true },
 						   { .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 } };
 	int fd;
-	const struct flow_client_options o = { .serve = w->serve, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
+	const struct flow_client_options o = { .loop = w->loop, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
 					       .specs = specs, .request = { .flows = 3, .for_ns = 1000000000, .sample_ns = 1000000000 },
 					       .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
 					       .done = on_done, .context = w, .cpu = -1 };
@@ -247,12 +247,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	hmac_key_set(&w.token, "token", 5);
-	if (serve_new(&w.serve) < 0)
+	if (loop_new(&w.loop) < 0)
 		abort();
 	if (who % 4 == 1)
 		client(&w, &b);
 	else
 		server(&w, &b);
-	serve_free(w.serve);
+	loop_free(w.loop);
 	return 0;
 }

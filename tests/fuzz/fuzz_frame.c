@@ -12,6 +12,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void read_any(const uint8_t *data, uint32_t length, enum ktrxer_link link)
+{
+	struct ktrxer_frame_view view;
+	int ret = ktrxer_frame_read(&view, data, length, link);
+
+	if (ret ? ret != -EBADMSG : view.payload > length || view.payload_length > length - view.payload)
+		abort();
+}
+
 static void checksum_any(const uint8_t *data, uint32_t length, enum ktrxer_link link)
 {
 	uint8_t *once = malloc(length ? length : 1), *twice = malloc(length ? length : 1);
@@ -42,6 +51,21 @@ static void checksum_any(const uint8_t *data, uint32_t length, enum ktrxer_link 
 	free(twice);
 }
 
+/* What was built is what is read. */
+static void read_built(const uint8_t *frame, uint32_t length, uint32_t headers, const struct ktrxer_frame_spec *spec)
+{
+	const bool tcp = spec->proto == KTRXER_TCP;
+	struct ktrxer_frame_view view;
+
+	if (ktrxer_frame_read(&view, frame, length, spec->path->device.link))
+		abort();
+	if (view.proto != spec->proto || view.from_port != spec->from_port || view.to_port != spec->to_port || view.tos != spec->tos ||
+	    view.payload != headers || view.payload_length != spec->payload_length || view.vlan != spec->vlan || view.vlan_tci != spec->vlan_tci ||
+	    !ktrxer_addr_equal(&view.from, &spec->path->source) || !ktrxer_addr_equal(&view.to, &spec->path->to) || view.tcp_flags != spec->tcp_flags ||
+	    (tcp && (view.tcp_sequence != spec->tcp_sequence || view.tcp_acknowledgement != spec->tcp_acknowledgement || view.tcp_window != spec->tcp_window)))
+		abort();
+}
+
 static void build_any(const uint8_t *data, size_t size)
 {
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
@@ -54,7 +78,17 @@ static void build_any(const uint8_t *data, size_t size)
 		return;
 	path.device.link = data[0] & 1 ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET;
 	path.to.family = path.source.family = data[0] & 2 ? AF_INET6 : AF_INET;
-	spec.proto = data[0] & 4 ? KTRXER_UDP : data[0] & 2 ? KTRXER_ICMPV6 : KTRXER_ICMP;
+	spec.proto = data[0] & 64 ? KTRXER_TCP : data[0] & 4 ? KTRXER_UDP : data[0] & 2 ? KTRXER_ICMPV6 : KTRXER_ICMP;
+	spec.vlan = data[0] & 128 && path.device.link == KTRXER_LINK_ETHERNET;
+	spec.vlan_tci = spec.vlan ? (uint16_t)(data[10] << 8 | data[11]) : 0;
+	if (spec.proto == KTRXER_TCP) {
+		spec.tcp_sequence = (uint32_t)data[44] << 24 | data[45];
+		spec.tcp_acknowledgement = (uint32_t)data[46] << 24 | data[47];
+		spec.tcp_flags = data[11];
+		spec.tcp_window = (uint16_t)(data[10] << 8);
+		spec.tcp_options = data + 48;
+		spec.tcp_options_length = (uint8_t)(size - 48 < data[10] % 41u ? size - 48 : data[10] % 41u);
+	}
 	spec.may_fragment = data[0] & 8;
 	path.mtu = data[0] & 16 ? 68u + data[1] : 0;
 	spec.tos = data[2];
@@ -81,6 +115,7 @@ static void build_any(const uint8_t *data, size_t size)
 	} else {
 		if ((uint32_t)length != headers + spec.payload_length || (uint32_t)length > capacity)
 			abort();
+		read_built(frame, (uint32_t)length, headers, &spec);
 		/* the two ways to a checksum agree */
 		copy = malloc((size_t)length);
 		if (!copy)
@@ -100,6 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	checksum_any(data, (uint32_t)size, KTRXER_LINK_ETHERNET);
 	checksum_any(data, (uint32_t)size, KTRXER_LINK_RAW_IP);
+	read_any(data, (uint32_t)size, KTRXER_LINK_ETHERNET);
+	read_any(data, (uint32_t)size, KTRXER_LINK_RAW_IP);
 	build_any(data, size);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* First byte: which link. The rest: a frame. */
-#include "packet.h"
+/* First byte: which link. The rest: a frame, in which the parser finds what the reference finds. */
+#include "../unit/packet_reference.h"
 
 #include <stdlib.h>
 
@@ -18,6 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (view.end > length || view.l3 > length || view.l4 > view.end || view.payload > view.end)
 		abort();
 	if (view.ports && (!view.l4 || view.l4 + 4u > view.end))
+		abort();
+	if (packet_differs(data + 1, length, data[0] & 1 ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET))
 		abort();
 	ktrxer_transport_checksum(data + 1, &view);
 	ktrxer_sum(data + 1, length, 0);

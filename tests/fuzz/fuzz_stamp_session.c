@@ -3,7 +3,7 @@
  * A sender's session against a reflector that says what it likes. First byte: which kind of session; then steps: one byte that
  * says what happens, and for an answer one of length and its bytes. Whatever comes, the accounts must close.
  */
-#include "clockest.h"
+#include "clock_offset.h"
 #include "stamp_packet.h"
 #include "stamp_session.h"
 
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct run {
 	struct stamp_session *session;
-	struct clockest *clock;
+	struct clock_offset *clock;
 	bool auth;
 	struct hmac_key key;
 	uint64_t now, next;
@@ -58,14 +58,18 @@ static void take(struct run *r, bool flush)
 
 	while (stamp_session_lost(r->session, r->now, &number))
 		;
-	while (stamp_session_sample(r->session, r->now, flush, &sample))
-		clockest_add(r->clock, sample.t1_ns, sample.t2_real_ns, sample.t3_real_ns, sample.t4_ns);
+	while (stamp_session_sample(r->session, r->now, flush, &sample)) {
+		const struct clock_exchange exchange = { .t1_ns = sample.t1_ns, .t2_ns = sample.t2_real_ns, .t3_ns = sample.t3_real_ns, .t4_ns = sample.t4_ns,
+							 .free_running = sample.number % 3 };
+
+		clock_offset_add(r->clock, &exchange);
+	}
 }
 
 static void check(struct run *r)
 {
 	struct stamp_session_counts c;
-	struct clockest_result result;
+	struct clock_offset_result result;
 
 	stamp_session_counts(r->session, &c);
 	if (c.sent != c.received + c.lost + c.waiting)
@@ -74,7 +78,8 @@ static void check(struct run *r)
 		abort();
 	if (c.lost_up > c.lost || c.lost_down > c.lost || c.lost_unknown > c.lost || c.too_late > c.lost)
 		abort();
-	clockest_result(r->clock, clockest_segment(r->clock), &result);
+	clock_offset_settle(r->clock);
+	clock_offset_result(r->clock, CLOCK_OFFSET_LONGEST, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -87,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hmac_key_set(&r.key, "", 0);
 	o.auth_key = r.auth ? &r.key : NULL;
 	o.tlv_key = !r.auth && how & 4 ? &r.key : NULL;
-	if (stamp_session_new(&r.session, &o) < 0 || clockest_new(&r.clock) < 0)
+	if (stamp_session_new(&r.session, &o) < 0 || clock_offset_new(&r.clock) < 0)
 		abort();
 	for (int i = 0; i < 8; i++)
 		probe(&r, true);
@@ -118,6 +123,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	stamp_session_unsettled(r.session);
 	check(&r);
 	stamp_session_free(r.session);
-	clockest_free(r.clock);
+	clock_offset_free(r.clock);
 	return 0;
 }

@@ -161,7 +161,7 @@ def test_a_command_line_is_read_before_anything_large_is_loaded():
     """What makes `ktrxer run --help`, and every wrong word, quick."""
     code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib", "pyroute2"} & set(loaded)
+    assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib"} & set(loaded)
 
 
 def test_without_its_packages_it_says_which_and_what_now(directory):

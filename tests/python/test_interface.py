@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,43 @@ def test_no_option_of_the_command_in_the_library() -> None:
 
 def test_the_library_does_not_read_the_environment() -> None:
     assert findings(r"getenv|\benviron\b", LIBRARY) == []
+
+
+def compared(place: Path, header: str, before: str, after: str) -> tuple[int, str]:
+    """What tests/interface says of a copy of the headers in which one text is replaced."""
+    shutil.copytree(ROOT / "include", place / "include")
+    (place / "tests").mkdir()
+    for name in ("interface", "interface.txt"):
+        shutil.copy(ROOT / "tests" / name, place / "tests" / name)
+    path = place / "include" / "ktrxer" / header
+    text = path.read_text()
+    assert text.count(before) == 1, f"{header}: `{before}` is there {text.count(before)} times"
+    path.write_text(text.replace(before, after))
+    done = subprocess.run([sys.executable, "tests/interface"], cwd=place, capture_output=True, text=True, timeout=60)
+    if "32 bits" in done.stdout:
+        pytest.skip("the record is for 64-bit pointers")
+    return done.returncode, done.stdout
+
+
+# Each change of an interface that breaks programs, or has to be recorded: header, text, replacement, a line of the difference.
+CHANGES = {
+    "nothing": ("tx.h", "struct ktx_slot {", "struct ktx_slot {", ""),
+    "a comment": ("base.h", "/* negative errno, 0 when nothing went wrong */", "/* another */", ""),
+    "a struct grows": ("base.h", "\tuint32_t scope_id;", "\tuint32_t scope_id, zone;", "+struct ktrxer_addr 28"),
+    "a field goes": ("rx.h", "\tuint32_t priority;", "\t", "-\t64 4 uint32_t priority"),
+    "two fields change places": ("rx.h", "from_prefix, to_prefix", "to_prefix, from_prefix", "+\t56 1 uint8_t to_prefix"),
+    "a type of the same size": ("rx.h", "\tuint32_t snap_length;", "\tint32_t snap_length;", "+\t24 4 int32_t snap_length"),
+    "an array grows into the padding": ("path.h", "\tuint8_t mac[6];", "\tuint8_t mac[8];", "+\t24 8 uint8_t mac[8]"),
+    "an enumerator changes": ("tx.h", "KTX_LATE_SHIFT = 2,", "KTX_LATE_SHIFT = 3,", "+\tKTX_LATE_SHIFT 3"),
+    "a constant changes": ("base.h", "#define KTRXER_ADDR_TEXT 64", "#define KTRXER_ADDR_TEXT 65", "+define KTRXER_ADDR_TEXT 65"),
+    "an initial value changes": ("tx.h", ".cpu = -1 }", ".cpu = 0 }", "+define KTX_OPTIONS_INIT { .size = sizeof(struct ktx_options), .cpu = 0 }"),
+    "a parameter changes": ("tx.h", "int ktx_fd(const struct ktx *tx)", "int ktx_fd(struct ktx *tx)", "+int ktx_fd(struct ktx *tx)"),
+    "a function goes": ("base.h", "KTRXER_API uint64_t ktrxer_now_ns(void);", "", "-uint64_t ktrxer_now_ns(void)"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_recorded_interface(change: str, tmp_path: Path) -> None:
+    header, before, after, line = CHANGES[change]
+    status, output = compared(tmp_path, header, before, after)
+    assert (status, line in output.splitlines() or not line) == (1 if line else 0, True), output

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, StoreError, Zero, columns, limits, open_run, recover
 from ktrxer.store import meta as meta_file
+from ktrxer.store.errors import printable
 from synthetic import synthetic
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -134,7 +135,7 @@ def test_any_samples_come_back(tmp_path, times, delays, value, title):
     writer.append("value", {"series": [1] * count, "t_ns": times, "value": value[:count]})
     path = writer.finish()
     run = open_run(path)
-    assert run.meta.title.encode("utf-8", "replace") == title.encode("utf-8", "replace")
+    assert run.meta.title == printable(title)
     assert sorted(zip(run.table("latency")["seq"].to_pylist(), run.table("latency")["rtt_ns"].to_pylist(), strict=True)) == list(
         enumerate(delays[:count])
     )

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""
-Rules beside somebody else's XDP program: by libxdp's dispatcher where the other one shares the device, with a heartbeat, and what is left
-behind is found and taken out. The scenario is beside.sh.
-"""
+"""Rules on a device that has an XDP program already: the program is named and stays, and `auto` takes another back end."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
-from beside import judge, read
 from receivers import KTRXER, Net, Recv, sh
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
@@ -19,25 +14,15 @@ NEIGHBOUR = KTRXER.parents[1] / "tests" / "system" / "xdp_neighbour"
 @pytest.fixture(scope="module", autouse=True)
 def built():
     if not NEIGHBOUR.exists():
-        pytest.skip("built without libxdp (libxdp-dev), or without BPF programs")
+        pytest.skip("built without BPF programs")
 
 
-def test_beside_another_program(tmp_path):
-    done = subprocess.run([str(Path(__file__).with_name("beside.sh")), str(KTRXER), str(NEIGHBOUR), str(tmp_path)], capture_output=True, text=True,
-                          timeout=60)
-    said = read(done.stdout)
-    if "refused" in said:
-        pytest.skip(f"this kernel does not take libxdp's dispatcher (tests/lab/test_beside.py has one that does): {said['refused']}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    judge(said)
-
-
-def test_a_program_that_shares_nothing_is_left_alone():
+def test_another_program_is_named_and_stays():
     net = Net()
     other = None
     try:
         net.up()
-        other = subprocess.Popen(["ip", "netns", "exec", net.b, str(NEIGHBOUR), "b0", "alone"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        other = subprocess.Popen(["ip", "netns", "exec", net.b, str(NEIGHBOUR), "b0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert other.stdout.readline() == "ready\n"
         done = subprocess.run(["ip", "netns", "exec", net.b, str(KTRXER), "recv", "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any"],
                               capture_output=True, text=True, timeout=20)
@@ -51,10 +36,22 @@ def test_a_program_that_shares_nothing_is_left_alone():
         other.stdin.write("\n")
         other.stdin.flush()
         assert int(other.stdout.readline()) >= 3
-        cleaned = subprocess.run(["ip", "netns", "exec", net.b, str(KTRXER), "doctor", "--clean", "--device", "b0"], capture_output=True, text=True, timeout=20)
-        assert cleaned.returncode == 0 and "nothing was left behind" in cleaned.stdout
         assert "neighbour" in sh(f"ip -n {net.b} link show b0"), "what is not ours stays"
     finally:
         if other:
             other.communicate("", timeout=10)
+        net.down()
+
+
+def test_a_second_receiver_takes_another_back_end():
+    net = Net()
+    try:
+        net.up()
+        with Recv(net, "--rule", "drop udp from any to any:2000") as first, Recv(net, "--rule", "drop udp from any to any:2001") as second:
+            net.send([net.frame(b"x", ports=(1000, port)) for port in (2000, 2001) for _ in range(3)])
+            ends = [receiver.stop() for receiver in (first, second)]
+        assert [(end["backend"], end["rules"][0]["dropped"]) for end in ends] == [("xdp", 3), ("nftables", 3)]
+        assert "another XDP program, 'rules' (number " in ends[1]["backend_why"]
+        assert "xdp" not in sh(f"ip -n {net.b} link show b0"), "nothing is left when both have ended"
+    finally:
         net.down()

@@ -9,6 +9,7 @@
 #include "bytes.h"
 #include "rule_match.h"
 
+#include <linux/ktrxer_view.h>
 #include <string.h>
 #include <sys/socket.h>
 

@@ -27,9 +27,9 @@ struct play {
 };
 
 struct stage {
-	struct serve *serve;
+	struct loop *loop;
 	struct flow_set *set;
-	struct serve_timer timer;
+	struct loop_timer timer;
 	const struct play *play;
 	unsigned int step;
 	int peer;
@@ -50,7 +50,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	assert_int_equal(flow, 0);
 	s->end = *end;
 	s->ends++;
-	serve_stop(s->serve);
+	loop_stop(s->loop);
 }
 
 static void cut(struct stage *s, bool hard)
@@ -64,7 +64,7 @@ static void cut(struct stage *s, bool hard)
 	s->cut_ns = ktrxer_now_ns();
 }
 
-static void step_due(struct serve_timer *timer, uint64_t now_ns)
+static void step_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct stage *s = (struct stage *)((char *)timer - offsetof(struct stage, timer));
 	const struct flow *flow = flow_set_at(s->set, 0);
@@ -126,16 +126,16 @@ static void act(const struct play *play)
 	const int fd = connected(&s.peer);
 	const uint64_t start_ns = ktrxer_now_ns();
 
-	assert_int_equal(serve_new(&s.serve), 0);
-	o.serve = s.serve;
+	assert_int_equal(loop_new(&s.loop), 0);
+	o.loop = s.loop;
 	assert_int_equal(flow_set_new(&s.set, &o), 0);
 	assert_int_equal(flow_set_add(s.set, &flow_tcp_ops, &spec), 0);
 	assert_int_equal(flow_set_attach(s.set, 0, fd, 0), 0);
-	s.timer = (struct serve_timer){ .at_ns = start_ns + 10 * MS, .due = step_due };
-	serve_timer_add(s.serve, &s.timer);
+	s.timer = (struct loop_timer){ .at_ns = start_ns + 10 * MS, .due = step_due };
+	loop_timer_add(s.loop, &s.timer);
 	flow_set_start(s.set, start_ns);
 	assert_int_equal(send(s.peer, some, sizeof some, 0), sizeof some);
-	assert_int_equal(serve_run(s.serve, -1), 0);
+	assert_int_equal(loop_run(s.loop, -1), 0);
 
 	assert_int_equal(s.ends, 1);
 	assert_int_equal(s.end.reason, play->reason);
@@ -146,9 +146,9 @@ static void act(const struct play *play)
 	assert_true(s.end.time_ns - start_ns < FOR_S * (uint64_t)KTRXER_NS_PER_S / 2);
 	assert_true(flow_set_over(s.set));
 	assert_int_equal(flow_set_at(s.set, 0)->state, FLOW_OVER);
-	serve_timer_remove(s.serve, &s.timer);
+	loop_timer_remove(s.loop, &s.timer);
 	flow_set_free(s.set);
-	serve_free(s.serve);
+	loop_free(s.loop);
 	if (s.peer >= 0)
 		close(s.peer);
 }

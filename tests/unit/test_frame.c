@@ -24,6 +24,14 @@ static const char raw6zero[] = "60000000000a114020010db8000000000000000000000001
 			       "9c400007000affff0818";
 static const char raw4tcp[] = "4500002f0000400040064e8dc0000201c633640703e80050000000010000000250020200ad580000"
 			      "01020304050607";
+static const char eth4syn[] = "0200000000020200000000010800450000340000400040064e88c0000201c63364079c4001bbfedcba98"
+			      "000000008002faf02b7b0000020405b40402030307000000";
+static const char vlan6ack[] = "0200000000020200000000018100a12386dd60000000001b064020010db8000000000000000000000001"
+			       "20010db80000000100000000000000079c4001bb000000018000000050d800012581000001020304050607";
+static const char vlan4udp[] = "02000000000202000000000181001ffe0800450000230000400040114e8ec0000201c63364079c400007000f6740"
+			       "01020304050607";
+static const char raw4reply[] = "450000230000400040014e9ec0000201c63364070000ddc01234fffe01020304050607";
+static const char raw6reply[] = "60000000000f3a4020010db800000000000000000000000120010db8000000010000000000000007810000fc1234fffe01020304050607";
 /* 1472 bytes of payload, (7 i + 3) mod 256 */
 static const char eth4full[] = "0200000000020200000000010800450005dc00004000401148d5c0000201c63364079c40000705c87eca";
 
@@ -219,7 +227,7 @@ static void refuses(void **state)
 	assert_int_equal(ktrxer_frame_header_length(&spec), -EINVAL);
 	spec = a_spec(&e6, KTRXER_ICMP);
 	assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &spec), -EINVAL);
-	spec = a_spec(&e4, KTRXER_TCP);
+	spec = a_spec(&e4, 132); /* SCTP */
 	assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &spec), -EINVAL);
 	spec = a_spec(&e4, KTRXER_UDP);
 	spec.size = 0;
@@ -351,10 +359,188 @@ static void the_spec_says_what_a_frame_begins_with(void **state)
 	assert_int_equal(ktrxer_frame_header_length(&spec), 42);
 }
 
+static const uint8_t syn_options[] = { 2, 4, 5, 0xb4, 4, 2, 3, 3, 7 };
+
+static struct ktrxer_frame_spec a_syn(const struct ktrxer_path *path)
+{
+	struct ktrxer_frame_spec spec = a_spec(path, KTRXER_TCP);
+
+	spec.from_port = 40000;
+	spec.to_port = 443;
+	spec.tcp_sequence = 0xfedcba98;
+	spec.tcp_flags = KTRXER_TCP_SYN;
+	spec.tcp_window = 64240;
+	spec.tcp_options = syn_options;
+	spec.tcp_options_length = sizeof syn_options;
+	spec.payload_length = 0;
+	return spec;
+}
+
+static struct ktrxer_frame_spec an_ack(const struct ktrxer_path *path)
+{
+	struct ktrxer_frame_spec spec = a_spec(path, KTRXER_TCP);
+
+	spec.from_port = 40000;
+	spec.to_port = 443;
+	spec.tcp_sequence = 1;
+	spec.tcp_acknowledgement = 0x80000000;
+	spec.tcp_flags = KTRXER_TCP_PSH | KTRXER_TCP_ACK | KTRXER_TCP_ECE | KTRXER_TCP_CWR;
+	spec.tcp_window = 1;
+	spec.vlan = true;
+	spec.vlan_tci = 5 << 13 | 0x123;
+	return spec;
+}
+
+static void builds_tcp_replies_and_tags(void **state)
+{
+	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), e6 = a_path(KTRXER_LINK_ETHERNET, AF_INET6);
+	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
+	struct ktrxer_frame_spec spec = a_syn(&e4);
+	uint8_t frame[128];
+
+	(void)state;
+	assert_int_equal(ktrxer_frame_header_length(&spec), 66);
+	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4syn);
+	/* Options where the header is written. */
+	for (int at = 0; at < 70; at++) {
+		memset(frame, 0xee, sizeof frame);
+		memcpy(frame + at, syn_options, sizeof syn_options);
+		spec.tcp_options = frame + at;
+		same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4syn);
+	}
+	spec = an_ack(&e6);
+	assert_int_equal(ktrxer_frame_header_length(&spec), 78);
+	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), vlan6ack);
+	assert_int_equal(ktrxer_frame_build(frame, 84, &spec), -EMSGSIZE);
+	assert_int_equal(ktrxer_frame_build(frame, 85, &spec), 85);
+	e6.mtu = 67; /* the tag is no part of the IP packet */
+	assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &spec), 85);
+	e6.mtu = 66;
+	assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &spec), -EMSGSIZE);
+	spec = a_spec(&e4, KTRXER_UDP);
+	spec.vlan = true;
+	spec.vlan_tci = 1 << 12 | 4094;
+	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), vlan4udp);
+	spec = a_spec(&r4, KTRXER_ICMP);
+	spec.echo_reply = true;
+	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), raw4reply);
+	spec = a_spec(&r6, KTRXER_ICMPV6);
+	spec.echo_reply = true;
+	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), raw6reply);
+}
+
+static void refuses_fields_of_another_protocol(void **state)
+{
+	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET);
+	const struct ktrxer_frame_spec udp = a_spec(&e4, KTRXER_UDP), syn = a_syn(&e4);
+	struct ktrxer_frame_spec cases[9] = { udp, udp, udp, udp, syn, syn, syn, udp, a_spec(&e4, KTRXER_ICMP) };
+	uint8_t frame[256], options[KTRXER_TCP_OPTIONS_MAX] = { 1 };
+
+	(void)state;
+	cases[0].tcp_flags = KTRXER_TCP_SYN;
+	cases[1].tcp_options_length = 1;
+	cases[2].echo_reply = true;
+	cases[3].vlan_tci = 1; /* without `vlan` */
+	cases[4].echo_reply = true;
+	cases[5].tcp_options = NULL;
+	cases[6].tcp_options_length = KTRXER_TCP_OPTIONS_MAX + 1;
+	cases[7].path = &r4;
+	cases[7].vlan = true;
+	cases[8].tcp_flags = KTRXER_TCP_ACK;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &cases[i]), -EINVAL);
+		assert_int_equal(ktrxer_frame_header_length(&cases[i]), -EINVAL);
+	}
+	cases[6].tcp_options = options;
+	cases[6].tcp_options_length = KTRXER_TCP_OPTIONS_MAX;
+	assert_int_equal(ktrxer_frame_build(frame, sizeof frame, &cases[6]), 94);
+}
+
+static struct ktrxer_frame_view view_of(const char *hex, enum ktrxer_link link)
+{
+	struct ktrxer_frame_view view;
+	uint8_t frame[128];
+	uint32_t length = from_hex(frame, hex);
+
+	memset(frame + length, 0xee, 10); /* padding of Ethernet */
+	memset(&view, 0xff, sizeof view);
+	assert_int_equal(ktrxer_frame_read(&view, frame, length + 10, link), 0);
+	assert_int_equal(view.payload + view.payload_length, length);
+	return view;
+}
+
+static void reads(void **state)
+{
+	struct ktrxer_frame_view view = view_of(eth4syn, KTRXER_LINK_ETHERNET);
+	char text[KTRXER_ADDR_TEXT];
+
+	(void)state;
+	assert_string_equal(ktrxer_addr_format(&view.from, text), "192.0.2.1");
+	assert_string_equal(ktrxer_addr_format(&view.to, text), "198.51.100.7");
+	assert_int_equal(view.proto, KTRXER_TCP);
+	assert_int_equal(view.from_port, 40000);
+	assert_int_equal(view.to_port, 443);
+	assert_int_equal(view.tcp_sequence, 0xfedcba98);
+	assert_int_equal(view.tcp_acknowledgement, 0);
+	assert_int_equal(view.tcp_flags, KTRXER_TCP_SYN);
+	assert_int_equal(view.tcp_window, 64240);
+	assert_int_equal(view.ttl, 64);
+	assert_int_equal(view.payload, 66);
+	assert_int_equal(view.payload_length, 0);
+	assert_false(view.vlan);
+	assert_int_equal(view.reserved[7], 0);
+
+	view = view_of(vlan6ack, KTRXER_LINK_ETHERNET);
+	assert_string_equal(ktrxer_addr_format(&view.to, text), "2001:db8:0:1::7");
+	assert_int_equal(view.tcp_acknowledgement, 0x80000000);
+	assert_int_equal(view.tcp_flags, 0xd8);
+	assert_true(view.vlan);
+	assert_int_equal(view.vlan_tci, 0xa123);
+	assert_int_equal(view.payload, 78);
+	assert_int_equal(view.payload_length, 7);
+
+	view = view_of(raw4reply, KTRXER_LINK_RAW_IP);
+	assert_int_equal(view.proto, KTRXER_ICMP);
+	assert_int_equal(view.icmp_type, 0);
+	assert_int_equal(view.from_port, 0x1234);
+	assert_int_equal(view.to_port, 0xfffe);
+	assert_int_equal(view.payload, 28);
+	assert_int_equal(view.tcp_flags, 0);
+	assert_int_equal(view_of(raw6reply, KTRXER_LINK_RAW_IP).icmp_type, 129);
+	assert_int_equal(view_of(raw4icmp, KTRXER_LINK_RAW_IP).tos, 0xb9);
+	assert_int_equal(view_of(eth6udp, KTRXER_LINK_ETHERNET).payload, 62);
+}
+
+static void reads_no_broken_frame(void **state)
+{
+	struct ktrxer_frame_view view;
+	uint8_t good[128], arp[60] = { [12] = 8, [13] = 6 };
+	uint32_t length = from_hex(good, eth4syn);
+
+	(void)state;
+	assert_int_equal(ktrxer_frame_read(NULL, good, length, KTRXER_LINK_ETHERNET), -EINVAL);
+	assert_int_equal(ktrxer_frame_read(&view, NULL, length, KTRXER_LINK_ETHERNET), -EINVAL);
+	assert_int_equal(ktrxer_frame_read(&view, arp, sizeof arp, KTRXER_LINK_ETHERNET), -EBADMSG);
+	for (uint32_t cut = 0; cut < length; cut++) {
+		uint8_t *exact = malloc(cut ? cut : 1); /* so that a sanitizer sees a step too far */
+
+		assert_non_null(exact);
+		memcpy(exact, good, cut);
+		assert_int_equal(ktrxer_frame_read(&view, exact, cut, KTRXER_LINK_ETHERNET), -EBADMSG);
+		free(exact);
+	}
+	good[20] = 0x20; /* more fragments */
+	assert_int_equal(ktrxer_frame_read(&view, good, length, KTRXER_LINK_ETHERNET), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds),
+		cmocka_unit_test(builds_tcp_replies_and_tags),
+		cmocka_unit_test(refuses_fields_of_another_protocol),
+		cmocka_unit_test(reads),
+		cmocka_unit_test(reads_no_broken_frame),
 		cmocka_unit_test(udp_never_says_that_it_has_no_sum),
 		cmocka_unit_test(payload_in_place),
 		cmocka_unit_test(zero_payload_overwrites),

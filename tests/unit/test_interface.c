@@ -273,26 +273,6 @@ static void null_is_refused(void **state)
 	ktrxer_clock_pair_read(NULL);
 }
 
-/* Sizes for ever, where pointers and time have 64 bits: a field may only take the place of a reserved one. */
-static void results_keep_their_size(void **state)
-{
-	(void)state;
-	if (sizeof(void *) != 8)
-		return; /* reserved words do not depend on it */
-	assert_int_equal(sizeof(struct ktrxer_error), 260);
-	assert_int_equal(sizeof(struct ktrxer_addr), 24);
-	assert_int_equal(sizeof(struct ktrxer_clock_pair), 24);
-	assert_int_equal(sizeof(struct ktrxer_deadline), 24);
-	assert_int_equal(sizeof(struct ktrxer_device), 140);
-	assert_int_equal(sizeof(struct ktrxer_path), 260);
-	assert_int_equal(sizeof(struct ktrxer_qdiscs), 32);
-	assert_int_equal(sizeof(struct krx_packet), 72);
-	assert_int_equal(sizeof(struct krx_rule), 76);
-	assert_int_equal(sizeof(struct krx_rule_stats), 32);
-	assert_int_equal(sizeof(struct krx_session), 52);
-	assert_int_equal(sizeof(struct krx_stats), 120);
-}
-
 /* The number of engines, however many of them there is room for. */
 static void engines_are_counted(void **state)
 {
@@ -317,7 +297,6 @@ int main(void)
 		cmocka_unit_test(one_policy_for_size),
 		cmocka_unit_test(a_smaller_size_means_zeros),
 		cmocka_unit_test(null_is_refused),
-		cmocka_unit_test(results_keep_their_size),
 		cmocka_unit_test(engines_are_counted),
 	};
 

@@ -2,20 +2,10 @@
 #include "cm.h"
 #include "limits.h"
 #include "random_packets.h"
+#include "rule_reference.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* The law itself, with nothing clever in it. */
-static int scan(const struct krx_rule *rules, int count, const struct ktrxer_packet_view *view)
-{
-	int best = -1;
-
-	for (int i = 0; i < count; i++)
-		if (krx_rule_matches(&rules[i], view) && (best < 0 || rules[i].priority < rules[best].priority))
-			best = i;
-	return best;
-}
 
 static void equals_a_linear_scan(void **state)
 {
@@ -39,7 +29,7 @@ static void equals_a_linear_scan(void **state)
 			int want;
 
 			ktrxer_packet_parse(&view, frame, length, KTRXER_LINK_ETHERNET);
-			want = scan(rules, count, &view);
+			want = reference_scan(rules, count, &view);
 			if (krx_ruleset_match(set, &view) != want)
 				fail_msg("round %d packet %d: rule %d, not %d", round, i, krx_ruleset_match(set, &view), want);
 			met += want >= 0;
@@ -102,9 +92,51 @@ static void refuses_what_it_cannot_hold(void **state)
 	free(rules);
 }
 
+static bool rule_matches(const char *text, const struct ktrxer_packet_view *view)
+{
+	struct krx_ruleset *set;
+	struct krx_rule rule;
+	int matched;
+
+	assert_int_equal(krx_rule_parse(&rule, text, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, &rule, 1, NULL), 0);
+	matched = krx_ruleset_match(set, view);
+	krx_ruleset_free(set);
+	assert_int_equal(matched, reference_rule_matches(&rule, view) ? 0 : -1);
+	return matched == 0;
+}
+
+static void matches_fields(void **state)
+{
+	struct ktrxer_packet_view v = { .version = 4, .proto = 17, .ports = true, .from_port = 9, .to_port = 53 };
+	const char *text;
+
+	(void)state;
+	v.from.family = v.to.family = AF_INET;
+	memcpy(v.from.bytes, "\012\0\0\1", 4);
+	memcpy(v.to.bytes, "\300\000\002\201", 4);
+	text = "capture udp from any to 192.0.2.128/25:53";
+	assert_true(rule_matches(text, &v));
+	v.to.bytes[3] = 0x7f;
+	assert_false(rule_matches(text, &v));
+	v.to.bytes[3] = 0x81;
+	v.ports = false; /* a later fragment */
+	assert_false(rule_matches(text, &v));
+	text = "capture udp from any to 192.0.2.128/25";
+	assert_true(rule_matches(text, &v));
+	text = "capture udp from ::/0 to any";
+	assert_false(rule_matches(text, &v));
+	v.version = 0; /* ARP, say: only for a rule that wants everything */
+	text = "capture udp from any to any";
+	assert_false(rule_matches(text, &v));
+	text = "capture any from any to any";
+	assert_true(rule_matches(text, &v));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(matches_fields),
 		cmocka_unit_test(equals_a_linear_scan),
 		cmocka_unit_test(asks_in_order),
 		cmocka_unit_test(refuses_what_it_cannot_hold),

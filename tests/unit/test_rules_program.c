@@ -324,31 +324,6 @@ static void keeps_as_much_as_was_asked_for(void **state)
 	krx_ruleset_free(set);
 }
 
-/* The heartbeat of a program that may outlive its process: in time the rules hold, after a second of silence all passes. */
-static void passes_everything_after_silence(void **state)
-{
-	struct krx_rule rule = { .op = KRX_DROP };
-	struct krx_ruleset *set = ruleset(&rule, 1);
-	const struct rules_setup setup = { .rules = set, .ring_bytes = 4096, .link = KTRXER_LINK_ETHERNET, .heartbeat = true, .traced = true };
-	struct rules_program program;
-	struct rules_trial trial;
-	uint8_t frame[60] = { 0 };
-
-	(void)state;
-	NEEDS_KERNEL();
-	assert_int_equal(rules_program_open(&program, &setup, NULL), 0);
-	assert_int_equal(rules_program_try(&program, frame, sizeof frame, 1, &trial), 0);
-	assert_int_equal(trial.action, XDP_PASS);
-	program.control->alive_ns = ktrxer_now_ns();
-	assert_int_equal(rules_program_try(&program, frame, sizeof frame, 1, &trial), 0);
-	assert_int_equal(trial.action, XDP_DROP);
-	program.control->alive_ns = ktrxer_now_ns() - RULES_SILENCE_NS - 1;
-	assert_int_equal(rules_program_try(&program, frame, sizeof frame, 1, &trial), 0);
-	assert_int_equal(trial.action, XDP_PASS);
-	rules_program_close(&program);
-	krx_ruleset_free(set);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,7 +332,6 @@ int main(void)
 		cmocka_unit_test(takes_full_tables),
 		cmocka_unit_test(counts_what_finds_no_room),
 		cmocka_unit_test(keeps_as_much_as_was_asked_for),
-		cmocka_unit_test(passes_everything_after_silence),
 	};
 
 	return cmocka_run_group_tests(tests, look, NULL);

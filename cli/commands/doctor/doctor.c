@@ -5,7 +5,6 @@
 #include "error.h"
 #include "rx_module.h"
 #include "units.h"
-#include "xdp_dispatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +18,6 @@
 
 struct doctor_options {
 	const char *device;
-	bool clean;
 };
 
 #define FIELD(name) offsetof(struct doctor_options, name)
@@ -29,8 +27,6 @@ struct doctor_options {
 static const struct opt doctor_opts[] = {
 	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
 	  .help = "Try the engines on this device; by default the first one that is up and not the loopback" },
-	{ .name = "clean", .type = OPT_FLAG, .offset = FIELD(clean),
-	  .help = "Take out XDP programs of ktrxer that a killed process left in libxdp's dispatcher (on --device, or on all)" },
 	{ 0 },
 };
 
@@ -243,48 +239,13 @@ static void say_privileges(struct cli *cli, struct json *json)
 	json_object_end(json);
 }
 
-/* ------------------------------------------------------------------------------------------------------ left behind */
-
-static int left_on(struct cli *cli, const struct ktrxer_device *device, bool clean, int *sum)
-{
-	struct ktrxer_error err = { 0 };
-	int n = xdp_dispatch_left(device, clean, &err);
-
-	if (n < 0) {
-		cli_complain(cli, "%s", err.text);
-		return n;
-	}
-	*sum += n;
-	if (n && clean)
-		out_text(cli, "device %s: %d XDP program%s that a killed ktrxer had left behind taken out", device->name, n, n > 1 ? "s" : "");
-	else if (n)
-		out_text(cli, "device %s: %d XDP program%s of a killed ktrxer still there, letting everything pass: `ktrxer doctor --clean` takes them out",
-			 device->name, n, n > 1 ? "s" : "");
-	return 0;
-}
-
-static int say_left_behind(struct cli *cli, struct json *json, const char *wanted, bool clean)
-{
-	struct ktrxer_device devices[DEVICES_MOST];
-	struct ktrxer_error err = { 0 };
-	int n = ktrxer_device_list(devices, DEVICES_MOST, &err), rc = 0, sum = 0;
-
-	for (int i = 0; rc == 0 && i < n && i < DEVICES_MOST; i++)
-		if (!wanted || !strcmp(devices[i].name, wanted))
-			rc = left_on(cli, &devices[i], clean, &sum);
-	if (clean && rc == 0 && !sum)
-		out_text(cli, "nothing was left behind");
-	json_u64(json, clean ? "taken_out" : "left_behind", (uint64_t)sum);
-	return rc;
-}
-
 static int run_doctor(struct cli *cli, const void *options)
 {
 	const struct doctor_options *o = options;
 	struct json *json = out_end(cli);
 	struct ktrxer_device device;
 	struct ktrxer_error err = { 0 };
-	bool found = choose_device(&device, o->device, &err), failed;
+	bool found = choose_device(&device, o->device, &err);
 
 	if (o->device && !found) {
 		cli_complain(cli, "%s", err.text);
@@ -299,8 +260,7 @@ static int run_doctor(struct cli *cli, const void *options)
 	say_receive_module(cli, json);
 	say_clocks(cli, json);
 	say_privileges(cli, json);
-	failed = say_left_behind(cli, json, o->device, o->clean) < 0 || (o->device && !found);
-	return out_finish(cli, json) | (failed ? EXIT_BAD : EXIT_VALID);
+	return out_finish(cli, json) | (o->device && !found ? EXIT_BAD : EXIT_VALID);
 }
 
 const struct command cmd_doctor = {
@@ -308,9 +268,8 @@ const struct command cmd_doctor = {
 	.summary = "What works on this machine, what does not, and what would help",
 	.description = OPT_PROSE(
 		"Tries each engine on a device, the clocks and the privileges, and says in one line what is missing and how to get it. "
-		"It sends nothing and changes nothing, but for what --clean takes out."),
+		"It sends nothing and changes nothing."),
 	.examples = "ktrxer doctor\tThe first device that is up.\n"
-		    "ktrxer doctor --clean\tAfter a ktrxer was killed beside other XDP programs.\n"
 		    "ktrxer doctor --device eth0 --json\tFor a program.\n",
 	.options = doctor_opts,
 	.options_size = sizeof(struct doctor_options),

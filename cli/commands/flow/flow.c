@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #define FIELD(name) offsetof(struct flow_options, name)
 
@@ -80,19 +79,19 @@ static void on_done(void *context)
 	struct flow_run *run = context;
 
 	run->done = true;
-	serve_stop(run->loop);
+	loop_stop(run->loop);
 }
 
 static int flow_begin(struct flow_run *run, struct ktrxer_error *err)
 {
 	struct flow_client_options *p = &run->plan;
-	int rc = serve_new(&run->loop);
+	int rc = loop_new(&run->loop);
 
 	if (rc < 0)
 		return rc;
-	run->pending_timer = (struct serve_timer){ .at_ns = KTRXER_NEVER, .due = flow_pending_due };
-	serve_timer_add(run->loop, &run->pending_timer);
-	p->serve = run->loop;
+	run->pending_timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = flow_pending_due };
+	loop_timer_add(run->loop, &run->pending_timer);
+	p->loop = run->loop;
 	p->sample = flow_on_sample;
 	p->connected = flow_on_connected;
 	p->started = flow_on_started;
@@ -113,19 +112,18 @@ static int flow_all(struct flow_run *run)
 		cli_complain(run->cli, "%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}
-	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	flow_say_what(run);
 	if (cli_wait_start_ahead(run->cli, ahead_ms(run), &start_ns) < 0)
 		return EXIT_BAD;
 	run->plan.start_ns = run->cli->common.start_at_real_ns ? start_ns : 0;
 	rc = flow_begin(run, &err);
 	if (rc == 0)
-		rc = serve_run(run->loop, run->cli->stop_fd);
+		rc = loop_run(run->loop, run->cli->stop_fd);
 	if (rc == 0 && !run->done) {
 		run->interrupted = true;
 		flow_client_stop(run->client);
 		if (!run->done)
-			rc = serve_run(run->loop, -1);
+			rc = loop_run(run->loop, -1);
 	}
 	if (rc < 0) {
 		cli_complain(run->cli, "%s", err.code ? err.text : strerror(-rc));

@@ -45,7 +45,7 @@ struct flow_pending {
 struct flow_run {
 	struct cli *cli;
 	const struct flow_options *o;
-	struct serve *loop;
+	struct loop *loop;
 	struct flow_client *client;
 	struct flow_client_options plan;
 	struct flow_client_result result;
@@ -59,7 +59,7 @@ struct flow_run {
 	struct flow_pending *pending;
 	uint32_t pending_at, pending_count, pending_size;
 	uint64_t pending_lost;
-	struct serve_timer pending_timer;
+	struct loop_timer pending_timer;
 };
 
 /* flow_plan.c */
@@ -72,7 +72,7 @@ void flow_on_connected(void *run, uint32_t flow, int fd);
 void flow_on_started(void *run, uint64_t start_ns, uint64_t late_ns);
 void flow_on_ended(void *run, uint32_t flow, bool remote, const struct flow_end *end);
 void flow_on_tick(void *run, uint64_t at_ns);
-void flow_pending_due(struct serve_timer *timer, uint64_t now_ns);
+void flow_pending_due(struct loop_timer *timer, uint64_t now_ns);
 void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
 
 /* flow_report.c */

@@ -272,8 +272,8 @@ void flow_release(struct flow_run *run)
 {
 	flow_client_free(run->client);
 	if (run->loop)
-		serve_timer_remove(run->loop, &run->pending_timer);
-	serve_free(run->loop);
+		loop_timer_remove(run->loop, &run->pending_timer);
+	loop_free(run->loop);
 	free(run->specs);
 	free(run->records);
 	free(run->pending);

@@ -233,8 +233,8 @@ static void judge(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
 			    ktrxer_format_ns(late, (int64_t)run->late_ns));
 	if (run->result.clock_steps)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped %u times: a host was suspended, or another one "
-			    "answers", run->result.clock_steps);
+		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm, %u times: a "
+			    "host was suspended, another one answers, or a time daemon corrects a large error", CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- JSON */
@@ -348,17 +348,9 @@ static void total_make(const struct flow_run *run, bool down, struct total *t)
 	t->rate_bps = from_ns < to_ns ? rate_over(t->bytes, to_ns - from_ns) : 0;
 }
 
-static uint64_t clock_bound(const struct flow_run *run)
-{
-	const struct clockest_result *c = &run->result.clock;
-	const uint64_t first = clockest_bound_at(c, run->result.start_ns), last = clockest_bound_at(c, c->to_ns);
-
-	return first > last ? first : last;
-}
-
 static void report_json(const struct flow_run *run, struct json *end, const struct total totals[2])
 {
-	const struct clockest_result *c = &run->result.clock;
+	const struct clock_offset_result *c = &run->result.clock;
 	char address[KTRXER_ADDR_TEXT];
 
 	json_string(end, "server", run->o->host);
@@ -379,7 +371,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);
-	json_u64(end, "bound_ns", clock_bound(run));
+	json_u64(end, "bound_ns", run->result.clock_bound_ns);
 	json_u64(end, "at_ns", c->at_ns);
 	if (c->skew_known)
 		json_rounded(end, "skew_ppm", c->skew_ppm, 6);
@@ -467,7 +459,7 @@ static void report_text(struct flow_run *run, const struct total totals[2])
 	total_text(run, "down", true, &totals[1]);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s", ktrxer_format_bitrate(pace, run->result.pace_bps));
-	out_text(run->cli, "uncertainty of the times of the far end: +- %s", ktrxer_format_ns(bound, (int64_t)clock_bound(run)));
+	out_text(run->cli, "uncertainty of the times of the far end: +- %s", ktrxer_format_ns(bound, (int64_t)run->result.clock_bound_ns));
 }
 
 int flow_finish_report(struct flow_run *run)

@@ -90,7 +90,7 @@ static void pending_drain(struct flow_run *run)
 	run->pending_timer.at_ns = run->pending_count ? ktrxer_now_ns() + DRAIN_NS : KTRXER_NEVER;
 }
 
-void flow_pending_due(struct serve_timer *timer, uint64_t now_ns)
+void flow_pending_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	pending_drain((struct flow_run *)((char *)timer - offsetof(struct flow_run, pending_timer)));

@@ -138,7 +138,7 @@ static void finish_json(struct ping_run *run, struct json *end, const struct ktx
 static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, const struct echo_counts *c,
 			   const struct ktrxer_hist *lateness)
 {
-	struct krx_stats stats = { 0 };
+	const uint64_t drops = reply_receiver_drops(&run->p.receiver);
 
 	verdict_probes(run->p.cli, a, lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
@@ -148,12 +148,12 @@ static void finish_verdict(struct ping_run *run, const struct ktx_accounts *a, c
 	prober_judge_times(&run->p, c->received);
 	if (c->sent && !c->received)
 		verdict_say(run->p.cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
-	if (run->p.inlet.overflows)
+	if (run->p.receiver.socket_drops)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
-			    run->p.inlet.overflows);
-	if (run->p.inlet.krx && krx_stats(run->p.inlet.krx, &stats, NULL, 0) == 0 && stats.lost)
+			    run->p.receiver.socket_drops);
+	if (drops)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
-			    stats.lost);
+			    drops);
 }
 
 int ping_finish(struct ping_run *run)

@@ -85,7 +85,7 @@ void prober_sleep(struct prober *p, uint64_t until)
 	const bool blind = p->unhurried && span <= PROBER_LOOK_NS / 2;
 	struct pollfd fds[3] = { { .fd = p->cli->stop_fd, .events = POLLIN },
 				 { .fd = blind ? -1 : ktx_fd(p->tx), .events = POLLIN },
-				 { .fd = blind ? -1 : p->inlet.fd, .events = POLLIN } };
+				 { .fd = blind ? -1 : p->receiver.fd, .events = POLLIN } };
 	struct timespec t;
 
 	p->blind = blind;

@@ -4,7 +4,7 @@
 #define KTRXER_CLI_PROBER_H
 
 #include "cli.h"
-#include "inlet.h"
+#include "reply_receiver.h"
 #include "template.h"
 
 struct prober_options {
@@ -68,7 +68,7 @@ struct prober {
 	struct ktx_info info;
 	struct template frame;     /* all but what changes from probe to probe */
 	struct ktrxer_schedule *schedule;
-	struct inlet inlet;
+	struct reply_receiver receiver;
 	uint16_t id;               /* ICMP identifier or UDP source port */
 	uint8_t seed[16];          /* random: of the schedule, and whatever else must not be guessed */
 	uint64_t wanted, next;     /* times at which probes are due */

@@ -138,7 +138,7 @@ int prober_try_schedule(struct prober *p, struct ktrxer_error *err)
 
 void prober_close(struct prober *p)
 {
-	inlet_close(&p->inlet);
+	reply_receiver_close(&p->receiver);
 	ktx_close(p->tx);
 	ktrxer_schedule_free(p->schedule);
 	template_free(&p->frame);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
+#include "clock_sync.h"
 #include "error.h"
 #include "limiter.h"
 #include "limits.h"
@@ -12,11 +13,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/timex.h>
 
 struct serve_options {
 	struct opt_list bind;
@@ -66,13 +65,13 @@ enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
 struct server {
 	struct cli *cli;
 	const struct serve_options *o;
-	struct serve *loop;
+	struct loop *loop;
 	struct reflector *reflector;
 	struct serve_control *control;
 	struct serve_udp *sockets[SOCKETS];
 	struct ktrxer_addr addrs[KTRXER_SERVE_ADDRESSES];
 	int addr_count, socket_count;
-	struct serve_timer clock_timer;
+	struct loop_timer clock_timer;
 	uint8_t token[SECRET_MAX];
 	int token_length;
 	bool token_made;
@@ -80,15 +79,13 @@ struct server {
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
 
-/* What the kernel's own books say of CLOCK_REALTIME: chrony and ntpd keep them. */
-static void clock_look(struct serve_timer *timer, uint64_t now_ns)
+static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct server *s = (struct server *)((char *)timer - offsetof(struct server, clock_timer));
-	struct timex tx = { 0 };
-	const bool known = adjtimex(&tx) >= 0;
+	struct clock_sync sync;
 
-	reflector_set_clock(s->reflector, known && !(tx.status & STA_UNSYNC),
-			    known ? (uint64_t)tx.maxerror * KTRXER_NS_PER_US : UINT64_MAX);
+	clock_sync_read(&sync);
+	reflector_set_clock(s->reflector, sync.synchronised, sync.bound_ns);
 	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
 }
 
@@ -212,7 +209,7 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 		rc = secrets_plan(s, &r, keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
 		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || serve_new(&s->loop) < 0))
+	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	secret_forget(keys, sizeof keys);
 	if (rc == 0)
@@ -359,7 +356,7 @@ static void server_close(struct server *s)
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
-	serve_free(s->loop);
+	loop_free(s->loop);
 	reflector_free(s->reflector);
 	secret_forget(s->token, sizeof s->token);
 }
@@ -378,11 +375,10 @@ static int run_serve(struct cli *cli, const void *options)
 		server_close(&s);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}
-	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	clock_look(&s.clock_timer, ktrxer_now_ns());
-	serve_timer_add(s.loop, &s.clock_timer);
+	loop_timer_add(s.loop, &s.clock_timer);
 	say_listening(&s, &left);
-	rc = serve_run(s.loop, cli->stop_fd);
+	rc = loop_run(s.loop, cli->stop_fd);
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);

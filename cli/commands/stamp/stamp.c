@@ -115,11 +115,9 @@ static void take_answers(struct stamp_run *run)
 	for (int i = 0; i < 256; i++) {
 		struct stamp_arrival arrival;
 		struct stamp_class *class;
-		struct inlet_arrival in;
-		const uint8_t *data;
-		uint32_t length;
+		struct reply in;
 
-		rc = inlet_next(&run->p.inlet, &data, &length, &in);
+		rc = reply_receiver_next(&run->p.receiver, &in);
 		if (rc == -EAGAIN)
 			continue;
 		if (rc <= 0)
@@ -130,9 +128,9 @@ static void take_answers(struct stamp_run *run)
 		}
 		arrival = (struct stamp_arrival){ .received_ns = in.received_ns, .bound_ns = in.bound_ns, .source = in.source, .ttl = in.ttl,
 						  .tos = in.tos, .real_near_ns = (int64_t)in.received_ns + run->real_minus_mono };
-		class = stamp_class_of(run, data, length);
+		class = stamp_class_of(run, in.data, in.length);
 		if (class)
-			stamp_say_event(run, stamp_session_reply(class->session, data, length, &arrival));
+			stamp_say_event(run, stamp_session_reply(class->session, in.data, in.length, &arrival));
 	}
 	if (rc < 0)
 		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");

@@ -3,7 +3,8 @@
 #ifndef KTRXER_CLI_STAMP_H
 #define KTRXER_CLI_STAMP_H
 
-#include "clockest.h"
+#include "clock_offset.h"
+#include "clock_sync.h"
 #include "prober.h"
 #include "sha256.h"
 #include "stamp_samples.h"
@@ -17,12 +18,6 @@ struct stamp_options {
 	uint8_t ecn;
 	uint64_t payload, timeout_ns, ttl, port, ssid;
 	bool ptp, follow_up;
-};
-
-/* The clocks' own word, at one end. */
-struct stamp_clock {
-	bool synchronised;
-	uint64_t bound_ns;
 };
 
 enum { STAMP_CLASSES = 8 };
@@ -47,17 +42,16 @@ struct stamp_run {
 	bool auth;
 	struct hmac_key key, tlv_key;
 	const struct hmac_key *tlv_mac_key;
-	struct clockest *clock;
+	struct clock_offset *clock;
 	struct stamp_samples *samples;
 	uint16_t ssid, error;      /* ssid: of the first class; the others' follow */
 	int64_t real_minus_mono;
-	struct stamp_clock own, peer; /* peer: the worst that it said */
+	struct clock_sync own, peer; /* the worst that was stated */
 	bool peer_seen;
 	struct ktrxer_hist *rtt, *own_queue, *far_queue, *ipdv, *ipdv_up, *ipdv_down, *lateness;
 	struct ktx_accounts accounts; /* of the measured probes */
 	uint64_t closing;          /* probes beyond those */
 	uint64_t host_ns;          /* the worst that converting T1 and T4 to one clock may err */
-	uint64_t steps;            /* of the far clock against ours */
 	bool interrupted;
 };
 

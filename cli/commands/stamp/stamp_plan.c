@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/timex.h>
 
 /* -------------------------------------------------------------------------------------------------------- the packet */
 
@@ -206,7 +205,7 @@ static int plan_books(struct stamp_run *run, struct ktrxer_error *err)
 	run->ipdv = ktrxer_hist_new();
 	run->ipdv_up = ktrxer_hist_new();
 	run->ipdv_down = ktrxer_hist_new();
-	if (!run->samples || !run->rtt || !run->own_queue || !run->far_queue || !run->ipdv || !run->ipdv_up || !run->ipdv_down || clockest_new(&run->clock) < 0)
+	if (!run->samples || !run->rtt || !run->own_queue || !run->far_queue || !run->ipdv || !run->ipdv_up || !run->ipdv_down || clock_offset_new(&run->clock) < 0)
 		goto no_memory;
 	for (uint32_t i = 0; i < run->class_count; i++) {
 		struct stamp_class *class = &run->classes[i];
@@ -223,15 +222,10 @@ no_memory:
 
 static void plan_clock(struct stamp_run *run)
 {
-	struct timex tx = { 0 };
 	struct stamp_error error = { .ptp = run->o->ptp };
 	struct ktrxer_clock_pair pair;
 
-	run->own.bound_ns = UINT64_MAX;
-	if (adjtimex(&tx) >= 0) {
-		run->own.synchronised = !(tx.status & STA_UNSYNC);
-		run->own.bound_ns = (uint64_t)tx.maxerror * KTRXER_NS_PER_US;
-	}
+	clock_sync_read(&run->own);
 	error.synchronised = run->own.synchronised;
 	error.bound_ns = run->own.bound_ns;
 	run->error = stamp_error_write(&error);
@@ -257,7 +251,7 @@ int stamp_plan(struct stamp_run *run, struct ktrxer_error *err)
 	    (rc = prober_open(&run->p, 64, 14 + 40 + 8 + tlvs_lay(run, NULL, (uint32_t)o->payload) + 64, err)) < 0 ||
 	    (rc = plan_port(run, err)) < 0 || (rc = plan_frames(run, err)) < 0 || (rc = prober_try_schedule(&run->p, err)) < 0)
 		return rc;
-	return inlet_open(&run->p.inlet, &(struct inlet_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
+	return reply_receiver_open(&run->p.receiver, &(struct reply_receiver_options){ .path = &run->p.path, .tx = run->p.tx, .proto = KTRXER_UDP, .port = run->p.id,
 								.snap = run->payload_length + 1 }, err);
 }
 
@@ -269,7 +263,7 @@ void stamp_release(struct stamp_run *run)
 		stamp_session_free(run->classes[i].session);
 		ktrxer_hist_free(run->classes[i].rtt);
 	}
-	clockest_free(run->clock);
+	clock_offset_free(run->clock);
 	stamp_samples_free(run->samples);
 	ktrxer_hist_free(run->rtt);
 	ktrxer_hist_free(run->own_queue);

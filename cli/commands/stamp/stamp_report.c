@@ -81,10 +81,20 @@ static void say_step(struct stamp_run *run)
 {
 	struct json *event = out_event(run->p.cli, "clock_step");
 
-	run->steps++;
-	out_text(run->p.cli, "the clocks of the two hosts were stepped against each other");
+	out_text(run->p.cli, "the clocks of the two hosts were stepped against each other, or slewed by more than %d ppm", CLOCK_OFFSET_RATE_PPM);
 	if (event)
 		out_put(run->p.cli, event);
+}
+
+static void clock_add(struct stamp_run *run, const struct stamp_sample *p)
+{
+	/* Without the queues of the two hosts, which only widen the interval that the offset lies in. */
+	const struct clock_exchange exchange = { .t1_ns = p->t1_ns + (uint64_t)(p->own_queue_ns > 0 ? p->own_queue_ns : 0), .t2_ns = p->t2_real_ns,
+						 .t3_ns = p->t3_real_ns + (p->far_queue_ns > 0 ? p->far_queue_ns : 0), .t4_ns = p->t4_ns,
+						 .widen_ns = p->bound_ns };
+
+	if (clock_offset_add(run->clock, &exchange) == CLOCK_OFFSET_STEPPED)
+		say_step(run);
 }
 
 void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const struct stamp_sample *p)
@@ -109,11 +119,8 @@ void stamp_say_sample(struct stamp_run *run, struct stamp_class *class, const st
 	run->p.arrivals[p->source]++;
 	if (p->bound_ns > run->host_ns)
 		run->host_ns = p->bound_ns;
-	/* Without the queues of the two hosts, which only widen the interval that the offset lies in. */
-	if (clockest_add(run->clock, p->t1_ns + (uint64_t)(p->own_queue_ns > 0 ? p->own_queue_ns : 0), p->t2_real_ns,
-			 p->t3_real_ns + (p->far_queue_ns > 0 ? p->far_queue_ns : 0), p->t4_ns) == CLOCKEST_STEPPED)
-		say_step(run);
-	if (!stamp_samples_add(run->samples, p, clockest_segment(run->clock)))
+	clock_add(run, p);
+	if (!stamp_samples_add(run->samples, p))
 		run->p.failure = run->p.failure ? run->p.failure : -12;
 	run->peer.synchronised = p->peer_synchronised && (!run->peer_seen || run->peer.synchronised);
 	if (!run->peer_seen || p->peer_error_ns > run->peer.bound_ns)
@@ -144,78 +151,67 @@ void stamp_say_event(struct stamp_run *run, enum stamp_event event)
 
 /* Where the uncertainty of a one-way delay comes from. */
 struct one_way {
-	struct clockest_result clock;
+	struct clock_offset_result clock;
 	bool known, claimed, contradicted;
 	int64_t offset_ns;        /* theirs minus ours, both CLOCK_REALTIME */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns;
-	struct ktrxer_hist *up, *down;
+	struct stamp_delays delays;
 };
 
-/* The segment with the most round trips. */
-static uint32_t best_segment(const struct stamp_run *run)
+static uint64_t total_ns(const struct one_way *w)
 {
-	const uint32_t last = clockest_segment(run->clock), first = last >= CLOCKEST_SEGMENTS ? last - CLOCKEST_SEGMENTS + 1 : 0;
-	struct clockest_result r;
-	uint32_t best = last;
-	uint64_t most = 0;
-
-	for (uint32_t s = first; s <= last; s++) {
-		clockest_result(run->clock, s, &r);
-		if (r.points > most) {
-			most = r.points;
-			best = s;
-		}
-	}
-	return best;
+	return w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns;
 }
 
 /*
- * Both clocks say that they keep UTC to so much: then the offset lies in that interval, too. If the two intervals do not
- * meet, one of the clocks is wrong, and its word counts for nothing.
+ * Both clocks state that they keep UTC to so much: then the offset lies in that interval, too. If this interval and the corridor of the round
+ * trips do not meet, one of the clocks is wrong, and what they state counts for nothing.
  */
-static void use_claims(const struct stamp_run *run, struct one_way *w)
+static void use_claims(const struct stamp_run *run, struct one_way *w, int64_t *low_ns, int64_t *high_ns)
 {
-	const int64_t base = run->real_minus_mono;
-	int64_t low = w->clock.offset_ns - base - (int64_t)w->clock.offset_bound_ns, high = w->clock.offset_ns - base + (int64_t)w->clock.offset_bound_ns;
+	struct clock_sync own;
+	uint64_t bound_ns;
 	int64_t claim;
 
-	if (!run->own.synchronised || !run->peer.synchronised || run->own.bound_ns > INT64_MAX / 4 || run->peer.bound_ns > INT64_MAX / 4 ||
-	    clockest_segment(run->clock))
+	clock_sync_read(&own);
+	if (!run->own.synchronised || !own.synchronised || !run->peer.synchronised || run->own.bound_ns > INT64_MAX / 4 || own.bound_ns > INT64_MAX / 4 ||
+	    run->peer.bound_ns > INT64_MAX / 4 || clock_offset_steps(run->clock))
 		return;
-	claim = (int64_t)(run->own.bound_ns + run->peer.bound_ns);
-	if (low > claim || high < -claim) {
-		w->contradicted = true;
+	claim = (int64_t)((run->own.bound_ns > own.bound_ns ? run->own.bound_ns : own.bound_ns) + run->peer.bound_ns);
+	*low_ns = run->real_minus_mono - claim;
+	*high_ns = run->real_minus_mono + claim;
+	w->clock.offset_ns = clock_offset_within(run->clock, CLOCK_OFFSET_LONGEST, w->clock.at_ns, *low_ns, *high_ns, &bound_ns);
+	w->contradicted = bound_ns == UINT64_MAX;
+	if (w->contradicted) {
+		*low_ns = INT64_MIN;
+		*high_ns = INT64_MAX;
 		return;
 	}
-	if (low >= -claim && high <= claim)
-		return;
-	w->claimed = true;
-	low = low < -claim ? -claim : low;
-	high = high > claim ? claim : high;
-	w->clock.offset_ns = base + low + (high - low) / 2;
-	w->clock.offset_bound_ns = (uint64_t)(high - low) / 2 + 1;
+	w->claimed = bound_ns < w->clock.offset_bound_ns;
+	w->clock.offset_bound_ns = bound_ns;
 }
 
 static void one_way_find(struct stamp_run *run, struct one_way *w)
 {
-	const uint32_t segment = best_segment(run);
-	const struct clockest_result *c = &w->clock;
+	struct clock_offset_result *c = &w->clock;
+	int64_t low_ns = INT64_MIN, high_ns = INT64_MAX;
 
 	memset(w, 0, sizeof *w);
-	clockest_result(run->clock, segment, &w->clock);
-	w->up = ktrxer_hist_new();
-	w->down = ktrxer_hist_new();
-	if (!c->points || !w->up || !w->down)
+	clock_offset_settle(run->clock);
+	clock_offset_result(run->clock, CLOCK_OFFSET_LONGEST, c);
+	w->delays.up = ktrxer_hist_new();
+	w->delays.down = ktrxer_hist_new();
+	if (!c->points || !w->delays.up || !w->delays.down)
 		return;
-	use_claims(run, w);
-	w->known = true;
+	use_claims(run, w, &low_ns, &high_ns);
+	stamp_samples_delays(run->samples, run->clock, low_ns, high_ns, &w->delays);
+	w->known = ktrxer_hist_count(w->delays.up) > 0;
 	w->offset_ns = c->offset_ns - run->real_minus_mono;
 	w->clock_ns = c->offset_bound_ns;
-	/* At either end of the run the line is as wrong as its slope makes it. */
-	w->skew_ns = clockest_bound_at(c, c->from_ns) - c->offset_bound_ns;
+	/* Round trips that are further from a short one leave the offset more room. */
+	w->skew_ns = w->delays.bound_ns > w->clock_ns ? w->delays.bound_ns - w->clock_ns : 0;
 	w->host_ns = run->host_ns;
 	w->resolution_ns = stamp_samples_resolution(run->samples);
-	stamp_samples_delays(run->samples, segment, c, w->up, w->down);
 }
 
 static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
@@ -226,14 +222,14 @@ static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
 static void one_way_json(const struct stamp_run *run, struct json *end, const struct one_way *w)
 {
 	if (w->known) {
-		json_hist_us(end, "up_us", w->up);
-		json_hist_us(end, "down_us", w->down);
+		json_hist_us(end, "up_us", w->delays.up);
+		json_hist_us(end, "down_us", w->delays.down);
 		json_object(end, "one_way_uncertainty_us");
 		json_ns_as_us(end, "clock", (int64_t)w->clock_ns);
 		json_ns_as_us(end, "skew", (int64_t)w->skew_ns);
 		json_ns_as_us(end, "host", (int64_t)w->host_ns);
 		json_ns_as_us(end, "resolution", (int64_t)w->resolution_ns);
-		json_ns_as_us(end, "total", (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns));
+		json_ns_as_us(end, "total", (int64_t)total_ns(w));
 		json_object_end(end);
 		json_ns_as_us(end, "offset_us", w->offset_ns);
 		json_ns_as_us(end, "offset_bound_us", (int64_t)w->clock_ns);
@@ -253,7 +249,8 @@ static void one_way_json(const struct stamp_run *run, struct json *end, const st
 		json_null(end, "skew_ppm");
 		json_null(end, "skew_bound_ppm");
 	}
-	json_u64(end, "clock_steps", run->steps);
+	json_u64(end, "one_way_contradicted", w->delays.contradicted);
+	json_u64(end, "clock_steps", clock_offset_steps(run->clock));
 	json_bool(end, "clocks_synchronised", run->own.synchronised && run->peer_seen && run->peer.synchronised);
 }
 
@@ -273,9 +270,9 @@ static void one_way_text(struct stamp_run *run, const struct one_way *w)
 	if (!w->known)
 		return;
 	snprintf(more, sizeof more, ", each +- %s",
-		 ktrxer_format_ns(bound, (int64_t)(w->clock_ns + w->skew_ns + w->host_ns + w->resolution_ns)));
-	delays_text(run, "one-way delay up", w->up, more);
-	delays_text(run, "one-way delay down", w->down, more);
+		 ktrxer_format_ns(bound, (int64_t)total_ns(w)));
+	delays_text(run, "one-way delay up", w->delays.up, more);
+	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->p.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
@@ -359,7 +356,7 @@ static void finish_json(struct stamp_run *run, struct json *end, const struct kt
 
 static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, const struct stamp_session_counts *c, const struct one_way *w)
 {
-	uint64_t lost = inlet_lost(&run->p.inlet);
+	const uint64_t lost = run->p.receiver.socket_drops + reply_receiver_drops(&run->p.receiver);
 
 	verdict_probes(run->p.cli, a, run->lateness, verdict_late_ns(run->o->p.interval_ns));
 	if (run->p.failure)
@@ -378,9 +375,12 @@ static void finish_verdict(struct stamp_run *run, const struct ktx_accounts *a, 
 	if (c->restarts)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
 			    c->restarts);
-	if (run->steps)
-		verdict_say(run->p.cli, VERDICT_DEGRADED, "the clocks were stepped against each other %" PRIu64 " times; one-way delays are those of "
-			    "the longest part between", run->steps);
+	if (clock_offset_steps(run->clock))
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32 " times; "
+			    "one-way delays are those of the longest part between", CLOCK_OFFSET_RATE_PPM, clock_offset_steps(run->clock));
+	if (w->clock.free_running && w->clock.drifts)
+		verdict_say(run->p.cli, VERDICT_DEGRADED, "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way delays "
+			    "is widened to that of clocks that are slewed by %d ppm", CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
 	if (w->contradicted)
 		verdict_say(run->p.cli, VERDICT_DEGRADED, "both clocks say that they are synchronised, and the round trips prove that they are not");
 	if (c->tlvs_refused)
@@ -426,7 +426,7 @@ int stamp_finish(struct stamp_run *run)
 	}
 	finish_json(run, end, &run->accounts, &c, &w);
 	ktrxer_hist_free(run->lateness);
-	ktrxer_hist_free(w.up);
-	ktrxer_hist_free(w.down);
+	ktrxer_hist_free(w.delays.up);
+	ktrxer_hist_free(w.delays.down);
 	return out_finish(run->p.cli, end);
 }

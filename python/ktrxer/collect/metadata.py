@@ -8,7 +8,6 @@ Whatever cannot be had is left out; gathering never fails.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import platform
 import re
@@ -168,7 +167,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         link=_link(base, link),
         offloads=ethtool.offloads(device),
         bql=_bql(base),
-        qdiscs=_qdiscs(way.index, qdiscs),
+        qdiscs=_qdiscs(qdiscs),
     )
     if full:
         found |= _present(source=way.source, nexthop=way.gateway, target=target, mac=link.address if link is not None else None)
@@ -190,39 +189,20 @@ def _bql(base: Path) -> dict[str, str]:
     return {queue.name: text for queue in queues if (text := _read(queue / "byte_queue_limits" / "limit_max"))}
 
 
-def _qdiscs(index: int, known: list[Qdisc]) -> list[dict[str, Any]]:
-    if all(one.parameters is not None for one in known):
-        return [
-            _present(
-                kind=one.kind,
-                handle=_handle(one.handle),
-                parent=_handle(one.parent),
-                parameters=one.parameters,
-                stats={
-                    "bytes": one.bytes, "packets": one.packets, "qlen": one.backlog_packets, "backlog": one.backlog_bytes,
-                    "drops": one.drops, "requeues": one.requeues, "overlimits": one.overlimits,
-                },
-            )
-            for one in known[:QDISCS_LIMIT]
-        ]  # fmt: skip
-    from pyroute2 import IPRoute
-
-    found: list[dict[str, Any]] = []
-    # A foreign library over a foreign kernel: what it cannot read is left out.
-    with contextlib.suppress(Exception), IPRoute() as route:
-        for message in route.get_qdiscs(index=index):
-            if message["index"] != index or len(found) >= QDISCS_LIMIT:
-                continue
-            found.append(
-                _present(
-                    kind=message.get_attr("TCA_KIND"),
-                    handle=_handle(message["handle"]),
-                    parent=_handle(message["parent"]),
-                    parameters=_plain(message.get_attr("TCA_OPTIONS")),
-                    stats=_stats(message),
-                )
-            )
-    return found
+def _qdiscs(known: list[Qdisc]) -> list[dict[str, Any]]:
+    return [
+        _present(
+            kind=one.kind,
+            handle=_handle(one.handle),
+            parent=_handle(one.parent),
+            parameters=one.parameters,
+            stats={
+                "bytes": one.bytes, "packets": one.packets, "qlen": one.backlog_packets, "backlog": one.backlog_bytes,
+                "drops": one.drops, "requeues": one.requeues, "overlimits": one.overlimits,
+            },
+        )
+        for one in known[:QDISCS_LIMIT]
+    ]  # fmt: skip
 
 
 def _handle(number: int) -> str | None:
@@ -233,73 +213,26 @@ def _handle(number: int) -> str | None:
     return f"{major:x}:{minor:x}" if minor else f"{major:x}:" if major else None
 
 
-def _stats(message: Any) -> dict[str, int]:
-    """The counters that all kinds have."""
-    stats = message.get_attr("TCA_STATS2")
-    found: dict[str, int] = {}
-    for name in ("TCA_STATS_BASIC", "TCA_STATS_QUEUE"):
-        part = stats.get_attr(name) if stats is not None and hasattr(stats, "get_attr") else None
-        if part is not None:
-            found |= {key: value for key, value in part.items() if isinstance(value, int) and not key.startswith("_")}
-    return found
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
-    """A netlink attribute as JSON: names without their prefix, tables of bytes left out."""
-    if depth > 4:
-        return None
-    if isinstance(value, (bool, int, float)) or value is None:
-        return value
-    if isinstance(value, str):
-        return value[:VALUE_LIMIT]
-    if isinstance(value, dict):
-        found: dict[str, Any] = {}
-        for key, one in value.items():
-            if key == "attrs":
-                for name, inner in [pair[:2] for pair in one]:
-                    short = re.sub(r"^TCA_(?:[A-Z0-9]+(?:_CODEL|_PIE)?_)?", "", str(name)).lower()
-                    made = _plain(inner, depth + 1)
-                    if made not in (None, "", {}, []) and len(found) < 64:
-                        found[short] = made
-            elif key not in ("header", "value", "event") and not str(key).startswith("_"):
-                made = _plain(one, depth + 1)
-                if made not in (None, "", {}, []):
-                    found[str(key)] = made
-        return found
-    if isinstance(value, (list, tuple)) and len(value) <= 16:
-        return [_plain(one, depth + 1) for one in value]
-    return None
-
-
 # ------------------------------------------------------------------------------------------------ who and where somebody is
 
 
 def _addresses() -> dict[str, list[str]]:
-    from pyroute2 import IPRoute
-
     found: dict[str, list[str]] = {}
-    with contextlib.suppress(Exception), IPRoute() as route:
-        for message in route.get_addr():
-            address = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
+    with contextlib.suppress(CollectorError), contextlib.closing(Netlink()) as netlink:
+        for index, address in netlink.addresses():
             with contextlib.suppress(OSError):
-                found.setdefault(socket.if_indextoname(message["index"]), []).append(f"{address}/{message['prefixlen']}")
+                found.setdefault(socket.if_indextoname(index), []).append(address)
     return found
 
 
 def _routes() -> list[dict[str, Any]]:
     """The gateways: every route of the main table that has one."""
-    from pyroute2 import IPRoute
-
     found: list[dict[str, Any]] = []
-    with contextlib.suppress(Exception), IPRoute() as route:
-        for message in route.get_routes(table=254):
-            gateway, index = message.get_attr("RTA_GATEWAY"), message.get_attr("RTA_OIF")
-            if gateway and index and len(found) < 100:
-                to = message.get_attr("RTA_DST")
-                with contextlib.suppress(OSError):
-                    shown = f"{to}/{message['dst_len']}" if to else "default"
-                    found.append({"to": shown, "gateway": str(ipaddress.ip_address(gateway)), "device": socket.if_indextoname(index)})
-    return found
+    with contextlib.suppress(CollectorError), contextlib.closing(Netlink()) as netlink:
+        for to, gateway, index in netlink.gateways():
+            with contextlib.suppress(OSError):
+                found.append({"to": to, "gateway": gateway, "device": socket.if_indextoname(index)})
+    return found[:100]
 
 
 __all__ = ["gather"]

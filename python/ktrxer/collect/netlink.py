@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The little of rtnetlink that is asked many times a second, or of each run: qdiscs with their counters, a link, and the way to an address.
+"""The part of rtnetlink that runs need: qdiscs with their counters and parameters, links, addresses, routes, and the route to an address.
 
-Here instead of pyroute2, which the metadata uses for what is rarer: one dump costs a tenth as much, and a sample must not be felt by
-what is measured. To import pyroute2 alone takes longer than all else that happens before a run.
-Every length is checked before it is used.
+A library for all of netlink (pyroute2) takes a tenth of a second to import, longer than all else that happens before a run, and ten times
+as long for a dump; a sample must not disturb the measurement. Every length is checked before it is used.
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ from dataclasses import dataclass
 
 from ktrxer.collect.collector import CollectorError
 
-RTM_NEWLINK, RTM_GETLINK, RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 16, 18, 24, 26, 36, 38
+RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
+RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 36, 38
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
-RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC = 1, 4, 5, 7
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE = 1, 4, 5, 7, 15
+RT_TABLE_MAIN, RTM_F_CLONED = 254, 0x200
+IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_ADDRESS, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_NUM_TX_QUEUES = 1, 4, 13, 16, 31
 OPERSTATES = ("UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP")  # RFC 2863, in the kernel's order
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
@@ -31,6 +33,7 @@ TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
 HEADER = struct.Struct("=IHHII")
 TCMSG = struct.Struct("=B3xiIII")
 IFINFOMSG = struct.Struct("=BxHiII")
+IFADDRMSG = struct.Struct("=BBxxI")
 RTMSG = struct.Struct("=8BI")
 ATTRIBUTE = struct.Struct("=HH")
 BASIC = struct.Struct("=QI")
@@ -43,7 +46,8 @@ RECEIVE = 1 << 18
 MARKS: dict[str, tuple[int, ...]] = {"fq_codel": (12, 28), "codel": (24, 32), "pie": (36,), "fq_pie": (16,), "red": (12,)}
 
 
-# Parameters of the kinds that kernels set up by themselves: 32-bit numbers (some 8), by attribute, in the order of pkt_sched.h.
+# Parameters, as the kernel's pkt_sched.h has them: attributes of one number each, by their place in the enumeration. An empty name
+# stands for an attribute that is not read here.
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "noqueue": (),
     "mq": (),
@@ -52,7 +56,33 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "plimit", "flow_plimit", "quantum", "initial_quantum", "rate_enable", "flow_default_rate", "flow_max_rate", "buckets_log",
         "flow_refill_delay", "orphan_mask", "low_rate_threshold", "ce_threshold", "timer_slack", "horizon", "horizon_drop",
     ),
+    "codel": ("target", "limit", "interval", "ecn", "ce_threshold"),
+    "pie": ("target", "limit", "tupdate", "alpha", "beta", "ecn", "bytemode", "dq_rate_estimator"),
+    "fq_pie": (
+        "limit", "flows", "target", "tupdate", "alpha", "beta", "quantum", "memory_limit", "ecn_prob", "ecn", "bytemode",
+        "dq_rate_estimator",
+    ),
+    "cake": (
+        "", "base_rate64", "diffserv_mode", "atm", "flow_mode", "overhead", "rtt", "target", "autorate", "memory", "nat", "raw", "wash",
+        "mpu", "ingress", "ack_filter", "split_gso", "fwmark",
+    ),
+    "netem": ("", "", "", "", "", "", "ecn", "rate64", "", "latency64", "jitter64"),
+    "htb": ("", "", "", "", "direct_qlen"),
+    "tbf": ("", "", "", "rate64", "prate64", "burst", "pburst"),
+    "red": (),
 }  # fmt: skip
+# Parameters in a structure of 32-bit numbers: the attribute that holds it, or None where it stands before the attributes.
+STRUCTURES: dict[str, tuple[int | None, tuple[str, ...]]] = {
+    "pfifo": (None, ("limit",)),
+    "bfifo": (None, ("limit",)),
+    "pfifo_fast": (None, ("bands",)),
+    "prio": (None, ("bands",)),
+    "sfq": (None, ("quantum", "perturb_period", "limit", "divisor", "flows")),
+    "netem": (None, ("latency", "limit", "loss", "gap", "duplicate", "jitter")),
+    "htb": (2, ("version", "rate2quantum", "defcls", "debug", "direct_pkts")),
+    "tbf": (1, ("", "", "rate", "", "", "peakrate", "limit", "buffer", "mtu")),
+    "red": (1, ("limit", "qth_min", "qth_max")),
+}
 
 
 @dataclass(frozen=True)
@@ -171,6 +201,28 @@ class Netlink:
                 )  # fmt: skip
         return None
 
+    def addresses(self) -> Iterator[tuple[int, str]]:
+        """The index of a device, and an address of it with its prefix."""
+        for answer, message in self.ask(RTM_GETADDR, NLM_F_DUMP, IFADDRMSG.pack(0, 0, 0)):
+            if answer == RTM_NEWADDR and len(message) >= IFADDRMSG.size:
+                _, prefix, index = IFADDRMSG.unpack_from(message)
+                values = dict(attributes(message[IFADDRMSG.size :]))
+                address = _address(values.get(IFA_LOCAL)) or _address(values.get(IFA_ADDRESS))
+                if address is not None:
+                    yield index, f"{address}/{prefix}"
+
+    def gateways(self) -> Iterator[tuple[str, str, int]]:
+        """Of each route of the main table that has a gateway: destination, gateway, and the index of the device."""
+        for answer, message in self.ask(RTM_GETROUTE, NLM_F_DUMP, RTMSG.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
+            if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
+                continue
+            _, prefix, _, _, table, _, _, _, flags = RTMSG.unpack_from(message)
+            values = dict(attributes(message[RTMSG.size :]))
+            gateway, index = _address(values.get(RTA_GATEWAY)), _number(values.get(RTA_OIF))
+            if gateway and index and not flags & RTM_F_CLONED and (_number(values.get(RTA_TABLE)) or table) == RT_TABLE_MAIN:
+                to = _address(values.get(RTA_DST))
+                yield f"{to}/{prefix}" if to else "default", gateway, index
+
     def way_to(self, address: str) -> Way:
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
@@ -194,15 +246,16 @@ def _number(value: memoryview | None) -> int | None:
 
 
 def _parameters(kind: str, data: memoryview) -> dict[str, int] | None:
-    if kind not in PARAMETERS:
+    """None: of a kind that is unknown here."""
+    names, (holder, fields) = PARAMETERS.get(kind, ()), STRUCTURES.get(kind, (None, ()))
+    if kind not in PARAMETERS and not fields:
         return None
-    values = ((name, _number(value)) for name, value in ((_name(kind, number), value) for number, value in attributes(data)) if name)
-    return {name: value for name, value in values if value is not None}
-
-
-def _name(kind: str, number: int) -> str | None:
-    names = PARAMETERS[kind]
-    return names[number - 1] if 0 < number <= len(names) else None
+    head = 4 * len(fields) if holder is None else 0
+    found = dict(attributes(data[head:]))
+    words = data[:head] if holder is None else found.get(holder, data[:0])
+    values = {name: _number(words[4 * at : 4 * at + 4]) for at, name in enumerate(fields)}
+    values |= {name: _number(found.get(number)) for number, name in enumerate(names, 1)}
+    return {name: value for name, value in values.items() if name and value is not None}
 
 
 def _address(value: memoryview | None) -> str | None:

@@ -8,11 +8,11 @@ import contextlib
 import difflib
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.store import one_line
+from ktrxer.store import StoreError, one_line
 
 VALID, BAD, USAGE = 0, 1, 2
 _REQUIRED = "the following arguments are required: "  # argparse's words
@@ -50,6 +50,27 @@ def few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*thresholds)
+
+
+def attempt(command: str, path: Path, work: Callable[[], None]) -> int:
+    """The status of `work` on one of several files. A failure is one line that names the file, also one without a rule of its own. The next file
+    is read all the same."""
+    try:
+        work()
+    except StoreError as error:
+        complain(command, str(error))
+    except MemoryError:
+        complain(command, f"{path}: it does not fit into this machine's memory")
+    except (BrokenPipeError, ImportError):
+        raise
+    except OSError as error:
+        complain(command, f"{error.filename or path}: {error.strerror or error}")
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}; this is a defect of ktrxer, please report it with the file"
+        complain(command, f"{path}: cannot be read: {text}")
+    else:
+        return VALID
+    return BAD
 
 
 def complain(name: str, text: str) -> None:

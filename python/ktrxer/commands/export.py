@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, exists, force_option
-from ktrxer.store import StoreError, one_line
+from ktrxer.commands.common import USAGE, VALID, Parser, attempt, complain, exists, force_option
+from ktrxer.store import one_line
 from ktrxer.units import duration
 
 if TYPE_CHECKING:
@@ -46,11 +47,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     status = VALID
     for source in options.runs:
-        try:
-            _export(source, options)
-        except StoreError as error:
-            complain("export", str(error))
-            status = BAD
+        status = max(status, attempt("export", source, partial(_export, source, options)))
     return status
 
 

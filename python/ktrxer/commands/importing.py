@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from functools import partial
 from pathlib import Path
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, exists, force_option
-from ktrxer.store import StoreError, one_line
+from ktrxer.commands.common import USAGE, VALID, Parser, attempt, complain, exists, force_option
+from ktrxer.store import one_line
 
 ENDINGS = re.compile(r"(\.flent|\.flnt|\.json)?(\.gz|\.bz2)?$")
 EXAMPLES = """\
@@ -37,14 +38,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     status = VALID
     for source in options.files:
-        try:
-            _import(source, options)
-        except StoreError as error:
-            complain("import", str(error))
-            status = BAD
-        except MemoryError:
-            complain("import", f"{source}: it does not fit into this machine's memory")
-            status = BAD
+        status = max(status, attempt("import", source, partial(_import, source, options)))
     return status
 
 

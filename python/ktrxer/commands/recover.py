@@ -3,28 +3,30 @@
 
 from __future__ import annotations
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain
-from ktrxer.store import StoreError
+from functools import partial
+from pathlib import Path
+
+from ktrxer.commands.common import VALID, Parser, attempt
+from ktrxer.store import one_line
 
 
 def parser() -> Parser:
     p = Parser("recover", "Closes a run that was cut off: NAME.ktrxer.part becomes NAME.ktrxer, with all that was synced (each second).")
-    p.add_argument("parts", nargs="+", metavar="NAME.ktrxer.part", help="the directory that `ktrxer run` left")
+    p.add_argument("parts", nargs="+", type=Path, metavar="NAME.ktrxer.part", help="the directory that `ktrxer run` left")
     return p
 
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
+    status = VALID
+    for part in given.parts:
+        status = max(status, attempt("recover", part, partial(_recover, part)))
+    return status
+
+
+def _recover(part: Path) -> None:
     from ktrxer.run.closing import close
     from ktrxer.store import open_run, recover
 
-    status = VALID
-    for part in given.parts:
-        try:
-            path = recover(part, close)
-        except (StoreError, OSError) as error:
-            complain("recover", str(error))
-            status = BAD
-            continue
-        print(f"{path}: {open_run(path).meta.reasons[0]}")
-    return status
+    path = recover(part, close)
+    print(one_line(f"{path}: {open_run(path).meta.reasons[0]}"))

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain
-from ktrxer.store import StoreError
+from ktrxer.commands.common import BAD, VALID, Parser, attempt, complain
 
 
 def parser() -> Parser:
@@ -20,9 +21,7 @@ def parser() -> Parser:
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
-    from ktrxer.store import open_run
     from ktrxer.store.listing import find
-    from ktrxer.summary import figures, text
 
     status = VALID
     paths = [path for given_path in given.runs for path in find(given_path)]
@@ -30,17 +29,19 @@ def main(arguments: list[str]) -> int:
         complain("summary", f"{given.runs[0]}: no runs there")
         return BAD
     for number, path in enumerate(paths):
-        try:
-            made = figures.summarise(open_run(path))
-        except StoreError as error:
-            complain("summary", str(error))
-            status = BAD
-            continue
-        if given.json:
-            print(json.dumps({"file": str(path)} | made.as_json(), indent=None if len(paths) > 1 else 2))
-            continue
-        print("\n" if number else "", end="")
-        text.show(made)
-        if given.series:
-            print("", *text.series_lines(made), sep="\n")
+        status = max(status, attempt("summary", path, partial(_summary, path, given, number, len(paths))))
     return status
+
+
+def _summary(path: Path, given: Any, number: int, count: int) -> None:
+    from ktrxer.store import open_run
+    from ktrxer.summary import figures, text
+
+    made = figures.summarise(open_run(path))
+    if given.json:
+        print(json.dumps({"file": str(path)} | made.as_json(), indent=None if count > 1 else 2))
+        return
+    print("\n" if number else "", end="")
+    text.show(made)
+    if given.series:
+        print("", *text.series_lines(made), sep="\n")

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.flent.errors import FlentError
+from ktrxer.store import StoreError, files
 
 FILE_LIMIT = 256 << 20  # bytes on disk
 TEXT_LIMIT = 256 << 20  # bytes of JSON: an hour of 200 series on a grid of 50 ms
-VALUES_LIMIT = 24_000_000  # values and brackets in it: what they become in memory
+# Values and brackets in it, because of the memory that they take as objects of Python (40 to 70 bytes each): in all, and for each byte on
+# disk. Numbers of measurements pack to a byte or more each.
+VALUES_LIMIT = 16_000_000
+VALUES_A_BYTE, VALUES_FREE = 4, 1_000_000
 CHUNK = 1 << 20
 NAME_LIMIT = 250  # characters, with suffix: what file systems take
 
@@ -24,10 +28,10 @@ GZIP, BZIP2 = b"\x1f\x8b", b"BZh"
 
 def load(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             return file.read(FILE_LIMIT + 1)
-    except IsADirectoryError:
-        raise FlentError("this is a folder") from None
+    except StoreError as error:
+        raise FlentError(str(error).removeprefix(f"{path}: ")) from None
     except OSError as error:
         raise FlentError(f"{error.strerror}") from None
 
@@ -37,8 +41,9 @@ def parse(data: bytes) -> Any:
     if len(data) > FILE_LIMIT:
         raise FlentError(f"larger than {FILE_LIMIT >> 20} MiB: this is no Flent file")
     text = _unpacked(data)
-    if sum(text.count(mark) for mark in (b",", b"[", b"{")) > VALUES_LIMIT:
-        raise FlentError(f"more than {VALUES_LIMIT // 1_000_000} million values: refused, it would fill the memory")
+    most = min(VALUES_LIMIT, VALUES_FREE + VALUES_A_BYTE * len(data))
+    if sum(text.count(mark) for mark in (b",", b"[", b"{")) > most:
+        raise FlentError(f"more than {most} values in {len(data)} bytes: refused, it would fill the memory")
     # json.JSONDecodeError is a ValueError, as is an integer of more digits than Python converts (4300).
     try:
         return json.loads(text, parse_constant=_no_number)

@@ -54,20 +54,15 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         ok = mine & (columns_["state"] == ANSWERED) & ~np.isnan(columns_["far_ns"])
         if not ok.any():
             continue
-        steps = _steps(run, series.runner)
-        for a, b in zip([-(2**62), *steps], [*steps, 2**62], strict=True):
-            part = ok & (columns_["t_ns"] >= a) & (columns_["t_ns"] < b)
-            if part.sum() < 2:
-                continue
-            queues = (columns_[name][part] for name in ("own_queue_ns", "far_queue_ns"))
-            made = one_way(columns_["t_ns"][part], columns_["rtt_ns"][part], far[part], *queues)
-            if made is None:
-                notes.append(("degraded", "the clocks of the two hosts were stepped against each other: no one-way delays", series.name))
-                continue
-            columns_["up_ns"][part] = np.rint(made.up_ns)
-            columns_["down_ns"][part] = np.rint(made.down_ns)
+        queues = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns"))
+        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], *queues)
+        if made is not None:
+            columns_["up_ns"][ok] = np.rint(made.up_ns)
+            columns_["down_ns"][ok] = np.rint(made.down_ns)
             for name in ("up_bound_ns", "down_bound_ns"):
-                columns_[name][part] = np.ceil(made.bound_ns)
+                columns_[name][ok] = np.ceil(made.bound_ns)
+            if made.steps:
+                notes.append(("degraded", f"the clocks of the two hosts were stepped against each other {made.steps} times", series.name))
         first = mine & (columns_["state"] != DUPLICATE)
         runner = run.meta.runner_of(series)
         counts = (runner.end or {}).get("reflector_stateful") if runner is not None else None
@@ -76,12 +71,6 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         )
     replaced = {name: columns_[name] for name in ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
-
-
-def _steps(run: Run, runner: int | None) -> list[int]:
-    return sorted(
-        row["t_ns"] for row in run.table("events").to_pylist() if row["name"] == "clock_step" and row["runner"] in (None, runner)
-    )
 
 
 def _far(run: Run, kind: str) -> pa.Table:

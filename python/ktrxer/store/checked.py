@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from ktrxer.store import limits
-from ktrxer.store.errors import StoreError
+from ktrxer.store.errors import StoreError, printable
 
 T = TypeVar("T")
 Json = Any  # what JSON can hold: bounded, finite, but of any shape
@@ -112,7 +112,7 @@ def _plain(hint: Any, value: Json, where: str) -> Any:
             raise _wrong(where, "text", value)
         if len(value) > limits.TEXT:
             raise StoreError(f"{where}: a text of {len(value)} characters; at most {limits.TEXT} are read")
-        return value
+        return printable(value)
     if hint is bool:
         if not isinstance(value, bool):
             raise _wrong(where, "true or false", value)
@@ -158,7 +158,7 @@ def _wrong(where: str, wanted: str, value: Json) -> StoreError:
 
 def dump(value: Any, where: str) -> bytes:
     """The JSON of a dataclass, checked as if it had been read: what cannot be read again is not written."""
-    parse(type(value), made := dataclasses.asdict(value), where)
+    made = dataclasses.asdict(parse(type(value), dataclasses.asdict(value), where))
     text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes, more than the {limits.META_BYTES} that may be stored")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from ktrxer.store import limits
+from ktrxer.store import files, limits
 from ktrxer.store.errors import StoreError
 
 META = "meta.json"
@@ -40,9 +40,9 @@ _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
 def is_container(path: Path) -> bool:
     """Whether the file begins as a run does. False for a file that cannot be read."""
     try:
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             return file.read(4) == b"PK\3\4"
-    except OSError:
+    except (OSError, StoreError):
         return False
 
 
@@ -60,7 +60,7 @@ class Container:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with path.open("rb") as file:
+            with files.open_regular(path) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < _END.size:
                     raise self._wrong("it is no zip at all" if size else "it is empty")
@@ -175,7 +175,7 @@ class Container:
 def write(path: Path, members: Iterable[tuple[str, bytes | Path]], beside: Path) -> None:
     """Makes `path` whole, or leaves it as it was: written as `beside` (on the same file system), synced, then renamed."""
     try:
-        with beside.open("wb") as file:
+        with files.create(beside) as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as zip_file:
                 for name, content in members:
                     # Not today's date: what is the same run is the same file.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 META_BYTES = 32 << 20  # of meta.json
 MEMBERS = 64  # files in the zip
 DIRECTORY_BYTES = 64 << 10  # of the zip's central directory
@@ -13,7 +15,10 @@ RUNNERS = 5_000
 DEPTH = 32  # of nested free JSON
 ROWS = 1 << 28  # of one table
 # Times that differ by nanoseconds cannot be packed as densely as this: more rows a byte is a bomb.
-ROWS_A_BYTE = 16
+ROWS_A_BYTE = 4
 ROWS_FREE = 100_000  # so many are small in any case
 TABLE_BYTES = 4 << 30  # of one table in memory
+# Of all tables of one run in memory. Reading and sorting hold three copies, and half of the machine's memory stays for others.
+RUN_BYTES = max(256 << 20, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 6)
+RESTARTS = 1000  # of the reader of a damaged stream, behind what it cannot read
 SPAN_NS = 400 * 86400 * 10**9  # a run's times lie within so long of its zero

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,17 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
     target = part.with_name(part.name.removesuffix(PART))
     if target.exists():
         raise StoreError(f"{target}: is there already; if it is this run, remove {part.name}, else move one of them away")
-    run = open_run(part)
-    tables = {kind: run.table(kind) for kind in run.kinds()}
+    run = open_run(part, lenient=True)
+    tables: dict[str, pa.Table] = {}
+    unread: list[str] = []
+    for kind in run.kinds():
+        try:
+            tables[kind] = run.table(kind)
+        except StoreError as error:
+            unread.append(f"the table {kind} cannot be read: {error}")
+    unread += run.damage
+    unread += [f"{count} rows of the table {kind} are left out: they are damaged" for kind, count in run.left_out.items() if count]
+    run = Run(part, run.meta, {kind: partial(tables.__getitem__, kind) for kind in tables}, finished=False)
     for runner in run.meta.runners:
         if runner.status in ("planned", "running"):
             runner.status = "killed"
@@ -41,7 +51,7 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
     reason = f"the run was cut off: its last sample is at {latest / 1e9:.1f} s of {run.meta.length_ns / 1e9:.1f} s"
     if run.meta.verdict in (None, "valid"):
         run.meta.verdict = "degraded" if latest else "invalid"
-    run.meta.reasons.insert(0, reason)
+    run.meta.reasons[:0] = [reason, *unread]
     try:
         write_finished(target, run.meta, tables, part / ".finished")
     except OSError as error:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A stored run, to be read: its meta, and its tables when they are asked for. Nothing that a file says is believed unchecked."""
+"""A stored run for reading: its meta, and each table at its first use. Each value of a file is checked before use."""
 
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Mapping
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.store import columns, limits
+from ktrxer.store import columns, files, limits
 from ktrxer.store import meta as meta_file
 from ktrxer.store.container import LOCK, META, PART, STREAM, SUFFIX, Container
-from ktrxer.store.errors import StoreError, one_line
+from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import Meta, Series
 
 if TYPE_CHECKING:
@@ -22,13 +24,20 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """`table(kind)` has the columns of `columns.TABLES`, whatever the file had; a kind without samples is an empty table."""
+    """`table(kind)` has the columns of `columns.TABLES`, whatever the file had; a kind without samples is an empty table. With `lenient` a
+    table lacks the rows that break a rule, and `left_out` has their number by kind; else one such row refuses the table."""
 
-    def __init__(self, path: Path, meta: Meta, load: Mapping[str, Callable[[], pa.Table]], *, finished: bool = True) -> None:
+    def __init__(
+        self, path: Path, meta: Meta, load: Mapping[str, Callable[[], pa.Table]], *, finished: bool = True, lenient: bool = False
+    ) -> None:
         self.path = path
         self.meta = meta
         self.finished = finished
+        self.lenient = lenient
+        self.left_out: dict[str, int] = {}
+        self.damage: list[str] = []  # a sentence for each stream with damage in the middle
         self._load = dict(load)
+        self._bytes = 0
         self._tables: dict[str, pa.Table] = {}
         self._ranges: dict[str, tuple[Arrays, dict[int, slice]]] = {}
 
@@ -44,8 +53,16 @@ class Run:
             if kind not in columns.TABLES:
                 raise KeyError(kind)
             load = self._load.get(kind)
-            self._tables[kind] = columns.schema(kind).empty_table() if load is None else _checked(load(), kind, self.meta, self.path)
+            self._tables[kind] = columns.schema(kind).empty_table() if load is None else self._admitted(load(), kind)
         return self._tables[kind]
+
+    def _admitted(self, table: pa.Table, kind: str) -> pa.Table:
+        self._bytes += len(table) * row_bytes(kind)
+        if self._bytes > limits.RUN_BYTES:
+            most = limits.RUN_BYTES >> 20
+            raise StoreError(f"{self.path}: {kind}: its tables take {self._bytes >> 20} MiB of memory; at most {most} are read")
+        checked, self.left_out[kind] = _checked(table, kind, self.meta, self.path, self.lenient)
+        return checked
 
     def series(self, name: str) -> Series:
         found = next((series for series in self.meta.series if series.name == name), None)
@@ -87,11 +104,12 @@ def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
     return np.where(missing, np.nan, values.astype(np.float64)) if table.schema.field(name).nullable else values
 
 
-def open_run(path: Path | str) -> Run:
-    """NAME.ktrxer, a NAME.ktrxer.part that is being written or was left, or a file of Flent's. StoreError when it is none of them."""
+def open_run(path: Path | str, *, lenient: bool = False) -> Run:
+    """NAME.ktrxer, a NAME.ktrxer.part that is being written or was left, or a file of Flent's. StoreError when it is none of them.
+    `lenient` is for a directory that a kill has left: rows that break a rule are left out."""
     path = Path(path)
     if path.is_dir():
-        return _open_part(path)
+        return _open_part(path, lenient)
     if ".flent" in path.name or path.name.endswith(".flnt"):
         from importlib import import_module
 
@@ -111,28 +129,30 @@ def _open_finished(path: Path) -> Run:
     return Run(path, meta, {kind: loader(kind) for kind in kinds})
 
 
-def _open_part(path: Path) -> Run:
+def _open_part(path: Path, lenient: bool) -> Run:
     try:
-        text = (path / META).read_bytes()
+        with files.open_inside(path, META) as file:
+            text = file.read(limits.META_BYTES + 1)
     except OSError as error:
         raise StoreError(f"{path}: not a run: its {META} cannot be read: {error.strerror}") from None
     meta = meta_file.read(text, f"{path}: {META}")
 
     def loader(kind: str) -> Callable[[], pa.Table]:
-        return lambda: read_stream(path / f"{kind}{STREAM}", kind)
+        return lambda: read_stream(path / f"{kind}{STREAM}", kind, run.damage)
 
-    kinds = [kind for kind in columns.KINDS if (path / f"{kind}{STREAM}").is_file()]
-    return Run(path, meta, {kind: loader(kind) for kind in kinds}, finished=False)
+    kinds = [kind for kind in columns.KINDS if (stream := path / f"{kind}{STREAM}").is_file() and not stream.is_symlink()]
+    run = Run(path, meta, {kind: loader(kind) for kind in kinds}, finished=False, lenient=lenient)
+    return run
 
 
 def being_written(part: Path) -> bool:
     """Does a process still hold its lock?"""
     try:
-        with (part / LOCK).open("rb") as file:
+        with files.open_inside(part, LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, StoreError):
         return False
     return False
 
@@ -153,7 +173,7 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
             thrift_container_size_limit=1 << 20,
         )
         # By what the file claims, before anything is made from it.
-        _bounded(file.metadata.num_rows, len(data), where)
+        bounded(file.metadata.num_rows, len(data), kind, where)
         groups = range(file.metadata.num_row_groups)
         if sum(max(0, file.metadata.row_group(i).num_rows) for i in groups) != file.metadata.num_rows:
             raise StoreError(f"{where}: it contradicts itself on how many rows it has")
@@ -170,38 +190,82 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
         raise StoreError(f"{where}: damaged: {error}") from None
 
 
-def read_stream(path: Path, kind: str) -> pa.Table:
-    """All whole batches; where a crash has cut the stream off, it ends."""
+def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Table:
+    """All whole batches. A stream that a crash has cut off ends there. Damage in the middle is passed over, with a sentence in `damage`."""
     import pyarrow as pa
 
     schema = columns.schema(kind)
     try:
-        data = pa.memory_map(str(path)) if path.stat().st_size else None
+        with files.open_inside(path.parent, path.name) as file:
+            size = os.fstat(file.fileno()).st_size
+            raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from None
-    batches: list[pa.RecordBatch] = []
-    rows = 0
-    if data is not None:
-        try:
-            reader = pa.ipc.open_stream(data)
-        except (pa.ArrowException, OSError, ValueError):  # cut off in its first words
-            return schema.empty_table()
-        _same_types(reader.schema, schema.names, kind, str(path))
-        while True:
-            try:
-                batch = reader.read_next_batch()
-                batch.validate(full=True)  # lengths and offsets inside its buffers
-            except (StopIteration, pa.ArrowException, OSError, ValueError, MemoryError):
-                break
+    if raw is None:
+        return schema.empty_table()
+    data = pa.py_buffer(raw)
+    head = schema.serialize()
+    made: list[pa.Table] = []
+    rows, at, unread, passed = 0, 0, 0, 0
+    for _ in range(limits.RESTARTS):
+        # A stream that begins in the middle has the schema of its kind in front.
+        source = pa.BufferReader(data if at == 0 else pa.py_buffer(head.to_pybytes() + data.slice(at).to_pybytes()))
+        end = at
+        batches: list[pa.RecordBatch] = []
+        for batch in _batches(source, kind, str(path)):
             rows += batch.num_rows
-            _bounded(rows, path.stat().st_size, str(path))
+            bounded(rows, size, kind, str(path))
             batches.append(batch)
-    return pa.Table.from_batches(batches, schema=reader.schema) if batches else schema.empty_table()
+            end = source.tell() if at == 0 else at + source.tell() - len(head)
+        if batches:
+            made.append(pa.Table.from_batches(batches))
+            passed, unread = passed + unread, 0
+        after = _next_message(raw, max(end, at + 8))
+        if after < 0:
+            break
+        unread += after - end
+        at = after
+    if passed and damage is not None:
+        damage.append(f"{passed} bytes in the middle of {path.name} are damaged and were left out")
+    return pa.concat_tables(made, promote_options="default") if made else schema.empty_table()
 
 
-def _bounded(rows: int, size: int, where: str) -> None:
+def _batches(source: pa.BufferReader, kind: str, where: str) -> Iterator[pa.RecordBatch]:
+    """Up to the first that is not whole."""
+    import pyarrow as pa
+
+    try:
+        reader = pa.ipc.open_stream(source)
+        _same_types(reader.schema, columns.schema(kind).names, kind, where)
+        while True:
+            batch = reader.read_next_batch()
+            batch.validate(full=True)  # lengths and offsets inside its buffers
+            yield batch
+    except (StopIteration, StoreError, pa.ArrowException, OSError, ValueError, MemoryError):
+        return
+
+
+def _next_message(data: mmap.mmap, at: int) -> int:
+    """Where the next message of an Arrow stream may begin (a multiple of 8, the continuation marker, a length that fits), or -1."""
+    while (at := data.find(b"\xff\xff\xff\xff", at + -at % 8)) >= 0:
+        if at % 8 == 0 and 0 < int.from_bytes(data[at + 4 : at + 8], "little") <= len(data) - at - 8:
+            return at
+        at += 1
+    return -1
+
+
+def row_bytes(kind: str) -> int:
+    """Of a row in memory, as arrays of doubles."""
+    return 8 * len(columns.TABLES[kind])
+
+
+def bounded(rows: int, size: int, kind: str, where: str) -> None:
+    """StoreError when a file of `size` bytes cannot honestly have so many rows, or when they do not fit into the budget."""
     if not 0 <= rows <= min(limits.ROWS, limits.ROWS_FREE + limits.ROWS_A_BYTE * size):
         raise StoreError(f"{where}: it claims {rows} rows in {size} bytes: not a table of samples")
+    if rows * row_bytes(kind) > limits.RUN_BYTES:
+        needed, most = rows * row_bytes(kind) >> 20, limits.RUN_BYTES >> 20
+        raise StoreError(f"{where}: its {rows} rows take {needed} MiB of memory; at most {most} are read")
 
 
 def _same_types(there: pa.Schema, known: list[str], kind: str, where: str) -> None:
@@ -215,15 +279,24 @@ def _same_types(there: pa.Schema, known: list[str], kind: str, where: str) -> No
             raise StoreError(f"{where}: the column {field.name} is of {there.field(field.name).type}, not {field.type}")
 
 
-def _checked(table: pa.Table, kind: str, meta: Meta, path: Path) -> pa.Table:
-    """The table in our own schema, after all rules that can be checked on values."""
+def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) -> tuple[pa.Table, int]:
+    """The table in our own schema, after all rules that can be checked on values, and how many rows `lenient` has left out."""
     import numpy as np
     import pyarrow as pa
 
     from ktrxer.store import arrays
 
     where = f"{path}: {kind}"
+    keep = np.ones(len(table), bool)
+    known = np.array([series.id for series in meta.series if series.kind == kind], np.int64)
     made = []
+
+    def rule(bad: np.ndarray[Any, Any], text: str) -> None:
+        if bad.any():
+            if not lenient:
+                raise StoreError(f"{where}: {text}")
+            np.logical_and(keep, ~bad, out=keep)
+
     for column in columns.TABLES[kind]:
         type_ = columns.schema(kind).field(column.name).type
         if column.name not in table.column_names:
@@ -231,26 +304,23 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path) -> pa.Table:
             continue
         values = table.column(column.name)
         if values.null_count and not column.nullable:
-            raise StoreError(f"{where}: {column.name} is empty in {values.null_count} rows")
+            rule(values.is_null().to_numpy(), f"{column.name} is empty in {values.null_count} rows")
         if pa.types.is_floating(type_):  # what is no number is not there
             there, missing = arrays.numbers(values)
             values = arrays.column(there, type_, missing | ~np.isfinite(there))
-        if column.most is not None and len(values) and (worst := int(arrays.numbers(values)[0].max())) > column.most:
-            raise StoreError(f"{where}: {column.name} has the value {worst}; {column.most} is the last that there is")
+        elif len(values) and (column.most is not None or column.name in ("t_ns", "series")):
+            there = arrays.numbers(values)[0]
+            if column.most is not None:
+                rule(there > column.most, f"{column.name} has the value {there.max()}; {column.most} is the last that there is")
+            elif column.name == "t_ns":
+                days = limits.SPAN_NS // 86_400_000_000_000
+                rule((there < -limits.SPAN_NS) | (there > limits.SPAN_NS), f"a time lies more than {days} days from the run's zero")
+            else:
+                strange = np.setdiff1d(there, known)
+                if len(strange):
+                    rule(~np.isin(there, known), f"samples of a series {strange[0]} that {META} does not know")
         made.append(values)
-    checked = pa.table(made, schema=columns.schema(kind))
-    if len(checked):
-        times = arrays.numbers(checked.column("t_ns"))[0]
-        if times.min() < -limits.SPAN_NS or times.max() > limits.SPAN_NS:
-            raise StoreError(f"{where}: a time lies more than {limits.SPAN_NS // 86_400_000_000_000} days from the run's zero")
-    if len(checked) and "series" in checked.column_names:
-        known = {series.id for series in meta.series if series.kind == kind}
-        strange = set(np.unique(arrays.numbers(checked.column("series"))[0]).tolist()) - known
-        if strange:
-            raise StoreError(f"{where}: samples of a series {min(strange)} that {META} does not know")
-    return checked
-
-
-def complaint(path: Path | str, error: Exception) -> str:
-    """One line, also for what no rule foresaw."""
-    return one_line(str(error) if isinstance(error, StoreError) else f"{path}: {error}")
+    if keep.all():
+        return pa.table(made, schema=columns.schema(kind)), 0
+    return pa.table([pa.chunked_array([values]) if isinstance(values, pa.Array) else values for values in made],
+                    names=columns.schema(kind).names).filter(pa.array(keep)).cast(columns.schema(kind)), int(len(table) - keep.sum())

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.store import columns, container
+from ktrxer.store import columns, container, files
 from ktrxer.store import meta as meta_file
 from ktrxer.store.container import LOCK, PART, STREAM
 from ktrxer.store.errors import StoreError
@@ -57,7 +57,7 @@ class RunWriter:
         try:
             self.part.mkdir()
             # Held while this process lives: so `recover` knows whether anybody still writes.
-            self._lock = (self.part / LOCK).open("wb")
+            self._lock = files.create(self.part / LOCK)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._replace_meta(meta_file.write(meta))
             self.path = self._claim(directory, name or file_name(meta.test, meta.created, meta.title))
@@ -138,7 +138,7 @@ class RunWriter:
             arrays = [pa.array(pending[field.name], field.type, from_pandas=True) for field in schema]
             batch = pa.record_batch(arrays, schema=schema)
             if kind not in self._streams:
-                file = (self.part / f"{kind}{STREAM}").open("wb")
+                file = files.create(self.part / f"{kind}{STREAM}")
                 self._streams[kind] = (file, pa.ipc.new_stream(pa.PythonFile(file, "w"), schema))
             self._streams[kind][1].write_batch(batch)
             self._streams[kind][0].flush()
@@ -160,7 +160,7 @@ class RunWriter:
 
     def _replace_meta(self, text: bytes) -> None:
         beside = self.part / f".{container.META}"
-        with beside.open("wb") as file:
+        with files.create(beside) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

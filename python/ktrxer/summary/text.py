@@ -26,7 +26,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         return f"\033[{code}m{text}\033[0m" if colour else text
 
     title = f" ({one_line(s.title, 80)})" if s.title else ""
-    made = [paint(f"{s.test}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
+    made = [paint(f"{one_line(s.test, 80)}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
     if s.throughput:
         made += ["", *_table(["throughput", "mean", "flows", ""], [
             [t.name, mbps(t.mean_mbps), str(t.flows), f"over {t.seconds:.1f} s" + (f"; {t.note}" if t.note else "")] for t in s.throughput
@@ -40,7 +40,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(f"the load's delay: {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
-        made.append(f"{'loss, ' + loss.name:<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
+        made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}")
     if s.responsiveness is not None:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
@@ -79,7 +79,7 @@ def named(one: Direction) -> str:
 
 def places(found: Sequence[Part]) -> str:
     """Each place with its share of the delay that load adds; places without a share at the end, in short."""
-    named_ = [f"{part.place} ({part.qdisc})" if part.qdisc else part.place for part in found]
+    named_ = [f"{part.place} ({one_line(part.qdisc, 40)})" if part.qdisc else part.place for part in found]
     much = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
     rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
     return ", ".join(much) + (f"; none: {', '.join(rest)}" if much and rest else "") if much else "none that can be seen"
@@ -87,7 +87,7 @@ def places(found: Sequence[Part]) -> str:
 
 def by_class(one: Direction) -> str:
     when = "loaded" if one.loaded is not None else "idle"
-    return f"{named(one)} by class, p50 {when}: " + ", ".join(f"{name} {ms(p50)}" for name, p50 in one.classes_ms.items())
+    return f"{named(one)} by class, p50 {when}: " + ", ".join(f"{one_line(name, 40)} {ms(p50)}" for name, p50 in one.classes_ms.items())
 
 
 def ms(value: float) -> str:

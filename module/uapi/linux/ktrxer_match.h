@@ -1,30 +1,20 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A table of rules: filled from what user space gave, checked on the way, and asked. As rx_classify.h it is one text for kernel and tests;
- * whoever includes it has defined
+ * A table of rules for module and library: rules are checked as they are added, then packets are looked up. The including file has defined
  *	static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
  */
-#ifndef KTRXER_MODULE_RX_MATCH_H
-#define KTRXER_MODULE_RX_MATCH_H
+#ifndef _LINUX_KTRXER_MATCH_H
+#define _LINUX_KTRXER_MATCH_H
 
-#include "rx_classify.h"
+#include <linux/ktrxer.h>
+#include <linux/ktrxer_view.h>
 
 #define KRX_NONE 0xffffffffU
 
-/* A whole 5-tuple. The same one more than once: the first decides. */
+/* A whole 5-tuple. Of two equal ones the first decides. */
 struct krx_exact {
 	struct krx_view key;
-	__u32 hash; /* of the key, all of its bits: whoever is in the way of another one is told from him by it */
-	__u32 rule;
-};
-
-/* (packet & mask) == value; a mask of 0 is a wildcard. */
-struct krx_wild {
-	__u32 from[4], from_mask[4], to[4], to_mask[4];
-	__u16 from_port, to_port;
-	__u8 proto, version; /* 4, 6; 0: both */
-	__u8 anything;       /* means every packet, also one that is not IP */
-	__u8 zero;
+	__u32 hash; /* of the key, all of its bits: most different keys in one bucket have different hashes */
 	__u32 rule;
 };
 
@@ -128,23 +118,6 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 	if (m->buckets[bucket] == KRX_NONE)
 		m->buckets[bucket] = m->exact_count++;
 	return 0;
-}
-
-static inline _Bool krx_match_wild(const struct krx_wild *w, const struct krx_view *v)
-{
-	const __u32 *from = v->from, *to = v->to; /* not as arrays: as in krx_view_same() */
-	const __u32 *from_mask = w->from_mask, *to_mask = w->to_mask, *from_is = w->from, *to_is = w->to;
-	int i;
-
-	if (w->anything)
-		return 1;
-	if (!v->version || (w->version && w->version != v->version) || (w->proto && w->proto != v->proto) ||
-	    (w->from_port && w->from_port != v->from_port) || (w->to_port && w->to_port != v->to_port))
-		return 0;
-	for (i = 0; i < 4; i++)
-		if ((from[i] & from_mask[i]) != from_is[i] || (to[i] & to_mask[i]) != to_is[i])
-			return 0;
-	return 1;
 }
 
 /* The rule that a linear scan would find first; KRX_NONE: none speaks for the packet. */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The ancillary data of a received datagram (cmsg(3)): one reader for engines, methods and the server. */
+#ifndef KTRXER_LIB_MESSAGE_H
+#define KTRXER_LIB_MESSAGE_H
+
+#include <ktrxer.h>
+
+#include <sys/socket.h>
+
+/* Room for all that ktrxer_message_read() reads, and for what later kernels add. */
+#define KTRXER_MESSAGE_CONTROL 256
+
+struct ktrxer_message {
+	int64_t real_ns;         /* the kernel's arrival or transmit stamp on CLOCK_REALTIME; 0: none */
+	int64_t nic_ns;          /* the NIC's, on the clock of the NIC; 0: none */
+	struct ktrxer_addr to;   /* the destination in the IP header; family 0: not reported */
+	struct ktrxer_addr local; /* this host's address that received it: an answer is sent from there */
+	uint32_t ifindex;        /* the interface that it arrived on; 0: not reported */
+	uint32_t drops;          /* datagrams that this socket has dropped so far, modulo 2^32: valid with has_drops */
+	bool has_drops;
+	uint8_t ttl, tos;        /* 0 where not reported */
+};
+
+/*
+ * Requests TTL, TOS and the count of drops for each datagram that this socket receives from now on; a kernel without one of them leaves its field 0.
+ * Time stamps are requested apart (lib/timestamp/txstamp.h), destination addresses by IP_PKTINFO.
+ */
+void ktrxer_message_enable(int fd, uint8_t family);
+/* After recvmsg(). The control buffer of `header` is aligned as struct cmsghdr. */
+void ktrxer_message_read(struct ktrxer_message *message, struct msghdr *header);
+
+/* Adds what a socket has dropped since the datagram before to `sum`; `seen` is the count of that datagram, 0 at first. */
+static inline void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum)
+{
+	if (!message->has_drops)
+		return;
+	*sum += message->drops - *seen;
+	*seen = message->drops;
+}
+
+#endif

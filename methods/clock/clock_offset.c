@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "clock_offset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	VERTICES = 2048, /* of one set of limits; when it is full some go, which only widens the uncertainty */
+	CONFIRM = 3,     /* round trips that agree with each other and not with those before: a step */
+	GRID = 256,      /* parts of a settled segment */
+};
+#define RATE (CLOCK_OFFSET_RATE_PPM * 1e-6)
+#define DRIFT (CLOCK_OFFSET_DRIFT_PPM_PER_S * 1e-15) /* a nanosecond */
+#define USUAL_RATE 50e-6   /* of two crystals: the estimate prefers such rates, the uncertainty does not */
+#define KNOWN_SKEW_PPM 1e3
+#define STAMP_ERROR_NS 1e3 /* clocks without a fine counter tick in microseconds */
+
+/* In ns relative to the segment's first; doubles are exact up to 2^53, a hundred days. */
+struct point {
+	double t, v;
+};
+
+/* Limits of the offset. `sign` 1: from above, -1: from below. */
+struct limits {
+	struct point *points; /* VERTICES */
+	int count;
+	int sign;
+	double gap; /* between two points and the next but one: grows when there is no room */
+};
+
+/*
+ * All limits of a smooth offset: one whose rate changes by at most `drift`. Seen from a time x, the offset at t differs from a straight line by at most
+ * drift (t - x)^2 / 2. The part of this that depends on x is linear in t. So the convex hull of limit + sign * drift t^2 / 2 serves each x.
+ */
+struct corridor {
+	struct limits upper, lower;
+	double drift;
+};
+
+struct span {
+	double low, high, middle;
+};
+
+struct segment {
+	struct point *room;
+	struct corridor straight, curved;
+	struct limits upper, lower; /* of an offset whose rate is at most RATE, in any pattern: no cone contains another one's tip */
+	uint64_t base_t, last_t1, last_t4;
+	int64_t base_v;
+	double sum_t, end;
+	uint64_t points;
+	bool free_running, drifts;
+	bool settled;
+	struct span grid[GRID + 1]; /* of the curved corridor */
+};
+
+struct clock_offset {
+	struct segment segments[2];
+	struct segment *open, *longest; /* longest: of those before the open one */
+	uint32_t steps;
+	struct clock_exchange doubted[CONFIRM];
+	int doubted_count;
+};
+
+static void segment_clear(struct segment *s)
+{
+	struct limits *const sets[] = { &s->straight.upper, &s->straight.lower, &s->curved.upper, &s->curved.lower, &s->upper, &s->lower };
+	struct point *const room = s->room;
+
+	memset(s, 0, sizeof *s);
+	s->room = room;
+	for (int i = 0; i < 6; i++) {
+		sets[i]->points = room + (ptrdiff_t)i * VERTICES;
+		sets[i]->sign = i % 2 ? -1 : 1;
+	}
+	s->curved.drift = DRIFT;
+	s->free_running = true;
+}
+
+int clock_offset_new(struct clock_offset **out)
+{
+	struct clock_offset *est = calloc(1, sizeof *est);
+
+	*out = NULL;
+	if (!est)
+		return -ENOMEM;
+	for (int i = 0; i < 2; i++) {
+		est->segments[i].room = calloc(6 * VERTICES, sizeof(struct point));
+		if (!est->segments[i].room) {
+			clock_offset_free(est);
+			return -ENOMEM;
+		}
+		segment_clear(&est->segments[i]);
+	}
+	est->open = &est->segments[0];
+	est->longest = &est->segments[1];
+	*out = est;
+	return 0;
+}
+
+void clock_offset_free(struct clock_offset *est)
+{
+	if (!est)
+		return;
+	free(est->segments[0].room);
+	free(est->segments[1].room);
+	free(est);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- limits */
+
+/* Of two limits within `gap` the tighter one stays. */
+static void limits_put(struct limits *l, struct point p)
+{
+	struct point *last = l->points + l->count - 1;
+
+	if (l->count < 2 || p.t - last[-1].t >= l->gap)
+		l->points[l->count++] = p;
+	else if ((p.v - last->v) * l->sign <= 0)
+		*last = p;
+}
+
+static void limits_push(struct limits *l, struct point p)
+{
+	if (l->count == VERTICES) {
+		const double span = p.t - l->points[0].t;
+		const int count = l->count;
+
+		l->gap = 4 * span / VERTICES > 2 * l->gap ? 4 * span / VERTICES : 2 * l->gap;
+		l->count = 0;
+		for (int i = 0; i < count; i++)
+			limits_put(l, l->points[i]);
+	}
+	limits_put(l, p);
+}
+
+/* Andrew's monotone chain: times never decrease. */
+static void hull_add(struct limits *h, struct point p)
+{
+	while (h->count >= 2) {
+		const struct point *a = &h->points[h->count - 2], *b = &h->points[h->count - 1];
+		const double turn = (b->t - a->t) * (p.v - a->v) - (b->v - a->v) * (p.t - a->t);
+
+		if (turn * h->sign > 0)
+			break;
+		h->count--;
+	}
+	if (h->count && h->points[h->count - 1].t == p.t) {
+		if ((p.v - h->points[h->count - 1].v) * h->sign >= 0)
+			return;
+		h->count--;
+	}
+	limits_push(h, p);
+}
+
+/* Where the line of this slope that touches the hull cuts t = 0. The slopes of the edges grow (from above) or fall (from below). */
+static double hull_touch(const struct limits *h, double slope)
+{
+	int low = 0, high = h->count - 1;
+
+	while (low < high) {
+		const int middle = (low + high) / 2;
+		const struct point *a = &h->points[middle], *b = a + 1;
+
+		if ((b->v - a->v - slope * (b->t - a->t)) * h->sign >= 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return h->points[low].v - slope * h->points[low].t;
+}
+
+/* The slope of the edge over t. */
+static double hull_slope(const struct limits *h, double t)
+{
+	int low = 0, high = h->count - 1;
+
+	if (h->count < 2)
+		return 0;
+	while (high - low > 1) {
+		const int middle = (low + high) / 2;
+
+		if (h->points[middle].t <= t)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (h->points[high].v - h->points[low].v) / (h->points[high].t - h->points[low].t);
+}
+
+/* Of two limits of which the one's cone contains the other's tip, only the other counts: so neighbours suffice in cones_at(). */
+static void cones_add(struct limits *c, struct point p)
+{
+	if (c->count) {
+		const struct point *last = &c->points[c->count - 1];
+
+		if ((last->v - p.v) * c->sign + RATE * (p.t - last->t) <= 0)
+			return;
+	}
+	while (c->count) {
+		const struct point *last = &c->points[c->count - 1];
+
+		if ((p.v - last->v) * c->sign + RATE * (p.t - last->t) > 0)
+			break;
+		c->count--;
+	}
+	limits_push(c, p);
+}
+
+static double cones_at(const struct limits *c, double t)
+{
+	int low = 0, high = c->count;
+	double left, right;
+
+	/* The first point behind t. */
+	while (low < high) {
+		const int middle = (low + high) / 2;
+
+		if (c->points[middle].t <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	left = low ? c->points[low - 1].v + c->sign * RATE * (t - c->points[low - 1].t) : 0;
+	right = low < c->count ? c->points[low].v + c->sign * RATE * (c->points[low].t - t) : 0;
+	if (!low || low == c->count)
+		return low ? left : right;
+	return (left - right) * c->sign < 0 ? left : right;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- corridors */
+
+/* The highest (lowest) offset at t of which the rate there is `rate`. Concave (convex) in the rate. */
+static double corridor_high(const struct corridor *c, double t, double rate)
+{
+	return hull_touch(&c->upper, rate + c->drift * t) + rate * t + c->drift * t * t / 2;
+}
+
+static double corridor_low(const struct corridor *c, double t, double rate)
+{
+	return hull_touch(&c->lower, rate - c->drift * t) + rate * t - c->drift * t * t / 2;
+}
+
+static double room_at(const struct corridor *c, double t, double rate)
+{
+	return corridor_high(c, t, rate) - corridor_low(c, t, rate);
+}
+
+enum peak { HIGHEST, LOWEST, WIDEST };
+
+static double peak_value(const struct corridor *c, double t, double rate, enum peak peak)
+{
+	return peak == HIGHEST ? corridor_high(c, t, rate) : peak == LOWEST ? -corridor_low(c, t, rate) : room_at(c, t, rate);
+}
+
+/* The rate of the largest value: ternary search, each of the three is concave. */
+static double peak_rate(const struct corridor *c, double t, double low, double high, enum peak peak)
+{
+	for (int i = 0; i < 60; i++) {
+		const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+
+		if (peak_value(c, t, a, peak) < peak_value(c, t, b, peak))
+			low = a;
+		else
+			high = b;
+	}
+	return (low + high) / 2;
+}
+
+/* From a rate that fits to the last one that does, in the direction of `limit`. */
+static double last_rate(const struct corridor *c, double t, double fits, double limit)
+{
+	if (room_at(c, t, limit) >= 0)
+		return limit;
+	for (int i = 0; i < 50; i++) {
+		const double middle = (fits + limit) / 2;
+
+		if (room_at(c, t, middle) >= 0)
+			fits = middle;
+		else
+			limit = middle;
+	}
+	return fits;
+}
+
+static double clamp(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+static struct span reach(const struct corridor *c, double t, double slowest, double fastest)
+{
+	struct span s;
+
+	s.high = corridor_high(c, t, peak_rate(c, t, slowest, fastest, HIGHEST));
+	s.low = corridor_low(c, t, peak_rate(c, t, slowest, fastest, LOWEST));
+	s.middle = (s.high + s.low) / 2;
+	return s;
+}
+
+/* False: no offset that is as smooth as that fits. */
+static bool corridor_at(const struct corridor *c, double t, struct span *span)
+{
+	const double widest = peak_rate(c, t, -RATE, RATE, WIDEST);
+	double slowest, fastest;
+
+	if (room_at(c, t, widest) < -1)
+		return false;
+	slowest = last_rate(c, t, widest, -RATE);
+	fastest = last_rate(c, t, widest, RATE);
+	*span = reach(c, t, slowest, fastest);
+	/* An idle second before a load leaves many rates possible: the likely ones give the estimate. */
+	span->middle = reach(c, t, clamp(-USUAL_RATE, slowest, fastest), clamp(USUAL_RATE, slowest, fastest)).middle;
+	return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ results */
+
+/* A far end may send any stamp: 120 years are more than two clocks can differ by on the wire. */
+static int64_t whole_ns(double ns)
+{
+	return (int64_t)clamp(ns, -4e18, 4e18);
+}
+
+static double time_in(const struct segment *s, uint64_t at_ns)
+{
+	return at_ns >= s->base_t ? (double)(at_ns - s->base_t) : -(double)(s->base_t - at_ns);
+}
+
+static double above_base(const struct segment *s, int64_t limit)
+{
+	return (double)(int64_t)((uint64_t)limit - (uint64_t)s->base_v);
+}
+
+/* The curved corridor from the settled grid: between two of its points a smooth offset leaves the chord by at most drift h^2 / 8. */
+static struct span grid_at(const struct segment *s, double t)
+{
+	const double h = s->end / GRID, x = clamp(t / h, 0, GRID);
+	const int i = x >= GRID ? GRID - 1 : (int)x;
+	const struct span *a = &s->grid[i], *b = a + 1;
+	const double part = x - i, slack = DRIFT * h * h / 8;
+
+	return (struct span){ .low = a->low + (b->low - a->low) * part - slack,
+			      .high = a->high + (b->high - a->high) * part + slack,
+			      .middle = a->middle + (b->middle - a->middle) * part };
+}
+
+static struct span span_at(const struct segment *s, double t)
+{
+	struct span cones = { .low = cones_at(&s->lower, t), .high = cones_at(&s->upper, t) }, smooth;
+	bool fits = !s->drifts;
+
+	if (fits && s->settled && t >= 0 && t <= s->end)
+		smooth = grid_at(s, t);
+	else
+		fits = fits && corridor_at(&s->curved, t, &smooth);
+	if (fits && s->free_running) {
+		cones.low = smooth.low > cones.low ? smooth.low : cones.low;
+		cones.high = smooth.high < cones.high ? smooth.high : cones.high;
+	}
+	/* Limits may contradict each other by the error of stamps: then all between them is possible. */
+	if (cones.low > cones.high)
+		cones = (struct span){ .low = cones.high, .high = cones.low };
+	cones.middle = fits ? clamp(smooth.middle, cones.low, cones.high) : (cones.low + cones.high) / 2;
+	return cones;
+}
+
+static const struct segment *segment_of(const struct clock_offset *est, enum clock_offset_segment which)
+{
+	return which == CLOCK_OFFSET_LONGEST && est->longest->points > est->open->points ? est->longest : est->open;
+}
+
+static void segment_settle(struct segment *s)
+{
+	if (!s->points || s->end <= 0)
+		return;
+	for (int i = 0; i <= GRID && !s->drifts; i++)
+		s->drifts = !corridor_at(&s->curved, s->end * i / GRID, &s->grid[i]);
+	s->settled = true;
+}
+
+void clock_offset_settle(struct clock_offset *est)
+{
+	segment_settle(est->open);
+	segment_settle(est->longest);
+}
+
+uint32_t clock_offset_steps(const struct clock_offset *est)
+{
+	return est->steps;
+}
+
+/* The mean rate, from both ends of the segment. Where a constant rate fits, the hull edges over the mean time estimate it best (Moon, Skelly, Towsley). */
+static void skew_find(const struct segment *s, struct clock_offset_result *r)
+{
+	const struct span first = span_at(s, 0), last = span_at(s, s->end);
+	const double widest = peak_rate(&s->straight, 0, -RATE, RATE, WIDEST), mean = s->sum_t / (double)s->points;
+	double low, high, skew;
+
+	if (s->end <= 0)
+		return;
+	low = (last.low - first.high) / s->end;
+	high = (last.high - first.low) / s->end;
+	skew = (last.middle - first.middle) / s->end;
+	if (room_at(&s->straight, 0, widest) >= 0)
+		skew = (hull_slope(&s->straight.upper, mean) + hull_slope(&s->straight.lower, mean)) / 2;
+	skew = clamp(skew, low, high);
+	r->skew_ppm = skew * 1e6;
+	r->skew_bound_ppm = (high - skew > skew - low ? high - skew : skew - low) * 1e6;
+	r->skew_known = r->skew_bound_ppm < KNOWN_SKEW_PPM;
+	if (!r->skew_known)
+		r->skew_ppm = 0;
+}
+
+void clock_offset_result(const struct clock_offset *est, enum clock_offset_segment which, struct clock_offset_result *r)
+{
+	const struct segment *s = segment_of(est, which);
+
+	memset(r, 0, sizeof *r);
+	if (!s->points)
+		return;
+	r->points = s->points;
+	r->from_ns = s->base_t;
+	r->to_ns = s->last_t1;
+	r->at_ns = s->base_t + (uint64_t)(s->end / 2);
+	r->free_running = s->free_running;
+	r->drifts = s->drifts;
+	r->offset_ns = clock_offset_at(est, which, r->at_ns, &r->offset_bound_ns);
+	skew_find(s, r);
+}
+
+int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, uint64_t *bound_ns)
+{
+	return clock_offset_within(est, which, at_ns, INT64_MIN, INT64_MAX, bound_ns);
+}
+
+int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, int64_t low_ns, int64_t high_ns,
+			    uint64_t *bound_ns)
+{
+	const struct segment *s = segment_of(est, which);
+	struct span span = span_at(s, time_in(s, at_ns));
+	const double low = low_ns == INT64_MIN ? span.low : above_base(s, low_ns), high = high_ns == INT64_MAX ? span.high : above_base(s, high_ns);
+	double middle;
+
+	if (low > span.high + STAMP_ERROR_NS || high < span.low - STAMP_ERROR_NS) {
+		*bound_ns = UINT64_MAX;
+		return (int64_t)((uint64_t)s->base_v + (uint64_t)whole_ns(span.middle));
+	}
+	span.low = clamp(low, span.low, span.high);
+	span.high = clamp(high, span.low, span.high);
+	middle = (double)whole_ns(clamp(span.middle, span.low, span.high));
+	/* + 1: rounding to nanoseconds */
+	*bound_ns = (uint64_t)whole_ns(span.high - middle > middle - span.low ? span.high - middle : middle - span.low) + 1;
+	return (int64_t)((uint64_t)s->base_v + (uint64_t)whole_ns(middle));
+}
+
+int64_t clock_offset_line(const struct clock_offset_result *r, uint64_t at_ns)
+{
+	const double d = at_ns >= r->at_ns ? (double)(at_ns - r->at_ns) : -(double)(r->at_ns - at_ns);
+
+	return (int64_t)((uint64_t)r->offset_ns + (uint64_t)whole_ns(r->skew_ppm * 1e-6 * d));
+}
+
+uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns, uint64_t to_ns)
+{
+	const uint64_t part = to_ns > from_ns ? (to_ns - from_ns) / GRID + 1 : 1;
+	struct clock_offset_result r;
+	uint64_t most = 0;
+
+	clock_offset_result(est, which, &r);
+	for (int i = 0; i <= GRID && r.points; i++) {
+		const uint64_t at_ns = from_ns + part * (uint64_t)i;
+		uint64_t bound_ns;
+		const int64_t apart = (int64_t)((uint64_t)clock_offset_at(est, which, at_ns, &bound_ns) - (uint64_t)clock_offset_line(&r, at_ns));
+
+		bound_ns += (uint64_t)(apart < 0 ? -apart : apart);
+		most = bound_ns > most ? bound_ns : most;
+	}
+	/* Between two of these times the offset leaves their chord by at most this. */
+	return most + (uint64_t)(RATE * (double)part / 2);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- adding */
+
+static void corridor_add(struct corridor *c, struct point high, struct point low)
+{
+	high.v += c->drift * high.t * high.t / 2;
+	low.v -= c->drift * low.t * low.t / 2;
+	hull_add(&c->upper, high);
+	hull_add(&c->lower, low);
+}
+
+struct pair {
+	int64_t high, low;
+};
+
+static struct pair limits_of(const struct clock_exchange *x)
+{
+	return (struct pair){ (int64_t)((uint64_t)x->t2_ns - x->t1_ns), (int64_t)((uint64_t)x->t3_ns - x->t4_ns) };
+}
+
+static void take(struct segment *s, const struct clock_exchange *x)
+{
+	const struct pair limits = limits_of(x);
+	struct point high, low;
+
+	if (!s->points) {
+		s->base_t = x->t1_ns;
+		s->base_v = limits.high;
+	}
+	high = (struct point){ time_in(s, x->t1_ns), above_base(s, limits.high) + (double)x->widen_ns };
+	low = (struct point){ time_in(s, x->t4_ns), above_base(s, limits.low) - (double)x->widen_ns };
+	corridor_add(&s->straight, high, low);
+	corridor_add(&s->curved, high, low);
+	cones_add(&s->upper, high);
+	cones_add(&s->lower, low);
+	s->sum_t += high.t;
+	s->end = low.t;
+	s->points++;
+	s->last_t1 = x->t1_ns;
+	s->last_t4 = x->t4_ns;
+	s->free_running &= x->free_running;
+	s->settled = false;
+}
+
+static bool contradicts(const struct segment *s, const struct clock_exchange *x)
+{
+	const struct pair limits = limits_of(x);
+	const double slack = (double)x->widen_ns + STAMP_ERROR_NS;
+
+	if (!s->points)
+		return false;
+	return above_base(s, limits.low) - slack > cones_at(&s->upper, time_in(s, x->t4_ns)) ||
+	       above_base(s, limits.high) + slack < cones_at(&s->lower, time_in(s, x->t1_ns));
+}
+
+static bool disagree(const struct clock_exchange *a, const struct clock_exchange *b)
+{
+	const struct pair x = limits_of(a), y = limits_of(b);
+	const double slack = RATE * (double)(b->t4_ns - a->t1_ns) + (double)a->widen_ns + (double)b->widen_ns + STAMP_ERROR_NS;
+
+	return (double)y.low - (double)x.high > slack || (double)x.low - (double)y.high > slack;
+}
+
+static void segment_begin(struct clock_offset *est)
+{
+	if (est->open->points > est->longest->points) {
+		struct segment *closed = est->open;
+
+		est->open = est->longest;
+		est->longest = closed;
+	}
+	segment_clear(est->open);
+	est->steps++;
+}
+
+enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct clock_exchange *x)
+{
+	const struct pair limits = limits_of(x);
+	const int n = est->doubted_count;
+	struct segment *s = est->open;
+
+	/* Less than no time on the path: one of the stamps is wrong. */
+	if (x->t4_ns < x->t1_ns || limits.low > limits.high || (s->points && (x->t1_ns < s->last_t1 || x->t4_ns < s->last_t4)))
+		return CLOCK_OFFSET_IGNORED;
+	if (!contradicts(s, x)) {
+		est->doubted_count = 0;
+		take(s, x);
+		return CLOCK_OFFSET_TAKEN;
+	}
+	if (n && (x->t1_ns < est->doubted[n - 1].t1_ns || x->t4_ns < est->doubted[n - 1].t4_ns || disagree(&est->doubted[n - 1], x)))
+		est->doubted_count = 0;
+	est->doubted[est->doubted_count++] = *x;
+	if (est->doubted_count < CONFIRM)
+		return CLOCK_OFFSET_DOUBTED;
+	segment_begin(est);
+	for (int i = 0; i < CONFIRM; i++)
+		take(est->open, &est->doubted[i]);
+	est->doubted_count = 0;
+	return CLOCK_OFFSET_STEPPED;
+}

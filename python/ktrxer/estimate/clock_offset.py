@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Clock offset estimator: the interval that the offset of a far clock lies in, at each time, from limits that round trips set.
+
+The models are those of methods/clock/clock_offset.h (docs/decisions/0038-clock-offset.md). Disciplined clocks: the offset changes by at
+most RATE, so each limit spreads as a cone. Free-running clocks: in addition the rate changes by at most DRIFT. Times and offsets are
+nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Times = NDArray[np.float64]
+
+RATE = 600e-6  # 500 ppm of a slew, and the oscillators of both hosts
+DRIFT = 0.05e-15  # a nanosecond: 0.05 ppm a second
+USUAL_RATE = 50e-6
+STAMP_ERROR_NS = 1000.0
+CONFIRM = 3  # round trips that agree with each other and not with those before: a step
+_GRID = 128
+_SLICES = 512
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The offset is at most `high` at `high_at`, and at least `low` at `low_at`: an entry a round trip, in the order of `high_at`."""
+
+    high_at: Times
+    high: Floats
+    low_at: Times
+    low: Floats
+
+    def part(self, of: NDArray[np.int64]) -> Limits:
+        return Limits(self.high_at[of], self.high[of], self.low_at[of], self.low[of])
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: Floats
+    high: Floats
+    middle: Floats
+    drifts: bool  # no offset of a smooth rate fits
+
+    @property
+    def bound(self) -> Floats:
+        return np.maximum(self.high - self.middle, self.middle - self.low)
+
+
+def segments(limits: Limits) -> NDArray[np.int64]:
+    """The segment of each round trip, from 0 on: a step of a clock begins a new one. -1: it contradicts those around it."""
+    before = np.concatenate([[np.inf], np.minimum.accumulate(limits.high - RATE * limits.high_at)[:-1]]) + RATE * limits.low_at
+    below = np.concatenate([[-np.inf], np.maximum.accumulate(limits.low + RATE * limits.low_at)[:-1]]) - RATE * limits.high_at
+    number = np.zeros(len(limits.high), np.int64)
+    if np.all(limits.low <= before + STAMP_ERROR_NS) and np.all(limits.high >= below - STAMP_ERROR_NS):
+        return number
+    segment, doubted = 0, list[int]()
+    upper, lower = (-np.inf, np.inf), (-np.inf, -np.inf)  # the tightest cone: its time and its limit
+    rows = np.stack([limits.high_at, limits.high, limits.low_at, limits.low], axis=1).tolist()
+    for i, (high_at, high, low_at, low) in enumerate(rows):
+        at_low = upper[1] + RATE * max(low_at - upper[0], 0.0)
+        at_high = lower[1] - RATE * abs(high_at - lower[0]) if np.isfinite(lower[0]) else -np.inf
+        if low <= at_low + STAMP_ERROR_NS and high >= at_high - STAMP_ERROR_NS:
+            doubted.clear()
+        else:
+            if doubted and _disagree(rows[doubted[-1]], rows[i]):
+                doubted.clear()
+            doubted.append(i)
+            number[i] = -1
+            if len(doubted) < CONFIRM:
+                continue
+            segment += 1
+            number[doubted] = segment
+            upper, lower = (rows[doubted[0]][0], rows[doubted[0]][1]), (rows[doubted[0]][2], rows[doubted[0]][3])
+            doubted.clear()
+        number[i] = segment
+        if high <= upper[1] + RATE * max(high_at - upper[0], 0.0):
+            upper = (high_at, high)
+        if low >= lower[1] - RATE * (max(low_at - lower[0], 0.0) if np.isfinite(lower[0]) else 0.0):
+            lower = (low_at, low)
+    return number
+
+
+def _disagree(a: list[float], b: list[float]) -> bool:
+    slack = RATE * (b[2] - a[0]) + STAMP_ERROR_NS
+    return b[3] > a[1] + slack or a[3] > b[1] + slack
+
+
+def interval(limits: Limits, at: Times, free_running: bool) -> Interval:
+    """Of one segment, at these times."""
+    low_order = np.argsort(limits.low_at, kind="stable")
+    low_at, lows = limits.low_at[low_order], limits.low[low_order]
+    high = _cones(limits.high_at, limits.high, at)
+    low = -_cones(low_at, -lows, at)
+    # Limits may contradict each other by the error of stamps: then all between them is possible.
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    smooth = _smooth(Limits(limits.high_at, limits.high, low_at, lows), at)
+    if smooth is None:
+        return Interval(low, high, (low + high) / 2, True)
+    if free_running:
+        low, high = np.maximum(low, np.minimum(smooth.low, high)), np.minimum(high, np.maximum(smooth.high, low))
+    return Interval(low, high, np.clip(smooth.middle, low, high), False)
+
+
+def _cones(at: Times, limit: Floats, when: Times) -> Floats:
+    """The least of limit + RATE * distance."""
+    left = np.concatenate([[np.inf], np.minimum.accumulate(limit - RATE * at)])
+    right = np.concatenate([np.minimum.accumulate((limit + RATE * at)[::-1])[::-1], [np.inf]])
+    i = np.searchsorted(at, when, side="right")
+    return np.minimum(left[i] + RATE * when, right[i] - RATE * when)
+
+
+def _smooth(limits: Limits, when: Times) -> Interval | None:
+    """Seen from a time x, an offset whose rate changes by at most DRIFT differs at t from a straight line by at most DRIFT (t - x)^2 / 2.
+    The part that depends on x is linear in t, so one hull of limit + DRIFT t^2 / 2 serves each x."""
+    first = float(limits.high_at[0])
+    end = max(float(limits.low_at[-1]) - first, 1.0)
+    upper = _Hull(limits.high_at - first, limits.high + DRIFT / 2 * (limits.high_at - first) ** 2, end)
+    lower = _Hull(limits.low_at - first, -(limits.low - DRIFT / 2 * (limits.low_at - first) ** 2), end)
+    x = np.linspace(0, end, _GRID + 1)
+
+    def high(rate: Floats) -> Floats:
+        return upper.touch(rate + DRIFT * x) + rate * x + DRIFT / 2 * x**2
+
+    def low(rate: Floats) -> Floats:
+        return -lower.touch(-(rate - DRIFT * x)) + rate * x - DRIFT / 2 * x**2
+
+    def room(rate: Floats) -> Floats:
+        return high(rate) - low(rate)
+
+    steep = np.full(len(x), RATE)
+    widest = _peak(room, -steep, steep)
+    if np.any(room(widest) < -2):
+        return None
+    slowest, fastest = _last(room, widest, -steep), _last(room, widest, steep)
+    top, bottom = high(_peak(high, slowest, fastest)), low(_peak(lambda rate: -low(rate), slowest, fastest))
+    # An idle second before a load leaves many rates possible: the likely ones give the estimate.
+    likely = np.clip(-USUAL_RATE, slowest, fastest), np.clip(USUAL_RATE, slowest, fastest)
+    middle = (high(_peak(high, *likely)) + low(_peak(lambda rate: -low(rate), *likely))) / 2
+    # Between two points of the grid such an offset leaves their chord by at most this.
+    slack = DRIFT * (end / _GRID) ** 2 / 8 + 1
+    at = np.clip(when - first, 0, end)
+    beyond = np.abs(when - first - at) * RATE
+    return Interval(np.interp(at, x, bottom) - slack - beyond, np.interp(at, x, top) + slack + beyond, np.interp(at, x, middle), False)
+
+
+class _Hull:
+    """The lower convex hull of points. Dropping points only widens what it limits: so only the lowest of each slice count."""
+
+    def __init__(self, t: Floats, v: Floats, end: float) -> None:
+        slices = np.minimum((t / end * _SLICES).astype(np.int64), _SLICES - 1)
+        order = np.lexsort((v, slices))
+        lowest = order[np.unique(slices[order], return_index=True)[1]]
+        kept = _chain(t[lowest], v[lowest])
+        self.t, self.v = t[lowest][kept], v[lowest][kept]
+        self.slopes = np.diff(self.v) / np.diff(self.t)
+
+    def touch(self, slope: Floats) -> Floats:
+        """Where the line of each slope that touches the hull cuts t = 0."""
+        i = np.searchsorted(self.slopes, slope)
+        return np.asarray(self.v[i] - slope * self.t[i], np.float64)
+
+
+def _chain(x: Floats, y: Floats) -> list[int]:
+    """Andrew's monotone chain."""
+    kept: list[int] = []
+    for k, (xk, yk) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (x[b] - x[a]) * (yk - y[a]) - (y[b] - y[a]) * (xk - x[a]) > 0:
+                break
+            kept.pop()
+        if kept and x[kept[-1]] == xk:
+            if y[kept[-1]] <= yk:
+                continue
+            kept.pop()
+        kept.append(k)
+    return kept
+
+
+def _peak(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
+    """Where each concave function is largest: ternary search."""
+    for _ in range(60):
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        rises = f(a) < f(b)
+        low, high = np.where(rises, a, low), np.where(rises, high, b)
+    return (low + high) / 2
+
+
+def _last(room: Callable[[Floats], Floats], fits: Floats, limit: Floats) -> Floats:
+    """From a rate that fits to the last one that does."""
+    end, all_fit = limit, room(limit) >= 0
+    for _ in range(50):
+        middle = (fits + limit) / 2
+        good = room(middle) >= 0
+        fits, limit = np.where(good, middle, fits), np.where(good, limit, middle)
+    return np.where(all_fit, end, fits)

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Files of other people: links, devices, control characters, claims of size, damage at any byte. Nothing outside the run is written, nothing
+hangs, and each refusal is one line."""
+
+import io
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import flent_files
+import pytest
+from ktrxer.commands import export, importing, runs, summary
+from ktrxer.commands import recover as recover_command
+from ktrxer.flent import container as flent_container
+from ktrxer.store import Meta, Runner, RunWriter, StoreError, limits, open_run, recover
+from ktrxer.store import run as store_run
+from test_store import rows, small
+
+UNPRINTABLE = [chr(c) for c in (0, 7, 8, 13, 27, 127, 0x9B, 0x202E, 0x2028)] + ["\ud800"]
+
+
+@pytest.fixture(autouse=True)
+def limit() -> Iterator[None]:
+    """A reader that hangs fails."""
+
+    def late(*_: object) -> None:
+        pytest.fail("not done after 60 s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def left(tmp_path: Path, **more: Any) -> Path:
+    """A run that a kill has left."""
+    writer = RunWriter(tmp_path, small(**more))
+    for start in (0, 100, 200):
+        writer.append("latency", rows(10, start))
+        writer.sync()
+    writer.event(7, "note", "seven", 0)
+    writer.sync()
+    writer.abandon()
+    return writer.part
+
+
+# -------------------------------------------------------------------------------------------------------------------- links
+
+
+@pytest.mark.parametrize("name", [".finished", "lock", "latency.arrows", "meta.json"])
+def test_recover_follows_no_link(tmp_path: Path, name: str) -> None:
+    part = left(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("somebody's")
+    (part / name).unlink(missing_ok=True)
+    (part / name).symlink_to(victim)
+    try:
+        path = recover(part)
+    except StoreError as error:
+        assert name == "meta.json" and "link" in str(error)
+    else:
+        assert not path.is_symlink() and open_run(path).table("latency").num_rows == (0 if name == "latency.arrows" else 30)
+    assert victim.read_text() == "somebody's"
+
+
+def test_recover_of_a_link_to_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    part = left(tmp_path / "elsewhere")
+    link = tmp_path / part.name
+    link.symlink_to(part)
+    with pytest.raises(StoreError, match="symbolic link"):
+        recover(link)
+    assert part.is_dir()
+
+
+def test_a_name_beside_an_import_follows_no_link(tmp_path: Path) -> None:
+    source = flent_files.write(tmp_path / "a.flent.gz", flent_files.four())
+    victim = tmp_path / "victim"
+    victim.write_text("somebody's")
+    (tmp_path / ".a.ktrxer.tmp").symlink_to(victim)
+    assert importing.main(["-D", str(tmp_path), str(source)]) == 0
+    assert victim.read_text() == "somebody's" and open_run(tmp_path / "a.ktrxer").meta.series
+
+
+# ------------------------------------------------------------------------------------------------------- what is not a regular file
+
+
+@pytest.mark.parametrize("name", ["run.ktrxer", "run.flent.gz", "run.flent"])
+@pytest.mark.parametrize("kind", ["fifo", "zero"])
+def test_only_regular_files_are_read(tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(StoreError, match="not a regular file"):
+        open_run(path)
+    assert summary.main([str(path)]) == 1 and importing.main(["-D", str(tmp_path), str(path)]) == 1
+    assert runs.main([str(tmp_path)]) in (0, 1)
+    for line in capsys.readouterr().err.splitlines():
+        assert "not a regular file" in line
+
+
+def test_devices_inside_a_directory_are_not_read(tmp_path: Path) -> None:
+    part = left(tmp_path)
+    (part / "latency.arrows").unlink()
+    os.mkfifo(part / "latency.arrows")
+    assert open_run(recover(part)).table("events").num_rows == 1
+
+
+# ------------------------------------------------------------------------------------------------------------- terminal and text
+
+
+@pytest.mark.parametrize("bad", UNPRINTABLE, ids=lambda c: f"{ord(c):x}")
+def test_no_text_of_a_file_reaches_the_terminal_raw(tmp_path: Path, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"a{bad}[31mb"
+    meta = json.loads(Path(left(tmp_path) / "meta.json").read_text())
+    meta |= {"test": text, "title": text, "targets": [text], "reasons": [text], "verdict": "degraded", "version": text, "created": text}
+    meta["series"][0] |= {"name": text, "unit": text, "klass": text, "group": text}
+    meta["runners"][0] |= {"name": text, "argv": [text], "host": text, "stderr_tail": text, "end": {"verdict": text, "reasons": [text]}}
+    (part,) = tmp_path.glob("*.part")
+    (part / "meta.json").write_bytes(json.dumps(meta).encode())
+    summary.main([str(part), "--series"])
+    runs.main([str(tmp_path)])
+    recover_command.main([str(part)])
+    summary.main([str(tmp_path), "--series"])
+    summary.main([str(tmp_path), "--json"])
+    export.main([*map(str, tmp_path.glob("*.ktrxer")), "-D", str(tmp_path)])
+    said = capsys.readouterr()
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    out.write(said.out + said.err)  # a lone surrogate does not fit any encoding
+    shown = {c for c in said.out + said.err if not c.isprintable()} - {"\n"}
+    assert not shown, shown
+
+
+# --------------------------------------------------------------------------------------------------------------------- budgets
+
+
+def test_a_small_file_is_a_small_table() -> None:
+    """The claims of a file bound its memory, before anything is made of it: 5.5 MB had been 88 million rows and 9 GB."""
+    size = 5_500_000
+    most = max(n for n in (10**k for k in range(10)) if admitted(n, size))
+    assert most * store_run.row_bytes("latency") < 3 << 30
+    assert not admitted(80_000_000, size)
+    # An hour of ten thousand probes a second, at the 8 bytes that each takes at least.
+    assert admitted(36_000_000, 36_000_000 * 8)
+
+
+def admitted(count: int, size: int) -> bool:
+    try:
+        store_run.bounded(count, size, "latency", "here")
+    except StoreError:
+        return False
+    return True
+
+
+def test_flent_text_is_bounded_by_the_packed_size() -> None:
+    """138 KB had been 1.6 GB in memory."""
+    import gzip
+
+    text = b'{"x_values":[' + b",".join([b"1"] * 12_000_000) + b'],"results":{}}'
+    packed = gzip.compress(text, 9)
+    assert len(packed) < 138_000
+    with pytest.raises(StoreError, match="more than"):
+        flent_container.parse(packed)
+
+
+def test_rows_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = recover(left(tmp_path))
+    monkeypatch.setattr(limits, "RUN_BYTES", 30 * store_run.row_bytes("latency") + 10)
+    run = open_run(path)
+    run.table("latency")
+    with pytest.raises(StoreError, match="memory"):
+        run.table("events")
+
+
+# ---------------------------------------------------------------------------------------------------------------------- damage
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    made = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(made))
+        if chance.random() < 0.7:
+            made[at] = chance.randrange(256)
+        else:
+            made[at : at + chance.randint(1, 9)] = bytes(chance.randrange(256) for _ in range(chance.randint(0, 12)))
+    return bytes(made)
+
+
+@pytest.mark.parametrize("batch", [None, 0, 1, 2])
+def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Damage of the stream's header (None) costs nothing: the schema of each kind is known."""
+    part = left(tmp_path)
+    data = (part / "latency.arrows").read_bytes()
+    marks = [at for at in range(0, len(data), 8) if data[at : at + 4] == b"\xff\xff\xff\xff"]
+    at = 40 if batch is None else marks[1 + batch] + 16
+    (part / "latency.arrows").write_bytes(data[:at] + bytes(60) + data[at + 60 :])
+    assert recover_command.main([str(part)]) == 0, capsys.readouterr().err
+    (path,) = tmp_path.glob("*.ktrxer")
+    run = open_run(path)
+    kept = [start + 10 * i for start in (0, 100, 200) if batch is None or start != 100 * batch for i in range(10)]
+    assert run.table("latency").column("t_ns").to_pylist() == kept and run.table("events").num_rows == 1
+    # Of the last batch the damage looks like the end of a stream that was cut off.
+    assert any("latency.arrows are damaged" in reason for reason in run.meta.reasons) == (batch != 2)
+
+
+@pytest.mark.slow
+def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chance = random.Random(9)
+    (tmp_path / "whole").mkdir()
+    whole = left(tmp_path / "whole")
+    files = [path.name for path in whole.iterdir() if path.stat().st_size]
+    recovered = 0
+    for turn in range(200):
+        folder = tmp_path / str(turn)
+        part = folder / whole.name
+        shutil.copytree(whole, part)
+        name = files[turn % len(files)]
+        (part / name).write_bytes(damaged((whole / name).read_bytes(), chance))
+        status = recover_command.main([str(part)])
+        assert status in (0, 1)
+        recovered += status == 0
+        for path in folder.iterdir():
+            summary.main([str(path), "--series"])
+    # A damaged meta.json may be lost; a damaged stream is not.
+    assert recovered > 100
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["value", "latency", "bytes"])
+@pytest.mark.parametrize("worst", [-1e308, 1e308, 5e-324, -(2.0**62)])
+def test_huge_numbers(tmp_path: Path, kind: str, worst: float, capsys: pytest.CaptureFixture[str]) -> None:
+    meta: Meta = small(length_ns=20 * 10**9, verdict="valid")
+    meta.series[0].kind, meta.series[0].unit = kind, "Mbit/s"  # type: ignore[assignment]
+    writer = RunWriter(tmp_path, meta)
+    times = [n * 10**9 for n in range(10)]
+    whole = int(max(-(2.0**62), min(2.0**62, worst)))
+    table: dict[str, dict[str, Any]] = {
+        "value": {"series": [0] * 10, "t_ns": times, "value": [worst, 1.0] * 5},
+        "latency": rows(10) | {"rtt_ns": [whole, 1] * 5, "far_ns": [whole, 2**62] * 5},
+        "bytes": {"series": [0] * 10, "t_ns": times, "end": [0] * 10, "bytes": [abs(whole), 0] * 5},
+    }
+    writer.append(kind, table[kind])
+    path = writer.finish()
+    assert summary.main([str(path), "--series"]) == 0
+    assert summary.main([str(path), "--json"]) == 0
+    assert export.main([str(path), "-D", str(tmp_path)]) in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In each place where a number stands."""
+
+    def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, entry in itertools.islice(pairs, 6):
+            yield from places(entry, (*at, key))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield at
+
+    seed = flent_files.four()
+    for number, at in enumerate(places(seed)):
+        value = json.loads(json.dumps(seed))
+        inner = value
+        for key in at[:-1]:
+            inner = inner[key]
+        inner[at[-1]] = (-1e308, 1e308)[number % 2]
+        path = tmp_path / f"{number}.flent"
+        path.write_text(json.dumps(value))
+        summary.main([str(path)])
+        importing.main(["-D", str(tmp_path), str(path)])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_unforeseen_failure_stops_no_series_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure without a rule of its own is one line about its file; the next file is read."""
+    import ktrxer.flent
+
+    one, two = (flent_files.write(tmp_path / f"{name}.flent.gz", flent_files.four()) for name in ("one", "two"))
+    opened = ktrxer.flent.open_run
+
+    def first_fails(path: Path) -> Any:
+        if path == one:
+            raise OverflowError("cannot convert float infinity to integer")
+        return opened(path)
+
+    monkeypatch.setattr(ktrxer.flent, "open_run", first_fails)
+    assert importing.main(["-D", str(tmp_path), str(one), str(two)]) == 1
+    assert (tmp_path / "two.ktrxer").is_file()
+    assert summary.main([str(one), str(two)]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("one.flent.gz") == 2 and "two" not in said.err
+
+
+def test_a_runner_is_killed_in_the_recovered_run(tmp_path: Path) -> None:
+    part = left(tmp_path, runners=[Runner(0, "ping", "ping", [], status="running")])
+    assert open_run(recover(part)).meta.runners[0].status == "killed"
