@@ -230,7 +230,7 @@ def test_nobody_there(shared_pair, ping, ktrxer):
         (["fe80::1", "-c", "1"], 2, "say on which"),
         (["-x"], 2, "no such option"),
         (["10.99.0.1", "-c", "1"], 1, "no route to 10.99.0.1"),
-        (["127.0.0.1", "-e", "packet", "-c", "1"], 1, "use --engine udp"),
+        (["127.0.0.1", "-e", "packet", "-c", "1"], 1, "use the engine udp"),
         (["--", "-host"], None, "-host"),
     ],
 )
