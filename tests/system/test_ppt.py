@@ -152,7 +152,7 @@ def test_ten_million_gaps(tmp_path: Path) -> None:
         for _ in range(100):
             file.write(rows)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = run(KTRXER, "ppt", "estimate", str(path), "--json", timeout=120)
+    done = run(KTRXER, "ppt", "estimate", str(path), "--json", timeout=300)
     seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["trains"][0]["gaps"] == 5_000_000, done.stderr

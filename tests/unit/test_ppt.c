@@ -196,7 +196,7 @@ static void world_run(const struct world *w, size_t count, struct ppt_result *r)
 	free(trains[1].gaps_ns);
 }
 
-/* The intervals of 95 % contain the truth in at least 90 of 100 runs (2.3 standard deviations below 95), with 50 probes a size and with 500. */
+/* The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size and with 500. */
 static void the_intervals_contain_the_truth(void **state)
 {
 	static const struct world worlds[] = {
@@ -205,7 +205,8 @@ static void the_intervals_contain_the_truth(void **state)
 		{ 1e9, 1500, 100, 0, 0, { 72, 1500 }, 1 },
 		{ 10e6, 4000, 2500, 0, 0, { 87, 300 }, 1000 },
 	};
-	const int runs = getenv("KTRXER_EMULATED") ? 20 : 100;
+	const bool emulated = getenv("KTRXER_EMULATED"); /* soft floating point on top */
+	const int runs = emulated ? 40 : 100, least = emulated ? 34 : 89;
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
@@ -221,8 +222,8 @@ static void the_intervals_contain_the_truth(void **state)
 				delta += r.delta.low <= w->delta && w->delta <= r.delta.high;
 			}
 			print_message("world %d, %zu probes: capacity in %d, dPPT in %d of %d\n", i, count, capacity, delta, runs);
-			assert_true(10 * capacity >= 9 * runs);
-			assert_true(10 * delta >= 9 * runs);
+			assert_true(capacity >= least);
+			assert_true(delta >= least);
 		}
 }
 

@@ -162,6 +162,18 @@ static void plan_json(struct json *json, const struct ppt_plan_options *o, const
 	for (uint32_t i = 0; i < plan->path.links; i++)
 		json_u64(json, NULL, plan->path.capacity_bit_s[i]);
 	json_array_end(json);
+	json_array(json, "cross");
+	for (uint32_t i = 0; i < plan->path.links; i++) {
+		if (!plan->cross.links[i].before && !plan->cross.links[i].between)
+			continue;
+		json_object(json, NULL);
+		json_u64(json, "link", i + 1);
+		json_u64(json, "ahead", plan->cross.links[i].before);
+		json_u64(json, "between", plan->cross.links[i].between);
+		json_u64(json, "wire_bytes", plan->cross.bytes);
+		json_object_end(json);
+	}
+	json_array_end(json);
 	json_u64(json, "heading_wire_bytes", o->heading);
 	json_u64(json, "clock_resolution_ns", o->resolution_ns);
 	json_u64(json, "narrow_link", s->narrow);
