@@ -8,6 +8,10 @@
 
 /* What arrives is taken within about this time. Well below KTX_STAMP_WAIT_NS. */
 #define LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
+/* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
+#define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
+#define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
+enum { MARGIN_SHARE = 50 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
@@ -90,11 +94,38 @@ uint64_t prober_take(struct prober *p)
 
 /* ------------------------------------------------------------------------------------------------------------- rounds */
 
+/* The margin that three of four wake-ups keep: a sleep ends tens of microseconds late, and how late depends on the machine. */
+static void adapt_margin(struct prober *p, uint64_t late_ns)
+{
+	if (late_ns > p->margin_ns)
+		p->margin_ns += 3 * MARGIN_STEP_NS;
+	else if (p->margin_ns > MARGIN_STEP_NS)
+		p->margin_ns -= MARGIN_STEP_NS;
+	p->margin_ns = earliest(p->margin_ns, p->margin_max_ns);
+}
+
+/* After a sleep that ended before a send time: spins until then. */
+static void wait_exactly(struct prober *p)
+{
+	const uint64_t now = ktrxer_now_ns();
+
+	if (p->exact_ns == KTRXER_NEVER)
+		return;
+	if (p->wake_ns && now >= p->wake_ns)
+		adapt_margin(p, now - p->wake_ns);
+	if (now < p->exact_ns && p->exact_ns - now <= p->margin_ns)
+		while (ktrxer_now_ns() < p->exact_ns)
+			;
+}
+
 static void round_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct prober *p = (struct prober *)((char *)timer - offsetof(struct prober, timer));
-	const uint64_t next = p->step(p);
-	uint64_t span;
+	uint64_t next, span;
+
+	wait_exactly(p);
+	p->exact_ns = KTRXER_NEVER;
+	next = p->step(p);
 
 	p->done = !next;
 	if (p->done) {
@@ -102,7 +133,10 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 		return;
 	}
 	now_ns = ktrxer_now_ns();
+	if (p->exact_ns == next)
+		next -= p->margin_ns;
 	span = next > now_ns ? next - now_ns : 0;
+	p->wake_ns = span ? next : 0;
 	p->blind = p->unhurried && span <= LOOK_NS / 2;
 	if (p->blind)
 		loop_wait_blind(p->loop);
@@ -111,16 +145,21 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 }
 
 /* One round takes from both; it comes right after the sources have been looked at. */
+static void wake(struct prober *p)
+{
+	p->timer.at_ns = p->wake_ns = 0;
+}
+
 static void events_ready(struct loop_source *source, uint32_t events)
 {
 	(void)events;
-	((struct prober *)((char *)source - offsetof(struct prober, events_source)))->timer.at_ns = 0;
+	wake(((struct prober *)((char *)source - offsetof(struct prober, events_source))));
 }
 
 static void reply_ready(struct loop_source *source, uint32_t events)
 {
 	(void)events;
-	((struct prober *)((char *)source - offsetof(struct prober, reply_source)))->timer.at_ns = 0;
+	wake(((struct prober *)((char *)source - offsetof(struct prober, reply_source))));
 }
 
 static int watch(struct prober *p)
@@ -145,7 +184,10 @@ bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *
 
 	p->step = step;
 	p->done = false;
-	p->timer.at_ns = 0;
+	p->timer.at_ns = p->wake_ns = 0;
+	p->exact_ns = KTRXER_NEVER;
+	p->margin_max_ns = earliest(p->spec.interval_ns / MARGIN_SHARE, MARGIN_MOST_NS);
+	p->margin_ns = p->margin_max_ns / 2;
 	rc = loop_run(p->loop, stop_fd);
 	p->result.receiver_drops = reply_receiver_drops(&p->receiver);
 	if (rc < 0)
@@ -175,6 +217,7 @@ static uint64_t send_step(struct prober *p)
 		pump_at = pump(p, false);
 	if (p->result.failure.code || (no_more && p->work->ended(p->client)))
 		return 0;
+	p->exact_ns = pump_at;
 	return earliest(earliest(commit_at, pump_at), p->work->next_loss(p->client));
 }
 
