@@ -92,9 +92,9 @@ uint64_t prober_take(struct prober *p)
 	return pump_at;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- rounds */
+/* ---------------------------------------------------------------------------------------------------------- rounds */
 
-/* The margin that three of four wake-ups keep: a sleep ends tens of microseconds late, and how late depends on the machine. */
+/* The margin that three of four wake-ups keep. A sleep ends tens of microseconds late, depending on the machine. */
 static void adapt_margin(struct prober *p, uint64_t late_ns)
 {
 	if (late_ns > p->margin_ns)
@@ -153,13 +153,13 @@ static void wake(struct prober *p)
 static void events_ready(struct loop_source *source, uint32_t events)
 {
 	(void)events;
-	wake(((struct prober *)((char *)source - offsetof(struct prober, events_source))));
+	wake((struct prober *)((char *)source - offsetof(struct prober, events_source)));
 }
 
 static void reply_ready(struct loop_source *source, uint32_t events)
 {
 	(void)events;
-	wake(((struct prober *)((char *)source - offsetof(struct prober, reply_source))));
+	wake((struct prober *)((char *)source - offsetof(struct prober, reply_source)));
 }
 
 static int watch(struct prober *p)
@@ -200,7 +200,8 @@ static bool time_to_look(struct prober *p)
 {
 	const uint64_t now = ktrxer_now_ns();
 
-	if (p->blind && now - p->looked_ns < LOOK_NS / 2 && p->result.committed - p->looked < LOOK_PROBES && p->work->next_loss(p->client) > now)
+	if (p->blind && now - p->looked_ns < LOOK_NS / 2 && p->result.committed - p->looked < LOOK_PROBES &&
+	    p->work->next_loss(p->client) > now)
 		return false;
 	p->looked_ns = now;
 	p->looked = p->result.committed;

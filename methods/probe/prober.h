@@ -82,7 +82,7 @@ struct prober {
 	uint64_t looked_ns, looked;  /* time of the last look, and `committed` then */
 	uint64_t exact_ns;           /* the send time that ends the present sleep; KTRXER_NEVER: another reason ends it */
 	uint64_t wake_ns;            /* the end of the present sleep; 0: not by time */
-	uint64_t margin_ns, margin_max_ns; /* the sleep ends so long before exact_ns, and the thread spins for the rest */
+	uint64_t margin_ns, margin_max_ns; /* a sleep ends so long before exact_ns, then the thread spins */
 	struct loop *loop;
 	struct loop_timer timer;
 	struct loop_source events_source, reply_source;
