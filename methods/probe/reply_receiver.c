@@ -126,7 +126,7 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	}
 	if (receiver->ip_header) {
 		offset = n ? 4u * (receiver->data[0] & 15u) : 0;
-		if (n < 20 || offset < 20 || offset > n)
+		if (offset < 20 || offset > (size_t)n)
 			return -EAGAIN;
 		reply->ttl = receiver->data[8];
 		reply->tos = receiver->data[1];
