@@ -334,7 +334,7 @@ def test_what_is_not_run_exists(ktrxer: Path) -> None:
             if words[:2] == ["ktrxer", "variation"]:
                 continue  # the example of add-command.md
             if words[:1] == ["ktrxer"] and len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]) and words[1] != "help":
-                shown = help_of(ktrxer, *words[1 : 3 if words[1] in ("lab", "bench") and len(words) > 2 and words[2].isalpha() else 2])
+                shown = help_of(ktrxer, *words[1 : 3 if words[1] in ("lab", "bench", "ppt") and len(words) > 2 and words[2].isalpha() else 2])
                 options = [word.split("=")[0] for word in words if re.match(r"--[a-z]", word) and word != "--help"]
                 options = [option for option in options if not re.search(rf"{option}\b|--\[no-\]{option[5:] if option.startswith('--no-') else option[2:]}\b", shown)]
                 if not shown or options:
