@@ -57,14 +57,11 @@ static int fail_bad(struct ktrxer_capture *c, struct ktrxer_error *err, const ch
 static int64_t pull(struct ktrxer_capture *c, void *to, size_t length, struct ktrxer_error *err)
 {
 	size_t n = fread(to, 1, length, c->stream);
-	char word[80];
-
 	c->at += n;
 	if (n < length && ferror(c->stream)) {
 		int code = errno ? -errno : -EIO;
 
-		return ktrxer_fail(err, code, "%s: cannot be read at byte %llu: %s", c->name, (unsigned long long)c->at,
-				   ktrxer_strerror(code, word, sizeof word));
+		return ktrxer_fail(err, code, "%s: cannot be read at byte %llu: %m", c->name, (unsigned long long)c->at);
 	}
 	return (int64_t)n;
 }
@@ -445,12 +442,10 @@ int ktrxer_capture_open(struct ktrxer_capture **out, const char *path, struct kt
 {
 	bool standard = !strcmp(path, "-");
 	FILE *stream = standard ? stdin : fopen(path, "rbe");
-	char word[80];
-
 	if (!stream) {
 		int code = -errno;
 
-		return ktrxer_fail(err, code, "%s: cannot be read: %s", path, ktrxer_strerror(code, word, sizeof word));
+		return ktrxer_fail(err, code, "%s: cannot be read: %m", path);
 	}
 	return ktrxer_capture_stream(out, stream, standard ? "standard input" : path, err);
 }

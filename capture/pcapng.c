@@ -134,7 +134,7 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 	struct ktrxer_pcapng *file = calloc(1, sizeof *file);
 	struct ktrxer_clock_pair clocks;
 	struct utsname os;
-	char text[256], word[80];
+	char text[256];
 	struct block b;
 	int code;
 
@@ -147,8 +147,7 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 	if (!file->stream) {
 		code = -errno;
 		free(file);
-		return ktrxer_fail(err, code, "%s: cannot be written: %s", path,
-				   ktrxer_strerror(code, word, sizeof word));
+		return ktrxer_fail(err, code, "%s: cannot be written: %m", path);
 	}
 	file->buffer = malloc(BUFFER);
 	if (file->buffer && file->stream != stdout)
@@ -265,7 +264,6 @@ int ktrxer_pcapng_flush(struct ktrxer_pcapng *file)
 
 int ktrxer_pcapng_close(struct ktrxer_pcapng *file, struct ktrxer_error *err)
 {
-	char word[80];
 	int error;
 
 	if (!file)
@@ -274,8 +272,7 @@ int ktrxer_pcapng_close(struct ktrxer_pcapng *file, struct ktrxer_error *err)
 	if (file->stream != stdout && fclose(file->stream) && !error)
 		error = errno ? -errno : -EIO;
 	if (error)
-		ktrxer_fail(err, error, "%s: not everything could be written: %s", file->path,
-			    ktrxer_strerror(error, word, sizeof word));
+		ktrxer_fail(err, error, "%s: not everything could be written: %m", file->path);
 	free(file->buffer);
 	free(file);
 	return error;

@@ -47,7 +47,7 @@ struct opt {
 	const char *heading;   /* begins a new section in help and man page */
 };
 
-/* What stands in man pages alone is not in a program that makes none (meson option `man`). */
+/* Prose of man pages, and the examples that help repeats, are not in a program that makes no man pages (meson option `man`). */
 #ifdef KTRXER_HAVE_MAN
 #define OPT_PROSE(text) (text)
 #else
@@ -68,7 +68,7 @@ struct command {
 	const char *name;      /* "send"; for a nested one "bench rate" */
 	const char *summary;   /* one line, no full stop */
 	const char *description; /* OPT_PROSE(): paragraphs for the man page, separated by blank lines */
-	const char *examples;  /* lines "command\tWhat it does." */
+	const char *examples;  /* OPT_PROSE(): lines "command\tWhat it does." */
 	const struct opt *options;  /* NULL: none */
 	const struct opt_positional *positionals; /* NULL: none */
 	size_t options_size;   /* of the option struct, zeroed before parsing */

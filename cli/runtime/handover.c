@@ -4,7 +4,7 @@
  * environment. It is, in this order,
  *   1. for the Python part $KTRXER_PY, an absolute path, when we have no privileges;
  *   2. beside an executable in a build tree (BUILD/cli/ktrxer) ../../python/ktrxer-py, or ../bench/harness/NAME, when no
- *      other user could have put it there;
+ *      other user could have put it there, and when the build has a part that is started so (meson options `bench`, `python`);
  *   3. LIBEXECDIR/ktrxer/NAME, as compiled in.
  */
 #include "handover.h"
@@ -29,6 +29,7 @@ static bool privileged(void)
 	return getauxval(AT_SECURE) || geteuid() == 0 || geteuid() != getuid();
 }
 
+#ifdef KTRXER_HAVE_NEIGHBOURS
 /* A file, and its directory, that only `owner` or root can have put there. */
 static bool trusted(const char *path, uid_t owner)
 {
@@ -73,6 +74,13 @@ static bool find_uninstalled(const char *name, char path[PATH_MAX])
 		return false;
 	return !stat("/proc/self/exe", &self) && trusted(path, self.st_uid);
 }
+#else
+static bool find_uninstalled(const char *name, char path[PATH_MAX])
+{
+	(void)name, (void)path;
+	return false;
+}
+#endif
 
 static const char *find(const char *name, char path[PATH_MAX])
 {

@@ -26,12 +26,11 @@ static int secret_check(int fd, const char *path, struct ktrxer_error *err)
 int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
-	char word[64];
 	ssize_t n;
 
 	if (fd < 0) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, "'%s': %s", path, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "'%s': %m", path);
 	}
 	rc = secret_check(fd, path, err);
 	if (rc < 0)

@@ -17,16 +17,13 @@
 
 static int load_failed(int rc, struct ktrxer_error *err)
 {
-	char word[64];
-
 	if (rc == -EPERM || rc == -EACCES)
 		return ktrxer_fail(err, rc, "XDP programs need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: run as root, or use the packet engine");
 	if (rc == -ENOMEM)
 		return ktrxer_fail(err, rc, "no memory for the live engine: shorter frames or a lower rate, or use the packet engine");
 	if (rc == -ENOSYS)
 		return ktrxer_fail(err, rc, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL): use the packet engine");
-	return ktrxer_fail(err, rc, "this kernel does not take the live program (%s): it needs Linux 5.18; use the packet engine",
-			   ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "this kernel does not take the live program (%m): it needs Linux 5.18; use the packet engine");
 }
 
 int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err)
@@ -83,7 +80,6 @@ void *ktrxer_live_bpf_mmap(struct bpf_object *object, const char *name, size_t *
 int ktrxer_live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, struct ktrxer_error *err)
 {
 	const uint32_t zero = 0, index = device->index;
-	char word[64];
 	int rc = bpf_map_update_elem(ktrxer_live_bpf_map_fd(object, "device"), &zero, &index, 0);
 
 	if (rc == 0)
@@ -91,7 +87,7 @@ int ktrxer_live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *d
 	rc = -errno;
 	if (rc == -ENODEV || rc == -EINVAL)
 		return ktrxer_fail(err, -ENODEV, "device '%s' is gone", device->name);
-	return ktrxer_fail(err, rc, "frames cannot be redirected to '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "frames cannot be redirected to '%s': %m", device->name);
 }
 
 bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2])

@@ -61,7 +61,7 @@ static int attach_failed(int rc, const struct ktrxer_device *device, struct ktrx
 		return ktrxer_fail(err, rc, "device '%s' is gone", device->name);
 	if (rc == -EINVAL)
 		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel puts no XDP program on '%s' by a link (Linux 5.9 does)", device->name);
-	return ktrxer_fail(err, rc, "no XDP program can be put on '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "no XDP program can be put on '%s': %m", device->name);
 }
 
 int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err)

@@ -21,9 +21,7 @@ uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata)
 
 static int fail_word(struct ktrxer_error *err, int rc, const char *what)
 {
-	char word[64];
-
-	return ktrxer_fail(err, rc, "%s: %s", what, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "%s: %m", what);
 }
 
 static int memory_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
@@ -94,7 +92,6 @@ int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t 
 {
 	struct xdp_options options = { 0 };
 	socklen_t length = sizeof options;
-	char word[64];
 	int rc;
 
 	memset(xsk, 0, sizeof *xsk);
@@ -121,7 +118,7 @@ int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t 
 		if (rc == -EBUSY)
 			ktrxer_fail(err, rc, "queue %u belongs to another AF_XDP socket", queue);
 		else
-			ktrxer_fail(err, rc, "queue %u: %s", queue, ktrxer_strerror(rc, word, sizeof word));
+			ktrxer_fail(err, rc, "queue %u: %m", queue);
 		goto fail;
 	}
 	if (!getsockopt(xsk->fd, SOL_XDP, XDP_OPTIONS, &options, &length))

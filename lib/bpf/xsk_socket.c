@@ -31,14 +31,11 @@ uint32_t ktrxer_xsk_chunk_colours(uint32_t chunk, uint32_t frame_size)
 
 static int fail_plainly(struct ktrxer_error *err, int rc, const struct xsk_setup *setup, const char *what)
 {
-	char word[64];
-
-	return ktrxer_fail(err, rc, "AF_XDP on '%s': %s: %s", setup->device, what, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "AF_XDP on '%s': %s: %m", setup->device, what);
 }
 
 static int socket_make(struct xsk_socket *xsk, struct ktrxer_error *err)
 {
-	char word[64];
 	int rc;
 
 	xsk->fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -49,7 +46,7 @@ static int socket_make(struct xsk_socket *xsk, struct ktrxer_error *err)
 		return ktrxer_fail(err, rc, "AF_XDP sockets need CAP_NET_RAW: run as root, or use the udp engine");
 	if (rc == -EAFNOSUPPORT)
 		return ktrxer_fail(err, rc, "this kernel has no AF_XDP (Linux 5.4 with CONFIG_XDP_SOCKETS): use the packet engine");
-	return ktrxer_fail(err, rc, "AF_XDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "AF_XDP socket: %m");
 }
 
 static int memory_register(struct xsk_socket *xsk, bool metadata)

@@ -37,14 +37,12 @@ static int module_file(struct ktrxer_error *err)
 {
 	struct ktrxer_version version;
 	int fd = open("/dev/ktx", O_RDWR | O_CLOEXEC), rc = -errno;
-	char word[64];
-
 	if (fd < 0 && (rc == -ENOENT || rc == -ENXIO || rc == -ENODEV))
 		return ktrxer_fail(err, rc, "the kernel module is not loaded: `modprobe ktrxer` (docs/howto/module.md: how to build it)");
 	if (fd < 0 && (rc == -EACCES || rc == -EPERM))
 		return ktrxer_fail(err, rc, "/dev/ktx needs CAP_NET_RAW and the right to open it: run as root");
 	if (fd < 0)
-		return ktrxer_fail(err, rc, "/dev/ktx: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "/dev/ktx: %m");
 	if (ioctl(fd, KTRXER_IOC_VERSION, &version) == 0 && version.magic == KTRXER_MAGIC && version.version == KTRXER_UAPI_VERSION)
 		return fd;
 	close(fd);
@@ -54,7 +52,6 @@ static int module_file(struct ktrxer_error *err)
 static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrxer_device *device,
 			struct ktrxer_error *err)
 {
-	char word[64];
 	int rc;
 
 	setup->size = sizeof *setup;
@@ -70,7 +67,7 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 		return ktrxer_fail(err, rc, "device '%s' has no transmit queue %u", device->name, setup->queue);
 	if (rc == -ENOMEM)
 		return ktrxer_fail(err, rc, "no kernel memory for %u slots of %u bytes: fewer of them", setup->slots, setup->frame_size);
-	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }
 
 #define FEATURES (KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_DRIVER_STAMP | KTX_CAN_KERNEL_WAIT | \

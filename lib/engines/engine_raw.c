@@ -32,15 +32,13 @@ static int raw_socket(int family, const struct ktrxer_device *device, struct ktr
 {
 	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW), rc;
 	const int on = 1;
-	char word[64];
-
 	if (fd < 0) {
 		rc = -errno;
 		if (rc == -EPERM || rc == -EACCES)
 			return ktrxer_fail(err, rc, "raw sockets need CAP_NET_RAW: run as root, or use the udp engine");
 		if (rc == -EAFNOSUPPORT)
 			return ktrxer_fail(err, rc, "this kernel has no IPv%c", family == AF_INET6 ? '6' : '4');
-		return ktrxer_fail(err, rc, "raw socket: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "raw socket: %m");
 	}
 	/* IPPROTO_RAW means "header included" by itself; without this ENOBUFS of the queue would be kept from us. */
 	if (family == AF_INET)
@@ -50,8 +48,7 @@ static int raw_socket(int family, const struct ktrxer_device *device, struct ktr
 	if (device && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device->name, sizeof device->name) != 0) {
 		rc = -errno;
 		close(fd);
-		return ktrxer_fail(err, rc, "raw socket cannot be bound to device '%s': %s", device->name,
-				   ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "raw socket cannot be bound to device '%s': %m", device->name);
 	}
 	ktx_sock_send_room(fd, 4 << 20);
 	return fd;

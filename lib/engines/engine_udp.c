@@ -115,8 +115,6 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 	const bool v6 = shape->version == 6, icmp = shape->proto != KTRXER_UDP;
 	const int family = v6 ? AF_INET6 : AF_INET;
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, shape->proto), rc;
-	char word[64];
-
 	if (fd < 0 && icmp && (errno == EACCES || errno == EPERM || errno == EPROTONOSUPPORT)) {
 		/* ping_group_range leaves our group out; with CAP_NET_RAW there is the raw way. */
 		fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, shape->proto);
@@ -130,7 +128,7 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 	}
 	if (fd < 0) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, "datagram socket: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "datagram socket: %m");
 	}
 	return fd;
 }
@@ -138,7 +136,7 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 static int udp_bind(int fd, const struct udp_shape *shape, uint32_t scope, struct ktrxer_error *err)
 {
 	union ktx_tail_address local = { 0 };
-	char text[KTRXER_ADDR_TEXT], word[64];
+	char text[KTRXER_ADDR_TEXT];
 	int rc;
 
 	if (shape->version == 6) {
@@ -162,7 +160,7 @@ static int udp_bind(int fd, const struct udp_shape *shape, uint32_t scope, struc
 	if (rc == -EADDRINUSE)
 		return ktrxer_fail(err, rc, "%s %u of %s is taken by another program", shape->proto == KTRXER_UDP ? "port" : "identifier",
 				   shape->port, text);
-	return ktrxer_fail(err, rc, "cannot send from %s port %u: %s", text, shape->port, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "cannot send from %s port %u: %m", text, shape->port);
 }
 
 static void option_set(int fd, int level, int name, int value)

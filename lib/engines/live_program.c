@@ -119,7 +119,6 @@ int ktrxer_live_program_run(const struct live_program *program, int lane, uint32
 
 int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err)
 {
-	char word[64];
 	int rc;
 
 	program->control->batch[0] = 1;
@@ -127,6 +126,5 @@ int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_er
 	program->control->lanes[0].runs = program->control->lanes[0].left = 0;
 	if (rc == 0)
 		return 0;
-	return ktrxer_fail(err, rc, "this kernel does not run XDP programs with live frames (%s): it needs Linux 5.18; use the packet engine",
-			   ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "this kernel does not run XDP programs with live frames (%m): it needs Linux 5.18; use the packet engine");
 }

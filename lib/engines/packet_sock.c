@@ -12,22 +12,20 @@ int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *e
 {
 	struct sockaddr_ll ll = { .sll_family = AF_PACKET, .sll_ifindex = (int)device->index };
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), rc;
-	char word[64];
-
 	if (fd < 0) {
 		rc = -errno;
 		if (rc == -EPERM || rc == -EACCES)
 			return ktrxer_fail(err, rc, "packet sockets need CAP_NET_RAW: run as root, or use the udp engine");
 		if (rc == -EAFNOSUPPORT)
 			return ktrxer_fail(err, rc, "this kernel has no packet sockets (CONFIG_PACKET)");
-		return ktrxer_fail(err, rc, "packet socket: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "packet socket: %m");
 	}
 	if (bind(fd, (struct sockaddr *)&ll, sizeof ll) != 0) {
 		rc = -errno;
 		close(fd);
 		if (rc == -ENODEV || rc == -ENXIO)
 			return ktrxer_fail(err, -ENODEV, "device '%s' is gone", device->name);
-		return ktrxer_fail(err, rc, "packet socket on '%s': %s", device->name, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "packet socket on '%s': %m", device->name);
 	}
 	return fd;
 }

@@ -195,7 +195,6 @@ static int list_read(struct rtnl *rtnl, struct device_list *list)
 int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err)
 {
 	struct device_list list = { .devices = devices, .max = max };
-	char word[80];
 	struct rtnl *rtnl;
 	int ret;
 
@@ -207,8 +206,7 @@ int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_err
 		ktrxer_rtnl_close(rtnl);
 	}
 	if (ret)
-		return ktrxer_fail(err, ret, "cannot list the network devices by rtnetlink: %s",
-				   ktrxer_strerror(ret, word, sizeof word));
+		return ktrxer_fail(err, ret, "cannot list the network devices by rtnetlink: %m");
 	for (int i = 0; i < list.count && i < max; i++)
 		driver_read(&devices[i]);
 	return list.count;
@@ -324,7 +322,6 @@ static int device_ask(struct rtnl *rtnl, struct ktrxer_device *device, struct de
 int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
 		   struct ktrxer_error *err)
 {
-	char word[80];
 	int ret = -ENODEV;
 
 	if (name && name[0] && strnlen(name, ALT_NAME_MAX + 1) <= ALT_NAME_MAX)
@@ -333,8 +330,7 @@ int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struc
 	if (ret == -ENODEV || ret == -EINVAL || ret == -ERANGE)
 		return fail_unknown(rtnl, name ? name : "", err);
 	if (ret)
-		return ktrxer_fail(err, ret, "device '%s': rtnetlink does not tell: %s", name,
-				   ktrxer_strerror(ret, word, sizeof word));
+		return ktrxer_fail(err, ret, "device '%s': rtnetlink does not tell: %m", name);
 	driver_read(device);
 	return 0;
 }
@@ -342,12 +338,10 @@ int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struc
 int ktrxer_device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
 		    struct ktrxer_error *err)
 {
-	char word[80];
 	int ret = device_ask(rtnl, device, more, NULL, index);
 
 	if (ret)
-		return ktrxer_fail(err, ret, "device number %u: rtnetlink does not tell: %s", index,
-				   ktrxer_strerror(ret, word, sizeof word));
+		return ktrxer_fail(err, ret, "device number %u: rtnetlink does not tell: %m", index);
 	driver_read(device);
 	return 0;
 }
@@ -365,7 +359,6 @@ int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktr
 {
 	struct device_more more;
 	struct rtnl *rtnl;
-	char word[80];
 	int ret;
 
 	if (!device || !name)
@@ -373,7 +366,7 @@ int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktr
 	memset(device, 0, sizeof *device);
 	ret = ktrxer_rtnl_open(&rtnl);
 	if (ret)
-		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));
+		return ktrxer_fail(err, ret, "no rtnetlink socket: %m");
 	ret = ktrxer_device_by_name(rtnl, device, &more, name, err);
 	ktrxer_rtnl_close(rtnl);
 	if (!ret && more.no_link)

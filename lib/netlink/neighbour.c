@@ -209,6 +209,5 @@ found:
 	return 0;
 
 table_failed:
-	return ktrxer_fail(err, ret, "the neighbour table does not tell of %s on '%s': %s", text, device->name,
-			   ktrxer_strerror(ret, word, sizeof word));
+	return ktrxer_fail(err, ret, "the neighbour table does not tell of %s on '%s': %m", text, device->name);
 }

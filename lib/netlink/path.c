@@ -310,7 +310,6 @@ static int resolve(struct resolution *r)
 int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options, struct ktrxer_error *err)
 {
 	struct resolution r = { .path = path, .err = err };
-	char word[80];
 	int ret;
 
 	if (!path)
@@ -322,7 +321,7 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 		return ret;
 	ret = ktrxer_rtnl_open(&r.rtnl);
 	if (ret)
-		return ktrxer_fail(err, ret, "no rtnetlink socket: %s", ktrxer_strerror(ret, word, sizeof word));
+		return ktrxer_fail(err, ret, "no rtnetlink socket: %m");
 	ret = resolve(&r);
 	ktrxer_rtnl_close(r.rtnl);
 	return ret;

@@ -259,11 +259,10 @@ int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_devic
 int ktrxer_qdisc_launch(struct qdisc_launch *launch, uint32_t device, const char *name, struct ktrxer_error *err)
 {
 	struct qdisc_list list = { .device = device };
-	char word[64];
 	int rc = list_read(&list);
 
 	if (rc < 0)
-		ktrxer_fail(err, rc, "rtnetlink does not tell the qdisc of '%s': %s", name, ktrxer_strerror(rc, word, sizeof word));
+		ktrxer_fail(err, rc, "rtnetlink does not tell the qdisc of '%s': %m", name);
 	else
 		rc = ktrxer_qdisc_judge(launch, list.all, list.count, name, err);
 	free(list.all);

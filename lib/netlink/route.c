@@ -151,7 +151,7 @@ static bool route_is_guess(const struct route *route, uint8_t family, uint32_t d
 static int route_fail(int code, uint8_t type, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
 		      uint32_t device, const char *text, struct ktrxer_error *err)
 {
-	char to_text[KTRXER_ADDR_TEXT], from_text[KTRXER_ADDR_TEXT], name[IF_NAMESIZE], word[80];
+	char to_text[KTRXER_ADDR_TEXT], from_text[KTRXER_ADDR_TEXT], name[IF_NAMESIZE];
 	char which[KTRXER_ADDR_TEXT * 2 + IF_NAMESIZE + 32] = "";
 	int n = 0;
 
@@ -180,8 +180,7 @@ static int route_fail(int code, uint8_t type, const struct ktrxer_addr *to, cons
 		return ktrxer_fail(err, -ENETUNREACH,
 				   "no route to %s%s; see `ip route`, or name device, source and the next hop's MAC address",
 				   to_text, which);
-	return ktrxer_fail(err, code, "the route to %s%s could not be looked up: %s", to_text, which,
-			   ktrxer_strerror(code, word, sizeof word));
+	return ktrxer_fail(err, code, "the route to %s%s could not be looked up: %m", to_text, which);
 }
 
 int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,

@@ -166,19 +166,18 @@ static int exact_fill(const struct rules_program *program, const struct rules_ta
 /* What can only be done once it is loaded. */
 static int furnish(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table, struct ktrxer_error *err)
 {
-	char word[64];
 	void *at;
 	int rc = exact_fill(program, table);
 
 	if (rc < 0)
-		return ktrxer_fail(err, rc, "the kernel's table of rules does not take them all: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "the kernel's table of rules does not take them all: %m");
 	at = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd(program, "control"), 0);
 	if (at == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "a page of the rules' program cannot be mapped");
 	program->control = at;
 	rc = ktrxer_bpf_ring_open(&program->ring, map_fd(program, "packets"), ring_size(setup->ring_bytes));
 	if (rc < 0)
-		return ktrxer_fail(err, rc, "the ring of packets cannot be mapped: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "the ring of packets cannot be mapped: %m");
 	return 0;
 }
 

@@ -65,9 +65,7 @@ int krx_module_open(struct ktrxer_error *err)
 static int fail_errno(struct ktrxer_error *err, const char *what)
 {
 	const int code = -errno;
-	char word[64];
-
-	return ktrxer_fail(err, code, "/dev/krx: %s: %s", what, ktrxer_strerror(code, word, sizeof word));
+	return ktrxer_fail(err, code, "/dev/krx: %s: %m", what);
 }
 
 static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, uint32_t hook, struct ktrxer_error *err)

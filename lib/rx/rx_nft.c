@@ -46,8 +46,7 @@ static int commit_failed(int rc, const struct krx_backend_setup *setup, struct k
 				   "CONFIG_NF_TABLES_NETDEV and CONFIG_NETFILTER_INGRESS has them", ktrxer_strerror(rc, word, sizeof word));
 	if (rc == -ENODEV || rc == -ENOENT)
 		return ktrxer_fail(err, -ENODEV, "device '%s' is gone, or its kernel has no ingress hook", setup->device->name);
-	return ktrxer_fail(err, rc, "the nftables table of %d rules is refused: %s", krx_ruleset_count(setup->rules),
-			   ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "the nftables table of %d rules is refused: %m", krx_ruleset_count(setup->rules));
 }
 
 static int table_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, struct ktrxer_error *err)

@@ -77,8 +77,6 @@ static int fail_errno(struct ktrxer_error *err, const char *what, const struct k
 
 static int socket_make(struct krx_backend_state *s, struct ktrxer_error *err)
 {
-	char word[80];
-
 	s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd >= 0)
 		return 0;
@@ -93,7 +91,7 @@ static int socket_make(struct krx_backend_state *s, struct ktrxer_error *err)
 				   "this kernel has no packet sockets (CONFIG_PACKET); `modprobe af_packet` loads them "
 				   "where they are a module");
 	default:
-		return ktrxer_fail(err, -errno, "no packet socket: %s", ktrxer_strerror(-errno, word, sizeof word));
+		return ktrxer_fail(err, -errno, "no packet socket: %m");
 	}
 }
 

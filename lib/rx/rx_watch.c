@@ -18,7 +18,6 @@ int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, 
 	struct sock_fprog program = { .len = 1, .filter = &nothing };
 	struct packet_mreq request = { .mr_ifindex = (int)device->index, .mr_type = PACKET_MR_PROMISC };
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(NOBODYS_ETHERTYPE), .sll_ifindex = (int)device->index };
-	char word[64];
 	int rc;
 
 	watch->device = device->index;
@@ -30,7 +29,7 @@ int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, 
 		krx_watch_close(watch);
 		if (rc == -EPERM || rc == -EACCES)
 			return ktrxer_fail(err, -EPERM, "receiving needs the capability CAP_NET_RAW, which this process does not have; run it as root (sudo)");
-		return ktrxer_fail(err, rc, "%s: cannot be watched: %s", device->name, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "%s: cannot be watched: %m", device->name);
 	}
 	return 0;
 }

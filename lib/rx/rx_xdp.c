@@ -119,7 +119,6 @@ static int epoll_add(const struct krx_backend_state *s, int fd)
 
 static int epoll_make(struct krx_backend_state *s, struct ktrxer_error *err)
 {
-	char word[64];
 	int rc;
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -128,7 +127,7 @@ static int epoll_make(struct krx_backend_state *s, struct ktrxer_error *err)
 		rc = epoll_add(s, ktrxer_rules_program_ring_fd(&s->program));
 	for (uint32_t i = 0; !rc && i < s->socket_count; i++)
 		rc = epoll_add(s, s->sockets[i].fd);
-	return rc < 0 ? ktrxer_fail(err, rc, "receiver: epoll: %s", ktrxer_strerror(rc, word, sizeof word)) : 0;
+	return rc < 0 ? ktrxer_fail(err, rc, "receiver: epoll: %m") : 0;
 }
 
 static void xdp_close(struct krx_backend_state *s)

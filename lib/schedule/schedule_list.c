@@ -155,7 +155,6 @@ int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, st
 	uint8_t buffer[2 * KTRXER_LIST_LINE_MAX];
 	size_t have = 0, used;
 	uint64_t total = 0;
-	char why[128];
 	ssize_t got;
 	int fd, ret;
 
@@ -163,7 +162,7 @@ int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, st
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		ret = -errno;
-		return ktrxer_fail(err, ret, "%s: cannot be opened: %s", path, ktrxer_strerror(ret, why, sizeof(why)));
+		return ktrxer_fail(err, ret, "%s: cannot be opened: %m", path);
 	}
 	do {
 		do
@@ -171,8 +170,7 @@ int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, st
 		while (got < 0 && errno == EINTR);
 		if (got < 0) {
 			ret = -errno;
-			ktrxer_fail(err, ret, "%s:%" PRIu64 ": cannot be read: %s", path, r.line,
-				    ktrxer_strerror(ret, why, sizeof(why)));
+			ktrxer_fail(err, ret, "%s:%" PRIu64 ": cannot be read: %m", path, r.line);
 			break;
 		}
 		total += (uint64_t)got;

@@ -426,7 +426,6 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 	struct ktrxer_addr any = { .family = way->to.family };
 	union ktrxer_name name;
 	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
-	char word[80];
 	int rc = udp_new(flow, way->cookie), fd;
 
 	if (rc < 0)
@@ -436,7 +435,7 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 		rc = -errno;
 		if (fd >= 0)
 			close(fd);
-		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	ktrxer_message_enable(fd, way->to.family);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);

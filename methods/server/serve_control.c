@@ -311,7 +311,7 @@ static void control_due(struct loop_timer *timer, uint64_t now_ns)
 
 static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_addr *bind_to, uint16_t port)
 {
-	char text[KTRXER_ADDR_TEXT], word[64];
+	char text[KTRXER_ADDR_TEXT];
 
 	ktrxer_addr_format(bind_to, text);
 	if (rc == -EADDRINUSE)
@@ -319,7 +319,7 @@ static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_add
 				   port, text, port);
 	if (rc == -EACCES)
 		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", port);
-	return ktrxer_fail(err, rc, "TCP port %u of %s: %s", port, text, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);
 }
 
 int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, struct ktrxer_error *err)

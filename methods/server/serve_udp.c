@@ -68,7 +68,7 @@ static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_erro
 {
 	union ktrxer_name name;
 	const socklen_t length = ktrxer_name_make(&name, &o->bind, o->port);
-	char text[KTRXER_ADDR_TEXT], word[64];
+	char text[KTRXER_ADDR_TEXT];
 	int rc;
 
 	if (bind(fd, &name.sa, length) == 0)
@@ -82,18 +82,16 @@ static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_erro
 		return ktrxer_fail(err, rc, "%s is no address of this host; `ip address` lists them", text);
 	if (rc == -EACCES)
 		return ktrxer_fail(err, rc, "UDP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", o->port);
-	return ktrxer_fail(err, rc, "UDP port %u of %s: %s", o->port, text, ktrxer_strerror(rc, word, sizeof word));
+	return ktrxer_fail(err, rc, "UDP port %u of %s: %m", o->port, text);
 }
 
 static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 {
 	const struct serve_udp_options *o = &udp->options;
 	int fd = socket(o->bind.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
-	char word[64];
-
 	if (fd < 0) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, "UDP socket: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	if (udp->v6) {
 		set(fd, SOL_IPV6, IPV6_V6ONLY, 1);

@@ -269,8 +269,8 @@ const struct command cmd_doctor = {
 	.description = OPT_PROSE(
 		"Tries each engine on a device, the clocks and the privileges, and says in one line what is missing and how to get it. "
 		"It sends nothing and changes nothing."),
-	.examples = "ktrxer doctor\tThe first device that is up.\n"
-		    "ktrxer doctor --device eth0 --json\tFor a program.\n",
+	.examples = OPT_PROSE("ktrxer doctor\tThe first device that is up.\n"
+		    "ktrxer doctor --device eth0 --json\tFor a program.\n"),
 	.options = doctor_opts,
 	.options_size = sizeof(struct doctor_options),
 	.run = run_doctor,

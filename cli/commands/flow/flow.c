@@ -155,10 +155,10 @@ const struct command cmd_flow = {
 		"With --udp the packets of each flow leave on a schedule, and its receiver counts by their numbers what was lost, overtaken or came "
 		"twice, and the ECN marks with which they arrived.\n\n"
 		"The server asks for its token; it never crosses the wire."),
-	.examples = "ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
+	.examples = OPT_PROSE("ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
 		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
 		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n"
-		    "ktrxer flow up far --udp --bitrate 10M --payload 1k --model poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n",
+		    "ktrxer flow up far --udp --bitrate 10M --payload 1k --model poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n"),
 	.options = flow_opts,
 	.positionals = flow_positionals,
 	.options_size = sizeof(struct flow_options),

@@ -70,7 +70,7 @@ static int refusal(struct ktrxer_error *err, const struct flow_client_options *o
 
 static int not_connected(struct ktrxer_error *err, const struct flow_client_options *o, int error)
 {
-	char host[KTRXER_ADDR_TEXT], word[80];
+	char host[KTRXER_ADDR_TEXT];
 
 	ktrxer_addr_format(&o->to, host);
 	if (error == -ECONNREFUSED)
@@ -79,12 +79,12 @@ static int not_connected(struct ktrxer_error *err, const struct flow_client_opti
 		return ktrxer_fail(err, error, "%s: no answer from TCP port %u; the host is down, or a firewall on the way drops it", host, o->port);
 	if (error == -EADDRNOTAVAIL)
 		return ktrxer_fail(err, error, "no more local ports or no such source address for connections to %s port %u", host, o->port);
-	return ktrxer_fail(err, error, "%s port %u: %s", host, o->port, ktrxer_strerror(error, word, sizeof word));
+	return ktrxer_fail(err, error, "%s port %u: %m", host, o->port);
 }
 
 static int gone(struct ktrxer_error *err, const struct flow_client_options *o, int error, bool greeted)
 {
-	char host[KTRXER_ADDR_TEXT], word[80];
+	char host[KTRXER_ADDR_TEXT];
 
 	ktrxer_addr_format(&o->to, host);
 	if (!greeted && (error == 0 || error == -EPROTO || error == -ECONNRESET))
@@ -95,7 +95,7 @@ static int gone(struct ktrxer_error *err, const struct flow_client_options *o, i
 				   host);
 	if (error == 0 || error == -ECONNRESET)
 		return ktrxer_fail(err, -ECONNRESET, "%s ended the control connection: the server was stopped or restarted", host);
-	return ktrxer_fail(err, error, "%s: the control connection broke: %s", host, ktrxer_strerror(error, word, sizeof word));
+	return ktrxer_fail(err, error, "%s: the control connection broke: %m", host);
 }
 
 int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *o, const struct flow_failure *failure)

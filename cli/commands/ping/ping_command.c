@@ -92,9 +92,9 @@ const struct command cmd_ping = {
 		"Loss is by the timeout (RFC 2681); answers that come later are counted apart. Duplicates (RFC 5560) and reordering (RFC 4737) "
 		"are counted. The probes' own lateness is reported beside."),
 	.examples =
-		"ktrxer ping 192.0.2.1\tOne probe a second until Ctrl-C.\n"
+		OPT_PROSE("ktrxer ping 192.0.2.1\tOne probe a second until Ctrl-C.\n"
 		"ktrxer ping 192.0.2.1 --interval 10ms --count 1000 --precise\tA thousand probes at exact times.\n"
-		"ktrxer ping --udp 2001:db8::1 --jsonl\tUDP echo, a line of JSON for each probe.\n",
+		"ktrxer ping --udp 2001:db8::1 --jsonl\tUDP echo, a line of JSON for each probe.\n"),
 	.options = ping_opts,
 	.positionals = ping_positionals,
 	.options_size = sizeof(struct ping_options),

@@ -458,13 +458,13 @@ const struct command cmd_recv = {
 		"The text is for people and may change; programs read --jsonl. With --write nothing is printed for "
 		"each packet."),
 	.examples =
-		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
+		OPT_PROSE("ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
 		"Ten questions for a name server.\n"
 		"ktrxer recv --device eth0 --write all.pcapng --for 10s\tEverything of ten seconds, for Wireshark.\n"
 		"ktrxer recv --device eth0 --rule 'capture icmp from 192.0.2.0/24 to any' --jsonl\t"
 		"One object a packet.\n"
 		"ktrxer recv --device eth0 --rule 'capture+drop tcp from 192.0.2.1:80 to any:50000'\t"
-		"Answers to a connection made by hand: the host does not see them, and does not reset it.",
+		"Answers to a connection made by hand: the host does not see them, and does not reset it."),
 	.options = recv_table,
 	.options_size = sizeof(struct recv_options),
 	.run = run_recv,

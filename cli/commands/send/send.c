@@ -180,11 +180,11 @@ const struct command cmd_send = {
 		"Lateness is signed: the hand-over begins early by its own median cost, so that half of the probes leave a little before "
 		"their time."),
 	.examples =
-		"ktrxer send 192.0.2.1 --port 7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
+		OPT_PROSE("ktrxer send 192.0.2.1 --port 7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
 		"ktrxer send 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"
 		"ktrxer send 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, from all those ports.\n"
 		"ktrxer send --pcap trace.pcapng --device eth0 --speed 2\tA capture once more, twice as fast.\n"
-		"ktrxer send 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n",
+		"ktrxer send 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n"),
 	.options = send_opts,
 	.positionals = send_positionals,
 	.options_size = sizeof(struct send_options),

@@ -158,7 +158,6 @@ static int pipe_open(struct send_run *run, struct ktrxer_error *err)
 	const cookie_io_functions_t calls = { .read = pipe_read, .close = pipe_close };
 	struct pipe_end *pipe = malloc(sizeof *pipe);
 	FILE *stream;
-	char word[64];
 	int rc;
 
 	if (!pipe)
@@ -169,7 +168,7 @@ static int pipe_open(struct send_run *run, struct ktrxer_error *err)
 	if (pipe->fd < 0) {
 		rc = -errno;
 		free(pipe);
-		return ktrxer_fail(err, rc, "%s: cannot be read: %s", name, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "%s: cannot be read: %m", name);
 	}
 	stream = fopencookie(pipe, "r", calls);
 	if (!stream) {

@@ -34,11 +34,9 @@ static const char *const proof_names[] = { "", "queued", "driver", "wire" };
 
 int send_csv_open(struct send_run *run, struct ktrxer_error *err)
 {
-	char word[64];
-
 	run->csv = fopen(run->o->reports, "we");
 	if (!run->csv)
-		return ktrxer_fail(err, -errno, "--reports %s: %s", run->o->reports, ktrxer_strerror(-errno, word, sizeof word));
+		return ktrxer_fail(err, -errno, "--reports %s: %m", run->o->reports);
 	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,proof,tries,error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n", run->csv);
 	return 0;
 }

@@ -238,7 +238,7 @@ static void trim(struct word *word)
 
 static int table_of_file(const char *text, struct table *table, const struct word *name, bool address, uint8_t family, struct ktrxer_error *err)
 {
-	char path[PATH_MAX], word[64], *line = NULL;
+	char path[PATH_MAX], *line = NULL;
 	size_t room = 0, bytes = 0;
 	ssize_t n;
 	FILE *file;
@@ -250,7 +250,7 @@ static int table_of_file(const char *text, struct table *table, const struct wor
 	path[name->length] = '\0';
 	file = fopen(path, "re");
 	if (!file)
-		return ktrxer_fail(err, -errno, "--vary '%.60s': %.100s: %s", text, path, ktrxer_strerror(-errno, word, sizeof word));
+		return ktrxer_fail(err, -errno, "--vary '%.60s': %.100s: %m", text, path);
 	while (rc == 0 && (n = getline(&line, &room, file)) > 0) {
 		struct word value = { line, (size_t)n - (line[n - 1] == '\n') };
 

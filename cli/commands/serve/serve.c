@@ -417,9 +417,9 @@ const struct command cmd_serve = {
 		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
 		"Its first lines say where it listens, how a client reaches it, and the file of its token where it made one. At its end (SIGTERM) it "
 		"says what it did."),
-	.examples = "ktrxer serve\tOn all addresses, port 8620.\n"
+	.examples = OPT_PROSE("ktrxer serve\tOn all addresses, port 8620.\n"
 		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
-		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n",
+		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n"),
 	.options = serve_opts,
 	.options_size = sizeof(struct serve_options),
 	.run = run_serve,

@@ -45,7 +45,6 @@ static int token_make(uint8_t token[SECRET_MAX], struct ktrxer_error *err)
 int token_keep(char *path, size_t size, uint64_t port, uint8_t token[SECRET_MAX], struct ktrxer_error *err)
 {
 	const char *where = directory();
-	char word[64];
 	int fd, rc;
 
 	if (!where || (size_t)snprintf(path, size, "%s/ktrxer-%" PRIu64 ".token", where, port) >= size)
@@ -55,7 +54,7 @@ int token_keep(char *path, size_t size, uint64_t port, uint8_t token[SECRET_MAX]
 		return secret_token_read(path, token, err);
 	rc = -errno;
 	if (fd < 0)
-		return ktrxer_fail(err, rc, "'%s': the token cannot be kept there: %s; give --token-file", path, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "'%s': the token cannot be kept there: %m; give --token-file", path);
 	rc = token_make(token, err);
 	if (rc > 0 && write(fd, token, (size_t)rc) != rc)
 		rc = ktrxer_fail(err, -EIO, "'%s': the token cannot be written; give --token-file", path);

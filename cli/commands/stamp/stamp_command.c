@@ -112,10 +112,10 @@ const struct command cmd_stamp = {
 		"From a reflector that counts (stateful) follows in which direction each probe was lost. Up to ten probes after the last one settle "
 		"that for the end of the run; they are counted apart."),
 	.examples =
-		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
+		OPT_PROSE("ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
 		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"
 		"ktrxer stamp 192.0.2.1 --dscp be,cs1,ef --interval 10ms\tBest effort, background and voice side by side.\n"
-		"ktrxer stamp router.example --port 862 --model poisson --count 1000\tAnother make's reflector.\n",
+		"ktrxer stamp router.example --port 862 --model poisson --count 1000\tAnother make's reflector.\n"),
 	.options = stamp_opts,
 	.positionals = stamp_positionals,
 	.options_size = sizeof(struct stamp_options),
