@@ -101,8 +101,9 @@ def narrow_pair(requires_namespaces):
         yield a, b
 
 
-def check_series(run, sample_ns):
-    """Each flow has its samples at both ends, the first at its start, the last at its end, and they only grow."""
+def check_series(run, sample_ns, missing=0.1):
+    """Each flow has its samples at both ends, the first at its start, the last at its end, and they only grow. `missing`: the share of samples
+    that a busy machine may miss."""
     all_series = {}
     for one in run.samples():
         all_series.setdefault((one["flow"], one["end"]), []).append(one)
@@ -114,7 +115,7 @@ def check_series(run, sample_ns):
             assert counts == sorted(counts) and times == sorted(times) and counts[0] == 0, (one, end)
             assert all(s["direction"] == one["direction"] for s in series)
             # A machine that has other things to do may be late for one; what is missing the command says itself.
-            assert due <= len(series) + one["samples_missing"] <= due + 4 and one["samples_missing"] <= 1 + due // 10, (one, end, times)
+            assert due <= len(series) + one["samples_missing"] <= due + 4 and one["samples_missing"] <= 1 + due * missing, (one, end, times)
             assert abs(times[0] - one["start_ns"]) < sample_ns
             # The missing ones may be the last ones.
             assert times[-1] - one["start_ns"] > one["duration_ns"] - (1 + one["samples_missing"]) * sample_ns

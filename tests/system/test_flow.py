@@ -95,7 +95,7 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     assert len(run.flows) == 1000 and not run.reasons, run.reasons
     assert all(one["error"] is None for one in run.flows)
     assert run.end["output"]["dropped"] == 0
-    check_series(run, 500 * MS)
+    check_series(run, 500 * MS, missing=0.5)
     # Somebody got through in two seconds: not all may have, and each is told.
     assert sum(one["bytes"] > 0 for one in run.flows) > 500
 

@@ -45,7 +45,7 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
         if before and "ipdv_ns" in trip:
             assert trip["ipdv_ns"] == trip["rtt_ns"] - before["rtt_ns"]
     # Closing probes bring the driver's stamps of the last answers; a busy machine may lose some.
-    assert end["stamps"]["reflector_departures"] >= 90 and end["follow_up"] and end["reflector_stateful"]
+    assert end["stamps"]["reflector_departures"] >= 70 and end["follow_up"] and end["reflector_stateful"]
     # One clock at both ends: the truth is known, and lies within what is said.
     assert abs(end["offset_us"]) <= end["offset_bound_us"] < 1000
     total = end["one_way_uncertainty_us"]["total"]
