@@ -6,6 +6,10 @@
 
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
+#ifdef KTRXER_HAVE_ESTIMATE
+extern const struct command cmd_ppt_estimate, cmd_ppt_plan;
+#endif
+
 #ifdef KTRXER_HAVE_BENCH
 static const struct command cmd_bench = {
 	.name = "bench",
@@ -22,6 +26,10 @@ const struct command *const command_table[] = {
 	&cmd_doctor,
 	&cmd_flow,
 	&cmd_ping,
+#ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_ppt_estimate,
+	&cmd_ppt_plan,
+#endif
 	&cmd_recv,
 	&cmd_send,
 	&cmd_serve,

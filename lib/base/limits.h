@@ -55,6 +55,10 @@ enum ktrxer_limits {
 	KTRXER_LIST_FILE_MAX = 256 << 20,  /* bytes of its file, comments included; also the end of a pipe that never ends */
 	KTRXER_LIST_LINE_MAX = 4096,       /* a longer line is not text */
 
+	/* estimates from files */
+	KTRXER_PPT_SAMPLES_MAX = 1 << 24,  /* gaps of a file, or packets of a capture: 200 to 270 MB */
+	KTRXER_PPT_LINE_MAX = 128,         /* a size, a gap and blanks */
+
 	/* parser */
 	KTRXER_IPV6_EXTENSIONS_MAX = 16, /* no program sends more; a hostile packet could hold a thousand */
 

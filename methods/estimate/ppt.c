@@ -41,11 +41,11 @@ static size_t bins_needed(const int64_t *sorted, size_t count, int64_t width)
 
 static int bins_make(struct bins *b, const int64_t *sorted, size_t count, uint32_t resolution_ns)
 {
-	int64_t spread = sorted[count * 3 / 4] - sorted[count / 4], base = 0;
+	int64_t width = (int64_t)(2 * (double)(sorted[count * 3 / 4] - sorted[count / 4]) / cbrt((double)count)), base = 0;
 	size_t n = 0;
 
 	/* A multiple of the resolution: otherwise some bins would hold more steps of the clock than others. */
-	b->width_ns = round_up(spread / 10 > (int64_t)resolution_ns ? spread / 10 : (int64_t)resolution_ns, resolution_ns);
+	b->width_ns = round_up(width > (int64_t)resolution_ns ? width : (int64_t)resolution_ns, resolution_ns);
 	while ((b->count = bins_needed(sorted, count, b->width_ns)) > BINS_MAX)
 		b->width_ns *= 2;
 	b->bins = calloc(b->count, sizeof *b->bins);
@@ -153,6 +153,18 @@ void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct 
 	r->average_ns = (r->trailing_ns + r->heading_ns) / 2;
 }
 
+/* --------------------------------------------------------------------------------------------------------- resolution */
+
+uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count)
+{
+	uint32_t resolution = count ? 1000000 : 1;
+
+	for (size_t i = 0; i < count && resolution > 1; i++)
+		while (gaps_ns[i] % (int64_t)resolution)
+			resolution /= 1000;
+	return resolution;
+}
+
 /* ---------------------------------------------------------------------------------------------------------- bootstrap */
 
 struct random {
@@ -193,7 +205,7 @@ static uint64_t random_poisson(struct random *random, uint64_t count)
 
 /*
  * G_avg of one resample. Each bin's count is replaced by a Poisson number: that is the bootstrap for many gaps, and its cost does not grow with
- * their number. The variance inside a bin of a tenth of the interquartile range is below 0.2 % of the whole. NAN: an empty resample.
+ * their number. What it leaves out, the variance inside a bin, is 4 % of the whole with 50 gaps, and less with more. NAN: an empty resample.
  */
 static double resample_average(const struct bins *bins, uint64_t *counts, struct random *random)
 {

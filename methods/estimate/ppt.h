@@ -29,8 +29,8 @@ struct ppt_gaps {
 };
 
 /*
- * The bin is the clock's resolution, or a tenth of the interquartile range where that is more: with one gap a bin, the first gap would be the
- * mode. Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
+ * The bin is the clock's resolution, or 2 IQR / count^(1/3) where that is more (Freedman, Diaconis 1981): with one gap a bin, the first gap would be
+ * the mode. Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
  */
 int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct ppt_gaps *result);
 
@@ -54,6 +54,9 @@ struct ppt_phase2 {
 void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct ppt_phase2 *result);
 
 /* --------------------------------------------------------------------------------------------------- with uncertainty */
+
+/* The clock that the gaps were read from: the largest of 1 ms, 1 us and 1 ns of which all gaps are multiples. 1 ns without a gap. */
+uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count);
 
 enum ppt_reading {
 	PPT_RESOLVED,                /* capacity and dPPT are results */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "ppt_compound.h"
 
+#include "error.h"
 #include "estimate_sort.h"
 
 #include <errno.h>
@@ -63,4 +64,60 @@ int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *siz
 		}
 	}
 	return r->probes ? 0 : -EINVAL;
+}
+
+/* Both sizes of the samples. */
+static int two_sizes(const uint32_t *sizes, size_t count, uint32_t *size1, uint32_t *size2, struct ktrxer_error *err)
+{
+	if (*size1 || *size2) {
+		if (*size1 && *size2 && *size1 != *size2)
+			return 0;
+		return ktrxer_fail(err, -EINVAL, "trailing packets of %u and %u bytes: the slope needs two different sizes", *size1, *size2);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!*size1 || sizes[i] == *size1)
+			*size1 = sizes[i];
+		else if (!*size2 || sizes[i] == *size2)
+			*size2 = sizes[i];
+		else
+			return ktrxer_fail(err, -EINVAL, "trailing packets have three or more sizes (%u, %u, %u bytes): choose two", *size1, *size2,
+					   sizes[i]);
+	}
+	if (!*size2)
+		return ktrxer_fail(err, -EINVAL, "all trailing packets have the same size (%u bytes): the slope needs two sizes", *size1);
+	return 0;
+}
+
+int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const int64_t *gaps_ns, size_t count, uint32_t size1, uint32_t size2,
+		     struct ktrxer_error *err)
+{
+	int rc;
+
+	trains[0] = trains[1] = (struct ppt_train){ 0 };
+	rc = two_sizes(sizes, count, &size1, &size2, err);
+	if (rc < 0)
+		return rc;
+	trains[0].size_bytes = size1;
+	trains[1].size_bytes = size2;
+	for (int t = 0; t < 2; t++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < count; i++)
+			n += sizes[i] == trains[t].size_bytes;
+		if (!n)
+			return ktrxer_fail(err, -EINVAL, "there is no trailing packet of %u bytes", trains[t].size_bytes);
+		trains[t].gaps_ns = calloc(n, sizeof *trains[t].gaps_ns);
+		if (!trains[t].gaps_ns)
+			return ktrxer_fail(err, -ENOMEM, "no memory for %zu gaps", n);
+		for (size_t i = 0; i < count; i++)
+			if (sizes[i] == trains[t].size_bytes)
+				trains[t].gaps_ns[trains[t].count++] = gaps_ns[i];
+	}
+	return 0;
+}
+
+void ppt_trains_free(struct ppt_train trains[2])
+{
+	free(trains[0].gaps_ns);
+	free(trains[1].gaps_ns);
 }

@@ -3,7 +3,7 @@
 #ifndef KTRXER_METHODS_PPT_COMPOUND_H
 #define KTRXER_METHODS_PPT_COMPOUND_H
 
-#include <ktrxer.h>
+#include "ppt.h"
 
 struct ppt_arrival {
 	int64_t time_ns;
@@ -24,5 +24,13 @@ struct ppt_compound {
  * largest size; all others are trailing packets.
  */
 int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *sizes, int64_t *gaps_ns, struct ppt_compound *result);
+
+/*
+ * Sorts gaps by the trailing size into two trains: of `size1` and `size2`, or, where both are 0, of the two sizes that there are. Other sizes are left
+ * out. -EINVAL with a text: equal sizes, no gap of a size, or other than two sizes and none chosen. ppt_trains_free() is right in any case.
+ */
+int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const int64_t *gaps_ns, size_t count, uint32_t size1, uint32_t size2,
+		     struct ktrxer_error *err);
+void ppt_trains_free(struct ppt_train trains[2]);
 
 #endif

@@ -61,7 +61,38 @@ static double largest_trailing(const struct ppt_path *path, uint32_t heading, ui
 	return heading * after / before;
 }
 
-int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, struct ppt_sizing *r, struct ktrxer_error *err)
+void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, struct ppt_dispersion *r)
+{
+	const uint64_t *c = path->capacity_bit_s;
+	double delta = 0;
+
+	for (uint32_t i = 1; i < path->links; i++) {
+		double one = cross ? transmission(cross->bytes, c[i]) : 0;
+		double before = cross ? cross->links[i].before * one : 0, between = cross ? cross->links[i].between * one : 0; /* (27), (28) */
+		double ahead = transmission(heading, c[i]) + before - transmission(trailing, c[i - 1]); /* (26) */
+
+		delta = fmax(delta - ahead, between); /* (25) */
+	}
+	r->unbiased = delta < 1e-6;
+	r->delta_ns = r->unbiased ? 0 : delta;
+	r->gap_ns = transmission(trailing, c[path->links - 1]) + r->delta_ns; /* (24) */
+	r->capacity_bit_s = 8e9 * trailing / r->gap_ns;
+}
+
+static uint32_t largest_undispersed(const struct ppt_path *path, uint32_t heading, const struct ppt_cross *cross)
+{
+	struct ppt_dispersion d;
+
+	for (uint32_t trailing = heading; trailing >= PPT_SIZE_MIN; trailing--) {
+		ppt_disperse(path, heading, trailing, cross, &d);
+		if (d.unbiased)
+			return trailing;
+	}
+	return 0;
+}
+
+int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, const struct ppt_cross *cross, struct ppt_sizing *r,
+	     struct ktrxer_error *err)
 {
 	double step;
 	int rc = path_check(path, heading, err);
@@ -77,25 +108,9 @@ int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_
 	r->size1 = PPT_SIZE_MIN;
 	/* What a billionth of a byte is short of a byte is rounding. */
 	r->size2 = (uint32_t)(fmin(r->trailing_max_bytes, heading) + 1e-9);
+	r->largest_undispersed = largest_undispersed(path, heading, cross);
+	if (r->size2 > r->largest_undispersed)
+		r->size2 = r->largest_undispersed;
 	r->resolvable = r->size2 > r->size1 && r->size2 - r->size1 >= r->step_min;
 	return 0;
-}
-
-void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, uint32_t cross_bytes,
-		  struct ppt_dispersion *r)
-{
-	const uint64_t *c = path->capacity_bit_s;
-	double delta = 0;
-
-	for (uint32_t i = 1; i < path->links; i++) {
-		double one = transmission(cross_bytes, c[i]);
-		double before = cross ? cross[i].before * one : 0, between = cross ? cross[i].between * one : 0; /* (27), (28) */
-		double ahead = transmission(heading, c[i]) + before - transmission(trailing, c[i - 1]); /* (26) */
-
-		delta = fmax(delta - ahead, between); /* (25) */
-	}
-	r->unbiased = delta < 1e-6;
-	r->delta_ns = r->unbiased ? 0 : delta;
-	r->gap_ns = transmission(trailing, c[path->links - 1]) + r->delta_ns; /* (24) */
-	r->capacity_bit_s = 8e9 * trailing / r->gap_ns;
 }

@@ -25,18 +25,23 @@ struct ppt_sizing {
 	double alpha_rule;           /* (17): heading / trailing of at least this excludes dispersion at every node: sufficient, not necessary */
 	double trailing_max_bytes;   /* (20) to (23): the largest trailing packet without dispersion after z, before any other limit */
 	double alpha_min;            /* heading / trailing_max, at least 1 */
-	uint32_t size1, size2;       /* advice: the smallest frame, and the largest one within trailing_max and heading */
+	uint32_t largest_undispersed; /* the largest trailing packet that arrives without dispersion by (24) to (29); 0: none does */
+	uint32_t size1, size2;       /* advice: the smallest frame, and the largest one within trailing_max, heading and largest_undispersed */
 	uint32_t step_min;           /* the least s2 - s1 that the receiver's clock resolves: 2 R c_n bits, rounded up to bytes */
 	bool resolvable;             /* size2 - size1 is at least step_min */
 };
 
-/* -EINVAL with a text: no link, too many, one without capacity, or a heading size outside PPT_SIZE_MIN to PPT_SIZE_MAX. */
-int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, struct ppt_sizing *result, struct ktrxer_error *err);
-
-/* Cross traffic on the queue of one link: packets ahead of the heading packet, and between heading and trailing packet. */
+/* Cross traffic: on the queue of each link, packets ahead of the heading packet, and between heading and trailing packet. That of link 1 is not used. */
 struct ppt_cross {
-	uint32_t before, between;
+	uint32_t bytes;              /* of each of its packets */
+	struct {
+		uint32_t before, between;
+	} links[PPT_LINKS_MAX];
 };
+
+/* -EINVAL with a text: no link, too many, one without capacity, or a heading size outside PPT_SIZE_MIN to PPT_SIZE_MAX. `cross` NULL: none. */
+int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, const struct ppt_cross *cross, struct ppt_sizing *result,
+	     struct ktrxer_error *err);
 
 struct ppt_dispersion {
 	double delta_ns;             /* delta_n: the dispersion gap at the end link */
@@ -45,8 +50,7 @@ struct ppt_dispersion {
 	bool unbiased;               /* delta_n is 0, to a millionth of a nanosecond */
 };
 
-/* (24) to (29). `cross` has an entry for each link, that of the first is not used; NULL: none. The path passed ppt_size(). */
-void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, uint32_t cross_bytes,
-		  struct ppt_dispersion *result);
+/* (24) to (29). The path passed ppt_size(). `cross` NULL: none. */
+void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, struct ppt_dispersion *result);
 
 #endif

@@ -58,6 +58,16 @@ struct flow_client {
 	uint64_t over_ns;        /* when our flows had ended */
 };
 
+static int describe(const struct flow_client *c, struct ktrxer_error *err, const struct flow_failure *failure)
+{
+	return c->options.describe(err, &c->options, failure);
+}
+
+static void describe_gone(struct flow_client *c, int error, bool greeted)
+{
+	describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_LINK_GONE, .error = error, .greeted = greeted });
+}
+
 static void client_done(struct flow_client *c)
 {
 	if (c->state == CLIENT_DONE)
@@ -215,7 +225,7 @@ static void on_connect_failed(void *context, uint32_t flow, int error)
 	struct flow_client *c = context;
 	struct ktrxer_error why;
 
-	flow_client_say_connect(&why, &c->options, error);
+	describe(c, &why, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
 	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow, c->options.request.flows, why.text);
 	client_fail(c);
 }
@@ -246,7 +256,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = c };
 
 	if (control_grant_read(&grant, frame) < 0) {
-		flow_client_say_gone(&c->result.error, o, -EPROTO, false);
+		describe_gone(c, -EPROTO, false);
 		client_fail(c);
 		return;
 	}
@@ -344,7 +354,7 @@ static void on_refuse(struct flow_client *c, const struct control_frame *frame)
 	/* Without its HMAC it counts only as long as we may be strangers to each other. */
 	if (!frame->sealed && c->state > CLIENT_ASKING)
 		refuse.why = CONTROL_MALFORMED;
-	flow_client_say_refusal(&c->result.error, &c->options, &refuse);
+	describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_REFUSED_BY_SERVER, .refuse = refuse });
 	c->result.server_gone = true;
 	client_fail(c);
 }
@@ -399,7 +409,7 @@ static bool on_preface(struct control_link *link, const uint8_t bytes[CONTROL_PR
 	uint8_t *body;
 
 	if (control_preface_read(&theirs, bytes, CONTROL_PREFACE) < 0 || theirs.kind != CONTROL_SERVER) {
-		flow_client_say_gone(&c->result.error, &c->options, -EPROTO, false);
+		describe_gone(c, -EPROTO, false);
 		c->link_gone = true;
 		client_fail(c);
 		return false;
@@ -427,9 +437,9 @@ static void on_closed(struct control_link *link, int error)
 	}
 	c->result.server_gone = true;
 	if (c->state == CLIENT_GREETING && (error == -ECONNREFUSED || error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH))
-		flow_client_say_connect(&c->result.error, &c->options, error);
+		describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
 	else
-		flow_client_say_gone(&c->result.error, &c->options, error, c->state > CLIENT_GREETING);
+		describe_gone(c, error, c->state > CLIENT_GREETING);
 	/* The flows' own connections break with it: each says so itself, if it gets the time for it. */
 	if (c->state == CLIENT_RUNNING)
 		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 200 * (uint64_t)KTRXER_NS_PER_MS;
@@ -475,7 +485,7 @@ static void too_long(struct flow_client *c)
 		break;
 	}
 	if (c->state == CLIENT_GREETING && !flow_connect_established(c->link.source.fd))
-		flow_client_say_connect(&c->result.error, &c->options, -ETIMEDOUT);
+		describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = -ETIMEDOUT });
 	else if (c->state == CLIENT_CONNECTING && c->registers)
 		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
 			    ktrxer_addr_format(&c->options.to, host), c->options.port);
@@ -546,7 +556,7 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 	control_preface_write(c->preface, &mine);
 	fd = flow_connect_socket(&o->to, &o->from, o->port, NULL, &rc);
 	if (fd < 0)
-		return flow_client_say_connect(err, o, rc);
+		return describe(c, err, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = rc });
 	c->link.preface = on_preface;
 	c->link.frame = on_frame;
 	c->link.closed = on_closed;

@@ -16,6 +16,19 @@ struct flow_origin {
 	uint64_t remote_ns, bound_ns;
 };
 
+/* Why flows to a server are not possible. */
+enum flow_failure_kind {
+	FLOW_REFUSED_BY_SERVER, /* `refuse` has the reason */
+	FLOW_NOT_CONNECTED,     /* a TCP connection to it failed with `error` */
+	FLOW_LINK_GONE,         /* the control connection ended with `error`; 0: the server closed it */
+};
+struct flow_failure {
+	enum flow_failure_kind kind;
+	int error;              /* negative errno */
+	bool greeted;           /* the other end has identified itself as a server of flows */
+	struct control_refuse refuse;
+};
+
 struct flow_client_options {
 	struct loop *loop;
 	struct ktrxer_addr to, from; /* from.family 0: the route decides */
@@ -35,6 +48,8 @@ struct flow_client_options {
 	void (*ended)(void *context, uint32_t flow, bool remote, const struct flow_end *end);
 	void (*tick)(void *context, uint64_t at_ns);
 	void (*done)(void *context); /* nothing more comes */
+	/* Describes a failure in `err`, and returns its code: what to do about it depends on the program's options. */
+	int (*describe)(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure);
 	void *context;
 };
 
@@ -60,10 +75,5 @@ void flow_client_stop(struct flow_client *client);
 void flow_client_result(const struct flow_client *client, struct flow_client_result *result);
 /* The books of a UDP sender here, and how late it was: see flow_udp.h. NULL: it is none. */
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow, struct ktx_accounts *accounts);
-
-/* flow_client_words.c: one line for each way to fail. */
-int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_options *options, const struct control_refuse *refuse);
-int flow_client_say_connect(struct ktrxer_error *err, const struct flow_client_options *options, int error);
-int flow_client_say_gone(struct ktrxer_error *err, const struct flow_client_options *options, int error, bool greeted);
 
 #endif

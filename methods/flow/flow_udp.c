@@ -3,10 +3,10 @@
 
 #include "error.h"
 #include "flow_count.h"
-#include "flow_law.h"
 #include "limits.h"
 #include "message.h"
 #include "name.h"
+#include "traffic_model.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ struct flow_udp {
 	struct ktrxer_path path;
 	struct ktrxer_frame_spec frame;
 	uint32_t head;                /* bytes of a frame before its payload */
-	struct flow_law_state law;
+	struct traffic_model model;
 	uint64_t due_ns, next;        /* the packet that is next: when, and its number */
 	uint32_t due_payload;
 	bool have_due, exhausted, pumps;
@@ -85,6 +85,7 @@ static void udp_free(struct flow *flow)
 			loop_unwatch(u->loop, &u->events);
 		ktx_close(u->tx);
 	}
+	traffic_model_end(&u->model);
 	free(u);
 	flow->udp = NULL;
 }
@@ -152,7 +153,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	if (!(u->info.features & KTX_CAN_WHOLE_FRAME))
 		return 0;
 	if (u->path.needs_stack)
-		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use --engine udp");
+		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use the engine udp");
 	return path_find(u, way, true, err);
 }
 
@@ -182,7 +183,7 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 		u->frame.payload_length = payload;
 		length = ktrxer_frame_build(frame, HEADERS + payload, &u->frame);
 		if (length == -EMSGSIZE)
-			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller --payload",
+			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller payload",
 					 payload, u->path.mtu, u->path.device.name);
 		else
 			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way") :
@@ -195,6 +196,7 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint16_t *port, struct ktrxer_error *err)
 {
 	struct flow_udp *u;
+	uint8_t seed[16];
 	int rc = udp_new(flow, way->cookie);
 
 	if (rc < 0)
@@ -202,6 +204,10 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 	u = flow->udp;
 	if (!flow_set_block(flow->set))
 		return ktrxer_fail(err, -ENOMEM, "no memory for a UDP flow");
+	if (getrandom(seed, sizeof seed, 0) != sizeof seed)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	if ((rc = traffic_model_begin(&u->model, &flow->spec, seed)) < 0)
+		return ktrxer_fail(err, rc, "no memory for the traffic model of a UDP flow");
 	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
@@ -287,7 +293,7 @@ static uint64_t commit_soon(struct flow_udp *u)
 
 	while (!u->exhausted && u->flow->state == FLOW_GOING) {
 		if (!u->have_due)
-			u->due_ns = flow_law_next(&u->law, &u->due_payload);
+			u->due_ns = u->flow->start_ns + traffic_model_next(&u->model, &u->due_payload);
 		u->have_due = true;
 		if (u->due_ns >= u->flow->end_ns || (most && u->committed_bytes >= most)) {
 			u->exhausted = true;
@@ -468,14 +474,10 @@ void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows)
 static void udp_begin(struct flow *flow)
 {
 	struct flow_udp *u = flow->udp;
-	uint8_t seed[16];
 
 	if (!flow->sends)
 		return;
-	if (getrandom(seed, sizeof seed, 0) != sizeof seed)
-		memcpy(seed, flow_set_block(flow->set), sizeof seed);
 	ktx_accounts(u->tx, &u->before);
-	flow_law_begin(&u->law, &flow->spec, flow->start_ns, seed);
 	pump(u);
 }
 
@@ -579,7 +581,7 @@ static void udp_account(struct flow *flow, struct flow_end *end)
 	end->due_packets = u->next;
 	for (uint64_t bytes = u->committed_bytes; !most || bytes < most; end->due_packets++) {
 		if (!u->have_due)
-			u->due_ns = flow_law_next(&u->law, &u->due_payload);
+			u->due_ns = flow->start_ns + traffic_model_next(&u->model, &u->due_payload);
 		u->have_due = false;
 		if (u->due_ns >= until_ns)
 			break;

@@ -124,12 +124,13 @@ static int wait_until(struct loop *loop, int stop_fd, uint64_t until_ns)
 
 int loop_run(struct loop *loop, int stop_fd)
 {
+	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
 	int rc = 0;
 
 	/* By default the kernel wakes a process up to 50 us late on purpose. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-	loop->stopped = false;
-	while (rc == 0) {
+	loop->stopped = poll(&stop, 1, 0) > 0;
+	while (rc == 0 && !loop->stopped) {
 		uint64_t first = timers_run(loop, ktrxer_now_ns());
 
 		if (loop->stopped)
@@ -145,8 +146,6 @@ int loop_run(struct loop *loop, int stop_fd)
 				first = timers_run(loop, ktrxer_now_ns());
 		}
 		loop->count = 0;
-		if (loop->stopped)
-			break;
 	}
 	return rc;
 }

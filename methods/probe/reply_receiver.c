@@ -42,6 +42,7 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	options.device = o->path->device.name;
 	/* An answer to a multicast or broadcast probe has any source address. */
 	rule.to = o->path->source;
+	rule.to.scope_id = 0; /* a rule is about packets, which do not contain it; `device` has it */
 	rule.to_prefix = rule.to.family == AF_INET6 ? 128 : 32;
 	rule.to_port = o->proto == KTRXER_UDP ? o->port : 0;
 	rc = krx_open(&receiver->krx, &options, &rule, 1, err);
@@ -126,7 +127,7 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	}
 	if (receiver->ip_header) {
 		offset = n ? 4u * (receiver->data[0] & 15u) : 0;
-		if (n < 20 || offset < 20 || offset > n)
+		if (n < 20 || offset < 20 || offset > (uint32_t)n)
 			return -EAGAIN;
 		reply->ttl = receiver->data[8];
 		reply->tos = receiver->data[1];

@@ -315,8 +315,8 @@ static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_add
 
 	ktrxer_addr_format(bind_to, text);
 	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc, "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which, --port "
-				   "chooses another", port, text, port);
+		return ktrxer_fail(err, rc, "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which",
+				   port, text, port);
 	if (rc == -EACCES)
 		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", port);
 	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);

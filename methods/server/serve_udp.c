@@ -76,8 +76,8 @@ static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_erro
 	rc = -errno;
 	ktrxer_addr_format(&o->bind, text);
 	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc, "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which, --port "
-				   "chooses another", o->port, text, o->port);
+		return ktrxer_fail(err, rc, "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which",
+				   o->port, text, o->port);
 	if (rc == -EADDRNOTAVAIL)
 		return ktrxer_fail(err, rc, "%s is no address of this host; `ip address` lists them", text);
 	if (rc == -EACCES)

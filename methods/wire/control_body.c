@@ -187,7 +187,7 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 
 		put8(&w, (uint8_t)((s->down ? RECORD_DOWN : 0) | (s->udp ? RECORD_UDP : 0)));
 		put8(&w, s->tos);
-		put8(&w, s->law);
+		put8(&w, s->model);
 		put8(&w, s->cc_index);
 		put64(&w, s->start_ns);
 		put64(&w, s->rate_bps);
@@ -201,12 +201,12 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 
 static bool spec_ok(const struct flow_spec *s, const struct control_request *request)
 {
-	if (s->start_ns > INT64_MAX || s->rate_bps > INT64_MAX || s->law >= FLOW_LAWS || s->cc_index > request->cc_count)
+	if (s->start_ns > INT64_MAX || s->rate_bps > INT64_MAX || s->model >= FLOW_MODELS || s->cc_index > request->cc_count)
 		return false;
 	if (!s->udp)
 		return true;
 	/* A packet that takes longer than a second of a talk spurt would draw thousands of spurts for each packet. */
-	if (s->law == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
+	if (s->model == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
 		return false;
 	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max && s->payload_max <= FLOW_PAYLOAD_MAX;
 }
@@ -227,7 +227,7 @@ int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct co
 
 		*s = (struct flow_spec){ .down = flags & RECORD_DOWN, .udp = flags & RECORD_UDP };
 		s->tos = bytes_u8(&r);
-		s->law = bytes_u8(&r);
+		s->model = bytes_u8(&r);
 		s->cc_index = bytes_u8(&r);
 		s->start_ns = bytes_be64(&r);
 		s->rate_bps = bytes_be64(&r);

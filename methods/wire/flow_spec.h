@@ -13,18 +13,18 @@ enum {
 	FLOW_PAYLOAD_MAX = 9000, /* what the server's socket takes in whole */
 };
 
-enum flow_law {
+enum flow_model {
 	FLOW_CONSTANT = 0, /* each gap the same */
 	FLOW_POISSON = 1,  /* exponential gaps */
 	FLOW_VOIP = 2,     /* talk spurts and pauses (ITU-T P.59) */
-	FLOW_LAWS,
+	FLOW_MODELS,
 };
 
 struct flow_spec {
 	bool down;         /* from server to client */
 	bool udp;
 	uint8_t tos;       /* DSCP times 4; UDP: and ECN */
-	uint8_t law;       /* UDP */
+	uint8_t model;     /* enum flow_model; UDP */
 	uint8_t cc_index;  /* on the wire: which of the request's names, from 1; 0: the sender's default */
 	char cc[FLOW_CC_MAX]; /* "": the sender's default */
 	uint64_t start_ns; /* after the start of all */

@@ -66,6 +66,8 @@ def test_a_tree_without_faults(tmp_path: Path) -> None:
         pytest.param({"lib/new/a.c": "int a;\n"}, "no rule says what lib/new/ may use", id="folder without a rule"),
         pytest.param({"lib/tx/error.h": ""}, "two headers of one name", id="two headers of one name"),
         pytest.param({"lib/tx/a.c": '#include "../base/error.h"\n'}, "a header is named without its folder", id="path in an include"),
+        pytest.param({"lib/tx/a.c": '#include <stdio.h>\n/* printf() */\nvoid a(void) { printf("a"); }\n'}, "lib/tx/a.c:3: prints", id="a library that prints"),
+        pytest.param({"lib/tx/a.c": 'const char *a = "give a larger --size";\n'}, "lib/tx/a.c:1: names an option", id="a library that names an option"),
         pytest.param({"python/ktrxer/store/__init__.py": "import ktrxer.run\n", "python/ktrxer/run/__init__.py": ""}, "ktrxer.store imports ktrxer.run", id="Python upwards"),
         pytest.param(
             {"python/ktrxer/store/__init__.py": "from importlib import import_module\ndef f():\n    import_module('ktrxer.run')\n", "python/ktrxer/run/__init__.py": ""},

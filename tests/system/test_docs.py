@@ -53,6 +53,7 @@ NOT_RUN = [
     ("docs/howto/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/reference/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/howto/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
+    ("docs/howto/virtual-time.md", "", "builds a kernel, for minutes: tests/virtual runs `ktrxer lab vm --device uml`"),
 ]  # fmt: skip
 
 # Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.

@@ -52,7 +52,7 @@ NOBODY = 65534
         (["@", "-c", "1", "-r", "1k", "-i", "1ms"], 2, "give one of them"),
         (["@", "-c", "1", "--payload=-1"], 2, "it is negative"),
         (["@", "-c", "1", "--payload", "65508"], 2, "from 0 to 65507"),
-        (["@", "-c", "1", "--payload", "1473"], 1, "more than the MTU of 1500 on 'a0': at most --payload 1472"),
+        (["@", "-c", "1", "--payload", "1473"], 1, "more than the MTU of 1500 on 'a0': at most 1472 bytes fit"),
         (["@", "-c", "1", "--ttl", "0"], 2, "--ttl: '0' is too small"),
         (["@", "-c", "1", "--ttl", "256"], 2, "from 1 to 255"),
         (["@", "-c", "1", "--dscp", "64"], 2, "--dscp: '64' is not a DSCP"),

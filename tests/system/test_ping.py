@@ -2,10 +2,23 @@
 """`ktrxer ping` against the host's own stack, a UDP echo service, and a scripted far end that loses, repeats and reorders."""
 
 import json
+import os
+import sys
 
 import peer
 import pytest
 
+# Median lateness of a sleep, in microseconds: 100 a second for 3 s, with the smallest timer slack.
+SLEEPER = """
+import ctypes, statistics, time
+ctypes.CDLL(None).prctl(29, 1, 0, 0, 0)
+at, late = time.monotonic_ns(), []
+for _ in range(300):
+    at += 10_000_000
+    time.sleep(max(0, at - time.monotonic_ns()) / 1e9)
+    late.append(time.monotonic_ns() - at)
+print(statistics.median(late) / 1000)
+"""
 ENGINES = ["udp", "raw", "packet"]
 PROTOCOLS = ["icmp", "icmp6", "udp", "udp6"]
 
@@ -34,6 +47,34 @@ def ping(ktrxer):
         return closed(objects[-1]), kinds
 
     return go
+
+
+# ---------------------------------------------------------------------------------------------- on time
+
+
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the processor time of a sanitizer is not the program's")
+def test_probes_leave_on_time_for_a_small_share_of_a_processor(shared_pair, ktrxer):
+    """Beside a sleep that spins for nothing, in turns: a tenth of its lateness, or some microseconds, for at most 3 % of a processor more."""
+    a, b = shared_pair
+    sleeping = [sys.executable, "-c", SLEEPER]
+
+    def cost_of(words):
+        child = a.popen(words)
+        out, _, used = child.stdout.read(), child.stderr.read(), os.wait4(child.pid, 0)[2]
+        child.returncode = 0
+        return out, (used.ru_utime + used.ru_stime) / 3
+
+    lateness, shares, plain = [], [], []
+    for _ in range(5):
+        out, share = cost_of([ktrxer, "ping", b.address, "-i", "10ms", "--for", "3s", "--json"])
+        lateness.append(json.loads(out)["lateness_us"]["p50"])
+        shares.append(share)
+        plain.append(float(cost_of(sleeping)[0]))
+        if lateness[-1] < max(10, plain[-1] / 10):
+            break
+    print(f"figure: ping leaves {min(lateness):.1f} us late, a sleep ends {min(plain):.1f} us late; {min(shares):.1%} of a processor")
+    assert min(lateness) < max(20, min(plain) / 4), (lateness, plain)
+    assert min(shares) < 0.04, shares
 
 
 # ---------------------------------------------------------------------------------------------- every way round trip
@@ -230,7 +271,7 @@ def test_nobody_there(shared_pair, ping, ktrxer):
         (["fe80::1", "-c", "1"], 2, "say on which"),
         (["-x"], 2, "no such option"),
         (["10.99.0.1", "-c", "1"], 1, "no route to 10.99.0.1"),
-        (["127.0.0.1", "-e", "packet", "-c", "1"], 1, "use --engine udp"),
+        (["127.0.0.1", "-e", "packet", "-c", "1"], 1, "use the engine udp"),
         (["--", "-host"], None, "-host"),
     ],
 )

@@ -67,6 +67,17 @@ def test_the_address_that_was_asked_answers(pair, stamp, serve):
         assert end["received"] == 10
 
 
+@pytest.mark.parametrize("engine", ["udp", "packet"])
+def test_a_link_local_address(pair, stamp, serve, engine):
+    """The scope of such an address is no part of the packet: the answer counts all the same."""
+    a, b = pair
+    a.ip("-6", "addr", "add", "fe80::98/64", "dev", "a0", "nodad")
+    b.ip("-6", "addr", "add", "fe80::99/64", "dev", "b0", "nodad")
+    serve(b)
+    end, _ = stamp(a, "fe80::99%a0", "-c", 10, "-i", "2ms", "-e", engine)
+    assert end["received"] == 10
+
+
 def test_extensions(shared_pair, stamp, serve):
     a, b = shared_pair
     serve(b, "--stamp-port", 862)
@@ -200,7 +211,7 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
             end, _ = stamp(a, b.address, "-c", 5, "-i", "2ms")
             assert end["received"] == 5, "one class is all that it needs"
             end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
-            assert any("does not support session identifiers" in reason and "one --dscp at a time" in reason for reason in end["reasons"])
+            assert any("does not support session identifiers" in reason and "measure one DSCP at a time" in reason for reason in end["reasons"])
             assert end["received"] == 0 and end["untimed"] == 0, "whose answer it was nobody knows"
         finally:
             peer.kill()

@@ -184,7 +184,7 @@ static void flows(void **state)
 {
 	struct control_request r = { .flows = 2, .cc_count = 1, .ccs = { "reno" } };
 	struct flow_spec in[2] = { { .down = true, .tos = 0xb8, .cc_index = 1, .cc = "reno", .start_ns = 5, .rate_bps = 6 },
-				   { .udp = true, .tos = 2, .law = FLOW_VOIP, .rate_bps = 64000, .payload_min = 24, .payload_max = 200 } };
+				   { .udp = true, .tos = 2, .model = FLOW_VOIP, .rate_bps = 64000, .payload_min = 24, .payload_max = 200 } };
 	struct flow_spec out[CONTROL_RECORDS];
 	uint8_t body[CONTROL_BODY_MAX];
 	struct control_frame f = as_frame(body, control_flows_write(body, 7, 2, in));
@@ -203,7 +203,7 @@ static void flows(void **state)
 		if (i == 0)
 			bad.cc_index = 2;
 		else if (i == 1)
-			bad.law = FLOW_LAWS;
+			bad.model = FLOW_MODELS;
 		else if (i == 2)
 			bad.rate_bps = 0;
 		else if (i == 3)

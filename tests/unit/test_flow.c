@@ -2,7 +2,7 @@
 /* The pure parts of UDP flows: when packets leave, and what their receiver can say of them. */
 #include "cm.h"
 #include "flow_count.h"
-#include "flow_law.h"
+#include "traffic_model.h"
 
 #include <string.h>
 
@@ -11,29 +11,30 @@ static const uint8_t seed[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static void constant_never_drifts(void **state)
 {
 	const struct flow_spec spec = { .udp = true, .rate_bps = 7000000, .payload_min = 1000, .payload_max = 1000 };
-	struct flow_law_state law;
+	struct traffic_model model;
 	uint32_t payload;
 
 	(void)state;
-	flow_law_begin(&law, &spec, 5, seed);
+	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (uint64_t i = 0; i < 100000; i++) {
 		/* i packets of 8000 bits at 7 Mbit/s: a gap that is no whole number of nanoseconds. */
-		assert_int_equal(flow_law_next(&law, &payload), 5 + i * 8000 * 1000 / 7);
+		assert_int_equal(traffic_model_next(&model, &payload), i * 8000 * 1000 / 7);
 		assert_int_equal(payload, 1000);
 	}
+	traffic_model_end(&model);
 }
 
 static void sizes_are_drawn_evenly(void **state)
 {
 	const struct flow_spec spec = { .udp = true, .rate_bps = 10000000, .payload_min = 100, .payload_max = 103 };
-	struct flow_law_state law;
+	struct traffic_model model;
 	uint64_t last = 0, bits = 0;
 	uint32_t payload, counts[4] = { 0 };
 
 	(void)state;
-	flow_law_begin(&law, &spec, 0, seed);
+	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (int i = 0; i < 40000; i++) {
-		const uint64_t at = flow_law_next(&law, &payload);
+		const uint64_t at = traffic_model_next(&model, &payload);
 
 		/* A packet leaves when the ones before it would be through at the rate. */
 		assert_int_equal(at, bits * 100);
@@ -44,38 +45,40 @@ static void sizes_are_drawn_evenly(void **state)
 	}
 	for (int i = 0; i < 4; i++)
 		assert_in_range(counts[i], 9500, 10500);
+	traffic_model_end(&model);
 }
 
 static void poisson_has_its_rate(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .law = FLOW_POISSON, .rate_bps = 8000000, .payload_min = 1000, .payload_max = 1000 };
-	struct flow_law_state law;
+	const struct flow_spec spec = { .udp = true, .model = FLOW_POISSON, .rate_bps = 8000000, .payload_min = 1000, .payload_max = 1000 };
+	struct traffic_model model;
 	uint64_t at = 0, last = 0, longer = 0;
 	uint32_t payload;
 
 	(void)state;
-	flow_law_begin(&law, &spec, 0, seed);
+	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (int i = 0; i < 100000; i++) {
-		at = flow_law_next(&law, &payload);
+		at = traffic_model_next(&model, &payload);
 		longer += at - last > 1000000; /* than the mean: a share of 1/e */
 		last = at;
 	}
 	assert_in_range(at, 99ull * 1000000000, 101ull * 1000000000);
 	assert_in_range(longer, 36200, 37400);
+	traffic_model_end(&model);
 }
 
 static void voip_talks_and_pauses(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .law = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172 };
-	struct flow_law_state law;
+	const struct flow_spec spec = { .udp = true, .model = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172 };
+	struct traffic_model model;
 	uint64_t last = 0, pauses = 0, silent = 0, at = 0;
 	uint32_t payload;
 	int packets;
 
 	(void)state;
-	flow_law_begin(&law, &spec, 0, seed);
+	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (packets = 0; at < 36000ull * 1000000000; packets++) {
-		at = flow_law_next(&law, &payload);
+		at = traffic_model_next(&model, &payload);
 		assert_true(at >= last);
 		if (packets && at - last > 20000000) {
 			pauses++;
@@ -89,6 +92,7 @@ static void voip_talks_and_pauses(void **state)
 	assert_in_range(pauses, 13000, 14600);
 	assert_in_range(silent / pauses, 1500000000, 1680000000);
 	assert_in_range(packets, 36000 * 50 * 36 / 100, 36000 * 50 * 42 / 100);
+	traffic_model_end(&model);
 }
 
 static void count(struct flow_count *c, uint64_t number)

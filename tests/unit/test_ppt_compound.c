@@ -3,6 +3,7 @@
 #include "ppt_compound.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MS 1000000ll
 
@@ -99,10 +100,39 @@ static void captures_without_probes(void **state)
 	assert_int_equal(r.heading_alone, 10);
 }
 
+static void trains_by_size(void **state)
+{
+	const uint32_t mixed[] = { 87, 112, 87, 87, 112 }, three[] = { 87, 112, 99, 87, 87 }, one[] = { 87, 87, 87, 87, 87 };
+	const int64_t values[] = { 1, 2, 3, 4, 5 };
+	struct ktrxer_error err = { 0 };
+	struct ppt_train trains[2];
+
+	(void)state;
+	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 0, 0, &err), 0);
+	assert_int_equal(trains[0].size_bytes, 87);
+	assert_int_equal(trains[0].count, 3);
+	assert_int_equal(trains[0].gaps_ns[2], 4);
+	assert_int_equal(trains[1].count, 2);
+	assert_int_equal(trains[1].gaps_ns[1], 5);
+	ppt_trains_free(trains);
+	assert_int_equal(ppt_trains_split(trains, three, values, 5, 99, 112, &err), 0);
+	assert_int_equal(trains[0].count, 1);
+	ppt_trains_free(trains);
+	assert_int_equal(ppt_trains_split(trains, three, values, 5, 0, 0, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "87, 112, 99"));
+	assert_int_equal(ppt_trains_split(trains, one, values, 5, 0, 0, &err), -EINVAL);
+	assert_int_equal(ppt_trains_split(trains, mixed, values, 0, 0, 0, &err), -EINVAL);
+	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 87, 0, &err), -EINVAL);
+	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 87, 87, &err), -EINVAL);
+	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 87, 88, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "of 88 bytes"));
+	ppt_trains_free(trains);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(each_probe_is_found), cmocka_unit_test(halves_that_were_lost),
-					    cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(captures_without_probes) };
+					    cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(captures_without_probes), cmocka_unit_test(trains_by_size) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

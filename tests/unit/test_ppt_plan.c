@@ -25,7 +25,7 @@ static uint32_t largest_on_grid(const struct ppt_path *path, const struct ppt_cr
 	for (uint32_t trailing = 50; trailing <= 1500; trailing += 25) {
 		struct ppt_dispersion d;
 
-		ppt_disperse(path, 1500, trailing, cross, 64, &d);
+		ppt_disperse(path, 1500, trailing, cross, &d);
 		if (d.unbiased)
 			largest = trailing;
 	}
@@ -34,21 +34,21 @@ static uint32_t largest_on_grid(const struct ppt_path *path, const struct ppt_cr
 
 static void the_papers_paths(void **state)
 {
-	static const struct ppt_cross cross[4] = { { 0, 0 }, { 1, 1 }, { 1, 1 }, { 0, 0 } };
+	static const struct ppt_cross cross = { 64, { { 0, 0 }, { 1, 1 }, { 1, 1 } } };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct ppt_sizing s;
 		struct ktrxer_error err;
 
-		assert_int_equal(ppt_size(&paths[i].path, 1500, 1000, &s, &err), 0);
+		assert_int_equal(ppt_size(&paths[i].path, 1500, 1000, NULL, &s, &err), 0);
 		assert_true(fabs(s.trailing_max_bytes - paths[i].trailing_max) < 0.001);
 		assert_true(fabs(s.alpha_min - paths[i].alpha) < 0.0001);
 		assert_int_equal(s.narrow, paths[i].narrow);
 		assert_int_equal(s.node, paths[i].node);
 		assert_int_equal(largest_on_grid(&paths[i].path, NULL), paths[i].on_grid);
 		if (paths[i].with_cross)
-			assert_int_equal(largest_on_grid(&paths[i].path, cross), paths[i].with_cross);
+			assert_int_equal(largest_on_grid(&paths[i].path, &cross), paths[i].with_cross);
 	}
 }
 
@@ -57,11 +57,11 @@ static void without_dispersion_the_gap_is_the_end_links(void **state)
 	struct ppt_dispersion d;
 
 	(void)state;
-	ppt_disperse(&paths[1].path, 1500, 150, NULL, 64, &d);
+	ppt_disperse(&paths[1].path, 1500, 150, NULL, &d);
 	assert_true(d.unbiased);
 	assert_true(fabs(d.gap_ns - 12000) < 1e-6 && fabs(d.capacity_bit_s - 100e6) < 1e-3);
 	/* One byte more: 8 bits at 10 Mbit/s are 800 ns of dispersion. */
-	ppt_disperse(&paths[1].path, 1500, 151, NULL, 64, &d);
+	ppt_disperse(&paths[1].path, 1500, 151, NULL, &d);
 	assert_false(d.unbiased);
 	assert_true(fabs(d.delta_ns - 800) < 1e-6 && d.capacity_bit_s < 100e6);
 }
@@ -72,6 +72,7 @@ static void the_step_that_the_clock_resolves(void **state)
 		uint64_t capacity;
 		uint32_t resolution_ns, step;
 	} cases[] = { { 10 * M, 1000, 3 }, { 100 * M, 1000, 25 }, { 1000 * M, 1000, 250 }, { 1000 * M, 1, 1 }, { 10000 * M, 1, 3 } };
+	static const struct ppt_cross cross = { 64, { { 0, 0 }, { 1, 1 }, { 1, 1 } } };
 	struct ppt_sizing s;
 	struct ktrxer_error err;
 
@@ -79,12 +80,16 @@ static void the_step_that_the_clock_resolves(void **state)
 	for (int i = 0; i < 5; i++) {
 		const struct ppt_path one = { { cases[i].capacity }, 1 };
 
-		assert_int_equal(ppt_size(&one, 1500, cases[i].resolution_ns, &s, &err), 0);
+		assert_int_equal(ppt_size(&one, 1500, cases[i].resolution_ns, NULL, &s, &err), 0);
 		assert_int_equal(s.step_min, cases[i].step);
 		assert_true(s.resolvable && s.size1 == 72 && s.size2 == 1500);
 	}
+	/* Cross traffic leaves 86 bytes on C2-100: (8 * 1500 / 100 Mbit/s - 8 * 64 / 10 Mbit/s) * 10 Mbit/s / 8. */
+	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, &cross, &s, &err), 0);
+	assert_int_equal(s.largest_undispersed, 86);
+	assert_int_equal(s.size2, 86);
 	/* C2-100 leaves 78 bytes between the sizes; a clock of 10 us needs 250. */
-	assert_int_equal(ppt_size(&paths[1].path, 1500, 10000, &s, &err), 0);
+	assert_int_equal(ppt_size(&paths[1].path, 1500, 10000, NULL, &s, &err), 0);
 	assert_int_equal(s.step_min, 250);
 	assert_false(s.resolvable);
 }
@@ -96,9 +101,9 @@ static void the_rule_for_each_node(void **state)
 	const struct ppt_path even = { { 10 * M, 20 * M, 40 * M }, 3 };
 
 	(void)state;
-	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, &s, &err), 0);
+	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, NULL, &s, &err), 0);
 	assert_true(fabs(s.alpha_rule - 15.5) < 1e-9);
-	assert_int_equal(ppt_size(&even, 1500, 1, &s, &err), 0);
+	assert_int_equal(ppt_size(&even, 1500, 1, NULL, &s, &err), 0);
 	assert_int_equal(s.node, 2); /* of two nodes with the same ratio that nearest to the receiver */
 }
 
@@ -109,17 +114,17 @@ static void paths_that_are_none(void **state)
 	struct ppt_sizing s;
 
 	(void)state;
-	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
 	path.links = 1;
-	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
 	path.capacity_bit_s[0] = UINT64_MAX;
-	assert_int_equal(ppt_size(&path, 71, 1, &s, &err), -EINVAL);
-	assert_int_equal(ppt_size(&path, 1527, 1, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 71, 1, NULL, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 1527, 1, NULL, &s, &err), -EINVAL);
 	assert_true(err.text[0]);
-	assert_int_equal(ppt_size(&path, 1526, UINT32_MAX, &s, &err), 0);
+	assert_int_equal(ppt_size(&path, 1526, UINT32_MAX, NULL, &s, &err), 0);
 	assert_int_equal(s.step_min, UINT32_MAX);
 	path.links = PPT_LINKS_MAX + 1;
-	assert_int_equal(ppt_size(&path, 1500, 1, &s, &err), -EINVAL);
+	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
 }
 
 int main(void)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Lab:
-    """`ktrxer lab` in a folder of its own, with a TMPDIR of its own: it is in the command line of the guest's kernel."""
+    """`ktrxer lab` in a folder of its own, with a TMPDIR of its own, below which the guest's kernel runs."""
 
     folder: Path
     scratch: Path
@@ -57,11 +57,11 @@ class Lab:
         """The process of the guest's kernel: it leads a session, of which all programs of the guest are."""
         for path in Path("/proc").glob("[0-9]*"):
             try:
-                words = (path / "cmdline").read_bytes()
+                words, place = (path / "cmdline").read_bytes(), (path / "cwd").readlink()
                 leads = _session(path) == int(path.name)
             except (OSError, ValueError):
                 continue
-            if leads and b"time-travel=inf-cpu" in words and str(self.scratch).encode() in words:
+            if leads and b"time-travel=inf-cpu" in words and place.is_relative_to(self.scratch):
                 return int(path.name)
         return None
 

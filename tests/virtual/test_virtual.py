@@ -62,6 +62,12 @@ def test_the_delay_of_a_topology_and_time_that_passes_by_itself(lab: Lab) -> Non
     assert time.time() - before < 200
 
 
+def test_what_is_random_begins_from_the_seed(lab: Lab) -> None:
+    runs = [lab(*VM, "--seed", seed, "--", "sh", "-c", "head -c 8 /dev/urandom | od -An -tx1") for seed in (1, 1, 2)]
+    assert [done.returncode for done in runs] == [0, 0, 0], runs[0].stderr
+    assert runs[0].stdout == runs[1].stdout != runs[2].stdout
+
+
 def test_a_limit_of_virtual_time_ends_what_waits_for_ever(lab: Lab) -> None:
     done = lab(*RUN, "--timeout", "2h", "--", "sleep", "infinity")
     assert done.returncode == 124 and "has not ended within 7200 s (--timeout)" in done.stderr

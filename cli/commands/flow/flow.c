@@ -3,7 +3,7 @@
 #include "flow.h"
 
 #include "limits.h"
-#include "prober.h"
+#include "probe_command.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static const struct opt flow_opts[] = {
 	{ .name = "model", .type = OPT_CHOICE, .offset = FIELD(model), .argument = "MODEL", .fallback = "constant", .choices = models,
 	  .help = "When packets leave: constant, poisson (exponential gaps), or voip (as long as somebody talks; ITU-T P.59)" },
 	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp",
-	  .choices = prober_engines, .help = "Engine of flows up: udp (the host's sockets, no privilege), raw, packet, or auto" },
+	  .choices = probe_engines, .help = "Engine of flows up: udp (the host's sockets, no privilege), raw, packet, or auto" },
 	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
 	  .help = "Network device of flows up; by default the route's" },
 	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise),
@@ -98,6 +98,7 @@ static int flow_begin(struct flow_run *run, struct ktrxer_error *err)
 	p->ended = flow_on_ended;
 	p->tick = flow_on_tick;
 	p->done = on_done;
+	p->describe = flow_failure_describe;
 	p->context = run;
 	return flow_client_new(&run->client, p, err);
 }

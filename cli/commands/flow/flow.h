@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "flow_client.h"
+#include "flow_result.h"
 
 struct flow_options {
 	const char *direction, *host, *token_file, *cc, *dscp, *ecn, *engine, *device;
@@ -18,21 +19,11 @@ struct flow_options {
 
 enum flow_ecn { FLOW_ECN_ANY = 0, FLOW_ECN_ON, FLOW_ECN_OFF };
 
-/* What is known of one end of a flow. */
-struct flow_side {
-	uint64_t samples;
-	uint64_t last_ns, last_bytes;
-	bool ended;
-	struct flow_end end;
-};
-
-struct flow_record {
-	struct flow_side local, remote;
+/* What the command keeps of a flow beside the records of its ends. */
+struct flow_shown {
 	uint8_t ecn_wanted;        /* enum flow_ecn */
 	char cc[FLOW_CC_MAX];      /* in force at this end; "": not known */
-	bool info;                 /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
-	uint64_t values[FLOW_VALUES_MAX];
-	uint64_t shown_bytes;      /* by the last line for people */
+	uint64_t bytes;            /* by the last line for people */
 };
 
 struct flow_pending {
@@ -51,6 +42,8 @@ struct flow_run {
 	struct flow_client_result result;
 	struct flow_spec *specs;
 	struct flow_record *records;
+	struct flow_result *results; /* at the end */
+	struct flow_shown *shown;
 	struct hmac_key token;
 	bool up, down, interrupted, done;
 	uint64_t shown_ns;         /* of the last line for people */
@@ -74,6 +67,9 @@ void flow_on_ended(void *run, uint32_t flow, bool remote, const struct flow_end 
 void flow_on_tick(void *run, uint64_t at_ns);
 void flow_pending_due(struct loop_timer *timer, uint64_t now_ns);
 void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
+
+/* flow_failure.c */
+int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure);
 
 /* flow_report.c */
 void flow_say_what(struct flow_run *run);

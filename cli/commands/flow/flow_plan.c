@@ -132,7 +132,7 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 			return ktrxer_fail(err, rc, "--ecn: %s", word.text);
 		for (uint32_t f = (uint32_t)i; f < run->o->flows; f += (uint32_t)w.count)
 			for (uint32_t side = 0; side < run->plan.request.flows; side += (uint32_t)run->o->flows) {
-				run->records[side + f].ecn_wanted = run->o->udp ? FLOW_ECN_ANY : which;
+				run->shown[side + f].ecn_wanted = run->o->udp ? FLOW_ECN_ANY : which;
 				run->specs[side + f].tos |= run->o->udp ? which : 0;
 			}
 	}
@@ -181,7 +181,7 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 		struct flow_spec *s = &run->specs[i];
 
 		s->udp = true;
-		s->law = (uint8_t)o->model;
+		s->model = (uint8_t)o->model;
 		s->payload_min = (uint16_t)least;
 		s->payload_max = (uint16_t)most;
 	}
@@ -258,7 +258,9 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	p->request.flows = (uint32_t)o->flows * (run->up && run->down ? 2 : 1);
 	run->specs = calloc(p->request.flows, sizeof *run->specs);
 	run->records = calloc(p->request.flows, sizeof *run->records);
-	if (!run->specs || !run->records)
+	run->results = calloc(p->request.flows, sizeof *run->results);
+	run->shown = calloc(p->request.flows, sizeof *run->shown);
+	if (!run->specs || !run->records || !run->results || !run->shown)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", p->request.flows);
 	p->specs = run->specs;
 	for (uint32_t i = 0; i < p->request.flows; i++)
@@ -277,6 +279,8 @@ void flow_release(struct flow_run *run)
 	loop_free(run->loop);
 	free(run->specs);
 	free(run->records);
+	free(run->results);
+	free(run->shown);
 	free(run->pending);
 	secret_forget(&run->token, sizeof run->token);
 }

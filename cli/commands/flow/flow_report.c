@@ -15,59 +15,6 @@ static const char *direction_of(const struct flow_run *run, uint32_t flow)
 	return run->specs[flow].down ? "down" : "up";
 }
 
-static const struct flow_side *receiver(const struct flow_run *run, uint32_t flow)
-{
-	return run->specs[flow].down ? &run->records[flow].local : &run->records[flow].remote;
-}
-
-static const struct flow_side *sender(const struct flow_run *run, uint32_t flow)
-{
-	return run->specs[flow].down ? &run->records[flow].remote : &run->records[flow].local;
-}
-
-/* By the receiver's word; when that never came, by what the sender knows to have arrived. */
-static const struct flow_side *counter(const struct flow_run *run, uint32_t flow)
-{
-	const struct flow_side *r = receiver(run, flow);
-
-	return r->samples || r->ended ? r : sender(run, flow);
-}
-
-static uint64_t flow_bytes(const struct flow_run *run, uint32_t flow)
-{
-	const struct flow_side *c = counter(run, flow);
-
-	return c->ended && c->end.bytes > c->last_bytes ? c->end.bytes : c->last_bytes;
-}
-
-static uint64_t start_of(const struct flow_run *run, uint32_t flow)
-{
-	return run->result.start_ns + run->specs[flow].start_ns;
-}
-
-static uint64_t end_of(const struct flow_side *side)
-{
-	return side->ended ? side->end.time_ns : side->last_ns;
-}
-
-/* From its start, which is the same at both ends, to what this end knows last. */
-static uint64_t span_of(const struct flow_run *run, uint32_t flow, const struct flow_side *side)
-{
-	const uint64_t from_ns = start_of(run, flow), to_ns = end_of(side);
-
-	return to_ns > from_ns ? to_ns - from_ns : 0;
-}
-
-static uint64_t rate_over(uint64_t bytes, uint64_t span_ns)
-{
-	return span_ns ? (uint64_t)((double)bytes * 8e9 / (double)span_ns + 0.5) : 0;
-}
-
-static uint64_t value_of(const struct flow_record *r, int which)
-{
-	return r->info ? r->values[which] : UINT64_MAX;
-}
-
 void flow_say_what(struct flow_run *run)
 {
 	const struct flow_options *o = run->o;
@@ -82,21 +29,6 @@ void flow_say_what(struct flow_run *run)
 }
 
 /* ------------------------------------------------------------------------------------------------------------ verdict */
-
-/* The sender's end decides whether the flow was complete: the receiver cannot see data that was never sent. */
-static const struct flow_side *decider(const struct flow_run *run, uint32_t flow)
-{
-	const struct flow_side *s = sender(run, flow);
-
-	return s->ended ? s : receiver(run, flow);
-}
-
-static bool as_planned(const struct flow_run *run, uint32_t flow)
-{
-	const struct flow_side *d = decider(run, flow);
-
-	return d->ended && d->end.reason == FLOW_PLANNED;
-}
 
 static const char *why_ended(const struct flow_run *run, uint32_t flow)
 {
@@ -119,11 +51,12 @@ static void judge_ends(struct flow_run *run)
 	uint32_t stopped = 0;
 
 	for (uint32_t i = 0; i < q->flows; i++) {
-		const struct flow_side *d = decider(run, i);
-		const uint64_t lasted = span_of(run, i, d);
+		const struct flow_result *r = &run->results[i];
+		const struct flow_side *d = r->decider;
+		const uint64_t lasted = r->lasted_ns;
 		char after[KTRXER_UNITS_TEXT], early[KTRXER_UNITS_TEXT];
 
-		if (as_planned(run, i))
+		if (r->as_planned)
 			continue;
 		if (run->interrupted || (d->ended && d->end.reason == FLOW_STOPPED && !run->result.server_gone)) {
 			stopped++;
@@ -136,18 +69,10 @@ static void judge_ends(struct flow_run *run)
 				    why_ended(run, i));
 		else
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i, direction_of(run, i), after,
-				    flow_bytes(run, i), why_ended(run, i));
+				    r->bytes, why_ended(run, i));
 	}
 	if (stopped)
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped, q->flows);
-}
-
-/* How many there should be between the first and the last one. */
-static uint64_t missing(const struct flow_run *run, uint32_t flow, const struct flow_side *side)
-{
-	const uint64_t due = span_of(run, flow, side) / run->plan.request.sample_ns;
-
-	return due > side->samples ? due - side->samples : 0;
 }
 
 static void judge_samples(struct flow_run *run)
@@ -156,9 +81,7 @@ static void judge_samples(struct flow_run *run)
 	uint32_t worst = 0, flows = 0;
 
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		const struct flow_record *r = &run->records[i];
-		const uint64_t miss = missing(run, i, &r->local) + missing(run, i, &r->remote);
-		const uint64_t have = r->local.samples + r->remote.samples;
+		const uint64_t miss = run->results[i].missing_samples, have = run->results[i].samples;
 
 		all += have + miss;
 		lost += miss;
@@ -182,7 +105,7 @@ static void judge_ecn(struct flow_run *run)
 		const struct flow_record *r = &run->records[i];
 		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX && r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
 
-		if (run->o->udp || !r->info || r->ecn_wanted == FLOW_ECN_ANY || on == (r->ecn_wanted == FLOW_ECN_ON))
+		if (run->o->udp || !r->info || run->shown[i].ecn_wanted == FLOW_ECN_ANY || on == (run->shown[i].ecn_wanted == FLOW_ECN_ON))
 			continue;
 		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i, direction_of(run, i),
 			    on ? "agreed on" : "no", on ? 0 : 1, on ? "either host" : "both hosts");
@@ -192,11 +115,12 @@ static void judge_ecn(struct flow_run *run)
 /* A full socket of the receiver is no loss of the path. */
 static void judge_receiver(struct flow_run *run, uint32_t i)
 {
-	const uint64_t dropped = value_of(&run->records[i], FLOW_OVERFLOWS), lost = value_of(&run->records[i], FLOW_UDP_LOST);
+	const uint64_t dropped = flow_value(&run->records[i], FLOW_OVERFLOWS), lost = flow_value(&run->records[i], FLOW_UDP_LOST);
+	const struct flow_side *receiver = run->results[i].receiver;
 
-	if (!receiver(run, i)->ended || dropped == UINT64_MAX || !dropped)
+	if (!receiver->ended || dropped == UINT64_MAX || !dropped)
 		return;
-	if (receiver(run, i) == &run->records[i].local)
+	if (receiver == &run->records[i].local)
 		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
 			    "overstated", i, direction_of(run, i), dropped);
 	else
@@ -208,7 +132,7 @@ static void judge_receiver(struct flow_run *run, uint32_t i)
 /* Packets that never left are no loss either. */
 static void judge_sender(struct flow_run *run, uint32_t i)
 {
-	const struct flow_side *s = sender(run, i);
+	const struct flow_side *s = run->results[i].sender;
 	const bool here = s == &run->records[i].local;
 	const uint64_t due = s->end.due_packets;
 
@@ -228,7 +152,7 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 static void judge_udp(struct flow_run *run)
 {
 	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
-		const struct flow_side *s = sender(run, i);
+		const struct flow_side *s = run->results[i].sender;
 		struct ktx_accounts accounts;
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
@@ -250,7 +174,7 @@ static void judge(struct flow_run *run)
 	char late[KTRXER_UNITS_TEXT];
 
 	for (uint32_t i = 0; i < q->flows; i++)
-		bytes += flow_bytes(run, i);
+		bytes += run->results[i].bytes;
 	if (run->result.error.code)
 		verdict_say(run->cli, VERDICT_DEGRADED, "%s", run->result.error.text);
 	if (!bytes)
@@ -282,30 +206,31 @@ static void or_null(struct json *json, const char *key, bool known, uint64_t val
 
 static const char *error_of(const struct flow_run *run, uint32_t flow)
 {
-	return as_planned(run, flow) || run->interrupted ? NULL : why_ended(run, flow);
+	return run->results[flow].as_planned || run->interrupted ? NULL : why_ended(run, flow);
 }
 
 static void value_json(struct json *json, const char *key, const struct flow_record *r, int which)
 {
-	or_null(json, key, value_of(r, which) != UINT64_MAX, value_of(r, which));
+	or_null(json, key, flow_value(r, which) != UINT64_MAX, flow_value(r, which));
 }
 
 static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
 	const struct flow_record *r = &run->records[i];
-	const uint64_t options = value_of(r, FLOW_OPTIONS);
+	const uint64_t options = flow_value(r, FLOW_OPTIONS);
 
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
-	json_string(json, "cc", r->cc[0] ? r->cc : sender(run, i)->end.cc[0] ? sender(run, i)->end.cc : run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "cc", run->shown[i].cc[0] ? run->shown[i].cc : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc :
+		    run->specs[i].cc[0] ? run->specs[i].cc : NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
 static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
 	const struct flow_record *r = &run->records[i];
-	const struct flow_side *s = sender(run, i);
+	const struct flow_side *s = run->results[i].sender;
 	struct ktx_accounts accounts;
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
@@ -326,65 +251,32 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 
 static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
-	const struct flow_record *r = &run->records[i];
+	const struct flow_result *r = &run->results[i];
 	const struct flow_spec *s = &run->specs[i];
 
 	json_object(json, NULL);
 	json_u64(json, "flow", i);
 	json_string(json, "direction", direction_of(run, i));
-	json_u64(json, "bytes", flow_bytes(run, i));
-	json_u64(json, "rate_bps", rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i))));
-	or_null(json, "received_bytes", receiver(run, i)->samples || receiver(run, i)->ended,
-		receiver(run, i)->ended ? receiver(run, i)->end.bytes : receiver(run, i)->last_bytes);
+	json_u64(json, "bytes", r->bytes);
+	json_u64(json, "rate_bps", r->rate_bps);
+	or_null(json, "received_bytes", r->received_known, r->received_bytes);
 	/* Of a UDP flow nothing is acknowledged. */
-	or_null(json, s->udp ? "sent_bytes" : "acked_bytes", sender(run, i)->samples || sender(run, i)->ended,
-		sender(run, i)->ended ? sender(run, i)->end.bytes : sender(run, i)->last_bytes);
+	or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
 	json_u64(json, "dscp", s->tos >> 2);
 	if (s->udp)
 		udp_json(run, json, i);
 	else
 		tcp_json(run, json, i);
-	json_u64(json, "start_ns", start_of(run, i));
-	json_u64(json, "duration_ns", span_of(run, i, counter(run, i)));
-	json_u64(json, "samples_local", r->local.samples);
-	json_u64(json, "samples_remote", r->remote.samples);
-	json_u64(json, "samples_missing", missing(run, i, &r->local) + missing(run, i, &r->remote));
+	json_u64(json, "start_ns", r->start_ns);
+	json_u64(json, "duration_ns", r->duration_ns);
+	json_u64(json, "samples_local", run->records[i].local.samples);
+	json_u64(json, "samples_remote", run->records[i].remote.samples);
+	json_u64(json, "samples_missing", r->missing_samples);
 	json_string(json, "error", error_of(run, i));
 	json_object_end(json);
 }
 
-/* What all of one direction moved, over the time from the first start to the last end. */
-struct total {
-	uint32_t flows;
-	uint64_t bytes, retransmits, lost, sent, rate_bps;
-};
-
-static void total_make(const struct flow_run *run, bool down, struct total *t)
-{
-	uint64_t from_ns = KTRXER_NEVER, to_ns = 0;
-
-	memset(t, 0, sizeof *t);
-	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		const struct flow_side *c = counter(run, i);
-
-		if (run->specs[i].down != down)
-			continue;
-		t->flows++;
-		t->bytes += flow_bytes(run, i);
-		if (run->o->udp && value_of(&run->records[i], FLOW_UDP_LOST) != UINT64_MAX) {
-			t->lost += value_of(&run->records[i], FLOW_UDP_LOST);
-			t->sent += sender(run, i)->end.packets;
-		} else if (!run->o->udp && value_of(&run->records[i], FLOW_RETRANSMITS) != UINT64_MAX)
-			t->retransmits += run->records[i].values[FLOW_RETRANSMITS];
-		if (start_of(run, i) < from_ns)
-			from_ns = start_of(run, i);
-		if (end_of(c) > to_ns)
-			to_ns = end_of(c);
-	}
-	t->rate_bps = from_ns < to_ns ? rate_over(t->bytes, to_ns - from_ns) : 0;
-}
-
-static void report_json(const struct flow_run *run, struct json *end, const struct total totals[2])
+static void report_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2])
 {
 	const struct clock_offset_result *c = &run->result.clock;
 	char address[KTRXER_ADDR_TEXT];
@@ -430,12 +322,12 @@ static void udp_table_text(struct flow_run *run)
 	out_text(run->cli, "flow  dir   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		for (int c = 0; c < 7; c++) {
-			const uint64_t value = value_of(&run->records[i], columns[c]);
+			const uint64_t value = flow_value(&run->records[i], columns[c]);
 
 			snprintf(cells[c], sizeof cells[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
 		}
 		out_text(run->cli, "%4u  %-4s  %-15s  %8s  %9s  %9s  %8s  %9s  %9s  %9s  %s", i, direction_of(run, i),
-			 ktrxer_format_bitrate(rate, rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)))), cells[0], cells[1], cells[2],
+			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), cells[0], cells[1], cells[2],
 			 cells[3], cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
 	}
 }
@@ -447,31 +339,22 @@ static void table_text(struct flow_run *run)
 	out_text(run->cli, "flow  dir   bytes         rate             retransmits  cc        dscp  ecn");
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		const struct flow_record *r = &run->records[i];
-		const uint64_t retransmits = value_of(r, FLOW_RETRANSMITS), options = value_of(r, FLOW_OPTIONS);
+		const uint64_t retransmits = flow_value(r, FLOW_RETRANSMITS), options = flow_value(r, FLOW_OPTIONS);
 
 		snprintf(again, sizeof again, "%" PRIu64, retransmits);
-		out_text(run->cli, "%4u  %-4s  %-12s  %-15s  %11s  %-8s  %-4s  %s", i, direction_of(run, i), ktrxer_format_size(bytes, flow_bytes(run, i)),
-			 ktrxer_format_bitrate(rate, rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)))), retransmits == UINT64_MAX ? "-" : again,
-			 r->cc[0] ? r->cc : run->specs[i].cc[0] ? run->specs[i].cc : "-", dscp_name(run->specs[i].tos >> 2, dscp),
+		out_text(run->cli, "%4u  %-4s  %-12s  %-15s  %11s  %-8s  %-4s  %s", i, direction_of(run, i), ktrxer_format_size(bytes, run->results[i].bytes),
+			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), retransmits == UINT64_MAX ? "-" : again,
+			 run->shown[i].cc[0] ? run->shown[i].cc : run->specs[i].cc[0] ? run->specs[i].cc : "-", dscp_name(run->specs[i].tos >> 2, dscp),
 			 options == UINT64_MAX ? "-" : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 	}
 }
 
-static void total_text(struct flow_run *run, const char *way, bool down, const struct total *t)
+static void total_text(struct flow_run *run, const char *direction, const struct flow_total *t)
 {
 	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], what[96];
-	uint64_t least = UINT64_MAX, most = 0;
 
 	if (!t->flows)
 		return;
-	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		const uint64_t one = rate_over(flow_bytes(run, i), span_of(run, i, counter(run, i)));
-
-		if (run->specs[i].down != down)
-			continue;
-		least = one < least ? one : least;
-		most = one > most ? one : most;
-	}
 	ktrxer_format_bitrate(rate, t->rate_bps);
 	ktrxer_format_size(bytes, t->bytes);
 	if (run->o->udp)
@@ -480,12 +363,13 @@ static void total_text(struct flow_run *run, const char *way, bool down, const s
 	else
 		snprintf(what, sizeof what, "%" PRIu64 " retransmitted segments", t->retransmits);
 	if (t->flows == 1)
-		out_text(run->cli, "%s: %s, %s received, %s", way, rate, bytes, what);
+		out_text(run->cli, "%s: %s, %s received, %s", direction, rate, bytes, what);
 	else
-		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s", way, rate, bytes, what, t->flows, ktrxer_format_bitrate(low, least), ktrxer_format_bitrate(high, most));
+		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s", direction, rate, bytes, what, t->flows,
+			 ktrxer_format_bitrate(low, t->slowest_bps), ktrxer_format_bitrate(high, t->fastest_bps));
 }
 
-static void report_text(struct flow_run *run, const struct total totals[2])
+static void report_text(struct flow_run *run, const struct flow_total totals[2])
 {
 	char bound[KTRXER_UNITS_TEXT], pace[KTRXER_UNITS_TEXT];
 
@@ -493,8 +377,8 @@ static void report_text(struct flow_run *run, const struct total totals[2])
 		udp_table_text(run);
 	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MOST)
 		table_text(run);
-	total_text(run, "up", false, &totals[0]);
-	total_text(run, "down", true, &totals[1]);
+	total_text(run, "up", &totals[0]);
+	total_text(run, "down", &totals[1]);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s", ktrxer_format_bitrate(pace, run->result.pace_bps));
 	out_text(run->cli, "uncertainty of the times of the far end: +- %s", ktrxer_format_ns(bound, (int64_t)run->result.clock_bound_ns));
@@ -502,7 +386,8 @@ static void report_text(struct flow_run *run, const struct total totals[2])
 
 int flow_finish_report(struct flow_run *run)
 {
-	struct total totals[2];
+	const uint32_t flows = run->plan.request.flows;
+	struct flow_total totals[2];
 	struct json *end;
 
 	flow_client_result(run->client, &run->result);
@@ -515,9 +400,11 @@ int flow_finish_report(struct flow_run *run)
 	}
 	flow_pending_flush(run);
 	end = out_end(run->cli);
+	for (uint32_t i = 0; i < flows; i++)
+		flow_result(&run->results[i], &run->specs[i], &run->records[i], run->result.start_ns, run->plan.request.sample_ns);
 	judge(run);
-	total_make(run, false, &totals[0]);
-	total_make(run, true, &totals[1]);
+	for (int down = 0; down < 2; down++)
+		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);
 	report_text(run, totals);
 	report_json(run, end, totals);
 	return out_finish(run->cli, end);

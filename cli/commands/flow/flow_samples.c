@@ -148,17 +148,8 @@ void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *samp
 {
 	struct flow_run *run = context;
 	const bool remote = origin != NULL;
-	struct flow_record *record = &run->records[flow];
-	struct flow_side *side = remote ? &record->remote : &record->local;
 
-	side->samples++;
-	side->last_ns = sample->time_ns;
-	side->last_bytes = sample->bytes;
-	/* Of a UDP flow's two ends the receiver knows more. */
-	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != run->specs[flow].down)) {
-		record->info = true;
-		memcpy(record->values, sample->values, sizeof record->values);
-	}
+	flow_record_sample(&run->records[flow], &run->specs[flow], remote, sample);
 	pending_put(run, &(struct flow_pending){ .flow = flow, .remote = remote, .origin = remote ? *origin : (struct flow_origin){ 0 },
 						 .sample = *sample });
 }
@@ -182,7 +173,7 @@ void flow_on_connected(void *context, uint32_t flow, int fd)
 	struct json *event = event_begin(run, "flow_connected", flow);
 
 	if (!run->specs[flow].down)
-		flow_tcp_cc_name(fd, run->records[flow].cc);
+		flow_tcp_cc_name(fd, run->shown[flow].cc);
 	if (event)
 		out_put(run->cli, event);
 }
@@ -205,11 +196,9 @@ void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_
 	static const char *const reasons[FLOW_REASONS] = { [FLOW_RUNNING] = "running", [FLOW_PLANNED] = "planned", [FLOW_STOPPED] = "stopped",
 							   [FLOW_BROKEN] = "broken", [FLOW_CLOSED] = "closed" };
 	struct flow_run *run = context;
-	struct flow_side *side = remote ? &run->records[flow].remote : &run->records[flow].local;
 	struct json *event;
 
-	side->ended = true;
-	side->end = *end;
+	flow_record_end(&run->records[flow], remote, end);
 	pending_drain(run); /* its samples come before its end, where there is room for them */
 	event = event_begin(run, end->reason == FLOW_BROKEN ? "flow_failed" : "flow_ended", flow);
 	if (!event)
@@ -236,14 +225,14 @@ void flow_on_tick(void *context, uint64_t at_ns)
 	if (at_ns < run->shown_ns + KTRXER_NS_PER_S)
 		return;
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		struct flow_record *r = &run->records[i];
+		const uint64_t moved = run->records[i].local.last_bytes;
 
-		bytes[run->specs[i].down] += r->local.last_bytes - r->shown_bytes;
-		r->shown_bytes = r->local.last_bytes;
+		bytes[run->specs[i].down] += moved - run->shown[i].bytes;
+		run->shown[i].bytes = moved;
 	}
 	run->shown_ns = at_ns;
 	for (int d = 0; d < 2; d++)
-		bytes[d] = (uint64_t)((double)bytes[d] * 8e9 / (double)span);
+		bytes[d] = flow_rate_bps(bytes[d], span);
 	ktrxer_format_bitrate(up, bytes[0]);
 	ktrxer_format_bitrate(down, bytes[1]);
 	out_text(run->cli, "%7.1f s%s%s%s%s", (double)(at_ns - run->result.start_ns) / 1e9, run->up ? "   up " : "", run->up ? up : "",

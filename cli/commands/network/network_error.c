@@ -38,37 +38,27 @@ const char *network_error_text(const struct ktx_network_error *error, char *text
 	return ktrxer_strerror(-error->error, text, size);
 }
 
-static void say_one(struct cli *cli, const struct ktx_network_error *error, bool line)
+void network_error_say(struct cli *cli, const struct ktx_network_error *error, bool all, uint64_t *count)
 {
-	char who[KTRXER_ADDR_TEXT], word[64];
+	char from[KTRXER_ADDR_TEXT], word[64];
 	const char *what = network_error_text(error, word, sizeof word);
 	struct json *event;
 
+	++*count;
 	if (error->reporter.family)
-		ktrxer_addr_format(&error->reporter, who);
+		ktrxer_addr_format(&error->reporter, from);
 	else
-		strcpy(who, "this host");
-	if (line)
-		out_text(cli, "%s: %s", who, what);
+		strcpy(from, "this host");
+	if (all || *count <= LINES_MOST)
+		out_text(cli, "%s: %s", from, what);
+	if (!all && *count == LINES_MOST + 1)
+		out_text(cli, "(more of these are only counted)");
 	event = out_event(cli, "network_error");
 	if (!event)
 		return;
-	json_string(event, "from", who);
+	json_string(event, "from", from);
 	json_string(event, "error", what);
 	json_u64(event, "icmp_type", error->type);
 	json_u64(event, "icmp_code", error->code);
 	out_put(cli, event);
-}
-
-void network_errors_say(struct cli *cli, struct ktx *tx, bool all, uint64_t *count)
-{
-	struct ktx_network_error errors[8];
-
-	for (int n; (n = ktx_network_errors(tx, errors, 8)) > 0;)
-		for (int i = 0; i < n; i++) {
-			++*count;
-			say_one(cli, &errors[i], all || *count <= LINES_MOST);
-			if (!all && *count == LINES_MOST + 1)
-				out_text(cli, "(more of these are only counted)");
-		}
 }

@@ -5,8 +5,8 @@
 
 #include "cli.h"
 
-/* Takes what the transmitter was told since the last call; `count` is of all so far. A line for each of the first few, or for all. */
-void network_errors_say(struct cli *cli, struct ktx *tx, bool all, uint64_t *count);
+/* An event, and a line for each of the first few errors, or for all; `count` is of all so far. */
+void network_error_say(struct cli *cli, const struct ktx_network_error *error, bool all, uint64_t *count);
 /* "port unreachable", or what the error number means. */
 const char *network_error_text(const struct ktx_network_error *error, char *text, size_t size);
 

@@ -162,3 +162,14 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 		json_u64(json, "to_port", view.to_port);
 	}
 }
+
+bool packet_udp(struct packet_udp *udp, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
+{
+	struct ktrxer_packet_view view;
+
+	ktrxer_packet_parse(&view, frame, length, link);
+	if (!view.version || view.proto != KTRXER_UDP || !view.ports)
+		return false;
+	*udp = (struct packet_udp){ .from = view.from, .to = view.to, .from_port = view.from_port, .to_port = view.to_port };
+	return true;
+}

@@ -18,4 +18,13 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 /* The fields of a sample "packet", into an object that is open. */
 void packet_json(const struct krx_packet *packet, struct json *json);
 
+/* The two ends of a UDP datagram. */
+struct packet_udp {
+	struct ktrxer_addr from, to;
+	uint16_t from_port, to_port;
+};
+
+/* False: the frame contains no UDP header (another protocol, a later fragment, cut short). */
+bool packet_udp(struct packet_udp *udp, const uint8_t *frame, uint32_t length, enum ktrxer_link link);
+
 #endif

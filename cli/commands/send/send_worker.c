@@ -23,6 +23,7 @@ enum { CHUNK = 1024, COMMIT_NICE = -19 };
 static void read_reports(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
+	struct ktx_network_error errors[8];
 	struct ktx_report reports[64];
 
 	for (int n; (n = ktx_reports(worker->tx, reports, 64)) > 0;) {
@@ -31,7 +32,9 @@ static void read_reports(struct send_worker *worker)
 			send_report(run, &reports[i]);
 		pthread_mutex_unlock(&run->lock);
 	}
-	network_errors_say(run->cli, worker->tx, false, &worker->network_errors);
+	for (int n; (n = ktx_network_errors(worker->tx, errors, 8)) > 0;)
+		for (int i = 0; i < n; i++)
+			network_error_say(run->cli, &errors[i], false, &worker->network_errors);
 }
 
 /* Until the transmitter, or a wish to stop, or `until_ns`. */

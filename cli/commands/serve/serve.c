@@ -384,7 +384,7 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
 	if (rc < 0) {
-		cli_complain(cli, "%s", err.text);
+		cli_complain(cli, "%s%s", err.text, err.code == -EADDRINUSE ? ", --port chooses another" : "");
 		server_close(&s);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}

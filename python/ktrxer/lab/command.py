@@ -129,6 +129,7 @@ def parser() -> argparse.ArgumentParser:
     add("--kernel", metavar="V", help="virtual time: the kernel (default 6.1)")
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
+    add("--seed", type=int, metavar="N", help="virtual time: seed of what is random in the guest (default 1); vary it for repetitions")
 
     run = parsers.add_parser(
         "vm",
@@ -401,7 +402,7 @@ def _run(options: argparse.Namespace) -> int:
     job = local.Job(tuple(options.command), node, tuple(beside), options.timeout)
     if options.time == "virtual":
         return _in_guest(options, chosen, job, options.wall_limit)
-    for name in ("kernel", "wall_limit", "memory"):
+    for name in ("kernel", "wall_limit", "memory", "seed"):
         if getattr(options, name) is not None:
             _wrong(f"--{name.replace('_', '-')} needs --time virtual")
     return local.run(chosen, job)
@@ -415,7 +416,10 @@ def _in_guest(options: argparse.Namespace, chosen: topology.Topology | None, job
         _wrong(f"--memory {options.memory}: expected 128 to 16384 MiB")
     if options.kernel is not None and options.kernel not in uml.kernels():
         _wrong(f"--kernel {options.kernel}: virtual time has {', '.join(uml.kernels())}")
-    guest = uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S)
+    seed = 1 if options.seed is None else options.seed
+    if not 0 <= seed < 1 << 62:
+        _wrong(f"--seed {seed}: expected 0 to {(1 << 62) - 1}")
+    guest = uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S, seed)
     plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND", "virtual time")
     answer = uml.run(guest, plan, _pass_on, _say)
     if answer.overlay_full:

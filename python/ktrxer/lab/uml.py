@@ -37,6 +37,9 @@ WALL_LIMIT_S = 600.0
 VIRTUAL_LIMIT_S = 86400.0  # a guest in which everything waits for ever gets there in seconds
 POLL_S = 0.01
 SHM = Path("/dev/shm")
+# By the host's /proc, this is the folder that the guest's kernel runs in. Its name must not be on the command line: the kernel adds
+# its command line to what random numbers are made from, and so does the time at the start.
+INIT = "/proc/self/cwd/init"
 QEMU = "the device lab emulates a machine without it: ktrxer lab vm --topology FILE --in NODE -- COMMAND"
 
 OnOutput = Callable[[bytes, bytes], None]
@@ -49,6 +52,7 @@ class Guest:
     kernel: str = KERNEL
     memory_mib: int = MEMORY_MIB
     wall_limit_s: float = WALL_LIMIT_S
+    seed: int = 1  # of the random numbers of the guest
 
 
 @dataclass(frozen=True)
@@ -105,14 +109,14 @@ class _Running:
         memory = SHM if _room(SHM) >= guest.memory_mib << 20 else folder
         command = [
             *("setpriv", "--pdeathsig", "KILL", "--", str(kernel)),
-            *(f"mem={guest.memory_mib}M", "root=hostfs", "rootfstype=hostfs", "rootflags=/", "ro", f'init="{folder / "init"}"'),
-            *("time-travel=inf-cpu", "dummy.numdummies=0", "ifb.numifbs=0"),
+            *(f"mem={guest.memory_mib}M", "root=hostfs", "rootfstype=hostfs", "rootflags=/", "ro", f"init={INIT}"),
+            *("time-travel=inf-cpu", "time-travel-start=1", "dummy.numdummies=0", "ifb.numifbs=0"),
             *("con=null", "con0=null,fd:1", "ssl=null", "quiet", "loglevel=5", "panic=-1", "oops=panic"),
         ]
         with (folder / "console").open("wb") as out:
             self.process = subprocess.Popen(
                 command,
-                env={"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(memory), "HOME": str(folder)},
+                env={"PATH": os.defpath, "TMPDIR": str(memory), "HOME": str(folder), "KTRXER_SEED": str(guest.seed)},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

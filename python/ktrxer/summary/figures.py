@@ -51,13 +51,15 @@ class SeriesFigures:
 
 @dataclass(frozen=True)
 class Direction:
-    """Delays in milliseconds of the probes of one kind, idle and under load; the uncertainty of one-way delays is bound_ms."""
+    """Delays in milliseconds of the probes of one kind, idle and under load. Each one-way delay has an uncertainty of at most idle_bound_ms
+    while idle, and of bound_ms under load (or in the whole run, where it has no load)."""
 
     name: str
     idle: Delays | None
     loaded: Delays | None
     bound_ms: float | None = None
     probes: str = ""  # their kind: rows of the same kind are of the same packets, and compare
+    idle_bound_ms: float | None = None
     classes_ms: dict[str, float] = field(default_factory=dict)  # where several are in it: the median of each, loaded if there is a load
 
 
@@ -207,12 +209,13 @@ def _latency(run: Run) -> list[Direction]:
             idle, loaded = _idle_and_loaded(run, members, column)
             if idle is None and loaded is None:
                 continue
-            bound = delays(_pooled(run, members, BOUNDED[column]) / MS) if column in BOUNDED else None
+            bounds = _idle_and_loaded(run, members, BOUNDED[column]) if column in BOUNDED else (None, None)
+            worst = [None if bound is None else bound.max for bound in bounds]
             medians: dict[str, float] = {}
             for klass, some in classes.items() if len(classes) > 1 else ():
                 own = _idle_and_loaded(run, some, column)[loaded is not None]
                 medians |= {klass: own.p50} if own is not None else {}
-            made.append(Direction(name, idle, loaded, bound.max if bound is not None else None, kind, medians))
+            made.append(Direction(name, idle, loaded, worst[0] if loaded is None else worst[1], kind, worst[0], medians))
     return made
 
 

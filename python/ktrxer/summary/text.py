@@ -80,6 +80,8 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     both = one.loaded or one.idle
     load = [ms(one.loaded.p50), ms(one.loaded.p99)] if one.loaded is not None else ["-", "-"]
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
+    if one.bound_ms is not None and one.idle_bound_ms is not None and one.loaded is not None:
+        bound = f"+- {ms(one.idle_bound_ms)} idle, {ms(one.bound_ms)} loaded"
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
 
 

@@ -20,6 +20,7 @@ examples:
   ktrxer plot rrul.ktrxer --plot ping_cdf -o cdf.pdf
   ktrxer plot fifo.ktrxer fq_codel.ktrxer --plot totals -o both.png
   ktrxer plot rrul.ktrxer --plot ping --json            the same as numbers
+  ktrxer plot c2.json c2-cross.json -o capacity.svg     results of `ktrxer ppt plan --trailing RANGE --json`
   ktrxer plot --list
 A name with _scaled behind it ends the axis where 99 % of the samples do.
 """
@@ -36,6 +37,9 @@ def _main(arguments: list[str]) -> int:
         return _list()
     if not options.run:
         parser().error("RUN is missing: a file NAME.ktrxer or NAME.flent.gz, or a directory NAME.ktrxer.part")
+    plans = all(path.suffix == ".json" for path in options.run)
+    if plans and options.plot:
+        parser().error("--plot names a plot of a run; a result of `ktrxer ppt plan` has one")
     from ktrxer.store import StoreError
     from ktrxer.view import names
 
@@ -47,13 +51,11 @@ def _main(arguments: list[str]) -> int:
         complain("plot", str(error))
         return USAGE
     try:
-        runs = read(options.run)
-        plot = options.plot or names.default(runs[0])
-        model = names.model(runs, plot)
+        plot, model, name = _planned(options.run) if plans else _stored(options.run, options.plot)
         if options.json and options.output is None:
             print(json.dumps(_numbers(plot, model), allow_nan=False))
             return VALID
-        path = options.output or Path(f"{runs[0].name}-{plot}.svg")
+        path = options.output or Path(f"{name}-{plot}.svg")
         from ktrxer.view import figure
 
         write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
@@ -64,10 +66,30 @@ def _main(arguments: list[str]) -> int:
     return VALID
 
 
+def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]:
+    """Name of the plot, the plot, name of the first run."""
+    from ktrxer.view import names
+
+    runs = read(paths)
+    plot = wanted or names.default(runs[0])
+    return plot, names.model(runs, plot), runs[0].name
+
+
+def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
+    """The same of results of `ktrxer ppt plan --json`."""
+    from ktrxer.view import plan
+
+    return "capacity", plan.model(paths), paths[0].stem
+
+
 def parser() -> argparse.ArgumentParser:
     parser = Parser("plot", "Draws stored runs.", EXAMPLES)
     parser.add_argument(
-        "run", nargs="*", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are drawn over each other"
+        "run",
+        nargs="*",
+        type=Path,
+        metavar="RUN",
+        help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other",
     )
     parser.add_argument("--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the picture: FILE.svg, .pdf or .png (RUN-PLOT.svg)")

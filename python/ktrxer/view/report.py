@@ -172,7 +172,9 @@ def _delays(s: Summary) -> dict[str, Any]:
     for one in s.latency:
         cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.p50, d.p99)] or [NONE] * 2
         cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.p50, d.p95, d.p99, d.max)] or [NONE] * 4
-        rows.append([named(one), *cells, f"±{_quantity(_delay(one.bound_ms))}" if one.bound_ms is not None else ""])
+        bounds = [(one.idle_bound_ms, " idle, "), (one.bound_ms, " loaded")] if one.loaded is not None else [(one.bound_ms, "")]
+        bound = "".join(f"±{_quantity(_delay(value))}{phase}" for value, phase in bounds if value is not None)
+        rows.append([named(one), *cells, bound])
     columns = ["delay", "idle: p50", "p99", "loaded: p50", "p95", "p99", "max", "uncertainty"]
     notes = [f"{by_class(one)}." for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     if len({one.probes for one in s.latency}) > 1:

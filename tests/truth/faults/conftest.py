@@ -104,7 +104,7 @@ def three_hosts():
 def path(requires_namespaces, ktrxer, tmp_path):
     pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
     token = tmp_path / "token"
-    token.write_text("a-secret-of-the-tests\n")
+    token.write_text("a-secret-of-the-tests-of-faults\n")
     token.chmod(0o600)
     (tmp_path / "runs").mkdir()
     with three_hosts() as (a, r, b):

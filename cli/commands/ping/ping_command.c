@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `ktrxer ping`: round trips, with the kernel's stamps at both ends of each. */
-#include "ping.h"
+#include "ping_command.h"
+
+#include "error.h"
 
 #include <errno.h>
 
@@ -15,18 +17,18 @@ static const struct opt ping_opts[] = {
 	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = PROBING(interval_ns), .argument = "D", .fallback = "1s",
 	  .min = 1000, .max = 86400ULL * 1000000000, .help = "Time between probes" },
 	PROBE_MODEL_OPTION(PROBING(model)),
-	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .fallback = "56", .max = 65507,
+	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = PROBING(payload), .argument = "N", .fallback = "56", .max = 65507,
 	  .help = "Bytes of payload; with 16 and more an answer is proven to be ours" },
-	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = FIELD(timeout_ns), .argument = "D", .fallback = "2s", .min = 1000,
+	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = PROBING(timeout_ns), .argument = "D", .fallback = "2s", .min = 1000,
 	  .max = 3600ULL * 1000000000, .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has its answer" },
 	{ .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = FIELD(udp), .help = "UDP echo (RFC 862) instead of ICMP" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "7", .min = 1, .max = 65535,
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = PROBING(port), .argument = "N", .fallback = "7", .min = 1, .max = 65535,
 	  .help = "Port of the UDP echo service" },
 	{ .name = "dscp", .type = OPT_DSCP, .offset = FIELD(dscp), .fallback = "BE", .help = "DSCP of the probes" },
 	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
-	{ .name = "ttl", .type = OPT_UINT, .offset = FIELD(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
+	{ .name = "ttl", .type = OPT_UINT, .offset = PROBING(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
 
-	PROBER_HOW_OPTIONS(PROBING),
+	PROBE_HOW_OPTIONS(PROBING),
 	{ 0 },
 };
 
@@ -35,109 +37,48 @@ static const struct opt_positional ping_positionals[] = {
 	{ 0 },
 };
 
-static bool commit_one(void *arg, uint64_t at_ns)
+static int make_spec(struct ping_spec *spec, const struct ping_options *o, struct ktrxer_error *err)
 {
-	struct ping_run *run = arg;
-	struct ktx_probe probe = { .id = run->p.next, .length = run->p.frame.length, .at_ns = at_ns };
-	struct ktrxer_error err;
-	struct ktx_slot slot;
-
-	if (ktx_reserve(run->p.tx, &slot) < 0 || echo_book_commit(run->book, run->p.next) < 0)
-		return false;
-	template_fill(&run->p.frame, slot.frame, run->p.next);
-	if (ktx_commit(run->p.tx, &probe, &err) < 0) {
-		prober_fail(&run->p, err.code, err.text);
-		return false;
-	}
-	return true;
-}
-
-static void take_reports(struct ping_run *run)
-{
-	struct ktx_report reports[32];
-	struct echo_result result;
-
-	int n;
-
-	do {
-		n = ktx_reports(run->p.tx, reports, 32);
-		for (int i = 0; i < n; i++)
-			ping_say_result(run, echo_book_report(run->book, &reports[i], &result), &result);
-	} while (prober_more(&run->p, n, 32));
-}
-
-static void take_replies(struct ping_run *run)
-{
-	struct echo_arrival arrival;
-	struct echo_reply reply;
-	struct echo_result result;
-	int rc = 0;
-
-	for (int i = 0; i < 256 && (rc = ping_inlet_next(run, &reply, &arrival)) > 0; i++)
-		ping_say_result(run, echo_book_reply(run->book, &reply, &arrival, &result), &result);
-	if (rc < 0)
-		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
-}
-
-static void take_losses(struct ping_run *run)
-{
-	uint64_t number;
-
-	while (echo_book_lost(run->book, ktrxer_now_ns(), &number))
-		prober_say_lost(&run->p, number, 0);
-}
-
-static void take(void *arg)
-{
-	take_reports(arg);
-	take_replies(arg);
-	take_losses(arg);
-}
-
-static bool all_ended(void *arg)
-{
-	const struct ping_run *run = arg;
-	struct echo_counts c;
-
-	/* Count the reports that were read. The accounts also count probes whose reports are still unread. */
-	echo_book_counts(run->book, &c);
-	return c.sent + c.failed == run->p.next && !c.waiting;
-}
-
-static uint64_t next_loss(void *arg)
-{
-	const struct ping_run *run = arg;
-
-	return echo_book_next_loss(run->book);
+	if (o->udp && o->p.payload < ECHO_PAYLOAD_NUMBER)
+		return ktrxer_fail(err, -EINVAL, "a UDP echo needs its number in the payload: at least --payload %d", ECHO_PAYLOAD_NUMBER);
+	if (o->p.port != 7 && !o->udp)
+		return ktrxer_fail(err, -EINVAL, "--port goes with --udp: ICMP has no ports");
+	spec->udp = o->udp;
+	spec->tos = (uint8_t)(o->dscp << 2 | o->ecn);
+	return probe_spec_make(&spec->probe, &o->p, 1, err);
 }
 
 static int ping_all(struct ping_run *run)
 {
+	struct ping_events events = { .probe = probe_report_events, .answer = ping_say_answer };
+	struct ping_spec spec;
 	struct ktrxer_error err = { 0 };
-	int rc = ping_plan(run, &err);
+	uint64_t start_ns;
+	int rc = make_spec(&spec, run->o, &err);
 
+	if (rc == 0)
+		rc = ping_new(&run->ping, &spec, &err);
 	if (rc < 0) {
-		cli_complain(run->p.cli, "%s", err.text);
+		cli_complain(run->report.cli, "%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 	}
+	run->report.prober = ping_prober(run->ping);
 	ping_say_what(run);
-	if (!prober_begin(&run->p))
+	if (probe_wait_start(&run->report, &start_ns) < 0)
 		return EXIT_BAD;
-	prober_loop(&run->p);
+	events.probe.context = run;
+	ping_run(run->ping, start_ns, run->report.cli->stop_fd, &events);
 	return ping_finish(run);
 }
 
 static int run_ping(struct cli *cli, const void *options)
 {
-	static const struct prober_work work = { .commit = commit_one, .take = take, .ended = all_ended, .next_loss = next_loss };
-	const struct ping_options *o = options;
 	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
-	struct ping_run run = { .o = o, .p = { .cli = cli, .o = &o->p, .work = &work, .columns = columns } };
-	int status;
+	const struct ping_options *o = options;
+	struct ping_run run = { .o = o, .report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = columns } } };
+	const int status = ping_all(&run);
 
-	run.p.run = &run;
-	status = ping_all(&run);
-	ping_release(&run);
+	ping_free(run.ping);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a client says when a server says no, or nothing. */
-#include "flow_client.h"
+/* Why a server of flows cannot be used, and what to do about it. */
+#include "flow.h"
 
 #include "error.h"
 #include "units.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
+static int refusal(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
 {
 	const struct control_request *q = &o->request;
 	char host[KTRXER_ADDR_TEXT], text[KTRXER_UNITS_TEXT];
@@ -64,11 +64,11 @@ int flow_client_say_refusal(struct ktrxer_error *err, const struct flow_client_o
 		return ktrxer_fail(err, -EPROTO, "%s refuses: it did not understand what this ktrxer (%s) asks; use the same version at both ends",
 				   host, ktrxer_version());
 	default:
-		return ktrxer_fail(err, -EPROTO, "%s refuses, for a reason (%u) that this ktrxer (%s) has no word for", host, r->why, ktrxer_version());
+		return ktrxer_fail(err, -EPROTO, "%s refuses, for a reason (%u) that this ktrxer (%s) does not have", host, r->why, ktrxer_version());
 	}
 }
 
-int flow_client_say_connect(struct ktrxer_error *err, const struct flow_client_options *o, int error)
+static int not_connected(struct ktrxer_error *err, const struct flow_client_options *o, int error)
 {
 	char host[KTRXER_ADDR_TEXT];
 
@@ -82,7 +82,7 @@ int flow_client_say_connect(struct ktrxer_error *err, const struct flow_client_o
 	return ktrxer_fail(err, error, "%s port %u: %m", host, o->port);
 }
 
-int flow_client_say_gone(struct ktrxer_error *err, const struct flow_client_options *o, int error, bool greeted)
+static int gone(struct ktrxer_error *err, const struct flow_client_options *o, int error, bool greeted)
 {
 	char host[KTRXER_ADDR_TEXT];
 
@@ -96,4 +96,16 @@ int flow_client_say_gone(struct ktrxer_error *err, const struct flow_client_opti
 	if (error == 0 || error == -ECONNRESET)
 		return ktrxer_fail(err, -ECONNRESET, "%s ended the control connection: the server was stopped or restarted", host);
 	return ktrxer_fail(err, error, "%s: the control connection broke: %m", host);
+}
+
+int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *o, const struct flow_failure *failure)
+{
+	switch (failure->kind) {
+	case FLOW_REFUSED_BY_SERVER:
+		return refusal(err, o, &failure->refuse);
+	case FLOW_NOT_CONNECTED:
+		return not_connected(err, o, failure->error);
+	default:
+		return gone(err, o, failure->error, failure->greeted);
+	}
 }

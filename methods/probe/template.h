@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Frames that differ in their number alone: one is built, each probe is a copy with its number in the payload. */
-#ifndef KTRXER_CLI_TEMPLATE_H
-#define KTRXER_CLI_TEMPLATE_H
+#ifndef KTRXER_METHODS_TEMPLATE_H
+#define KTRXER_METHODS_TEMPLATE_H
 
 #include <ktrxer.h>
 

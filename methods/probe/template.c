@@ -3,14 +3,12 @@
 
 #include "bytes.h"
 #include "error.h"
-#include "packet.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 int template_make(struct template *t, const struct ktrxer_frame_spec *spec, struct ktrxer_error *err)
 {
-	struct ktrxer_packet_view view;
 	int head = ktrxer_frame_header_length(spec), length;
 	uint32_t packet;
 
@@ -20,7 +18,7 @@ int template_make(struct template *t, const struct ktrxer_frame_spec *spec, stru
 	packet = (uint32_t)head - (spec->path->device.link == KTRXER_LINK_ETHERNET ? 14 : 0);
 	if (spec->path->mtu && packet + (uint64_t)spec->payload_length > spec->path->mtu)
 		return ktrxer_fail(err, -EMSGSIZE, "a payload of %u bytes makes a packet of %llu, more than the MTU of %u on '%s': "
-				   "at most --payload %u", spec->payload_length, packet + (unsigned long long)spec->payload_length,
+				   "at most %u bytes fit", spec->payload_length, packet + (unsigned long long)spec->payload_length,
 				   spec->path->mtu, spec->path->device.name, spec->path->mtu > packet ? spec->path->mtu - packet : 0);
 	t->frame = calloc(1, (size_t)head + spec->payload_length);
 	if (!t->frame)
@@ -31,11 +29,11 @@ int template_make(struct template *t, const struct ktrxer_frame_spec *spec, stru
 		return ktrxer_fail(err, length, "a payload of %u bytes does not fit into one packet", spec->payload_length);
 	}
 	t->length = (uint32_t)length;
-	ktrxer_packet_parse(&view, t->frame, t->length, spec->path->device.link);
+	/* Both headers have 8 bytes. */
 	t->udp = spec->proto == KTRXER_UDP;
-	t->checksum_at = view.l4 + (t->udp ? 6u : 2u);
+	t->checksum_at = (uint32_t)head - 8 + (t->udp ? 6u : 2u);
 	t->sum = (uint16_t)~load_be16(t->frame + t->checksum_at);
-	t->seq_at = t->udp ? 0 : view.l4 + 6u;
+	t->seq_at = t->udp ? 0 : (uint32_t)head - 8 + 6u;
 	if (spec->payload_length >= 8)
 		t->number_at = (uint32_t)head;
 	return 0;
@@ -65,6 +63,7 @@ void template_fill(const struct template *t, uint8_t *frame, uint64_t number)
 		store_be16(frame + t->seq_at, (uint16_t)number);
 		sum += (uint16_t)number;
 	}
-	checksum = (uint16_t)~ktrxer_sum_fold(sum);
+	sum = (sum & 0xffff) + (sum >> 16);
+	checksum = (uint16_t)~(sum + (sum >> 16));
 	store_be16(frame + t->checksum_at, t->udp && !checksum ? 0xffff : checksum);
 }

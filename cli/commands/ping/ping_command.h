@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer ping`: its options, and its parts. */
+#ifndef KTRXER_CLI_PING_COMMAND_H
+#define KTRXER_CLI_PING_COMMAND_H
+
+#include "ping.h"
+#include "probe_command.h"
+
+struct ping_options {
+	struct probe_options p;
+	uint8_t dscp, ecn;
+	bool udp;
+};
+
+struct ping_run {
+	struct probe_report report; /* first */
+	const struct ping_options *o;
+	struct ping *ping;
+};
+
+/* ping_report.c */
+void ping_say_what(const struct ping_run *run);
+void ping_say_answer(void *run, enum echo_event event, const struct echo_result *result);
+int ping_finish(struct ping_run *run);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer ppt estimate`: end-link capacity and packet processing times from the stored gaps of compound probes. */
+#include "cli.h"
+
+#include "error.h"
+#include "ppt_samples.h"
+#include "units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+struct ppt_estimate_options {
+	const char *file;
+	uint64_t port, size1, size2, resolution_ns, gap_ns;
+};
+
+#define FIELD(name) offsetof(struct ppt_estimate_options, name)
+
+static const struct opt ppt_estimate_opts[] = {
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .min = 1, .max = 65535,
+	  .help = "Destination port of the probes, where a capture has several UDP flows" },
+	{ .name = "size1", .type = OPT_UINT, .offset = FIELD(size1), .argument = "BYTES", .min = 1, .max = 65535,
+	  .help = "Size of one kind of trailing packet on the wire, where the file has more than two; goes with --size2" },
+	{ .name = "size2", .type = OPT_UINT, .offset = FIELD(size2), .argument = "BYTES", .min = 1, .max = 65535, .help = "Size of the other kind" },
+	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = FIELD(resolution_ns), .argument = "D", .min = 1, .max = 1000000000,
+	  .help = "Resolution of the receiver's time stamps; without it, 1 ms, 1 us or 1 ns by the digits of the gaps" },
+	{ .name = "inter-frame-gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .min = 1, .max = 1000000000,
+	  .help = "Inter-frame gap of the end link; without it, 96 bit times at the estimated capacity" },
+	{ 0 },
+};
+
+static const struct opt_positional ppt_estimate_positionals[] = {
+	{ .name = "FILE", .offset = FIELD(file), .help = "CSV with the first line `wire_bytes,gap_ns` or `wire_bytes,gap_us`, pcap or pcapng; -: standard input" },
+	{ 0 },
+};
+
+struct ppt_input {
+	struct ppt_samples samples;
+	struct ppt_train trains[2];
+	struct ppt_capture_counts counts;
+	bool capture;
+	uint32_t resolution_ns;
+};
+
+/* ------------------------------------------------------------------------------------------------------------- reading */
+
+/* Captures begin with one of these bytes, a CSV file with the `w` of its first line. */
+static bool looks_like_capture(int first)
+{
+	return first == 0x0a || first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x34;
+}
+
+static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o, struct ktrxer_error *err)
+{
+	const bool standard = strcmp(o->file, "-") == 0;
+	const char *name = standard ? "standard input" : o->file;
+	FILE *stream = standard ? stdin : fopen(o->file, "rbe");
+	char word[80];
+	int first, rc;
+
+	if (!stream) {
+		rc = -errno;
+		return ktrxer_fail(err, rc, "%s: cannot be read: %s", name, ktrxer_strerror(rc, word, sizeof word));
+	}
+	first = getc(stream);
+	ungetc(first, stream);
+	in->capture = looks_like_capture(first);
+	if (in->capture)
+		return ppt_capture_read(&in->samples, stream, name, (uint16_t)o->port, &in->counts, err);
+	rc = ppt_csv_read(&in->samples, stream, name, err);
+	if (!standard)
+		fclose(stream);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ results */
+
+static const char *const reading_names[] = {
+	[PPT_RESOLVED] = "resolved", [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
+	[PPT_DECREASING] = "decreasing", [PPT_COALESCED] = "coalesced",
+};
+
+static const char *ns_text(char text[KTRXER_UNITS_TEXT], double ns)
+{
+	return isfinite(ns) && fabs(ns) < 9e18 ? ktrxer_format_ns(text, (int64_t)llround(ns)) : "unknown";
+}
+
+static const char *rate_text(char text[KTRXER_UNITS_TEXT], double bit_s)
+{
+	return isfinite(bit_s) && bit_s < 1e19 ? ktrxer_format_bitrate(text, (uint64_t)bit_s) : "no limit";
+}
+
+static void say_captured(struct cli *cli, const struct ppt_capture_counts *c)
+{
+	char from[KTRXER_ADDR_TEXT], to[KTRXER_ADDR_TEXT];
+
+	out_text(cli, "capture: %zu packets from %s port %u to %s port %u, heading packets of %u bytes on the wire; not used: %zu heading and %zu trailing packets "
+		 "alone, %zu probes with a clock that steps back, %zu with halves of different probes, %zu packets without time, %zu of other flows",
+		 c->packets, ktrxer_addr_format(&c->from, from), c->from_port, ktrxer_addr_format(&c->to, to), c->to_port, c->compound.heading_bytes,
+		 c->compound.heading_alone, c->compound.trailing_alone, c->compound.backwards, c->compound.split, c->no_time, c->other_flows);
+}
+
+static void say_train(struct cli *cli, const struct ppt_train *train, const struct ppt_gaps *gaps)
+{
+	char x[3][KTRXER_UNITS_TEXT];
+
+	out_text(cli, "trailing packets of %u bytes on the wire: %zu gaps, %zu after the filter (up to %s): mean %s, standard deviation %s; left out: "
+		 "%zu negative, %zu zero", train->size_bytes, gaps->count, gaps->kept, ns_text(x[0], (double)gaps->limit_ns),
+		 ns_text(x[1], gaps->average_ns), ns_text(x[2], gaps->sigma_ns), train->negative, train->zero);
+}
+
+static void say_reading(struct cli *cli, const struct ppt_input *in, const struct ppt_result *r)
+{
+	char x[3][KTRXER_UNITS_TEXT];
+
+	switch (r->reading) {
+	case PPT_RESOLVED:
+		out_text(cli, "end-link capacity: %s (95 %%: %s to %s)", rate_text(x[0], r->capacity_bit_s), rate_text(x[1], r->capacity.low),
+			 rate_text(x[2], r->capacity.high));
+		out_text(cli, "dPPT, trailing minus heading packet: %s (95 %%: %s to %s)", ns_text(x[0], r->delta_ns), ns_text(x[1], r->delta.low),
+			 ns_text(x[2], r->delta.high));
+		out_text(cli, "fixed by construction, 8 (s2 - s1) / c: PPT_t %s, and PPT_h = PPT_t - dPPT %s; neither is a measurement of the host",
+			 ns_text(x[0], r->phase2.trailing_ns), ns_text(x[1], r->phase2.heading_ns));
+		break;
+	case PPT_UNRESOLVED:
+		out_text(cli, "no result: the gaps do not show whether they grow with the packet's size (slope %.3f to %.3f ns a byte): use more probes, a larger "
+			 "difference of the sizes, or a finer clock (it has %s)", r->slope.low, r->slope.high, ns_text(x[0], in->resolution_ns));
+		break;
+	case PPT_SERVICE_TIME:
+		out_text(cli, "service time of the receiver: %s a packet. The gaps do not grow with the packet's size, so the receiver, and not its link, "
+			 "sets them: capacity and dPPT cannot be estimated", ns_text(x[0], r->service_ns));
+		break;
+	case PPT_DECREASING:
+		out_text(cli, "no result: the gaps fall as packets grow (slope %.3f to %.3f ns a byte), which no link does: check the sizes in the file",
+			 r->slope.low, r->slope.high);
+		break;
+	case PPT_COALESCED:
+		out_text(cli, "no result: the receiver coalesces interrupts with a period of about %s (%zu pairs came with one interrupt): switch it off with "
+			 "`ethtool -C DEV rx-usecs 0`, or use NIC stamps", ns_text(x[0], r->coalescing_ns), r->together);
+		break;
+	}
+}
+
+static void interval_json(struct json *json, const char *key, double value, const struct ppt_interval *interval, int decimals)
+{
+	json_object(json, key);
+	json_rounded(json, "value", value, decimals);
+	json_rounded(json, "low", interval->low, decimals);
+	json_rounded(json, "high", interval->high, decimals);
+	json_object_end(json);
+}
+
+static void train_json(struct json *json, const struct ppt_train *train, const struct ppt_gaps *gaps)
+{
+	json_object(json, NULL);
+	json_u64(json, "trailing_wire_bytes", train->size_bytes);
+	json_u64(json, "gaps", gaps->count);
+	json_u64(json, "negative", train->negative);
+	json_u64(json, "zero", train->zero);
+	json_u64(json, "kept", gaps->kept);
+	json_i64(json, "bin_ns", gaps->bin_ns);
+	json_i64(json, "small_ns", gaps->small_ns);
+	json_i64(json, "peak_ns", gaps->peak_ns);
+	json_i64(json, "limit_ns", gaps->limit_ns);
+	json_rounded(json, "average_ns", gaps->average_ns, 3);
+	json_rounded(json, "sigma_ns", gaps->sigma_ns, 3);
+	json_rounded(json, "low_ns", gaps->low_ns, 3);
+	json_rounded(json, "high_ns", gaps->high_ns, 3);
+	json_object_end(json);
+}
+
+static void capture_json(struct json *json, const struct ppt_capture_counts *c)
+{
+	char text[KTRXER_ADDR_TEXT];
+
+	json_object(json, "capture");
+	json_string(json, "from", ktrxer_addr_format(&c->from, text));
+	json_u64(json, "from_port", c->from_port);
+	json_string(json, "to", ktrxer_addr_format(&c->to, text));
+	json_u64(json, "to_port", c->to_port);
+	json_u64(json, "heading_wire_bytes", c->compound.heading_bytes);
+	json_u64(json, "packets", c->packets);
+	json_u64(json, "probes", c->compound.probes);
+	json_u64(json, "heading_alone", c->compound.heading_alone);
+	json_u64(json, "trailing_alone", c->compound.trailing_alone);
+	json_u64(json, "backwards", c->compound.backwards);
+	json_u64(json, "split", c->compound.split);
+	json_u64(json, "without_time", c->no_time);
+	json_u64(json, "other_flows", c->other_flows);
+	json_u64(json, "other_packets", c->other_packets);
+	json_object_end(json);
+}
+
+/* The figures of the paper, whatever the reading: they are what its equations give for these gaps. */
+static void paper_json(struct json *json, const struct ppt_result *r)
+{
+	json_object(json, "paper");
+	json_rounded(json, "m_low_ns_per_byte", r->phase1.m_low, 6);
+	json_rounded(json, "m_high_ns_per_byte", r->phase1.m_high, 6);
+	json_rounded(json, "m_avg_ns_per_byte", r->phase1.m_avg, 6);
+	json_rounded(json, "gamma_ns", r->phase1.gamma_ns, 3);
+	json_rounded(json, "expected1_ns", r->phase1.expected1_ns, 3);
+	json_rounded(json, "expected2_ns", r->phase1.expected2_ns, 3);
+	json_rounded(json, "delta1_ns", r->phase1.delta1_ns, 3);
+	json_rounded(json, "delta2_ns", r->phase1.delta2_ns, 3);
+	json_string(json, "ppt_note", "fixed by construction: 8 (s2 - s1) / c");
+	json_rounded(json, "ppt_trailing_ns", r->phase2.trailing_ns, 3);
+	json_rounded(json, "ppt_heading_ns", r->phase2.heading_ns, 3);
+	json_rounded(json, "ppt_average_ns", r->phase2.average_ns, 3);
+	json_object_end(json);
+}
+
+static void result_json(struct json *json, const struct ppt_input *in, const struct ppt_result *r)
+{
+	json_string(json, "reading", reading_names[r->reading]);
+	json_u64(json, "clock_resolution_ns", in->resolution_ns);
+	if (in->capture)
+		capture_json(json, &in->counts);
+	json_array(json, "trains");
+	for (int i = 0; i < 2; i++)
+		train_json(json, &in->trains[i], &r->gaps[i]);
+	json_array_end(json);
+	json_string(json, "interval", "95 %, t with the standard error of 1000 bootstrap resamples");
+	interval_json(json, "slope_ns_per_byte", r->phase1.m_avg, &r->slope, 6);
+	if (r->reading == PPT_RESOLVED) {
+		interval_json(json, "capacity_bit_s", r->capacity_bit_s, &r->capacity, 0);
+		interval_json(json, "delta_ns", r->delta_ns, &r->delta, 3);
+	} else {
+		json_null(json, "capacity_bit_s");
+		json_null(json, "delta_ns");
+	}
+	if (r->reading == PPT_SERVICE_TIME)
+		json_rounded(json, "service_ns", r->service_ns, 3);
+	if (r->reading == PPT_COALESCED) {
+		json_rounded(json, "coalescing_ns", r->coalescing_ns, 3);
+		json_u64(json, "together", r->together);
+	}
+	paper_json(json, r);
+}
+
+static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struct ppt_input *in, struct ktrxer_error *err)
+{
+	struct ppt_result r;
+	struct json *json;
+	int rc = read_file(in, o, err);
+
+	if (rc < 0)
+		return rc;
+	in->resolution_ns = o->resolution_ns ? (uint32_t)o->resolution_ns : ppt_resolution_ns(in->samples.gaps_ns, in->samples.count);
+	rc = ppt_trains_split(in->trains, in->samples.sizes, in->samples.gaps_ns, in->samples.count, (uint32_t)o->size1, (uint32_t)o->size2, err);
+	if (rc < 0)
+		return rc;
+	rc = ppt_estimate(in->trains, in->resolution_ns, o->gap_ns ? (double)o->gap_ns : -1, &r, err);
+	if (rc < 0)
+		return rc;
+	json = out_end(cli);
+	if (in->capture)
+		say_captured(cli, &in->counts);
+	for (int i = 0; i < 2; i++)
+		say_train(cli, &in->trains[i], &r.gaps[i]);
+	say_reading(cli, in, &r);
+	result_json(json, in, &r);
+	rc = out_finish(cli, json);
+	return r.reading == PPT_RESOLVED ? rc : EXIT_BAD;
+}
+
+static int run_ppt_estimate(struct cli *cli, const void *options)
+{
+	const struct ppt_estimate_options *o = options;
+	struct ppt_input in = { 0 };
+	struct ktrxer_error err = { 0 };
+	int status;
+
+	if (!o->size1 != !o->size2) {
+		cli_complain(cli, "--size1 and --size2 go together");
+		return EXIT_USAGE;
+	}
+	status = estimate(cli, o, &in, &err);
+	ppt_samples_free(&in.samples);
+	ppt_trains_free(in.trains);
+	if (status < 0) {
+		cli_complain(cli, "%s", err.text);
+		return EXIT_BAD;
+	}
+	return status;
+}
+
+const struct command cmd_ppt_estimate = {
+	.name = "ppt estimate",
+	.summary = "End-link capacity and packet processing time from stored gaps of compound probes",
+	.description = OPT_PROSE(
+		"A compound probe is a large packet, followed back to back by a small one; two trains of probes differ in the size of the small packet. From the "
+		"gaps between the time stamps of both packets at the receiver this command estimates the capacity of the receiver's link, and dPPT, the difference of the "
+		"processing times of both packets in the receiver (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat). Sizes are bytes on the wire: the IP packet, 18 bytes "
+		"of Ethernet header and check sequence, 8 of preamble.\n\n"
+		"The method gives no processing time of one packet: PPT_t and PPT_h of the paper equal 8 (s2 - s1) / c for every host, and are printed with this remark. "
+		"Gaps that do not depend on the size are reported as the receiver's service time, and coalesced interrupts with their period; then there is no "
+		"estimate, and the exit status is 1."),
+	.examples = OPT_PROSE("ktrxer ppt estimate gaps.csv\tEach line a size and a gap; the first line `wire_bytes,gap_ns`.\n"
+		    "ktrxer ppt estimate receiver.pcapng --port 9000\tProbes to UDP port 9000, captured at the receiver.\n"
+		    "ktrxer ppt estimate - --json <gaps.csv\tFor a program.\n"),
+	.options = ppt_estimate_opts,
+	.positionals = ppt_estimate_positionals,
+	.options_size = sizeof(struct ppt_estimate_options),
+	.run = run_ppt_estimate,
+	.reports = true,
+};

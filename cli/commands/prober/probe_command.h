@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the commands `ping` and `stamp` share: their common options, and the common parts of what they print. The measurement is in methods/probe. */
+#ifndef KTRXER_CLI_PROBE_COMMAND_H
+#define KTRXER_CLI_PROBE_COMMAND_H
+
+#include "cli.h"
+#include "prober.h"
+
+struct probe_options {
+	const char *host, *device, *engine;
+	struct ktrxer_addr from;
+	uint64_t count, for_ns, interval_ns, timeout_ns, payload, port, ttl;
+	int64_t cpu;
+	int model; /* enum probe_model */
+	bool precise, v4, v6, flood, brief;
+};
+
+extern const char *const probe_engines[];
+
+/* The rows "How" of an option table; FIELD(name) is the offset of a member of the probe_options in the command's own. */
+#define PROBE_HOW_OPTIONS(FIELD) \
+	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
+	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
+	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
+	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector needs" }, \
+	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" }, \
+	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" }, \
+	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" }, \
+	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV", \
+	  .help = "Network device; by default the route's" }, \
+	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp", \
+	  .choices = probe_engines, .help = "Engine: udp (the host's sockets, no privilege), raw, packet, or auto" }, \
+	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095, \
+	  .help = "Processor of the waiting thread of --precise; -1: any" }, \
+	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood), \
+	  .help = "Allow more than 10,000 probes a second to an address that is not private, link-local or loopback" }
+
+/* probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was found. */
+int probe_spec_make(struct probe_spec *spec, const struct probe_options *options, uint32_t each, struct ktrxer_error *err);
+/* Each answer gets a line of text. */
+static inline bool probe_is_talkative(const struct probe_options *o)
+{
+	return o->interval_ns >= 200 * (uint64_t)KTRXER_NS_PER_MS;
+}
+
+/*
+ * Under --brief the round trips of many probes are printed together, a column for each of these fields: a line for each would cost its reader more
+ * than the probe.
+ */
+enum { PROBE_BATCH = 64, PROBE_COLUMNS = 9 };
+struct probe_batch {
+	uint32_t count;
+	uint64_t since_ns;
+	const char *const *columns; /* names, NULL at the end */
+	int64_t values[PROBE_COLUMNS][PROBE_BATCH];
+};
+
+/* What a command prints while its probes run. First in the command's own struct, which is the context of its calls. */
+struct probe_report {
+	struct cli *cli;
+	const struct probe_options *o;
+	const struct prober *prober;
+	uint32_t each;           /* probes at each send time */
+	uint64_t network_errors; /* printed or counted so far */
+	struct probe_batch batch;
+};
+
+/* probe_report.c. The calls of a client whose context is a probe_report. */
+extern const struct probe_events probe_report_events;
+/* Waits for the time to start: 0 or a negative errno, after a complaint. *start_ns is for prober_run(). */
+int probe_wait_start(struct probe_report *report, uint64_t *start_ns);
+/* A round trip under --brief: one value for each of the columns. It is printed soon; probe_batch_flush() prints the rest. */
+void probe_batch_add(struct probe_report *report, const int64_t *values);
+void probe_batch_flush(struct probe_report *report);
+/* For the verdict: lateness and an early end. */
+void probe_judge(const struct probe_report *report, uint64_t sent);
+/* Then: round trips without times, and an engine that bypasses a shaper. */
+void probe_judge_times(const struct probe_report *report, uint64_t received);
+/* The qdisc that holds the host's own queue: the one that shapes, else the root. */
+const char *probe_own_qdisc(const struct probe_report *report);
+/* This qdisc, and the wait in it. */
+void probe_own_queue_json(const struct probe_report *report, struct json *end);
+/* The accounts, with the session's own counts of what was sent and answered. */
+void probe_accounts_json(const struct probe_report *report, struct json *end, uint64_t sent, uint64_t received);
+/* The sources of the time stamps at both ends of the round trips; the object `stamps` is open, and is left so. */
+void probe_stamps_json(const struct probe_report *report, struct json *end);
+/* network_errors, untimed, late. */
+void probe_errors_json(const struct probe_report *report, struct json *end);
+void probe_unsent_text(const struct probe_report *report);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `ping` and `stamp` both print. */
+#include "probe_command.h"
+
+#include "network_error.h"
+
+#include <inttypes.h>
+
+#define BATCH_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
+
+int probe_wait_start(struct probe_report *r, uint64_t *start_ns)
+{
+	const int rc = cli_wait_start(r->cli, start_ns);
+
+	if (!r->cli->common.start_at_real_ns)
+		*start_ns = 0;
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------- while it runs */
+
+static void say_lost(void *context, uint64_t number, uint32_t which)
+{
+	const struct probe_report *r = context;
+	struct json *sample = out_sample(r->cli, "lost");
+
+	if (probe_is_talkative(r->o))
+		out_text(r->cli, "number %" PRIu64 " lost: no answer", number);
+	if (!sample)
+		return;
+	json_u64(sample, "number", number);
+	if (r->each > 1)
+		json_u64(sample, "class", which);
+	out_put(r->cli, sample);
+}
+
+static void say_network_error(void *context, const struct ktx_network_error *error)
+{
+	struct probe_report *r = context;
+
+	network_error_say(r->cli, error, probe_is_talkative(r->o), &r->network_errors);
+}
+
+void probe_batch_flush(struct probe_report *r)
+{
+	struct probe_batch *b = &r->batch;
+	struct json *sample = b->count ? out_sample(r->cli, "round_trips") : NULL;
+
+	for (int column = 0; sample && b->columns[column]; column++) {
+		json_array(sample, b->columns[column]);
+		for (uint32_t i = 0; i < b->count; i++)
+			json_i64(sample, NULL, b->values[column][i]);
+		json_array_end(sample);
+	}
+	out_put(r->cli, sample);
+	b->count = 0;
+}
+
+void probe_batch_add(struct probe_report *r, const int64_t *values)
+{
+	struct probe_batch *b = &r->batch;
+
+	if (!b->count)
+		b->since_ns = ktrxer_now_ns();
+	for (int column = 0; b->columns[column]; column++)
+		b->values[column][b->count] = values[column];
+	if (++b->count == PROBE_BATCH)
+		probe_batch_flush(r);
+}
+
+static void tick(void *context)
+{
+	struct probe_report *r = context;
+
+	if (r->batch.count && ktrxer_now_ns() - r->batch.since_ns >= BATCH_NS)
+		probe_batch_flush(r);
+}
+
+const struct probe_events probe_report_events = { .lost = say_lost, .network_error = say_network_error, .tick = tick };
+
+/* ------------------------------------------------------------------------------------------------------------- the end */
+
+void probe_judge(const struct probe_report *r, uint64_t sent)
+{
+	const struct prober *p = r->prober;
+	const struct probe_result *result = &p->result;
+
+	verdict_probes(r->cli, &result->accounts, result->lateness, p->spec.late_ns);
+	if (result->failure.code)
+		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", result->failure.text);
+}
+
+void probe_judge_times(const struct probe_report *r, uint64_t received)
+{
+	const struct prober *p = r->prober;
+	const struct probe_result *result = &p->result;
+
+	if (result->contradictions)
+		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
+			    "are left out of the times", result->contradictions);
+	if (result->unstamped * 100 > received)
+		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time or of their answer and are left out of "
+			    "the times", result->unstamped, received);
+	if (p->info.features & KTX_CAN_BYPASS && result->qdiscs.shaper[0])
+		verdict_say(r->cli, VERDICT_DEGRADED, "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "
+			    "round trip is without this delay; --engine udp has it", p->info.engine, result->qdiscs.shaper, p->path.device.name);
+}
+
+const char *probe_own_qdisc(const struct probe_report *r)
+{
+	const struct ktrxer_qdiscs *q = &r->prober->result.qdiscs;
+
+	return q->shaper[0] ? q->shaper : q->root;
+}
+
+void probe_own_queue_json(const struct probe_report *r, struct json *end)
+{
+	json_hist_us(end, "own_queue_us", r->prober->result.own_queue);
+	json_string(end, "own_qdisc", probe_own_qdisc(r));
+	json_bool(end, "qdisc_bypassed", r->prober->info.features & KTX_CAN_BYPASS);
+}
+
+void probe_accounts_json(const struct probe_report *r, struct json *end, uint64_t sent, uint64_t received)
+{
+	const struct ktx_accounts *a = &r->prober->result.accounts;
+
+	json_u64(end, "requested", a->requested);
+	json_u64(end, "sent", sent);
+	json_u64(end, "failed", a->failed);
+	json_u64(end, "skipped", a->skipped);
+	json_u64(end, "cancelled", a->cancelled);
+	json_u64(end, "received", received);
+}
+
+void probe_stamps_json(const struct probe_report *r, struct json *end)
+{
+	const struct ktx_accounts *a = &r->prober->result.accounts;
+	const uint64_t *arrivals = r->prober->result.arrivals;
+
+	json_u64(end, "sent_wire", a->wire);
+	json_u64(end, "sent_driver", a->driver);
+	json_u64(end, "sent_queued", a->queued);
+	json_u64(end, "received_nic", arrivals[KTRXER_STAMP_NIC]);
+	json_u64(end, "received_kernel", arrivals[KTRXER_STAMP_KERNEL] + arrivals[KTRXER_STAMP_XDP]);
+	json_u64(end, "received_user", arrivals[KTRXER_STAMP_USER]);
+}
+
+void probe_errors_json(const struct probe_report *r, struct json *end)
+{
+	const struct probe_result *result = &r->prober->result;
+
+	json_u64(end, "network_errors", result->network_errors);
+	json_u64(end, "untimed", result->contradictions + result->unstamped);
+	json_late(end, result->accounts.late, r->prober->spec.late_ns);
+}
+
+void probe_unsent_text(const struct probe_report *r)
+{
+	const struct ktx_accounts *a = &r->prober->result.accounts;
+
+	if (a->failed || a->skipped || a->cancelled)
+		out_text(r->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
+}

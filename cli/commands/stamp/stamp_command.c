@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer stamp`: two-way and one-way delay, loss by direction, against any STAMP reflector. */
+#include "stamp_command.h"
+
+#include <errno.h>
+
+#define FIELD(name) offsetof(struct stamp_options, name)
+#define PROBING(name) FIELD(p.name)
+
+static const struct opt stamp_opts[] = {
+	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = PROBING(count), .argument = "N", .min = 1, .max = UINT32_MAX,
+	  .heading = "Probes", .help = "Stop after so many probes; without it, on Ctrl-C" },
+	{ .name = "for", .type = OPT_DURATION, .offset = PROBING(for_ns), .argument = "D", .min = 1, .max = 365ULL * 86400 * 1000000000,
+	  .help = "Stop after so long" },
+	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = PROBING(interval_ns), .argument = "D", .fallback = "100ms",
+	  .min = 1000, .max = 60ULL * 1000000000, .help = "Time between probes" },
+	PROBE_MODEL_OPTION(PROBING(model)),
+	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = PROBING(payload), .argument = "N", .max = 65507,
+	  .help = "Bytes of UDP payload, filled up with padding; by default the smallest" },
+	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = PROBING(timeout_ns), .argument = "D", .fallback = "1s", .min = 1000,
+	  .max = 600ULL * 1000000000, .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has its answer" },
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = PROBING(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
+	  .help = "Port of the reflector: `ktrxer serve` has 8620, STAMP's own is 862" },
+	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "DSCP[,DSCP...]", .fallback = "BE",
+	  .help = "DSCP of the probes, 0 to 63 or a name; with several, a probe of each leaves at each send time" },
+	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
+	{ .name = "ttl", .type = OPT_UINT, .offset = PROBING(ttl), .argument = "N", .fallback = "64", .min = 1, .max = 255, .help = "Time to live" },
+
+	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE", .heading = "Protocol",
+	  .help = "Authenticated mode (HMAC-SHA-256) with the key in this file, of mode 0600" },
+	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
+	  .help = "Open mode, with this key for the HMAC of extensions" },
+	{ .name = "ssid", .type = OPT_UINT, .offset = FIELD(ssid), .argument = "N", .min = 1, .max = 65535,
+	  .help = "Session identifier; by default a random one" },
+	{ .name = "tlv", .type = OPT_LIST, .offset = FIELD(tlvs), .argument = "NAME",
+	  .help = "A further extension: location, time-info, cos, direct or limits (what `ktrxer serve` itself refused); may be given several times" },
+	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
+	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
+	{ .name = "ptp", .type = OPT_FLAG, .offset = FIELD(ptp), .help = "Timestamps in PTP's truncated format instead of NTP's" },
+
+	PROBE_HOW_OPTIONS(PROBING),
+	{ 0 },
+};
+
+static const struct opt_positional stamp_positionals[] = {
+	{ .name = "HOST", .offset = PROBING(host), .help = "Address or name of the reflector" },
+	{ 0 },
+};
+
+static const char *const columns_of_one[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
+					      "own_queue_ns", "far_queue_ns", NULL };
+static const char *const columns_of_several[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns",
+						  "reflector_sequence", "own_queue_ns", "far_queue_ns", "class", NULL };
+
+static int stamp_open(struct stamp_command *run)
+{
+	struct stamp_keys keys = { 0 };
+	struct stamp_spec spec;
+	struct ktrxer_error err = { 0 };
+	int rc = stamp_spec_make(&spec, &keys, run->o, &err);
+
+	if (rc == 0)
+		rc = stamp_new(&run->stamp, &spec, &err);
+	secret_forget(&keys, sizeof keys);
+	if (rc < 0) {
+		cli_complain(run->report.cli, "%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
+	}
+	run->report.prober = stamp_prober(run->stamp);
+	run->result = stamp_result(run->stamp);
+	run->report.each = run->result->class_count;
+	run->report.batch.columns = run->result->class_count > 1 ? columns_of_several : columns_of_one;
+	return 0;
+}
+
+static int stamp_all(struct stamp_command *run)
+{
+	struct stamp_events events = { .probe = probe_report_events, .sample = stamp_say_sample, .answer = stamp_say_answer,
+				       .clock_step = stamp_say_step };
+	uint64_t start_ns;
+	const int status = stamp_open(run);
+
+	if (status)
+		return status;
+	stamp_say_what(run);
+	if (probe_wait_start(&run->report, &start_ns) < 0)
+		return EXIT_BAD;
+	events.probe.context = run;
+	stamp_run(run->stamp, start_ns, run->report.cli->stop_fd, &events);
+	return stamp_finish(run);
+}
+
+static int run_stamp(struct cli *cli, const void *options)
+{
+	const struct stamp_options *o = options;
+	struct stamp_command run = { .o = o, .report = { .cli = cli, .o = &o->p } };
+	const int status = stamp_all(&run);
+
+	stamp_free(run.stamp);
+	return status;
+}
+
+const struct command cmd_stamp = {
+	.name = "stamp",
+	.summary = "Delay up and down, and loss by direction, by STAMP",
+	.description = OPT_PROSE(
+		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
+		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "
+		"time that the reflector held it. The queues of both hosts' own devices are part of it, and figures of their own.\n\n"
+		"One-way delays need the offset of two clocks. It is bounded by the round trips themselves, and each figure is printed with "
+		"its uncertainty; where the clocks of both ends report how well they are synchronised, that bounds it further.\n\n"
+		"From a reflector that counts (stateful) follows in which direction each probe was lost. Up to ten probes after the last one settle "
+		"that for the end of the run; they are counted apart."),
+	.examples =
+		OPT_PROSE("ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
+		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"
+		"ktrxer stamp 192.0.2.1 --dscp be,cs1,ef --interval 10ms\tBest effort, background and voice side by side.\n"
+		"ktrxer stamp router.example --port 862 --model poisson --count 1000\tAnother make's reflector.\n"),
+	.options = stamp_opts,
+	.positionals = stamp_positionals,
+	.options_size = sizeof(struct stamp_options),
+	.run = run_stamp,
+	.measures = true,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* `ktrxer stamp`: its options, and its parts. */
+#ifndef KTRXER_CLI_STAMP_COMMAND_H
+#define KTRXER_CLI_STAMP_COMMAND_H
+
+#include "probe_command.h"
+#include "stamp.h"
+
+struct stamp_options {
+	struct probe_options p;
+	const char *auth_key_file, *tlv_key_file;
+	struct opt_list tlvs;
+	const char *dscp;
+	uint8_t ecn;
+	uint64_t ssid;
+	bool ptp, follow_up;
+};
+
+/* The keys of a specification; to be forgotten afterwards. */
+struct stamp_keys {
+	struct hmac_key auth, tlv;
+};
+
+struct stamp_command {
+	struct probe_report report; /* first */
+	const struct stamp_options *o;
+	struct stamp *stamp;
+	const struct stamp_result *result;
+};
+
+/* stamp_options.c */
+int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err);
+
+/* stamp_report.c */
+void stamp_say_what(const struct stamp_command *run);
+void stamp_say_sample(void *run, uint32_t which, const struct stamp_sample *sample);
+void stamp_say_answer(void *run, enum stamp_event event);
+void stamp_say_step(void *run);
+int stamp_finish(struct stamp_command *run);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The options of `stamp`, as a specification of what to measure. */
+#include "stamp_command.h"
+
+#include "dscp.h"
+#include "error.h"
+#include "secret.h"
+#include "stamp_packet.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	uint8_t type;
+} tlv_names[] = {
+	{ "location", STAMP_TLV_LOCATION },
+	{ "time-info", STAMP_TLV_TIME_INFO },
+	{ "cos", STAMP_TLV_COS },
+	{ "direct", STAMP_TLV_DIRECT },
+	{ "limits", STAMP_TLV_LIMITS },
+};
+
+static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, struct ktrxer_error *err)
+{
+	for (int i = 0; i < o->tlvs.count; i++) {
+		size_t which = 0;
+
+		while (which < sizeof tlv_names / sizeof *tlv_names && strcmp(tlv_names[which].name, o->tlvs.items[i]) != 0)
+			which++;
+		if (which == sizeof tlv_names / sizeof *tlv_names)
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct, limits", o->tlvs.items[i]);
+		if (spec->tlv_count == STAMP_TLVS)
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: at most %d extensions at once", o->tlvs.items[i], STAMP_TLVS);
+		spec->tlvs[spec->tlv_count++] = tlv_names[which].type;
+	}
+	return 0;
+}
+
+static int read_classes(struct stamp_spec *spec, const struct stamp_options *o, struct ktrxer_error *err)
+{
+	for (const char *text = o->dscp; text;) {
+		const char *comma = strchr(text, ',');
+		struct ktrxer_error word;
+		uint8_t dscp;
+		int rc = dscp_parse(&dscp, text, comma ? (size_t)(comma - text) : strlen(text), &word);
+
+		if (rc < 0)
+			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
+		if (spec->class_count == STAMP_CLASSES)
+			return ktrxer_fail(err, -EINVAL, "--dscp %.40s: at most %d at once", o->dscp, STAMP_CLASSES);
+		spec->tos[spec->class_count++] = (uint8_t)(dscp << 2 | o->ecn);
+		text = comma ? comma + 1 : NULL;
+	}
+	if (o->ssid > UINT16_MAX - (spec->class_count - 1))
+		return ktrxer_fail(err, -EINVAL, "--ssid %u: with %u classes it may be %u at most", (unsigned)o->ssid, spec->class_count,
+				   UINT16_MAX - (spec->class_count - 1));
+	return 0;
+}
+
+static int read_keys(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err)
+{
+	if (o->auth_key_file) {
+		spec->auth_key = &keys->auth;
+		return secret_key_read(o->auth_key_file, &keys->auth, err);
+	}
+	if (o->tlv_key_file) {
+		spec->tlv_key = &keys->tlv;
+		return secret_key_read(o->tlv_key_file, &keys->tlv, err);
+	}
+	return 0;
+}
+
+int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err)
+{
+	int rc;
+
+	*spec = (struct stamp_spec){ .ssid = (uint16_t)o->ssid, .ptp = o->ptp, .follow_up = o->follow_up };
+	if (o->auth_key_file && o->tlv_key_file)
+		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
+	if ((rc = read_tlvs(spec, o, err)) < 0 || (rc = read_classes(spec, o, err)) < 0 ||
+	    (rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err)) < 0)
+		return rc;
+	return read_keys(spec, keys, o, err);
+}

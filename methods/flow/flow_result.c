@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "flow_result.h"
+
+#include <string.h>
+
+void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote, const struct flow_sample *sample)
+{
+	struct flow_side *side = remote ? &record->remote : &record->local;
+
+	side->samples++;
+	side->last_ns = sample->time_ns;
+	side->last_bytes = sample->bytes;
+	/* Of a UDP flow's two ends the receiver knows more. */
+	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != spec->down)) {
+		record->info = true;
+		memcpy(record->values, sample->values, sizeof record->values);
+	}
+}
+
+void flow_record_end(struct flow_record *record, bool remote, const struct flow_end *end)
+{
+	struct flow_side *side = remote ? &record->remote : &record->local;
+
+	side->ended = true;
+	side->end = *end;
+}
+
+uint64_t flow_value(const struct flow_record *record, int which)
+{
+	return record->info ? record->values[which] : UINT64_MAX;
+}
+
+uint64_t flow_rate_bps(uint64_t bytes, uint64_t span_ns)
+{
+	return span_ns ? (uint64_t)((double)bytes * 8e9 / (double)span_ns + 0.5) : 0;
+}
+
+static bool is_known(const struct flow_side *side)
+{
+	return side->samples || side->ended;
+}
+
+static uint64_t end_of(const struct flow_side *side)
+{
+	return side->ended ? side->end.time_ns : side->last_ns;
+}
+
+static uint64_t span(uint64_t from_ns, uint64_t to_ns)
+{
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* How many samples there should be until the last that is known of this end, less those that there are. */
+static uint64_t missing(const struct flow_side *side, uint64_t start_ns, uint64_t sample_ns)
+{
+	const uint64_t due = span(start_ns, end_of(side)) / sample_ns;
+
+	return due > side->samples ? due - side->samples : 0;
+}
+
+void flow_result(struct flow_result *r, const struct flow_spec *spec, const struct flow_record *record, uint64_t start_ns, uint64_t sample_ns)
+{
+	const struct flow_side *s = spec->down ? &record->remote : &record->local, *d = spec->down ? &record->local : &record->remote;
+	const struct flow_side *counter = is_known(d) ? d : s;
+
+	*r = (struct flow_result){ .sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns };
+	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
+	r->end_ns = end_of(counter);
+	r->lasted_ns = span(r->start_ns, end_of(r->decider));
+	r->bytes = counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
+	r->duration_ns = span(r->start_ns, r->end_ns);
+	r->rate_bps = flow_rate_bps(r->bytes, r->duration_ns);
+	r->received_known = is_known(d);
+	r->received_bytes = d->ended ? d->end.bytes : d->last_bytes;
+	r->acked_known = is_known(s);
+	r->acked_bytes = s->ended ? s->end.bytes : s->last_bytes;
+	r->samples = record->local.samples + record->remote.samples;
+	r->missing_samples = missing(&record->local, r->start_ns, sample_ns) + missing(&record->remote, r->start_ns, sample_ns);
+}
+
+void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
+		const struct flow_result *results)
+{
+	uint64_t from_ns = UINT64_MAX, to_ns = 0;
+
+	memset(t, 0, sizeof *t);
+	t->slowest_bps = UINT64_MAX;
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct flow_result *r = &results[i];
+		const uint64_t lost = specs[i].udp ? flow_value(&records[i], FLOW_UDP_LOST) : UINT64_MAX;
+		const uint64_t retransmits = specs[i].udp ? UINT64_MAX : flow_value(&records[i], FLOW_RETRANSMITS);
+
+		if (specs[i].down != down)
+			continue;
+		t->flows++;
+		t->bytes += r->bytes;
+		if (lost != UINT64_MAX) {
+			t->lost += lost;
+			t->sent += r->sender->end.packets;
+		}
+		if (retransmits != UINT64_MAX)
+			t->retransmits += retransmits;
+		from_ns = r->start_ns < from_ns ? r->start_ns : from_ns;
+		to_ns = r->end_ns > to_ns ? r->end_ns : to_ns;
+		t->slowest_bps = r->rate_bps < t->slowest_bps ? r->rate_bps : t->slowest_bps;
+		t->fastest_bps = r->rate_bps > t->fastest_bps ? r->rate_bps : t->fastest_bps;
+	}
+	t->rate_bps = flow_rate_bps(t->bytes, span(from_ns, to_ns));
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The loop of the clients that probe one host. */
+#include "prober.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+
+/* What arrives is taken within about this time. Well below KTX_STAMP_WAIT_NS. */
+#define LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
+/* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
+#define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
+#define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
+enum { MARGIN_SHARE = 50 };
+enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
+/* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
+#define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
+void prober_fail(struct prober *p, int rc, const char *text)
+{
+	if (p->result.failure.code)
+		return;
+	p->result.failure.code = rc;
+	snprintf(p->result.failure.text, sizeof p->result.failure.text, "%s", text);
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Commits what is due soon. Returns when the next one after that is to be committed; KTRXER_NEVER: that was all. */
+static uint64_t commit_soon(struct prober *p)
+{
+	uint64_t now = ktrxer_now_ns();
+
+	p->fresh_ns = KTRXER_NEVER;
+	/* Several at once, and with a probe that leaves meanwhile: each wake-up that is not needed is processor time. */
+	if (p->unhurried && p->committed_ns > now + p->ahead_ns / 2)
+		return p->committed_ns;
+	while (p->result.committed < p->result.wanted) {
+		if (!p->have_due && ktrxer_schedule_next(p->schedule, &p->due) < 0)
+			break;
+		p->have_due = true;
+		if (p->due.at_ns >= p->end_ns)
+			break;
+		if (p->due.at_ns > (now = ktrxer_now_ns()) + p->ahead_ns)
+			return p->unhurried && p->committed_ns > now ? p->committed_ns : p->due.at_ns - p->ahead_ns / 2;
+		if (!p->work->commit(p->client, p->due.at_ns)) {
+			if (p->result.failure.code)
+				break;
+			/* Reports make room, and wake this thread; so does a loss. */
+			return earliest(p->work->next_loss(p->client), KTRXER_NEVER - 1);
+		}
+		p->result.committed++;
+		p->committed_ns = p->due.at_ns;
+		if (p->fresh_ns == KTRXER_NEVER)
+			p->fresh_ns = p->due.at_ns;
+		p->have_due = false;
+	}
+	return KTRXER_NEVER;
+}
+
+static uint64_t pump(struct prober *p, bool look)
+{
+	uint64_t pump_at = KTRXER_NEVER;
+
+	if (!p->spec.precise && (look ? ktx_pump(p->tx, &pump_at) : ktx_pump_due(p->tx, &pump_at)) < 0)
+		prober_fail(p, -ENODEV, "the device went down or is gone");
+	return pump_at;
+}
+
+static void take_network_errors(struct prober *p)
+{
+	struct ktx_network_error errors[8];
+
+	for (int n; (n = ktx_network_errors(p->tx, errors, 8)) > 0;)
+		for (int i = 0; i < n; i++) {
+			p->result.network_errors++;
+			p->events.network_error(p->events.context, &errors[i]);
+		}
+}
+
+uint64_t prober_take(struct prober *p)
+{
+	const uint64_t pump_at = pump(p, true);
+
+	p->work->take(p->client);
+	take_network_errors(p);
+	p->result.socket_drops = p->receiver.socket_drops;
+	p->events.tick(p->events.context);
+	return pump_at;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- rounds */
+
+/* The margin that three of four wake-ups keep. A sleep ends tens of microseconds late, depending on the machine. */
+static void adapt_margin(struct prober *p, uint64_t late_ns)
+{
+	if (late_ns > p->margin_ns)
+		p->margin_ns += 3 * MARGIN_STEP_NS;
+	else if (p->margin_ns > MARGIN_STEP_NS)
+		p->margin_ns -= MARGIN_STEP_NS;
+	p->margin_ns = earliest(p->margin_ns, p->margin_max_ns);
+}
+
+/* After a sleep that ended before a send time: spins until then. */
+static void wait_exactly(struct prober *p)
+{
+	const uint64_t now = ktrxer_now_ns();
+
+	if (p->exact_ns == KTRXER_NEVER)
+		return;
+	if (p->wake_ns && now >= p->wake_ns)
+		adapt_margin(p, now - p->wake_ns);
+	if (now < p->exact_ns && p->exact_ns - now <= p->margin_ns)
+		while (ktrxer_now_ns() < p->exact_ns)
+			;
+}
+
+static void round_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct prober *p = (struct prober *)((char *)timer - offsetof(struct prober, timer));
+	uint64_t next, span;
+
+	wait_exactly(p);
+	p->exact_ns = KTRXER_NEVER;
+	next = p->step(p);
+
+	p->done = !next;
+	if (p->done) {
+		loop_stop(p->loop);
+		return;
+	}
+	now_ns = ktrxer_now_ns();
+	if (p->exact_ns == next)
+		next -= p->margin_ns;
+	span = next > now_ns ? next - now_ns : 0;
+	p->wake_ns = span ? next : 0;
+	p->blind = p->unhurried && span <= LOOK_NS / 2;
+	if (p->blind)
+		loop_wait_blind(p->loop);
+	/* A second at most: only this limit ends a wait that a defect made endless. */
+	timer->at_ns = now_ns + earliest(span, KTRXER_NS_PER_S);
+}
+
+/* One round takes from both; it comes right after the sources have been looked at. */
+static void wake(struct prober *p)
+{
+	p->timer.at_ns = p->wake_ns = 0;
+}
+
+static void events_ready(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	wake((struct prober *)((char *)source - offsetof(struct prober, events_source)));
+}
+
+static void reply_ready(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	wake((struct prober *)((char *)source - offsetof(struct prober, reply_source)));
+}
+
+static int watch(struct prober *p)
+{
+	int rc = loop_new(&p->loop);
+
+	p->timer.due = round_due;
+	p->events_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = events_ready };
+	p->reply_source = (struct loop_source){ .fd = p->receiver.fd, .ready = reply_ready };
+	if (rc == 0 && p->events_source.fd >= 0)
+		rc = loop_watch(p->loop, &p->events_source, EPOLLIN);
+	if (rc == 0 && p->reply_source.fd >= 0)
+		rc = loop_watch(p->loop, &p->reply_source, EPOLLIN);
+	if (rc == 0)
+		loop_timer_add(p->loop, &p->timer);
+	return rc;
+}
+
+bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *p))
+{
+	int rc;
+
+	p->step = step;
+	p->done = false;
+	p->timer.at_ns = p->wake_ns = 0;
+	p->exact_ns = KTRXER_NEVER;
+	p->margin_max_ns = earliest(p->spec.interval_ns / MARGIN_SHARE, MARGIN_MOST_NS);
+	p->margin_ns = p->margin_max_ns / 2;
+	rc = loop_run(p->loop, stop_fd);
+	p->result.receiver_drops = reply_receiver_drops(&p->receiver);
+	if (rc < 0)
+		prober_fail(p, rc, "the event loop failed");
+	return rc < 0 || p->done;
+}
+
+/* With several probes at once: each system call that finds one packet, or none, costs what the probe itself does. */
+static bool time_to_look(struct prober *p)
+{
+	const uint64_t now = ktrxer_now_ns();
+
+	if (p->blind && now - p->looked_ns < LOOK_NS / 2 && p->result.committed - p->looked < LOOK_PROBES &&
+	    p->work->next_loss(p->client) > now)
+		return false;
+	p->looked_ns = now;
+	p->looked = p->result.committed;
+	return true;
+}
+
+static uint64_t send_step(struct prober *p)
+{
+	/* What is due leaves first. */
+	uint64_t pump_at = time_to_look(p) ? prober_take(p) : pump(p, false), commit_at = commit_soon(p);
+	const bool no_more = commit_at == KTRXER_NEVER && (p->result.committed == p->result.wanted || (p->have_due && p->due.at_ns >= p->end_ns));
+
+	if (p->fresh_ns < pump_at)
+		pump_at = pump(p, false);
+	if (p->result.failure.code || (no_more && p->work->ended(p->client)))
+		return 0;
+	p->exact_ns = pump_at;
+	return earliest(earliest(commit_at, pump_at), p->work->next_loss(p->client));
+}
+
+static int start(struct prober *p, uint64_t start_ns, struct ktrxer_error *err)
+{
+	p->start_ns = start_ns ? start_ns : ktrxer_now_ns() + SETTLE_NS;
+	p->end_ns = p->spec.for_ns ? p->start_ns + p->spec.for_ns : KTRXER_NEVER;
+	return prober_schedule(p, err);
+}
+
+void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct probe_events *events)
+{
+	struct ktrxer_error err;
+	int rc;
+
+	p->events = *events;
+	(void)ktrxer_device_qdiscs(&p->result.qdiscs, &p->path.device);
+	if (start(p, start_ns, &err) < 0)
+		prober_fail(p, err.code, err.text);
+	else if ((rc = watch(p)) < 0)
+		prober_fail(p, rc, "the event loop does not take a socket");
+	else
+		p->result.stopped = !prober_loop(p, stop_fd, send_step);
+	ktx_cancel(p->tx);
+	ktx_drain(p->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
+	prober_take(p);
+	p->result.lateness = ktx_lateness(p->tx);
+	ktx_accounts(p->tx, &p->result.accounts);
+	if (p->result.wanted != UINT64_MAX) {
+		const uint64_t never = (p->result.wanted - p->result.committed) * p->each - p->part;
+
+		p->result.accounts.requested += never;
+		p->result.accounts.cancelled += never;
+	}
+}
+
+bool prober_record(struct prober *p, int64_t rtt_ns, int64_t own_queue_ns, uint8_t sent_source, uint8_t arrival_source)
+{
+	if (sent_source == KTX_SENT_NONE || !arrival_source) {
+		p->result.unstamped++;
+		return false;
+	}
+	/* An answer before its probe: one of the stamps is wrong. */
+	if (rtt_ns < 0) {
+		p->result.contradictions++;
+		return false;
+	}
+	ktrxer_hist_record(p->result.rtt, rtt_ns);
+	if (own_queue_ns >= 0)
+		ktrxer_hist_record(p->result.own_queue, own_queue_ns);
+	p->result.arrivals[arrival_source]++;
+	return true;
+}

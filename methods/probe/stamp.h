@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The sender of STAMP (RFC 8762, RFC 8972): round trips, one-way delays, loss by direction. Several classes (DSCP values) may be measured side by
+ * side: at each send time one probe of each class leaves. Each class is a session of its own (same addresses and ports, another SSID), so that the
+ * reflector counts each class apart.
+ */
+#ifndef KTRXER_METHODS_STAMP_H
+#define KTRXER_METHODS_STAMP_H
+
+#include "one_way.h"
+#include "prober.h"
+#include "sha256.h"
+#include "stamp_session.h"
+
+enum { STAMP_CLASSES = 8, STAMP_TLVS = 16 };
+
+struct stamp_spec {
+	struct probe_spec probe;
+	uint8_t tos[STAMP_CLASSES];  /* DSCP and ECN of each class */
+	uint32_t class_count;
+	const struct hmac_key *auth_key; /* authenticated mode; NULL: open mode. Copied */
+	const struct hmac_key *tlv_key;  /* open mode: for the HMAC of extensions. Copied */
+	uint8_t tlvs[STAMP_TLVS];    /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
+	uint32_t tlv_count;
+	uint16_t ssid;               /* of the first class, the others follow; 0: a random one */
+	bool ptp;                    /* timestamps in the truncated format of PTP instead of NTP's */
+	bool follow_up;              /* request the driver's stamp of each answer: the far host's own queue */
+};
+
+struct stamp_events {
+	struct probe_events probe;   /* its context is that of all */
+	void (*sample)(void *context, uint32_t which, const struct stamp_sample *sample); /* a round trip that counts in the times, or one that is too late; which: the class */
+	void (*answer)(void *context, enum stamp_event event); /* an answer that counts otherwise */
+	void (*clock_step)(void *context); /* the clocks of the two hosts were stepped against each other */
+};
+
+struct stamp_class_result {
+	uint8_t tos;
+	uint16_t ssid;
+	struct stamp_session_counts counts;
+	const struct ktrxer_hist *rtt; /* ns */
+	uint64_t untimed;            /* round trips without times */
+};
+
+struct stamp_result {
+	uint32_t payload;            /* bytes of each probe */
+	uint16_t ssid;               /* of the first class */
+	struct stamp_session_counts counts; /* of all classes together */
+	const struct ktrxer_hist *far_queue, *ipdv, *ipdv_up, *ipdv_down; /* ns; far_queue: the wait in the reflector's own queue */
+	int64_t dwell_max_ns;        /* the longest time that the reflector held a probe */
+	uint64_t elsewhere;          /* packets from another address than the reflector's */
+	uint64_t closing;            /* probes beyond the measured ones, which settle in which direction the last were lost */
+	struct one_way_result one_way;
+	uint32_t class_count;
+	struct stamp_class_result classes[STAMP_CLASSES];
+};
+
+struct stamp;
+/* Opens all that is needed, and sends nothing. -EINVAL: the specification is wrong. *stamp is to be freed in any case. */
+int stamp_new(struct stamp **stamp, const struct stamp_spec *spec, struct ktrxer_error *err);
+/* See prober_run(). Once. */
+void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events);
+/* Payload and ssid are valid at once, the rest after stamp_run(). Until stamp_free(). */
+const struct stamp_result *stamp_result(const struct stamp *stamp);
+/* Path, engine and figures (prober->result); likewise. */
+const struct prober *stamp_prober(const struct stamp *stamp);
+void stamp_free(struct stamp *stamp);
+
+#endif

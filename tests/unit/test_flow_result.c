@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Rates and ends of flows, from made samples whose rates are known. */
+#include "cm.h"
+
+#include "flow_result.h"
+
+#define S 1000000000ULL
+#define MS 1000000ULL
+#define START (1000 * S)
+
+static struct flow_sample sample_at(uint64_t time_ns, uint64_t bytes, uint8_t kind)
+{
+	return (struct flow_sample){ .time_ns = time_ns, .bytes = bytes, .kind = kind };
+}
+
+/* Samples each 200 ms of 125,000 bytes a second (1 Mbit/s), at both ends. */
+static void run_for(struct flow_record *record, const struct flow_spec *spec, uint64_t span_ns)
+{
+	for (uint64_t at = 0; at <= span_ns; at += 200 * MS) {
+		const struct flow_sample s = sample_at(START + spec->start_ns + at, at / 1000 / 8, FLOW_BYTES);
+
+		flow_record_sample(record, spec, false, &s);
+		flow_record_sample(record, spec, true, &s);
+	}
+}
+
+static void the_rate_is_of_what_the_receiver_read(void **state)
+{
+	const struct flow_spec spec = { .down = true, .start_ns = 500 * MS };
+	const uint64_t end_ns = START + spec.start_ns + 10 * S;
+	struct flow_record record = { 0 };
+	struct flow_result r;
+
+	(void)state;
+	run_for(&record, &spec, 10 * S);
+	flow_record_end(&record, false, &(struct flow_end){ .reason = FLOW_CLOSED, .time_ns = end_ns, .bytes = 1250000 });
+	flow_record_end(&record, true, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = end_ns, .bytes = 1300000 });
+	flow_result(&r, &spec, &record, START, 200 * MS);
+	assert_true(r.receiver == &record.local && r.sender == &record.remote && r.decider == r.sender && r.as_planned);
+	assert_true(r.bytes == 1250000 && r.rate_bps == 1000000 && r.duration_ns == 10 * S && r.lasted_ns == 10 * S);
+	assert_true(r.received_known && r.received_bytes == 1250000 && r.acked_known && r.acked_bytes == 1300000);
+	assert_true(r.samples == 102 && r.missing_samples == 0 && r.start_ns == START + 500 * MS);
+}
+
+static void without_its_receiver_a_flow_counts_by_its_sender(void **state)
+{
+	const struct flow_spec spec = { 0 };
+	struct flow_record record = { 0 };
+	const struct flow_sample s = sample_at(START + 2 * S, 250000, FLOW_TCP);
+	struct flow_result r;
+
+	(void)state;
+	flow_record_sample(&record, &spec, false, &s);
+	flow_result(&r, &spec, &record, START, 200 * MS);
+	assert_true(r.bytes == 250000 && r.rate_bps == 1000000 && !r.received_known && r.acked_known && !r.as_planned);
+	assert_true(r.decider == r.receiver); /* the sender's end is not known */
+}
+
+static void samples_that_are_missing_are_counted(void **state)
+{
+	const struct flow_spec spec = { 0 };
+	struct flow_record record = { 0 };
+	struct flow_result r;
+
+	(void)state;
+	for (uint64_t at = 0; at <= 10 * S; at += 400 * MS) { /* every second one */
+		const struct flow_sample s = sample_at(START + at, at, FLOW_BYTES);
+
+		flow_record_sample(&record, &spec, true, &s);
+	}
+	flow_result(&r, &spec, &record, START, 200 * MS);
+	assert_true(r.samples == 26 && r.missing_samples == 24);
+}
+
+static void a_flow_without_any_report(void **state)
+{
+	const struct flow_spec spec = { .down = true };
+	const struct flow_record record = { 0 };
+	struct flow_result r;
+
+	(void)state;
+	flow_result(&r, &spec, &record, START, 200 * MS);
+	assert_true(!r.bytes && !r.rate_bps && !r.duration_ns && !r.lasted_ns && !r.samples && !r.missing_samples && !r.as_planned);
+	assert_true(!r.received_known && !r.acked_known);
+}
+
+/* A TCP sender's values count wherever it is, of a UDP flow the receiver's alone. */
+static void values_are_those_of_the_end_that_knows(void **state)
+{
+	const struct flow_spec tcp = { 0 }, udp = { .udp = true };
+	struct flow_record record = { 0 };
+	struct flow_sample s = sample_at(START, 1, FLOW_TCP);
+
+	(void)state;
+	assert_true(flow_value(&record, FLOW_RETRANSMITS) == UINT64_MAX);
+	s.values[FLOW_RETRANSMITS] = 7;
+	flow_record_sample(&record, &tcp, false, &s);
+	assert_true(flow_value(&record, FLOW_RETRANSMITS) == 7);
+	record = (struct flow_record){ 0 };
+	s = sample_at(START, 1, FLOW_UDP);
+	s.values[FLOW_UDP_LOST] = 3;
+	flow_record_sample(&record, &udp, false, &s); /* the sender */
+	assert_true(flow_value(&record, FLOW_UDP_LOST) == UINT64_MAX);
+	flow_record_sample(&record, &udp, true, &s);
+	assert_true(flow_value(&record, FLOW_UDP_LOST) == 3);
+}
+
+/* Two flows up, the second one 5 s later; one down that does not count there. */
+static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
+{
+	const struct flow_spec specs[3] = { { .udp = true }, { .udp = true, .start_ns = 5 * S }, { .udp = true, .down = true } };
+	struct flow_record records[3] = { 0 };
+	struct flow_result results[3];
+	struct flow_total total;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct flow_sample s = sample_at(START + specs[i].start_ns + 5 * S, 0, FLOW_UDP);
+
+		s.values[FLOW_UDP_LOST] = 2;
+		flow_record_sample(&records[i], &specs[i], !specs[i].down, &s);
+		flow_record_end(&records[i], !specs[i].down, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns,
+										.bytes = i ? 1250000 : 625000 });
+		flow_record_end(&records[i], specs[i].down, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns, .packets = 100 });
+		flow_result(&results[i], &specs[i], &records[i], START, S);
+	}
+	flow_total(&total, false, 3, specs, records, results);
+	assert_true(total.flows == 2 && total.bytes == 1875000 && total.rate_bps == 1500000); /* over 10 s */
+	assert_true(total.slowest_bps == 1000000 && total.fastest_bps == 2000000 && total.lost == 4 && total.sent == 200);
+	flow_total(&total, true, 3, specs, records, results);
+	assert_true(total.flows == 1 && total.rate_bps == 2000000 && total.lost == 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rate_is_of_what_the_receiver_read),
+		cmocka_unit_test(without_its_receiver_a_flow_counts_by_its_sender),
+		cmocka_unit_test(samples_that_are_missing_are_counted),
+		cmocka_unit_test(a_flow_without_any_report),
+		cmocka_unit_test(values_are_those_of_the_end_that_knows),
+		cmocka_unit_test(a_direction_is_from_the_first_start_to_the_last_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

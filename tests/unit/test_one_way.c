@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* One-way delays from made round trips whose delays and clock offset are known. */
+#include "cm.h"
+
+#include "one_way.h"
+
+#include <stdlib.h>
+
+#define US 1000LL
+#define MS 1000000LL
+/* The reflector's CLOCK_REALTIME is so far ahead; this host's CLOCK_REALTIME is so far ahead of its CLOCK_MONOTONIC. */
+#define OFFSET (250 * MS)
+#define BASE (1700000000LL * 1000 * MS)
+
+static struct one_way *begin(bool synchronised, uint64_t bound_ns)
+{
+	const struct clock_sync own = { .synchronised = synchronised, .bound_ns = bound_ns };
+	struct one_way *w = one_way_new(BASE);
+
+	assert_non_null(w);
+	one_way_own_clock(w, &own);
+	return w;
+}
+
+/* A round trip of these true delays; the shares of the two hosts' queues are in the delays. */
+static struct stamp_sample round_trip(uint64_t number, int64_t up, int64_t down, int64_t offset)
+{
+	const uint64_t t1 = 1000 * MS + number * 10 * MS;
+	struct stamp_sample s = { .number = number, .at_ns = t1, .t1_ns = t1, .own_queue_ns = -1, .far_queue_ns = -1, .bound_ns = 300,
+				  .peer_error_ns = UINT64_MAX };
+
+	s.t2_real_ns = (int64_t)t1 + up + BASE + offset;
+	s.t3_real_ns = s.t2_real_ns + 20 * US + 1; /* + 1: stamps of nanoseconds */
+	s.t4_ns = (uint64_t)(s.t3_real_ns - BASE - offset + down);
+	s.up_ns = s.t2_real_ns - (int64_t)s.t1_ns;
+	s.down_ns = (int64_t)s.t4_ns - s.t3_real_ns;
+	return s;
+}
+
+static bool is_near(int64_t value, int64_t truth, uint64_t bound)
+{
+	return value - truth <= (int64_t)bound && truth - value <= (int64_t)bound;
+}
+
+static void nothing_is_known_without_round_trips(void **state)
+{
+	struct one_way *w = begin(false, UINT64_MAX);
+	struct one_way_result r;
+
+	(void)state;
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.delays.up) == 0 && ktrxer_hist_count(r.delays.down) == 0);
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* The path is asymmetric: the true delays must lie within the uncertainty that is stated. */
+static void the_truth_lies_within_the_uncertainty(void **state)
+{
+	struct one_way *w = begin(false, UINT64_MAX);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 500; i++) {
+		const struct stamp_sample s = round_trip(i, 200 * US + (int64_t)(i * 37 % 50) * US, 700 * US + (int64_t)(i * 53 % 90) * US, OFFSET);
+
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && !r.claimed && !r.contradicted && !r.steps);
+	assert_true(is_near(r.offset_ns, OFFSET, r.clock_ns));
+	assert_true(r.clock_ns <= 500 * US); /* half the smallest round trip, and what clocks may change in between */
+	assert_true(r.total_ns == r.clock_ns + r.skew_ns + r.host_ns + r.resolution_ns && r.host_ns == 300 && r.resolution_ns == 1);
+	assert_true(ktrxer_hist_count(r.delays.up) == 500 && ktrxer_hist_count(r.delays.down) == 500);
+	/* A histogram keeps values to one part in a thousand or better. */
+	assert_true(is_near(ktrxer_hist_min(r.delays.up), 200 * US, r.total_ns + 2 * US) && is_near(ktrxer_hist_max(r.delays.down), 789 * US, r.total_ns + 2 * US));
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* Clocks that state their error narrow the interval of the offset. */
+static void claims_of_the_clocks_are_used(void **state)
+{
+	struct one_way *w = begin(true, 10 * US);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 200; i++) {
+		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 15 * US);
+
+		s.peer_synchronised = true;
+		s.peer_error_ns = 10 * US;
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && r.synchronised && r.claimed && !r.contradicted);
+	assert_true(r.clock_ns <= 41 * US && is_near(r.offset_ns, 15 * US, r.clock_ns));
+	assert_true(is_near(ktrxer_hist_quantile(r.delays.up, 500000), 200 * US, r.total_ns + 2 * US));
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* The round trips prove an offset of 250 ms: one of the claims of 10 us is wrong, and neither is used. */
+static void claims_that_cannot_be_are_not_used(void **state)
+{
+	struct one_way *w = begin(true, 10 * US);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 200; i++) {
+		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, OFFSET);
+
+		s.peer_synchronised = true;
+		s.peer_error_ns = 10 * US;
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && r.contradicted && !r.claimed && is_near(r.offset_ns, OFFSET, r.clock_ns));
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* One sample of a clock that is not synchronised is enough to use no claim of this clock. */
+static void the_worst_claim_counts(void **state)
+{
+	struct one_way *w = begin(true, 10 * US);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 50; i++) {
+		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 0);
+
+		s.peer_synchronised = i != 20;
+		s.peer_error_ns = 10 * US;
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && !r.synchronised && !r.claimed);
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* A step is reported once, and the result is of the part with the most round trips. */
+static void a_step_divides_the_run(void **state)
+{
+	struct one_way *w = begin(false, UINT64_MAX);
+	struct one_way_result r;
+	int steps = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 400; i++) {
+		const struct stamp_sample s = round_trip(i, 300 * US, 300 * US, i < 100 ? OFFSET : OFFSET + 3000 * MS);
+		const int rc = one_way_add(w, &s);
+
+		assert_true(rc >= 0);
+		steps += rc;
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(steps == 1 && r.steps == 1 && r.known && is_near(r.offset_ns, OFFSET + 3000 * MS, r.clock_ns));
+	assert_true(ktrxer_hist_count(r.delays.up) >= 290 && ktrxer_hist_count(r.delays.up) <= 300);
+	assert_true(is_near(ktrxer_hist_max(r.delays.up), 300 * US, r.total_ns + 2 * US));
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+/* The far host's queue of 5 ms is part of the delay down, and does not widen the bound of the offset. */
+static void queues_do_not_widen_the_bound(void **state)
+{
+	struct one_way *w = begin(false, UINT64_MAX);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 200; i++) {
+		struct stamp_sample s = round_trip(i, 200 * US, 200 * US + 5 * MS, OFFSET);
+
+		s.far_queue_ns = 5 * MS;
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && r.clock_ns <= 220 * US);
+	assert_true(is_near(ktrxer_hist_quantile(r.delays.down, 500000), 200 * US + 5 * MS, r.total_ns + 10 * US));
+	one_way_result_free(&r);
+	one_way_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_known_without_round_trips),
+		cmocka_unit_test(the_truth_lies_within_the_uncertainty),
+		cmocka_unit_test(claims_of_the_clocks_are_used),
+		cmocka_unit_test(claims_that_cannot_be_are_not_used),
+		cmocka_unit_test(the_worst_claim_counts),
+		cmocka_unit_test(a_step_divides_the_run),
+		cmocka_unit_test(queues_do_not_widen_the_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
