@@ -297,9 +297,9 @@ const struct command cmd_ppt_estimate = {
 		"The method gives no processing time of one packet: PPT_t and PPT_h of the paper equal 8 (s2 - s1) / c for every host, and are printed with this remark. "
 		"Gaps that do not depend on the size are reported as the receiver's service time, and coalesced interrupts with their period; then there is no "
 		"estimate, and the exit status is 1."),
-	.examples = OPT_PROSE("ktrxer ppt estimate gaps.csv\tEach line a size and a gap; the first line `wire_bytes,gap_ns`.\n"
+	.examples = "ktrxer ppt estimate gaps.csv\tEach line a size and a gap; the first line `wire_bytes,gap_ns`.\n"
 		    "ktrxer ppt estimate receiver.pcapng --port 9000\tProbes to UDP port 9000, captured at the receiver.\n"
-		    "ktrxer ppt estimate - --json <gaps.csv\tFor a program.\n"),
+		    "ktrxer ppt estimate - --json <gaps.csv\tFor a program.\n",
 	.options = ppt_estimate_opts,
 	.positionals = ppt_estimate_positionals,
 	.options_size = sizeof(struct ppt_estimate_options),

@@ -212,8 +212,8 @@ const struct command cmd_ppt_plan = {
 		"that the receiver's clock resolves, and for each size of --trailing the gap at the receiver and the capacity that the gap would show, with cross traffic of "
 		"--cross (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat; --trailing prints the data of its figure of estimated capacity against the ratio of "
 		"sizes). Sizes are bytes on the wire. It sends nothing."),
-	.examples = OPT_PROSE("ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
-		    "ktrxer ppt plan 10M 155M 10M 100M --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, under cross traffic.\n"),
+	.examples = "ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
+		    "ktrxer ppt plan 10M 155M 10M 100M --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, under cross traffic.\n",
 	.options = ppt_plan_opts,
 	.positionals = ppt_plan_positionals,
 	.options_size = sizeof(struct ppt_plan_options),
