@@ -61,7 +61,8 @@ static int64_t pull(struct ktrxer_capture *c, void *to, size_t length, struct kt
 	if (n < length && ferror(c->stream)) {
 		int code = errno ? -errno : -EIO;
 
-		return ktrxer_fail(err, code, "%s: cannot be read at byte %llu: %m", c->name, (unsigned long long)c->at);
+		return ktrxer_fail(err, code, "%s: cannot be read at byte %llu: %m", c->name,
+				   (unsigned long long)c->at);
 	}
 	return (int64_t)n;
 }

@@ -47,7 +47,7 @@ struct opt {
 	const char *heading;   /* begins a new section in help and man page */
 };
 
-/* Prose of man pages, and the examples that help repeats, are not in a program that makes no man pages (meson option `man`). */
+/* Prose of man pages, and examples, are not in a program that makes no man pages (meson option `man`). */
 #ifdef KTRXER_HAVE_MAN
 #define OPT_PROSE(text) (text)
 #else

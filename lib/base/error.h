@@ -7,7 +7,8 @@
 /*
  * Fills `err` (may be NULL) with `code` (a negative errno) and the text, and returns `code`:
  *     return ktrxer_fail(err, -ENODEV, "device '%s': no such device; `ip link` lists them", name);
- * %m in the format is the C library's text for `code`; errno stays as it was. A text that is too long is cut. Control characters (names come from users) are replaced by '?'.
+ * %m in the format is the C library's text for `code`; errno stays as it was.
+ * A text that is too long is cut. Control characters (names come from users) are replaced by '?'.
  */
 int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
