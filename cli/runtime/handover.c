@@ -4,7 +4,7 @@
  * environment. It is, in this order,
  *   1. for the Python part $KTRXER_PY, an absolute path, when we have no privileges;
  *   2. beside an executable in a build tree (BUILD/cli/ktrxer) ../../python/ktrxer-py, or ../bench/harness/NAME, when no
- *      other user could have put it there, and when the build has such a program (meson options `bench`, `python`);
+ *      other user could have put it there. A small build (optimization=s, no bench, no Python part) does not look;
  *   3. LIBEXECDIR/ktrxer/NAME, as compiled in.
  */
 #include "handover.h"

@@ -279,7 +279,10 @@ def test_cpu_against_irtt(pair, ktrxer):
         server.terminate()
         ours[-1] += reap(server)[0]
         server = b.popen(["irtt", "server", "-b", f"{b.address}:2112"])
-        time.sleep(0.3)
+        until = time.monotonic() + 20
+        while ":2112 " not in b.run(["ss", "-lun"]).stdout:
+            assert time.monotonic() < until, "irtt does not listen"
+            time.sleep(0.05)
         client = a.popen(["irtt", "client", "-i", "10ms", "-d", "4s", "-q", b.address])
         theirs.append(reap(client)[0])
         server.terminate()
