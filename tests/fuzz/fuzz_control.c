@@ -183,6 +183,15 @@ static void on_ended(void *context, uint32_t flow, bool remote, const struct flo
 		abort();
 }
 
+static int describe(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure)
+{
+	(void)options;
+	(void)failure;
+	err->code = -EPROTO;
+	err->text[0] = '\0';
+	return err->code;
+}
+
 static void on_done(void *context)
 {
 	((struct world *)context)->gone = true;
@@ -209,7 +218,7 @@ static void client(struct world *w, struct bytes *b)
 	const struct flow_client_options o = { .loop = w->loop, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
 					       .specs = specs, .request = { .flows = 3, .for_ns = 1000000000, .sample_ns = 1000000000 },
 					       .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
-					       .done = on_done, .context = w, .cpu = -1 };
+					       .done = on_done, .describe = describe, .context = w, .cpu = -1 };
 	struct control_preface hello = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
 	uint8_t theirs[CONTROL_PREFACE];
 	struct flow_client *c;
