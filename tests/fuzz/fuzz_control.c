@@ -183,7 +183,8 @@ static void on_ended(void *context, uint32_t flow, bool remote, const struct flo
 		abort();
 }
 
-static int describe(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure)
+static int describe(struct ktrxer_error *err, const struct flow_client_options *options,
+		    const struct flow_failure *failure)
 {
 	(void)options;
 	(void)failure;
