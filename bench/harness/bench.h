@@ -117,7 +117,7 @@ struct bench_kind {
 	bool calls;           /* wants the driver's calls stamped */
 	bool gaps;            /* runs over --gaps */
 	const struct bench_who *baselines; /* an empty name ends them */
-	/* What a sender sends in one turn, one job after another. How many jobs. */
+	/* Writes the jobs of a sender in one turn, in their order. Returns their number. */
 	int (*jobs)(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs);
 };
 

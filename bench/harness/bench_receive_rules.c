@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the parts of `ktrxer bench receive` share: rules, samples, notes. */
+/* Rules, samples and notes of all parts of `ktrxer bench receive`. */
 #include "bench_receive.h"
 
 #include <stdlib.h>

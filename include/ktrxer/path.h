@@ -33,7 +33,7 @@ struct ktrxer_device {
 	uint32_t reserved[8];
 };
 
-/* What the headers of a frame to a destination contain (from rtnetlink, then ARP or ND). */
+/* Addresses for the headers of a frame to a destination (from rtnetlink, then ARP or ND). */
 struct ktrxer_path {
 	struct ktrxer_device device;
 	struct ktrxer_addr source;   /* address that goes into the IP header */

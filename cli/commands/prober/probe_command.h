@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the commands `ping` and `stamp` share: their common options, and the common parts of what they print. The measurement is in methods/probe. */
+/* Options and output that the commands `ping` and `stamp` have in common. The measurement is in methods/probe. */
 #ifndef KTRXER_CLI_PROBE_COMMAND_H
 #define KTRXER_CLI_PROBE_COMMAND_H
 
@@ -55,7 +55,7 @@ struct probe_batch {
 	int64_t values[PROBE_COLUMNS][PROBE_BATCH];
 };
 
-/* What a command prints while its probes run. First in the command's own struct, which is the context of its calls. */
+/* Output of a command while its probes run. First member of the command's struct, which is the context of its calls. */
 struct probe_report {
 	struct cli *cli;
 	const struct probe_options *o;

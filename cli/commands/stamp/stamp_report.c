@@ -301,7 +301,7 @@ static void finish_json(const struct stamp_command *run, struct json *end)
 
 #define DWELL_LONG_NS (250 * (int64_t)KTRXER_NS_PER_MS)
 
-/* What the server refused or dropped is not the path's loss. */
+/* Probes that the server refused or dropped are not lost on the path. */
 static void judge_server(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
