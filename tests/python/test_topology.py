@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import command, topology
+from ktrxer.lab import command, topology, topology_model
 from ktrxer.lab.errors import LabError
 
 HEAD = 'hosts = ["a", "b"]\nrouters = ["r"]\n'
@@ -18,7 +18,7 @@ LINK = '[[links]]\nends = ["a", "r"]\n'
 REST = '[[links]]\nends = ["r", "b"]\n'
 
 
-def parse(text: str, **settings: str) -> topology.Topology:
+def parse(text: str, **settings: str) -> topology_model.Topology:
     return topology.parse(text.encode(), Path("mine.toml"), settings)
 
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from ktrxer.bench import kinds
 from ktrxer.bench.compare import Damaged, Saved, arguments, compare, read
 from ktrxer.bench.table import Table
-from ktrxer.lab import local, topology
+from ktrxer.lab import local, topology, topology_model
 from ktrxer.lab.errors import LabError
 
 VALID, BAD, USAGE = 0, 1, 2
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         raise Failed(USAGE, message)
 
 
-def hosts() -> topology.Topology:
+def hosts() -> topology_model.Topology:
     return topology.parse(HOSTS.encode(), Path("bench"))
 
 

@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.lab import console, device, image, kbuild, local, places, topology, uml, vm
+from ktrxer.lab import console, device, image, kbuild, local, places, topology, topology_model, uml, vm
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 from ktrxer.units import duration
 
@@ -376,14 +376,14 @@ def _setup(options: argparse.Namespace) -> int:
     return 0
 
 
-def _load(name: str, settings: list[str]) -> topology.Topology:
+def _load(name: str, settings: list[str]) -> topology_model.Topology:
     try:
         return topology.load(name, dict(_pairs(settings, "=", "--set")))
     except LabError as error:
         _wrong(str(error))
 
 
-def _node(chosen: topology.Topology, name: str) -> str:
+def _node(chosen: topology_model.Topology, name: str) -> str:
     if name not in chosen.nodes:
         _wrong(f"no node {name[:64]!r} in {chosen.name}; choose one of: {', '.join(chosen.nodes)}")
     return name
@@ -408,7 +408,7 @@ def _run(options: argparse.Namespace) -> int:
     return local.run(chosen, job)
 
 
-def _in_guest(options: argparse.Namespace, chosen: topology.Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
+def _in_guest(options: argparse.Namespace, chosen: topology_model.Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
     """A command in virtual time, as the command line asks for it."""
     if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
         _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")

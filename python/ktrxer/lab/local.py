@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.lab.errors import LabError, Unavailable
-from ktrxer.lab.topology import Topology
+from ktrxer.lab.topology_model import Topology
 
 INSIDE = Path(__file__).with_name("inside.py")
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool", "unshare": "util-linux", "setpriv": "util-linux"}

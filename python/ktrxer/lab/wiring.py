@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ktrxer.lab.namespaces import QUIET, batch, batch6, cable, host, settle
 from ktrxer.lab.namespaces import script as shell
-from ktrxer.lab.topology import DEFAULT_QUEUE, POLICE_NS, Link, Shape, Topology
+from ktrxer.lab.topology_model import DEFAULT_QUEUE, POLICE_NS, Link, Shape, Topology
 
 NETEM_LIMIT = 100_000  # packets: never the bottleneck
 BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput

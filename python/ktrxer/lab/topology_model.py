@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Hosts, routers and links of a topology, with their addresses and routes. `topology.py` reads one from a file, `wiring.py` makes it."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
+POLICE_NS = 50_000_000  # of the rate: the bucket of a policer
+DEFAULT_QUEUE = "pfifo limit 1000"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What happens to packets that leave through one end of a link: first the queue and the rate, then the wire."""
+
+    rate_bps: int | None = None
+    queue: tuple[str, ...] = ()
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    distribution: str = "uniform"  # of the jitter
+    loss_ppm: int = 0
+    burst: float = 1.0  # packets that are lost in a row, on average; 1: each independent of the others
+    reorder_ppm: int = 0  # packets that skip the delay
+    duplicate_ppm: int = 0
+    police_bps: int | None = None  # what exceeds this rate is dropped, not queued
+
+    @property
+    def impaired(self) -> bool:
+        return bool(self.delay_ns or self.loss_ppm or self.duplicate_ppm)
+
+    @property
+    def needs_netem(self) -> bool:
+        """Impairments that nftables cannot replace."""
+        return bool(self.delay_ns or self.duplicate_ppm or (self.loss_ppm and self.burst > 1))
+
+    @property
+    def shaped(self) -> bool:
+        return self.rate_bps is not None or bool(self.queue)
+
+    def words(self) -> str:
+        """For people: "10 Mbit/s, pfifo limit 1000, 25 ms"."""
+        parts = []
+        if self.rate_bps is not None:
+            parts.append(f"{self.rate_bps / 1e6:g} Mbit/s")
+        if self.shaped:
+            parts.append(" ".join(self.queue) or DEFAULT_QUEUE)
+        if self.delay_ns:
+            jitter = f" +- {self.jitter_ns / 1e6:g}" if self.jitter_ns else ""
+            kind = f" ({self.distribution})" if self.jitter_ns else ""
+            parts.append(f"{self.delay_ns / 1e6:g}{jitter} ms{kind}")
+        if self.police_bps is not None:
+            parts.append(f"policed to {self.police_bps / 1e6:g} Mbit/s")
+        if self.loss_ppm:
+            parts.append(f"{self.loss_ppm / 1e4:g} % lost" + (f", {self.burst:g} in a row" if self.burst > 1 else ""))
+        if self.reorder_ppm:
+            parts.append(f"{self.reorder_ppm / 1e4:g} % reordered")
+        if self.duplicate_ppm:
+            parts.append(f"{self.duplicate_ppm / 1e4:g} % duplicated")
+        return ", ".join(parts) or "unshaped"
+
+
+@dataclass(frozen=True)
+class Link:
+    ends: tuple[str, str]
+    number: int
+    subnet: ipaddress.IPv4Network
+    shapes: dict[str, Shape]  # by the node that sends
+    mtu: int = 1500
+    offload: bool = False
+    hosts: frozenset[str] = frozenset()  # of its ends: those that are no routers
+    down: tuple[tuple[int, int], ...] = ()  # nanoseconds from the start of the command: nothing passes between these two times
+
+    def other(self, node: str) -> str:
+        return self.ends[1] if node == self.ends[0] else self.ends[0]
+
+    def device(self, node: str) -> str:
+        return f"to-{self.other(node)}"
+
+    def address(self, node: str) -> ipaddress.IPv4Address:
+        return self.subnet[1] if node == self.ends[0] else self.subnet[2]
+
+    @property
+    def subnet6(self) -> ipaddress.IPv6Network:
+        return ipaddress.IPv6Network(f"fd00:64:{self.number:x}::/64")
+
+    def address6(self, node: str) -> ipaddress.IPv6Address:
+        return self.subnet6[1] if node == self.ends[0] else self.subnet6[2]
+
+    @property
+    def wire(self) -> str | None:
+        """The namespace between the two ends, where one is needed.
+
+        Delay comes after a queue and must not share its device. Loss must be possible where the kernel has no netem. What happens to a
+        host's packets happens in the network, never in the host's own queue."""
+        apart = any(shape.loss_ppm or shape.duplicate_ppm or shape.police_bps for shape in self.shapes.values())
+        needed = apart or self.down or any(shape.delay_ns and shape.shaped for shape in self.shapes.values())
+        of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
+        return f"wire-{self.number}" if needed or of_hosts else None
+
+    @property
+    def halves(self) -> bool:
+        """The wire has two bridges, joined by a pair of devices that hold the queues of the hosts."""
+        return any(self.shapes[host].shaped for host in self.hosts)
+
+    def bridge(self, node: str) -> str:
+        """The wire's bridge at an end."""
+        return f"side-{node}" if self.halves else "wire"
+
+    def queue_place(self, node: str) -> tuple[str, str]:
+        """The namespace and the device with the queue of what a node sends."""
+        return (f"wire-{self.number}", f"from-{node}") if node in self.hosts and self.halves else (node, self.device(node))
+
+
+@dataclass(frozen=True)
+class Topology:
+    name: str
+    title: str
+    nodes: tuple[str, ...]
+    routers: frozenset[str]
+    links: tuple[Link, ...]
+    client: str
+    server: str
+    parameters: dict[str, str]
+    path: Path
+
+    def provenance(self, node: str, **more: str) -> str:
+        """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
+        with contextlib.suppress(OSError):
+            more["file"] = self.path.read_text(errors="replace")[:PROVENANCE_LIMIT]
+        return json.dumps({"name": self.name, "title": self.title, "node": node, "parameters": self.parameters, **more})
+
+    def address(self, node: str) -> ipaddress.IPv4Address:
+        """A node's address on its first link."""
+        return next(link.address(node) for link in self.links if node in link.ends)
+
+    def address6(self, node: str) -> ipaddress.IPv6Address:
+        return next(link.address6(node) for link in self.links if node in link.ends)
+
+    def routes(self, node: str) -> list[tuple[Link, Link, str]]:
+        """For each link that a node is not on: that link, and the link and neighbour through which the way there leads."""
+        first: dict[str, tuple[Link, str] | None] = {node: None}
+        order = deque([node])
+        while order:
+            here = order.popleft()
+            if here != node and here not in self.routers:
+                continue  # hosts forward nothing
+            for link in self.links:
+                if here in link.ends and link.other(here) not in first:
+                    first[link.other(here)] = first[here] or (link, link.other(here))
+                    order.append(link.other(here))
+        found = []
+        for link in self.links:
+            # `first` is in the order of distance: the nearer end is the way.
+            nearest = next((end for end in first if end in link.ends and (end == node or end in self.routers)), None)
+            step = first[nearest] if nearest is not None else None
+            if step is not None:
+                found.append((link, *step))
+        return found
+
+    def reaches(self, node: str) -> set[str]:
+        """The other nodes whose addresses a node has a way to."""
+        near = {link.other(node) for link in self.links if node in link.ends}
+        return near | {end for link, _, _ in self.routes(node) for end in link.ends} - {node}
+
+    def hosts(self) -> list[tuple[str, str]]:
+        """Addresses and names, as in /etc/hosts."""
+        return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
+
+    def script(self) -> str:
+        """Shell commands that make the topology."""
+        from ktrxer.lab import wiring
+
+        return wiring.script(self)
+
+    def events(self) -> list[tuple[float, list[str]]]:
+        """What changes while the command runs: seconds from its start, and the command that changes it."""
+        made = []
+        for link in self.links:
+            for begin, end in link.down:
+                for at, state in ((begin, "down"), (end, "up")):
+                    for bridge in sorted({link.bridge(node) for node in link.ends}):
+                        made.append((at / 1e9, ["ip", "-n", str(link.wire), "link", "set", "dev", bridge, state]))
+        return sorted(made)
+
+    def teardown(self) -> str:
+        from ktrxer.lab import wiring
+
+        return wiring.teardown(self)
+
+    def describe(self) -> str:
+        """The topology in lines for people."""
+        lines = [self.title]
+        width = max(map(len, self.nodes))
+        for node in self.nodes:
+            kind = "router" if node in self.routers else "host"
+            where = ", ".join(str(link.address(node)) for link in self.links if node in link.ends)
+            lines.append(f"  {node:<{width}}  {kind:<6}  {where}")
+        for link in self.links:
+            for node in link.ends:
+                lines.append(f"  {node} -> {link.other(node)}: {link.shapes[node].words()}")
+            for begin, end in link.down:
+                lines.append(f"  {link.ends[0]} - {link.ends[1]}: down from {begin / 1e9:g} to {end / 1e9:g} s")
+        return "\n".join(lines) + "\n"
