@@ -178,3 +178,17 @@ def test_without_its_packages_it_says_which_and_what_now(directory):
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); from ktrxer.cli import main; sys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("ktrxer summary: it needs the Python package ")
+
+
+PROGRAMS = [
+    path
+    for folder in ("scripts", "tests")
+    for path in sorted((ROOT / folder).iterdir())
+    if path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/env python3")
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
+def test_a_program_that_is_asked_for_help_does_nothing_else(program):
+    done = subprocess.run([sys.executable, program, "--help"], capture_output=True, text=True, env={"PATH": "/nonexistent"}, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("usage: ") and not done.stderr

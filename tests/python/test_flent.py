@@ -16,11 +16,11 @@ import flent_files as files
 import numpy as np
 import pytest
 from ktrxer.commands import export, importing
+from ktrxer.commands.opening import open_any
 from ktrxer.flent import FlentError, container, open_run, reading
 from ktrxer.flent.document import check, clean
 from ktrxer.flent.upgrade import upgrade
 from ktrxer.store import Run, StoreError
-from ktrxer.store import open_run as open_any
 
 T0_NS = 1_700_000_000_250_000_000
 

@@ -11,9 +11,28 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+
+def started(words: list[str], **more: Any) -> subprocess.Popen[str]:
+    """In a process group of its own, so that what a command line starts ends with it."""
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **more
+    )
+
+
+def finished(child: subprocess.Popen[str], timeout: float) -> tuple[int, str]:
+    """Status and output of a command line; its whole process group is killed at the time limit."""
+    try:
+        output, _ = child.communicate(timeout=timeout)
+        return child.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        return 124, f"{child.communicate()[0]}\nkilled after {timeout} s"
 
 
 def main() -> int:
@@ -27,27 +46,20 @@ def main() -> int:
     try:
         for host, line, timeout in plan:
             words = [*(["ip", "netns", "exec", "far"] if host == "far" else []), "bash", "-c", line]
-            child = subprocess.Popen(
-                words, cwd=place / host, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
+            child = started(words, cwd=place / host, env=environment)
             assert child.stdout is not None
             if line.startswith("ktrxer serve"):
                 servers.append(child)
                 first = child.stdout.readline()
                 answer = {"status": 0 if "listening" in first else 1, "output": first}
             else:
-                try:
-                    output, _ = child.communicate(timeout=timeout)
-                    if kept := re.search(r">([\w.-]+)$", line):
-                        output += (place / host / kept[1]).read_text()
-                    answer = {"status": child.returncode, "output": output}
-                except subprocess.TimeoutExpired:
-                    child.kill()
-                    answer = {"status": 124, "output": f"{child.communicate()[0]}\nkilled after {timeout} s"}
+                status, output = finished(child, timeout)
+                kept = re.search(r">([\w.-]+)$", line)
+                answer = {"status": status, "output": output + ((place / host / kept[1]).read_text() if kept and status != 124 else "")}
             print(json.dumps(answer), flush=True)
     finally:
         for child in servers:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
     return 0
 
 

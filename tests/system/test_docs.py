@@ -14,12 +14,14 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import docs_inside
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,6 +267,12 @@ def good(answer: dict[str, Any]) -> bool:
     """It succeeded; or it measured, and a busy machine or Ctrl-C after two seconds left a verdict that is not `valid`."""
     measured = re.search(r"\bverdict\b\W+(degraded|invalid)", answer["output"]) and "answered nothing" not in answer["output"]
     return answer["status"] == 0 or (answer["status"] == 1 and measured is not None)
+
+
+def test_a_command_line_ends_at_its_time_limit_with_all_that_it_started() -> None:
+    began = time.monotonic()
+    status, output = docs_inside.finished(docs_inside.started(["bash", "-c", "echo begun; sleep 60 & wait"]), 1)
+    assert status == 124 and output == "begun\n\nkilled after 1 s" and time.monotonic() - began < 30
 
 
 def test_every_excuse_is_used() -> None:

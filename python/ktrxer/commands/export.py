@@ -52,10 +52,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _export(source: Path, options: argparse.Namespace) -> None:
+    from ktrxer.commands.opening import open_any
     from ktrxer.flent import FlentError, container, writing
-    from ktrxer.store import open_run
 
-    run: Run = open_run(source)
+    run: Run = open_any(source)
     target = options.output or options.directory / f"{run.name}.flent.gz"
     if target.exists() and not options.force:
         raise FlentError(exists(target))

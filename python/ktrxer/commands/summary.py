@@ -34,10 +34,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _summary(path: Path, given: Any, number: int, count: int) -> None:
-    from ktrxer.store import open_run
+    from ktrxer.commands.opening import open_any
     from ktrxer.summary import figures, text
 
-    made = figures.summarise(open_run(path))
+    made = figures.summarise(open_any(path))
     if given.json:
         print(json.dumps({"file": str(path)} | made.as_json(), indent=None if count > 1 else 2))
         return

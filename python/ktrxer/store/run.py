@@ -105,16 +105,11 @@ def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
 
 
 def open_run(path: Path | str, *, lenient: bool = False) -> Run:
-    """NAME.ktrxer, a NAME.ktrxer.part that is being written or was left, or a file of Flent's. StoreError when it is none of them.
+    """NAME.ktrxer, or a NAME.ktrxer.part that is being written or was left. StoreError when it is neither.
     `lenient` is for a directory that a kill has left: rows that break a rule are left out."""
     path = Path(path)
     if path.is_dir():
         return _open_part(path, lenient)
-    if ".flent" in path.name or path.name.endswith(".flnt"):
-        from importlib import import_module
-
-        run: Run = import_module("ktrxer.flent").open_run(path)  # a floor of its own: foreign files become runs there
-        return run
     return _open_finished(path)
 
 

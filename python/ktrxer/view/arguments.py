@@ -23,11 +23,11 @@ class ViewError(Exception):
 
 
 def read(paths: Sequence[Path]) -> list[Run]:
-    from ktrxer.store import open_run
+    from ktrxer.commands.opening import open_any
 
     if len(paths) > MOST_RUNS:
         raise ViewError(f"{len(paths)} runs; at most {MOST_RUNS} can be shown together")
-    return [open_run(path) for path in paths]
+    return [open_any(path) for path in paths]
 
 
 def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], None]) -> None:

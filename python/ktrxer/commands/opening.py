@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A run from a file that the command line names: one of the store's, or one of Flent's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ktrxer.store import Run
+
+
+def open_any(path: Path) -> Run:
+    """StoreError or FlentError when the file is neither."""
+    from ktrxer import flent, store
+
+    return flent.open_run(path) if ".flent" in path.name or path.suffix == ".flnt" else store.open_run(path)
