@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flent's files: each version as what it is, hostile ones as one line, and there and back again."""
+"""Flent's files: each version is read, a hostile one is one line, and export and import agree."""
 
 from __future__ import annotations
 

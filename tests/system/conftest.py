@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
+from far_end import Engine, gro
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
 from ktrxer.bench import contest
 from ktrxer.lab import hosts
@@ -167,3 +169,14 @@ def serve(ktrxer: Path) -> Any:
         if one.process.poll() is None:
             one.process.kill()
             one.process.communicate()
+
+
+@pytest.fixture
+def live(requires_real_root: None, pair: tuple[hosts.Netns, hosts.Netns], ktrxer: Path, ktrxer_json: Json) -> Engine:
+    """The live engine; skips, with its own reason, where kernel, build or machine have no such thing."""
+    engine = Engine("live", ktrxer, ktrxer_json)
+    gro(pair[1], True)
+    said = engine.doctor(pair[0])
+    if not said["available"] and re.search("built without|Linux 5.18|one for all|CONFIG_BPF", said["reason"]):
+        pytest.skip(said["reason"])
+    return engine

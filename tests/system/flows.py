@@ -21,7 +21,7 @@ def secret(path, text="a token for tests, long enough"):
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def validators():
     jsonschema = pytest.importorskip("jsonschema")
     referencing = pytest.importorskip("referencing")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 from programs import (
-    ROOT,
     SELFTEST,
     objects,
     selftest,
@@ -102,26 +101,21 @@ def test_numbers_as_python_reads_them():
         ["say"],
     ],
 )
-def test_objects_match_their_schemas(args):
-    jsonschema = pytest.importorskip("jsonschema")
-    referencing = pytest.importorskip("referencing")
-    schemas = {name: json.loads((ROOT / "docs/schema" / f"{name}.schema.json").read_text()) for name in ("start", "sample", "event", "end")}
-    registry = referencing.Registry().with_contents([(schema["$id"], schema) for schema in schemas.values()])
-    check = {name: jsonschema.Draft202012Validator(schema, registry=registry) for name, schema in schemas.items()}
-    for validator in check.values():
+def test_objects_match_their_schemas(validators, args):
+    for validator in validators.values():
         validator.check_schema(validator.schema)
     args = [arg.replace("NOW", str(time.time_ns() + 100_000_000)) for arg in args]
     lines = objects(selftest(*args, "--jsonl").stdout)
     assert lines[0]["type"] == "start" and lines[-1]["type"] == "end" and len(lines) >= 2
     for line in lines:
-        check[line["type"]].validate(line)
+        validators[line["type"]].validate(line)
     whole = json.loads(selftest(*args, "--json").stdout)
-    check["end"].validate(whole)
-    check["start"].validate(whole["start"])
+    validators["end"].validate(whole)
+    validators["start"].validate(whole["start"])
     # And they can refuse.
     for spoilt in ({**lines[-1], "verdict": "fine"}, {**lines[-1], "end_ns": 1.5}, {k: v for k, v in lines[-1].items() if k != "reasons"}):
-        assert not check["end"].is_valid(spoilt)
-    assert not check["start"].is_valid({**lines[0], "argv": "tick"})
+        assert not validators["end"].is_valid(spoilt)
+    assert not validators["start"].is_valid({**lines[0], "argv": "tick"})
 
 
 def test_a_command_that_fails_says_so_in_its_end():

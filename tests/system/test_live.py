@@ -7,7 +7,6 @@ a0 10.77.0.1 ---- b0 10.77.0.2
 import itertools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,19 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from far_end import Engine, Listener, closes, flowing, gro
+from far_end import Listener, closes, flowing, gro
 from ktrxer.bench import contest
 
-
-@pytest.fixture(autouse=True)
-def live(requires_real_root, pair, ktrxer, ktrxer_json):
-    """The engine; skips, with its own reason, where kernel, build or machine have no such thing."""
-    engine = Engine("live", ktrxer, ktrxer_json)
-    gro(pair[1], True)
-    said = engine.doctor(pair[0])
-    if not said["available"] and re.search("built without|Linux 5.18|one for all|CONFIG_BPF", said["reason"]):
-        pytest.skip(said["reason"])
-    return engine
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def programs():

@@ -12,19 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from far_end import Engine, closes, flowing, gro
+from far_end import closes, flowing, gro
 from noise import degraded
 from test_live import child_of, gone_within, live_threads, programs
 
-
-@pytest.fixture(autouse=True)
-def live(requires_real_root, pair, ktrxer, ktrxer_json):
-    engine = Engine("live", ktrxer, ktrxer_json)
-    gro(pair[1], True)
-    said = engine.doctor(pair[0])
-    if not said["available"] and re.search("built without|Linux 5.18|one for all|CONFIG_BPF", said["reason"]):
-        pytest.skip(said["reason"])
-    return engine
+pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import time
 from itertools import islice, pairwise
-from pathlib import Path
 
 import peer
 import pytest
@@ -281,29 +280,19 @@ def test_no_stamps(send):
 # -------------------------------------------------------------------------------------------------------- the contract
 
 
-def schemas():
-    jsonschema = pytest.importorskip("jsonschema")
-    referencing = pytest.importorskip("referencing")
-    folder = Path(__file__).resolve().parents[2] / "docs" / "schema"
-    read = {name: json.loads((folder / f"{name}.schema.json").read_text()) for name in ("start", "sample", "event", "end")}
-    registry = referencing.Registry().with_contents([(schema["$id"], schema) for schema in read.values()])
-    return {name: jsonschema.Draft202012Validator(schema, registry=registry) for name, schema in read.items()}
-
-
 @pytest.mark.parametrize("command", ["send", "ping", "doctor"])
-def test_objects_match_their_schemas(shared_pair, ktrxer, command):
+def test_objects_match_their_schemas(shared_pair, ktrxer, validators, command):
     a, b = shared_pair
-    check = schemas()
     if command == "doctor":
-        check["end"].validate(json.loads(a.run([ktrxer, "doctor", "--json"]).stdout))
+        validators["end"].validate(json.loads(a.run([ktrxer, "doctor", "--json"]).stdout))
         return
     lines = a.run([ktrxer, command, b.address, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
     objects = [json.loads(line) for line in lines]
     for one in objects:
-        check[one["type"]].validate(one)
+        validators[one["type"]].validate(one)
     assert [one["type"] for one in objects] == ["start", *["sample"] * 20, "end"]
     whole = json.loads(a.run([ktrxer, command, b.address, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
-    check["end"].validate(whole)
+    validators["end"].validate(whole)
 
 
 def test_fields_that_scripts_rely_on(shared_pair, ktrxer):

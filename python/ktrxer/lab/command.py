@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -112,16 +113,13 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(prog="ktrxer lab", description=what, allow_abbrev=False)
     parsers = parser.add_subparsers(metavar="SUBCOMMAND", parser_class=Parser)
 
-    here = parsers.add_parser(
-        "run",
-        help="run one command in a topology of namespaces on this host",
-        usage="ktrxer lab run FILE [OPTION ...] -- COMMAND ...",
-        epilog=RUN_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    here.set_defaults(run=_run, subcommand="run")
-    add = here.add_argument
+    def subcommand(name: str, run: Callable[[argparse.Namespace], int], help: str, **more: Any) -> Callable[..., argparse.Action]:
+        made = parsers.add_parser(name, help=help, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
+        made.set_defaults(run=run, subcommand=name)
+        return made.add_argument
+
+    usage = "ktrxer lab run FILE [OPTION ...] -- COMMAND ..."
+    add = subcommand("run", _run, "run one command in a topology of namespaces on this host", usage=usage, epilog=RUN_EXAMPLES)
     add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/howto/topologies.md)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
     add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
@@ -133,16 +131,7 @@ def parser() -> argparse.ArgumentParser:
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
     add("--seed", type=int, metavar="N", help="virtual time: seed of what is random in the guest (default 1); vary it for repetitions")
 
-    run = parsers.add_parser(
-        "vm",
-        help="run one command in one device",
-        usage="ktrxer lab vm [OPTION ...] -- COMMAND ...",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    run.set_defaults(run=_vm, subcommand="vm")
-    add = run.add_argument
+    add = subcommand("vm", _vm, "run one command in one device", usage="ktrxer lab vm [OPTION ...] -- COMMAND ...", epilog=EXAMPLES)
     add("--device", default="pc", metavar="NAME", help="the device: pc (default), router, phone or uml; `ktrxer lab devices` lists them")
     add("--kernel", metavar="V", help="the kernel: 5.10, 6.1 (default) or 6.12; for pc also 7.2 and 7.3")
     add("--time", default="virtual", metavar="T", help="clock: virtual (default): one CPU, no noise of the host; real: the host's")
@@ -163,29 +152,25 @@ def parser() -> argparse.ArgumentParser:
     add("--console", type=Path, metavar="FILE", help="keep the device's kernel messages of the command here")
     add("--json", action="store_true", help="print one JSON object: status, output, times, kernel warnings")
 
-    listing = parsers.add_parser("devices", help="list devices, kernels and topologies", allow_abbrev=False)
-    listing.set_defaults(run=_devices, subcommand="devices")
+    subcommand("devices", _devices, "list devices, kernels and topologies")
 
-    setup = parsers.add_parser("setup", help="fetch and build every image now", allow_abbrev=False)
-    setup.set_defaults(run=_setup, subcommand="setup")
-    setup.add_argument("--update", action="store_true", help="look for newer packages first")
-    setup.add_argument("--device", action="append", metavar="NAME", help="only this device")
-    setup.add_argument("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
-    setup.add_argument("--headers", action="store_true", help="what `ktrxer lab module` builds against, too")
+    add = subcommand("setup", _setup, "fetch and build every image now")
+    add("--update", action="store_true", help="look for newer packages first")
+    add("--device", action="append", metavar="NAME", help="only this device")
+    add("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
+    add("--headers", action="store_true", help="what `ktrxer lab module` builds against, too")
 
-    module = parsers.add_parser("module", help="build a kernel module for a device", allow_abbrev=False)
-    module.set_defaults(run=_module, subcommand="module")
-    module.add_argument("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
-    module.add_argument("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
-    module.add_argument("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
-    module.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
+    add = subcommand("module", _module, "build a kernel module for a device")
+    add("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
+    add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
+    add("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
+    add("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
 
-    show = parsers.add_parser("topology", help="check a topology; describe it, or print the script that makes it", allow_abbrev=False)
-    show.set_defaults(run=_topology, subcommand="topology")
-    show.add_argument("name", metavar="FILE", help="a TOML file, or the name of a topology that comes along")
-    show.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter")
-    show.add_argument("--describe", action="store_true", help="its hosts, addresses and links, in words")
-    show.add_argument("--down", action="store_true", help="the script that takes it away")
+    add = subcommand("topology", _topology, "check a topology; describe it, or print the script that makes it")
+    add("name", metavar="FILE", help="a TOML file, or the name of a topology that comes along")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter")
+    add("--describe", action="store_true", help="its hosts, addresses and links, in words")
+    add("--down", action="store_true", help="the script that takes it away")
     return parser
 
 
