@@ -271,6 +271,8 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 		if (fd >= 0) {
 			control->registry.counts.connections++;
 			stranger_add(control, fd, &from);
+			if (loop_share_used(control->registry.loop))
+				return;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
 			for (int l = 0; l < control->listener_count; l++)
@@ -386,7 +388,7 @@ void serve_control_free(struct serve_control *control)
 	if (!control)
 		return;
 	while (control->registry.sessions)
-		session_forget(control->registry.sessions);
+		session_free(control->registry.sessions);
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);

@@ -18,7 +18,7 @@ struct session *registry_session(struct serve_registry *registry, uint32_t id)
 {
 	struct session *s = registry->sessions;
 
-	while (s && s->id != id)
+	while (s && (s->id != id || s->state == SESSION_CLOSING))
 		s = s->next;
 	return s;
 }
@@ -28,7 +28,7 @@ uint32_t registry_clients(const struct serve_registry *registry)
 	uint32_t n = 0;
 
 	for (const struct session *s = registry->sessions; s; s = s->next)
-		n += s->state != SESSION_NEW && s->state != SESSION_LEAVING;
+		n += s->state != SESSION_NEW && s->state < SESSION_LEAVING;
 	return n;
 }
 
@@ -55,7 +55,7 @@ int registry_peer_add(struct serve_registry *registry, struct session *session, 
 	return 0;
 }
 
-static void peers_forget(struct serve_registry *registry, const struct session *session)
+void registry_peers_forget(struct serve_registry *registry, const struct session *session)
 {
 	for (int i = 0; i < SERVE_PEERS; i++)
 		for (struct peer **p = &registry->peers[i]; *p;) {
@@ -72,7 +72,7 @@ static void peers_forget(struct serve_registry *registry, const struct session *
 
 void registry_remove(struct serve_registry *registry, struct session *session)
 {
-	peers_forget(registry, session);
+	registry_peers_forget(registry, session);
 	for (struct session **s = &registry->sessions; *s; s = &(*s)->next)
 		if (*s == session) {
 			*s = session->next;

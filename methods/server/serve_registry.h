@@ -55,6 +55,7 @@ struct session *registry_session(struct serve_registry *registry, uint32_t id);
 uint32_t registry_clients(const struct serve_registry *registry); /* who have shown the token */
 /* What comes from there is of this flow. 0 or -ENOMEM. */
 int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
+void registry_peers_forget(struct serve_registry *registry, const struct session *session);
 /* Those that may be meant, in a list. */
 const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);
 
