@@ -136,6 +136,11 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	return claim_cookie(control, d);
 }
 
+bool serve_control_proven(void *context, const struct ktrxer_addr *from, uint64_t now_ns)
+{
+	return registry_proven(&((struct serve_control *)context)->registry, from, now_ns);
+}
+
 static bool is_unproven(const struct session *s)
 {
 	return s->state == SESSION_NEW || s->state == SESSION_LEAVING;

@@ -32,6 +32,36 @@ uint32_t registry_clients(const struct serve_registry *registry)
 	return n;
 }
 
+static bool same_address(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
+{
+	return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+{
+	struct proof *place = &registry->proofs[0];
+
+	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++) {
+		struct proof *p = &registry->proofs[i];
+
+		if (same_address(&p->addr, addr)) {
+			place = p;
+			break;
+		}
+		if (p->until_ns < place->until_ns)
+			place = p;
+	}
+	*place = (struct proof){ *addr, now_ns + KTRXER_CONTROL_PROVEN_S * (uint64_t)KTRXER_NS_PER_S };
+}
+
+bool registry_proven(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+{
+	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++)
+		if (registry->proofs[i].until_ns > now_ns && same_address(&registry->proofs[i].addr, addr))
+			return true;
+	return false;
+}
+
 static struct peer **peer_place(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port)
 {
 	const uint64_t mixed = load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ registry->options.secret;
