@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 
 enum {
-	FLIGHTS = 0xfffe,         /* numbers whose low 16 bits differ (trace_probe.c) */
+	FLIGHTS = 0xfffe, /* numbers whose low 16 bits differ (trace_probe.c) */
 	JOBS_MAX = 8192,
 	SLOTS = 1024,
-	TURN = 256,               /* packets in one turn: a flood ends with the next look at the clock */
+	TURN = 256, /* packets in one turn: a flood ends with the next look at the clock */
 };
 
 #define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* probes are committed so long before their time */
@@ -30,7 +30,7 @@ enum flight_state { FREE, COMMITTED, SENT, UNSENT };
 struct flight {
 	struct trace_sample sample;
 	uint32_t job;
-	uint32_t round;           /* the job is of this round */
+	uint32_t round; /* the job is of this round */
 	uint8_t state;
 	bool answered;
 };
@@ -39,8 +39,8 @@ struct flight {
 struct job {
 	struct trace_want want;
 	uint32_t tries;
-	uint64_t at_ns;           /* not sent before */
-	uint64_t until_ns;        /* for the present try; 0: it waits to be sent */
+	uint64_t at_ns;	   /* not sent before */
+	uint64_t until_ns; /* for the present try; 0: it waits to be sent */
 	bool done;
 };
 
@@ -54,20 +54,20 @@ struct trace {
 	struct trace_events events;
 	struct trace_result result;
 	struct flight *flights;
-	uint32_t number;          /* of the next probe */
+	uint32_t number; /* of the next probe */
 	struct trace_sample *samples;
 	size_t sample_count, sample_room;
 	struct trace_want *wants;
 	struct job *jobs;
-	uint32_t *queue;          /* jobs to send, oldest first: a ring of JOBS_MAX */
+	uint32_t *queue; /* jobs to send, oldest first: a ring of JOBS_MAX */
 	uint32_t queued, queue_at;
 	uint32_t job_count, open; /* of this round */
 	uint32_t round;
 	uint8_t stage;
-	uint32_t rounds_left;     /* of a repetition */
+	uint32_t rounds_left; /* of a repetition */
 	uint64_t interval_ns;
-	uint64_t send_ns;         /* when the next probe may leave */
-	uint64_t check_ns;        /* no try ends before */
+	uint64_t send_ns;  /* when the next probe may leave */
+	uint64_t check_ns; /* no try ends before */
 	uint64_t rtt_max_ns;
 	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */
 	uint8_t first_route;
@@ -82,7 +82,8 @@ static void fail(struct trace *t, int rc, const char *text)
 		ktrxer_fail(&t->result.failure, rc, "%s", text);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- jobs */
+/* -----------------------------------------------------------------------------------------------------------------
+ * jobs */
 
 static void job_end(struct trace *t, struct job *job)
 {
@@ -103,8 +104,8 @@ static void job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
 }
 
 /*
- * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that silent routers cost little. A late answer
- * to an earlier try counts as well.
+ * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that
+ * silent routers cost little. A late answer to an earlier try counts as well.
  */
 static uint64_t wait_of(const struct trace *t, const struct job *job)
 {
@@ -151,7 +152,8 @@ static void give_up(struct trace *t, uint64_t now)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- sending */
+/* ----------------------------------------------------------------------------------------------------------------
+ * sending */
 
 static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t at_ns)
 {
@@ -175,7 +177,9 @@ static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t a
 		fail(t, rc, err.text);
 		return rc;
 	}
-	*flight = (struct flight){ .sample = { .sent = sent, .stage = t->stage }, .job = index, .round = t->round, .state = COMMITTED };
+	*flight = (struct flight){
+		.sample = { .sent = sent, .stage = t->stage }, .job = index, .round = t->round, .state = COMMITTED
+	};
 	t->number++;
 	t->result.hops[job->want.hop].sent++;
 	job->tries++;
@@ -206,7 +210,8 @@ static void send_due(struct trace *t, uint64_t now)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- answers */
+/* ----------------------------------------------------------------------------------------------------------------
+ * answers */
 
 static void sample_end(struct trace *t, struct flight *flight)
 {
@@ -268,8 +273,11 @@ enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer
 		return TRACE_GOES_ON;
 	if (reply->kind != TRACE_DESTINATION_UNREACHABLE)
 		return TRACE_ARRIVED;
-	/* The port, or the protocol, is unreachable: the destination itself says so. From another address it is a firewall. */
-	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain) ? TRACE_ARRIVED : TRACE_UNREACHABLE;
+	/* The port, or the protocol, is unreachable: the destination itself says so. From another address it is a
+	 * firewall. */
+	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain) ?
+		       TRACE_ARRIVED :
+		       TRACE_UNREACHABLE;
 }
 
 static void take_reply(struct trace *t, const struct krx_packet *packet)
@@ -281,13 +289,15 @@ static void take_reply(struct trace *t, const struct krx_packet *packet)
 	uint32_t number;
 	bool whole;
 
-	if (!trace_reply_parse(&reply, packet->data, packet->length, packet->link) || !trace_probe_number(&t->probe, &reply, &number, &whole)) {
+	if (!trace_reply_parse(&reply, packet->data, packet->length, packet->link) ||
+	    !trace_probe_number(&t->probe, &reply, &number, &whole)) {
 		t->result.foreign++;
 		return;
 	}
 	flight = &t->flights[number % FLIGHTS];
 	s = &flight->sample;
-	if (flight->state == FREE || (whole && s->sent.number != number) || !trace_probe_fits(&t->probe, &reply, &s->sent, &changes)) {
+	if (flight->state == FREE || (whole && s->sent.number != number) ||
+	    !trace_probe_fits(&t->probe, &reply, &s->sent, &changes)) {
 		t->result.foreign++;
 		return;
 	}
@@ -331,7 +341,8 @@ static void take_replies(struct trace *t)
 		fail(t, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ rounds */
+/* ------------------------------------------------------------------------------------------------------------------
+ * rounds */
 
 static bool search_round(struct trace *t)
 {
@@ -465,7 +476,8 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 	run(t, stop_fd);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- opening */
+/* -----------------------------------------------------------------------------------------------------------------
+ * opening */
 
 static int resolve(struct trace *t, bool with_mac, struct ktrxer_error *err)
 {
@@ -507,26 +519,38 @@ static int open_rx(struct trace *t, struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
 	const uint8_t bits = t->spec.to.family == AF_INET6 ? 128 : 32;
-	struct krx_rule rules[2] = { { .op = KRX_CAPTURE, .proto = t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP, .to_prefix = bits },
-				     { .op = KRX_CAPTURE, .proto = KTRXER_TCP, .from_prefix = bits, .to_prefix = bits, .from_port = t->spec.port } };
+	struct krx_rule rules[2] = { { .op = KRX_CAPTURE,
+				       .proto = t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP,
+				       .to_prefix = bits },
+				     { .op = KRX_CAPTURE,
+				       .proto = KTRXER_TCP,
+				       .from_prefix = bits,
+				       .to_prefix = bits,
+				       .from_port = t->spec.port } };
 
 	rules[0].to = rules[1].to = t->probe.path.source;
 	rules[1].from = t->spec.to;
-	rules[0].to.scope_id = rules[1].to.scope_id = rules[1].from.scope_id = 0; /* a rule is about packets, which do not contain it */
+	rules[0].to.scope_id = rules[1].to.scope_id = rules[1].from.scope_id =
+		0; /* a rule is about packets, which do not contain it */
 	/* All devices: an answer may come by another one. */
 	return krx_open(&t->rx, &options, rules, t->probe.proto == KTRXER_TCP ? 2 : 1, err);
 }
 
 static int make_identity(struct trace *t, struct ktrxer_error *err)
 {
-	struct { uint8_t secret[6]; uint16_t icmp_id, base; uint32_t tcp_base; } random;
+	struct {
+		uint8_t secret[6];
+		uint16_t icmp_id, base;
+		uint32_t tcp_base;
+	} random;
 
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	memcpy(t->probe.secret, random.secret, sizeof random.secret);
 	t->probe.icmp_id = random.icmp_id;
 	t->probe.tcp_base = random.tcp_base;
-	t->probe.flow_base = (uint16_t)(TRACE_FLOW_BASE_MIN + random.base % (TRACE_FLOW_BASE_MAX - TRACE_FLOW_BASE_MIN));
+	t->probe.flow_base = (uint16_t)(TRACE_FLOW_BASE_MIN +
+					random.base % (TRACE_FLOW_BASE_MAX - TRACE_FLOW_BASE_MIN));
 	t->probe.proto = t->spec.proto == KTRXER_ICMP && t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : t->spec.proto;
 	t->probe.port = t->spec.port;
 	t->probe.tos = t->spec.tos;
@@ -539,12 +563,15 @@ static int check_frame(struct trace *t, struct ktrxer_error *err)
 	uint8_t frame[TRACE_FRAME_MAX];
 	int rc = trace_probe_build(&t->probe, frame, sizeof frame, &first);
 
-	return rc < 0 ? ktrxer_fail(err, rc, "the probe could not be built: %m") : ktx_check(t->tx, frame, (uint32_t)rc, err);
+	return rc < 0 ? ktrxer_fail(err, rc, "the probe could not be built: %m") :
+			ktx_check(t->tx, frame, (uint32_t)rc, err);
 }
 
 int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_error *err)
 {
-	const struct trace_graph_options graph = { .hops_max = spec->hops_max, .silent_max = spec->silent_max, .failure = spec->failure };
+	const struct trace_graph_options graph = { .hops_max = spec->hops_max,
+						   .silent_max = spec->silent_max,
+						   .failure = spec->failure };
 	struct trace *t = calloc(1, sizeof *t);
 	int rc;
 
@@ -561,7 +588,8 @@ int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_e
 	rc = trace_graph_new(&t->graph, &graph);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the search could not be prepared: %m");
-	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 || (rc = open_rx(t, err)) < 0 || (rc = check_frame(t, err)) < 0)
+	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 || (rc = open_rx(t, err)) < 0 ||
+	    (rc = check_frame(t, err)) < 0)
 		return rc;
 	return spec->keep_privileges ? 0 : privilege_drop(&t->privileges, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The routes to a host: probes with growing hop limits, which routers answer with ICMP errors. trace_graph.h chooses the probes, this part sends them
- * at a bounded rate, repeats those without an answer, and measures each round trip from the kernel's send stamp to its arrival stamp.
+ * The routes to a host: probes with growing hop limits, which routers answer with ICMP errors. trace_graph.h chooses
+ * the probes, this part sends them at a bounded rate, repeats those without an answer, and measures each round trip
+ * from the kernel's send stamp to its arrival stamp.
  */
 #ifndef KTRXER_METHODS_TRACE_H
 #define KTRXER_METHODS_TRACE_H
@@ -11,17 +12,17 @@
 #include "trace_probe.h"
 
 struct trace_spec {
-	struct ktrxer_addr to, from;  /* from.family 0: the address of the route */
-	const char *device, *engine;  /* device NULL: the device of the route */
-	uint8_t proto;                /* KTRXER_UDP, KTRXER_TCP or KTRXER_ICMP (for IPv6 too) */
+	struct ktrxer_addr to, from; /* from.family 0: the address of the route */
+	const char *device, *engine; /* device NULL: the device of the route */
+	uint8_t proto;		     /* KTRXER_UDP, KTRXER_TCP or KTRXER_ICMP (for IPv6 too) */
 	uint16_t port;
 	uint8_t tos;
 	uint8_t hops_max, silent_max;
-	double failure;               /* see trace_graph_options; 0: one flow */
-	uint64_t gap_ns;              /* between two probes */
-	uint64_t timeout_ns;          /* for the last try */
+	double failure;	     /* see trace_graph_options; 0: one flow */
+	uint64_t gap_ns;     /* between two probes */
+	uint64_t timeout_ns; /* for the last try */
 	uint32_t tries;
-	bool keep_privileges;         /* else they are dropped once all is open */
+	bool keep_privileges; /* else they are dropped once all is open */
 };
 
 enum trace_stage { TRACE_SEARCH = 0, TRACE_REPEAT = 1, TRACE_LOADED = 2 };
@@ -32,11 +33,11 @@ struct trace_sample {
 	struct ktrxer_addr from;
 	uint64_t sent_ns, received_ns;
 	int64_t rtt_ns;
-	uint8_t stage;                /* enum trace_stage */
-	uint8_t sent_source;          /* enum ktx_sent_source */
-	uint8_t source;               /* enum ktrxer_stamp_source */
-	uint8_t kind, type, code;     /* enum trace_reply_kind; of ICMP */
-	uint8_t ttl;                  /* of the answer on arrival */
+	uint8_t stage;			/* enum trace_stage */
+	uint8_t sent_source;		/* enum ktx_sent_source */
+	uint8_t source;			/* enum ktrxer_stamp_source */
+	uint8_t kind, type, code;	/* enum trace_reply_kind; of ICMP */
+	uint8_t ttl;			/* of the answer on arrival */
 	uint8_t quoted_ttl, quoted_tos; /* of the probe, where it met the router; errors only */
 	uint8_t label_count;
 	struct trace_changes changes;
@@ -44,19 +45,19 @@ struct trace_sample {
 };
 
 struct trace_hop_counts {
-	uint64_t sent, answered;      /* probes, with repeated ones */
+	uint64_t sent, answered; /* probes, with repeated ones */
 };
 
 struct trace_result {
 	struct trace_hop_counts hops[TRACE_HOPS_MAX + 1];
 	uint64_t sent, answered, unanswered, failed;
-	uint64_t duplicates;          /* a second answer to one probe */
-	uint64_t late;                /* an answer after its probe was given up */
-	uint64_t foreign;             /* ICMP messages and segments that are no answers */
+	uint64_t duplicates; /* a second answer to one probe */
+	uint64_t late;	     /* an answer after its probe was given up */
+	uint64_t foreign;    /* ICMP messages and segments that are no answers */
 	uint64_t receiver_drops;
 	uint64_t begin_ns, end_ns;
-	bool stopped;                 /* by stop_fd */
-	struct ktrxer_error failure;  /* code 0: none; the first one */
+	bool stopped;		     /* by stop_fd */
+	struct ktrxer_error failure; /* code 0: none; the first one */
 };
 
 struct trace_events {
@@ -71,8 +72,8 @@ void trace_free(struct trace *trace);
 /* The whole search. Once. */
 void trace_search(struct trace *trace, int stop_fd, const struct trace_events *events);
 /*
- * `rounds` more probes of the first flow to each hop that answered it, one round each `interval_ns`: round trips, and changes of the route. After
- * trace_search(); the samples are of this stage.
+ * `rounds` more probes of the first flow to each hop that answered it, one round each `interval_ns`: round trips, and
+ * changes of the route. After trace_search(); the samples are of this stage.
  */
 void trace_repeat(struct trace *trace, enum trace_stage stage, uint32_t rounds, uint64_t interval_ns, int stop_fd);
 

@@ -19,7 +19,8 @@ static void add_changes(struct trace_changes *sum, const struct trace_changes *o
 	sum->tos |= one->tos;
 }
 
-int trace_figures_of(const struct trace *trace, const struct trace_node *node, uint32_t stages, struct trace_figures *figures)
+int trace_figures_of(const struct trace *trace, const struct trace_node *node, uint32_t stages,
+		     struct trace_figures *figures)
 {
 	size_t count;
 	const struct trace_sample *samples = trace_samples(trace, &count);
@@ -31,7 +32,8 @@ int trace_figures_of(const struct trace *trace, const struct trace_node *node, u
 		for (size_t i = 0; i < count; i++) {
 			const struct trace_sample *s = &samples[i];
 
-			if (s->sent.want.hop != node->hop || !(stages & 1u << s->stage) || !ktrxer_addr_equal(&s->from, &node->addr))
+			if (s->sent.want.hop != node->hop || !(stages & 1u << s->stage) ||
+			    !ktrxer_addr_equal(&s->from, &node->addr))
 				continue;
 			if (pass) {
 				if (s->rtt_ns >= 0)
@@ -69,7 +71,9 @@ uint32_t trace_moved(const struct trace *trace)
 		uint32_t nodes;
 
 		if (s->stage != TRACE_SEARCH && index >= 0)
-			moved += !ktrxer_addr_equal(&s->from, &trace_graph_nodes(trace_graph_of(trace), s->sent.want.hop, &nodes)[index].addr);
+			moved += !ktrxer_addr_equal(
+				&s->from,
+				&trace_graph_nodes(trace_graph_of(trace), s->sent.want.hop, &nodes)[index].addr);
 	}
 	return moved;
 }

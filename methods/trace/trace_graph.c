@@ -6,14 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Values of a cell. LEFT_OUT: the answer's node found no room. FIRST_NODE and more: the index of a node, plus FIRST_NODE. */
+/* Values of `passed`. LEFT_OUT: the answer's node found no room. FIRST_NODE and more: the index of a node, plus
+ * FIRST_NODE. */
 enum { UNPROBED, WANTED, LEFT_OUT, FIRST_NODE };
 
 struct hop {
 	struct trace_node *nodes;
 	uint32_t count, room;
-	uint16_t *cells;          /* by flow */
-	uint32_t flows;           /* flows below this number were probed */
+	uint16_t *passed; /* by flow */
+	uint32_t flows;	  /* flows below this number were probed */
 };
 
 struct scan {
@@ -25,22 +26,24 @@ struct scan {
 struct trace_graph {
 	struct trace_graph_options options;
 	struct hop hops[TRACE_HOPS_MAX + 1]; /* 0: this host, that all flows pass */
-	uint32_t need[MDA_HOPS_MAX + 1];     /* probes that exclude a further next hop after so many were seen; 0: not computed */
+	uint32_t need[MDA_HOPS_MAX +
+		      1]; /* probes that exclude a further next hop after so many were seen; 0: not computed */
 	/* The first flow, which finds the length of the route, several hops at a time. */
 	struct scan scans[TRACE_HOPS_MAX + 1];
-	bool scanned;                        /* the flow has ended */
-	uint8_t scan_hop;                    /* hops below it were asked for */
-	uint8_t length;                      /* of its route */
+	bool scanned;	  /* the flow has ended */
+	uint8_t scan_hop; /* hops below it were asked for */
+	uint8_t length;	  /* of its route */
 	bool cut;
 };
 
-/* --------------------------------------------------------------------------------------------------------------- nodes */
+/* --------------------------------------------------------------------------------------------------------------- nodes
+ */
 
 static struct trace_node *node_at(struct trace_graph *g, uint8_t hop, uint16_t flow)
 {
-	const uint16_t cell = g->hops[hop].cells[flow];
+	const uint16_t value = g->hops[hop].passed[flow];
 
-	return cell >= FIRST_NODE ? &g->hops[hop].nodes[cell - FIRST_NODE] : NULL;
+	return value >= FIRST_NODE ? &g->hops[hop].nodes[value - FIRST_NODE] : NULL;
 }
 
 static bool is_at(const struct trace_node *node, const struct ktrxer_addr *from, enum trace_end end)
@@ -48,10 +51,12 @@ static bool is_at(const struct trace_node *node, const struct ktrxer_addr *from,
 	if (!from)
 		return !node->addr.family;
 	/* A router that forwards some packets and refuses others is two nodes: one goes on. */
-	return ktrxer_addr_equal(&node->addr, from) && (node->end == end || (node->end > TRACE_UNREACHABLE && end == TRACE_GOES_ON));
+	return ktrxer_addr_equal(&node->addr, from) &&
+	       (node->end == end || (node->end > TRACE_UNREACHABLE && end == TRACE_GOES_ON));
 }
 
-static int node_find(struct trace_graph *g, uint8_t hop, const struct ktrxer_addr *from, enum trace_end end, uint32_t *index)
+static int node_find(struct trace_graph *g, uint8_t hop, const struct ktrxer_addr *from, enum trace_end end,
+		     uint32_t *index)
 {
 	struct hop *h = &g->hops[hop];
 
@@ -71,7 +76,9 @@ static int node_find(struct trace_graph *g, uint8_t hop, const struct ktrxer_add
 		h->nodes = nodes;
 		h->room = room;
 	}
-	h->nodes[h->count++] = (struct trace_node){ .hop = hop, .addr = from ? *from : (struct ktrxer_addr){ 0 }, .end = (uint8_t)end,
+	h->nodes[h->count++] = (struct trace_node){ .hop = hop,
+						    .addr = from ? *from : (struct ktrxer_addr){ 0 },
+						    .end = (uint8_t)end,
 						    .silent_hops = from ? 0 : UINT8_MAX };
 	return 0;
 }
@@ -126,7 +133,8 @@ static bool is_loop(struct trace_graph *g, uint8_t hop, uint16_t flow, const str
 	return seen >= 2;
 }
 
-static int cell_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const struct ktrxer_addr *from, enum trace_end end)
+static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const struct ktrxer_addr *from,
+		      enum trace_end end)
 {
 	struct trace_node *before, *here;
 	uint32_t index;
@@ -136,21 +144,22 @@ static int cell_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const str
 		end = TRACE_LOOP;
 	rc = node_find(g, hop, from, end, &index);
 	if (rc < 0) {
-		g->hops[hop].cells[flow] = LEFT_OUT;
+		g->hops[hop].passed[flow] = LEFT_OUT;
 		return rc == -E2BIG ? 0 : rc;
 	}
-	g->hops[hop].cells[flow] = (uint16_t)(index + FIRST_NODE);
+	g->hops[hop].passed[flow] = (uint16_t)(index + FIRST_NODE);
 	here = &g->hops[hop].nodes[index];
 	here->flows++;
 	before = node_at(g, hop - 1, flow);
 	if (before && (rc = link_nodes(g, before, index)) < 0)
 		return rc;
-	if (hop < g->options.hops_max && g->hops[hop + 1].cells[flow] >= FIRST_NODE)
-		return link_nodes(g, here, g->hops[hop + 1].cells[flow] - FIRST_NODE);
+	if (hop < g->options.hops_max && g->hops[hop + 1].passed[flow] >= FIRST_NODE)
+		return link_nodes(g, here, g->hops[hop + 1].passed[flow] - FIRST_NODE);
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the first flow */
+/* ------------------------------------------------------------------------------------------------------- the first
+ * flow */
 
 /* Moves the answers of the first flow into the graph, up to its end. */
 static int scan_take(struct trace_graph *g)
@@ -158,12 +167,13 @@ static int scan_take(struct trace_graph *g)
 	while (!g->scanned && g->length < g->scan_hop && g->scans[g->length + 1].answered) {
 		const struct scan *s = &g->scans[++g->length];
 		const struct trace_node *node;
-		int rc = cell_set(g, g->length, 0, s->from.family ? &s->from : NULL, s->end);
+		int rc = passed_set(g, g->length, 0, s->from.family ? &s->from : NULL, s->end);
 
 		if (rc < 0)
 			return rc;
 		node = node_at(g, g->length, 0);
-		g->scanned = ends(node) || g->length == g->options.hops_max || node->silent_hops >= g->options.silent_max;
+		g->scanned = ends(node) || g->length == g->options.hops_max ||
+			     node->silent_hops >= g->options.silent_max;
 	}
 	return 0;
 }
@@ -179,13 +189,14 @@ static int scan_want(struct trace_graph *g, struct trace_want *wants, int max)
 	return n;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- planning */
+/* --------------------------------------------------------------------------------------------------------------
+ * planning */
 
 static bool want(struct trace_graph *g, uint8_t hop, uint16_t flow, struct trace_want *wants, int max, int *n)
 {
-	if (*n == max || g->hops[hop].cells[flow] != UNPROBED)
+	if (*n == max || g->hops[hop].passed[flow] != UNPROBED)
 		return false;
-	g->hops[hop].cells[flow] = WANTED;
+	g->hops[hop].passed[flow] = WANTED;
 	if (flow >= g->hops[hop].flows)
 		g->hops[hop].flows = flow + 1;
 	wants[(*n)++] = (struct trace_want){ hop, flow };
@@ -205,20 +216,21 @@ static uint32_t needed(struct trace_graph *g, const struct trace_node *node)
 
 static bool is_open(struct trace_graph *g, const struct trace_node *node)
 {
-	return node->linked && !ends(node) && !node->starved && node->hop < g->options.hops_max && node->silent_hops < g->options.silent_max &&
-	       node->tested < needed(g, node);
+	return node->linked && !ends(node) && !node->starved && node->hop < g->options.hops_max &&
+	       node->silent_hops < g->options.silent_max && node->tested < needed(g, node);
 }
 
 /* Flows of one hop, seen from one of its nodes. */
 struct share {
-	uint32_t here, elsewhere, wanted; /* pass the node; pass another one; will be known with the answers of this round */
+	uint32_t here, elsewhere,
+		wanted; /* pass the node; pass another one; will be known with the answers of this round */
 };
 
-static void share_add(struct share *share, uint16_t cell, uint16_t here)
+static void share_add(struct share *share, uint16_t value, uint16_t here)
 {
-	share->here += cell == here;
-	share->elsewhere += cell != here && cell >= FIRST_NODE;
-	share->wanted += cell == WANTED;
+	share->here += value == here;
+	share->elsewhere += value != here && value >= FIRST_NODE;
+	share->wanted += value == WANTED;
 }
 
 /* How many probes more find `lack` flows that pass the node, if it goes on getting its share of them. */
@@ -231,12 +243,14 @@ static uint32_t share_sought(const struct share *share, uint32_t lack)
 }
 
 /*
- * `lack` more flows must be found that pass this node: by probes of its own hop, first of flows that pass a node that leads here, then of others.
+ * `lack` more flows must be found that pass this node: by probes of its own hop, first of flows that pass a node that
+ * leads here, then of others.
  */
-static void want_flows(struct trace_graph *g, uint8_t hop, uint32_t index, uint32_t lack, struct trace_want *wants, int max, int *n)
+static void want_flows(struct trace_graph *g, uint8_t hop, uint32_t index, uint32_t lack, struct trace_want *wants,
+		       int max, int *n)
 {
 	struct hop *h = &g->hops[hop], *before = &g->hops[hop - 1];
-	const uint16_t cell = (uint16_t)(index + FIRST_NODE);
+	const uint16_t value = (uint16_t)(index + FIRST_NODE);
 	struct share near = { 0 }, all = { 0 };
 	bool leads[TRACE_NODES_MAX] = { false };
 	const int first = *n;
@@ -246,13 +260,13 @@ static void want_flows(struct trace_graph *g, uint8_t hop, uint32_t index, uint3
 		for (uint32_t j = 0; j < before->nodes[i].next_count && !leads[i]; j++)
 			leads[i] = before->nodes[i].next[j] == index;
 	for (uint32_t f = 0; f < h->flows; f++) {
-		share_add(&all, h->cells[f], cell);
-		if (before->cells[f] >= FIRST_NODE && leads[before->cells[f] - FIRST_NODE])
-			share_add(&near, h->cells[f], cell);
+		share_add(&all, h->passed[f], value);
+		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
+			share_add(&near, h->passed[f], value);
 	}
 	sought = share_sought(&near, lack);
 	for (uint32_t f = 0; f < before->flows && sought; f++)
-		if (before->cells[f] >= FIRST_NODE && leads[before->cells[f] - FIRST_NODE])
+		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
 			sought -= want(g, hop, (uint16_t)f, wants, max, n);
 	if (!sought)
 		return;
@@ -278,8 +292,8 @@ static void want_for(struct trace_graph *g, uint8_t hop, uint32_t index, struct 
 	}
 	lack = needed(g, node) - node->tested;
 	for (uint32_t f = 0; f < (hop ? h->flows : TRACE_FLOWS_MAX) && lack; f++)
-		if (!hop || h->cells[f] == index + FIRST_NODE)
-			lack -= g->hops[hop + 1].cells[f] == WANTED || want(g, hop + 1, (uint16_t)f, wants, max, n);
+		if (!hop || h->passed[f] == index + FIRST_NODE)
+			lack -= g->hops[hop + 1].passed[f] == WANTED || want(g, hop + 1, (uint16_t)f, wants, max, n);
 	if (lack && hop && *n < max)
 		want_flows(g, hop, index, lack, wants, max, n);
 }
@@ -328,7 +342,8 @@ int trace_graph_want(struct trace_graph *g, struct trace_want *wants, int max)
 	return n;
 }
 
-int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const struct ktrxer_addr *from, enum trace_end end)
+int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const struct ktrxer_addr *from,
+		       enum trace_end end)
 {
 	if (!probe.hop || probe.hop > g->options.hops_max || probe.flow >= TRACE_FLOWS_MAX || end > TRACE_UNREACHABLE)
 		return -EINVAL;
@@ -337,7 +352,10 @@ int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const str
 
 		if (probe.flow || !s->wanted || s->answered)
 			return -EINVAL;
-		*s = (struct scan){ .from = from ? *from : (struct ktrxer_addr){ 0 }, .end = (uint8_t)(from ? end : TRACE_GOES_ON), .wanted = true, .answered = true };
+		*s = (struct scan){ .from = from ? *from : (struct ktrxer_addr){ 0 },
+				    .end = (uint8_t)(from ? end : TRACE_GOES_ON),
+				    .wanted = true,
+				    .answered = true };
 		return scan_take(g);
 	}
 	/* The first flow was probed beyond the end of its route. */
@@ -345,12 +363,13 @@ int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const str
 		g->scans[probe.hop].answered = true;
 		return 0;
 	}
-	if (g->hops[probe.hop].cells[probe.flow] != WANTED)
+	if (g->hops[probe.hop].passed[probe.flow] != WANTED)
 		return -EINVAL;
-	return cell_set(g, probe.hop, probe.flow, from, from ? end : TRACE_GOES_ON);
+	return passed_set(g, probe.hop, probe.flow, from, from ? end : TRACE_GOES_ON);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- result */
+/* ----------------------------------------------------------------------------------------------------------------
+ * result */
 
 uint8_t trace_graph_hops(const struct trace_graph *g)
 {
@@ -371,9 +390,9 @@ const struct trace_node *trace_graph_nodes(const struct trace_graph *g, uint8_t 
 
 int trace_graph_node_of(const struct trace_graph *g, uint8_t hop, uint16_t flow)
 {
-	if (hop > g->options.hops_max || flow >= TRACE_FLOWS_MAX || g->hops[hop].cells[flow] < FIRST_NODE)
+	if (hop > g->options.hops_max || flow >= TRACE_FLOWS_MAX || g->hops[hop].passed[flow] < FIRST_NODE)
 		return -1;
-	return g->hops[hop].cells[flow] - FIRST_NODE;
+	return g->hops[hop].passed[flow] - FIRST_NODE;
 }
 
 uint64_t trace_graph_routes(const struct trace_graph *g)
@@ -409,15 +428,16 @@ int trace_graph_new(struct trace_graph **out, const struct trace_graph_options *
 	uint32_t index;
 
 	*out = NULL;
-	if (!options->hops_max || options->hops_max > TRACE_HOPS_MAX || !options->silent_max || options->failure < 0 || options->failure >= 1)
+	if (!options->hops_max || options->hops_max > TRACE_HOPS_MAX || !options->silent_max || options->failure < 0 ||
+	    options->failure >= 1)
 		return -EINVAL;
 	g = calloc(1, sizeof *g);
 	if (!g)
 		return -ENOMEM;
 	g->options = *options;
 	for (uint8_t hop = 0; hop <= options->hops_max; hop++) {
-		g->hops[hop].cells = calloc(TRACE_FLOWS_MAX, sizeof *g->hops[hop].cells);
-		if (!g->hops[hop].cells) {
+		g->hops[hop].passed = calloc(TRACE_FLOWS_MAX, sizeof *g->hops[hop].passed);
+		if (!g->hops[hop].passed) {
 			trace_graph_free(g);
 			return -ENOMEM;
 		}
@@ -429,7 +449,7 @@ int trace_graph_new(struct trace_graph **out, const struct trace_graph_options *
 	g->hops[0].nodes[0].linked = true;
 	g->hops[0].nodes[0].silent_hops = 0;
 	for (uint32_t f = 0; f < TRACE_FLOWS_MAX; f++)
-		g->hops[0].cells[f] = FIRST_NODE;
+		g->hops[0].passed[f] = FIRST_NODE;
 	g->hops[0].flows = TRACE_FLOWS_MAX;
 	*out = g;
 	return 0;
@@ -443,7 +463,7 @@ void trace_graph_free(struct trace_graph *g)
 		for (uint32_t i = 0; i < g->hops[hop].count; i++)
 			free(g->hops[hop].nodes[i].next);
 		free(g->hops[hop].nodes);
-		free(g->hops[hop].cells);
+		free(g->hops[hop].passed);
 	}
 	free(g);
 }

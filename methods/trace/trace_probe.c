@@ -18,7 +18,8 @@ static uint16_t add(uint16_t a, uint16_t b)
 	return (uint16_t)(sum + (sum >> 16));
 }
 
-/* The number, where 16 bits must hold it: neither 0 (a UDP checksum that is absent, an identification that is not set) nor its complement. */
+/* The number, where 16 bits must hold it: neither 0 (a UDP checksum that is absent, an identification that is not set)
+ * nor its complement. */
 static uint16_t low_id(uint32_t number)
 {
 	return (uint16_t)(1 + number % 0xfffe);
@@ -134,7 +135,8 @@ bool trace_probe_number(const struct trace_probe *p, const struct trace_reply *r
 	}
 }
 
-static bool quote_fits(const struct trace_probe *p, const struct trace_quote *quote, const struct trace_sent *sent, struct trace_changes *changes)
+static bool quote_fits(const struct trace_probe *p, const struct trace_quote *quote, const struct trace_sent *sent,
+		       struct trace_changes *changes)
 {
 	const bool four = p->path.to.family == AF_INET;
 	struct ktrxer_addr source = p->path.source, to = p->path.to;
@@ -152,7 +154,8 @@ static bool quote_fits(const struct trace_probe *p, const struct trace_quote *qu
 	return !changes->address || (p->proto == KTRXER_TCP ? !changes->ip_id && four : is_quoted(quote));
 }
 
-bool trace_probe_fits(const struct trace_probe *p, const struct trace_reply *reply, const struct trace_sent *sent, struct trace_changes *changes)
+bool trace_probe_fits(const struct trace_probe *p, const struct trace_reply *reply, const struct trace_sent *sent,
+		      struct trace_changes *changes)
 {
 	struct ktrxer_addr to = p->path.to;
 

@@ -10,7 +10,7 @@ enum {
 	ICMP_HEADER = 8,
 	EXTENSION_VERSION = 2,
 	EXTENSION_HEADER = 4,
-	QUOTE_OF_OLD = 128,      /* bytes before the extensions, of routers that give no length (RFC 4884, 5.5) */
+	QUOTE_OF_OLD = 128, /* bytes before the extensions, of routers that give no length (RFC 4884, 5.5) */
 	CLASS_MPLS = 1,
 	TYPE_INCOMING_STACK = 1,
 };
@@ -33,8 +33,10 @@ static void read_labels(struct trace_reply *reply, struct bytes *b)
 	while (bytes_left(b) >= 4 && reply->label_count < TRACE_LABELS_MAX) {
 		const uint32_t entry = bytes_be32(b);
 
-		reply->labels[reply->label_count++] = (struct trace_label){ .label = entry >> 12, .traffic_class = entry >> 9 & 7,
-									    .bottom = entry >> 8 & 1, .ttl = (uint8_t)entry };
+		reply->labels[reply->label_count++] = (struct trace_label){ .label = entry >> 12,
+									    .traffic_class = entry >> 9 & 7,
+									    .bottom = entry >> 8 & 1,
+									    .ttl = (uint8_t)entry };
 	}
 }
 
@@ -196,5 +198,6 @@ bool trace_reply_parse(struct trace_reply *reply, const uint8_t *frame, uint32_t
 		return false;
 	reply->type = view.icmp_type;
 	reply->code = view.icmp_code;
-	return icmp_read(reply, bytes_of(frame + view.payload - ICMP_HEADER, view.payload_length + ICMP_HEADER), view.proto == KTRXER_ICMPV6);
+	return icmp_read(reply, bytes_of(frame + view.payload - ICMP_HEADER, view.payload_length + ICMP_HEADER),
+			 view.proto == KTRXER_ICMPV6);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Answers to the probes of a trace, read with bounds: ICMP errors with the packet that they quote (RFC 792, RFC 4443), their extensions (RFC 4884) with
- * MPLS labels (RFC 4950), echo replies, and TCP segments.
+ * Answers to the probes of a trace, read with bounds: ICMP errors with the packet that they quote (RFC 792, RFC 4443),
+ * their extensions (RFC 4884) with MPLS labels (RFC 4950), echo replies, and TCP segments.
  */
 #ifndef KTRXER_METHODS_TRACE_REPLY_H
 #define KTRXER_METHODS_TRACE_REPLY_H
@@ -15,11 +15,11 @@ enum trace_reply_kind {
 	TRACE_TIME_EXCEEDED = 1,
 	TRACE_DESTINATION_UNREACHABLE = 2,
 	TRACE_ECHO_REPLY = 3,
-	TRACE_TCP_ANSWER = 4,     /* SYN and ACK, or RST */
+	TRACE_TCP_ANSWER = 4, /* SYN and ACK, or RST */
 };
 
 struct trace_label {
-	uint32_t label;           /* 20 bits */
+	uint32_t label; /* 20 bits */
 	uint8_t traffic_class, ttl;
 	bool bottom;
 };
@@ -28,11 +28,11 @@ struct trace_label {
 struct trace_quote {
 	struct ktrxer_addr from, to;
 	uint8_t proto, tos, ttl;
-	uint16_t ip_id;           /* IPv4 */
+	uint16_t ip_id;			       /* IPv4 */
 	uint16_t from_port, to_port, checksum; /* UDP; `checksum` also of ICMP */
 	uint16_t icmp_id, icmp_seq;
 	uint32_t tcp_sequence;
-	bool has_payload;         /* of UDP and ICMP: at least TRACE_PAYLOAD_READ bytes of it are here */
+	bool has_payload; /* of UDP and ICMP: at least TRACE_PAYLOAD_READ bytes of it are here */
 	const uint8_t *payload;
 };
 
@@ -41,11 +41,11 @@ enum { TRACE_PAYLOAD_READ = 12 };
 struct trace_reply {
 	enum trace_reply_kind kind;
 	struct ktrxer_addr from;
-	uint8_t type, code;       /* of ICMP */
-	uint8_t ttl;              /* of the answer's own IP header */
-	struct trace_quote quote; /* of an ICMP error */
-	uint16_t icmp_id, icmp_seq; /* of an echo reply */
-	const uint8_t *payload;   /* of an echo reply: TRACE_PAYLOAD_READ bytes, or NULL */
+	uint8_t type, code;	     /* of ICMP */
+	uint8_t ttl;		     /* of the answer's own IP header */
+	struct trace_quote quote;    /* of an ICMP error */
+	uint16_t icmp_id, icmp_seq;  /* of an echo reply */
+	const uint8_t *payload;	     /* of an echo reply: TRACE_PAYLOAD_READ bytes, or NULL */
 	uint16_t from_port, to_port; /* of a TCP segment */
 	uint32_t tcp_acknowledgement;
 	bool tcp_reset;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A network of routers behind a tun device, as Fakeroute makes one: `fake_routes DEVICE` reads routers from standard input, prints "ready", and answers
- * the packets that this host sends into the device until it is killed. A line is a router, the first one is the next hop of this host:
+ * A network of routers behind a tun device, as Fakeroute makes one: `fake_routes DEVICE` reads routers from standard
+ * input, prints "ready", and answers the packets that this host sends into the device until it is killed. A line is a
+ * router, the first one is the next hop of this host:
  *
  *     ID ADDRESS [WORD...] -> ID...        a router with its next hops, chosen by a hash of the flow
  *     ID ADDRESS [WORD...]                 a host, that all destinations lead to
  *
- * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each Nth packet; delay=US; twice; quote=N bytes;
- * mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up to 128 bytes); refuse=CODE (destination unreachable); tos=N is set in what
- * passes; nat=ADDRESS: the source of what passes; packets: the next hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
+ * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each Nth
+ * packet; delay=US; twice; quote=N bytes; mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up
+ * to 128 bytes); refuse=CODE (destination unreachable); tos=N is set in what passes; nat=ADDRESS: the source of what
+ * passes; packets: the next hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
  */
 #include "bytes.h"
 
@@ -56,7 +58,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- input */
+/* -----------------------------------------------------------------------------------------------------------------
+ * input */
 
 static void fail(const char *why, const char *what)
 {
@@ -167,7 +170,8 @@ static void resolve(void)
 		}
 }
 
-/* --------------------------------------------------------------------------------------------------------------- packets */
+/* ---------------------------------------------------------------------------------------------------------------
+ * packets */
 
 static uint32_t sum_add(uint32_t sum, const uint8_t *at, uint32_t length)
 {
@@ -194,7 +198,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* What routers hash: addresses, protocol, and the first four bytes of the transport header (ports; type, code and checksum). */
+/* What routers hash: addresses, protocol, and the first four bytes of the transport header (ports; type, code and
+ * checksum). */
 static uint64_t flow_of(const uint8_t *ip, bool six)
 {
 	const uint8_t *transport = ip + (six ? 40 : 20);
@@ -255,7 +260,8 @@ static void checksum(uint8_t *out, bool six, uint8_t proto, uint32_t length, uin
 }
 
 /* An ICMP error about `ip`, with the extensions that carry the router's labels. */
-static void error_send(const struct router *r, const uint8_t *ip, uint32_t length, const uint8_t *to, bool unreachable, uint8_t code)
+static void error_send(const struct router *r, const uint8_t *ip, uint32_t length, const uint8_t *to, bool unreachable,
+		       uint8_t code)
 {
 	uint8_t out[PACKET] = { 0 }, *icmp = out + (r->six ? 40 : 20);
 	uint32_t quoted = length < r->quote ? length : r->quote, end;
@@ -324,7 +330,8 @@ static void translate(const struct router *r, uint8_t *ip)
 	uint32_t sum = (uint16_t)~load_be16(field);
 
 	if (proto == IPPROTO_ICMP) {
-		memcpy(ip + at, r->nat, size); /* its checksum covers no addresses; the identifier stays, as there is one host only */
+		memcpy(ip + at, r->nat,
+		       size); /* its checksum covers no addresses; the identifier stays, as there is one host only */
 		return;
 	}
 	for (uint32_t i = 0; i < size; i += 2)
@@ -333,7 +340,8 @@ static void translate(const struct router *r, uint8_t *ip)
 	store_be16(field, fold(sum));
 }
 
-/* The answer comes through the translator again, which restores the quoted addresses, and not the checksum: the usual defect. */
+/* The answer comes through the translator again, which restores the quoted addresses, and not the checksum: the usual
+ * defect. */
 static void untranslate(uint8_t *ip, bool six, const uint8_t *sender)
 {
 	memcpy(ip + (six ? 8 : 12), sender, six ? 16 : 4);
@@ -381,7 +389,8 @@ static void route(uint8_t *ip, uint32_t length)
 			translate(r, ip);
 			translated = true;
 		}
-		r = &routers[r->next[(r->by_packet ? r->seen : mix(flow ^ mix((uint64_t)(r - routers) + 1))) % r->next_count]];
+		r = &routers[r->next[(r->by_packet ? r->seen : mix(flow ^ mix((uint64_t)(r - routers) + 1))) %
+				     r->next_count]];
 	}
 	if (translated)
 		untranslate(ip, six, sender);
@@ -435,8 +444,10 @@ int main(int argc, char **argv)
 		if (!(ready.revents & POLLIN))
 			continue;
 		n = read(tun, packet, sizeof packet);
-		/* What the host itself sends, as neighbour and multicast traffic, has no hop limit to run out of, or another version than the routers. */
-		if (n >= 40 && packet[0] >> 4 == (routers[0].six ? 6 : 4) && (packet[0] >> 4 == 4 || packet[24] != 0xff))
+		/* What the host itself sends, as neighbour and multicast traffic, has no hop limit to run out of, or
+		 * another version than the routers. */
+		if (n >= 40 && packet[0] >> 4 == (routers[0].six ? 6 : 4) &&
+		    (packet[0] >> 4 == 4 || packet[24] != 0xff))
 			route(packet, (uint32_t)n);
 	}
 }

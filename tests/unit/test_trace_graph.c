@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The search for all routes, against a simulator of networks (as Fakeroute does it): the real search, answers without packets. */
+/* The search for all routes, against a simulator of networks (as Fakeroute does it): the real search, answers without
+ * packets. */
 #include "cm.h"
 #include "mda.h"
 #include "random_here.h"
@@ -13,7 +14,8 @@
 
 enum { LEVELS_MAX = 24, WIDTH_MAX = 128, WANTS = 4096 };
 
-/* Routers in levels; the last level is the destination. Each router sends a flow to one of its next hops, by a hash of its own. */
+/* Routers in levels; the last level is the destination. Each router sends a flow to one of its next hops, by a hash of
+ * its own. */
 struct net {
 	uint32_t levels, width[LEVELS_MAX];
 	uint16_t next[LEVELS_MAX][WIDTH_MAX][WIDTH_MAX];
@@ -34,7 +36,8 @@ static uint64_t mix(uint64_t x)
 
 static struct ktrxer_addr address(uint32_t level, uint32_t router)
 {
-	return (struct ktrxer_addr){ .family = AF_INET, .bytes = { 10, (uint8_t)level, (uint8_t)(router >> 8), (uint8_t)router } };
+	return (struct ktrxer_addr){ .family = AF_INET,
+				     .bytes = { 10, (uint8_t)level, (uint8_t)(router >> 8), (uint8_t)router } };
 }
 
 static uint32_t router_of(const struct net *net, uint32_t level, uint16_t flow)
@@ -60,13 +63,15 @@ static struct trace_graph *search(struct net *net, const struct trace_graph_opti
 		net->probes += (uint64_t)n;
 		assert_true(net->probes < 500000);
 		for (int i = n - 1; i >= 0; i--) {
-			/* Level 0 has the first routers: that of a flow is chosen by this host, whose one next hop it is. */
+			/* Level 0 has the first routers: that of a flow is chosen by this host, whose one next hop it
+			 * is. */
 			const uint32_t level = wants[i].hop < net->levels ? wants[i].hop : net->levels;
 			const uint32_t router = router_of(net, level, wants[i].flow);
 			const struct ktrxer_addr from = address(level, router);
 
 			assert_int_equal(trace_graph_answer(graph, wants[i], net->silent[level][router] ? NULL : &from,
-							    level == net->levels ? TRACE_ARRIVED : TRACE_GOES_ON), 0);
+							    level == net->levels ? TRACE_ARRIVED : TRACE_GOES_ON),
+					 0);
 			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), -EINVAL);
 		}
 	}
@@ -124,8 +129,8 @@ static void spread_at(struct net *net, uint32_t at, uint32_t width)
 }
 
 /*
- * The exact probability that the stopping rule ends before all `fan` next hops were seen: a Markov chain over the number seen, absorbed where k were
- * seen after n_k probes.
+ * The exact probability that the stopping rule ends before all `fan` next hops were seen: a Markov chain over the
+ * number seen, absorbed where k were seen after n_k probes.
  */
 static double miss(uint32_t fan, double failure)
 {
@@ -198,18 +203,22 @@ static void one_flow_alone(void **state)
 }
 
 /*
- * What is promised for one router, measured: the exact figure of the stopping rule, which is below the bound. Its next hops end the routes, so that no
- * probe for a later hop finds one of them by chance.
+ * What is promised for one router, measured: the exact figure of the stopping rule, which is below the bound. Its next
+ * hops end the routes, so that no probe for a later hop finds one of them by chance.
  */
 static void failure_of_one_balancer(void **state)
 {
-	static const struct { uint32_t fan; double failure; } cases[] = { { 2, 0.05 }, { 2, 0.01 }, { 3, 0.05 }, { 5, 0.05 }, { 10, 0.05 }, { 16, 0.01 } };
+	static const struct {
+		uint32_t fan;
+		double failure;
+	} cases[] = { { 2, 0.05 }, { 2, 0.01 }, { 3, 0.05 }, { 5, 0.05 }, { 10, 0.05 }, { 16, 0.01 } };
 	enum { RUNS = 4000 };
 	static struct net net;
 
 	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-		const double expected = miss(cases[c].fan, cases[c].failure), deviation = sqrt(expected * (1 - expected) / RUNS);
+		const double expected = miss(cases[c].fan, cases[c].failure),
+			     deviation = sqrt(expected * (1 - expected) / RUNS);
 		struct trace_graph_options options = usual;
 		double failed = 0;
 
@@ -225,7 +234,8 @@ static void failure_of_one_balancer(void **state)
 			failed += !is_whole(&net, graph);
 			trace_graph_free(graph);
 		}
-		print_message("%u next hops: failed %.4f, exact %.4f, bound %.2f\n", cases[c].fan, failed / RUNS, expected, cases[c].failure);
+		print_message("%u next hops: failed %.4f, exact %.4f, bound %.2f\n", cases[c].fan, failed / RUNS,
+			      expected, cases[c].failure);
 		assert_true(fabs(failed / RUNS - expected) < 4 * deviation);
 	}
 }
@@ -263,8 +273,8 @@ static void random_net(struct net *net)
 }
 
 /*
- * Over 1,000 random networks: no more failures than the stopping rule allows for. There are fewer, because probes that look for flows through one router
- * find further routers of its hop.
+ * Over 1,000 random networks: no more failures than the stopping rule allows for. There are fewer, because probes that
+ * look for flows through one router find further routers of its hop.
  */
 static void failure_over_random_networks(void **state)
 {
@@ -289,7 +299,8 @@ static void failure_over_random_networks(void **state)
 		probes += net.probes;
 		trace_graph_free(graph);
 	}
-	print_message("1,000 networks: %.0f failed, %.1f +- %.1f expected; %.0f probes a network\n", failed, expected, sqrt(variance), (double)probes / 1000);
+	print_message("1,000 networks: %.0f failed, %.1f +- %.1f expected; %.0f probes a network\n", failed, expected,
+		      sqrt(variance), (double)probes / 1000);
 	assert_true(failed < expected + 3 * sqrt(variance));
 	assert_true(failed > expected / 5);
 }
@@ -376,7 +387,8 @@ static void loop(void **state)
 	assert_int_equal(trace_graph_new(&graph, &usual), 0);
 	while ((n = trace_graph_want(graph, wants, WANTS)) > 0)
 		for (int i = 0; i < n; i++) {
-			const struct ktrxer_addr from = address(wants[i].hop > 3 ? 4 + wants[i].hop % 2 : wants[i].hop, 0);
+			const struct ktrxer_addr from = address(wants[i].hop > 3 ? 4 + wants[i].hop % 2 : wants[i].hop,
+								0);
 
 			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), 0);
 		}
@@ -417,8 +429,11 @@ static void answers_of_any_address(void **state)
 
 static void arguments_out_of_limits(void **state)
 {
-	const struct trace_graph_options wrong[] = { { .hops_max = 0, .silent_max = 5 }, { .hops_max = 65, .silent_max = 5 }, { .hops_max = 30 },
-						     { .hops_max = 30, .silent_max = 5, .failure = 1 }, { .hops_max = 30, .silent_max = 5, .failure = -0.1 } };
+	const struct trace_graph_options wrong[] = { { .hops_max = 0, .silent_max = 5 },
+						     { .hops_max = 65, .silent_max = 5 },
+						     { .hops_max = 30 },
+						     { .hops_max = 30, .silent_max = 5, .failure = 1 },
+						     { .hops_max = 30, .silent_max = 5, .failure = -0.1 } };
 	const struct ktrxer_addr from = address(1, 1);
 	struct trace_graph *graph;
 
@@ -429,7 +444,8 @@ static void arguments_out_of_limits(void **state)
 	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 1, 0 }, &from, TRACE_GOES_ON), -EINVAL);
 	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 0, 0 }, &from, TRACE_GOES_ON), -EINVAL);
 	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 31, 0 }, &from, TRACE_GOES_ON), -EINVAL);
-	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 1, TRACE_FLOWS_MAX }, &from, TRACE_GOES_ON), -EINVAL);
+	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 1, TRACE_FLOWS_MAX }, &from, TRACE_GOES_ON),
+			 -EINVAL);
 	assert_int_equal(trace_graph_hops(graph), 0);
 	assert_int_equal(trace_graph_node_of(graph, 1, 0), -1);
 	trace_graph_free(graph);
@@ -438,9 +454,15 @@ static void arguments_out_of_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_route), cmocka_unit_test(one_flow_alone), cmocka_unit_test(failure_of_one_balancer),
-		cmocka_unit_test(failure_over_random_networks), cmocka_unit_test(sixty_four_routes), cmocka_unit_test(routers_without_answers),
-		cmocka_unit_test(loop), cmocka_unit_test(answers_of_any_address), cmocka_unit_test(arguments_out_of_limits),
+		cmocka_unit_test(one_route),
+		cmocka_unit_test(one_flow_alone),
+		cmocka_unit_test(failure_of_one_balancer),
+		cmocka_unit_test(failure_over_random_networks),
+		cmocka_unit_test(sixty_four_routes),
+		cmocka_unit_test(routers_without_answers),
+		cmocka_unit_test(loop),
+		cmocka_unit_test(answers_of_any_address),
+		cmocka_unit_test(arguments_out_of_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,43 +11,124 @@
 
 enum { PORT_UDP = 33434, PORT_TCP = 80 };
 
-const char *const trace_protocols[] = { "udp", "tcp", "icmp", NULL };
-const char *const trace_confidences[] = { "95", "99", "99.9", "99.99", NULL };
 static const char *const engines[] = { "packet", "raw", "auto", NULL };
 
 static const struct opt trace_opts[] = {
-	{ .name = "protocol", .type = OPT_CHOICE, .offset = FIELD(protocol), .argument = "P", .fallback = "udp", .choices = trace_protocols, .heading = "Probes",
+	{ .name = "protocol",
+	  .type = OPT_CHOICE,
+	  .offset = FIELD(protocol),
+	  .argument = "P",
+	  .fallback = "udp",
+	  .choices = trace_protocols,
+	  .heading = "Probes",
 	  .help = "UDP datagrams, TCP SYN segments, or ICMP echo requests" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .min = 1, .max = 65535,
+	{ .name = "port",
+	  .letter = 'p',
+	  .type = OPT_UINT,
+	  .offset = FIELD(port),
+	  .argument = "N",
+	  .min = 1,
+	  .max = 65535,
 	  .help = "Destination port; without it, 33434 for UDP and 80 for TCP" },
-	{ .name = "rate", .letter = 'r', .type = OPT_RATE, .offset = FIELD(rate), .argument = "R", .fallback = "500", .min = 1, .max = 1000000,
+	{ .name = "rate",
+	  .letter = 'r',
+	  .type = OPT_RATE,
+	  .offset = FIELD(rate),
+	  .argument = "R",
+	  .fallback = "500",
+	  .min = 1,
+	  .max = 1000000,
 	  .help = "Probes a second at most; many routers answer only some hundred a second" },
-	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = FIELD(timeout_ns), .argument = "D", .fallback = "1s", .min = 1000000,
-	  .max = 60ULL * 1000000000, .help = "Wait so long for an answer to the last try; earlier tries wait four times the longest round trip, 200ms at least" },
-	{ .name = "tries", .type = OPT_UINT, .offset = FIELD(tries), .argument = "N", .fallback = "3", .min = 1, .max = 10,
+	{ .name = "timeout",
+	  .letter = 'W',
+	  .type = OPT_DURATION,
+	  .offset = FIELD(timeout_ns),
+	  .argument = "D",
+	  .fallback = "1s",
+	  .min = 1000000,
+	  .max = 60ULL * 1000000000,
+	  .help = "Wait so long for an answer to the last try; earlier tries wait four times the longest round trip, "
+		  "200ms at least" },
+	{ .name = "tries",
+	  .type = OPT_UINT,
+	  .offset = FIELD(tries),
+	  .argument = "N",
+	  .fallback = "3",
+	  .min = 1,
+	  .max = 10,
 	  .help = "Send a probe without an answer so often" },
 	{ .name = "dscp", .type = OPT_DSCP, .offset = FIELD(dscp), .fallback = "BE", .help = "DSCP of the probes" },
 	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
 
-	{ .name = "confidence", .type = OPT_CHOICE, .offset = FIELD(confidence), .argument = "PERCENT", .fallback = "95", .choices = trace_confidences,
-	  .heading = "Routes", .help = "The probability of finding all next hops of a router that balances load, at least" },
-	{ .name = "one-route", .type = OPT_FLAG, .offset = FIELD(one_route), .help = "Only the route of one flow: one probe for each hop" },
-	{ .name = "hops", .letter = 'm', .type = OPT_UINT, .offset = FIELD(hops), .argument = "N", .fallback = "30", .min = 1, .max = TRACE_HOPS_MAX,
+	{ .name = "confidence",
+	  .type = OPT_CHOICE,
+	  .offset = FIELD(confidence),
+	  .argument = "PERCENT",
+	  .fallback = "95",
+	  .choices = trace_confidences,
+	  .heading = "Routes",
+	  .help = "The probability of finding all next hops of a router that balances load, at least" },
+	{ .name = "one-route",
+	  .type = OPT_FLAG,
+	  .offset = FIELD(one_route),
+	  .help = "Only the route of one flow: one probe for each hop" },
+	{ .name = "hops",
+	  .type = OPT_UINT,
+	  .offset = FIELD(hops),
+	  .argument = "N",
+	  .fallback = "30",
+	  .min = 1,
+	  .max = TRACE_HOPS_MAX,
 	  .help = "Hops at most" },
-	{ .name = "silent-hops", .type = OPT_UINT, .offset = FIELD(silent_hops), .argument = "N", .fallback = "5", .min = 1, .max = TRACE_HOPS_MAX,
+	{ .name = "silent-hops",
+	  .type = OPT_UINT,
+	  .offset = FIELD(silent_hops),
+	  .argument = "N",
+	  .fallback = "5",
+	  .min = 1,
+	  .max = TRACE_HOPS_MAX,
 	  .help = "Stop after so many hops in a row without an answer" },
-	{ .name = "repeat", .type = OPT_UINT, .offset = FIELD(repeat), .argument = "N", .fallback = "3", .max = 1000,
+	{ .name = "repeat",
+	  .type = OPT_UINT,
+	  .offset = FIELD(repeat),
+	  .argument = "N",
+	  .fallback = "3",
+	  .max = 1000,
 	  .help = "Probe each hop of the first route so often again: round trips, and changes of the route" },
-	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(interval_ns), .argument = "D", .fallback = "50ms", .min = 1000000,
-	  .max = 60ULL * 1000000000, .help = "Time between these" },
+	{ .name = "interval",
+	  .letter = 'i',
+	  .type = OPT_DURATION,
+	  .offset = FIELD(interval_ns),
+	  .argument = "D",
+	  .fallback = "50ms",
+	  .min = 1000000,
+	  .max = 60ULL * 1000000000,
+	  .help = "Time between these" },
 
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .heading = "How", .help = "IPv4 only" },
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
-	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" },
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV", .help = "Network device; by default the route's" },
-	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "packet", .choices = engines,
+	{ .name = "from",
+	  .type = OPT_ADDRESS,
+	  .offset = FIELD(from),
+	  .argument = "IP",
+	  .help = "Source address; by default the route's" },
+	{ .name = "device",
+	  .letter = 'd',
+	  .type = OPT_STRING,
+	  .offset = FIELD(device),
+	  .argument = "DEV",
+	  .help = "Network device; by default the route's" },
+	{ .name = "engine",
+	  .letter = 'e',
+	  .type = OPT_STRING,
+	  .offset = FIELD(engine),
+	  .argument = "E",
+	  .fallback = "packet",
+	  .choices = engines,
 	  .help = "Engine: packet, raw, or auto" },
-	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood),
+	{ .name = "flood",
+	  .type = OPT_FLAG,
+	  .offset = FIELD(flood),
 	  .help = "Allow more than 10,000 probes a second to an address that is not private, link-local or loopback" },
 	{ 0 },
 };
@@ -68,11 +149,20 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
 	*spec = (struct trace_spec){
-		.from = o->from, .device = o->device, .engine = o->engine, .proto = protos[o->protocol],
-		.port = (uint16_t)(o->port ? o->port : protos[o->protocol] == KTRXER_TCP ? PORT_TCP : PORT_UDP),
-		.tos = (uint8_t)(o->dscp << 2 | o->ecn), .hops_max = (uint8_t)o->hops, .silent_max = (uint8_t)o->silent_hops,
-		.failure = o->one_route ? 0 : failures[o->confidence], .gap_ns = (uint64_t)KTRXER_NS_PER_S * o->rate.den / o->rate.num,
-		.timeout_ns = o->timeout_ns, .tries = (uint32_t)o->tries,
+		.from = o->from,
+		.device = o->device,
+		.engine = o->engine,
+		.proto = protos[o->protocol],
+		.port = (uint16_t)(o->port			     ? o->port :
+				   protos[o->protocol] == KTRXER_TCP ? PORT_TCP :
+								       PORT_UDP),
+		.tos = (uint8_t)(o->dscp << 2 | o->ecn),
+		.hops_max = (uint8_t)o->hops,
+		.silent_max = (uint8_t)o->silent_hops,
+		.failure = o->one_route ? 0 : failures[o->confidence],
+		.gap_ns = (uint64_t)KTRXER_NS_PER_S * o->rate.den / o->rate.num,
+		.timeout_ns = o->timeout_ns,
+		.tries = (uint32_t)o->tries,
 	};
 	rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &o->rate, o->flood, err);
@@ -112,16 +202,22 @@ const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "All routes to a host, and the round trip to each router",
 	.description = OPT_PROSE(
-		"Sends probes with growing hop limits, and prints the routers that answer that the limit was exceeded, with the round trip from the kernel's "
-		"send stamp to its arrival stamp. A router that balances load chooses the next hop by the addresses and ports of a packet. All probes of one flow "
-		"have the same ones, so that a printed route is a route that packets take (Paris traceroute). Further flows find the other routes: so many for "
-		"each router that all its next hops are found with the probability of --confidence (Multipath Detection Algorithm).\n\n"
-		"A hop with several routers lists them as 3.1, 3.2; behind an arrow stand the next hops. MPLS labels (RFC 4950), translated addresses, and a DSCP that "
-		"was changed on the way are printed where the routers' answers show them. Routers make these answers at low priority: a long round trip to one hop with "
+		"Sends probes with growing hop limits, and prints the routers that answer that the limit was exceeded, "
+		"with the round trip from the kernel's "
+		"send stamp to its arrival stamp. A router that balances load chooses the next hop by the addresses "
+		"and ports of a packet. All probes of one flow "
+		"have the same ones, so that a printed route is a route that packets take (Paris traceroute). Further "
+		"flows find the other routes: so many for "
+		"each router that all its next hops are found with the probability of --confidence (Multipath "
+		"Detection Algorithm).\n\n"
+		"A hop with several routers lists them as 3.1, 3.2; behind an arrow stand the next hops. MPLS labels "
+		"(RFC 4950), translated addresses, and a DSCP that "
+		"was changed on the way are printed where the routers' answers show them. Routers make these answers "
+		"at low priority: a long round trip to one hop with "
 		"shorter ones behind it is that router's own delay, not the network's.\n\n"
 		"It needs the capability CAP_NET_RAW until its sockets are open, then drops all privileges."),
-	.examples =
-		OPT_PROSE("ktrxer trace 192.0.2.1\tAll routes, by UDP.\n"
+	.examples = OPT_PROSE(
+		"ktrxer trace 192.0.2.1\tAll routes, by UDP.\n"
 		"ktrxer trace --protocol tcp --port 443 2001:db8::1\tThrough firewalls that let web traffic pass.\n"
 		"ktrxer trace --one-route --repeat 20 192.0.2.1\tOne route, twenty round trips to each hop.\n"
 		"ktrxer trace --confidence 99 --rate 2k --json 192.0.2.1\tA graph for a program.\n"),

@@ -15,7 +15,7 @@ struct trace_options {
 	bool one_route, v4, v6, flood;
 };
 
-extern const char *const trace_protocols[]; /* udp, tcp, icmp */
+extern const char *const trace_protocols[];   /* udp, tcp, icmp */
 extern const char *const trace_confidences[]; /* in percent */
 
 struct trace_run {

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+const char *const trace_protocols[] = { "udp", "tcp", "icmp", NULL };
+const char *const trace_confidences[] = { "95", "99", "99.9", "99.99", NULL };
+
 const char *trace_node_id(const struct trace *trace, uint8_t hop, uint32_t index, char text[TRACE_NODE_ID])
 {
 	uint32_t count, linked = 0, at = 0;
@@ -23,12 +26,30 @@ const char *trace_node_id(const struct trace *trace, uint8_t hop, uint32_t index
 /* Names of RFC 792, 1122, 1812 and 4443. */
 const char *trace_unreachable_name(const struct trace_sample *s)
 {
-	static const char *const four[] = { "network unreachable", "host unreachable", "protocol unreachable", "port unreachable",
-					    "fragmentation needed", "source route failed", "network unknown", "host unknown", "source host isolated",
-					    "network prohibited", "host prohibited", "network unreachable for this DSCP", "host unreachable for this DSCP",
-					    "administratively prohibited", "host precedence violation", "precedence cutoff" };
-	static const char *const six[] = { "no route", "administratively prohibited", "beyond the scope of the source", "address unreachable",
-					   "port unreachable", "source address refused by policy", "route rejected", "error in the source route" };
+	static const char *const four[] = { "network unreachable",
+					    "host unreachable",
+					    "protocol unreachable",
+					    "port unreachable",
+					    "fragmentation needed",
+					    "source route failed",
+					    "network unknown",
+					    "host unknown",
+					    "source host isolated",
+					    "network prohibited",
+					    "host prohibited",
+					    "network unreachable for this DSCP",
+					    "host unreachable for this DSCP",
+					    "administratively prohibited",
+					    "host precedence violation",
+					    "precedence cutoff" };
+	static const char *const six[] = { "no route",
+					   "administratively prohibited",
+					   "beyond the scope of the source",
+					   "address unreachable",
+					   "port unreachable",
+					   "source address refused by policy",
+					   "route rejected",
+					   "error in the source route" };
 	const bool is_six = s->from.family == AF_INET6;
 	const size_t names = is_six ? sizeof six / sizeof *six : sizeof four / sizeof *four;
 

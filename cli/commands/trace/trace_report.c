@@ -12,7 +12,10 @@
 enum { NOTES = 320 };
 #define ALL_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT | 1u << TRACE_LOADED)
 
-static const char *const end_names[] = { [TRACE_ARRIVED] = "destination", [TRACE_UNREACHABLE] = "unreachable", [TRACE_LOOP] = "loop", [TRACE_SILENCE] = "silence" };
+static const char *const end_names[] = { [TRACE_ARRIVED] = "destination",
+					 [TRACE_UNREACHABLE] = "unreachable",
+					 [TRACE_LOOP] = "loop",
+					 [TRACE_SILENCE] = "silence" };
 static const char *const protocol_names[] = { "UDP", "TCP", "ICMP" };
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
 static const char *const stage_names[] = { "search", "repeat", "loaded" };
@@ -26,13 +29,15 @@ void trace_say_what(const struct trace_run *run)
 
 	if (run->spec.proto != KTRXER_ICMP)
 		snprintf(port, sizeof port, " to port %u", run->spec.port);
-	out_text(run->cli, "trace %s (%s) from %s on %s: %s%s, at most %" PRIu64 " hops, %s%s%s", o->host, ktrxer_addr_format(&path->to, to),
-		 ktrxer_addr_format(&path->source, from), path->device.name, protocol_names[o->protocol], port, o->hops,
-		 o->one_route ? "the route of one flow" : "all routes with a confidence of ", o->one_route ? "" : trace_confidences[o->confidence],
-		 o->one_route ? "" : " % for each router");
+	out_text(run->cli, "trace %s (%s) from %s on %s: %s%s, at most %" PRIu64 " hops, %s%s%s", o->host,
+		 ktrxer_addr_format(&path->to, to), ktrxer_addr_format(&path->source, from), path->device.name,
+		 protocol_names[o->protocol], port, o->hops,
+		 o->one_route ? "the route of one flow" : "all routes with a confidence of ",
+		 o->one_route ? "" : trace_confidences[o->confidence], o->one_route ? "" : " % for each router");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- samples */
+/* ------------------------------------------------------------------------------------------------------------- samples
+ */
 
 static void labels_json(struct json *json, const struct trace_sample *s)
 {
@@ -92,7 +97,8 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 	out_put(run->cli, sample);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- text */
+/* ---------------------------------------------------------------------------------------------------------------- text
+ */
 
 struct notes {
 	char text[NOTES];
@@ -148,7 +154,8 @@ struct noted {
 	uint8_t tos;
 };
 
-static void note_answer(const struct trace_run *run, const struct trace_figures *f, struct noted *noted, struct notes *notes)
+static void note_answer(const struct trace_run *run, const struct trace_figures *f, struct noted *noted,
+			struct notes *notes)
 {
 	const struct trace_sample *s = f->last;
 	char one[96];
@@ -156,7 +163,8 @@ static void note_answer(const struct trace_run *run, const struct trace_figures 
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->label_count; i++) {
-		snprintf(one, sizeof one, "MPLS %" PRIu32 " (class %u, TTL %u)", s->labels[i].label, s->labels[i].traffic_class, s->labels[i].ttl);
+		snprintf(one, sizeof one, "MPLS %" PRIu32 " (class %u, TTL %u)", s->labels[i].label,
+			 s->labels[i].traffic_class, s->labels[i].ttl);
 		note(notes, ", ", one);
 	}
 	if ((f->changes.address || f->changes.checksum) && !noted->translated) {
@@ -187,11 +195,13 @@ static const char *ms(char text[24], int64_t ns)
 {
 	if (ns < 0)
 		return "?";
-	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS), (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
+	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS),
+		 (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
 	return text;
 }
 
-static void node_text(const struct trace_run *run, const struct trace_node *node, uint32_t index, const struct trace_figures *f, struct noted *noted)
+static void node_text(const struct trace_run *run, const struct trace_node *node, uint32_t index,
+		      const struct trace_figures *f, struct noted *noted)
 {
 	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
 	char id[TRACE_NODE_ID], address[KTRXER_ADDR_TEXT] = "*", x[3][24];
@@ -206,11 +216,12 @@ static void node_text(const struct trace_run *run, const struct trace_node *node
 	ktrxer_addr_format(&node->addr, address);
 	note_answer(run, f, noted, &notes);
 	note_end(node, f, &notes);
-	out_text(run->cli, "%-7s %-*s %7" PRIu32 " %8s %8s %8s  %s", id, width, address, f->answers, ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns),
-		 notes.text);
+	out_text(run->cli, "%-7s %-*s %7" PRIu32 " %8s %8s %8s  %s", id, width, address, f->answers,
+		 ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns), notes.text);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- JSON */
+/* ---------------------------------------------------------------------------------------------------------------- JSON
+ */
 
 static void us_json(struct json *json, const char *key, int64_t ns)
 {
@@ -220,7 +231,8 @@ static void us_json(struct json *json, const char *key, int64_t ns)
 		json_fixed(json, key, ns, 3);
 }
 
-static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index, const struct trace_figures *f)
+static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index,
+		      const struct trace_figures *f)
 {
 	char text[KTRXER_ADDR_TEXT];
 
@@ -240,7 +252,8 @@ static void node_json(const struct trace_run *run, struct json *json, const stru
 	json_array_end(json);
 	json_bool(json, "complete", node->complete);
 	json_string(json, "end", end_names[node->end]);
-	json_string(json, "unreachable", node->end == TRACE_UNREACHABLE && f->last ? trace_unreachable_name(f->last) : NULL);
+	json_string(json, "unreachable",
+		    node->end == TRACE_UNREACHABLE && f->last ? trace_unreachable_name(f->last) : NULL);
 	if (f->last) {
 		json_u64(json, "answer_ttl", f->last->ttl);
 		labels_json(json, f->last);
@@ -259,7 +272,8 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	struct noted noted = { .tos = run->spec.tos };
 
 	if (hops)
-		out_text(run->cli, "%-7s %-*s %7s %8s %8s %8s  %s", "hop", width, "address", "answers", "min ms", "p50 ms", "max ms", "next hops, notes");
+		out_text(run->cli, "%-7s %-*s %7s %8s %8s %8s  %s", "hop", width, "address", "answers", "min ms",
+			 "p50 ms", "max ms", "next hops, notes");
 	json_array(json, "hops");
 	for (uint8_t hop = 1; hop <= hops; hop++) {
 		uint32_t count;
@@ -276,7 +290,8 @@ static void hops_report(const struct trace_run *run, struct json *json)
 			if (!nodes[i].linked)
 				continue;
 			if (trace_figures_of(run->trace, &nodes[i], ALL_STAGES, &figures) < 0)
-				verdict_say(run->cli, VERDICT_DEGRADED, "there was no memory for the round trips of hop %u", hop);
+				verdict_say(run->cli, VERDICT_DEGRADED,
+					    "there was no memory for the round trips of hop %u", hop);
 			node_text(run, &nodes[i], i, &figures, &noted);
 			node_json(run, json, &nodes[i], i, &figures);
 		}
@@ -286,12 +301,14 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	json_array_end(json);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- summary */
+/* ------------------------------------------------------------------------------------------------------------- summary
+ */
 
 struct summary {
-	uint32_t balancers, tested; /* routers with several next hops; routers that the stopping rule has decided about */
+	uint32_t balancers,
+		tested; /* routers with several next hops; routers that the stopping rule has decided about */
 	bool arrived, whole;
-	uint8_t last_hop;         /* with an answer */
+	uint8_t last_hop; /* with an answer */
 };
 
 static void summarize(const struct trace_run *run, struct summary *s)
@@ -331,14 +348,20 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (!s->last_hop)
 		verdict_say(cli, VERDICT_INVALID, "no router and no host answered");
 	else if (!s->arrived)
-		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer: the route is known up to hop %u", run->o->host, s->last_hop);
+		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer: the route is known up to hop %u", run->o->host,
+			    s->last_hop);
 	if (trace_graph_is_cut(trace_graph_of(run->trace)))
-		verdict_say(cli, VERDICT_DEGRADED, "there are more routers or routes than this program keeps: the graph is not complete");
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "there are more routers or routes than this program keeps: the graph is not complete");
 	if (moved)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu32 " repeated probes were answered by another router than before: the route changed, or a router balances packet by "
-			    "packet", moved);
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
+				       "changed, or a router balances packet by "
+			    "packet",
+			    moved);
 	if (r->receiver_drops)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver", r->receiver_drops);
+		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver",
+			    r->receiver_drops);
 }
 
 static void summary_text(const struct trace_run *run, const struct summary *s)
@@ -348,11 +371,17 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 	char spent[KTRXER_UNITS_TEXT];
 
 	if (!run->o->one_route)
-		out_text(run->cli, "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; at each of %" PRIu32 " tested, all next hops are known with a probability of "
-			 "%s %% at least", routes, routes == 1 ? "" : "s", s->balancers, s->balancers == 1 ? "" : "s", s->balancers == 1 ? "s" : "", s->tested,
-			 trace_confidences[run->o->confidence]);
-	out_text(run->cli, "%" PRIu64 " probes in %s: %" PRIu64 " answered, %" PRIu64 " answered twice, %" PRIu64 " answered too late", r->sent,
-		 ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates, r->late);
+		out_text(run->cli,
+			 "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; at each of %" PRIu32
+			 " tested, all next hops are known with a probability of "
+			 "%s %% at least",
+			 routes, routes == 1 ? "" : "s", s->balancers, s->balancers == 1 ? "" : "s",
+			 s->balancers == 1 ? "s" : "", s->tested, trace_confidences[run->o->confidence]);
+	out_text(run->cli,
+		 "%" PRIu64 " probes in %s: %" PRIu64 " answered, %" PRIu64 " answered twice, %" PRIu64
+		 " answered too late",
+		 r->sent, ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates,
+		 r->late);
 }
 
 static void end_json(const struct trace_run *run, struct json *end, const struct summary *s)
@@ -373,7 +402,9 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 		json_rounded(end, "failure_probability", run->spec.failure, 6);
 		json_u64(end, "routes", trace_graph_routes(trace_graph_of(run->trace)));
 		json_u64(end, "balancers", s->balancers);
-		json_bool(end, "complete", s->whole && !r->stopped && !r->failure.code && !trace_graph_is_cut(trace_graph_of(run->trace)));
+		json_bool(end, "complete",
+			  s->whole && !r->stopped && !r->failure.code &&
+				  !trace_graph_is_cut(trace_graph_of(run->trace)));
 	}
 	json_bool(end, "arrived", s->arrived);
 	json_u64(end, "elapsed_ns", r->end_ns - r->begin_ns);
