@@ -3,9 +3,9 @@
 #include "trace_command.h"
 
 #include "error.h"
+#include "shared_options.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 #define FIELD(name) offsetof(struct trace_options, name)
 
@@ -14,122 +14,39 @@ enum { PORT_UDP = 33434, PORT_TCP = 80 };
 static const char *const engines[] = { "packet", "raw", "auto", NULL };
 
 static const struct opt trace_opts[] = {
-	{ .name = "protocol",
-	  .type = OPT_CHOICE,
-	  .offset = FIELD(protocol),
-	  .argument = "P",
-	  .fallback = "udp",
-	  .choices = trace_protocols,
-	  .heading = "Probes",
+	{ .name = "protocol", .type = OPT_CHOICE, .offset = FIELD(protocol), .argument = "P", .fallback = "udp",
+	  .choices = trace_protocols, .heading = "Probes",
 	  .help = "UDP datagrams, TCP SYN segments, or ICMP echo requests" },
-	{ .name = "port",
-	  .letter = 'p',
-	  .type = OPT_UINT,
-	  .offset = FIELD(port),
-	  .argument = "N",
-	  .min = 1,
-	  .max = 65535,
-	  .help = "Destination port; without it, 33434 for UDP and 80 for TCP" },
-	{ .name = "rate",
-	  .letter = 'r',
-	  .type = OPT_RATE,
-	  .offset = FIELD(rate),
-	  .argument = "R",
-	  .fallback = "500",
-	  .min = 1,
-	  .max = 1000000,
-	  .help = "Probes a second at most; many routers answer only some hundred a second" },
-	{ .name = "timeout",
-	  .letter = 'W',
-	  .type = OPT_DURATION,
-	  .offset = FIELD(timeout_ns),
-	  .argument = "D",
-	  .fallback = "1s",
-	  .min = 1000000,
-	  .max = 60ULL * 1000000000,
-	  .help = "Wait so long for an answer to the last try; earlier tries wait four times the longest round trip, "
-		  "200ms at least" },
-	{ .name = "tries",
-	  .type = OPT_UINT,
-	  .offset = FIELD(tries),
-	  .argument = "N",
-	  .fallback = "3",
-	  .min = 1,
-	  .max = 10,
-	  .help = "Send a probe without an answer so often" },
-	{ .name = "dscp", .type = OPT_DSCP, .offset = FIELD(dscp), .fallback = "BE", .help = "DSCP of the probes" },
-	{ .name = "ecn", .type = OPT_ECN, .offset = FIELD(ecn), .fallback = "off", .help = "ECN mark of the probes" },
+	OPTION_PORT(FIELD(port), .help = "Destination port; without it, 33434 for UDP and 80 for TCP"),
+	OPTION_RATE(FIELD(rate), .fallback = "500", .min = 1, .max = 1000000,
+		    .help = "Probes a second at most; many routers answer only some hundred a second"),
+	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "1s", .max = 60ULL * 1000000000,
+		       .help = "Wait so long for an answer to the last try; earlier tries wait four times the longest "
+			       "round trip, 200ms at least"),
+	{ .name = "tries", .type = OPT_UINT, .offset = FIELD(tries), .argument = "N", .fallback = "3", .min = 1,
+	  .max = 10, .help = "Send a probe without an answer so often" },
+	OPTION_DSCP(FIELD(dscp)),
+	OPTION_ECN(FIELD(ecn)),
 
-	{ .name = "confidence",
-	  .type = OPT_CHOICE,
-	  .offset = FIELD(confidence),
-	  .argument = "PERCENT",
-	  .fallback = "95",
-	  .choices = trace_confidences,
-	  .heading = "Routes",
+	{ .name = "confidence", .type = OPT_CHOICE, .offset = FIELD(confidence), .argument = "PERCENT",
+	  .fallback = "95", .choices = trace_confidences, .heading = "Routes",
 	  .help = "The probability of finding all next hops of a router that balances load, at least" },
-	{ .name = "one-route",
-	  .type = OPT_FLAG,
-	  .offset = FIELD(one_route),
+	{ .name = "one-route", .type = OPT_FLAG, .offset = FIELD(one_route),
 	  .help = "Only the route of one flow: one probe for each hop" },
-	{ .name = "hops",
-	  .type = OPT_UINT,
-	  .offset = FIELD(hops),
-	  .argument = "N",
-	  .fallback = "30",
-	  .min = 1,
-	  .max = TRACE_HOPS_MAX,
-	  .help = "Hops at most" },
-	{ .name = "silent-hops",
-	  .type = OPT_UINT,
-	  .offset = FIELD(silent_hops),
-	  .argument = "N",
-	  .fallback = "5",
-	  .min = 1,
-	  .max = TRACE_HOPS_MAX,
-	  .help = "Stop after so many hops in a row without an answer" },
-	{ .name = "repeat",
-	  .type = OPT_UINT,
-	  .offset = FIELD(repeat),
-	  .argument = "N",
-	  .fallback = "3",
-	  .max = 1000,
-	  .help = "Probe each hop of the first route so often again: round trips, and changes of the route" },
-	{ .name = "interval",
-	  .letter = 'i',
-	  .type = OPT_DURATION,
-	  .offset = FIELD(interval_ns),
-	  .argument = "D",
-	  .fallback = "50ms",
-	  .min = 1000000,
-	  .max = 60ULL * 1000000000,
-	  .help = "Time between these" },
+	{ .name = "hops", .type = OPT_UINT, .offset = FIELD(hops), .argument = "N", .fallback = "30", .min = 1,
+	  .max = TRACE_HOPS_MAX, .help = "Hops at most" },
+	{ .name = "silent-hops", .type = OPT_UINT, .offset = FIELD(silent_hops), .argument = "N", .fallback = "5",
+	  .min = 1, .max = TRACE_HOPS_MAX, .help = "Stop after so many hops in a row without an answer" },
+	OPTION_REPEAT(FIELD(repeat), .fallback = "3", .max = 100,
+		      .help = "Probe each hop of the first route so often again: round trips, route changes"),
+	OPTION_INTERVAL(FIELD(interval_ns), "these repeated probes of a hop", .fallback = "50ms", .min = 1000000,
+			.max = 60ULL * 1000000000),
 
-	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .heading = "How", .help = "IPv4 only" },
-	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
-	{ .name = "from",
-	  .type = OPT_ADDRESS,
-	  .offset = FIELD(from),
-	  .argument = "IP",
-	  .help = "Source address; by default the route's" },
-	{ .name = "device",
-	  .letter = 'd',
-	  .type = OPT_STRING,
-	  .offset = FIELD(device),
-	  .argument = "DEV",
-	  .help = "Network device; by default the route's" },
-	{ .name = "engine",
-	  .letter = 'e',
-	  .type = OPT_STRING,
-	  .offset = FIELD(engine),
-	  .argument = "E",
-	  .fallback = "packet",
-	  .choices = engines,
-	  .help = "Engine: packet, raw, or auto" },
-	{ .name = "flood",
-	  .type = OPT_FLAG,
-	  .offset = FIELD(flood),
-	  .help = "Allow more than 10,000 probes a second to an address that is not private, link-local or loopback" },
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
+	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines, .help = "Engine: packet, raw, or auto"),
+	OPTION_FROM(FIELD(from), ""),
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
+	OPTION_FLOOD(FIELD(flood), "probes a second"),
 	{ 0 },
 };
 
@@ -144,8 +61,6 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 	static const double failures[] = { 0.05, 0.01, 0.001, 0.0001 };
 	int rc;
 
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
 	*spec = (struct trace_spec){
@@ -164,7 +79,7 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 		.timeout_ns = o->timeout_ns,
 		.tries = (uint32_t)o->tries,
 	};
-	rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &spec->to, err);
+	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &o->rate, o->flood, err);
 }
 
