@@ -7,7 +7,7 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_ppt_estimate, cmd_ppt_plan;
+extern const struct command cmd_ppt_estimate, cmd_ppt_plan, cmd_trace;
 #endif
 
 #ifdef KTRXER_HAVE_BENCH
@@ -34,5 +34,8 @@ const struct command *const command_table[] = {
 	&cmd_send,
 	&cmd_serve,
 	&cmd_stamp,
+#ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_trace,
+#endif
 	NULL,
 };

@@ -41,9 +41,12 @@ extern const char *const shared_models[], *const shared_engines[];
 	  "Intervals: constant, or poisson (exponential around the mean; RFC 2330, by the generator of RFC 4656)")
 #define OPTION_TIMEOUT(OFFSET, ...) \
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .min = 1000, \
+	  __VA_ARGS__ }
+#define OPTION_TIMEOUT_OF_PROBES(OFFSET, ...) \
+	OPTION_TIMEOUT(OFFSET, \
 	  .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has " \
 		  "its answer", \
-	  __VA_ARGS__ }
+	  __VA_ARGS__)
 
 /* What is sent. */
 #define OPTION_UDP(OFFSET, ...) { .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `trace` prints: a line for each router, a sample for each answer, and the graph at the end. */
+#include "trace_command.h"
+
+#include "trace_figures.h"
+#include "units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { NOTES = 320 };
+#define ALL_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT | 1u << TRACE_LOADED)
+
+static const char *const end_names[] = { [TRACE_ARRIVED] = "destination",
+					 [TRACE_UNREACHABLE] = "unreachable",
+					 [TRACE_LOOP] = "loop",
+					 [TRACE_SILENCE] = "silence" };
+static const char *const protocol_names[] = { "UDP", "TCP", "ICMP" };
+static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
+static const char *const stage_names[] = { "search", "repeat", "loaded" };
+static const char *const kind_names[] = { "", "time_exceeded", "unreachable", "echo_reply", "tcp" };
+
+void trace_say_what(const struct trace_run *run)
+{
+	const struct trace_options *o = run->o;
+	const struct ktrxer_path *path = trace_path_of(run->trace);
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], port[16] = "";
+
+	if (run->spec.proto != KTRXER_ICMP)
+		snprintf(port, sizeof port, " to port %u", run->spec.port);
+	out_text(run->cli, "trace %s (%s) from %s on %s: %s%s, at most %" PRIu64 " hops, %s%s%s", o->host,
+		 ktrxer_addr_format(&path->to, to), ktrxer_addr_format(&path->source, from), path->device.name,
+		 protocol_names[o->protocol], port, o->hops,
+		 o->one_route ? "the route of one flow" : "all routes with a confidence of ",
+		 o->one_route ? "" : trace_confidences[o->confidence], o->one_route ? "" : " % for each router");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- samples
+ */
+
+static void labels_json(struct json *json, const struct trace_sample *s)
+{
+	json_array(json, "mpls");
+	for (uint32_t i = 0; i < s->label_count; i++) {
+		json_object(json, NULL);
+		json_u64(json, "label", s->labels[i].label);
+		json_u64(json, "traffic_class", s->labels[i].traffic_class);
+		json_bool(json, "bottom", s->labels[i].bottom);
+		json_u64(json, "ttl", s->labels[i].ttl);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void changes_json(struct json *json, const struct trace_changes *changes)
+{
+	json_object(json, "changed");
+	json_bool(json, "address", changes->address);
+	json_bool(json, "checksum", changes->checksum);
+	json_bool(json, "ip_id", changes->ip_id);
+	json_bool(json, "tos", changes->tos);
+	json_object_end(json);
+}
+
+void trace_say_answer(void *context, const struct trace_sample *s)
+{
+	const struct trace_run *run = context;
+	struct json *sample = out_sample(run->cli, "hop_answer");
+	char from[KTRXER_ADDR_TEXT];
+
+	if (!sample)
+		return;
+	json_u64(sample, "number", s->sent.number);
+	json_string(sample, "stage", stage_names[s->stage]);
+	json_u64(sample, "hop", s->sent.want.hop);
+	json_u64(sample, "flow", s->sent.want.flow);
+	json_string(sample, "from", ktrxer_addr_format(&s->from, from));
+	json_string(sample, "answer", kind_names[s->kind]);
+	json_u64(sample, "sent_ns", s->sent_ns);
+	json_u64(sample, "received_ns", s->received_ns);
+	if (s->rtt_ns >= 0)
+		json_i64(sample, "rtt_ns", s->rtt_ns);
+	else
+		json_null(sample, "rtt_ns");
+	json_string(sample, "sent_stamp", sent_source_names[s->sent_source]);
+	json_string(sample, "received_stamp", source_names[s->source]);
+	json_u64(sample, "ttl", s->ttl);
+	if (s->kind == TRACE_TIME_EXCEEDED || s->kind == TRACE_DESTINATION_UNREACHABLE) {
+		json_u64(sample, "icmp_type", s->type);
+		json_u64(sample, "icmp_code", s->code);
+		json_u64(sample, "quoted_ttl", s->quoted_ttl);
+		json_u64(sample, "quoted_tos", s->quoted_tos);
+		labels_json(sample, s);
+		changes_json(sample, &s->changes);
+	}
+	out_put(run->cli, sample);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- text
+ */
+
+struct notes {
+	char text[NOTES];
+	size_t used;
+};
+
+static void note(struct notes *notes, const char *separator, const char *text)
+{
+	const size_t room = sizeof notes->text - notes->used;
+	const int n = snprintf(notes->text + notes->used, room, "%s%s", notes->used ? separator : "", text);
+
+	if (n > 0)
+		notes->used += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* Behind an arrow, where the next hop has several nodes: those that this one leads to, as 4.1-4.16. */
+static void note_next(const struct trace_run *run, const struct trace_node *node, struct notes *notes)
+{
+	uint32_t count, position = 0, first = 0, last = 0, linked = 0;
+	const struct trace_node *next = trace_graph_nodes(trace_graph_of(run->trace), node->hop + 1, &count);
+	char one[48];
+
+	for (uint32_t i = 0; i < count; i++)
+		linked += next[i].linked;
+	if (!node->next_count || linked < 2)
+		return;
+	snprintf(one, sizeof one, "-> ");
+	note(notes, ", ", one);
+	for (uint32_t i = 0; i <= count; i++) {
+		bool leads = false;
+
+		for (uint32_t j = 0; i < count && j < node->next_count; j++)
+			leads |= node->next[j] == i;
+		position += i < count && next[i].linked;
+		if (leads && !first)
+			first = position;
+		if (leads)
+			last = position;
+		if (first && (!leads && (i == count || next[i].linked))) {
+			if (first == last)
+				snprintf(one, sizeof one, "%u.%u", node->hop + 1, first);
+			else
+				snprintf(one, sizeof one, "%u.%u-%u.%u", node->hop + 1, first, node->hop + 1, last);
+			note(notes, notes->text[notes->used - 1] == ' ' ? "" : " ", one);
+			first = 0;
+		}
+	}
+}
+
+/* What stands in a line already, and holds for all hops behind it. */
+struct noted {
+	bool translated;
+	uint8_t tos;
+};
+
+static void note_answer(const struct trace_run *run, const struct trace_figures *f, struct noted *noted,
+			struct notes *notes)
+{
+	const struct trace_sample *s = f->last;
+	char one[96];
+
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->label_count; i++) {
+		snprintf(one, sizeof one, "MPLS %" PRIu32 " (class %u, TTL %u)", s->labels[i].label,
+			 s->labels[i].traffic_class, s->labels[i].ttl);
+		note(notes, ", ", one);
+	}
+	if ((f->changes.address || f->changes.checksum) && !noted->translated) {
+		noted->translated = true;
+		note(notes, ", ", "behind an address translator");
+	}
+	if (f->changes.tos && s->quoted_tos != noted->tos) {
+		if (s->quoted_tos >> 2 != noted->tos >> 2)
+			snprintf(one, sizeof one, "DSCP %u has become %u", run->spec.tos >> 2, s->quoted_tos >> 2);
+		else
+			snprintf(one, sizeof one, "ECN %u has become %u", run->spec.tos & 3, s->quoted_tos & 3);
+		noted->tos = s->quoted_tos;
+		note(notes, ", ", one);
+	}
+}
+
+static void note_end(const struct trace_node *node, const struct trace_figures *f, struct notes *notes)
+{
+	if (node->end == TRACE_UNREACHABLE && f->last && trace_unreachable_name(f->last))
+		note(notes, ", ", trace_unreachable_name(f->last));
+	else if (node->end == TRACE_LOOP)
+		note(notes, ", ", "a loop: this router was passed twice before");
+	else if (node->end == TRACE_ARRIVED)
+		note(notes, ", ", "destination");
+}
+
+static const char *ms(char text[24], int64_t ns)
+{
+	if (ns < 0)
+		return "?";
+	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS),
+		 (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
+	return text;
+}
+
+static void node_text(const struct trace_run *run, const struct trace_node *node, uint32_t index,
+		      const struct trace_figures *f, struct noted *noted)
+{
+	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
+	char id[TRACE_NODE_ID], address[KTRXER_ADDR_TEXT] = "*", x[3][24];
+	struct notes notes = { .used = 0 };
+
+	trace_node_id(run->trace, node->hop, index, id);
+	note_next(run, node, &notes);
+	if (!node->addr.family) {
+		out_text(run->cli, "%-7s %-*s  %33s  %s", id, width, address, "no answer", notes.text);
+		return;
+	}
+	ktrxer_addr_format(&node->addr, address);
+	note_answer(run, f, noted, &notes);
+	note_end(node, f, &notes);
+	out_text(run->cli, "%-7s %-*s %7" PRIu32 " %8s %8s %8s  %s", id, width, address, f->answers,
+		 ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns), notes.text);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- JSON
+ */
+
+static void us_json(struct json *json, const char *key, int64_t ns)
+{
+	if (ns < 0)
+		json_null(json, key);
+	else
+		json_fixed(json, key, ns, 3);
+}
+
+static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index,
+		      const struct trace_figures *f)
+{
+	char text[KTRXER_ADDR_TEXT];
+
+	json_object(json, NULL);
+	json_string(json, "id", trace_node_id(run->trace, node->hop, index, text));
+	json_string(json, "address", node->addr.family ? ktrxer_addr_format(&node->addr, text) : NULL);
+	json_u64(json, "flows", node->flows);
+	json_u64(json, "answers", f->answers);
+	json_object(json, "rtt_us");
+	us_json(json, "min", f->min_ns);
+	us_json(json, "p50", f->p50_ns);
+	us_json(json, "max", f->max_ns);
+	json_object_end(json);
+	json_array(json, "next");
+	for (uint32_t i = 0; i < node->next_count; i++)
+		json_string(json, NULL, trace_node_id(run->trace, node->hop + 1, node->next[i], text));
+	json_array_end(json);
+	json_bool(json, "complete", node->complete);
+	json_string(json, "end", end_names[node->end]);
+	json_string(json, "unreachable",
+		    node->end == TRACE_UNREACHABLE && f->last ? trace_unreachable_name(f->last) : NULL);
+	if (f->last) {
+		json_u64(json, "answer_ttl", f->last->ttl);
+		labels_json(json, f->last);
+		changes_json(json, &f->changes);
+		json_bool(json, "translated", f->changes.address || f->changes.checksum);
+	}
+	json_object_end(json);
+}
+
+static void hops_report(const struct trace_run *run, struct json *json)
+{
+	const struct trace_graph *graph = trace_graph_of(run->trace);
+	const struct trace_result *result = trace_result_of(run->trace);
+	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
+	const uint8_t hops = trace_graph_hops(graph);
+	struct noted noted = { .tos = run->spec.tos };
+
+	if (hops)
+		out_text(run->cli, "%-7s %-*s %7s %8s %8s %8s  %s", "hop", width, "address", "answers", "min ms",
+			 "p50 ms", "max ms", "next hops, notes");
+	json_array(json, "hops");
+	for (uint8_t hop = 1; hop <= hops; hop++) {
+		uint32_t count;
+		const struct trace_node *nodes = trace_graph_nodes(graph, hop, &count);
+
+		json_object(json, NULL);
+		json_u64(json, "hop", hop);
+		json_u64(json, "sent", result->hops[hop].sent);
+		json_u64(json, "answered", result->hops[hop].answered);
+		json_array(json, "nodes");
+		for (uint32_t i = 0; i < count; i++) {
+			struct trace_figures figures;
+
+			if (!nodes[i].linked)
+				continue;
+			if (trace_figures_of(run->trace, &nodes[i], ALL_STAGES, &figures) < 0)
+				verdict_say(run->cli, VERDICT_DEGRADED,
+					    "there was no memory for the round trips of hop %u", hop);
+			node_text(run, &nodes[i], i, &figures, &noted);
+			node_json(run, json, &nodes[i], i, &figures);
+		}
+		json_array_end(json);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- summary
+ */
+
+struct summary {
+	uint32_t balancers,
+		tested; /* routers with several next hops; routers that the stopping rule has decided about */
+	bool arrived, whole;
+	uint8_t last_hop; /* with an answer */
+};
+
+static void summarize(const struct trace_run *run, struct summary *s)
+{
+	const struct trace_graph *graph = trace_graph_of(run->trace);
+
+	*s = (struct summary){ .whole = true };
+	for (uint8_t hop = 0; hop <= trace_graph_hops(graph); hop++) {
+		uint32_t count;
+		const struct trace_node *nodes = trace_graph_nodes(graph, hop, &count);
+
+		for (uint32_t i = 0; i < count; i++) {
+			if (!nodes[i].linked)
+				continue;
+			s->balancers += nodes[i].balances;
+			s->tested += nodes[i].complete;
+			s->arrived |= nodes[i].end == TRACE_ARRIVED;
+			if (nodes[i].addr.family)
+				s->last_hop = hop;
+			s->whole &= nodes[i].complete || nodes[i].end != TRACE_GOES_ON;
+		}
+	}
+}
+
+static void judge(const struct trace_run *run, const struct summary *s)
+{
+	const struct trace_result *r = trace_result_of(run->trace);
+	const uint32_t moved = trace_moved(run->trace);
+	struct cli *cli = run->cli;
+
+	if (r->failure.code)
+		verdict_say(cli, VERDICT_INVALID, "%s", r->failure.text);
+	if (r->stopped)
+		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all routes were known");
+	if (r->failed)
+		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent", r->failed);
+	if (!s->last_hop)
+		verdict_say(cli, VERDICT_INVALID, "no router and no host answered");
+	else if (!s->arrived)
+		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer: the route is known up to hop %u", run->o->host,
+			    s->last_hop);
+	if (trace_graph_is_cut(trace_graph_of(run->trace)))
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "there are more routers or routes than this program keeps: the graph is not complete");
+	if (moved)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
+				       "changed, or a router balances packet by "
+			    "packet",
+			    moved);
+	if (r->receiver_drops)
+		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver",
+			    r->receiver_drops);
+}
+
+static void summary_text(const struct trace_run *run, const struct summary *s)
+{
+	const struct trace_result *r = trace_result_of(run->trace);
+	const uint64_t routes = trace_graph_routes(trace_graph_of(run->trace));
+	char spent[KTRXER_UNITS_TEXT];
+
+	if (!run->o->one_route)
+		out_text(run->cli,
+			 "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; at each of %" PRIu32
+			 " tested, all next hops are known with a probability of "
+			 "%s %% at least",
+			 routes, routes == 1 ? "" : "s", s->balancers, s->balancers == 1 ? "" : "s",
+			 s->balancers == 1 ? "s" : "", s->tested, trace_confidences[run->o->confidence]);
+	out_text(run->cli,
+		 "%" PRIu64 " probes in %s: %" PRIu64 " answered, %" PRIu64 " answered twice, %" PRIu64
+		 " answered too late",
+		 r->sent, ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates,
+		 r->late);
+}
+
+static void end_json(const struct trace_run *run, struct json *end, const struct summary *s)
+{
+	const struct ktrxer_path *path = trace_path_of(run->trace);
+	const struct trace_result *r = trace_result_of(run->trace);
+	char address[KTRXER_ADDR_TEXT];
+
+	json_string(end, "target", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&path->to, address));
+	json_string(end, "from", ktrxer_addr_format(&path->source, address));
+	json_string(end, "device", path->device.name);
+	json_string(end, "protocol", trace_protocols[run->o->protocol]);
+	if (run->spec.proto != KTRXER_ICMP)
+		json_u64(end, "port", run->spec.port);
+	json_bool(end, "one_route", run->o->one_route);
+	if (!run->o->one_route) {
+		json_rounded(end, "failure_probability", run->spec.failure, 6);
+		json_u64(end, "routes", trace_graph_routes(trace_graph_of(run->trace)));
+		json_u64(end, "balancers", s->balancers);
+		json_bool(end, "complete",
+			  s->whole && !r->stopped && !r->failure.code &&
+				  !trace_graph_is_cut(trace_graph_of(run->trace)));
+	}
+	json_bool(end, "arrived", s->arrived);
+	json_u64(end, "elapsed_ns", r->end_ns - r->begin_ns);
+	json_u64(end, "sent", r->sent);
+	json_u64(end, "failed", r->failed);
+	json_u64(end, "answered", r->answered);
+	json_u64(end, "unanswered", r->unanswered);
+	json_u64(end, "duplicates", r->duplicates);
+	json_u64(end, "late", r->late);
+	json_u64(end, "foreign", r->foreign);
+	json_u64(end, "moved", trace_moved(run->trace));
+	json_bool(end, "privileges_dropped", trace_privileges_of(run->trace)->no_capabilities);
+}
+
+int trace_finish(const struct trace_run *run)
+{
+	struct json *end = out_end(run->cli);
+	struct summary summary;
+
+	summarize(run, &summary);
+	judge(run, &summary);
+	end_json(run, end, &summary);
+	hops_report(run, end);
+	summary_text(run, &summary);
+	return out_finish(run->cli, end);
+}

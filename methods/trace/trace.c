@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "trace.h"
+
+#include "error.h"
+#include "loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+enum {
+	FLIGHTS = 0xfffe, /* numbers whose low 16 bits differ (trace_probe.c) */
+	JOBS_MAX = 8192,
+	SLOTS = 1024,
+	TURN = 256, /* packets in one turn: a flood ends with the next look at the clock */
+};
+
+#define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* probes are committed so long before their time */
+#define WAIT_MIN_NS (200 * (uint64_t)KTRXER_NS_PER_MS) /* for an answer, where a further try follows */
+#define RTT_ROOM_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+/* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
+#define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
+enum flight_state { FREE, COMMITTED, SENT, UNSENT };
+
+/* A probe, from its commit until its number is used again. */
+struct flight {
+	struct trace_sample sample;
+	uint32_t job;
+	uint32_t round; /* the job is of this round */
+	uint8_t state;
+	bool answered;
+};
+
+/* What is to be found out: an answer to a hop and a flow. */
+struct job {
+	struct trace_want want;
+	uint32_t tries;
+	uint64_t at_ns;	   /* not sent before */
+	uint64_t until_ns; /* for the present try; 0: it waits to be sent */
+	bool done;
+};
+
+struct trace {
+	struct trace_spec spec;
+	struct trace_probe probe;
+	struct trace_graph *graph;
+	struct ktx *tx;
+	struct krx *rx;
+	struct privilege_left privileges;
+	struct trace_events events;
+	struct trace_result result;
+	struct flight *flights;
+	uint32_t number; /* of the next probe */
+	struct trace_sample *samples;
+	size_t sample_count, sample_room;
+	struct trace_want *wants;
+	struct job *jobs;
+	uint32_t *queue; /* jobs to send, oldest first: a ring of JOBS_MAX */
+	uint32_t queued, queue_at;
+	uint32_t job_count, open; /* of this round */
+	uint32_t round;
+	uint8_t stage;
+	uint32_t rounds_left; /* of a repetition */
+	uint64_t interval_ns;
+	uint64_t send_ns;  /* when the next probe may leave */
+	uint64_t check_ns; /* no try ends before */
+	uint64_t rtt_max_ns;
+	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */
+	uint8_t first_route;
+	struct loop *loop;
+	struct loop_timer timer;
+	struct loop_source tx_source, rx_source;
+};
+
+static void fail(struct trace *t, int rc, const char *text)
+{
+	if (!t->result.failure.code)
+		ktrxer_fail(&t->result.failure, rc, "%s", text);
+}
+
+/* -----------------------------------------------------------------------------------------------------------------
+ * jobs */
+
+static void job_end(struct trace *t, struct job *job)
+{
+	job->done = true;
+	t->open--;
+}
+
+static void enqueue(struct trace *t, uint32_t job)
+{
+	t->queue[(t->queue_at + t->queued++) % JOBS_MAX] = job;
+}
+
+static void job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
+{
+	t->jobs[t->job_count] = (struct job){ .want = want, .at_ns = at_ns };
+	enqueue(t, t->job_count++);
+	t->open++;
+}
+
+/*
+ * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that
+ * silent routers cost little. A late answer to an earlier try counts as well.
+ */
+static uint64_t wait_of(const struct trace *t, const struct job *job)
+{
+	const uint64_t likely = 4 * t->rtt_max_ns + RTT_ROOM_NS;
+	uint64_t wait = likely > WAIT_MIN_NS ? likely : WAIT_MIN_NS;
+	const bool last = job->tries >= t->spec.tries && !t->silent[job->want.hop];
+
+	return last || t->stage != TRACE_SEARCH || wait > t->spec.timeout_ns ? t->spec.timeout_ns : wait;
+}
+
+static void graph_answer(struct trace *t, struct trace_want want, const struct ktrxer_addr *from, enum trace_end end)
+{
+	int rc;
+
+	if (t->stage != TRACE_SEARCH)
+		return;
+	rc = trace_graph_answer(t->graph, want, from, end);
+	if (rc == -ENOMEM)
+		fail(t, rc, "no memory for the routes");
+}
+
+static void give_up(struct trace *t, uint64_t now)
+{
+	t->check_ns = KTRXER_NEVER;
+	for (uint32_t i = 0; i < t->job_count; i++) {
+		struct job *job = &t->jobs[i];
+
+		if (job->done || !job->until_ns)
+			continue;
+		if (now < job->until_ns) {
+			if (job->until_ns < t->check_ns)
+				t->check_ns = job->until_ns;
+			continue;
+		}
+		job->until_ns = 0;
+		if (job->tries < t->spec.tries && t->stage == TRACE_SEARCH) {
+			enqueue(t, i);
+			continue;
+		}
+		t->result.unanswered++;
+		t->silent[job->want.hop] = true;
+		graph_answer(t, job->want, NULL, TRACE_GOES_ON);
+		job_end(t, job);
+	}
+}
+
+/* ----------------------------------------------------------------------------------------------------------------
+ * sending */
+
+static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t at_ns)
+{
+	struct flight *flight = &t->flights[t->number % FLIGHTS];
+	const struct trace_sent sent = { t->number, job->want };
+	struct ktx_probe probe = { .id = t->number, .at_ns = at_ns };
+	struct ktx_slot slot;
+	struct ktrxer_error err;
+	int rc = ktx_reserve(t->tx, &slot);
+
+	if (rc < 0)
+		return rc;
+	rc = trace_probe_build(&t->probe, slot.frame, slot.capacity, &sent);
+	if (rc < 0) {
+		fail(t, rc, "the probe could not be built");
+		return rc;
+	}
+	probe.length = (uint32_t)rc;
+	rc = ktx_commit(t->tx, &probe, &err);
+	if (rc < 0) {
+		fail(t, rc, err.text);
+		return rc;
+	}
+	*flight = (struct flight){
+		.sample = { .sent = sent, .stage = t->stage }, .job = index, .round = t->round, .state = COMMITTED
+	};
+	t->number++;
+	t->result.hops[job->want.hop].sent++;
+	job->tries++;
+	job->until_ns = at_ns + wait_of(t, job);
+	if (job->until_ns < t->check_ns)
+		t->check_ns = job->until_ns;
+	return 0;
+}
+
+static void send_due(struct trace *t, uint64_t now)
+{
+	if (t->send_ns < now)
+		t->send_ns = now;
+	while (t->queued && !t->result.failure.code) {
+		const uint32_t index = t->queue[t->queue_at];
+		struct job *job = &t->jobs[index];
+
+		if (t->send_ns < job->at_ns)
+			t->send_ns = job->at_ns;
+		if (t->send_ns > now + AHEAD_NS)
+			return;
+		if (!job->done && send_one(t, job, index, t->send_ns) < 0)
+			return;
+		if (!job->done)
+			t->send_ns += t->spec.gap_ns;
+		t->queue_at = (t->queue_at + 1) % JOBS_MAX;
+		t->queued--;
+	}
+}
+
+/* ----------------------------------------------------------------------------------------------------------------
+ * answers */
+
+static void sample_end(struct trace *t, struct flight *flight)
+{
+	struct trace_sample *s = &flight->sample;
+
+	s->rtt_ns = (int64_t)(s->received_ns - s->sent_ns);
+	/* A step of a clock, or a stamp that is missing: the answer counts, its time does not. */
+	if (s->rtt_ns < 0 || s->sent_source == KTX_SENT_NONE)
+		s->rtt_ns = -1;
+	else if ((uint64_t)s->rtt_ns > t->rtt_max_ns && (uint64_t)s->rtt_ns <= t->spec.timeout_ns)
+		t->rtt_max_ns = (uint64_t)s->rtt_ns;
+	if (t->sample_count == t->sample_room) {
+		const size_t room = t->sample_room ? 2 * t->sample_room : 1024;
+		struct trace_sample *samples = realloc(t->samples, room * sizeof *samples);
+
+		if (!samples) {
+			fail(t, -ENOMEM, "no memory for the answers");
+			return;
+		}
+		t->samples = samples;
+		t->sample_room = room;
+	}
+	t->samples[t->sample_count++] = *s;
+	t->events.answer(t->events.context, s);
+}
+
+static void take_reports(struct trace *t)
+{
+	struct ktx_report reports[32];
+	int n;
+
+	while ((n = ktx_reports(t->tx, reports, 32)) > 0)
+		for (int i = 0; i < n; i++) {
+			struct flight *flight = &t->flights[reports[i].id % FLIGHTS];
+
+			if (flight->state != COMMITTED || flight->sample.sent.number != reports[i].id)
+				continue;
+			if (reports[i].status != KTX_SENT) {
+				flight->state = UNSENT;
+				t->result.failed++;
+				continue;
+			}
+			flight->state = SENT;
+			flight->sample.sent_ns = reports[i].sent_ns;
+			flight->sample.sent_source = reports[i].sent_source;
+			t->result.sent++;
+			if (flight->answered)
+				sample_end(t, flight);
+		}
+}
+
+enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer_addr *to)
+{
+	const bool six = to->family == AF_INET6;
+	struct ktrxer_addr plain = *to;
+
+	plain.scope_id = 0;
+	if (reply->kind == TRACE_TIME_EXCEEDED)
+		return TRACE_GOES_ON;
+	if (reply->kind != TRACE_DESTINATION_UNREACHABLE)
+		return TRACE_ARRIVED;
+	/* The port, or the protocol, is unreachable: the destination itself says so. From another address it is a
+	 * firewall. */
+	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain) ?
+		       TRACE_ARRIVED :
+		       TRACE_UNREACHABLE;
+}
+
+static void take_reply(struct trace *t, const struct krx_packet *packet)
+{
+	struct trace_changes changes;
+	struct trace_reply reply;
+	struct trace_sample *s;
+	struct flight *flight;
+	uint32_t number;
+	bool whole;
+
+	if (!trace_reply_parse(&reply, packet->data, packet->length, packet->link) ||
+	    !trace_probe_number(&t->probe, &reply, &number, &whole)) {
+		t->result.foreign++;
+		return;
+	}
+	flight = &t->flights[number % FLIGHTS];
+	s = &flight->sample;
+	if (flight->state == FREE || (whole && s->sent.number != number) ||
+	    !trace_probe_fits(&t->probe, &reply, &s->sent, &changes)) {
+		t->result.foreign++;
+		return;
+	}
+	if (flight->answered) {
+		t->result.duplicates++;
+		return;
+	}
+	flight->answered = true;
+	if (flight->round != t->round || t->jobs[flight->job].done) {
+		t->result.late++;
+		return;
+	}
+	s->from = reply.from;
+	s->received_ns = packet->mono_ns;
+	s->source = packet->source;
+	s->kind = (uint8_t)reply.kind;
+	s->type = reply.type;
+	s->code = reply.code;
+	s->ttl = reply.ttl;
+	s->quoted_ttl = reply.quote.ttl;
+	s->quoted_tos = reply.quote.tos;
+	s->changes = changes;
+	s->label_count = reply.label_count;
+	memcpy(s->labels, reply.labels, sizeof s->labels);
+	t->result.answered++;
+	t->result.hops[s->sent.want.hop].answered++;
+	graph_answer(t, s->sent.want, &reply.from, trace_end_of(&reply, &t->spec.to));
+	job_end(t, &t->jobs[flight->job]);
+	if (flight->state == SENT)
+		sample_end(t, flight);
+}
+
+static void take_replies(struct trace *t)
+{
+	struct krx_packet packet;
+	int rc = 0;
+
+	for (int i = 0; i < TURN && (rc = krx_next(t->rx, &packet)) > 0; i++)
+		take_reply(t, &packet);
+	if (rc < 0)
+		fail(t, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
+}
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * rounds */
+
+static bool search_round(struct trace *t)
+{
+	const int n = trace_graph_want(t->graph, t->wants, JOBS_MAX);
+
+	for (int i = 0; i < n; i++)
+		job_start(t, t->wants[i], 0);
+	return n > 0;
+}
+
+/* All rounds at once: a hop that does not answer does not delay the next round. */
+static bool repeat_rounds(struct trace *t, uint64_t now)
+{
+	for (; t->rounds_left; t->rounds_left--, now += t->interval_ns)
+		for (uint8_t hop = 1; hop <= t->first_route && t->job_count < JOBS_MAX; hop++) {
+			const int index = trace_graph_node_of(t->graph, hop, 0);
+			uint32_t count;
+
+			if (index >= 0 && trace_graph_nodes(t->graph, hop, &count)[index].addr.family)
+				job_start(t, (struct trace_want){ hop, 0 }, now);
+		}
+	return t->job_count > 0;
+}
+
+static bool next_round(struct trace *t, uint64_t now)
+{
+	t->job_count = t->open = 0;
+	t->round++;
+	t->check_ns = KTRXER_NEVER;
+	return t->stage == TRACE_SEARCH ? search_round(t) : repeat_rounds(t, now);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void turn(struct loop_timer *timer, uint64_t now)
+{
+	struct trace *t = (struct trace *)((char *)timer - offsetof(struct trace, timer));
+	uint64_t pump_ns = KTRXER_NEVER, next;
+
+	take_reports(t);
+	take_replies(t);
+	if (now >= t->check_ns)
+		give_up(t, now);
+	if ((!t->open && !next_round(t, now)) || t->result.failure.code) {
+		loop_stop(t->loop);
+		return;
+	}
+	send_due(t, now);
+	if (ktx_pump(t->tx, &pump_ns) < 0)
+		fail(t, -ENODEV, "the device went down or is gone");
+	next = earlier(pump_ns, t->check_ns);
+	if (t->queued)
+		next = earlier(next, t->send_ns > AHEAD_NS / 2 ? t->send_ns - AHEAD_NS / 2 : 0);
+	if (!t->open || t->result.failure.code)
+		next = now;
+	timer->at_ns = earlier(next, now + (uint64_t)KTRXER_NS_PER_S);
+}
+
+static void wake_tx(struct loop_source *source, uint32_t events)
+{
+	struct trace *t = (struct trace *)((char *)source - offsetof(struct trace, tx_source));
+
+	(void)events;
+	t->timer.at_ns = 0;
+}
+
+static void wake_rx(struct loop_source *source, uint32_t events)
+{
+	struct trace *t = (struct trace *)((char *)source - offsetof(struct trace, rx_source));
+
+	(void)events;
+	t->timer.at_ns = 0;
+}
+
+static void run(struct trace *t, int stop_fd)
+{
+	int rc;
+
+	t->timer = (struct loop_timer){ .at_ns = 0, .due = turn };
+	t->tx_source = (struct loop_source){ .fd = ktx_fd(t->tx), .ready = wake_tx };
+	t->rx_source = (struct loop_source){ .fd = krx_fd(t->rx), .ready = wake_rx };
+	if ((rc = loop_new(&t->loop)) < 0 || (rc = loop_watch(t->loop, &t->tx_source, EPOLLIN)) < 0 ||
+	    (rc = loop_watch(t->loop, &t->rx_source, EPOLLIN)) < 0) {
+		fail(t, rc, "the event loop could not be opened");
+		goto out;
+	}
+	if (!next_round(t, ktrxer_now_ns()))
+		goto out;
+	loop_timer_add(t->loop, &t->timer);
+	rc = loop_run(t->loop, stop_fd);
+	if (rc < 0)
+		fail(t, rc, "the event loop failed");
+	t->result.stopped |= t->open && !t->result.failure.code;
+	/* Send times that are still on their way, of answers that have come. */
+	ktx_cancel(t->tx);
+	ktx_drain(t->tx, ktrxer_now_ns() + KTRXER_NS_PER_S / 10);
+	take_reports(t);
+out:
+	loop_free(t->loop);
+	t->loop = NULL;
+	t->queued = t->queue_at = 0;
+	t->result.end_ns = ktrxer_now_ns();
+}
+
+void trace_search(struct trace *t, int stop_fd, const struct trace_events *events)
+{
+	t->events = *events;
+	t->stage = TRACE_SEARCH;
+	t->result.begin_ns = ktrxer_now_ns();
+	t->send_ns = t->result.begin_ns + SETTLE_NS;
+	run(t, stop_fd);
+	for (uint8_t hop = 1; hop <= t->spec.hops_max; hop++) {
+		const int index = trace_graph_node_of(t->graph, hop, 0);
+		uint32_t count;
+
+		if (index >= 0 && trace_graph_nodes(t->graph, hop, &count)[index].addr.family)
+			t->first_route = hop;
+	}
+}
+
+void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint64_t interval_ns, int stop_fd)
+{
+	if (t->result.failure.code || t->result.stopped || !t->first_route)
+		return;
+	t->stage = (uint8_t)stage;
+	t->rounds_left = rounds;
+	t->interval_ns = interval_ns;
+	run(t, stop_fd);
+}
+
+/* -----------------------------------------------------------------------------------------------------------------
+ * opening */
+
+static int resolve(struct trace *t, bool with_mac, struct ktrxer_error *err)
+{
+	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
+
+	path.device = t->spec.device;
+	path.from = t->spec.from;
+	path.to = t->spec.to;
+	path.no_link_address = !with_mac;
+	return ktrxer_path_resolve(&t->probe.path, &path, err);
+}
+
+static int open_tx(struct trace *t, struct ktrxer_error *err)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct ktx_info info;
+	int rc = resolve(t, false, err);
+
+	if (rc < 0)
+		return rc;
+	if (t->probe.path.needs_stack)
+		return ktrxer_fail(err, -EOPNOTSUPP, "the destination is this host itself: there is no route to trace");
+	if ((rc = resolve(t, true, err)) < 0)
+		return rc;
+	options.device = t->probe.path.device.name;
+	options.engine = t->spec.engine;
+	options.wait = KTX_WAIT_SLEEP;
+	options.flags = KTX_CALLER_PUMPS | KTX_NO_LOCK;
+	options.slots = SLOTS;
+	options.frame_size = TRACE_FRAME_MAX;
+	if ((rc = ktx_open(&t->tx, &options, err)) < 0)
+		return rc;
+	ktx_info(t->tx, &info);
+	t->probe.link = info.link;
+	return 0;
+}
+
+static int open_rx(struct trace *t, struct ktrxer_error *err)
+{
+	struct krx_options options = KRX_OPTIONS_INIT;
+	const uint8_t bits = t->spec.to.family == AF_INET6 ? 128 : 32;
+	struct krx_rule rules[2] = { { .op = KRX_CAPTURE,
+				       .proto = t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP,
+				       .to_prefix = bits },
+				     { .op = KRX_CAPTURE,
+				       .proto = KTRXER_TCP,
+				       .from_prefix = bits,
+				       .to_prefix = bits,
+				       .from_port = t->spec.port } };
+
+	rules[0].to = rules[1].to = t->probe.path.source;
+	rules[1].from = t->spec.to;
+	rules[0].to.scope_id = rules[1].to.scope_id = rules[1].from.scope_id =
+		0; /* a rule is about packets, which do not contain it */
+	/* All devices: an answer may come by another one. */
+	return krx_open(&t->rx, &options, rules, t->probe.proto == KTRXER_TCP ? 2 : 1, err);
+}
+
+static int make_identity(struct trace *t, struct ktrxer_error *err)
+{
+	struct {
+		uint8_t secret[6];
+		uint16_t icmp_id, base;
+		uint32_t tcp_base;
+	} random;
+
+	if (getrandom(&random, sizeof random, 0) != sizeof random)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	memcpy(t->probe.secret, random.secret, sizeof random.secret);
+	t->probe.icmp_id = random.icmp_id;
+	t->probe.tcp_base = random.tcp_base;
+	t->probe.flow_base = (uint16_t)(TRACE_FLOW_BASE_MIN +
+					random.base % (TRACE_FLOW_BASE_MAX - TRACE_FLOW_BASE_MIN));
+	t->probe.proto = t->spec.proto == KTRXER_ICMP && t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : t->spec.proto;
+	t->probe.port = t->spec.port;
+	t->probe.tos = t->spec.tos;
+	return 0;
+}
+
+static int check_frame(struct trace *t, struct ktrxer_error *err)
+{
+	const struct trace_sent first = { .want = { .hop = 1 } };
+	uint8_t frame[TRACE_FRAME_MAX];
+	int rc = trace_probe_build(&t->probe, frame, sizeof frame, &first);
+
+	return rc < 0 ? ktrxer_fail(err, rc, "the probe could not be built: %m") :
+			ktx_check(t->tx, frame, (uint32_t)rc, err);
+}
+
+int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_error *err)
+{
+	const struct trace_graph_options graph = { .hops_max = spec->hops_max,
+						   .silent_max = spec->silent_max,
+						   .failure = spec->failure };
+	struct trace *t = calloc(1, sizeof *t);
+	int rc;
+
+	*out = t;
+	if (!t)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a trace");
+	t->spec = *spec;
+	t->flights = calloc(FLIGHTS, sizeof *t->flights);
+	t->wants = calloc(JOBS_MAX, sizeof *t->wants);
+	t->jobs = calloc(JOBS_MAX, sizeof *t->jobs);
+	t->queue = calloc(JOBS_MAX, sizeof *t->queue);
+	if (!t->flights || !t->wants || !t->jobs || !t->queue)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the probes");
+	rc = trace_graph_new(&t->graph, &graph);
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the search could not be prepared: %m");
+	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 || (rc = open_rx(t, err)) < 0 ||
+	    (rc = check_frame(t, err)) < 0)
+		return rc;
+	return spec->keep_privileges ? 0 : privilege_drop(&t->privileges, err);
+}
+
+void trace_free(struct trace *t)
+{
+	if (!t)
+		return;
+	krx_close(t->rx);
+	ktx_close(t->tx);
+	trace_graph_free(t->graph);
+	free(t->flights);
+	free(t->samples);
+	free(t->wants);
+	free(t->jobs);
+	free(t->queue);
+	free(t);
+}
+
+const struct trace_graph *trace_graph_of(const struct trace *t)
+{
+	return t->graph;
+}
+
+const struct trace_result *trace_result_of(const struct trace *t)
+{
+	return &t->result;
+}
+
+const struct ktrxer_path *trace_path_of(const struct trace *t)
+{
+	return &t->probe.path;
+}
+
+const struct privilege_left *trace_privileges_of(const struct trace *t)
+{
+	return &t->privileges;
+}
+
+const struct trace_sample *trace_samples(const struct trace *t, size_t *count)
+{
+	*count = t->sample_count;
+	return t->samples;
+}
+
+uint8_t trace_first_route(const struct trace *t)
+{
+	return t->first_route;
+}

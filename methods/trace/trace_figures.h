@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the answers say about a node of the graph. */
+#ifndef KTRXER_METHODS_TRACE_FIGURES_H
+#define KTRXER_METHODS_TRACE_FIGURES_H
+
+#include "trace.h"
+
+struct trace_figures {
+	uint32_t answers;
+	int64_t min_ns, p50_ns, max_ns;	 /* of the round trips; -1: no answer has a time */
+	const struct trace_sample *last; /* NULL: no answer */
+	struct trace_changes changes;	 /* seen in any answer */
+};
+
+/* Of the answers of these stages, each a bit: 1 << TRACE_SEARCH... 0 or -ENOMEM. */
+int trace_figures_of(const struct trace *trace, const struct trace_node *node, uint32_t stages,
+		     struct trace_figures *figures);
+/* Repeated probes that another address answered than in the search: the route changes, or a router balances packet by
+ * packet. */
+uint32_t trace_moved(const struct trace *trace);
+
+#endif

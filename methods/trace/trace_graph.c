@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "trace_graph.h"
+
+#include "mda.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Values of `passed`. LEFT_OUT: the answer's node found no room. FIRST_NODE and more: the index of a node, plus
+ * FIRST_NODE. */
+enum { UNPROBED, WANTED, LEFT_OUT, FIRST_NODE };
+
+struct hop {
+	struct trace_node *nodes;
+	uint32_t count, room;
+	uint16_t *passed; /* by flow */
+	uint32_t flows;	  /* flows below this number were probed */
+};
+
+struct scan {
+	struct ktrxer_addr from;
+	uint8_t end;
+	bool wanted, answered;
+};
+
+struct trace_graph {
+	struct trace_graph_options options;
+	struct hop hops[TRACE_HOPS_MAX + 1]; /* 0: this host, that all flows pass */
+	uint32_t need[MDA_HOPS_MAX +
+		      1]; /* probes that exclude a further next hop after so many were seen; 0: not computed */
+	/* The first flow, which finds the length of the route, several hops at a time. */
+	struct scan scans[TRACE_HOPS_MAX + 1];
+	bool scanned;	  /* the flow has ended */
+	uint8_t scan_hop; /* hops below it were asked for */
+	uint8_t length;	  /* of its route */
+	bool cut;
+};
+
+/* --------------------------------------------------------------------------------------------------------------- nodes
+ */
+
+static struct trace_node *node_at(struct trace_graph *g, uint8_t hop, uint16_t flow)
+{
+	const uint16_t value = g->hops[hop].passed[flow];
+
+	return value >= FIRST_NODE ? &g->hops[hop].nodes[value - FIRST_NODE] : NULL;
+}
+
+static bool is_at(const struct trace_node *node, const struct ktrxer_addr *from, enum trace_end end)
+{
+	if (!from)
+		return !node->addr.family;
+	/* A router that forwards some packets and refuses others is two nodes: one goes on. */
+	return ktrxer_addr_equal(&node->addr, from) &&
+	       (node->end == end || (node->end > TRACE_UNREACHABLE && end == TRACE_GOES_ON));
+}
+
+static int node_find(struct trace_graph *g, uint8_t hop, const struct ktrxer_addr *from, enum trace_end end,
+		     uint32_t *index)
+{
+	struct hop *h = &g->hops[hop];
+
+	for (*index = 0; *index < h->count; ++*index)
+		if (is_at(&h->nodes[*index], from, end))
+			return 0;
+	if (h->count == TRACE_NODES_MAX) {
+		g->cut = true;
+		return -E2BIG;
+	}
+	if (h->count == h->room) {
+		const uint32_t room = h->room ? 2 * h->room : 8;
+		struct trace_node *nodes = realloc(h->nodes, room * sizeof *nodes);
+
+		if (!nodes)
+			return -ENOMEM;
+		h->nodes = nodes;
+		h->room = room;
+	}
+	h->nodes[h->count++] = (struct trace_node){ .hop = hop,
+						    .addr = from ? *from : (struct ktrxer_addr){ 0 },
+						    .end = (uint8_t)end,
+						    .silent_hops = from ? 0 : UINT8_MAX };
+	return 0;
+}
+
+static bool ends(const struct trace_node *node)
+{
+	return node->end != TRACE_GOES_ON;
+}
+
+static void spread(const struct trace_node *a, struct trace_node *b)
+{
+	b->linked |= a->linked;
+	if (!b->addr.family && a->silent_hops + 1 < b->silent_hops)
+		b->silent_hops = (uint8_t)(a->silent_hops + 1);
+}
+
+/* A flow passes `a`, then the node of `index` at the next hop. */
+static int link_nodes(struct trace_graph *g, struct trace_node *a, uint32_t index)
+{
+	struct trace_node *b = &g->hops[a->hop + 1].nodes[index];
+
+	if (ends(a))
+		return 0;
+	a->tested++;
+	spread(a, b);
+	for (uint32_t i = 0; i < a->next_count; i++)
+		if (a->next[i] == index)
+			return 0;
+	if (a->next_count == a->next_room) {
+		const uint32_t room = a->next_room ? 2 * a->next_room : 2;
+		uint16_t *next = realloc(a->next, room * sizeof *next);
+
+		if (!next)
+			return -ENOMEM;
+		a->next = next;
+		a->next_room = room;
+	}
+	a->next[a->next_count++] = (uint16_t)index;
+	a->balances = a->next_count > 1;
+	return 0;
+}
+
+static bool is_loop(struct trace_graph *g, uint8_t hop, uint16_t flow, const struct ktrxer_addr *from)
+{
+	int seen = 0;
+
+	for (uint8_t h = 1; h < hop; h++) {
+		const struct trace_node *node = node_at(g, h, flow);
+
+		seen += node && ktrxer_addr_equal(&node->addr, from);
+	}
+	return seen >= 2;
+}
+
+static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const struct ktrxer_addr *from,
+		      enum trace_end end)
+{
+	struct trace_node *before, *here;
+	uint32_t index;
+	int rc;
+
+	if (from && end == TRACE_GOES_ON && is_loop(g, hop, flow, from))
+		end = TRACE_LOOP;
+	rc = node_find(g, hop, from, end, &index);
+	if (rc < 0) {
+		g->hops[hop].passed[flow] = LEFT_OUT;
+		return rc == -E2BIG ? 0 : rc;
+	}
+	g->hops[hop].passed[flow] = (uint16_t)(index + FIRST_NODE);
+	here = &g->hops[hop].nodes[index];
+	here->flows++;
+	before = node_at(g, hop - 1, flow);
+	if (before && (rc = link_nodes(g, before, index)) < 0)
+		return rc;
+	if (hop < g->options.hops_max && g->hops[hop + 1].passed[flow] >= FIRST_NODE)
+		return link_nodes(g, here, g->hops[hop + 1].passed[flow] - FIRST_NODE);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the first
+ * flow */
+
+/* Moves the answers of the first flow into the graph, up to its end. */
+static int scan_take(struct trace_graph *g)
+{
+	while (!g->scanned && g->length < g->scan_hop && g->scans[g->length + 1].answered) {
+		const struct scan *s = &g->scans[++g->length];
+		const struct trace_node *node;
+		int rc = passed_set(g, g->length, 0, s->from.family ? &s->from : NULL, s->end);
+
+		if (rc < 0)
+			return rc;
+		node = node_at(g, g->length, 0);
+		g->scanned = ends(node) || g->length == g->options.hops_max ||
+			     node->silent_hops >= g->options.silent_max;
+	}
+	return 0;
+}
+
+static int scan_want(struct trace_graph *g, struct trace_want *wants, int max)
+{
+	int n = 0;
+
+	while (n < max && g->scan_hop < g->options.hops_max && g->scan_hop < g->length + TRACE_AHEAD) {
+		g->scans[++g->scan_hop].wanted = true;
+		wants[n++] = (struct trace_want){ .hop = g->scan_hop };
+	}
+	return n;
+}
+
+/* --------------------------------------------------------------------------------------------------------------
+ * planning */
+
+static bool want(struct trace_graph *g, uint8_t hop, uint16_t flow, struct trace_want *wants, int max, int *n)
+{
+	if (*n == max || g->hops[hop].passed[flow] != UNPROBED)
+		return false;
+	g->hops[hop].passed[flow] = WANTED;
+	if (flow >= g->hops[hop].flows)
+		g->hops[hop].flows = flow + 1;
+	wants[(*n)++] = (struct trace_want){ hop, flow };
+	return true;
+}
+
+static uint32_t needed(struct trace_graph *g, const struct trace_node *node)
+{
+	uint32_t seen = node->next_count ? node->next_count : 1;
+
+	if (seen >= MDA_HOPS_MAX)
+		seen = MDA_HOPS_MAX - 1;
+	if (!g->need[seen])
+		g->need[seen] = mda_probes(seen + 1, g->options.failure);
+	return g->need[seen];
+}
+
+static bool is_open(struct trace_graph *g, const struct trace_node *node)
+{
+	return node->linked && !ends(node) && !node->starved && node->hop < g->options.hops_max &&
+	       node->silent_hops < g->options.silent_max && node->tested < needed(g, node);
+}
+
+/* Flows of one hop, seen from one of its nodes. */
+struct share {
+	uint32_t here, elsewhere,
+		wanted; /* pass the node; pass another one; will be known with the answers of this round */
+};
+
+static void share_add(struct share *share, uint16_t value, uint16_t here)
+{
+	share->here += value == here;
+	share->elsewhere += value != here && value >= FIRST_NODE;
+	share->wanted += value == WANTED;
+}
+
+/* How many probes more find `lack` flows that pass the node, if it goes on getting its share of them. */
+static uint32_t share_sought(const struct share *share, uint32_t lack)
+{
+	const uint32_t here = share->here ? share->here : 1;
+	const uint64_t sought = (uint64_t)lack * (here + share->elsewhere + here - 1) / here;
+
+	return sought > share->wanted ? (uint32_t)(sought - share->wanted) : 0;
+}
+
+/*
+ * `lack` more flows must be found that pass this node: by probes of its own hop, first of flows that pass a node that
+ * leads here, then of others.
+ */
+static void want_flows(struct trace_graph *g, uint8_t hop, uint32_t index, uint32_t lack, struct trace_want *wants,
+		       int max, int *n)
+{
+	struct hop *h = &g->hops[hop], *before = &g->hops[hop - 1];
+	const uint16_t value = (uint16_t)(index + FIRST_NODE);
+	struct share near = { 0 }, all = { 0 };
+	bool leads[TRACE_NODES_MAX] = { false };
+	const int first = *n;
+	uint32_t sought;
+
+	for (uint32_t i = 0; i < before->count; i++)
+		for (uint32_t j = 0; j < before->nodes[i].next_count && !leads[i]; j++)
+			leads[i] = before->nodes[i].next[j] == index;
+	for (uint32_t f = 0; f < h->flows; f++) {
+		share_add(&all, h->passed[f], value);
+		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
+			share_add(&near, h->passed[f], value);
+	}
+	sought = share_sought(&near, lack);
+	for (uint32_t f = 0; f < before->flows && sought; f++)
+		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
+			sought -= want(g, hop, (uint16_t)f, wants, max, n);
+	if (!sought)
+		return;
+	all.wanted += (uint32_t)(*n - first);
+	sought = share_sought(&all, lack);
+	for (uint32_t f = 0; f < TRACE_FLOWS_MAX && sought; f++)
+		sought -= want(g, hop, (uint16_t)f, wants, max, n);
+	if (*n == first && *n < max && !all.wanted) {
+		g->cut = true;
+		h->nodes[index].starved = true;
+	}
+}
+
+static void want_for(struct trace_graph *g, uint8_t hop, uint32_t index, struct trace_want *wants, int max, int *n)
+{
+	struct hop *h = &g->hops[hop];
+	struct trace_node *node = &h->nodes[index];
+	uint32_t lack;
+
+	if (!is_open(g, node)) {
+		node->complete = node->linked && !node->starved && !ends(node) && node->tested >= needed(g, node);
+		return;
+	}
+	lack = needed(g, node) - node->tested;
+	for (uint32_t f = 0; f < (hop ? h->flows : TRACE_FLOWS_MAX) && lack; f++)
+		if (!hop || h->passed[f] == index + FIRST_NODE)
+			lack -= g->hops[hop + 1].passed[f] == WANTED || want(g, hop + 1, (uint16_t)f, wants, max, n);
+	if (lack && hop && *n < max)
+		want_flows(g, hop, index, lack, wants, max, n);
+}
+
+/* A node that was found by chance, by a flow of which the hop before is not known: that hop is probed as well. */
+static void want_link(struct trace_graph *g, uint8_t hop, struct trace_want *wants, int max, int *n)
+{
+	for (uint32_t f = 0; f < g->hops[hop].flows; f++) {
+		const struct trace_node *node = node_at(g, hop, (uint16_t)f);
+
+		if (node && !node->linked)
+			want(g, hop - 1, (uint16_t)f, wants, max, n);
+	}
+}
+
+/* Nodes are linked when the node that leads to them is: in the order of the hops, since answers come in any order. */
+static void spread_links(struct trace_graph *g)
+{
+	for (uint8_t hop = 0; hop < g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			for (uint32_t j = 0; g->hops[hop].nodes[i].linked && j < g->hops[hop].nodes[i].next_count; j++)
+				spread(&g->hops[hop].nodes[i], &g->hops[hop + 1].nodes[g->hops[hop].nodes[i].next[j]]);
+}
+
+int trace_graph_want(struct trace_graph *g, struct trace_want *wants, int max)
+{
+	int n = 0;
+
+	if (!g->scanned)
+		return scan_want(g, wants, max);
+	if (!(g->options.failure > 0))
+		return 0;
+	spread_links(g);
+	/* What each hop of the first flow needs at least, all hops in one round. */
+	for (uint32_t f = 1, least = needed(g, &g->hops[0].nodes[0]); f < least; f++)
+		for (uint8_t hop = 1; hop <= g->length; hop++)
+			want(g, hop, (uint16_t)f, wants, max, &n);
+	if (n)
+		return n;
+	for (uint8_t hop = 0; hop < g->options.hops_max; hop++) {
+		if (hop > 1)
+			want_link(g, hop, wants, max, &n);
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			want_for(g, hop, i, wants, max, &n);
+	}
+	return n;
+}
+
+int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const struct ktrxer_addr *from,
+		       enum trace_end end)
+{
+	if (!probe.hop || probe.hop > g->options.hops_max || probe.flow >= TRACE_FLOWS_MAX || end > TRACE_UNREACHABLE)
+		return -EINVAL;
+	if (!g->scanned) {
+		struct scan *s = &g->scans[probe.hop];
+
+		if (probe.flow || !s->wanted || s->answered)
+			return -EINVAL;
+		*s = (struct scan){ .from = from ? *from : (struct ktrxer_addr){ 0 },
+				    .end = (uint8_t)(from ? end : TRACE_GOES_ON),
+				    .wanted = true,
+				    .answered = true };
+		return scan_take(g);
+	}
+	/* The first flow was probed beyond the end of its route. */
+	if (!probe.flow && g->scans[probe.hop].wanted && !g->scans[probe.hop].answered) {
+		g->scans[probe.hop].answered = true;
+		return 0;
+	}
+	if (g->hops[probe.hop].passed[probe.flow] != WANTED)
+		return -EINVAL;
+	return passed_set(g, probe.hop, probe.flow, from, from ? end : TRACE_GOES_ON);
+}
+
+/* ----------------------------------------------------------------------------------------------------------------
+ * result */
+
+uint8_t trace_graph_hops(const struct trace_graph *g)
+{
+	uint8_t last = 0;
+
+	for (uint8_t hop = 1; hop <= g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			if (g->hops[hop].nodes[i].linked)
+				last = hop;
+	return last;
+}
+
+const struct trace_node *trace_graph_nodes(const struct trace_graph *g, uint8_t hop, uint32_t *count)
+{
+	*count = hop <= g->options.hops_max ? g->hops[hop].count : 0;
+	return hop <= g->options.hops_max ? g->hops[hop].nodes : NULL;
+}
+
+int trace_graph_node_of(const struct trace_graph *g, uint8_t hop, uint16_t flow)
+{
+	if (hop > g->options.hops_max || flow >= TRACE_FLOWS_MAX || g->hops[hop].passed[flow] < FIRST_NODE)
+		return -1;
+	return g->hops[hop].passed[flow] - FIRST_NODE;
+}
+
+uint64_t trace_graph_routes(const struct trace_graph *g)
+{
+	uint64_t lead[2][TRACE_NODES_MAX] = { { 1 } }, sum = 0;
+
+	for (uint8_t hop = 0; hop <= g->options.hops_max; hop++) {
+		uint64_t *here = lead[hop & 1], *after = lead[~hop & 1];
+
+		for (uint32_t i = 0; i < TRACE_NODES_MAX; i++)
+			after[i] = 0;
+		for (uint32_t i = 0; i < g->hops[hop].count; i++) {
+			const struct trace_node *node = &g->hops[hop].nodes[i];
+
+			if (!node->next_count && __builtin_add_overflow(sum, here[i], &sum))
+				return UINT64_MAX;
+			for (uint32_t j = 0; j < node->next_count; j++)
+				if (__builtin_add_overflow(after[node->next[j]], here[i], &after[node->next[j]]))
+					return UINT64_MAX;
+		}
+	}
+	return sum;
+}
+
+bool trace_graph_is_cut(const struct trace_graph *g)
+{
+	return g->cut;
+}
+
+int trace_graph_new(struct trace_graph **out, const struct trace_graph_options *options)
+{
+	struct trace_graph *g;
+	uint32_t index;
+
+	*out = NULL;
+	if (!options->hops_max || options->hops_max > TRACE_HOPS_MAX || !options->silent_max || options->failure < 0 ||
+	    options->failure >= 1)
+		return -EINVAL;
+	g = calloc(1, sizeof *g);
+	if (!g)
+		return -ENOMEM;
+	g->options = *options;
+	for (uint8_t hop = 0; hop <= options->hops_max; hop++) {
+		g->hops[hop].passed = calloc(TRACE_FLOWS_MAX, sizeof *g->hops[hop].passed);
+		if (!g->hops[hop].passed) {
+			trace_graph_free(g);
+			return -ENOMEM;
+		}
+	}
+	if (node_find(g, 0, NULL, TRACE_GOES_ON, &index) < 0) {
+		trace_graph_free(g);
+		return -ENOMEM;
+	}
+	g->hops[0].nodes[0].linked = true;
+	g->hops[0].nodes[0].silent_hops = 0;
+	for (uint32_t f = 0; f < TRACE_FLOWS_MAX; f++)
+		g->hops[0].passed[f] = FIRST_NODE;
+	g->hops[0].flows = TRACE_FLOWS_MAX;
+	*out = g;
+	return 0;
+}
+
+void trace_graph_free(struct trace_graph *g)
+{
+	if (!g)
+		return;
+	for (uint8_t hop = 0; hop <= g->options.hops_max; hop++) {
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			free(g->hops[hop].nodes[i].next);
+		free(g->hops[hop].nodes);
+		free(g->hops[hop].passed);
+	}
+	free(g);
+}

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer trace` through networks of routers behind a tun device (fake_routes.c), whose routes, labels and defects are known."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ktrxer.lab import hosts
+from programs import BUILD
+
+TARGET, TARGET6 = "198.18.0.9", "2001:db8:9::9"
+LINE = """
+r1 10.0.1.1 -> r2
+r2 10.0.2.1 -> r3
+r3 10.0.3.1 -> h
+h 198.18.0.9
+"""
+
+
+@contextlib.contextmanager
+def network(routers: str) -> Iterator[hosts.Netns]:
+    """A host whose default routes lead into a network of these routers."""
+    with hosts.Netns("trace") as host:
+        child = host.popen([BUILD / "tests/system/fake_routes", "tun0"], stdin=subprocess.PIPE)
+        child.stdin.write(routers.strip() + "\n\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "ready\n", child.stderr.read()
+        host.ip("link", "set", "tun0", "up")
+        for address, everywhere in (("10.99.0.1/24", "default"), ("fd00:99::1/64", "2000::/3")):
+            host.ip("address", "add", address, "dev", "tun0", *(["nodad"] if ":" in address else []))
+            host.ip("route", "add", everywhere, "dev", "tun0")
+        yield host
+
+
+@pytest.fixture
+def trace(ktrxer, requires_namespaces):
+    def go(routers: str, *options: str, to: str = TARGET, status: int | None = None) -> dict[str, Any]:
+        with network(routers) as host:
+            done = host.run([ktrxer, "trace", to, "--json", "--repeat", "2", "--interval", "5ms", "--rate", "10k", *options], check=False)
+        assert done.stdout, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        assert status is None or done.returncode == status, (done.stderr, result["reasons"])
+        return result
+
+    return go
+
+
+def addresses(result: dict[str, Any]) -> list[list[str | None]]:
+    return [sorted((node["address"] or "" for node in hop["nodes"]), key=str) for hop in result["hops"]]
+
+
+def node(result: dict[str, Any], address: str | None) -> dict[str, Any]:
+    (found,) = [one for hop in result["hops"] for one in hop["nodes"] if one["address"] == address]
+    return found
+
+
+def reasons(result: dict[str, Any]) -> list[str]:
+    """But for those about this machine's load."""
+    return [reason for reason in result["reasons"] if "processors of this host" not in reason]
+
+
+def diamond(width: int, length: int, words: str = "") -> str:
+    lines = ["a 10.0.1.1 -> b", "b 10.0.2.1 -> " + " ".join(f"c3_{i}" for i in range(width))]
+    for hop in range(3, 3 + length):
+        lines += [f"c{hop}_{i} 10.{hop}.0.{i + 1} {words} -> " + (f"c{hop + 1}_{i}" if hop < 2 + length else "y") for i in range(width)]
+    return "\n".join([*lines, f"y 10.{3 + length}.0.1 -> z", f"z {TARGET}"])
+
+
+@pytest.mark.parametrize("protocol", ["udp", "tcp", "icmp"])
+@pytest.mark.parametrize("engine", ["packet", "raw"])
+def test_all_routes_by_each_protocol(trace, protocol, engine):
+    result = trace(diamond(4, 2), "--protocol", protocol, "--confidence", "99.99", "--engine", engine)
+    assert not reasons(result), result["reasons"]
+    assert addresses(result) == [
+        ["10.0.1.1"],
+        ["10.0.2.1"],
+        [f"10.3.0.{i}" for i in range(1, 5)],
+        [f"10.4.0.{i}" for i in range(1, 5)],
+        ["10.5.0.1"],
+        [TARGET],
+    ]
+    assert result["routes"] == 4 and result["balancers"] == 1 and result["complete"] and result["arrived"]
+    # Each router of the first rank leads to one of the second.
+    assert sorted(node(result, f"10.3.0.{i}")["next"][0] for i in range(1, 5)) == ["4.1", "4.2", "4.3", "4.4"]
+    assert node(result, TARGET)["end"] == "destination" and result["privileges_dropped"]
+    assert result["answered"] + result["unanswered"] <= result["sent"] and not result["duplicates"]
+    for hop in result["hops"]:
+        for one in hop["nodes"]:
+            assert 0 < one["rtt_us"]["min"] <= one["rtt_us"]["p50"] <= one["rtt_us"]["max"] < 200_000
+
+
+def test_sixty_four_routes_of_twelve_hops_within_two_seconds(trace):
+    seconds = []
+    for _ in range(3):
+        result = trace(diamond(64, 8), "--rate", "20k", "--confidence", "99.9", "--repeat", "0")
+        assert result["routes"] == 64 and len(result["hops"]) == 12 and result["complete"]
+        seconds.append(result["elapsed_ns"] / 1e9)
+        if seconds[-1] < 2:
+            break
+    print(f"figure: 64 routes of 12 hops with {result['sent']} probes in {min(seconds):.2f} s")
+    assert min(seconds) < 2
+
+
+def test_ipv6_with_labels(trace):
+    routers = f"""
+r1 2001:db8:1::1 -> a b
+a 2001:db8:2::1 mpls=16005:0:1 mpls=24001:2:254 -> r3
+b 2001:db8:2::2 -> r3
+r3 2001:db8:3::1 quote=48 -> h
+h {TARGET6} open
+"""
+    for protocol in ("udp", "tcp", "icmp"):
+        result = trace(routers, "--protocol", protocol, "--confidence", "99.99", to=TARGET6)
+        assert not reasons(result), result["reasons"]
+        assert result["routes"] == 2 and addresses(result)[1] == ["2001:db8:2::1", "2001:db8:2::2"]
+        labels = node(result, "2001:db8:2::1")["mpls"]
+        assert [(one["label"], one["traffic_class"], one["ttl"], one["bottom"]) for one in labels] == [
+            (16005, 0, 1, False),
+            (24001, 2, 254, True),
+        ]
+
+
+def test_translated_addresses_and_a_changed_dscp(trace):
+    routers = LINE.replace("r2 10.0.2.1", "r2 10.0.2.1 nat=10.5.5.5 tos=0")
+    result = trace(routers, "--dscp", "EF")
+    assert [node(result, f"10.0.{i}.1")["translated"] for i in (1, 2, 3)] == [False, False, True]
+    assert [node(result, f"10.0.{i}.1")["changed"]["tos"] for i in (1, 2, 3)] == [False, False, True]
+    assert result["arrived"] and not reasons(result)
+
+
+def test_routers_that_do_not_answer(trace):
+    result = trace(LINE.replace("r2 10.0.2.1", "r2 10.0.2.1 silent"), "--timeout", "300ms")
+    assert addresses(result) == [["10.0.1.1"], [""], ["10.0.3.1"], [TARGET]] and result["arrived"] and not reasons(result)
+    assert result["hops"][1]["answered"] == 0
+    # Nothing from hop 3 on: it ends after as many silent hops as asked for.
+    result = trace(
+        "\n".join(f"r{i} 10.0.{i}.1 {'silent' if i > 2 else ''} -> r{i + 1}" for i in range(1, 30)) + f"\nr30 {TARGET} silent",
+        "--timeout",
+        "200ms",
+        "--silent-hops",
+        "3",
+        status=1,
+    )
+    assert not result["arrived"] and len(result["hops"]) <= 6
+    assert any("did not answer: the route is known up to hop 2" in reason for reason in result["reasons"])
+
+
+def test_answers_from_another_address_limits_and_short_quotes(trace):
+    routers = (
+        LINE.replace("10.0.1.1", "10.0.1.1 source=10.9.9.9")
+        .replace("10.0.2.1", "10.0.2.1 quote=28")
+        .replace("10.0.3.1", "10.0.3.1 quote=28 pad128 every=2")
+    )
+    for protocol in ("udp", "tcp", "icmp"):
+        result = trace(routers, "--protocol", protocol)
+        assert addresses(result)[:2] == [["10.9.9.9"], ["10.0.2.1"]] and "10.0.3.1" in addresses(result)[2] and result["arrived"], result
+        assert result["hops"][2]["sent"] > result["hops"][2]["answered"] >= 6
+
+
+def test_truncated_answers_are_no_answers(trace):
+    result = trace(LINE.replace("10.0.2.1", "10.0.2.1 quote=27"), "--timeout", "300ms")
+    assert addresses(result)[1] == [""] and result["foreign"] >= 6 and result["arrived"]
+
+
+def test_forged_answers(trace):
+    """Of a host that knows the addresses and ports, and guesses the probe's number."""
+    result = trace(LINE.replace("10.0.2.1", "10.0.2.1 forge"))
+    assert addresses(result) == [["10.0.1.1"], ["10.0.2.1"], ["10.0.3.1"], [TARGET]] and result["foreign"] >= 6
+
+
+def test_duplicates_and_late_answers(trace):
+    result = trace(
+        LINE.replace("10.0.1.1", "10.0.1.1 twice").replace("10.0.3.1", "10.0.3.1 delay=400000"), "--timeout", "250ms", "--tries", "1"
+    )
+    assert result["duplicates"] >= result["hops"][0]["answered"] - 1 > 5
+    assert addresses(result)[2] == [""] and result["late"] >= 1
+    # A time-out that is long enough.
+    result = trace(LINE.replace("10.0.3.1", "10.0.3.1 delay=400000"), "--timeout", "1s", "--repeat", "0")
+    assert node(result, "10.0.3.1")["rtt_us"]["min"] >= 400_000
+
+
+@pytest.mark.parametrize(
+    "code,name",
+    [
+        (0, "network unreachable"),
+        (1, "host unreachable"),
+        (10, "host prohibited"),
+        (13, "administratively prohibited"),
+        (99, "unreachable, of an unknown code"),
+    ],
+)
+def test_destination_unreachable(trace, code, name):
+    result = trace(LINE.replace("r2 10.0.2.1", f"r2 10.0.2.1 refuse={code}"), status=1)
+    refused = [
+        one
+        for one in result["hops"][1]["nodes"] + (result["hops"][2]["nodes"] if len(result["hops"]) > 2 else [])
+        if one["end"] == "unreachable"
+    ]
+    assert refused and {one["unreachable"] for one in refused} == {name}
+    assert not result["arrived"] and len(result["hops"]) <= 3
+
+
+def test_a_loop(trace):
+    result = trace(LINE.replace("r3 10.0.3.1 -> h", "r3 10.0.3.1 -> r2"), status=1)
+    assert result["hops"][-1]["nodes"][0]["end"] == "loop" and len(result["hops"]) <= 7
+
+
+def test_balancing_packet_by_packet_is_found(trace):
+    result = trace(diamond(4, 1).replace("b 10.0.2.1", "b 10.0.2.1 packets"), "--repeat", "10", status=1)
+    assert result["moved"] > 0 and any("packet by packet" in reason for reason in result["reasons"])
+
+
+def test_samples_and_text(ktrxer, requires_namespaces, validators):
+    with network(LINE) as host:
+        lines = host.run(
+            [ktrxer, "trace", TARGET, "--jsonl", "--one-route", "--repeat", "5", "--interval", "5ms"], check=False
+        ).stdout.splitlines()
+        text = host.run([ktrxer, "trace", TARGET], check=False).stdout
+        raised = host.run([ktrxer, "trace", "10.99.0.1"], check=False)
+        wrong = host.run([ktrxer, "trace", TARGET, "--protocol", "icmp", "--port", "9"], check=False)
+    objects = [json.loads(line) for line in lines]
+    samples = [one for one in objects if one.get("kind") == "hop_answer"]
+    for one in objects:
+        validators[one["type"]].validate(one)
+    assert len(samples) == objects[-1]["answered"]
+    # The first flow asks eight hops at once: behind the destination, it answers again.
+    assert len([one for one in samples if one["hop"] <= 4]) == 4 * 6
+    assert all(one["received_ns"] - one["sent_ns"] == one["rtt_ns"] > 0 and one["received_stamp"] == "kernel" for one in samples)
+    assert {one["stage"] for one in samples} == {"search", "repeat"}
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[1][:3] == ["hop", "address", "answers"] and [row[:2] for row in rows[2:6]] == [
+        ["1", "10.0.1.1"],
+        ["2", "10.0.2.1"],
+        ["3", "10.0.3.1"],
+        ["4", TARGET],
+    ]
+    assert raised.returncode == 1 and "is this host itself" in raised.stderr
+    assert wrong.returncode == 2 and "ICMP has no ports" in wrong.stderr
+
+
+@pytest.mark.skipif(not shutil.which("traceroute"), reason="traceroute is not installed: scripts/setup test")
+def test_the_same_route_as_traceroute(trace, requires_namespaces):
+    """A program of others finds the same routers. It varies the port, so only a line of routers is the same for both."""
+    with network(LINE) as host:
+        shown = host.run(["traceroute", "-n", "-q", "1", TARGET]).stdout.splitlines()[1:]
+    assert [[line.split()[1]] for line in shown] == addresses(trace(LINE))

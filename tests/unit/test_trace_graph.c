@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The search for all routes, against a simulator of networks (as Fakeroute does it): the real search, answers without
+ * packets. */
+#include "cm.h"
+#include "mda.h"
+#include "random_here.h"
+#include "trace_graph.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { LEVELS_MAX = 24, WIDTH_MAX = 128, WANTS = 4096 };
+
+/* Routers in levels; the last level is the destination. Each router sends a flow to one of its next hops, by a hash of
+ * its own. */
+struct net {
+	uint32_t levels, width[LEVELS_MAX];
+	uint16_t next[LEVELS_MAX][WIDTH_MAX][WIDTH_MAX];
+	uint16_t fan[LEVELS_MAX][WIDTH_MAX];
+	uint64_t salt;
+	bool silent[LEVELS_MAX][WIDTH_MAX];
+	uint64_t probes;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdULL;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ULL;
+	return x ^ x >> 33;
+}
+
+static struct ktrxer_addr address(uint32_t level, uint32_t router)
+{
+	return (struct ktrxer_addr){ .family = AF_INET,
+				     .bytes = { 10, (uint8_t)level, (uint8_t)(router >> 8), (uint8_t)router } };
+}
+
+static uint32_t router_of(const struct net *net, uint32_t level, uint16_t flow)
+{
+	uint32_t router = 0;
+
+	for (uint32_t l = 0; l < level; l++) {
+		const uint64_t hash = mix(mix(net->salt ^ (uint64_t)l << 32 ^ router) + flow);
+
+		router = net->next[l][router][hash % net->fan[l][router]];
+	}
+	return router;
+}
+
+static struct trace_graph *search(struct net *net, const struct trace_graph_options *options)
+{
+	static struct trace_want wants[WANTS];
+	struct trace_graph *graph;
+	int n;
+
+	assert_int_equal(trace_graph_new(&graph, options), 0);
+	while ((n = trace_graph_want(graph, wants, WANTS)) > 0) {
+		net->probes += (uint64_t)n;
+		assert_true(net->probes < 500000);
+		for (int i = n - 1; i >= 0; i--) {
+			/* Level 0 has the first routers: that of a flow is chosen by this host, whose one next hop it
+			 * is. */
+			const uint32_t level = wants[i].hop < net->levels ? wants[i].hop : net->levels;
+			const uint32_t router = router_of(net, level, wants[i].flow);
+			const struct ktrxer_addr from = address(level, router);
+
+			assert_int_equal(trace_graph_answer(graph, wants[i], net->silent[level][router] ? NULL : &from,
+							    level == net->levels ? TRACE_ARRIVED : TRACE_GOES_ON),
+					 0);
+			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), -EINVAL);
+		}
+	}
+	return graph;
+}
+
+static uint32_t edges_of(const struct trace_graph *graph, uint8_t hop)
+{
+	uint32_t count, sum = 0;
+	const struct trace_node *nodes = trace_graph_nodes(graph, hop, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += nodes[i].linked ? nodes[i].next_count : 0;
+	return sum;
+}
+
+static bool is_whole(const struct net *net, const struct trace_graph *graph)
+{
+	if (trace_graph_hops(graph) != net->levels)
+		return false;
+	for (uint32_t l = 0; l < net->levels; l++) {
+		uint32_t edges = 0;
+
+		for (uint32_t i = 0; i < net->width[l]; i++)
+			edges += net->fan[l][i];
+		if (edges_of(graph, (uint8_t)l) != edges)
+			return false;
+	}
+	return true;
+}
+
+static void chain(struct net *net, uint32_t levels)
+{
+	memset(net, 0, sizeof *net);
+	net->levels = levels;
+	for (uint32_t l = 0; l <= levels; l++) {
+		net->width[l] = 1;
+		net->fan[l][0] = 1;
+	}
+}
+
+/* Each router of level `at` leads to all of `width` routers of the next level, which lead to the one after. */
+static void spread_at(struct net *net, uint32_t at, uint32_t width)
+{
+	for (uint32_t i = 0; i < net->width[at]; i++) {
+		net->fan[at][i] = (uint16_t)width;
+		for (uint32_t j = 0; j < width; j++)
+			net->next[at][i][j] = (uint16_t)j;
+	}
+	net->width[at + 1] = width;
+	for (uint32_t j = 0; j < width; j++) {
+		net->fan[at + 1][j] = 1;
+		net->next[at + 1][j][0] = 0;
+	}
+}
+
+/*
+ * The exact probability that the stopping rule ends before all `fan` next hops were seen: a Markov chain over the
+ * number seen, absorbed where k were seen after n_k probes.
+ */
+static double miss(uint32_t fan, double failure)
+{
+	double seen[WIDTH_MAX + 1] = { 1 }, missed = 0;
+
+	for (uint32_t n = 1; fan > 1; n++) {
+		double rest = 0;
+
+		for (uint32_t k = fan; k > 0; k--)
+			seen[k] = seen[k] * k / fan + seen[k - 1] * (fan - k + 1) / fan;
+		seen[0] = 0;
+		for (uint32_t k = 1; k < fan; k++) {
+			if (n >= mda_probes(k + 1, failure)) {
+				missed += seen[k];
+				seen[k] = 0;
+			}
+			rest += seen[k];
+		}
+		if (!(rest > 0))
+			break;
+	}
+	return missed;
+}
+
+static double chance_of_failure(const struct net *net, double failure)
+{
+	double whole = 1;
+
+	for (uint32_t l = 0; l < net->levels; l++)
+		for (uint32_t i = 0; i < net->width[l]; i++)
+			whole *= 1 - miss(net->fan[l][i], failure);
+	return 1 - whole;
+}
+
+static const struct trace_graph_options usual = { .hops_max = 30, .silent_max = 5, .failure = 0.05 };
+
+static void one_route(void **state)
+{
+	struct trace_graph *graph;
+	static struct net net;
+	uint32_t count;
+
+	(void)state;
+	chain(&net, 9);
+	graph = search(&net, &usual);
+	assert_true(is_whole(&net, graph));
+	assert_int_equal(trace_graph_routes(graph), 1);
+	/* Six flows at each of nine hops, and what the first one sent beyond the end. */
+	assert_in_range(net.probes, 9 * 6, 9 * 6 + TRACE_AHEAD);
+	assert_int_equal(trace_graph_nodes(graph, 9, &count)->end, TRACE_ARRIVED);
+	assert_true(trace_graph_nodes(graph, 8, &count)->complete);
+	trace_graph_free(graph);
+}
+
+static void one_flow_alone(void **state)
+{
+	struct trace_graph_options options = usual;
+	struct trace_graph *graph;
+	static struct net net;
+
+	(void)state;
+	chain(&net, 12);
+	spread_at(&net, 4, 16);
+	options.failure = 0;
+	graph = search(&net, &options);
+	assert_int_equal(trace_graph_hops(graph), 12);
+	assert_int_equal(trace_graph_routes(graph), 1);
+	assert_in_range(net.probes, 12, 12 + TRACE_AHEAD);
+	trace_graph_free(graph);
+}
+
+/*
+ * What is promised for one router, measured: the exact figure of the stopping rule, which is below the bound. Its next
+ * hops end the routes, so that no probe for a later hop finds one of them by chance.
+ */
+static void failure_of_one_balancer(void **state)
+{
+	static const struct {
+		uint32_t fan;
+		double failure;
+	} cases[] = { { 2, 0.05 }, { 2, 0.01 }, { 3, 0.05 }, { 5, 0.05 }, { 10, 0.05 }, { 16, 0.01 } };
+	enum { RUNS = 4000 };
+	static struct net net;
+
+	(void)state;
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		const double expected = miss(cases[c].fan, cases[c].failure),
+			     deviation = sqrt(expected * (1 - expected) / RUNS);
+		struct trace_graph_options options = usual;
+		double failed = 0;
+
+		options.failure = cases[c].failure;
+		assert_true(expected <= cases[c].failure);
+		for (uint64_t run = 0; run < RUNS; run++) {
+			struct trace_graph *graph;
+
+			chain(&net, 2);
+			spread_at(&net, 1, cases[c].fan);
+			net.salt = mix(run + 1000 * c);
+			graph = search(&net, &options);
+			failed += !is_whole(&net, graph);
+			trace_graph_free(graph);
+		}
+		print_message("%u next hops: failed %.4f, exact %.4f, bound %.2f\n", cases[c].fan, failed / RUNS,
+			      expected, cases[c].failure);
+		assert_true(fabs(failed / RUNS - expected) < 4 * deviation);
+	}
+}
+
+static uint32_t random_below(uint32_t n)
+{
+	return (uint32_t)(random_uniform() * n);
+}
+
+/* A random network: diamonds of random width and length, some of them meshed, between routers that do not balance. */
+static void random_net(struct net *net)
+{
+	uint32_t level = 1;
+
+	chain(net, 4 + random_below(12));
+	while (level + 3 < net->levels) {
+		const uint32_t width = 2 + random_below(random_below(4) ? 4 : 16), length = random_below(3);
+
+		spread_at(net, level, width);
+		/* Further levels of the same width: straight on, or each router to some of the next level. */
+		for (uint32_t l = 0; l < length && level + 3 < net->levels; l++, level++) {
+			const uint32_t fan = random_below(2) ? 1 : 1 + random_below(width < 4 ? width : 4);
+
+			net->width[level + 2] = width;
+			for (uint32_t i = 0; i < width; i++) {
+				net->fan[level + 1][i] = (uint16_t)fan;
+				for (uint32_t j = 0; j < fan; j++)
+					net->next[level + 1][i][j] = (uint16_t)((i + j) % width);
+				net->fan[level + 2][i] = 1;
+				net->next[level + 2][i][0] = 0;
+			}
+		}
+		level += 2 + random_below(3);
+	}
+}
+
+/*
+ * Over 1,000 random networks: no more failures than the stopping rule allows for. There are fewer, because probes that
+ * look for flows through one router find further routers of its hop.
+ */
+static void failure_over_random_networks(void **state)
+{
+	double expected = 0, variance = 0, failed = 0;
+	static struct net net;
+	uint64_t probes = 0;
+
+	(void)state;
+	for (int run = 0; run < 1000; run++) {
+		struct trace_graph *graph;
+		double p;
+
+		random_net(&net);
+		net.salt = mix((uint64_t)run);
+		net.probes = 0;
+		p = chance_of_failure(&net, usual.failure);
+		expected += p;
+		variance += p * (1 - p);
+		graph = search(&net, &usual);
+		failed += !is_whole(&net, graph);
+		assert_false(trace_graph_is_cut(graph));
+		probes += net.probes;
+		trace_graph_free(graph);
+	}
+	print_message("1,000 networks: %.0f failed, %.1f +- %.1f expected; %.0f probes a network\n", failed, expected,
+		      sqrt(variance), (double)probes / 1000);
+	assert_true(failed < expected + 3 * sqrt(variance));
+	assert_true(failed > expected / 5);
+}
+
+static void sixty_four_routes(void **state)
+{
+	struct trace_graph_options options = usual;
+	struct trace_graph *graph;
+	static struct net net;
+
+	(void)state;
+	/* 64 next hops at once, and their 64 straight continuations over eight hops. */
+	chain(&net, 12);
+	spread_at(&net, 1, 64);
+	for (uint32_t l = 2; l < 10; l++) {
+		net.width[l + 1] = 64;
+		for (uint32_t i = 0; i < 64; i++) {
+			net.fan[l][i] = net.fan[l + 1][i] = 1;
+			net.next[l][i][0] = (uint16_t)i;
+			net.next[l + 1][i][0] = 0;
+		}
+	}
+	options.failure = 0.001;
+	graph = search(&net, &options);
+	print_message("64 routes of 12 hops: %llu probes\n", (unsigned long long)net.probes);
+	assert_true(is_whole(&net, graph));
+	assert_int_equal(trace_graph_routes(graph), 64);
+	trace_graph_free(graph);
+	/* Six balancers in a row, each of two next hops. */
+	chain(&net, 14);
+	for (uint32_t l = 1; l < 12; l += 2)
+		spread_at(&net, l, 2);
+	graph = search(&net, &options);
+	assert_true(is_whole(&net, graph));
+	assert_int_equal(trace_graph_routes(graph), 64);
+	trace_graph_free(graph);
+}
+
+static void routers_without_answers(void **state)
+{
+	const struct trace_node *nodes;
+	struct trace_graph *graph;
+	static struct net net;
+	uint32_t count;
+
+	(void)state;
+	chain(&net, 8);
+	net.silent[3][0] = net.silent[4][0] = true;
+	graph = search(&net, &usual);
+	assert_int_equal(trace_graph_hops(graph), 8);
+	nodes = trace_graph_nodes(graph, 4, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(nodes->addr.family, 0);
+	assert_int_equal(nodes->silent_hops, 2);
+	trace_graph_free(graph);
+	/* One of three next hops is silent: it is a node, and what follows is found through it. */
+	chain(&net, 6);
+	spread_at(&net, 1, 3);
+	net.silent[2][1] = true;
+	graph = search(&net, &usual);
+	trace_graph_nodes(graph, 2, &count);
+	assert_int_equal(count, 3);
+	assert_int_equal(trace_graph_routes(graph), 3);
+	trace_graph_free(graph);
+	/* Nothing answers from hop 3 on: five hops are tried. */
+	chain(&net, 12);
+	for (uint32_t l = 3; l <= 12; l++)
+		net.silent[l][0] = true;
+	graph = search(&net, &usual);
+	assert_int_equal(trace_graph_hops(graph), 7);
+	trace_graph_free(graph);
+}
+
+/* Two routers that send to each other until the hop limit. */
+static void loop(void **state)
+{
+	static struct trace_want wants[WANTS];
+	struct trace_graph *graph;
+	const struct trace_node *nodes;
+	uint32_t count;
+	int n;
+
+	(void)state;
+	assert_int_equal(trace_graph_new(&graph, &usual), 0);
+	while ((n = trace_graph_want(graph, wants, WANTS)) > 0)
+		for (int i = 0; i < n; i++) {
+			const struct ktrxer_addr from = address(wants[i].hop > 3 ? 4 + wants[i].hop % 2 : wants[i].hop,
+								0);
+
+			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), 0);
+		}
+	assert_int_equal(trace_graph_hops(graph), 8);
+	nodes = trace_graph_nodes(graph, 8, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(nodes->end, TRACE_LOOP);
+	trace_graph_free(graph);
+}
+
+/* Answers of forged, ever new addresses end in limits, not in endless probes. */
+static void answers_of_any_address(void **state)
+{
+	static struct trace_want wants[WANTS];
+	struct trace_graph_options options = usual;
+	struct trace_graph *graph;
+	uint64_t probes = 0;
+	uint32_t count;
+	int n;
+
+	(void)state;
+	options.hops_max = 4;
+	assert_int_equal(trace_graph_new(&graph, &options), 0);
+	while ((n = trace_graph_want(graph, wants, WANTS)) > 0) {
+		probes += (uint64_t)n;
+		for (int i = 0; i < n; i++) {
+			const struct ktrxer_addr from = address(wants[i].hop, random_below(60000));
+
+			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), 0);
+		}
+	}
+	assert_true(trace_graph_is_cut(graph));
+	assert_true(probes <= 4 * TRACE_FLOWS_MAX);
+	trace_graph_nodes(graph, 1, &count);
+	assert_true(count <= TRACE_NODES_MAX);
+	trace_graph_free(graph);
+}
+
+static void arguments_out_of_limits(void **state)
+{
+	const struct trace_graph_options wrong[] = { { .hops_max = 0, .silent_max = 5 },
+						     { .hops_max = 65, .silent_max = 5 },
+						     { .hops_max = 30 },
+						     { .hops_max = 30, .silent_max = 5, .failure = 1 },
+						     { .hops_max = 30, .silent_max = 5, .failure = -0.1 } };
+	const struct ktrxer_addr from = address(1, 1);
+	struct trace_graph *graph;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_int_equal(trace_graph_new(&graph, &wrong[i]), -EINVAL);
+	assert_int_equal(trace_graph_new(&graph, &usual), 0);
+	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 1, 0 }, &from, TRACE_GOES_ON), -EINVAL);
+	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 0, 0 }, &from, TRACE_GOES_ON), -EINVAL);
+	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 31, 0 }, &from, TRACE_GOES_ON), -EINVAL);
+	assert_int_equal(trace_graph_answer(graph, (struct trace_want){ 1, TRACE_FLOWS_MAX }, &from, TRACE_GOES_ON),
+			 -EINVAL);
+	assert_int_equal(trace_graph_hops(graph), 0);
+	assert_int_equal(trace_graph_node_of(graph, 1, 0), -1);
+	trace_graph_free(graph);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_route),
+		cmocka_unit_test(one_flow_alone),
+		cmocka_unit_test(failure_of_one_balancer),
+		cmocka_unit_test(failure_over_random_networks),
+		cmocka_unit_test(sixty_four_routes),
+		cmocka_unit_test(routers_without_answers),
+		cmocka_unit_test(loop),
+		cmocka_unit_test(answers_of_any_address),
+		cmocka_unit_test(arguments_out_of_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
