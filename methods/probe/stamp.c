@@ -326,6 +326,7 @@ static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 		struct stamp_class *class = &stamp->classes[i];
 
 		s.ssid = (uint16_t)(r->ssid + i);
+		s.tos = stamp->spec.tos[i];
 		class->rtt = ktrxer_hist_new();
 		if (!class->rtt || stamp_session_new(&class->session, &s) < 0)
 			goto no_memory;

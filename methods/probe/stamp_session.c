@@ -127,6 +127,12 @@ static void begin_advance(struct stamp_session *s)
 	}
 }
 
+/* A router that marks congestion (CE) does what it should. */
+static bool mark_changed(uint8_t sent, uint8_t came)
+{
+	return sent >> 2 != came >> 2 || ((sent & 3) && !(came & 3));
+}
+
 /* Both ways in are through: the stamp of leaving and the answer. */
 static void complete(struct stamp_session *s, struct entry *e)
 {
@@ -141,6 +147,10 @@ static void complete(struct stamp_session *s, struct entry *e)
 		s->counts.waiting--;
 		s->counts.reordered_up += e->sample.reordered_up;
 		s->counts.reordered_down += e->sample.reordered_down;
+		if (e->sample.tos_up != 0xff) {
+			s->counts.mark_changed_up += mark_changed(s->options.tos, e->sample.tos_up);
+			s->counts.mark_changed_down += mark_changed(e->sample.tos_back, e->sample.tos_down);
+		}
 	}
 	begin_advance(s);
 }
@@ -351,6 +361,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 
 			e->sample.tos_up = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
+			e->sample.tos_back = (uint8_t)((cos.reverse ? cos.dscp2 : cos.dscp1) << 2);
 		}
 	}
 	return tells;

@@ -28,6 +28,7 @@ struct stamp_session_options {
 	uint32_t window;       /* probes that may wait at once, a power of two, 2 to 65536 */
 	uint64_t timeout_ns;   /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
 	uint16_t ssid;
+	uint8_t tos;           /* DSCP and ECN of our probes */
 	bool follow_up;        /* we ask for it */
 	const struct hmac_key *auth_key; /* authenticated mode; copied */
 	const struct hmac_key *tlv_key;  /* open mode: TLVs are believed only with their HMAC; copied */
@@ -48,6 +49,7 @@ struct stamp_sample {
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
 	uint8_t ttl_up, ttl_down;
 	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else 0xff */
+	uint8_t tos_back;    /* and so is this: the DSCP with which the reflector sent its answer */
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;
 	bool too_late;       /* it came after its probe was given up as lost */
@@ -74,6 +76,10 @@ struct stamp_session_counts {
 	uint64_t restarts;     /* of the reflector, or of its memory of us */
 	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */
 	uint64_t server_refused, server_dropped; /* of the reflector, between the first and the last answer: of all its clients */
+	/*
+	 * Of the answers with a class-of-service TLV: another DSCP came than was sent, or no ECN where there was some.
+	 */
+	uint64_t mark_changed_up, mark_changed_down;
 	uint64_t server_rate;  /* its limit, answers a second; 0: none, or not known */
 	bool direction_known;  /* the reflector counts, or nothing was lost. From here on no numbers */
 	bool stateful;         /* it was seen to count */

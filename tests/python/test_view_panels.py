@@ -142,7 +142,7 @@ def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     # Neither what was never sent nor a second answer to the same probe is on the line.
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None
-    assert "ICMP: 3 of 6 lost (50.00 %: 1 up, 1 down); 1 probe could not be sent; 1 left out by us." in panel.notes
+    assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 left out by us." in panel.notes
 
 
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:

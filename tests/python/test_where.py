@@ -9,7 +9,7 @@ from ktrxer.estimate.one_way import one_way
 from ktrxer.run.contradictions import contradictions
 from ktrxer.store import open_run
 from ktrxer.summary import figures
-from ktrxer.summary.text import places
+from ktrxer.summary.text import late_of, lines, not_in_figures, places, share
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, parts
 from synthetic import synthetic
 
@@ -72,3 +72,20 @@ def test_the_summary_has_the_line(tmp_path):
     summary = figures.summarise(run)
     assert [part.place for part in summary.where][:2] == [UP, DOWN]
     assert sum(part.share for part in summary.where) == pytest.approx(1, abs=0.05)
+
+
+def test_what_is_late_and_what_is_in_no_figure_is_counted(tmp_path):
+    run = open_run(synthetic(tmp_path, seconds=14, delay=2))
+    for runner, late, after in zip((r for r in run.meta.runners if r.kind in ("stamp", "ping")), (7, 5), (1000.0, 100.0), strict=False):
+        runner.end = (runner.end or {}) | {"late": late, "sent": 1000, "late_after_us": after, "untimed": 2}
+    made = figures.summarise(run)
+    assert late_of(made) in ("7 of 1000 late (by more than 1000 us)", "5 of 1000 late (by more than 100 us), 7 of 1000 late (by more than 1000 us)")
+    assert made.left_out["without stamps"] in (2, 4)
+    assert any(late_of(made) in line for line in lines(made)) and not_in_figures(made) in lines(made)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"), [(260, 8000, "3.25 %"), (1, 8000, "0.01 %"), (3, 100, "3 %"), (1, 7, "14 %"), (0, 1, "0 %"), (5, 10**7, "0.0001 %")]
+)
+def test_a_share_has_the_digits_that_its_count_can_have(part, whole, text):
+    assert share(part, whole) == text

@@ -217,6 +217,8 @@ static void losses_json(struct json *end, const struct stamp_session_counts *c)
 		json_null(end, "lost_down");
 	}
 	json_u64(end, "lost_unknown", c->lost_unknown);
+	json_u64(end, "mark_changed_up", c->mark_changed_up);
+	json_u64(end, "mark_changed_down", c->mark_changed_down);
 }
 
 static void counts_json(const struct stamp_command *run, struct json *end)

@@ -20,6 +20,7 @@ from ktrxer.store.meta import Runner, Series, Verdict
 LATE_FLOOR_NS = 100_000  # late is later than a tenth of the interval, and than this
 LATE_DEGRADED, LATE_INVALID = 0.01, 0.10
 COVERAGE = 0.99
+CHANGED = 0.01  # of the probes: so many may have lost their mark, of a path that changes for a moment
 CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
 BUSY_PERCENT, BUSY_SHARE = 90, 0.05
 EARLY_NS = 1_000_000_000
@@ -155,6 +156,10 @@ def _probes(book: Book, run: Run, series: Series) -> None:
     dropped = _number((runner.end or {}).get("output", {}), "dropped")
     if isinstance(received, int) and not dropped and rows + _number(end, "untimed") < received:
         book.say("invalid", f"the accounts do not close: {received} probes answered, but {rows} recorded", series.name)
+    for way in ("up", "down"):
+        if isinstance(received, int) and received and (changed := _number(end, f"mark_changed_{way}")) > CHANGED * received:
+            what = "its packets lost their class on the path"
+            book.say("degraded", f"the DSCP or ECN of {changed / received:.0%} of the probes {way} was changed: {what}", series.name)
     if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
         due = (runner.to_ns - runner.from_ns) // runner.interval_ns
         there = int(first.sum()) + _number(end, "unanswered_at_end")

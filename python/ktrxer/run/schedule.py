@@ -172,7 +172,11 @@ def command_of(item: Item, setting: Setting, options: Options) -> list[str]:
     dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
     command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns"]
     command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp]
-    return command + (["--port", str(options.port), "--tlv", "limits"] if one.protocol == "udp" else []) + common
+    if one.protocol == "udp":
+        # The reflector reports the marks that arrived, where there are marks.
+        command += ["--port", str(options.port), "--tlv", "limits"]
+        command += ["--tlv", "cos"] if any(DSCP[probe.mark or "BE"] for probe in probes) else []
+    return command + common
 
 
 def _of_probe(probe: Probe, runner: int) -> Series:

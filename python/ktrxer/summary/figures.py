@@ -84,6 +84,15 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class Late:
+    """Probes that left later than the threshold of the verdict; probers of other intervals have another threshold."""
+
+    count: int
+    sent: int
+    after_us: float
+
+
+@dataclass(frozen=True)
 class Responsiveness:
     rpm: float
     foreign_rpm: float | None
@@ -117,6 +126,8 @@ class Summary:
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
+    late: list[Late] = field(default_factory=list)  # by threshold
+    left_out: dict[str, int] = field(default_factory=dict)  # answered probes that are in no figure, by the reason
     own_load: list[OwnLoad] = field(default_factory=list)  # of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
 
@@ -143,8 +154,32 @@ def summarise(run: Run) -> Summary:
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
         grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
-        where=_where(run, latency), own_load=own_loads(run),
+        where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run),
     )  # fmt: skip
+
+
+def _ends(run: Run) -> list[dict[str, Any]]:
+    """Of the processes that sent probes: what they counted."""
+    return [runner.end for runner in run.meta.runners if runner.kind in PROTOCOLS and runner.end is not None]
+
+
+def _late(run: Run) -> list[Late]:
+    made: dict[float, Late] = {}
+    for end in _ends(run):
+        late, sent, after = end.get("late"), end.get("sent"), end.get("late_after_us")
+        if isinstance(late, int) and isinstance(sent, int) and isinstance(after, int | float):
+            before = made.get(after, Late(0, 0, after))
+            made[after] = Late(before.count + late, before.sent + sent, after)
+    return [made[after] for after in sorted(made)]
+
+
+def _left_out(run: Run) -> dict[str, int]:
+    untimed = sum(count for end in _ends(run) if isinstance(count := end.get("untimed"), int))
+    wrong = 0
+    for series in run.meta.of_kind("latency"):
+        arrays = run.arrays(series)
+        wrong += int(((arrays["state"] == ANSWERED) & np.isnan(arrays["rtt_ns"])).sum())
+    return {reason: count for reason, count in (("without stamps", untimed), ("shorter than 0", wrong)) if count}
 
 
 def probes_of(run: Run, series: Series) -> str:

@@ -44,7 +44,9 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
-        made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {loss.lost / loss.sent:.2%}{where}{after}")
+        made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {share(loss.lost, loss.sent)}{where}{after}")
+    if s.left_out:
+        made.append(not_in_figures(s))
     if s.responsiveness is not None:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
@@ -60,7 +62,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(f"our own load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
         late = s.lateness_us
-        made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us")
+        counted = f"; {late_of(s)}" if s.late else ""
+        made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us{counted}")
     if s.verdict is None:
         return [*made, "", "It is not finished yet, or was cut off: `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
@@ -89,6 +92,20 @@ def load_of(one: OwnLoad) -> str:
     share = "share of the path not known: no flow" if one.share is None else f"{one.share:.1%} of the path"
     control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
     return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
+
+
+def share(part: int, whole: int) -> str:
+    """In percent, with the digits that so many can have: one of 8,000 is 0.01 %, one of 100 is 1 %."""
+    return f"{100 * part / whole:.{max(0, min(4, math.ceil(math.log10(whole)) - 2))}f} %"
+
+
+def late_of(s: Summary) -> str:
+    """The count, and the threshold that it was made with."""
+    return ", ".join(f"{one.count} of {one.sent} late (by more than {one.after_us:g} us)" for one in s.late)
+
+
+def not_in_figures(s: Summary) -> str:
+    return f"in no figure  {', '.join(f'{count} round trips {reason}' for reason, count in s.left_out.items())}"
 
 
 def left_out(one: Direction) -> str:

@@ -13,6 +13,7 @@ from ktrxer.estimate.distribution import ecdf, thin_ecdf
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
+from ktrxer.summary.text import share
 from ktrxer.view import palette
 from ktrxer.view.model import Axis, Floats, Panel, Series
 from ktrxer.view.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
@@ -69,7 +70,7 @@ def _loss_note(label: str, state: NDArray[Any]) -> str:
     parts = []
     if lost:
         ways = [f"{counts[code]} {where}" for code, where in ((LOST_UP, "up"), (LOST_DOWN, "down")) if counts[code]]
-        parts.append(f"{lost:,} of {sent:,} lost ({100 * lost / sent:.2f} %{': ' + ', '.join(ways) if ways else ''})")
+        parts.append(f"{lost:,} of {sent:,} lost ({share(lost, sent)}{': ' + ', '.join(ways) if ways else ''})")
     if counts[FAILED]:
         parts.append(f"{count_of(counts[FAILED], 'probe')} could not be sent")
     if counts[SKIPPED]:

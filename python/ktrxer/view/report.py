@@ -12,7 +12,7 @@ from typing import Any
 import ktrxer
 from ktrxer.store import Run, Runner, StoreError
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
-from ktrxer.summary.text import by_class, left_out, named
+from ktrxer.summary.text import by_class, late_of, left_out, named, not_in_figures, places, share
 from ktrxer.view import names, pack, palette
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.model import Panel
@@ -124,7 +124,8 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     under = next((one for one in s.loss if one.name == "load"), None) or next(iter(s.loss), None)
     if under is not None:
         where = "under load" if under.name == "load" else "idle"
-        tiles.append(_tile(f"Loss, {where}", figure(100 * under.lost / under.sent), "%", f"{under.lost:,} of {under.sent:,} probes"))
+        lost_share, unit = share(under.lost, under.sent).split()
+        tiles.append(_tile(f"Loss, {where}", lost_share, unit, f"{under.lost:,} of {under.sent:,} probes"))
     if s.responsiveness is not None:
         r = s.responsiveness
         probes = f" ({r.probes})" if r.probes else ""
@@ -182,8 +183,13 @@ def _delays(s: Summary) -> dict[str, Any]:
     late = s.lateness_us
     if late is not None:
         notes.append(
-            f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs."
+            f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs"
+            + (f"; {late_of(s)}." if s.late else ".")
         )
+    if s.left_out:
+        notes.append(f"{not_in_figures(s)}.")
+    if s.where:
+        notes.append(f"The load's delay: {places(s.where)}.")
     notes += [f"{text}." for one in s.latency if (text := left_out(one))]
     if s.grade is not None:
         notes.append(f"The grade is for what load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
@@ -204,7 +210,7 @@ def _losses(s: Summary) -> dict[str, Any]:
                 one.name,
                 f"{one.sent:,}",
                 f"{one.lost:,}",
-                f"{100 * one.lost / one.sent:.2f} %",
+                share(one.lost, one.sent),
                 str(one.lost_up),
                 str(one.lost_down),
                 str(unknown),

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A router that clears the DSCP of one direction. Reference: the router's own counter of the packets that it changed."""
+
+import json
+
+import pytest
+
+EF_AND_BE = """
+from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, udp
+def plan(setting: Setting, _: NoParameters) -> Plan:
+    return Plan(probes=(udp(setting, "Ping (ms) UDP BE", "BE"), udp(setting, "Ping (ms) UDP EF", "EF")))
+TEST = Test("mine", "probes of two classes", plan)
+"""
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_router_that_clears_marks(path, serve, tmp_path, way):
+    port = "dport" if way == "up" else "sport"
+    path.r.run(["nft", "-f", "-"], input=f"""
+add table ip bleach
+add chain ip bleach forward {{ type filter hook forward priority 0; }}
+add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
+""")  # fmt: skip
+    serve(path.b, "--token-file", path.token)
+    (tmp_path / "own.py").write_text(EF_AND_BE)
+    made = path.measure(tmp_path / "own.py", "-l", "1", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    rules = json.loads(path.r.run(["nft", "-j", "list", "chain", "ip", "bleach", "forward"]).stdout)["nftables"]
+    (changed,) = [part["counter"]["packets"] for rule in rules if "rule" in rule for part in rule["rule"]["expr"] if "counter" in part]
+    best, expedited = next(runner.end for runner in made.run.meta.runners if runner.kind == "stamp")["classes"]
+    print(f"figure: the router changed {changed}, of {expedited['received']} answered probes {expedited[f'mark_changed_{way}']} have another mark")
+    assert changed > 90, "the reference changed nothing"
+    # The router's counter has the closing probe, and the trial before the run.
+    assert expedited[f"mark_changed_{way}"] == expedited["received"] and changed - 12 <= expedited["received"] <= changed
+    other = "down" if way == "up" else "up"
+    assert expedited[f"mark_changed_{other}"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
+    assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", "DSCP or ECN", f"100% of the probes {way}")
