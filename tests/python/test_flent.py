@@ -154,7 +154,7 @@ def test_every_codec_whatever_the_name(tmp_path: Path, name: str, pack: Any) -> 
     assert len(open_any(path).meta.series) == 10
 
 
-# ----------------------------------------------------------------------------------------------------------- hostile files
+# ---------------------------------------------------------------------------------------------------- hostile files
 
 
 def changed(at: str, value: Any) -> dict[str, Any]:

@@ -48,13 +48,13 @@ def duel(a: Netns, b: Netns) -> None:
         own = sent.result
     best = judge.timing(errors["ktrxer"]).median_us
     print()
-    print(row(["10 ms between probes, missed by", "median", "IQR", "99 % within", "to ktrxer's"]))
+    print(row(["error of 10 ms between probes", "p50", "IQR", "p99", "p50 ratio"]))
     for who, name in names.items():
         one = judge.timing(errors[who])
         ratio = f"{one.median_us / best:.1f}" if best else "-"
         print(row([name, f"{one.median_us:.2f} us", f"{one.iqr_us:.2f} us", f"{one.p99_us:.1f} us", ratio]))
     print(f"\n  {own.get('engine', '?')} was chosen: {own.get('engine_reason', '?')}")
-    print("  Judged at host b by its kernel's arrival stamps, not by the senders' own words.")
+    print("  Measured at host b by the arrival stamps of its kernel, not by the senders.")
 
 
 def main() -> int:
