@@ -356,7 +356,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (moved)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
-				       "changed, or a router balances packet by "
+			    "changed, or a router balances packet by "
 			    "packet",
 			    moved);
 	if (r->receiver_drops)
@@ -383,7 +383,9 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 		 r->sent, ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates,
 		 r->late);
 	if (r->user_stamped)
-		out_text(run->cli, "%" PRIu64 " arrivals have no stamp of the kernel: their round trips include this program's delay",
+		out_text(run->cli,
+			 "%" PRIu64
+			 " arrivals have no stamp of the kernel: their round trips include this program's delay",
 			 r->user_stamped);
 }
 
