@@ -136,7 +136,8 @@ const struct command cmd_trace = {
 		"at low priority: a long round trip to one hop with "
 		"shorter ones behind it is that router's own delay, not the network's.\n\n"
 		"It needs the capability CAP_NET_RAW until its sockets are open, then drops all privileges. "
-		"Without it, --engine udp --one-route follows one flow; the arrival of an answer is then stamped by this program."),
+		"Without it, --engine udp --one-route follows one flow; the arrival of an answer is then stamped "
+		"by this program."),
 	.examples = OPT_PROSE(
 		"ktrxer trace 192.0.2.1\tAll routes, by UDP.\n"
 		"ktrxer trace --protocol tcp --port 443 2001:db8::1\tThrough firewalls that let web traffic pass.\n"
