@@ -24,6 +24,7 @@ enum {
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
+enum { ORIGIN_ICMP = 2, ORIGIN_ICMPV6 = 3 }; /* SO_EE_ORIGIN_* */
 enum flight_state { FREE, COMMITTED, SENT, UNSENT };
 
 /* A probe, from its commit until its number is used again. */
@@ -69,6 +70,7 @@ struct trace {
 	uint64_t send_ns;  /* when the next probe may leave */
 	uint64_t check_ns; /* no try ends before */
 	uint64_t rtt_max_ns;
+	bool by_socket;			 /* the host's socket sends and gets the ICMP errors; rx is NULL */
 	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */
 	uint8_t first_route;
 	struct loop *loop;
@@ -280,11 +282,46 @@ enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer
 		       TRACE_UNREACHABLE;
 }
 
+/* A reply that fits a probe by its number. */
+static void answer(struct trace *t, struct flight *flight, const struct trace_reply *reply, uint64_t received_ns,
+		   uint8_t source, const struct trace_changes *changes)
+{
+	struct trace_sample *s = &flight->sample;
+
+	if (flight->answered) {
+		t->result.duplicates++;
+		return;
+	}
+	flight->answered = true;
+	if (flight->round != t->round || t->jobs[flight->job].done) {
+		t->result.late++;
+		return;
+	}
+	s->from = reply->from;
+	s->received_ns = received_ns;
+	s->source = source;
+	s->kind = (uint8_t)reply->kind;
+	s->type = reply->type;
+	s->code = reply->code;
+	s->ttl = reply->ttl;
+	s->quoted_ttl = reply->quote.ttl;
+	s->quoted_tos = reply->quote.tos;
+	s->changes = *changes;
+	s->label_count = reply->label_count;
+	memcpy(s->labels, reply->labels, sizeof s->labels);
+	t->result.answered++;
+	t->result.user_stamped += source == KTRXER_STAMP_USER;
+	t->result.hops[s->sent.want.hop].answered++;
+	graph_answer(t, s->sent.want, &reply->from, trace_end_of(reply, &t->spec.to));
+	job_end(t, &t->jobs[flight->job]);
+	if (flight->state == SENT)
+		sample_end(t, flight);
+}
+
 static void take_reply(struct trace *t, const struct krx_packet *packet)
 {
 	struct trace_changes changes;
 	struct trace_reply reply;
-	struct trace_sample *s;
 	struct flight *flight;
 	uint32_t number;
 	bool whole;
@@ -295,39 +332,42 @@ static void take_reply(struct trace *t, const struct krx_packet *packet)
 		return;
 	}
 	flight = &t->flights[number % FLIGHTS];
-	s = &flight->sample;
-	if (flight->state == FREE || (whole && s->sent.number != number) ||
-	    !trace_probe_fits(&t->probe, &reply, &s->sent, &changes)) {
+	if (flight->state == FREE || (whole && flight->sample.sent.number != number) ||
+	    !trace_probe_fits(&t->probe, &reply, &flight->sample.sent, &changes)) {
 		t->result.foreign++;
 		return;
 	}
-	if (flight->answered) {
-		t->result.duplicates++;
-		return;
-	}
-	flight->answered = true;
-	if (flight->round != t->round || t->jobs[flight->job].done) {
-		t->result.late++;
-		return;
-	}
-	s->from = reply.from;
-	s->received_ns = packet->mono_ns;
-	s->source = packet->source;
-	s->kind = (uint8_t)reply.kind;
-	s->type = reply.type;
-	s->code = reply.code;
-	s->ttl = reply.ttl;
-	s->quoted_ttl = reply.quote.ttl;
-	s->quoted_tos = reply.quote.tos;
-	s->changes = changes;
-	s->label_count = reply.label_count;
-	memcpy(s->labels, reply.labels, sizeof s->labels);
-	t->result.answered++;
-	t->result.hops[s->sent.want.hop].answered++;
-	graph_answer(t, s->sent.want, &reply.from, trace_end_of(&reply, &t->spec.to));
-	job_end(t, &t->jobs[flight->job]);
-	if (flight->state == SENT)
-		sample_end(t, flight);
+	answer(t, flight, &reply, packet->mono_ns, packet->source, &changes);
+}
+
+/* Without privileges: the kernel returns ICMP errors, with the payload of the probe, to the socket that sent it. It
+ * gives them no arrival stamp. */
+static void take_errors(struct trace *t)
+{
+	struct ktx_network_error errors[16];
+	int n;
+
+	while (!t->rx && (n = ktx_network_errors(t->tx, errors, 16)) > 0)
+		for (int i = 0; i < n; i++) {
+			const struct ktx_network_error *e = &errors[i];
+			const bool six = e->origin == ORIGIN_ICMPV6;
+			struct trace_reply reply = {
+				.from = e->reporter, .type = e->type, .code = e->code, .quote = { .tos = t->spec.tos }
+			};
+			struct flight *flight;
+			uint32_t number;
+
+			if (e->origin != ORIGIN_ICMP && !six)
+				continue;
+			reply.kind = e->type == (six ? 3 : 11) ? TRACE_TIME_EXCEEDED : TRACE_DESTINATION_UNREACHABLE;
+			if (!trace_probe_returned(&t->probe, e->quoted, e->quoted_length, &number)) {
+				t->result.foreign++;
+				continue;
+			}
+			flight = &t->flights[number % FLIGHTS];
+			if (flight->state != FREE && flight->sample.sent.number == number)
+				answer(t, flight, &reply, e->when_ns, KTRXER_STAMP_USER, &(struct trace_changes){ 0 });
+		}
 }
 
 static void take_replies(struct trace *t)
@@ -335,7 +375,7 @@ static void take_replies(struct trace *t)
 	struct krx_packet packet;
 	int rc = 0;
 
-	for (int i = 0; i < TURN && (rc = krx_next(t->rx, &packet)) > 0; i++)
+	for (int i = 0; t->rx && i < TURN && (rc = krx_next(t->rx, &packet)) > 0; i++)
 		take_reply(t, &packet);
 	if (rc < 0)
 		fail(t, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
@@ -396,6 +436,7 @@ static void turn(struct loop_timer *timer, uint64_t now)
 	send_due(t, now);
 	if (ktx_pump(t->tx, &pump_ns) < 0)
 		fail(t, -ENODEV, "the device went down or is gone");
+	take_errors(t);
 	next = earlier(pump_ns, t->check_ns);
 	if (t->queued)
 		next = earlier(next, t->send_ns > AHEAD_NS / 2 ? t->send_ns - AHEAD_NS / 2 : 0);
@@ -422,13 +463,14 @@ static void wake_rx(struct loop_source *source, uint32_t events)
 
 static void run(struct trace *t, int stop_fd)
 {
+	struct krx_stats stats = { 0 };
 	int rc;
 
 	t->timer = (struct loop_timer){ .at_ns = 0, .due = turn };
 	t->tx_source = (struct loop_source){ .fd = ktx_fd(t->tx), .ready = wake_tx };
-	t->rx_source = (struct loop_source){ .fd = krx_fd(t->rx), .ready = wake_rx };
+	t->rx_source = (struct loop_source){ .fd = t->rx ? krx_fd(t->rx) : -1, .ready = wake_rx };
 	if ((rc = loop_new(&t->loop)) < 0 || (rc = loop_watch(t->loop, &t->tx_source, EPOLLIN)) < 0 ||
-	    (rc = loop_watch(t->loop, &t->rx_source, EPOLLIN)) < 0) {
+	    (t->rx && (rc = loop_watch(t->loop, &t->rx_source, EPOLLIN)) < 0)) {
 		fail(t, rc, "the event loop could not be opened");
 		goto out;
 	}
@@ -444,6 +486,8 @@ static void run(struct trace *t, int stop_fd)
 	ktx_drain(t->tx, ktrxer_now_ns() + KTRXER_NS_PER_S / 10);
 	take_reports(t);
 out:
+	if (t->rx && krx_stats(t->rx, &stats, NULL, 0) == 0)
+		t->result.receiver_drops = stats.lost;
 	loop_free(t->loop);
 	t->loop = NULL;
 	t->queued = t->queue_at = 0;
@@ -500,9 +544,8 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 		return rc;
 	if (t->probe.path.needs_stack)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the destination is this host itself: there is no route to trace");
-	if ((rc = resolve(t, true, err)) < 0)
-		return rc;
-	options.device = t->probe.path.device.name;
+	if (t->spec.device || !ktx_engine_by_stack(t->spec.engine, false))
+		options.device = t->probe.path.device.name;
 	options.engine = t->spec.engine;
 	options.wait = KTX_WAIT_SLEEP;
 	options.flags = KTX_CALLER_PUMPS | KTX_NO_LOCK;
@@ -512,7 +555,10 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 		return rc;
 	ktx_info(t->tx, &info);
 	t->probe.link = info.link;
-	return 0;
+	t->by_socket = t->probe.no_ip_id = info.features & KTX_CAN_REPLY_FD;
+	if (t->by_socket && (t->spec.proto != KTRXER_UDP || t->spec.failure > 0))
+		return ktrxer_fail(err, -EINVAL, "the engine %s sends one flow of UDP only", info.engine);
+	return info.features & KTX_CAN_WHOLE_FRAME ? resolve(t, true, err) : 0;
 }
 
 static int open_rx(struct trace *t, struct ktrxer_error *err)
@@ -588,8 +634,8 @@ int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_e
 	rc = trace_graph_new(&t->graph, &graph);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the search could not be prepared: %m");
-	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 || (rc = open_rx(t, err)) < 0 ||
-	    (rc = check_frame(t, err)) < 0)
+	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 ||
+	    (!t->by_socket && (rc = open_rx(t, err)) < 0) || (rc = check_frame(t, err)) < 0)
 		return rc;
 	return spec->keep_privileges ? 0 : privilege_drop(&t->privileges, err);
 }

@@ -54,6 +54,7 @@ struct trace_result {
 	uint64_t duplicates; /* a second answer to one probe */
 	uint64_t late;	     /* an answer after its probe was given up */
 	uint64_t foreign;    /* ICMP messages and segments that are no answers */
+	uint64_t user_stamped; /* answers whose arrival this program has stamped: the round trip includes its delay */
 	uint64_t receiver_drops;
 	uint64_t begin_ns, end_ns;
 	bool stopped;		     /* by stop_fd */

@@ -69,7 +69,7 @@ int trace_probe_build(const struct trace_probe *p, uint8_t *frame, uint32_t capa
 	if (length < 0)
 		return length;
 	ip = frame + (p->link == KTRXER_LINK_ETHERNET ? 14 : 0);
-	if (p->path.to.family == AF_INET) {
+	if (p->path.to.family == AF_INET && !p->no_ip_id) {
 		/* RFC 1624: the header's checksum moves with the identification. */
 		const uint16_t before = load_be16(ip + 4), after = low_id(sent->number);
 
@@ -97,6 +97,11 @@ static bool number_in_payload(const struct trace_probe *p, const uint8_t *payloa
 {
 	*number = load_be32(payload + NUMBER);
 	return memcmp(payload + SECRET, p->secret, sizeof p->secret) == 0;
+}
+
+bool trace_probe_returned(const struct trace_probe *p, const uint8_t *payload, uint32_t length, uint32_t *number)
+{
+	return length >= PAYLOAD && number_in_payload(p, payload, number);
 }
 
 static bool number_in_quote(const struct trace_probe *p, const struct trace_quote *quote, uint32_t *number, bool *whole)

@@ -21,6 +21,7 @@ struct trace_probe {
 	uint16_t icmp_id;
 	uint32_t tcp_base; /* sequence number of probe 0 */
 	uint8_t secret[6];
+	bool no_ip_id; /* the kernel chooses the IPv4 identification */
 };
 
 /* A probe as it was sent: what an answer is compared with. */
@@ -47,6 +48,8 @@ int trace_probe_build(const struct trace_probe *p, uint8_t *frame, uint32_t capa
  * about none of ours.
  */
 bool trace_probe_number(const struct trace_probe *p, const struct trace_reply *reply, uint32_t *number, bool *whole);
+/* The same by the payload that the kernel returns with an error of a socket. */
+bool trace_probe_returned(const struct trace_probe *p, const uint8_t *payload, uint32_t length, uint32_t *number);
 /* Whether the reply fits the probe of this number, and what was changed on the way. */
 bool trace_probe_fits(const struct trace_probe *p, const struct trace_reply *reply, const struct trace_sent *sent,
 		      struct trace_changes *changes);

@@ -216,6 +216,35 @@ def test_balancing_packet_by_packet_is_found(trace):
     assert result["moved"] > 0 and any("packet by packet" in reason for reason in result["reasons"])
 
 
+@pytest.mark.parametrize(
+    "target,routers", [(TARGET, LINE), (TARGET6, LINE.replace("10.0.", "2001:db8:").replace(".1 ", "::1 ").replace(TARGET, TARGET6))]
+)
+def test_one_flow_without_privileges(ktrxer, requires_namespaces, target, routers):
+    unprivileged = [
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--clear-groups",
+        "--bounding-set",
+        "-all",
+        "--inh-caps",
+        "-all",
+        ktrxer,
+        "trace",
+        "--engine",
+        "udp",
+        target,
+    ]
+    with network(routers) as host:
+        done = host.run([*unprivileged, "--one-route", "--jsonl"], check=False)
+        many = host.run(unprivileged, check=False)
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [hop["nodes"][0]["address"] for hop in objects[-1]["hops"]] == [line.split()[1] for line in routers.split("\n") if line]
+    assert objects[-1]["arrived"] and {one["received_stamp"] for one in objects if one.get("kind") == "hop_answer"} == {"user"}
+    assert objects[-1]["user_stamped"] == objects[-1]["answered"]
+    assert many.returncode == 2 and "--engine udp goes with --one-route" in many.stderr
+
+
 def test_samples_and_text(ktrxer, requires_namespaces, validators):
     with network(LINE) as host:
         lines = host.run(

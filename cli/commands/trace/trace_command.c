@@ -6,12 +6,13 @@
 #include "shared_options.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define FIELD(name) offsetof(struct trace_options, name)
 
 enum { PORT_UDP = 33434, PORT_TCP = 80 };
 
-static const char *const engines[] = { "packet", "raw", "auto", NULL };
+static const char *const engines[] = { "packet", "raw", "udp", NULL };
 
 static const struct opt trace_opts[] = {
 	{ .name = "protocol", .type = OPT_CHOICE, .offset = FIELD(protocol), .argument = "P", .fallback = "udp",
@@ -43,7 +44,8 @@ static const struct opt trace_opts[] = {
 			.max = 60ULL * 1000000000),
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
-	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines, .help = "Engine: packet, raw, or auto"),
+	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines,
+		      .help = "Engine: packet or raw; udp (the host's socket, no privilege) follows one flow of UDP"),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	OPTION_FLOOD(FIELD(flood), "probes a second"),
@@ -63,6 +65,9 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
+	if (!strcmp(o->engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
+		return ktrxer_fail(err, -EINVAL,
+				   "--engine udp goes with --one-route and --protocol udp: it has one socket");
 	*spec = (struct trace_spec){
 		.from = o->from,
 		.device = o->device,
@@ -130,7 +135,9 @@ const struct command cmd_trace = {
 		"was changed on the way are printed where the routers' answers show them. Routers make these answers "
 		"at low priority: a long round trip to one hop with "
 		"shorter ones behind it is that router's own delay, not the network's.\n\n"
-		"It needs the capability CAP_NET_RAW until its sockets are open, then drops all privileges."),
+		"It needs the capability CAP_NET_RAW until its sockets are open, then drops all privileges. "
+		"Without it, --engine udp --one-route follows one flow; the arrival of an answer is then stamped "
+		"by this program."),
 	.examples = OPT_PROSE(
 		"ktrxer trace 192.0.2.1\tAll routes, by UDP.\n"
 		"ktrxer trace --protocol tcp --port 443 2001:db8::1\tThrough firewalls that let web traffic pass.\n"

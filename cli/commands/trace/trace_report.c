@@ -356,7 +356,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (moved)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
-				       "changed, or a router balances packet by "
+			    "changed, or a router balances packet by "
 			    "packet",
 			    moved);
 	if (r->receiver_drops)
@@ -382,6 +382,11 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 		 " answered too late",
 		 r->sent, ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates,
 		 r->late);
+	if (r->user_stamped)
+		out_text(run->cli,
+			 "%" PRIu64
+			 " arrivals have no stamp of the kernel: their round trips include this program's delay",
+			 r->user_stamped);
 }
 
 static void end_json(const struct trace_run *run, struct json *end, const struct summary *s)
@@ -415,6 +420,7 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 	json_u64(end, "duplicates", r->duplicates);
 	json_u64(end, "late", r->late);
 	json_u64(end, "foreign", r->foreign);
+	json_u64(end, "user_stamped", r->user_stamped);
 	json_u64(end, "moved", trace_moved(run->trace));
 	json_bool(end, "privileges_dropped", trace_privileges_of(run->trace)->no_capabilities);
 }
