@@ -5,6 +5,7 @@
 #include "limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -23,6 +24,7 @@ struct flow_set {
 	uint64_t next_ns; /* what the walk has found to be due first */
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
+	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
 	struct flow *blocks[]; /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
 };
 
@@ -251,11 +253,45 @@ static void release(struct flow *flow, bool gently, bool settles)
 	flow->state = FLOW_OVER;
 }
 
+/* Many flows begin and end at one time: one read is enough for them. */
+#define WAITED_AGE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
+/*
+ * So long this thread was ready and had no processor (Documentation/scheduler/sched-stats.rst); UINT64_MAX: not known.
+ */
+static uint64_t run_delay(struct flow_set *set, uint64_t now_ns)
+{
+	char text[64] = "", *second;
+	int fd;
+
+	if (set->waited_at_ns && now_ns - set->waited_at_ns < WAITED_AGE_NS)
+		return set->waited_ns;
+	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	set->waited_at_ns = now_ns;
+	set->waited_ns = UINT64_MAX;
+	if (fd < 0)
+		return UINT64_MAX;
+	if (read(fd, text, sizeof text - 1) > 0 && (second = strchr(text, ' ')))
+		set->waited_ns = strtoull(second, NULL, 10);
+	close(fd);
+	return set->waited_ns;
+}
+
+static uint32_t waited_share(struct flow *flow)
+{
+	const uint64_t now = ktrxer_now_ns(), waited = run_delay(flow->set, now);
+
+	if (waited == UINT64_MAX || flow->began_waited_ns > waited || now <= flow->began_ns)
+		return UINT32_MAX;
+	return (uint32_t)((waited - flow->began_waited_ns) / ((now - flow->began_ns) / 1000 + 1));
+}
+
 /* Once: of many flows that end together all are sampled first, and then let go. */
 static void last_sample(struct flow *flow, enum flow_reason reason)
 {
 	if (flow->end.time_ns)
 		return;
+	flow->end.waited = waited_share(flow);
 	if (flow->ops->stop)
 		flow->ops->stop(flow);
 	flow->end.time_ns = sample_take(flow, flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0, true);
@@ -282,8 +318,10 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	no_longer_idle(set, flow);
 	if (was_going)
 		last_sample(flow, reason);
-	else if (!flow->end.time_ns)
+	else if (!flow->end.time_ns) {
 		flow->end.time_ns = ktrxer_now_ns();
+		flow->end.waited = UINT32_MAX;
+	}
 	flow->end.reason = (uint8_t)reason;
 	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->ops->error ? flow->ops->error(flow) : 0);
 	flow->end.missed = flow->missed;
@@ -403,6 +441,8 @@ static void flow_sample(struct flow *flow)
 static void flow_begin(struct flow *flow, uint64_t now_ns)
 {
 	flow->state = FLOW_GOING;
+	flow->began_ns = ktrxer_now_ns();
+	flow->began_waited_ns = run_delay(flow->set, flow->began_ns);
 	flow->ops->begin(flow);
 	if (flow->set->grid_ns <= now_ns)
 		flow_sample(flow);

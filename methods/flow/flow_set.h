@@ -62,6 +62,7 @@ struct flow {
 	uint64_t settle_ns;    /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
+	uint64_t began_ns, began_waited_ns; /* run delay of the thread at that time; UINT64_MAX: not known */
 };
 
 struct flow_set_options {
