@@ -42,7 +42,7 @@ void loop_stop(struct loop *loop);
  * True: the call of a source or timer that runs now has used its share of the loop, LOOP_SHARE_NS. A call whose work
  * depends on a peer asks after each step, returns, and goes on in its next turn; a step takes less than a millisecond.
  */
-#define LOOP_SHARE_NS 200000
+#define LOOP_SHARE_NS 100000
 bool loop_share_used(const struct loop *loop);
 
 struct loop_figures {

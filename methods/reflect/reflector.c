@@ -133,7 +133,7 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 					const struct reflector_arrival *a, struct reflector_answer *answer)
 {
 	const bool auth = r->options.auth_key != NULL;
-	const uint64_t granted = auth || a->proven ? r->options.dscp_proven : r->options.dscp_granted;
+	const uint64_t granted = auth || a->trusted ? r->options.dscp_trusted : r->options.dscp_granted;
 	struct reflector_tlv_context c = { .arrival = a, .auth = auth, .ptp = r->options.ptp, .synchronised = r->synchronised,
 					   .dscp_granted = granted, .rate = r->options.rate,
 					   .refused = (uint32_t)(r->counts.verdicts[REFLECTOR_RATE] + r->counts.verdicts[REFLECTOR_RATE_ALL]),

@@ -25,14 +25,14 @@ struct reflector_options {
 	uint64_t max_bps;      /* of all answers, by their UDP payload; 0: no limit */
 	const struct hmac_key *auth_key; /* authenticated mode: nothing else is answered. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for HMAC TLVs. Copied */
-	/* Bit n: an answer may carry DSCP n because its request asks for it; for peers without and with a proof. */
-	uint64_t dscp_granted, dscp_proven;
+	/* Bit n: an answer may carry DSCP n because its request asks for it; for other peers and for trusted ones. */
+	uint64_t dscp_granted, dscp_trusted;
 	uint16_t own_ports[4]; /* never answered; 0 ends */
 	uint64_t secret;       /* random: hides the order of the tables */
 };
-/* Peers without a proof: best effort. With a proof: all but network control (CS6 and above). */
+/* Other peers: best effort. Trusted ones: all but network control (CS6 and above). */
 #define REFLECTOR_DSCP_DEFAULT 1ULL
-#define REFLECTOR_DSCP_PROVEN 0x0000ffffffffffffULL
+#define REFLECTOR_DSCP_TRUSTED 0x0000ffffffffffffULL
 
 enum reflector_verdict {
 	REFLECTOR_ANSWER = 0,

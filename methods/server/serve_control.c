@@ -136,9 +136,14 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	return claim_cookie(control, d);
 }
 
-bool serve_control_proven(void *context, const struct ktrxer_addr *from, uint64_t now_ns)
+bool serve_control_trusted(void *context, const struct ktrxer_addr *from, uint64_t now_ns)
 {
-	return registry_proven(&((struct serve_control *)context)->registry, from, now_ns);
+	return registry_trusted(&((struct serve_control *)context)->registry, from, now_ns);
+}
+
+void serve_control_set_token(struct serve_control *control, const struct hmac_key *token)
+{
+	control->token = *token;
 }
 
 static bool is_unproven(const struct session *s)

@@ -37,12 +37,12 @@ static bool same_address(const struct ktrxer_addr *a, const struct ktrxer_addr *
 	return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
 {
-	struct proof *place = &registry->proofs[0];
+	struct trusted_address *place = &registry->trusted[0];
 
-	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++) {
-		struct proof *p = &registry->proofs[i];
+	for (int i = 0; i < KTRXER_CONTROL_TRUSTED; i++) {
+		struct trusted_address *p = &registry->trusted[i];
 
 		if (same_address(&p->addr, addr)) {
 			place = p;
@@ -51,13 +51,13 @@ void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *a
 		if (p->until_ns < place->until_ns)
 			place = p;
 	}
-	*place = (struct proof){ *addr, now_ns + KTRXER_CONTROL_PROVEN_S * (uint64_t)KTRXER_NS_PER_S };
+	*place = (struct trusted_address){ *addr, now_ns + KTRXER_CONTROL_TRUSTED_S * (uint64_t)KTRXER_NS_PER_S };
 }
 
-bool registry_proven(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
 {
-	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++)
-		if (registry->proofs[i].until_ns > now_ns && same_address(&registry->proofs[i].addr, addr))
+	for (int i = 0; i < KTRXER_CONTROL_TRUSTED; i++)
+		if (registry->trusted[i].until_ns > now_ns && same_address(&registry->trusted[i].addr, addr))
 			return true;
 	return false;
 }

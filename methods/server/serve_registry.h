@@ -42,7 +42,7 @@ struct peer {
 enum { SERVE_PEERS = 256 };
 
 /* An address whose client has proven the token. */
-struct proof {
+struct trusted_address {
 	struct ktrxer_addr addr;
 	uint64_t until_ns;
 };
@@ -53,7 +53,7 @@ struct serve_registry {
 	struct serve_control_counts counts;
 	struct session *sessions;
 	struct peer *peers[SERVE_PEERS];
-	struct proof proofs[KTRXER_CONTROL_PROOFS];
+	struct trusted_address trusted[KTRXER_CONTROL_TRUSTED];
 	uint32_t next_id;
 };
 
@@ -61,9 +61,9 @@ void registry_add(struct serve_registry *registry, struct session *session); /* 
 void registry_remove(struct serve_registry *registry, struct session *session);
 struct session *registry_session(struct serve_registry *registry, uint32_t id);
 uint32_t registry_clients(const struct serve_registry *registry); /* who have shown the token */
-/* A client at this address has proven the token now. The oldest proof makes room. */
-void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
-bool registry_proven(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
+/* A client at this address has proven the token now. The oldest one makes room. */
+void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
+bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 /* What comes from there is of this flow. 0 or -ENOMEM. */
 int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
 void registry_peers_forget(struct serve_registry *registry, const struct session *session);

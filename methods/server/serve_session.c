@@ -184,7 +184,7 @@ static void on_request(struct session *s, const struct control_frame *frame)
 		session_refuse(s, CONTROL_MALFORMED, 0);
 		return;
 	}
-	registry_prove(s->registry, &s->peer, ktrxer_now_ns());
+	registry_trust(s->registry, &s->peer, ktrxer_now_ns());
 	why = request_judge(s, &value);
 	if (why != CONTROL_OK || flows_make(s) < 0) {
 		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);

@@ -206,8 +206,8 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
 	/* A group or broadcast address in the IP header is no address of this host. */
 	in->arrival.to_group = !ktrxer_addr_equal(&m.to, &m.local);
-	if (udp->options.proven)
-		in->arrival.proven = udp->options.proven(udp->options.context, &in->arrival.from, now_ns);
+	if (udp->options.trusted)
+		in->arrival.trusted = udp->options.trusted(udp->options.context, &in->arrival.from, now_ns);
 	in->local = m.local;
 	in->ifindex = m.ifindex;
 	if (!m.real_ns) {

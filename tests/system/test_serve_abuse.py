@@ -6,12 +6,16 @@ a0 10.77.0.1, .9, 10.78.0.1 ------------- b0 10.77.0.2, 10.78.0.2      attackers
 """
 
 import json
+import os
+import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
-from flows import MS, command, stop
+from flows import MS, command, secret, stop
 from test_flow_faults import HOSTILE
 
 
@@ -69,6 +73,15 @@ def test_no_thread_keeps_a_privilege(shared_pair, serve, token):
         fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
         assert all(int(fields[name], 16) == 0 for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")), (task, fields)
         assert fields["NoNewPrivs"] == "1", (task, fields["Name"])
+        assert fields["Seccomp"] == ("2" if server.listening["system_call_filter"] else "0"), (task, fields["Name"])
+
+
+def test_system_calls_are_filtered(shared_pair, serve, token, ktrxer):
+    """Builds with a sanitizer have no filter, because their reports fork and trace."""
+    _, b = shared_pair
+    program = ktrxer.read_bytes()
+    server = serve(b, "--token-file", token)
+    assert server.listening["system_call_filter"] is (b"__asan_init" not in program and b"__tsan_init" not in program)
 
 
 def test_udp_goes_to_the_address_of_the_control_connection_only(hosts_of_two_networks, flow, serve, token, ktrxer):
@@ -76,8 +89,8 @@ def test_udp_goes_to_the_address_of_the_control_connection_only(hosts_of_two_net
     serve(b, "--token-file", token)
     udp = ("--udp", "--bitrate", "1M", "--for", "300ms")
     assert flow(a, "down", b.address, *udp).end["bytes"] > 10_000
-    a.run(["nft", "add table ip nat; add chain ip nat post { type nat hook postrouting priority 100; }; "
-           "add rule ip nat post udp dport 8620 snat to 10.77.0.9"])
+    a.run(["nft", "add table ip nat; add chain ip nat post { type nat hook postrouting priority 100; }"])
+    a.run(["nft", "add rule ip nat post udp dport 8620 snat to 10.77.0.9"])
     before = b.counters()["tx"]["bytes"]
     done = a.run(command(ktrxer, token, "down", b.address, *udp), check=False, timeout=20)
     assert done.returncode == 1 and "from another address than the control connection" in done.stderr, done.stderr
@@ -164,7 +177,34 @@ def answers_marked(a, b, stamp, dscp):
     return {line.split("tos 0x")[1][:2] for line in out.splitlines() if "tos 0x" in line}
 
 
-def test_marks_need_a_proof_of_the_token(pair, serve, stamp, flow, token):
+@pytest.fixture
+def open_folder():
+    """The server's user has no way into the folders of pytest."""
+    with tempfile.TemporaryDirectory(prefix="ktrxer-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_the_token_is_read_again_on_sighup(shared_pair, flow, serve, refusal, open_folder):
+    a, b = shared_pair
+    old, new, kept = (secret(open_folder / name, f"the token called {name} of this test") for name in ("old", "new", "kept"))
+    server = serve(b, "--token-file", kept)
+    for path in (old, new):
+        kept.chmod(0o600)
+        kept.write_text(path.read_text())
+        os.chown(kept, server.listening["uid"], -1)
+        server.process.send_signal(signal.SIGHUP)
+        assert json.loads(server.process.stdout.readline()) == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
+        assert flow(a, "down", b.address, "--bytes", "10k", token=path).flows[0]["bytes"] == 10_000
+    assert "token" in refusal(a, b.address, "--bytes", "10k", token=old)
+    kept.chmod(0o644)  # others may read it: refused, and the token stays
+    server.process.send_signal(signal.SIGHUP)
+    assert json.loads(server.process.stdout.readline())["done"] is False
+    assert flow(a, "down", b.address, "--bytes", "10k", token=new).flows[0]["bytes"] == 10_000
+    stop(server)
+
+
+def test_marks_need_the_token(pair, serve, stamp, flow, token):
     """By default a peer that has proven nothing gets best effort; its flows prove the token, and then its probes are answered with their marks."""
     a, b = pair
     serve(b, "--token-file", token)

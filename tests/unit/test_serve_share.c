@@ -39,7 +39,7 @@
 #define SLOWER 1
 #endif
 
-enum { TRIES = 4, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
+enum { TRIES = 10, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
 
 static const char token_text[] = "a token of a test, long enough";
 
@@ -390,7 +390,7 @@ static void watch(struct loop_timer *timer, uint64_t now_ns)
 
 static void server_open(struct server *s)
 {
-	struct reflector_options r = { .dscp_granted = REFLECTOR_DSCP_PROVEN, .secret = 1 };
+	struct reflector_options r = { .dscp_granted = REFLECTOR_DSCP_TRUSTED, .secret = 1 };
 	struct serve_control_options o = { .max_clients = 8, .max_flows = KTRXER_FLOW_FLOWS_MOST, .secret = 2,
 					   .max_ns = 3600 * 1000 * MS, .dscp_granted = UINT64_MAX };
 	struct ktrxer_addr local = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };

@@ -7,9 +7,11 @@
 #include "limiter.h"
 #include "limits.h"
 #include "privilege.h"
+#include "reload.h"
 #include "secret.h"
 #include "serve_control.h"
 #include "shared_options.h"
+#include "syscall_filter.h"
 #include "token.h"
 
 #include <errno.h>
@@ -84,6 +86,8 @@ struct server {
 	int token_length;
 	char token_path[256]; /* of a token that was made; "" */
 	uint64_t dscp_granted;
+	bool filtered; /* system calls */
+	struct loop_source reload;
 };
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
@@ -148,7 +152,7 @@ static int dscp_plan(struct server *s, struct ktrxer_error *err)
 {
 	const char *at = s->o->dscp_allow;
 
-	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_PROVEN;
+	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_TRUSTED;
 	while (at) {
 		uint8_t dscp;
 		int rc = dscp_next(&dscp, &at, err);
@@ -169,7 +173,7 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			int rc;
 
 			u.claim = second || !s->o->max_clients ? NULL : serve_control_claim;
-			u.proven = s->o->max_clients ? serve_control_proven : NULL;
+			u.trusted = s->o->max_clients ? serve_control_trusted : NULL;
 			u.context = s->control;
 			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
@@ -222,7 +226,7 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 
 	if (rc == 0)
 		rc = dscp_plan(s, err);
-	r.dscp_proven = s->dscp_granted;
+	r.dscp_trusted = s->dscp_granted;
 	r.dscp_granted = o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT;
 	if (rc == 0)
 		rc = secrets_plan(s, &r, &keys, err);
@@ -235,6 +239,39 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 		rc = control_open_all(s, r.secret, err);
 	return rc < 0 ? rc : sockets_open(s, err);
 }
+
+#ifndef KTRXER_SMALL
+/* The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was. */
+static void token_again(struct loop_source *source, uint32_t events)
+{
+	struct server *s = (struct server *)((char *)source - offsetof(struct server, reload));
+	const char *path = s->o->token_file ? s->o->token_file : s->token_path;
+	struct ktrxer_error err = { 0 };
+	uint8_t token[SECRET_MAX];
+	struct hmac_key key;
+	struct json *json;
+	int length = -ENOENT;
+
+	(void)events;
+	reload_taken(source);
+	if (*path)
+		length = secret_token_read(path, token, &err);
+	if (length > 0) {
+		hmac_key_set(&key, token, (size_t)length);
+		serve_control_set_token(s->control, &key);
+		secret_forget(&key, sizeof key);
+		out_text(s->cli, "token read again from %s", path);
+	} else {
+		cli_complain(s->cli, "the token stays as it was: %s", *path ? err.text : "it did not come from a file");
+	}
+	secret_forget(token, sizeof token);
+	json = out_event(s->cli, "token_reloaded");
+	if (!json)
+		return;
+	json_bool(json, "done", length > 0);
+	out_put(s->cli, json);
+}
+#endif
 
 /* --------------------------------------------------------------------------------------------------------- reporting */
 
@@ -269,6 +306,7 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
 	json_bool(json, "stateful", !s->o->stateless);
 	json_u64(json, "uid", left->uid);
+	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
 	if (*s->token_path)
 		json_string(json, "token_file", s->token_path);
@@ -287,8 +325,9 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		out_text(s->cli, "listening on %s, TCP and UDP port %" PRIu64, ktrxer_addr_format(&s->addrs[i], address), s->o->port);
 	if (s->o->stamp_port)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
-	out_text(s->cli, "STAMP in %s mode, %s; user id %u", s->o->auth_key_file ? "authenticated" : "open", s->o->stateless ? "stateless" : "stateful",
-		 (unsigned int)left->uid);
+	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
+		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
+		 s->filtered ? "system calls filtered" : "no filter of system calls");
 	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
 	if (*s->token_path)
 		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path, person ? ": " : "",
@@ -368,6 +407,8 @@ static void server_close(struct server *s)
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
+	if (s->loop)
+		reload_close(s->loop, &s->reload);
 	loop_free(s->loop);
 	reflector_free(s->reflector);
 	secret_forget(s->token, sizeof s->token);
@@ -375,11 +416,17 @@ static void server_close(struct server *s)
 
 static int run_serve(struct cli *cli, const void *options)
 {
-	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look } };
+	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look },
+			    .reload = { .fd = -1 } };
 	struct privilege_left left;
 	struct ktrxer_error err = { 0 };
 	int rc = server_open(&s, &err), status;
 
+#ifndef KTRXER_SMALL
+	s.reload.ready = token_again;
+	if (rc == 0 && s.o->max_clients && reload_open(s.loop, &s.reload) < 0)
+		rc = ktrxer_fail(&err, -ENOMEM, "the event loop does not take SIGHUP");
+#endif
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
 	if (rc < 0) {
@@ -393,6 +440,7 @@ static int run_serve(struct cli *cli, const void *options)
 		server_close(&s);
 		return EXIT_BAD;
 	}
+	s.filtered = syscall_filter_install() == 0; /* all threads run */
 	clock_look(&s.clock_timer, ktrxer_now_ns());
 	loop_timer_add(s.loop, &s.clock_timer);
 	say_listening(&s, &left);

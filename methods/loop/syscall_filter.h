@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The system calls that a server needs while it runs. docs/explanation/security.md lists what is refused.
+ */
+#ifndef KTRXER_METHODS_SYSCALL_FILTER_H
+#define KTRXER_METHODS_SYSCALL_FILTER_H
+
+#include <ktrxer.h>
+
+/*
+ * From now on each thread of the process gets EPERM for system calls that are not in the list: programs are not
+ * started, files are not written, memory does not become executable, sockets are those of IP and netlink. Call it
+ * when all threads run and after no_new_privs. -ENOSYS, and nothing is changed: this kernel or this architecture has
+ * no such filter, the program is small (meson option `man`), or it is built with a sanitizer, whose reports need
+ * other calls (fork, ptrace).
+ */
+int syscall_filter_install(void);
+
+#endif
