@@ -201,21 +201,21 @@ static void counts_text(const struct stamp_command *run)
 		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown", c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
 	else
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
-	if (c->lost_unknown && c->duplicates_up)
-		out_text(run->report.cli,
-			 "unknown: the path copies probes, with `--tlv limits` `ktrxer serve` reports how many");
+}
+
+static void u64_or_null(struct json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_u64(json, key, value);
+	else
+		json_null(json, key);
 }
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
 {
 	json_u64(end, "lost", c->lost);
-	if (c->direction_known) {
-		json_u64(end, "lost_up", c->lost_up);
-		json_u64(end, "lost_down", c->lost_down);
-	} else {
-		json_null(end, "lost_up");
-		json_null(end, "lost_down");
-	}
+	u64_or_null(end, "lost_up", c->direction_known, c->lost_up);
+	u64_or_null(end, "lost_down", c->direction_known, c->lost_down);
 	json_u64(end, "lost_unknown", c->lost_unknown);
 	json_u64(end, "mark_changed_up", c->mark_changed_up);
 	json_u64(end, "mark_changed_down", c->mark_changed_down);
@@ -224,6 +224,7 @@ static void losses_json(struct json *end, const struct stamp_session_counts *c)
 static void counts_json(const struct stamp_command *run, struct json *end)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
+	const bool by_direction = c->stateful || !(c->duplicates_up + c->duplicates_down);
 
 	probe_accounts_json(&run->report, end, c->sent, c->received);
 	json_u64(end, "unanswered_at_end", c->waiting);
@@ -233,13 +234,8 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	json_u64(end, "reordered_up", c->reordered_up);
 	json_u64(end, "reordered_down", c->reordered_down);
 	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
-	if (c->stateful || !(c->duplicates_up + c->duplicates_down)) {
-		json_u64(end, "duplicates_up", c->duplicates_up);
-		json_u64(end, "duplicates_down", c->duplicates_down);
-	} else {
-		json_null(end, "duplicates_up");
-		json_null(end, "duplicates_down");
-	}
+	u64_or_null(end, "duplicates_up", by_direction, c->duplicates_up);
+	u64_or_null(end, "duplicates_down", by_direction, c->duplicates_down);
 	json_u64(end, "closing_probes", run->result->closing);
 	json_u64(end, "foreign", c->foreign + run->result->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
