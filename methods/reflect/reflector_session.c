@@ -116,8 +116,29 @@ seen:
 	return room;
 }
 
+/* Whether an answer has not had its stamp yet. One that is older than the window counts as stamped. */
+static bool stamp_is_first(struct reflector_session *s, uint32_t seq)
+{
+	const int32_t ahead = (int32_t)(seq - s->left_newest);
+	uint64_t bit;
+
+	if (s->left_seen && ahead <= -64)
+		return false;
+	if (!s->left_seen || ahead > 0) {
+		s->left_seen = ahead > 0 && ahead < 64 ? s->left_seen << ahead : 0;
+		s->left_newest = seq;
+	}
+	bit = UINT64_C(1) << (s->left_newest - seq);
+	if (s->left_seen & bit)
+		return false;
+	s->left_seen |= bit;
+	return true;
+}
+
 void reflector_session_left(struct reflector_session *s, const struct reflector_left *left)
 {
+	if (!stamp_is_first(s, left->seq))
+		return;
 	s->left[(s->left_first + s->left_count) % KTRXER_REFLECTOR_LEFT] = *left;
 	if (s->left_count < KTRXER_REFLECTOR_LEFT)
 		s->left_count++;

@@ -14,6 +14,8 @@ struct reflector_session {
 	uint8_t serial;       /* of this place: a stamp for the one before is not taken for ours */
 	uint32_t received, sent, last_seq; /* last_seq: of the last request */
 	uint64_t seen_ns;
+	uint64_t left_seen;   /* bit n: answer left_newest - n has had its stamp */
+	uint32_t left_newest;
 	/* Stamps of answers that no later answer has carried yet: the oldest first, a ring from left_first on. */
 	uint32_t left_first, left_count;
 	struct reflector_left {
@@ -23,7 +25,10 @@ struct reflector_session {
 	} left[KTRXER_REFLECTOR_LEFT];
 };
 
-/* The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. */
+/*
+ * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first stamp of an answer counts: a
+ * bridge behind the host's own device (a container's) passes the packet to a second device, and the kernel stamps it there, too.
+ */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
 /* The oldest that was not told yet; false: none. */
 bool reflector_session_tell(struct reflector_session *session, struct reflector_left *left);
