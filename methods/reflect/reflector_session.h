@@ -26,8 +26,9 @@ struct reflector_session {
 };
 
 /*
- * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first stamp of an answer counts: a
- * bridge behind the host's own device (a container's) passes the packet to a second device, and the kernel stamps it there, too.
+ * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first
+ * stamp of an answer counts: a bridge behind the host's own device (a container's) passes the packet to a second
+ * device, and the kernel stamps it there, too.
  */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
 /* The oldest that was not told yet; false: none. */
