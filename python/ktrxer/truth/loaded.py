@@ -14,11 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-PACKAGES = str(Path(__file__).resolve().parents[2])
-sys.path.insert(0, PACKAGES)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ktrxer.store import open_run
 
+PACKAGES = sys.path[0]
 LENGTH_S, IDLE_S = 8, 4
 RECIPE = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, {way}loads, icmp, udp
