@@ -88,8 +88,9 @@ enum ktrxer_limits {
 	KTRXER_PORT = 8620, /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */
 	KTRXER_STAMP_PORT = 862,
 	KTRXER_LIMITER_BUCKETS = 8192,     /* 128 KiB; a power of two */
-	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 4.6 MiB, of which idle places take none; a power of two */
+	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 4.8 MiB, of which idle places take none; a power of two */
 	KTRXER_REFLECTOR_LEFT = 64,        /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
+	KTRXER_REFLECTOR_SEQUENCES = 256,  /* of a session, in which copies of requests are found: a power of two */
 	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
 	KTRXER_REFLECTOR_BURST = 1000,
 	KTRXER_REFLECTOR_UNIT = 512,       /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
@@ -109,6 +110,8 @@ enum ktrxer_limits {
 	KTRXER_CONTROL_HELLO_S = 5,        /* and so long they may take for it */
 	KTRXER_CONTROL_RATE = 20,          /* control connections a second from each /24 and /56: guesses at the token */
 	KTRXER_CONTROL_BURST = 100,
+	KTRXER_CONTROL_PROOFS = 64,        /* addresses whose clients have proven the token */
+	KTRXER_CONTROL_PROVEN_S = 3600,    /* so long their STAMP packets may be marked: probes run beside and after flows */
 	KTRXER_CONTROL_CONNECT_S = 30,     /* for all the flows of a session to be connected, and then to be started */
 	KTRXER_CONTROL_SILENCE_S = 30,     /* a client that says nothing for so long is gone; a full queue holds pings back for seconds */
 	KTRXER_CONTROL_AFTER_S = 60,       /* between the end of the last flow and that of the session */

@@ -108,7 +108,8 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	sessions->counts[group]++;
 	serial = (uint8_t)(room->serial + 1);
 	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
-					    .ssid = ssid, .group = group, .used = true, .serial = serial };
+					    .ssid = ssid, .group = group, .used = true, .serial = serial,
+							.next_seq = seq };
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;
@@ -116,28 +117,19 @@ seen:
 	return room;
 }
 
-/* Whether an answer has not had its stamp yet. One that is older than the window counts as stamped. */
-static bool stamp_is_first(struct reflector_session *s, uint32_t seq)
+void reflector_session_count(struct reflector_session *s, uint32_t seq)
 {
-	const int32_t ahead = (int32_t)(seq - s->left_newest);
-	uint64_t bit;
+	const enum sequence_found found = sequence_add(s->answered, KTRXER_REFLECTOR_SEQUENCES, &s->next_seq, seq);
 
-	if (s->left_seen && ahead <= -64)
-		return false;
-	if (!s->left_seen || ahead > 0) {
-		s->left_seen = ahead > 0 && ahead < 64 ? s->left_seen << ahead : 0;
-		s->left_newest = seq;
-	}
-	bit = UINT64_C(1) << (s->left_newest - seq);
-	if (s->left_seen & bit)
-		return false;
-	s->left_seen |= bit;
-	return true;
+	s->received++;
+	s->sent++;
+	s->copies += found == SEQUENCE_SEEN;
+	s->copies_unknown |= found == SEQUENCE_OLD;
 }
 
 void reflector_session_left(struct reflector_session *s, const struct reflector_left *left)
 {
-	if (!stamp_is_first(s, left->seq))
+	if (sequence_add(&s->stamped, REFLECTOR_STAMPED, &s->next_stamped, left->seq) != SEQUENCE_NEW)
 		return;
 	s->left[(s->left_first + s->left_count) % KTRXER_REFLECTOR_LEFT] = *left;
 	if (s->left_count < KTRXER_REFLECTOR_LEFT)
