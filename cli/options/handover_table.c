@@ -14,5 +14,6 @@ const struct handover handover_table[] = {
 	{ "runs", "List stored runs, or give them as one data set" },
 	{ "summary", "Summarise a run in figures" },
 	{ "tests", "List and explain the tests that `run` knows" },
+	{ "truth", "Run a measuring tool over paths whose truth is known" },
 	{ NULL },
 };

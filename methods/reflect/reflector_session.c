@@ -129,6 +129,8 @@ void reflector_session_count(struct reflector_session *s, uint32_t seq)
 
 void reflector_session_left(struct reflector_session *s, const struct reflector_left *left)
 {
+	if (sequence_add(&s->stamped, REFLECTOR_STAMPED, &s->next_stamped, left->seq) != SEQUENCE_NEW)
+		return;
 	s->left[(s->left_first + s->left_count) % KTRXER_REFLECTOR_LEFT] = *left;
 	if (s->left_count < KTRXER_REFLECTOR_LEFT)
 		s->left_count++;

@@ -7,6 +7,10 @@
 #include "reflector_arrival.h"
 #include "sequence_set.h"
 
+enum {
+	REFLECTOR_STAMPED = 64,
+};
+
 struct reflector_session {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port, ssid;
@@ -18,6 +22,8 @@ struct reflector_session {
 	bool copies_unknown;  /* a request was further behind than `answered` reaches */
 	uint64_t seen_ns;
 	uint64_t answered[KTRXER_REFLECTOR_SEQUENCES / 64]; /* sequence numbers: sequence_set.h */
+	uint64_t stamped;     /* of the last REFLECTOR_STAMPED answers: those that had their stamp; sequence_set.h */
+	uint32_t next_stamped;
 	/* Stamps of answers that no later answer has carried yet: the oldest first, a ring from left_first on. */
 	uint32_t left_first, left_count;
 	struct reflector_left {
@@ -30,7 +36,11 @@ struct reflector_session {
 /* A request is answered. */
 void reflector_session_count(struct reflector_session *session, uint32_t seq);
 
-/* The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. */
+/*
+ * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first
+ * stamp of an answer counts: a bridge behind the host's own device (a container's) passes the packet to a second
+ * device, and the kernel stamps it there, too.
+ */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
 /* The oldest that was not told yet; false: none. */
 bool reflector_session_tell(struct reflector_session *session, struct reflector_left *left);

@@ -24,6 +24,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or give them as one data set"),
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests that `ktrxer run` knows"),
+    "truth": Subcommand("ktrxer.truth.command", "run a measuring tool over paths whose truth is known"),
 }
 
 # Of the C part, which hands them over for their tables.

@@ -501,6 +501,37 @@ static void follow_up_tells_when_the_last_one_left(void **state)
 	reflector_free(r);
 }
 
+/* A bridge behind the host's own device, as of a container, gives a second stamp for the same answer. */
+static void the_first_stamp_of_an_answer_counts(void **state)
+{
+	struct reflector *r = make(NULL);
+	struct reflector_arrival a = arrival();
+	struct reflector_answer answers[2];
+	struct stamp_follow_up follow[3];
+	uint8_t packet[128];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t n = probe(packet, i, "80070010 ffffffffffffffffffffffffffffffff");
+
+		reflector_answer(r, packet, n, n, &a, &answers[i]);
+	}
+	reflector_sent(r, answers[1].session, answers[1].seq, NOW + 200, false);
+	reflector_sent(r, answers[0].session, answers[0].seq, NOW + 300, false);
+	reflector_sent(r, answers[0].session, answers[0].seq, NOW + 900, false);
+	reflector_sent(r, answers[1].session, answers[1].seq, NOW + 900, false);
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t n = probe(packet, 2 + i, "80070010 ffffffffffffffffffffffffffffffff");
+
+		reflector_answer(r, packet, n, n, &a, &answers[0]);
+		follow[i] = stamp_follow_up_read(packet + STAMP_OPEN_LENGTH + STAMP_TLV_HEAD);
+	}
+	assert_true(follow[0].seq == 1 && follow[0].time == stamp_time_of_ns(NOW + 200, false));
+	assert_true(follow[1].seq == 0 && follow[1].time == stamp_time_of_ns(NOW + 300, false));
+	assert_true(!follow[2].seq && !follow[2].time && !follow[2].method);
+	reflector_free(r);
+}
+
 static uint32_t authenticated(uint8_t *packet, const struct hmac_key *key, const char *tlvs, bool tlv_mac)
 {
 	const struct stamp_probe p = { .seq = 5, .time = 99, .error = 1 };
@@ -602,6 +633,7 @@ int main(void)
 		cmocka_unit_test(tlvs_are_answered),
 		cmocka_unit_test(malformed_tlvs),
 		cmocka_unit_test(follow_up_tells_when_the_last_one_left),
+		cmocka_unit_test(the_first_stamp_of_an_answer_counts),
 		cmocka_unit_test(authenticated_mode),
 		cmocka_unit_test(many_tlvs_are_bounded),
 	};

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""ktrxer flow --json: TCP and UDP flows, up and down."""
+
+from __future__ import annotations
+
+from ktrxer.truth.adapters.iperf3 import OVERLOADED
+from ktrxer.truth.figure import Figure, Output, json_object, share
+from ktrxer.truth.path import UDP_HEADERS
+
+PROGRAM, BESIDE = "ktrxer flow", "ktrxer serve"
+
+
+def read(output: Output) -> list[Figure]:
+    told, found = json_object(output, "--json"), list[Figure]()
+    for way in ("up", "down"):
+        flows = [flow for flow in told["flows"] if flow["direction"] == way]
+        if not flows:
+            continue
+        if told["protocol"] == "tcp":
+            found.append(Figure(f"TCP {way}", told[f"{way}_bps"] / 1e6, loaded=True))
+            found.append(Figure(f"TCP bytes {way}", sum(flow["received_bytes"] for flow in flows), loaded=True))
+            continue
+        sent, received, lost = (sum(flow[key] for flow in flows) for key in ("sent_packets", "received_packets", "lost"))
+        found += share(f"loss {way}", lost, sent, loaded=True)
+        found += share(f"duplicates {way}", sum(flow["duplicates"] for flow in flows), sent - lost)
+        if any(flow["ecn"] != "off" for flow in flows):
+            found += share(f"CE {way}", sum(flow["ce"] for flow in flows), received)
+        if lost > OVERLOADED * sent:
+            frames = 1 + UDP_HEADERS * received / sum(flow["received_bytes"] for flow in flows)
+            found.append(Figure(f"UDP {way}", told[f"{way}_bps"] * frames / 1e6, loaded=True))
+    return found

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""ktrxer run --json: the figures of its summary."""
+
+from __future__ import annotations
+
+from ktrxer.truth.figure import Figure, Output, Unreadable, json_object
+
+PROGRAM, BESIDE = "ktrxer run", "ktrxer serve"
+
+
+def read(output: Output) -> list[Figure]:
+    told = json_object(output, "--json").get("summary")
+    if told is None:
+        raise Unreadable("no summary in the output: give `ktrxer run` --json")
+    found: list[Figure] = []
+    others = {one["direction"]: (one["probes_bps"] + one["control_bps"]) / 1e6 for one in told["own_load"]}
+    for one in told["throughput"]:
+        if one["direction"] in ("up", "down") and one["mean_mbps"] is not None:
+            found.append(Figure(f"TCP {one['direction']}", one["mean_mbps"], loaded=True, others_mbps=others.get(one["direction"], 0.0)))
+    kinds = {one["probes"] for one in told["latency"]}
+    kind = "UDP" if "UDP" in kinds else "ICMP"  # delays by direction are those of UDP probes
+    for one in told["latency"]:
+        if one["probes"] != kind:
+            continue
+        idle, loaded = one["idle"], one["loaded"]
+        if one["name"] == "round trip":
+            found += [Figure("idle round trip p50", idle["p50"], idle["p50_low"], idle["p50_high"])] if idle else []
+            found += [Figure("loaded round trip mean", loaded["mean"], loaded=True)] if loaded else []
+        elif one["name"] in ("up", "down"):
+            for phase, delays, bound in (("idle", idle, one["idle_bound_ms"]), ("loaded", loaded, one["bound_ms"])):
+                if delays and bound is not None:
+                    p50 = delays["p50"]
+                    found.append(Figure(f"{phase} delay {one['name']} p50", p50, p50 - bound, p50 + bound, loaded=phase == "loaded"))
+    if told["where"]:
+        found.append(Figure("where", told["where"][0]["added_ms"], text=told["where"][0]["place"], loaded=True))
+    return found

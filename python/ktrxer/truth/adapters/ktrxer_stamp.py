@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""ktrxer stamp --json. Delays by direction have a bound, which comes from the clocks."""
+
+from __future__ import annotations
+
+from ktrxer.truth.figure import Figure, Output, json_object, share
+
+PROGRAM, BESIDE = "ktrxer stamp", "ktrxer serve"
+
+
+def read(output: Output) -> list[Figure]:
+    told = json_object(output, "--json")
+    times = told.get("rtt_us") or {}
+    found = [Figure(f"round trip {name}", times[name] / 1e3) for name in ("min", "p50", "max") if times.get(name) is not None]
+    bound = (told.get("one_way_uncertainty_us") or {}).get("total")
+    for way in ("up", "down"):
+        median = (told.get(f"{way}_us") or {}).get("p50")
+        if median is not None and bound is not None:
+            found.append(Figure(f"delay {way} p50", median / 1e3, (median - bound) / 1e3, (median + bound) / 1e3))
+    sent, there = told["sent"], told["sent"] - told["lost_up"]
+    found += share("loss round trip", told["lost"], sent)
+    if not told["lost_unknown"]:
+        found += share("loss up", told["lost_up"], sent) + share("loss down", told["lost_down"], there)
+    return found + share("duplicates up", told["duplicates_up"], sent) + share("duplicates down", told["duplicates_down"], there)

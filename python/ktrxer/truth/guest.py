@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs in the guest of one path: shows that the path is as its construction says, then runs the commands.
+
+    guest.py PLAN      PLAN as JSON on the command line; prints one JSON object
+
+Whatever it counts comes from plain sockets (`plain.py`), `tc` and the counters of devices, never from ktrxer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import plain  # type: ignore[import-not-found]
+
+WIRE = "wire-3"  # of right and server: delays and losses of both directions
+PORTS = {"up": "to-server", "down": "to-right"}  # its devices towards the receivers
+SETTLE_S = 2.0
+
+
+def setup(plan: dict[str, Any]) -> None:
+    for node, shell in plan["setup"]:
+        subprocess.run(["ip", "netns", "exec", node, "sh", "-ec", shell], check=True, stdin=subprocess.DEVNULL)
+    for direction, percent in plan["marks"].items():
+        # Where the packets of this direction enter the last router: a share of those that are ECN-capable is marked.
+        node, device = ("right", "to-left") if direction == "up" else ("left", "to-right")
+        rules = (
+            "table netdev truth { chain marks { "
+            f'type filter hook ingress device "{device}" priority 0; '
+            f"ip ecn ect0 numgen random mod 1000000 < {round(percent * 1e4)} counter ip ecn set ce; }}; }}"
+        )
+        subprocess.run(["ip", "netns", "exec", node, "nft", rules], check=True, stdin=subprocess.DEVNULL)
+
+
+def dropped() -> dict[str, dict[str, int]]:
+    """By tc, of the wire's devices: packets that were lost and that passed."""
+    found = {name: {"drops": 0, "packets": 0} for name in PORTS}
+    done = subprocess.run(["tc", "-n", WIRE, "-s", "-j", "qdisc", "show"], capture_output=True, text=True, check=False)
+    for one in json.loads(done.stdout or "[]"):
+        for name, device in PORTS.items():
+            if one.get("dev") == device and one.get("kind") == "netem":
+                found[name] = {"drops": one["drops"], "packets": one["packets"]}
+    return found
+
+
+def arrived() -> dict[str, tuple[int, int]]:
+    """By the devices of both hosts: bytes and packets that arrived."""
+    found = {}
+    for name, host in (("up", "server"), ("down", "client")):
+        told = subprocess.run(["ip", "-n", host, "-s", "-j", "link", "show"], capture_output=True, text=True, check=True).stdout
+        received = [one["stats64"]["rx"] for one in json.loads(told) if one["ifname"].startswith("to-")]
+        found[name] = (sum(one["bytes"] for one in received), sum(one["packets"] for one in received))
+    return found
+
+
+def check(plan: dict[str, Any], addresses: dict[str, str]) -> dict[str, Any]:
+    """Delays, losses and rates by plain sockets."""
+    rates = {}
+    for name, mbps in plan["rates"].items():
+        sender, receiver = ("client", "server") if name == "up" else ("server", "client")
+        rates[name] = plain.capacity_mbps(sender, receiver, addresses[receiver], mbps)
+    streams = cross(plan, addresses)
+    probes = plain.Probes(ways(addresses), plan["gap_s"], plan["count"]).wait()
+    for stream in streams:
+        stream.stop()
+    if streams:
+        time.sleep(SETTLE_S)
+    return {"rates": rates, "probes": probes}
+
+
+def ways(addresses: dict[str, str]) -> dict[str, str]:
+    return {"up": addresses["server"], "down": addresses["client"]}
+
+
+def cross(plan: dict[str, Any], addresses: dict[str, str]) -> list[Any]:
+    streams = []
+    for name, mbps in plan["cross"]:
+        sender, receiver = ("near", "far") if name == "up" else ("far", "near")
+        streams.append(plain.Stream(sender, receiver, addresses[receiver], 7004, mbps))
+    if streams:
+        time.sleep(SETTLE_S)
+    return streams
+
+
+def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[str, Any]:
+    """One command, with plain probes beside it where it loads the path."""
+    reference = plain.Probes(ways(addresses), one["reference_s"]) if one["reference_s"] else None
+    before, came = dropped(), arrived()
+    try:
+        done = subprocess.run(
+            one["command"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False
+        )
+        status, out, err = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired:
+        status, out, err = 124, "", f"not done after {limit_s:g} s of the guest's clock"
+    except OSError as error:
+        status, out, err = 127, "", f"{one['command'][0]}: {error.strerror}"
+    after, gone = dropped(), arrived()
+    counted = {
+        name: {
+            "drops": after[name]["drops"] - before[name]["drops"], "packets": after[name]["packets"] - before[name]["packets"],
+            "bytes": gone[name][0] - came[name][0], "frames": gone[name][1] - came[name][1],
+        } for name in PORTS
+    }  # fmt: skip
+    probes = reference.stop() if reference is not None else None
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    return {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
+
+
+def main() -> int:
+    plan = json.loads(sys.argv[1])
+    addresses = plain.hosts_file()
+    setup(plan)
+    answer: dict[str, Any] = {"checks": check(plan, addresses) if plan["count"] else None}
+    streams = cross(plan, addresses)
+    answer["done"] = [run(one, addresses, plan["limit_s"]) for one in plan["commands"]]
+    for stream in streams:
+        stream.stopped = True
+    print(json.dumps(answer))
+    sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    os._exit(main())

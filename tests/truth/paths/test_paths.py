@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Our own methods over ten paths whose truth is known; `make truth` goes over all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ktrxer.truth import table
+
+QUICK = [path.name for path in table.paths() if path.quick]
+OF_PATHS = {
+    "own-queue": {"where", "loaded delay up p50", "loaded round trip mean", "TCP up"},
+    "queue-fq_codel": {"where", "loaded delay up p50", "loaded delay down p50"},
+    "rate-5-5": {"TCP up", "TCP down", "UDP up", "UDP down"},
+    "loss-2-0": {"loss up", "loss down", "loss round trip"},
+    "standing-up": {"round trip p50"},
+}  # what must not be missing
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_path_is_as_constructed(quick: dict[str, Any], name: str) -> None:
+    shown = quick[name]["checks"]
+    assert len(shown) >= 3 and [row for row in shown if not row["good"]] == []
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_our_figures_are_true(quick: dict[str, Any], name: str) -> None:
+    path = quick[name]
+    assert path["problems"] == []
+    assert OF_PATHS.get(name, {"round trip p50"}) <= {row["figure"] for row in path["rows"]}
+    assert [row for row in path["rows"] if not row["good"]] == []
+
+
+def test_our_intervals_hold_the_truth(quick: dict[str, Any]) -> None:
+    held = [row["holds"] for path in quick.values() for row in path["rows"] if row["holds"] is not None]
+    print(f"figure: {sum(held)} of {len(held)} intervals hold the truth")
+    assert len(held) > 50 and sum(held) >= 0.92 * len(held)
+
+
+def test_another_tool(truth: Any) -> None:
+    done = truth("--path", "delay-5-45", "--no-check", "--", "ping", "-q", "-c", "100", "-i", "0.02", "server")
+    assert done.returncode == 0, done.stderr
+    assert "4 of 4 figures are true" in done.stdout
+
+
+def test_a_tool_that_is_false_is_named(truth: Any) -> None:
+    says = "echo '100 packets transmitted, 90 received'; echo 'rtt min/avg/max/mdev = 40/50/60/1 ms'"
+    done = truth("--path", "delay-5-45", "--no-check", "--json", "--adapter", "ping", "--", "sh", "-c", says)
+    assert done.returncode == 1
+    (path,) = json.loads(done.stdout)["paths"]
+    assert {row["figure"]: row["good"] for row in path["rows"]} == {
+        "loss round trip": False, "round trip min": False, "round trip mean": True, "round trip max": False,
+    }  # fmt: skip
+
+
+def test_a_tool_that_fails_is_named(truth: Any) -> None:
+    done = truth("--path", "delay-5-45", "--no-check", "--adapter", "irtt", "--beside", "", "--", "no-such-tool", "server")
+    assert done.returncode == 1
+    assert "no figures: delay-5-45: no-such-tool server: no line" in done.stdout and "No such file or directory" in done.stdout
