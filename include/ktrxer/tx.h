@@ -202,7 +202,8 @@ KTRXER_API int ktx_pump_due(struct ktx *tx, uint64_t *next_ns);
 
 /*
  * Waits until no probe is pending (each has ended, and its stamps have arrived or are missing). 0; -ETIMEDOUT: until_ns
- * came first.
+ * came first. until_ns 0 does not wait, for event loops: after -ETIMEDOUT ktx_fd() becomes readable when no probe is
+ * pending.
  */
 KTRXER_API int ktx_drain(struct ktx *tx, uint64_t until_ns);
 /*

@@ -425,8 +425,14 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);
 	}
+	/* What reports_arm() cleared may have been meant for the tool's own poll. */
+	if (rc < 0 && !until_ns) {
+		reap_unwanted(tx);
+		if (tx->tool.reaped != tx->tool.counted || (tx->tool.shortage && slot_free(tx)))
+			ktx_signal(tx->report_fd);
+		return rc;
+	}
 	atomic_store(&tx->shared.drain_waits, false);
-	/* What we cleared may have been meant for the tool's own poll. */
 	ktx_signal(tx->report_fd);
 	return rc;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 #include "poisson.h"
-#include "schedule.h"
 #include "wide.h"
 
 #include "limits.h"
+
+#include <ktrxer.h>
 
 #include <errno.h>
 #include <string.h>

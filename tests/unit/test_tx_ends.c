@@ -4,6 +4,7 @@
 #include "fake_engine.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +198,43 @@ static void a_slot_is_not_free_before_its_buffer_is(void **state)
 	options.frame_size = 1001;
 	assert_int_equal(ktx_open(&tx, &options, &err), -EMSGSIZE);
 	assert_non_null(strstr(err.text, "1000"));
+}
+
+static void an_event_loop_finds_the_end_of_what_is_pending(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct ktx_report reports[8];
+	struct pollfd ready = { .events = POLLIN };
+	struct ktx *tx;
+
+	(void)state;
+	options.engine = "holder";
+	options.reports = KTX_REPORT_FAILURES;
+	tx = fake_open_with(options);
+	ready.fd = ktx_fd(tx);
+	assert_int_equal(ktx_drain(tx, 0), 0);
+	fake.holds_buffers = true;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(fake_commit(tx, i, 0, 0), 0);
+	assert_int_equal(ktx_drain(tx, 0), -ETIMEDOUT);
+	assert_int_equal(poll(&ready, 1, 20), 0); /* no call to make before the end */
+	fake.gives_back = true;
+	assert_int_equal(poll(&ready, 1, 2000), 1);
+	assert_int_equal(ktx_drain(tx, 0), 0);
+	ktx_close(tx);
+
+	/* A report that waits keeps the descriptor readable. */
+	options.reports = KTX_REPORT_ALL;
+	tx = fake_open_with(options);
+	ready.fd = ktx_fd(tx);
+	assert_int_equal(fake_commit(tx, 1, 0, 0), 0);
+	fake_drain(tx);
+	fake.holds_buffers = true;
+	assert_int_equal(fake_commit(tx, 2, 0, 0), 0);
+	assert_int_equal(ktx_drain(tx, 0), -ETIMEDOUT);
+	assert_int_equal(poll(&ready, 1, 0), 1);
+	assert_int_equal(ktx_reports(tx, reports, 8), 1);
+	ktx_close(tx);
 }
 
 static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **state)
@@ -417,6 +455,7 @@ int main(void)
 		cmocka_unit_test(cancel_ends_what_is_pending_at_once),
 		cmocka_unit_test(cancellations_race_with_commitments),
 		cmocka_unit_test(a_slot_is_not_free_before_its_buffer_is),
+		cmocka_unit_test(an_event_loop_finds_the_end_of_what_is_pending),
 		cmocka_unit_test(a_buffer_that_never_returns_does_not_hold_up_the_accounts),
 		cmocka_unit_test(a_stamp_that_does_not_come_downgrades_the_proof),
 		cmocka_unit_test(a_lost_device_ends_all_without_hanging),

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include "error.h"
-#include "rx_module.h"
 #include "shared_options.h"
 #include "units.h"
 
@@ -123,14 +122,13 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 static void say_receive_module(struct cli *cli, struct json *json)
 {
 	struct ktrxer_error err = { 0 };
-	int fd = krx_module_open(&err);
+	const bool works = krx_module_check(&err) == 0;
 
-	if (fd >= 0)
-		close(fd);
-	out_text(cli, "receive module %s %s", fd >= 0 ? "works:  " : "missing:", fd >= 0 ? "rules at the ingress of any device" : err.text);
+	out_text(cli, "receive module %s %s", works ? "works:  " : "missing:",
+		 works ? "rules at the ingress of any device" : err.text);
 	json_object(json, "receive_module");
-	json_bool(json, "available", fd >= 0);
-	json_string(json, "reason", fd >= 0 ? NULL : err.text);
+	json_bool(json, "available", works);
+	json_string(json, "reason", works ? NULL : err.text);
 	json_object_end(json);
 }
 
