@@ -30,7 +30,8 @@ static const struct opt stamp_opts[] = {
 	{ .name = "ssid", .type = OPT_UINT, .offset = FIELD(ssid), .argument = "N", .min = 1, .max = 65535,
 	  .help = "Session identifier; by default a random one" },
 	{ .name = "tlv", .type = OPT_LIST, .offset = FIELD(tlvs), .argument = "NAME",
-	  .help = "A further extension: location, time-info, cos, direct or limits (what `ktrxer serve` itself refused); may be given several times" },
+	  .help = "A further extension: location, time-info, cos, direct or limits (what `ktrxer serve` itself refused, and copies "
+		  "of probes); may be given several times" },
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	OPTION_PTP(FIELD(ptp)),
