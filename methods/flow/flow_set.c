@@ -277,12 +277,6 @@ void flow_set_attach_udp(struct flow_set *set, uint32_t index)
 	no_longer_idle(set, &set->flows[index]);
 }
 
-void flow_set_fail(struct flow_set *set, uint32_t index, int error)
-{
-	if (!set->flows[index].end.reason)
-		flow_finish(&set->flows[index], FLOW_BROKEN, error);
-}
-
 void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end)
 {
 	struct flow *flow = &set->flows[index];

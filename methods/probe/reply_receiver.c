@@ -37,7 +37,7 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 
 	/* With send stamps of the NIC come receive stamps of the NIC: its clock is read for both. */
 	ktx_info(o->tx, &info);
-	options.nic_stamps = info.features & KTX_CAN_WIRE_STAMP;
+	options.nic_stamps = info.features & KTX_CAN_NIC_STAMP;
 	options.device = o->path->device.name;
 	/* An answer to a multicast or broadcast probe has any source address. */
 	rule.to = o->path->source;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
+#include "draw_here.h"
 #include "poisson.h"
 #include "wide.h"
 
@@ -9,16 +10,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-static uint64_t seed = 1;
-
-static uint64_t draw(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
 
 /* Numbers of all sizes, and the awkward ones. */
 static uint64_t draw_wild(void)

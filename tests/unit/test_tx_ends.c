@@ -267,7 +267,7 @@ static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **sta
 	}
 }
 
-static void a_stamp_that_does_not_come_downgrades_the_proof(void **state)
+static void a_stamp_that_does_not_come_leaves_the_departure_without_a_source(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report report;
@@ -283,7 +283,7 @@ static void a_stamp_that_does_not_come_downgrades_the_proof(void **state)
 	assert_int_equal(a.stamps_missing, 1);
 	assert_int_equal(a.queued, 1);
 	assert_int_equal(ktx_reports(tx, &report, 1), 1);
-	assert_int_equal(report.proof, KTX_PROOF_QUEUED);
+	assert_int_equal(report.departure_source, KTX_DEPARTURE_QUEUED);
 	assert_true(report.sent_ns >= begin);
 	/* the stamp comes after all: too late, and not to be taken for the next one's */
 	fake.stamps_come = true;
@@ -457,7 +457,7 @@ int main(void)
 		cmocka_unit_test(a_slot_is_not_free_before_its_buffer_is),
 		cmocka_unit_test(an_event_loop_finds_the_end_of_what_is_pending),
 		cmocka_unit_test(a_buffer_that_never_returns_does_not_hold_up_the_accounts),
-		cmocka_unit_test(a_stamp_that_does_not_come_downgrades_the_proof),
+		cmocka_unit_test(a_stamp_that_does_not_come_leaves_the_departure_without_a_source),
 		cmocka_unit_test(a_lost_device_ends_all_without_hanging),
 		cmocka_unit_test(times_at_both_ends_of_the_clock),
 		cmocka_unit_test(numbers_of_requests_wrap),

@@ -36,7 +36,8 @@ static const struct {
 } feature_names[] = {
 	{ KTX_CAN_WHOLE_FRAME, "whole-frame" }, { KTX_CAN_IPV4, "ipv4" }, { KTX_CAN_IPV6, "ipv6" }, { KTX_CAN_TRAIN, "train" },
 	{ KTX_CAN_SCHED_STAMP, "sched-stamp" },
-	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_WIRE_STAMP, "wire-stamp" }, { KTX_CAN_KERNEL_WAIT, "kernel-wait" },
+	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_NIC_STAMP, "nic-stamp" }, { KTX_CAN_KERNEL_WAIT,
+		"kernel-wait" },
 	{ KTX_CAN_MAPPED, "mapped" }, { KTX_CAN_UNPRIVILEGED, "unprivileged" }, { KTX_CAN_REPLY_FD, "reply-socket" },
 	{ KTX_CAN_BYPASS, "qdisc-bypass" }, { KTX_CAN_ZERO_COPY, "zero-copy" },
 	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" }, { KTX_CAN_HOST_STACK, "host-stack" },
