@@ -190,7 +190,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
     flowing(a)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
-    assert {"live_lane0", "live_lane1", "live_taken"} <= set(programs())
+    assert {"live_worker0", "live_worker1", "live_taken"} <= set(programs())
     os.kill(pid, how)
     child.communicate(timeout=10)
     assert gone_within(5)
