@@ -74,32 +74,32 @@ static long forget(__u32 round, void *context)
 
 	(void)round;
 	(void)context;
-	if (!c || c->landed == c->flown)
+	if (!c || c->completed == c->submitted)
 		return 1;
-	end = end_of(c->flight[c->landed++ & (LIVE_FLIGHT - 1)]);
+	end = end_of(c->pending[c->completed++ & (LIVE_PENDING - 1)]);
 	if (end && *end == LIVE_FLYING)
 		WRITE(*end, LIVE_END(LIVE_UNPROVEN, 0));
 	return 0;
 }
 
-/* Between two batches the owner gives the ring to the lane that came last. False: it is another lane's turn. */
-static __always_inline _Bool my_turn(struct live_control *c, struct live_lane *lane, __u32 me, _Bool batch_begins)
+/* Between two batches the owner gives the ring to the worker that came last. False: it is another worker's turn. */
+static __always_inline _Bool my_turn(struct live_control *c, struct live_worker *worker, __u32 me, _Bool batch_begins)
 {
 	if (READ(c->owner) != me) {
-		lane->mine = 0;
-		if (READ(c->taker) != me && !lane->runs)
+		worker->mine = 0;
+		if (READ(c->taker) != me && !worker->runs)
 			WRITE(c->taker, me);
 		return 0;
 	}
-	if (!lane->mine) {
+	if (!worker->mine) {
 		__sync_fetch_and_add(&c->reached, 1);
-		lane->mine = 1;
+		worker->mine = 1;
 	}
 	if (!batch_begins)
 		return 1;
-	/* Nothing flies between batches, unless a tracepoint was not run: such a frame is gone, and no more is known of it. */
-	if (c->landed != c->flown)
-		bpf_loop(LIVE_FLIGHT, forget, (void *)0, 0);
+	/* Nothing is pending between batches, unless a tracepoint was not run: the end of such a frame is not known. */
+	if (c->completed != c->submitted)
+		bpf_loop(LIVE_PENDING, forget, (void *)0, 0);
 	c->cpu = bpf_get_smp_processor_id();
 	if (READ(c->taker) == me)
 		return 1;
@@ -139,7 +139,7 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 {
 	struct live_control *c = control_get();
 	__u32 tail, train, left, need;
-	struct live_lane *lane;
+	struct live_worker *worker;
 	struct live_slot *slot;
 	__u64 *end, until = 0;
 	_Bool begins;
@@ -147,15 +147,15 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 
 	if (!c)
 		return XDP_ABORTED;
-	lane = &c->lanes[me];
-	begins = !lane->left;
-	left = begins ? c->batch[me] : lane->left;
-	lane->left = left - 1;
-	if (!my_turn(c, lane, me, begins)) {
-		lane->runs++;
+	worker = &c->workers[me];
+	begins = !worker->left;
+	left = begins ? c->batch[me] : worker->left;
+	worker->left = left - 1;
+	if (!my_turn(c, worker, me, begins)) {
+		worker->runs++;
 		return XDP_DROP;
 	}
-	lane->runs++;
+	worker->runs++;
 	tail = c->tail;
 	if (tail == c->head_seen) {
 		__u32 head = READ(c->head);
@@ -237,35 +237,36 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		return XDP_REDIRECT;
 	}
 	WRITE(*end, LIVE_FLYING);
-	c->flight[c->flown & (LIVE_FLIGHT - 1)] = tail;
-	c->flown++;
+	c->pending[c->submitted & (LIVE_PENDING - 1)] = tail;
+	c->submitted++;
 	return XDP_REDIRECT;
 }
 
 SEC("xdp")
-int live_lane0(struct xdp_md *ctx)
+int live_worker0(struct xdp_md *ctx)
 {
 	return one(ctx, 0);
 }
 
 SEC("xdp")
-int live_lane1(struct xdp_md *ctx)
+int live_worker1(struct xdp_md *ctx)
 {
 	return one(ctx, 1);
 }
 
 /* ----------------------------------------------------------------------------------------------- what became of it */
 
-struct landing {
+struct completion {
 	__u64 now;
 	__u32 sent, all;
 	int error; /* of those behind the ones sent */
 };
 
-static __always_inline void refused(struct live_control *c, __u32 number, __u64 *end, const struct landing *landing)
+static __always_inline void refused(struct live_control *c, __u32 number, __u64 *end,
+	const struct completion *completion)
 {
 	struct live_slot *slot = slot_of(number);
-	int error = landing->error;
+	int error = completion->error;
 
 	if (!slot)
 		return;
@@ -275,8 +276,8 @@ static __always_inline void refused(struct live_control *c, __u32 number, __u64 
 		error = NO_BUFFERS; /* its ring is full */
 	if (may_try_again(error)) {
 		if (!c->refused_since_ns)
-			c->refused_since_ns = landing->now;
-		if (landing->now - c->refused_since_ns < config.retry_ns) {
+			c->refused_since_ns = completion->now;
+		if (completion->now - c->refused_since_ns < config.retry_ns) {
 			/* Back to it. Those behind it that went are passed over when their turn comes. */
 			WRITE(*end, 0);
 			if (BEFORE(number, c->tail)) {
@@ -290,32 +291,32 @@ static __always_inline void refused(struct live_control *c, __u32 number, __u64 
 	WRITE(*end, LIVE_END(LIVE_FAILED, error));
 }
 
-static long land(__u32 round, void *context)
+static long complete_one(__u32 round, void *context)
 {
-	const struct landing *landing = context;
+	const struct completion *completion = context;
 	struct live_control *c = control_get();
 	__u32 number;
 	__u64 *end;
 
-	if (!c || round >= landing->all || c->landed == c->flown)
+	if (!c || round >= completion->all || c->completed == c->submitted)
 		return 1;
-	number = c->flight[c->landed++ & (LIVE_FLIGHT - 1)];
+	number = c->pending[c->completed++ & (LIVE_PENDING - 1)];
 	end = end_of(number);
 	if (!end)
 		return 1;
-	if (round < landing->sent)
-		WRITE(*end, landing->now);
+	if (round < completion->sent)
+		WRITE(*end, completion->now);
 	else
-		refused(c, number, end, landing);
+		refused(c, number, end, completion);
 	return 0;
 }
 
-/* Is it about what flies? Softirqs are off between redirect and flush, so on that processor nothing else comes between. */
+/* Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor. */
 static __always_inline struct live_control *flight_here(void)
 {
 	struct live_control *c = control_get();
 
-	return c && c->landed != c->flown && c->cpu == bpf_get_smp_processor_id() ? c : (void *)0;
+	return c && c->completed != c->submitted && c->cpu == bpf_get_smp_processor_id() ? c : (void *)0;
 }
 
 /* (from, to, sent, drops, err): the driver's transmit function has returned. */
@@ -324,19 +325,19 @@ int live_taken(struct bpf_raw_tracepoint_args *ctx)
 {
 	const int sent = (int)ctx->args[2], drops = (int)ctx->args[3], error = (int)ctx->args[4];
 	struct live_control *c = flight_here();
-	struct landing landing;
+	struct completion completion;
 
 	if (!c)
 		return 0;
-	landing.now = bpf_ktime_get_ns();
-	landing.sent = sent > 0 ? (__u32)sent : 0;
-	landing.all = landing.sent + (drops > 0 ? (__u32)drops : 0);
-	landing.error = error < 0 ? -error : 0;
+	completion.now = bpf_ktime_get_ns();
+	completion.sent = sent > 0 ? (__u32)sent : 0;
+	completion.all = completion.sent + (drops > 0 ? (__u32)drops : 0);
+	completion.error = error < 0 ? -error : 0;
 	if (sent > 0)
 		c->refused_since_ns = 0;
-	bpf_loop(LIVE_BATCH_MAX, land, &landing, 0);
+	bpf_loop(LIVE_BATCH_MAX, complete_one, &completion, 0);
 	/* Those refused for good end their time of trying. */
-	if (drops > 0 && c->refused_since_ns && landing.now - c->refused_since_ns >= config.retry_ns)
+	if (drops > 0 && c->refused_since_ns && completion.now - c->refused_since_ns >= config.retry_ns)
 		c->refused_since_ns = 0;
 	return 0;
 }
@@ -352,11 +353,11 @@ int live_turned_back(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!c)
 		return 0;
-	number = c->flight[(c->flown - 1) & (LIVE_FLIGHT - 1)];
+	number = c->pending[(c->submitted - 1) & (LIVE_PENDING - 1)];
 	end = end_of(number);
 	if (!end)
 		return 0;
-	c->flown--;
+	c->submitted--;
 	__sync_fetch_and_add(&c->reached, 1);
 	WRITE(*end, LIVE_END(LIVE_FAILED, error < 0 ? -error : INVALID));
 	return 0;

@@ -15,9 +15,9 @@
 enum {
 	LIVE_BULK = 16,      /* frames that the kernel hands to a driver with one call (DEV_MAP_BULK_SIZE) */
 	LIVE_BATCH_MAX = 64, /* runs of the program between two flushes */
-	LIVE_FLIGHT = 128,   /* a power of two, twice the batch */
+	LIVE_PENDING = 128,   /* a power of two, twice the batch */
 	LIVE_FRAME_MAX = 3072, /* a page less what the kernel keeps in it */
-	LIVE_LANES = 2,      /* two calls at most: one that works, one that takes over */
+	LIVE_WORKERS = 2,      /* two calls at most: one that works, one that takes over */
 };
 
 /* The word of an end: a time in ns on CLOCK_MONOTONIC, or with LIVE_WITHOUT_STAMP a kind and an errno. */
@@ -53,15 +53,15 @@ struct live_control {
 	__u32 cancel_to; /* what is before it and not sent yet is cancelled */
 	__u32 advance_ns; /* 32 bits: machines of 32 bits have no larger atomics */
 	__u32 reserved;
-	__u32 batch[LIVE_LANES]; /* as given to the kernel for each call */
+	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */
 	__u8 pad1[40];
 
-	/* written by the program of the lane that owns the ring; before that, and while no call is there, by the library */
+	/* written by the program of the worker that owns the ring; before that, and while no call runs, by the library */
 	__u32 tail;      /* to be looked at next */
 	__u32 head_seen;
-	__u32 owner;     /* the lane whose turn it is */
+	__u32 owner;     /* the worker whose turn it is */
 	__u32 in_train;
-	__u32 flown, landed; /* into and out of `flight` */
+	__u32 submitted, completed; /* into and out of `pending` */
 	__u32 cpu;
 	__u32 pad2;
 	__u64 shift_ns;
@@ -69,18 +69,18 @@ struct live_control {
 	__u64 refusals;  /* by the driver */
 	__u8 pad3[8];
 
-	/* each lane's own */
-	struct live_lane {
+	/* each worker's own */
+	struct live_worker {
 		__u32 runs; /* of this call, 2^31 at most */
 		__u32 left; /* runs before the next flush */
 		__u32 mine; /* has seen that it is the owner */
 		__u8 pad[52];
-	} lanes[LIVE_LANES];
-	__u32 taker;     /* the lane that came last: the owner gives the ring to it */
+	} workers[LIVE_WORKERS];
+	__u32 taker;     /* the worker that came last: the owner gives the ring to it */
 	__u32 reached;   /* makes what others wrote visible: an atomic operation is a barrier */
 	__u8 pad4[56];
 
-	__u32 flight[LIVE_FLIGHT]; /* numbers handed over whose end the driver has not told yet */
+	__u32 pending[LIVE_PENDING]; /* numbers that are submitted and not completed */
 };
 
 #endif

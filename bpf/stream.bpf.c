@@ -20,10 +20,10 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct stream_lane));
-} lane SEC(".maps");
+	__uint(value_size, sizeof(struct stream_worker));
+} worker SEC(".maps");
 
-/* The first lane's are every lane's. */
+/* The first worker's are every worker's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -40,11 +40,11 @@ struct {
 	__uint(value_size, sizeof(__u64));
 } words SEC(".maps");
 
-static __always_inline struct stream_lane *lane_get(void)
+static __always_inline struct stream_worker *worker_get(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&lane, &zero);
+	return bpf_map_lookup_elem(&worker, &zero);
 }
 
 /*
@@ -64,7 +64,7 @@ static __always_inline const struct stream_config *config_get(void)
 static __noinline int chunk_take(void)
 {
 	const struct stream_config *c = config_get();
-	struct stream_lane *l = lane_get();
+	struct stream_worker *l = worker_get();
 	struct stream_share *s;
 	__u32 zero = 0;
 	__u64 from;
@@ -119,7 +119,7 @@ static __always_inline __u64 value_of(const struct vary_part *part, __u64 place)
 }
 
 /* To the place of the next number. */
-static __always_inline void place_step(struct stream_lane *l, const struct vary_part *part, __u32 i)
+static __always_inline void place_step(struct stream_worker *l, const struct vary_part *part, __u32 i)
 {
 	if (part->every > 1) {
 		if (++l->rest[i] < part->every)
@@ -164,7 +164,7 @@ int stream_next(struct xdp_md *ctx)
 {
 	const struct stream_config *c = config_get();
 	const __u32 length = c->plan.length;
-	struct stream_lane *l = lane_get();
+	struct stream_worker *l = worker_get();
 	__u64 at, ip = c->plan.ip_sum, transport = c->plan.transport_sum;
 	void *data, *end;
 	_Bool again = 0;
@@ -172,18 +172,18 @@ int stream_next(struct xdp_md *ctx)
 	if (!l)
 		return XDP_ABORTED;
 	if (!l->left) {
-		/* A batch begins. Nothing flies between two, unless a tracepoint was not run: then no more is known of those. */
+		/* A batch begins. Nothing is pending between two, unless a tracepoint was not run: their end is not known. */
 		l->left = STREAM_BATCH;
 		l->cpu = bpf_get_smp_processor_id();
-		if (l->landed != l->flown) {
-			l->sent += l->flown - l->landed;
-			l->unproven += l->flown - l->landed;
-			l->landed = l->flown;
+		if (l->completed != l->submitted) {
+			l->sent += l->submitted - l->completed;
+			l->unstamped += l->submitted - l->completed;
+			l->completed = l->submitted;
 		}
 	}
 	l->left--;
 	if (l->again_out != l->again_in) {
-		at = l->again[l->again_out++ & (STREAM_FLIGHT - 1)];
+		at = l->again[l->again_out++ & (STREAM_PENDING - 1)];
 		again = 1;
 	} else {
 		if (l->next == l->chunk_end && !chunk_take())
@@ -225,28 +225,28 @@ int stream_next(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	if (c->traced)
-		l->flight[l->flown & (STREAM_FLIGHT - 1)] = at;
-	l->flown++;
+		l->pending[l->submitted & (STREAM_PENDING - 1)] = at;
+	l->submitted++;
 	return XDP_REDIRECT;
 }
 
 /* ----------------------------------------------------------------------------------------------- what became of it */
 
-/* Is it about what flies? Softirqs are off between redirect and flush, so on that processor nothing else comes between. */
-static __always_inline struct stream_lane *flight_here(void)
+/* Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor. */
+static __always_inline struct stream_worker *flight_here(void)
 {
-	struct stream_lane *l = lane_get();
+	struct stream_worker *l = worker_get();
 
-	return l && l->landed != l->flown && l->cpu == bpf_get_smp_processor_id() ? l : (void *)0;
+	return l && l->completed != l->submitted && l->cpu == bpf_get_smp_processor_id() ? l : (void *)0;
 }
 
-static __always_inline void failed(struct stream_lane *l, int error)
+static __always_inline void failed(struct stream_worker *l, int error)
 {
 	l->failed++;
 	l->error = error;
 }
 
-static __always_inline void refused(struct stream_lane *l, __u32 drops, int error, __u64 now)
+static __always_inline void refused(struct stream_worker *l, __u32 drops, int error, __u64 now)
 {
 	_Bool retry;
 
@@ -262,10 +262,11 @@ static __always_inline void refused(struct stream_lane *l, __u32 drops, int erro
 		if (i >= drops)
 			break;
 		if (retry)
-			l->again[l->again_in++ & (STREAM_FLIGHT - 1)] = l->flight[l->landed & (STREAM_FLIGHT - 1)];
+			l->again[l->again_in++ & (STREAM_PENDING - 1)] = l->pending[l->completed &
+				(STREAM_PENDING - 1)];
 		else
 			failed(l, error);
-		l->landed++;
+		l->completed++;
 	}
 	if (!retry)
 		l->refused_since_ns = 0; /* each one refused for good ends its time of trying */
@@ -276,27 +277,27 @@ SEC("raw_tp/xdp_devmap_xmit")
 int stream_taken(struct bpf_raw_tracepoint_args *ctx)
 {
 	const int sent = (int)ctx->args[2], drops = (int)ctx->args[3], error = (int)ctx->args[4];
-	struct stream_lane *l = flight_here();
-	__u32 flying;
+	struct stream_worker *l = flight_here();
+	__u32 pending;
 	__u64 now;
 
 	if (!l)
 		return 0;
 	now = bpf_ktime_get_ns();
-	flying = l->flown - l->landed;
+	pending = l->submitted - l->completed;
 	if (sent > 0) {
-		__u32 count = (__u32)sent < flying ? (__u32)sent : flying;
+		__u32 count = (__u32)sent < pending ? (__u32)sent : pending;
 
 		l->sent += count;
-		l->landed += count;
-		flying -= count;
+		l->completed += count;
+		pending -= count;
 		if (!l->first_ns)
 			l->first_ns = now;
 		l->last_ns = now;
 		l->refused_since_ns = 0;
 	}
 	if (drops > 0)
-		refused(l, (__u32)drops < flying ? (__u32)drops : flying, error < 0 ? -error : 0, now);
+		refused(l, (__u32)drops < pending ? (__u32)drops : pending, error < 0 ? -error : 0, now);
 	return 0;
 }
 
@@ -305,11 +306,11 @@ SEC("raw_tp/xdp_redirect_err")
 int stream_turned_back(struct bpf_raw_tracepoint_args *ctx)
 {
 	const int error = (int)ctx->args[3];
-	struct stream_lane *l = flight_here();
+	struct stream_worker *l = flight_here();
 
 	if (!l)
 		return 0;
-	l->flown--;
+	l->submitted--;
 	failed(l, error < 0 ? -error : INVALID);
 	return 0;
 }

@@ -97,7 +97,7 @@ struct bench_turn {
 	struct farend_result far;
 	uint64_t sent;         /* by the sender's own word; UINT64_MAX: it says nothing */
 	uint64_t *sent_ns;     /* by number, 0: no report; with job.reports */
-	uint64_t driver, wire, queued; /* proofs, likewise */
+	uint64_t driver, wire, queued; /* sources of the last stamp, likewise */
 	struct bench_quiet quiet;
 };
 

@@ -249,7 +249,7 @@ int bench_send_engine(struct bench_run *run, const struct bench_who *who, const 
 		ktx_accounts(s.tx, &a);
 		turn->sent = a.sent;
 		turn->driver = a.driver;
-		turn->wire = a.wire;
+		turn->wire = a.nic;
 		turn->queued = a.queued;
 		if (rc == 0 && a.requested != a.sent + a.failed + a.skipped + a.cancelled + a.pending)
 			rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close");

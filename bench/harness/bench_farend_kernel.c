@@ -4,7 +4,6 @@
 
 #include "bytes.h"
 #include "error.h"
-#include "packet.h"
 #include "thread.h"
 
 #include <errno.h>
@@ -34,12 +33,12 @@ struct kernel_state {
 static void take(struct farend *f, struct kernel_state *s, const struct krx_packet *p)
 {
 	struct farend_result *r = &s->so_far;
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 	const uint8_t *payload;
 	uint64_t number;
 	uint16_t port;
 
-	ktrxer_packet_parse(&view, p->data, p->length, (enum ktrxer_link)p->link);
+	(void)ktrxer_frame_read(&view, p->data, p->length, (enum ktrxer_link)p->link);
 	if (view.proto != KTRXER_UDP || !view.ports)
 		return;
 	port = view.to_port;
@@ -47,16 +46,16 @@ static void take(struct farend *f, struct kernel_state *s, const struct krx_pack
 		if (!r->cross++)
 			r->cross_first_ns = p->mono_ns;
 		r->cross_last_ns = p->mono_ns;
-		r->cross_bytes += p->original_length - view.l3;
+		r->cross_bytes += p->original_length - view.network;
 		return;
 	}
 	if (!port || port != s->port)
 		return;
-	if (view.l4 + 16u > p->length) {
+	if (view.transport + 16u > p->length) {
 		r->odd++;
 		return;
 	}
-	payload = p->data + view.l4 + 8;
+	payload = p->data + view.transport + 8;
 	number = load_be64(payload);
 	if (number < f->slots) {
 		if (f->arrivals[number]) {

@@ -2,7 +2,6 @@
 /* The judge by XDP, and by fentry where the driver is called: farend.bpf.c is its program. */
 #include "bench_farend_impl.h"
 
-#include "bpf_quiet.h"
 #include "farend.h"
 #include "error.h"
 
@@ -149,7 +148,7 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the far end");
-	ktrxer_bpf_quiet_begin();
+	libbpf_set_print(NULL); /* messages are in `err` */
 	f->state = s;
 	s->stamps_bytes = (size_t)f->slots * sizeof *f->arrivals;
 	s->config_bytes = sizeof *s->config;
@@ -193,12 +192,10 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 		snprintf(f->note + used, sizeof f->note - used, "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
 			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them", used ? "; " : "");
 	}
-	ktrxer_bpf_quiet_end();
 	return 0;
 
 fail:
 	xdp_close(f);
-	ktrxer_bpf_quiet_end();
 	return rc;
 }
 

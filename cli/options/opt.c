@@ -349,8 +349,8 @@ static bool help_wanted(int argc, char *const argv[])
 	return false;
 }
 
-int opt_parse_sets(const struct command *command, void *options, const struct opt_set *extra, int argc,
-		   char *const argv[], struct ktrxer_error *err)
+int opt_parse(const struct command *command, void *options, const struct opt_set *extra, int argc, char *const argv[],
+	      struct ktrxer_error *err)
 {
 	struct parser p = {
 		.command = command, .options = options, .extra = extra, .argv = argv, .argc = argc, .err = err
@@ -380,11 +380,6 @@ int opt_parse_sets(const struct command *command, void *options, const struct op
 			return ret;
 	}
 	return check_positionals(&p);
-}
-
-int opt_parse(const struct command *command, void *options, int argc, char *const argv[], struct ktrxer_error *err)
-{
-	return opt_parse_sets(command, options, NULL, argc, argv, err);
 }
 
 static void list_free(struct opt_list *list)

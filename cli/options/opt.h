@@ -91,14 +91,12 @@ struct opt_set {
 #define OPT_HELP 1
 
 /*
- * Parses argv (after the subcommand's name) into `options`. 0, OPT_HELP when --help (or -h) was there, or a negative
- * errno with a line that names option, value and remedy. Strings point into argv. Whatever it returns, opt_free() is
- * right afterwards.
+ * Parses argv (after the subcommand's name) into `options`, by the command's table and the further tables `extra` (or
+ * NULL). 0, OPT_HELP when --help (or -h) was there, or a negative errno with a line that names option, value and
+ * remedy. Strings point into argv. Whatever it returns, opt_free() is right afterwards.
  */
-int opt_parse(const struct command *command, void *options, int argc, char *const argv[], struct ktrxer_error *err);
-/* The same with further tables; `extra` may be NULL. */
-int opt_parse_sets(const struct command *command, void *options, const struct opt_set *extra, int argc,
-		   char *const argv[], struct ktrxer_error *err);
+int opt_parse(const struct command *command, void *options, const struct opt_set *extra, int argc, char *const argv[],
+	      struct ktrxer_error *err);
 void opt_free(const struct command *command, void *options);
 
 /* Help for people, at most 100 columns wide. The bases of `extra` are not looked at. */

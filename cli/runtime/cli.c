@@ -225,7 +225,7 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 		fprintf(stderr, "ktrxer %s: out of memory\n", command->name);
 		return EXIT_BAD;
 	}
-	ret = opt_parse_sets(command, options, common, argc, argv, &err);
+	ret = opt_parse(command, options, common, argc, argv, &err);
 	if (ret == OPT_HELP) {
 		opt_help(command, cli_common_sets(command), stdout);
 		status = flushed(EXIT_VALID);

@@ -49,6 +49,9 @@ int cli_stopped(const struct cli *cli);
  */
 void cli_complain(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The complaint of `err`, and the exit status: EXIT_USAGE for -EINVAL, else EXIT_BAD. */
+int cli_fail(const struct cli *cli, const struct ktrxer_error *err);
+
 /*
  * When to begin, on CLOCK_MONOTONIC: at once, or for --start-at by waiting until 50 ms before it. 0, a positive number
  * when asked to stop meanwhile, or a negative errno after a complaint (more than a day ahead: not nanoseconds?). A

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "verdict.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -18,4 +19,10 @@ void cli_complain(const struct cli *cli, const char *format, ...)
 	va_end(args);
 	dprintf(STDERR_FILENO, "ktrxer %s: %s\n", cli->command->name, text);
 	verdict_complaint(cli, text);
+}
+
+int cli_fail(const struct cli *cli, const struct ktrxer_error *err)
+{
+	cli_complain(cli, "%s", err->text);
+	return err->code == -EINVAL ? EXIT_USAGE : EXIT_BAD;
 }

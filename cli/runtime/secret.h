@@ -14,8 +14,6 @@
 #define SECRET_MIN 8
 #define TOKEN_MIN 22 /* 128 bits in base64: a recorded connection lets its reader try tokens off line */
 
-/* The file's bytes without a newline at their end; how many, or a negative errno: unreadable, readable by others, too short or long. */
-int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err);
 /*
  * The server's token: the content of `path`, or of the environment variable KTRXER_TOKEN when `path` is NULL. Returns its
  * length, 0 when neither is given, or a negative errno.

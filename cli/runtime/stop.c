@@ -83,7 +83,7 @@ int stop_watch_input(void)
 	return ret;
 }
 
-int stop_reason(void)
+static int reason_now(void)
 {
 	return atomic_load(&reason);
 }
@@ -91,5 +91,5 @@ int stop_reason(void)
 int cli_stopped(const struct cli *cli)
 {
 	(void)cli;
-	return stop_reason();
+	return reason_now();
 }

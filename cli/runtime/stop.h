@@ -12,6 +12,5 @@ int stop_open(void);
 int stop_watch_input(void);
 /* As a signal does; any thread. The first reason stays. */
 void stop_request(int reason);
-int stop_reason(void);
 
 #endif

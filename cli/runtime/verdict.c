@@ -112,7 +112,11 @@ void verdict_say_complaints(struct cli *cli)
 
 /* ---------------------------------------------------------------------------------------------------------- probes */
 
-uint32_t verdict_parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
+/*
+ * How many of a histogram's values are above `limit`, by its quantiles (in parts of a million of its count,
+ * rounded up).
+ */
+static uint32_t parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
 {
 	uint32_t low = 0, high = MILLION; /* the quantile at `low` is within the limit (or low is 0), the one past
 					     `high` is not */
@@ -168,7 +172,7 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 		return;
 	if (limit > INT64_MAX)
 		limit = INT64_MAX;
-	parts = verdict_parts_above(lateness, (int64_t)limit);
+	parts = parts_above(lateness, (int64_t)limit);
 	late = (uint64_t)((double)timed * parts / MILLION + 0.5) + accounts->skipped;
 	if (by_share(late, all) == VERDICT_VALID)
 		return;
@@ -202,10 +206,10 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 			    (unsigned long long)a->requested, (unsigned long long)a->sent,
 			    (unsigned long long)a->failed, (unsigned long long)a->skipped,
 			    (unsigned long long)a->cancelled, (unsigned long long)a->pending);
-	if (a->wire + a->driver + a->queued != a->sent)
+	if (a->nic + a->driver + a->queued != a->sent)
 		verdict_say(cli, VERDICT_INVALID,
 			    "the accounts do not close: %llu sent, but %llu by wire, %llu by driver, %llu queued",
-			    (unsigned long long)a->sent, (unsigned long long)a->wire, (unsigned long long)a->driver,
+			    (unsigned long long)a->sent, (unsigned long long)a->nic, (unsigned long long)a->driver,
 			    (unsigned long long)a->queued);
 	/* Loss on the way is a result; a probe that never left this machine is not. */
 	if (a->failed && by_share(a->failed, ended - a->cancelled) != VERDICT_VALID)
@@ -215,7 +219,7 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 			    a->last_error == -ENOBUFS ? "this host's own queue was full" :
 			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
 	/* Where the driver stamped others, it has not seen these. */
-	if (a->driver + a->wire && by_share(a->stamps_missing, a->sent) != VERDICT_VALID)
+	if (a->driver + a->nic && by_share(a->stamps_missing, a->sent) != VERDICT_VALID)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their neighbour did not answer, or a queue of "
 			    "this host dropped them, or their stamps were lost. What did not leave this host is no loss of the path",

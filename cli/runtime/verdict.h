@@ -14,10 +14,4 @@ const char *verdict_reason(const struct cli *cli, int i);
 void verdict_complaint(const struct cli *cli, const char *text);
 void verdict_say_complaints(struct cli *cli);
 
-/*
- * How many of a histogram's values are above `limit`, by what its quantiles tell (in parts of a million of its count,
- * rounded up). For unit tests as well.
- */
-uint32_t verdict_parts_above(const struct ktrxer_hist *hist, int64_t limit_ns);
-
 #endif

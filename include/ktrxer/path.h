@@ -155,11 +155,19 @@ struct ktrxer_frame_view {
 	uint32_t payload_length;      /* bytes; without the padding of Ethernet */
 	bool vlan;
 	uint16_t vlan_tci;            /* of the outer tag */
-	uint32_t reserved[8];
+	uint16_t ethertype;           /* behind the tags; 0: KTRXER_LINK_RAW_IP */
+	uint16_t network, transport;  /* offsets of the IP and of the transport header; transport 0: it is not there */
+	uint8_t version;              /* 4 or 6; 0: this is no IP packet */
+	bool ports;                   /* from_port and to_port are those of UDP, TCP, SCTP, DCCP or UDP-Lite */
+	bool fragment;                /* any fragment */
+	bool first_fragment;          /* the first one, or no fragment: the transport header is there */
+	bool malformed;               /* a header is cut short or contradicts itself */
+	uint32_t reserved[5];
 };
 /*
  * Reads the headers of a frame, for example of a krx_packet with its `link`. Checksums are not compared. 0; -EBADMSG:
- * this is no IP packet, a header is cut short or contradicts itself, or it is a fragment.
+ * this is no IP packet, a header is cut short or contradicts itself, or it is a fragment: `view` has the fields that
+ * were read before that.
  */
 KTRXER_API int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length,
 				 enum ktrxer_link link);

@@ -97,6 +97,11 @@ KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, cons
 /* Removes the rules. Packets that were not read are lost. */
 KTRXER_API void krx_close(struct krx *rx);
 /*
+ * Can the back end `module` be used? Opens /dev/krx and closes it: nothing changes. 0, or a negative errno: the kernel
+ * module is not loaded, of another version, or not for this user; err says what helps.
+ */
+KTRXER_API int krx_module_check(struct ktrxer_error *err);
+/*
  * The descriptor stays open and the same until krx_close(). Readable while packets or a change of the device wait: use
  * it level-triggered (poll(), epoll without EPOLLET).
  */

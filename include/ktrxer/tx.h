@@ -22,11 +22,11 @@ enum ktx_status {
 };
 
 /* The last point inside this host at which a probe got a time stamp. */
-enum ktx_proof {
-	KTX_PROOF_NONE = 0,
-	KTX_PROOF_QUEUED = 1, /* no stamp; the kernel accepted the frame */
-	KTX_PROOF_DRIVER = 2, /* by the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
-	KTX_PROOF_WIRE = 3,   /* by the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
+enum ktx_departure_source {
+	KTX_DEPARTURE_NONE = 0,
+	KTX_DEPARTURE_QUEUED = 1, /* no stamp; the kernel accepted the frame */
+	KTX_DEPARTURE_DRIVER = 2, /* by the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
+	KTX_DEPARTURE_NIC = 3,   /* by the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
 };
 
 /*
@@ -65,7 +65,7 @@ enum ktx_flag {
 	KTX_CALLER_PUMPS = 1 << 0,    /* no thread: the caller calls ktx_pump() */
 	KTX_NO_REALTIME = 1 << 1,     /* no SCHED_FIFO */
 	KTX_NO_LOCK = 1 << 2,         /* no locked memory */
-	KTX_NO_STAMPS = 1 << 3,       /* no transmit stamps: every proof is KTX_PROOF_QUEUED */
+	KTX_NO_STAMPS = 1 << 3,       /* no transmit stamps: each departure_source is KTX_DEPARTURE_QUEUED */
 	KTX_NO_COMPENSATION = 1 << 4, /* no transmit latency compensation: submit at the scheduled time, not earlier */
 	KTX_NO_SCHED = 1 << 5,        /* no stamp of the packet scheduler, which costs 0.5 us a packet: KTX_SENT_USER,
 					 for trains */
@@ -107,7 +107,7 @@ struct ktx_info {
 	enum ktrxer_link link;     /* the first header of the frames */
 	uint32_t frame_size;
 	uint32_t slots;
-	enum ktx_proof best_proof; /* the best that the device and the options allow; each report has its own */
+	enum ktx_departure_source best_departure; /* that the device and the options allow; each report has its own */
 	bool realtime;             /* SCHED_FIFO is on */
 	bool locked;               /* memory is locked */
 	int cpu;                   /* of the transmitter's thread, -1: any */
@@ -161,13 +161,13 @@ struct ktx_report {
 	uint64_t at_ns;        /* scheduled time, as committed; 0: it had none */
 	uint64_t planned_ns;   /* the same, moved by KTX_LATE_SHIFT */
 	uint64_t sent_ns;      /* send time, T1; 0 unless sent */
-	uint64_t departure_ns; /* time stamp of the driver or the NIC (`proof`); 0: none */
+	uint64_t departure_ns; /* time stamp of the driver or the NIC (departure_source); 0: none */
 	int64_t own_queue_ns;  /* driver's stamp - sent_ns, the delay in this host's packet scheduler; -1: unknown, or
 				  bypassed */
 	uint32_t bound_ns;     /* largest error of these times, from the conversion to CLOCK_MONOTONIC */
 	uint32_t tries;        /* submissions, with the last one */
 	uint8_t status;        /* enum ktx_status */
-	uint8_t proof;         /* enum ktx_proof */
+	uint8_t departure_source; /* enum ktx_departure_source */
 	uint8_t sent_source;   /* enum ktx_sent_source */
 	uint8_t reserved;
 	int32_t error;         /* negative errno of the last submission, 0 when sent */
@@ -202,7 +202,8 @@ KTRXER_API int ktx_pump_due(struct ktx *tx, uint64_t *next_ns);
 
 /*
  * Waits until no probe is pending (each has ended, and its stamps have arrived or are missing). 0; -ETIMEDOUT: until_ns
- * came first.
+ * came first. until_ns 0 does not wait, for event loops: after -ETIMEDOUT ktx_fd() becomes readable when no probe is
+ * pending.
  */
 KTRXER_API int ktx_drain(struct ktx *tx, uint64_t until_ns);
 /*
@@ -216,7 +217,7 @@ struct ktx_accounts {
 	uint64_t late;      /* lateness above late_ns, or skipped; a shift counts once */
 	uint64_t tries;     /* submissions, with rejected ones */
 	uint64_t bytes;     /* of the frames sent */
-	uint64_t wire, driver, queued; /* the sent probes, by enum ktx_proof */
+	uint64_t nic, driver, queued; /* the sent probes, by enum ktx_departure_source */
 	uint64_t first_ns, last_ns; /* send times of the first and the last probe */
 	uint64_t stamps_missing;    /* sent; the stamp of driver or NIC did not arrive: this host's queue
 				       dropped the frame, or no stamp was taken */
@@ -263,7 +264,7 @@ enum ktx_feature {
 	KTX_CAN_IPV6 = 1 << 2,
 	KTX_CAN_TRAIN = 1 << 3,         /* submits a train with one call */
 	KTX_CAN_DRIVER_STAMP = 1 << 4,
-	KTX_CAN_WIRE_STAMP = 1 << 5,
+	KTX_CAN_NIC_STAMP = 1 << 5,
 	KTX_CAN_KERNEL_WAIT = 1 << 6,   /* the kernel waits for the send time */
 	KTX_CAN_MAPPED = 1 << 7,        /* the slots are in memory shared with the kernel */
 	KTX_CAN_UNPRIVILEGED = 1 << 8,

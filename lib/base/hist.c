@@ -210,56 +210,6 @@ void ktrxer_hist_merge(struct ktrxer_hist *into, const struct ktrxer_hist *from)
 	into->sum_high += from->sum_high + (into->sum_low < low);
 }
 
-void ktrxer_hist_subtract(struct ktrxer_hist *hist, const struct ktrxer_hist *earlier)
-{
-	uint64_t low = hist->sum_low, taken = earlier->sum_low;
-	uint32_t begin[2], end[2];
-	int64_t min = INT64_MAX, max = INT64_MIN, at;
-
-	used(hist, begin, end);
-	for (int sign = 0; sign < 2; sign++) {
-		for (uint32_t i = begin[sign]; i < end[sign]; i++) {
-			uint64_t now = bucket_count(hist, sign, i), then = bucket_count(earlier, sign, i);
-
-			if (then)
-				bucket_set(hist, sign, i, now > then ? now - then : 0);
-			if (now > then) {
-				at = bucket_middle(hist, sign, i);
-				min = at < min ? at : min;
-				max = at > max ? at : max;
-			}
-		}
-	}
-	hist->count -= earlier->count < hist->count ? earlier->count : hist->count;
-	hist->sum_low = low - taken;
-	hist->sum_high -= earlier->sum_high + (low < taken);
-	hist->min = min;
-	hist->max = max;
-}
-
-struct ktrxer_hist *ktrxer_hist_copy(const struct ktrxer_hist *hist)
-{
-	struct ktrxer_hist *copy = ktrxer_hist_new();
-
-	/* not a memcpy of it all: pages without a count stay untouched on both sides */
-	if (copy)
-		ktrxer_hist_merge(copy, hist);
-	return copy;
-}
-
-void ktrxer_hist_reset(struct ktrxer_hist *hist)
-{
-	uint32_t begin[2], end[2];
-
-	used(hist, begin, end);
-	for (int sign = 0; sign < 2; sign++)
-		memset(&hist->bucket[sign][begin[sign]], 0, (end[sign] - begin[sign]) * sizeof(hist->bucket[0][0]));
-	hist->count = hist->sum_low = 0;
-	hist->sum_high = 0;
-	hist->carries = 0;
-	ends_reset(hist);
-}
-
 uint64_t ktrxer_hist_count(const struct ktrxer_hist *hist)
 {
 	return hist ? hist->count : 0;
@@ -327,23 +277,3 @@ double ktrxer_hist_mean(const struct ktrxer_hist *hist)
 	return (negative ? -sum : sum) / (double)hist->count;
 }
 
-void ktrxer_hist_each(const struct ktrxer_hist *hist, ktrxer_hist_visit *visit, void *context)
-{
-	uint32_t begin[2], end[2];
-	uint64_t count;
-	int64_t low;
-
-	used(hist, begin, end);
-	for (uint32_t i = end[1]; i-- > begin[1];) {
-		count = bucket_count(hist, 1, i);
-		low = (int64_t)bucket_low(i);
-		if (count)
-			visit(context, -(low + (int64_t)bucket_width(i) - 1), -low, count);
-	}
-	for (uint32_t i = begin[0]; i < end[0]; i++) {
-		count = bucket_count(hist, 0, i);
-		low = (int64_t)bucket_low(i);
-		if (count)
-			visit(context, low, low + (int64_t)bucket_width(i) - 1, count);
-	}
-}

@@ -222,7 +222,7 @@ static void request_ended(struct ktx_engine_state *state, struct ktx_request *re
 	request->tries = 1;
 	request->planned_ns = request->at_ns;
 	if (!(word & LIVE_WITHOUT_STAMP)) {
-		request->proof = KTX_PROOF_DRIVER;
+		request->departure = KTX_DEPARTURE_DRIVER;
 		request->sent_ns = request->call_ns = word;
 		request->raw_ns = (int64_t)word;
 		if (state->shifts)
@@ -231,10 +231,10 @@ static void request_ended(struct ktx_engine_state *state, struct ktx_request *re
 			request->tries += slot->refused;
 		return;
 	}
-	request->proof = KTX_PROOF_NONE;
+	request->departure = KTX_DEPARTURE_NONE;
 	switch ((enum live_kind)(word >> 32 & 0xff)) {
 	case LIVE_UNPROVEN:
-		request->proof = KTX_PROOF_QUEUED;
+		request->departure = KTX_DEPARTURE_QUEUED;
 		request->sent_ns = request->call_ns = ktrxer_now_ns();
 		return;
 	case LIVE_SKIPPED:
@@ -269,7 +269,7 @@ static void end_by_hand(struct ktx_engine_state *state, const struct ktx_work *w
 		if (*end <= LIVE_FLYING)
 			*end = word;
 	}
-	control->landed = control->flown;
+	control->completed = control->submitted;
 	if ((int32_t)(to - control->tail) > 0)
 		control->tail = to;
 	control->in_train = 0;

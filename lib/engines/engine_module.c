@@ -226,7 +226,7 @@ static int module_tend(struct ktx_engine_state *state, const struct ktx_work *wo
 static void request_ended(struct ktx_request *request, const struct ktrxer_tx_report *report)
 {
 	request->status = KTX_FAILED;
-	request->proof = KTX_PROOF_NONE;
+	request->departure = KTX_DEPARTURE_NONE;
 	request->bound_ns = 0;
 	request->tries = report->tries;
 	if (request->planned_ns != report->planned_ns)
@@ -234,7 +234,7 @@ static void request_ended(struct ktx_request *request, const struct ktrxer_tx_re
 	switch (report->status) {
 	case KTRXER_TX_SENT:
 		request->status = KTX_SENT;
-		request->proof = KTX_PROOF_DRIVER;
+		request->departure = KTX_DEPARTURE_DRIVER;
 		request->sent_ns = request->call_ns = report->sent_ns;
 		request->raw_ns = (int64_t)report->sent_ns;
 		return;

@@ -7,7 +7,7 @@
 #include "engine.h"
 #include "send_room.h"
 #include "sock.h"
-#include "tail.h"
+#include "host_stack.h"
 #include "txstamp.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct ktx_engine_state {
 	enum ktrxer_link link;
 	uint8_t device_mac[6];
 	uint32_t scope;
-	union ktx_tail_address to[KTX_BATCH_MAX];
+	union ktx_stack_address to[KTX_BATCH_MAX];
 };
 
 static int raw_socket(int family, const struct ktrxer_device *device, struct ktrxer_error *err)
@@ -141,7 +141,7 @@ static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct kt
 static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
 	struct ktrxer_packet_view view;
-	int rc = ktx_tail_check(&view, frame, length, state->link, state->device_mac, "raw", err);
+	int rc = ktx_stack_check(&view, frame, length, state->link, state->device_mac, "raw", err);
 
 	if (rc < 0)
 		return rc;
@@ -160,12 +160,12 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	if (count > KTX_BATCH_MAX)
 		count = KTX_BATCH_MAX;
 	for (int i = 0; i < count; i++) {
-		uint32_t l3 = ktx_tail_offset(state->link);
+		uint32_t l3 = ktx_stack_offset(state->link);
 
-		ktx_tail_destination(&state->to[i], requests[i]->frame + l3, 0, state->scope);
+		ktx_stack_destination(&state->to[i], requests[i]->frame + l3, 0, state->scope);
 		sock->vectors[i] = (struct iovec){ .iov_base = requests[i]->frame + l3, .iov_len = requests[i]->length - l3 };
 		sock->messages[i].msg_hdr.msg_name = &state->to[i];
-		sock->messages[i].msg_hdr.msg_namelen = ktx_tail_address_length(&state->to[i]);
+		sock->messages[i].msg_hdr.msg_namelen = ktx_stack_address_length(&state->to[i]);
 	}
 	return ktx_sock_send(sock, count);
 }

@@ -240,11 +240,11 @@ struct passing {
 	const struct ktx_completions *to;
 };
 
-static void pass_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
+static void pass_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
 {
 	const struct passing *p = context;
 
-	p->to->stamp(p->to->context, key, real_ns, proof, nic_clock);
+	p->to->stamp(p->to->context, key, real_ns, source, nic_clock);
 }
 
 static void pass_drop(void *context, uint64_t launch, int error)

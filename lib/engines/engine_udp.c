@@ -8,7 +8,7 @@
 #include "engine.h"
 #include "send_room.h"
 #include "sock.h"
-#include "tail.h"
+#include "host_stack.h"
 #include "txstamp.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct ktx_engine_state {
 	bool want_stamps;
 	struct udp_shape shape;      /* version 0: no frame yet */
 	uint8_t ttl, tos;            /* of the socket; a frame that differs brings its own by control message */
-	union ktx_tail_address to[KTX_BATCH_MAX];
+	union ktx_stack_address to[KTX_BATCH_MAX];
 	union {
 		char room[2 * CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -135,7 +135,7 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 
 static int udp_bind(int fd, const struct udp_shape *shape, uint32_t scope, struct ktrxer_error *err)
 {
-	union ktx_tail_address local = { 0 };
+	union ktx_stack_address local = { 0 };
 	char text[KTRXER_ADDR_TEXT];
 	int rc;
 
@@ -150,7 +150,7 @@ static int udp_bind(int fd, const struct udp_shape *shape, uint32_t scope, struc
 		local.v4.sin_port = htons(shape->port);
 		memcpy(&local.v4.sin_addr, shape->from.bytes, 4);
 	}
-	if (bind(fd, &local.sa, ktx_tail_address_length(&local)) == 0)
+	if (bind(fd, &local.sa, ktx_stack_address_length(&local)) == 0)
 		return 0;
 	rc = -errno;
 	ktrxer_addr_format(&shape->from, text);
@@ -262,7 +262,7 @@ static int udp_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 {
 	struct ktrxer_packet_view view;
 	struct udp_shape shape = { 0 };
-	int rc = ktx_tail_check(&view, frame, length, state->link, state->device_mac, "udp", err);
+	int rc = ktx_stack_check(&view, frame, length, state->link, state->device_mac, "udp", err);
 
 	if (rc == 0)
 		rc = udp_check_headers(&view, frame, &shape, err);
@@ -297,11 +297,11 @@ static void udp_message(struct ktx_engine_state *state, int i, const uint8_t *pa
 	const uint8_t ttl = packet[v6 ? 7 : 8];
 	const uint8_t tos = v6 ? (uint8_t)(load_be16(packet) >> 4) : packet[1];
 
-	ktx_tail_destination(&state->to[i], packet, state->shape.proto == KTRXER_UDP ? load_be16(packet + l4 + 2) : 0,
+	ktx_stack_destination(&state->to[i], packet, state->shape.proto == KTRXER_UDP ? load_be16(packet + l4 + 2) : 0,
 			     state->device.index);
 	state->sock.vectors[i] = (struct iovec){ .iov_base = (uint8_t *)packet + head, .iov_len = length - head };
 	message->msg_name = &state->to[i];
-	message->msg_namelen = ktx_tail_address_length(&state->to[i]);
+	message->msg_namelen = ktx_stack_address_length(&state->to[i]);
 	message->msg_control = NULL;
 	message->msg_controllen = 0;
 	if (ttl == state->ttl && tos == state->tos)
@@ -326,7 +326,7 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	if (count > KTX_BATCH_MAX)
 		count = KTX_BATCH_MAX;
 	for (int i = 0; i < count; i++) {
-		uint32_t l3 = ktx_tail_offset(state->link);
+		uint32_t l3 = ktx_stack_offset(state->link);
 
 		udp_message(state, i, requests[i]->frame + l3, requests[i]->length - l3);
 	}

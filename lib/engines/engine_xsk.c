@@ -106,7 +106,7 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		goto free_arrays;
 	for (; state->spare_count < socket_setup.spares; state->spare_count++)
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
-	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0006-xsk-proof.md. */
+	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: decisions/0006-xsk-stamps.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
 	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = ktrxer_xsk_socket_kick, .invalid = ktrxer_xsk_socket_invalid,
 					     .context = &state->xsk, .batch = state->xsk.budget, .most = state->xsk.budget };
@@ -173,7 +173,7 @@ static void request_back(struct ktx_engine_state *state, uint32_t slot)
 
 		if (stamp) {
 			request->raw_ns = (int64_t)stamp;
-			request->proof = KTX_PROOF_WIRE;
+			request->departure = KTX_DEPARTURE_NIC;
 		}
 	}
 	request->buffer_busy = false;
@@ -208,7 +208,7 @@ static void fail_untaken(struct ktx_engine_state *state)
 			continue;
 		state->busy[slot]->status = KTX_FAILED;
 		state->busy[slot]->error = state->sender.lost;
-		state->busy[slot]->proof = KTX_PROOF_NONE;
+		state->busy[slot]->departure = KTX_DEPARTURE_NONE;
 		request_back(state, (uint32_t)slot);
 	}
 }

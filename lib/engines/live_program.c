@@ -75,8 +75,8 @@ static int program_open(struct live_program *program, const struct live_setup *s
 		rc = ktrxer_live_bpf_aim(program->object, setup->device, err);
 	if (rc < 0)
 		return rc;
-	program->lanes[0] = bpf_program__fd(bpf_object__find_program_by_name(program->object, "live_lane0"));
-	program->lanes[1] = bpf_program__fd(bpf_object__find_program_by_name(program->object, "live_lane1"));
+	program->workers[0] = bpf_program__fd(bpf_object__find_program_by_name(program->object, "live_worker0"));
+	program->workers[1] = bpf_program__fd(bpf_object__find_program_by_name(program->object, "live_worker1"));
 	return 0;
 }
 
@@ -109,12 +109,12 @@ void ktrxer_live_program_close(struct live_program *program)
 	bpf_object__close(program->object);
 }
 
-int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch,
+int ktrxer_live_program_run(const struct live_program *program, int worker, uint32_t repeat, uint32_t batch,
 			    uint32_t frame_size)
 {
 	uint8_t frame[LIVE_FRAME_MAX] = { 0 };
 
-	return ktrxer_live_bpf_run(program->lanes[lane], frame, frame_size, repeat, batch);
+	return ktrxer_live_bpf_run(program->workers[worker], frame, frame_size, repeat, batch);
 }
 
 int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err)
@@ -123,7 +123,7 @@ int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_er
 
 	program->control->batch[0] = 1;
 	rc = ktrxer_live_program_run(program, 0, 1, 1, 64);
-	program->control->lanes[0].runs = program->control->lanes[0].left = 0;
+	program->control->workers[0].runs = program->control->workers[0].left = 0;
 	if (rc == 0)
 		return 0;
 	return ktrxer_fail(err, rc, "this kernel does not run XDP programs with live frames (%m): it needs Linux 5.18; use the packet engine");

@@ -23,7 +23,7 @@ struct live_setup {
 struct live_program {
 	struct bpf_object *object;
 	struct bpf_link *links[2];
-	int lanes[LIVE_LANES];
+	int workers[LIVE_WORKERS];
 	struct live_control *control;
 	uint64_t *ends;
 	uint8_t *slots;
@@ -39,7 +39,7 @@ void ktrxer_live_program_close(struct live_program *program);
  * Runs a worker until `repeat` runs are done, or a signal arrives: -EINTR. `frame_size` is the initial length of its
  * buffers; frames of that length are the cheapest.
  */
-int ktrxer_live_program_run(const struct live_program *program, int lane, uint32_t repeat, uint32_t batch,
+int ktrxer_live_program_run(const struct live_program *program, int worker, uint32_t repeat, uint32_t batch,
 			    uint32_t frame_size);
 /* Does the kernel run it at all? About 30 ms; sends nothing. */
 int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err);

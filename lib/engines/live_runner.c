@@ -20,7 +20,7 @@
 /* Nothing but the count of runs is to be looked at. */
 #define WATCH_NS (100ULL * 1000 * 1000)
 /* Below the pump, which needs some microseconds now and then, and would rather have another processor than this one. */
-#define LANE_PRIORITY 1
+#define WORKER_PRIORITY 1
 /*
  * While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor
  * ...
@@ -48,77 +48,78 @@ uint32_t ktrxer_live_runner_repeat = 1U << 31;
 
 /* --------------------------------------------------------------------------------------------------- worker threads */
 
-static void *lane_main(void *context)
+static void *worker_main(void *context)
 {
-	struct live_lane_thread *lane = context;
-	struct live_runner *runner = lane->runner;
+	struct live_worker_thread *worker = context;
+	struct live_runner *runner = worker->runner;
 	int rc;
 
 	ktrxer_live_thread_prepare(runner->signal, runner->cpu);
 	pthread_mutex_lock(&runner->lock);
-	while (lane->phase != LANE_QUITS) {
-		if (lane->phase == LANE_RESTS) {
+	while (worker->phase != WORKER_QUITS) {
+		if (worker->phase == WORKER_RESTS) {
 			pthread_cond_wait(&runner->turn, &runner->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&runner->lock);
-		rc = ktrxer_live_program_run(runner->program, lane->number, runner->repeat, runner->program->control->batch[lane->number],
-				      lane->frame_size);
+		rc = ktrxer_live_program_run(runner->program, worker->number, runner->repeat,
+			runner->program->control->batch[worker->number],
+				      worker->frame_size);
 		pthread_mutex_lock(&runner->lock);
-		lane->result = rc;
-		if (lane->phase == LANE_RUNS)
-			lane->phase = LANE_RESTS;
+		worker->result = rc;
+		if (worker->phase == WORKER_RUNS)
+			worker->phase = WORKER_RESTS;
 	}
 	pthread_mutex_unlock(&runner->lock);
 	return NULL;
 }
 
-static int lane_make(struct live_runner *runner, int number, struct ktrxer_error *err)
+static int worker_make(struct live_runner *runner, int number, struct ktrxer_error *err)
 {
-	struct live_lane_thread *lane = &runner->lanes[number];
+	struct live_worker_thread *worker = &runner->workers[number];
 	int rc;
 
-	*lane = (struct live_lane_thread){ .runner = runner, .number = number, .resting = true };
-	rc = ktrxer_live_thread_make(&lane->thread, lane_main, lane, err);
+	*worker = (struct live_worker_thread){ .runner = runner, .number = number, .resting = true };
+	rc = ktrxer_live_thread_make(&worker->thread, worker_main, worker, err);
 	if (rc < 0)
 		return rc;
-	lane->has_thread = true;
+	worker->has_thread = true;
 	return 0;
 }
 
 /* The signal may come just before the call begins: it is sent again until the call is seen to have ended. */
-static void lane_interrupt(const struct live_lane_thread *lane)
+static void worker_interrupt(const struct live_worker_thread *worker)
 {
-	pthread_kill(lane->thread, lane->runner->signal);
+	pthread_kill(worker->thread, worker->runner->signal);
 }
 
-static bool lane_ended(struct live_lane_thread *lane, int *result)
+static bool worker_ended(struct live_worker_thread *worker, int *result)
 {
 	bool ended;
 
-	pthread_mutex_lock(&lane->runner->lock);
-	ended = lane->phase == LANE_RESTS;
-	*result = lane->result;
-	pthread_mutex_unlock(&lane->runner->lock);
+	pthread_mutex_lock(&worker->runner->lock);
+	ended = worker->phase == WORKER_RESTS;
+	*result = worker->result;
+	pthread_mutex_unlock(&worker->runner->lock);
 	return ended;
 }
 
-static void lane_start(struct live_lane_thread *lane, uint32_t batch, uint32_t frame_size)
+static void worker_start(struct live_worker_thread *worker, uint32_t batch, uint32_t frame_size)
 {
-	struct live_control *control = lane->runner->program->control;
-	struct live_lane *seen = &control->lanes[lane->number];
+	struct live_control *control = worker->runner->program->control;
+	struct live_worker *seen = &control->workers[worker->number];
 
 	seen->left = seen->mine = 0;
 	__atomic_store_n(&seen->runs, 0, __ATOMIC_RELAXED);
-	control->batch[lane->number] = batch;
-	lane->frame_size = frame_size;
-	lane->ending = false;
-	lane->out = true;
-	lane->runner->calls++;
-	pthread_mutex_lock(&lane->runner->lock);
-	lane->phase = LANE_RUNS;
-	pthread_cond_broadcast(&lane->runner->turn);
-	pthread_mutex_unlock(&lane->runner->lock);
+	control->batch[worker->number] = batch;
+	worker->frame_size = frame_size;
+	worker->ending = false;
+	worker->out = true;
+	worker->runner->calls++;
+	pthread_mutex_lock(&worker->runner->lock);
+	worker->phase = WORKER_RUNS;
+	pthread_cond_broadcast(&worker->runner->turn);
+	pthread_mutex_unlock(&worker->runner->lock);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- runner */
@@ -149,8 +150,8 @@ int ktrxer_live_runner_open(struct live_runner *runner, const struct live_progra
 	rc = runner->signal = ktrxer_live_signal_choose(err);
 	if (rc < 0)
 		goto close;
-	for (int i = 0; i < LIVE_LANES; i++)
-		if ((rc = lane_make(runner, i, err)) < 0)
+	for (int i = 0; i < LIVE_WORKERS; i++)
+		if ((rc = worker_make(runner, i, err)) < 0)
 			goto close;
 	return 0;
 
@@ -164,20 +165,20 @@ void ktrxer_live_runner_close(struct live_runner *runner)
 	const struct timespec nap = { .tv_nsec = (long)TURN_NS };
 	int result;
 
-	for (int i = 0; i < LIVE_LANES; i++) {
-		struct live_lane_thread *lane = &runner->lanes[i];
+	for (int i = 0; i < LIVE_WORKERS; i++) {
+		struct live_worker_thread *worker = &runner->workers[i];
 
-		if (!lane->has_thread)
+		if (!worker->has_thread)
 			continue;
-		while (!lane_ended(lane, &result)) {
-			lane_interrupt(lane);
+		while (!worker_ended(worker, &result)) {
+			worker_interrupt(worker);
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		}
 		pthread_mutex_lock(&runner->lock);
-		lane->phase = LANE_QUITS;
+		worker->phase = WORKER_QUITS;
 		pthread_cond_broadcast(&runner->turn);
 		pthread_mutex_unlock(&runner->lock);
-		pthread_join(lane->thread, NULL);
+		pthread_join(worker->thread, NULL);
 	}
 	pthread_cond_destroy(&runner->turn);
 	pthread_mutex_destroy(&runner->lock);
@@ -185,8 +186,8 @@ void ktrxer_live_runner_close(struct live_runner *runner)
 
 bool ktrxer_live_runner_rests(const struct live_runner *runner)
 {
-	for (int i = 0; i < LIVE_LANES; i++)
-		if (runner->lanes[i].out)
+	for (int i = 0; i < LIVE_WORKERS; i++)
+		if (runner->workers[i].out)
 			return false;
 	return true;
 }
@@ -196,30 +197,30 @@ static uint32_t owner_of(const struct live_runner *runner)
 	return __atomic_load_n(&runner->program->control->owner, __ATOMIC_ACQUIRE);
 }
 
-static uint32_t runs_of(const struct live_runner *runner, int lane)
+static uint32_t runs_of(const struct live_runner *runner, int worker)
 {
-	return __atomic_load_n(&runner->program->control->lanes[lane].runs, __ATOMIC_RELAXED);
+	return __atomic_load_n(&runner->program->control->workers[worker].runs, __ATOMIC_RELAXED);
 }
 
 /* Only while its owner is out of its call. */
-static void give_to(struct live_runner *runner, int lane)
+static void give_to(struct live_runner *runner, int worker)
 {
 	struct live_control *control = runner->program->control;
 
-	__atomic_store_n(&control->taker, (uint32_t)lane, __ATOMIC_RELAXED);
-	__atomic_store_n(&control->owner, (uint32_t)lane, __ATOMIC_RELEASE);
-	runner->current = lane;
+	__atomic_store_n(&control->taker, (uint32_t)worker, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->owner, (uint32_t)worker, __ATOMIC_RELEASE);
+	runner->current = worker;
 }
 
 static void see_ends(struct live_runner *runner)
 {
-	for (int i = 0; i < LIVE_LANES; i++) {
-		struct live_lane_thread *lane = &runner->lanes[i], *other = &runner->lanes[!i];
+	for (int i = 0; i < LIVE_WORKERS; i++) {
+		struct live_worker_thread *worker = &runner->workers[i], *other = &runner->workers[!i];
 		int result;
 
-		if (!lane->out || !lane_ended(lane, &result))
+		if (!worker->out || !worker_ended(worker, &result))
 			continue;
-		lane->out = lane->ending = false;
+		worker->out = worker->ending = false;
 		if (result < 0 && result != -EINTR && result != -EAGAIN)
 			runner->broken = result;
 		if (runner->current != i)
@@ -236,23 +237,24 @@ static void see_takeover(struct live_runner *runner)
 {
 	const int other = !runner->current;
 
-	if (runner->current < 0 || !runner->lanes[other].out || runner->lanes[other].ending || owner_of(runner) != (uint32_t)other)
+	if (runner->current < 0 || !runner->workers[other].out || runner->workers[other].ending ||
+		owner_of(runner) != (uint32_t)other)
 		return;
-	runner->lanes[runner->current].ending = true;
+	runner->workers[runner->current].ending = true;
 	runner->current = other;
 	runner->handovers++;
 }
 
-static void lane_rest(struct live_lane_thread *lane, bool rest)
+static void worker_rest(struct live_worker_thread *worker, bool rest)
 {
-	const struct sched_param param = { .sched_priority = rest ? 0 : LANE_PRIORITY };
+	const struct sched_param param = { .sched_priority = rest ? 0 : WORKER_PRIORITY };
 
-	if (lane->resting == rest)
+	if (worker->resting == rest)
 		return;
-	if (pthread_setschedparam(lane->thread, rest ? SCHED_OTHER : SCHED_FIFO, &param) == 0)
-		lane->resting = rest;
+	if (pthread_setschedparam(worker->thread, rest ? SCHED_OTHER : SCHED_FIFO, &param) == 0)
+		worker->resting = rest;
 	else
-		lane->runner->realtime = false;
+		worker->runner->realtime = false;
 }
 
 /* How long others had the processor of late. */
@@ -300,8 +302,9 @@ static void rest_between(struct live_runner *runner, const struct live_need *nee
 	} else if (need->due_ns != KTRXER_NEVER && runner->rest_ends_ns > need->due_ns && !runner->on_break) {
 		runner->rest_ends_ns = rest_end(runner, need); /* something was committed meanwhile */
 	}
-	for (int i = 0; i < LIVE_LANES; i++)
-		lane_rest(&runner->lanes[i], runner->rest_ends_ns || !runner->lanes[i].out || runner->lanes[i].ending);
+	for (int i = 0; i < LIVE_WORKERS; i++)
+		worker_rest(&runner->workers[i], runner->rest_ends_ns || !runner->workers[i].out ||
+			runner->workers[i].ending);
 	if (runner->rest_ends_ns && runner->rest_ends_ns < *next_ns)
 		*next_ns = runner->rest_ends_ns;
 }
@@ -309,33 +312,33 @@ static void rest_between(struct live_runner *runner, const struct live_need *nee
 static void start_or_take_over(struct live_runner *runner, const struct live_need *need)
 {
 	const uint32_t batch = need->trains && runner->batch < LIVE_BULK ? LIVE_BULK : runner->batch;
-	struct live_lane_thread *lane;
+	struct live_worker_thread *worker;
 
 	if (runner->current < 0) {
-		lane = &runner->lanes[runner->lanes[0].out];
-		if (lane->out)
+		worker = &runner->workers[runner->workers[0].out];
+		if (worker->out)
 			return;
-		give_to(runner, lane->number);
-		lane_start(lane, batch, need->frame_size);
+		give_to(runner, worker->number);
+		worker_start(worker, batch, need->frame_size);
 		return;
 	}
-	lane = &runner->lanes[!runner->current];
-	if (lane->out)
+	worker = &runner->workers[!runner->current];
+	if (worker->out)
 		return;
-	if (runner->lanes[runner->current].ending || runs_of(runner, runner->current) > runner->repeat / 2 ||
+	if (runner->workers[runner->current].ending || runs_of(runner, runner->current) > runner->repeat / 2 ||
 	    runner->program->control->batch[runner->current] != batch)
-		lane_start(lane, batch, need->frame_size);
+		worker_start(worker, batch, need->frame_size);
 }
 
 void ktrxer_live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns)
 {
 	see_ends(runner);
 	*next_ns = KTRXER_NEVER;
-	for (int i = 0; i < LIVE_LANES; i++) {
-		if (!runner->lanes[i].out)
+	for (int i = 0; i < LIVE_WORKERS; i++) {
+		if (!runner->workers[i].out)
 			continue;
-		runner->lanes[i].ending = true;
-		lane_interrupt(&runner->lanes[i]);
+		runner->workers[i].ending = true;
+		worker_interrupt(&runner->workers[i]);
 		*next_ns = now_ns + TURN_NS;
 	}
 }
@@ -356,16 +359,17 @@ int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *
 	if (near)
 		start_or_take_over(runner, need);
 	else if (far && need->now_ns - runner->idle_since_ns >= IDLE_NS)
-		for (int i = 0; i < LIVE_LANES; i++)
-			runner->lanes[i].ending |= runner->lanes[i].out;
+		for (int i = 0; i < LIVE_WORKERS; i++)
+			runner->workers[i].ending |= runner->workers[i].out;
 
 	*next_ns = runner->current >= 0 ? need->now_ns + WATCH_NS : KTRXER_NEVER;
 	if (need->due_ns != KTRXER_NEVER && !near)
 		*next_ns = need->due_ns - START_AHEAD_NS;
-	for (int i = 0; i < LIVE_LANES; i++) {
-		if (runner->lanes[i].ending)
-			lane_interrupt(&runner->lanes[i]);
-		if (runner->lanes[i].ending || (runner->lanes[i].out && runner->current != i) || (near && runner->current < 0))
+	for (int i = 0; i < LIVE_WORKERS; i++) {
+		if (runner->workers[i].ending)
+			worker_interrupt(&runner->workers[i]);
+		if (runner->workers[i].ending || (runner->workers[i].out && runner->current != i) || (near &&
+			runner->current < 0))
 			*next_ns = need->now_ns + TURN_NS;
 	}
 	rest_between(runner, need, next_ns);

@@ -15,12 +15,13 @@
 
 struct live_runner;
 
-struct live_lane_thread {
+struct live_worker_thread {
 	struct live_runner *runner;
 	int number;
 	pthread_t thread;
 	bool has_thread;
-	enum lane_phase { LANE_RESTS, LANE_RUNS, LANE_QUITS } phase; /* under lock; LANE_RUNS is taken back by the
+	enum worker_phase { WORKER_RESTS, WORKER_RUNS,
+		WORKER_QUITS } phase; /* under lock; WORKER_RUNS is taken back by the
 									thread */
 	int result;
 	bool ending;   /* the runner's: it is being told to end */
@@ -33,7 +34,7 @@ struct live_runner {
 	const struct live_program *program;
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
-	struct live_lane_thread lanes[LIVE_LANES];
+	struct live_worker_thread workers[LIVE_WORKERS];
 	int current;        /* -1: no call */
 	uint32_t repeat, batch;
 	int signal, cpu;

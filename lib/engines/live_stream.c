@@ -36,9 +36,9 @@ static uint64_t read_u64(const __u64 *at)
 }
 
 /* Numbers that this worker has taken and not completed. Exact only while its call is not running. */
-static bool lane_has_work(const struct live_stream_lane *lane)
+static bool worker_has_work(const struct live_stream_worker *worker)
 {
-	const volatile struct stream_lane *state = lane->state;
+	const volatile struct stream_worker *state = worker->state;
 
 	return state->next != state->chunk_end || state->again_in != state->again_out;
 }
@@ -52,7 +52,7 @@ static bool no_more_numbers(const struct live_stream *stream)
 static uint32_t repeat_of(const struct live_stream *stream)
 {
 	const uint64_t taken = read_u64(&stream->share->taken), left = taken < stream->count ? stream->count - taken : 0;
-	const uint64_t runs = left / stream->lanes_count + 1;
+	const uint64_t runs = left / stream->workers_count + 1;
 
 	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
 }
@@ -64,14 +64,14 @@ static void leave_room(const struct live_stream *stream)
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof set, &set) == 0 && stream->lanes_count >= (uint32_t)CPU_COUNT(&set))
+	if (sched_getaffinity(0, sizeof set, &set) == 0 && stream->workers_count >= (uint32_t)CPU_COUNT(&set))
 		(void)!sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-static void *lane_main(void *context)
+static void *worker_main(void *context)
 {
-	struct live_stream_lane *lane = context;
-	const struct live_stream *stream = lane->stream;
+	struct live_stream_worker *worker = context;
+	const struct live_stream *stream = worker->stream;
 	int rc;
 
 	leave_room(stream);
@@ -79,33 +79,35 @@ static void *lane_main(void *context)
 	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a
 	 * move what it has been asked to do there waits for a turn, and all that is sent meanwhile is refused.
 	 */
-	ktrxer_live_thread_prepare(stream->signal, lane->cpu < 0 ? sched_getcpu() : lane->cpu);
+	ktrxer_live_thread_prepare(stream->signal, worker->cpu < 0 ? sched_getcpu() : worker->cpu);
 	for (;;) {
-		lane->state->left = 0; /* a call begins with a batch */
-		rc = ktrxer_live_bpf_run(lane->program, stream->frame, stream->length, repeat_of(stream), STREAM_BATCH);
+		worker->state->left = 0; /* a call begins with a batch */
+		rc = ktrxer_live_bpf_run(worker->program, stream->frame, stream->length, repeat_of(stream),
+			STREAM_BATCH);
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN) {
-			atomic_store(&lane->result, rc);
+			atomic_store(&worker->result, rc);
 			break;
 		}
-		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !lane_has_work(lane)))
+		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !worker_has_work(worker)))
 			break;
 	}
-	atomic_store(&lane->done, true);
+	atomic_store(&worker->done, true);
 	return NULL;
 }
 
 /* --------------------------------------------------------------------------------------------------loading the workers */
 
-static int lane_shape(struct live_stream_lane *lane, const struct stream_config *config,
+static int worker_shape(struct live_stream_worker *worker, const struct stream_config *config,
 		      const struct ktx_template *made)
 {
-	const struct live_stream_lane *first = &lane->stream->lanes[0];
-	struct bpf_map *words = ktrxer_live_bpf_map(lane->object, "words"), *share = ktrxer_live_bpf_map(lane->object, "share");
-	int rc = ktrxer_live_bpf_constants(lane->object, config, sizeof *config);
+	const struct live_stream_worker *first = &worker->stream->workers[0];
+	struct bpf_map *words = ktrxer_live_bpf_map(worker->object, "words"),
+		*share = ktrxer_live_bpf_map(worker->object, "share");
+	int rc = ktrxer_live_bpf_constants(worker->object, config, sizeof *config);
 
 	if (rc == 0)
 		rc = bpf_map__set_max_entries(words, made->word_count ? made->word_count : 1);
-	if (rc == 0 && lane != first) {
+	if (rc == 0 && worker != first) {
 		rc = bpf_map__reuse_fd(words, ktrxer_live_bpf_map_fd(first->object, "words"));
 		if (rc == 0)
 			rc = bpf_map__reuse_fd(share, ktrxer_live_bpf_map_fd(first->object, "share"));
@@ -113,34 +115,36 @@ static int lane_shape(struct live_stream_lane *lane, const struct stream_config 
 	return rc;
 }
 
-static int lane_load(struct live_stream_lane *lane, const struct stream_config *config,
+static int worker_load(struct live_stream_worker *worker, const struct stream_config *config,
 		     const struct ktrxer_device *device,
 		     const struct ktx_template *made, struct ktrxer_error *err)
 {
-	int rc = ktrxer_live_bpf_open(&lane->object, ktrxer_stream_object, ktrxer_stream_object_size, "ktrxer_stream", err);
+	int rc = ktrxer_live_bpf_open(&worker->object, ktrxer_stream_object, ktrxer_stream_object_size,
+		"ktrxer_stream", err);
 
-	if (rc == 0 && (rc = lane_shape(lane, config, made)) < 0)
+	if (rc == 0 && (rc = worker_shape(worker, config, made)) < 0)
 		rc = ktrxer_fail(err, rc, "the stream program is not the one that this library was built with");
-	if (rc < 0 || (rc = ktrxer_live_bpf_load(lane->object, err)) < 0 || (rc = ktrxer_live_bpf_aim(lane->object, device, err)) < 0)
+	if (rc < 0 || (rc = ktrxer_live_bpf_load(worker->object, err)) < 0 ||
+		(rc = ktrxer_live_bpf_aim(worker->object, device, err)) < 0)
 		return rc;
-	lane->program = bpf_program__fd(bpf_object__find_program_by_name(lane->object, "stream_next"));
-	lane->state_size = sizeof *lane->state;
-	lane->state = ktrxer_live_bpf_mmap(lane->object, "lane", &lane->state_size);
-	if ((void *)lane->state == MAP_FAILED)
+	worker->program = bpf_program__fd(bpf_object__find_program_by_name(worker->object, "stream_next"));
+	worker->state_size = sizeof *worker->state;
+	worker->state = ktrxer_live_bpf_mmap(worker->object, "worker", &worker->state_size);
+	if ((void *)worker->state == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
 	return 0;
 }
 
-static void lane_unload(struct live_stream_lane *lane)
+static void worker_unload(struct live_stream_worker *worker)
 {
-	if (lane->state && (void *)lane->state != MAP_FAILED)
-		munmap(lane->state, lane->state_size);
-	bpf_link__destroy(lane->links[1]);
-	bpf_link__destroy(lane->links[0]);
-	bpf_object__close(lane->object);
-	lane->state = NULL;
-	lane->links[0] = lane->links[1] = NULL;
-	lane->object = NULL;
+	if (worker->state && (void *)worker->state != MAP_FAILED)
+		munmap(worker->state, worker->state_size);
+	bpf_link__destroy(worker->links[1]);
+	bpf_link__destroy(worker->links[0]);
+	bpf_object__close(worker->object);
+	worker->state = NULL;
+	worker->links[0] = worker->links[1] = NULL;
+	worker->object = NULL;
 }
 
 static int words_write(struct live_stream *stream, const struct ktx_template *made, struct ktrxer_error *err)
@@ -150,7 +154,7 @@ static int words_write(struct live_stream *stream, const struct ktx_template *ma
 
 	if (!size)
 		return 0;
-	words = ktrxer_live_bpf_mmap(stream->lanes[0].object, "words", &size);
+	words = ktrxer_live_bpf_mmap(stream->workers[0].object, "words", &size);
 	if (words == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the template's tables (%zu KiB) cannot be mapped", size / 1024);
 	memcpy(words, made->words, made->word_count * sizeof *words);
@@ -159,35 +163,36 @@ static int words_write(struct live_stream *stream, const struct ktx_template *ma
 }
 
 /* False: it is loaded, and tracepoints there are none. */
-static bool lanes_trace(struct live_stream *stream)
+static bool workers_trace(struct live_stream *stream)
 {
-	for (uint32_t i = 0; i < stream->lanes_count; i++)
-		if (!ktrxer_live_bpf_trace(stream->lanes[i].object, "stream_taken", "stream_turned_back", stream->lanes[i].links))
+	for (uint32_t i = 0; i < stream->workers_count; i++)
+		if (!ktrxer_live_bpf_trace(stream->workers[i].object, "stream_taken", "stream_turned_back",
+			stream->workers[i].links))
 			return false;
 	return true;
 }
 
-static void lanes_unload(struct live_stream *stream)
+static void workers_unload(struct live_stream *stream)
 {
 	if (stream->share && (void *)stream->share != MAP_FAILED)
 		munmap(stream->share, stream->share_size);
 	stream->share = NULL;
-	for (uint32_t i = stream->lanes_count; i-- > 0;)
-		lane_unload(&stream->lanes[i]);
+	for (uint32_t i = stream->workers_count; i-- > 0;)
+		worker_unload(&stream->workers[i]);
 }
 
-static int lanes_load(struct live_stream *stream, struct stream_config *config, const struct ktrxer_device *device,
+static int workers_load(struct live_stream *stream, struct stream_config *config, const struct ktrxer_device *device,
 		      const struct ktx_template *made, struct ktrxer_error *err)
 {
 	int rc = 0;
 
 	config->traced = stream->traced;
-	for (uint32_t i = 0; rc == 0 && i < stream->lanes_count; i++)
-		rc = lane_load(&stream->lanes[i], config, device, made, err);
+	for (uint32_t i = 0; rc == 0 && i < stream->workers_count; i++)
+		rc = worker_load(&stream->workers[i], config, device, made, err);
 	if (rc < 0 || (rc = words_write(stream, made, err)) < 0)
 		return rc;
 	stream->share_size = sizeof *stream->share;
-	stream->share = ktrxer_live_bpf_mmap(stream->lanes[0].object, "share", &stream->share_size);
+	stream->share = ktrxer_live_bpf_mmap(stream->workers[0].object, "share", &stream->share_size);
 	if ((void *)stream->share == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "the live engine's counters cannot be mapped");
 	stream->share->count = stream->count;
@@ -198,13 +203,13 @@ static int lanes_load(struct live_stream *stream, struct stream_config *config, 
 
 static void stream_clear(struct live_stream *stream)
 {
-	for (uint32_t i = 0; i < stream->lanes_count; i++)
-		if (stream->lanes[i].has_thread)
-			pthread_join(stream->lanes[i].thread, NULL);
-	lanes_unload(stream);
-	free(stream->lanes);
-	stream->lanes = NULL;
-	stream->lanes_count = 0;
+	for (uint32_t i = 0; i < stream->workers_count; i++)
+		if (stream->workers[i].has_thread)
+			pthread_join(stream->workers[i].thread, NULL);
+	workers_unload(stream);
+	free(stream->workers);
+	stream->workers = NULL;
+	stream->workers_count = 0;
 }
 
 static int processors_check(uint32_t threads, cpu_set_t *set, struct ktrxer_error *err)
@@ -223,7 +228,7 @@ static int cpu_number(const cpu_set_t *set, uint32_t n)
 	return -1;
 }
 
-static int lanes_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads,
+static int workers_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads,
 		      struct ktrxer_error *err)
 {
 	cpu_set_t set;
@@ -231,14 +236,14 @@ static int lanes_make(struct live_stream *stream, const struct ktx_options *opti
 
 	if (rc < 0)
 		return rc;
-	stream->lanes = calloc(threads, sizeof *stream->lanes);
-	if (!stream->lanes)
+	stream->workers = calloc(threads, sizeof *stream->workers);
+	if (!stream->workers)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u threads", threads);
-	stream->lanes_count = threads;
+	stream->workers_count = threads;
 	for (uint32_t i = 0; i < threads; i++) {
-		stream->lanes[i].stream = stream;
+		stream->workers[i].stream = stream;
 		/* Several must not share a processor while another one is free. */
-		stream->lanes[i].cpu = threads > 1 ? cpu_number(&set, i) : options->cpu;
+		stream->workers[i].cpu = threads > 1 ? cpu_number(&set, i) : options->cpu;
 	}
 	return 0;
 }
@@ -247,9 +252,9 @@ static int threads_make(struct live_stream *stream, struct ktrxer_error *err)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; rc == 0 && i < stream->lanes_count; i++) {
-		rc = ktrxer_live_thread_make(&stream->lanes[i].thread, lane_main, &stream->lanes[i], err);
-		stream->lanes[i].has_thread = rc == 0;
+	for (uint32_t i = 0; rc == 0 && i < stream->workers_count; i++) {
+		rc = ktrxer_live_thread_make(&stream->workers[i].thread, worker_main, &stream->workers[i], err);
+		stream->workers[i].has_thread = rc == 0;
 	}
 	return rc;
 }
@@ -269,12 +274,12 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	config->plan = made->plan;
 	memcpy(config->frame, made->frame, made->plan.length);
 	stream->traced = true;
-	rc = lanes_load(stream, config, device, made, err);
-	if (rc == 0 && !lanes_trace(stream)) {
+	rc = workers_load(stream, config, device, made, err);
+	if (rc == 0 && !workers_trace(stream)) {
 		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
-		lanes_unload(stream);
+		workers_unload(stream);
 		stream->traced = false;
-		rc = lanes_load(stream, config, device, made, err);
+		rc = workers_load(stream, config, device, made, err);
 	}
 	free(config);
 	return rc;
@@ -298,7 +303,8 @@ int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_dev
 	stream->count = what->count;
 	stream->began_ns = ktrxer_now_ns();
 	ktx_template_fill(what->made, stream->frame, what->first);
-	if ((rc = lanes_make(stream, options, what->threads, err)) < 0 || (rc = stream_load(stream, device, options, what, err)) < 0)
+	if ((rc = workers_make(stream, options, what->threads, err)) < 0 || (rc = stream_load(stream, device,
+		options, what, err)) < 0)
 		goto clear;
 	rc = threads_make(stream, err);
 	if (rc < 0) {
@@ -334,27 +340,27 @@ void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64
 
 	if (atomic_load(&stream->phase) != STREAM_RUNS)
 		return;
-	for (uint32_t i = 0; i < stream->lanes_count; i++) {
-		struct live_stream_lane *lane = &stream->lanes[i];
-		const int error = *(const volatile int *)&lane->state->error, result = atomic_load(&lane->result);
+	for (uint32_t i = 0; i < stream->workers_count; i++) {
+		struct live_stream_worker *worker = &stream->workers[i];
+		const int error = *(const volatile int *)&worker->state->error, result = atomic_load(&worker->result);
 
 		if (error == ENODEV || error == ENETDOWN)
 			lose(stream, -error);
 		if (result < 0)
 			lose(stream, result);
 	}
-	for (uint32_t i = 0; i < stream->lanes_count; i++) {
-		struct live_stream_lane *lane = &stream->lanes[i];
+	for (uint32_t i = 0; i < stream->workers_count; i++) {
+		struct live_stream_worker *worker = &stream->workers[i];
 
-		if (atomic_load(&lane->done))
+		if (atomic_load(&worker->done))
 			continue;
 		running++;
 		/*
 		 * The signal may come just before the call begins, or while there is work left: then the thread makes
 		 * another call.
 		 */
-		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !lane_has_work(lane)))
-			pthread_kill(lane->thread, stream->signal);
+		if (atomic_load(&stream->lost) || (no_more_numbers(stream) && !worker_has_work(worker)))
+			pthread_kill(worker->thread, stream->signal);
 	}
 	if (!running) {
 		atomic_store(&stream->phase, STREAM_ENDED);
@@ -369,9 +375,9 @@ void ktrxer_live_stream_close(struct live_stream *stream)
 	const struct timespec nap = { .tv_nsec = (long)LOOK_NS };
 
 	lose(stream, -ECANCELED);
-	for (uint32_t i = 0; i < stream->lanes_count; i++)
-		while (stream->lanes[i].has_thread && !atomic_load(&stream->lanes[i].done)) {
-			pthread_kill(stream->lanes[i].thread, stream->signal);
+	for (uint32_t i = 0; i < stream->workers_count; i++)
+		while (stream->workers[i].has_thread && !atomic_load(&stream->workers[i].done)) {
+			pthread_kill(stream->workers[i].thread, stream->signal);
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		}
 	stream_clear(stream);
@@ -382,17 +388,17 @@ void ktrxer_live_stream_close(struct live_stream *stream)
  * frames are read before the submitted ones, until they are the same twice. More than one batch is a pair of different
  * times all the same.
  */
-static uint32_t lane_flying(const struct stream_lane *lane, uint64_t *sent)
+static uint32_t worker_pending(const struct stream_worker *worker, uint64_t *sent)
 {
-	uint32_t landed, flown;
+	uint32_t completed, submitted;
 	int tries = 0;
 
 	do {
-		landed = __atomic_load_n(&lane->landed, __ATOMIC_ACQUIRE);
-		*sent = read_u64(&lane->sent);
-		flown = __atomic_load_n(&lane->flown, __ATOMIC_ACQUIRE);
-	} while (__atomic_load_n(&lane->landed, __ATOMIC_ACQUIRE) != landed && ++tries < LOOK_TRIES);
-	return flown - landed <= STREAM_FLIGHT ? flown - landed : 0;
+		completed = __atomic_load_n(&worker->completed, __ATOMIC_ACQUIRE);
+		*sent = read_u64(&worker->sent);
+		submitted = __atomic_load_n(&worker->submitted, __ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(&worker->completed, __ATOMIC_ACQUIRE) != completed && ++tries < LOOK_TRIES);
+	return submitted - completed <= STREAM_PENDING ? submitted - completed : 0;
 }
 
 void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look)
@@ -400,23 +406,23 @@ void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream
 	const bool ended = atomic_load(&stream->phase) == STREAM_ENDED;
 
 	*look = (struct ktx_stream_look){ .ended = ended, .lost = atomic_load(&stream->lost) };
-	for (uint32_t i = 0; i < stream->lanes_count; i++) {
-		const struct stream_lane *lane = stream->lanes[i].state;
+	for (uint32_t i = 0; i < stream->workers_count; i++) {
+		const struct stream_worker *worker = stream->workers[i].state;
 		/* Those that no tracepoint has told of yet; in the end there is nothing to wait for. */
 		uint64_t sent;
-		const uint32_t out = lane_flying(lane, &sent), flying = ended || !stream->traced ? out : 0;
-		const uint64_t first = read_u64(&lane->first_ns), last = read_u64(&lane->last_ns);
+		const uint32_t out = worker_pending(worker, &sent), pending = ended || !stream->traced ? out : 0;
+		const uint64_t first = read_u64(&worker->first_ns), last = read_u64(&worker->last_ns);
 
-		look->sent += sent + flying;
-		look->queued += read_u64(&lane->unproven) + flying;
-		look->failed += read_u64(&lane->failed);
-		look->tries += read_u64(&lane->refusals);
+		look->sent += sent + pending;
+		look->queued += read_u64(&worker->unstamped) + pending;
+		look->failed += read_u64(&worker->failed);
+		look->tries += read_u64(&worker->refusals);
 		if (first && (!look->first_ns || first < look->first_ns))
 			look->first_ns = first;
 		if (last > look->last_ns)
 			look->last_ns = last;
-		if (lane->error)
-			look->error = -lane->error;
+		if (worker->error)
+			look->error = -worker->error;
 	}
 	look->tries += look->sent;
 	look->taken = stream->share ? read_u64(&stream->share->taken) : 0;

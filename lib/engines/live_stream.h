@@ -16,12 +16,12 @@ struct bpf_link;
 struct bpf_object;
 struct live_stream;
 
-struct live_stream_lane {
+struct live_stream_worker {
 	struct live_stream *stream;
 	struct bpf_object *object;
 	struct bpf_link *links[2];
 	int program;
-	struct stream_lane *state;
+	struct stream_worker *state;
 	size_t state_size;
 	int cpu;
 	pthread_t thread;
@@ -34,8 +34,8 @@ struct live_stream {
 	/* STREAM_ENDED is set by the pump */
 	_Atomic enum live_stream_phase { STREAM_NONE, STREAM_RUNS, STREAM_ENDED } phase;
 	_Atomic int lost;      /* negative errno: the device or the kernel side is gone */
-	uint32_t lanes_count;
-	struct live_stream_lane *lanes;
+	uint32_t workers_count;
+	struct live_stream_worker *workers;
 	struct stream_share *share;
 	size_t share_size;
 	uint8_t frame[LIVE_FRAME_MAX]; /* what a call's buffers begin with */

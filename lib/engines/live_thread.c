@@ -7,8 +7,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define LANE_NICE (-20)
-#define LANE_STACK (128 * 1024)
+#define WORKER_NICE (-20)
+#define WORKER_STACK (128 * 1024)
 
 static void signal_nothing(int number)
 {
@@ -42,7 +42,7 @@ void ktrxer_live_thread_prepare(int signal, int cpu)
 	sigaddset(&set, signal);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	/* Counts where real time is refused, or not asked for. */
-	(void)!setpriority(PRIO_PROCESS, 0, LANE_NICE);
+	(void)!setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 	if (cpu < 0 || cpu >= CPU_SETSIZE)
 		return;
 	CPU_ZERO(&cpus);
@@ -57,7 +57,7 @@ int ktrxer_live_thread_make(pthread_t *thread, void *(*run)(void *), void *conte
 	int rc;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, LANE_STACK);
+	pthread_attr_setstacksize(&attr, WORKER_STACK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(thread, &attr, run, context);

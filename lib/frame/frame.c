@@ -257,8 +257,6 @@ int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint
 	if (!view || !frame)
 		return -EINVAL;
 	ktrxer_packet_parse(&packet, frame, length, link);
-	if (packet.malformed || packet.fragment || !packet.version || !packet.l4)
-		return -EBADMSG;
 	*view = (struct ktrxer_frame_view){
 		.from = packet.from,
 		.to = packet.to,
@@ -272,8 +270,18 @@ int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint
 		.payload = packet.payload ? packet.payload : packet.l4,
 		.vlan = packet.vlans,
 		.vlan_tci = packet.vlan_tci,
+		.ethertype = packet.ethertype,
+		.network = packet.l3,
+		.transport = packet.l4,
+		.version = packet.version,
+		.ports = packet.ports,
+		.fragment = packet.fragment,
+		.first_fragment = packet.first_fragment,
+		.malformed = packet.malformed,
 	};
-	view->payload_length = packet.end - view->payload;
+	view->payload_length = packet.l4 && !packet.malformed ? packet.end - view->payload : 0;
+	if (packet.malformed || packet.fragment || !packet.version || !packet.l4)
+		return -EBADMSG;
 	if (packet.proto == KTRXER_TCP) {
 		transport = frame + packet.l4;
 		view->tcp_sequence = load_be32(transport + 4);

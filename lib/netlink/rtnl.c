@@ -132,6 +132,14 @@ void ktrxer_rtnl_request_free(struct rtnl_request *request)
 	ktrxer_rtnl_batch_begin(request);
 }
 
+static void request_append(struct rtnl_request *request, const void *data, size_t length)
+{
+	uint8_t *at = request_room(request, length);
+
+	if (at && length)
+		memcpy(at, data, length);
+}
+
 void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
 {
 	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_REQUEST };
@@ -143,15 +151,7 @@ void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint
 		return;
 	header.nlmsg_len = sizeof header;
 	memcpy(at, &header, sizeof header);
-	ktrxer_rtnl_request_append(request, body, length);
-}
-
-void ktrxer_rtnl_request_append(struct rtnl_request *request, const void *data, size_t length)
-{
-	uint8_t *at = request_room(request, length);
-
-	if (at && length)
-		memcpy(at, data, length);
+	request_append(request, body, length);
 }
 
 void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length)

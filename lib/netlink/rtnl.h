@@ -38,7 +38,6 @@ void ktrxer_rtnl_request_free(struct rtnl_request *request);
 
 /* What follows belongs to the message that was begun last, whose length is always right. */
 void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
-void ktrxer_rtnl_request_append(struct rtnl_request *request, const void *data, size_t length);
 void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length);
 void ktrxer_rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
 void ktrxer_rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value);

@@ -36,7 +36,7 @@ static const struct {
 
 enum { PROTO_NAMES = sizeof proto_names / sizeof proto_names[0], WORDS = 8, WORD_SIZE = 80 };
 
-const char *krx_op_name(enum krx_op op)
+static const char *op_name(enum krx_op op)
 {
 	return op >= KRX_CAPTURE && op <= KRX_FORWARD ? op_names[op] : NULL;
 }
@@ -99,7 +99,7 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 {
 	int family, ret;
 
-	if (!krx_op_name(rule->op))
+	if (!op_name(rule->op))
 		return ktrxer_fail(err, -EINVAL, "rule: operation number %d does not exist; 1 to 4 do", (int)rule->op);
 	for (size_t i = 0; i < sizeof rule->reserved / sizeof *rule->reserved; i++)
 		if (rule->reserved[i])
@@ -341,7 +341,7 @@ const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT
 		snprintf(number, sizeof number, "%u", rule->proto);
 		proto = number;
 	}
-	op = krx_op_name(rule->op);
+	op = op_name(rule->op);
 	/* The longest: "capture+drop icmp6 from [", 39 + 4 + 7 characters, " to ", as many, " prio 4294967295". */
 	n = (size_t)snprintf(text, KRX_RULE_TEXT, "%s %s from ", op ? op : "?", proto);
 	n += side_format(text + n, KRX_RULE_TEXT - n, &rule->from, rule->from_prefix, rule->from_port);

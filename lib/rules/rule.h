@@ -15,8 +15,6 @@ enum krx_field {
 	KRX_FIELDS_ALL = 31,
 };
 
-const char *krx_op_name(enum krx_op op); /* NULL: no such operation */
-
 /* -EINVAL: the rule is one that krx_rule_parse() would refuse; err says why. */
 int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err);
 

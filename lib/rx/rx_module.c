@@ -7,7 +7,6 @@
 
 #include "error.h"
 #include "limits.h"
-#include "rx_module.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +38,7 @@ struct krx_backend_state {
 	uint64_t *matched;   /* by rule, as asked */
 };
 
-int krx_module_open(struct ktrxer_error *err)
+static int module_open(struct ktrxer_error *err)
 {
 	struct ktrxer_version version = { 0 };
 	char word[64];
@@ -58,6 +57,16 @@ int krx_module_open(struct ktrxer_error *err)
 	close(fd);
 	return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx is of version %u, and this ktrxer speaks version %d: install both from one release", version.version,
 			   KTRXER_UAPI_VERSION);
+}
+
+int krx_module_check(struct ktrxer_error *err)
+{
+	const int fd = module_open(err);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -153,7 +162,7 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 	s->rules = setup->rules;
 	s->captured = calloc(count, sizeof *s->captured);
 	s->matched = calloc(count, sizeof *s->matched);
-	s->fd = krx_module_open(err);
+	s->fd = module_open(err);
 	ret = s->fd;
 	if (ret >= 0)
 		ret = s->captured && s->matched ? ring_make(s, setup, hook, err) : ktrxer_fail(err, -ENOMEM, "receiver: no memory");

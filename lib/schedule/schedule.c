@@ -12,8 +12,6 @@
  *
  * Deadlines never decrease. They are rounded down, once, at the end: early by less than a nanosecond, never late.
  */
-#include "schedule.h"
-
 #include "error.h"
 #include "limits.h"
 #include "options.h"

@@ -150,9 +150,9 @@ static int reap_one(struct mmsghdr *received, const struct ktx_completions *comp
 		return 0;
 	}
 	if (m.nic_ns)
-		completions->stamp(completions->context, e.ee_data, m.nic_ns, KTX_PROOF_WIRE, true);
+		completions->stamp(completions->context, e.ee_data, m.nic_ns, KTX_DEPARTURE_NIC, true);
 	else if (m.real_ns)
-		completions->stamp(completions->context, e.ee_data, m.real_ns, KTX_PROOF_DRIVER, false);
+		completions->stamp(completions->context, e.ee_data, m.real_ns, KTX_DEPARTURE_DRIVER, false);
 	else
 		return 0;
 	return 1;

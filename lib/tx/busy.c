@@ -11,7 +11,11 @@
 #define LOOKS 6
 #define PAUSE_NS 3000000
 
-int ktrxer_running_parse(const char *text, size_t length)
+/*
+ * How many tasks run or wait to run, the asking one included: "0.20 0.18 0.12 1/80 11206" of /proc/loadavg. -1: it is
+ * something else.
+ */
+static int running_parse(const char *text, size_t length)
 {
 	const char *slash = memchr(text, '/', length), *at;
 	long value = 0;
@@ -37,7 +41,7 @@ static int running_now(void)
 		return -1;
 	n = read(fd, text, sizeof text);
 	close(fd);
-	return n > 0 ? ktrxer_running_parse(text, (size_t)n) : -1;
+	return n > 0 ? running_parse(text, (size_t)n) : -1;
 }
 
 bool ktrxer_processor_free(void)

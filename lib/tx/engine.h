@@ -32,7 +32,7 @@ struct ktx_request {
 	uint32_t length;
 	uint32_t tries;
 	uint16_t flags;         /* enum ktx_probe_flag */
-	uint8_t status, proof;
+	uint8_t status, departure; /* enum ktx_departure_source */
 	bool stamp_due;         /* handed over; a stamp is still hoped for */
 	bool stamp_missing;     /* it did not come in time */
 	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before

@@ -34,7 +34,7 @@ static void engine_try(const struct ktx_engine *engine, const struct ktrxer_devi
 	info->available = engine->probe(device, info) == 0;
 	info->features |= engine->can;
 	if (info->available && engine->nic_stamps && ktrxer_phc_offered(device->name, PHC_SENT))
-		info->features |= KTX_CAN_WIRE_STAMP;
+		info->features |= KTX_CAN_NIC_STAMP;
 	if (!info->available && !info->reason[0])
 		snprintf(info->reason, sizeof info->reason, "does not work here");
 }

@@ -250,7 +250,7 @@ static void nic_open(struct ktx *tx)
 
 static uint32_t features_of(const struct ktx *tx)
 {
-	return tx->engine->can | tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_WIRE_STAMP : 0);
+	return tx->engine->can | tx->engine->features(tx->state) | (phc_sampler_on(&tx->nic) ? KTX_CAN_NIC_STAMP : 0);
 }
 
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options,
@@ -337,12 +337,13 @@ void ktx_close(struct ktx *tx)
 	free(tx);
 }
 
-static enum ktx_proof best_proof(const struct ktx *tx)
+static enum ktx_departure_source best_departure(const struct ktx *tx)
 {
 	uint32_t features = features_of(tx);
 
-	return features & KTX_CAN_WIRE_STAMP ? KTX_PROOF_WIRE : features & KTX_CAN_DRIVER_STAMP && stamps_asked(tx) ? KTX_PROOF_DRIVER :
-	       KTX_PROOF_QUEUED;
+	return features & KTX_CAN_NIC_STAMP ? KTX_DEPARTURE_NIC : features & KTX_CAN_DRIVER_STAMP &&
+		stamps_asked(tx) ? KTX_DEPARTURE_DRIVER :
+	       KTX_DEPARTURE_QUEUED;
 }
 
 /* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
@@ -364,7 +365,7 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.link = tx->link,
 		.frame_size = tx->frame_size,
 		.slots = tx->ring.slots,
-		.best_proof = best_proof(tx),
+		.best_departure = best_departure(tx),
 		.realtime = atomic_load_explicit(&waiter->shown.realtime, memory_order_relaxed),
 		.locked = waiter->locked,
 		.cpu = tx->options.cpu,

@@ -145,9 +145,10 @@ static inline enum ktx_sent_source ktx_sent_time(const struct ktx_request *reque
 		return KTX_SENT_SCHED;
 	}
 	/* An engine of the kernel side has no stamps to match: its report is the driver's time. */
-	if (request->proof >= KTX_PROOF_DRIVER && (request->bypasses || !request->driver_ns)) {
+	if (request->departure >= KTX_DEPARTURE_DRIVER && (request->bypasses || !request->driver_ns)) {
 		*sent_ns = request->driver_ns ? request->driver_ns : request->sent_ns;
-		return request->driver_ns || request->proof == KTX_PROOF_DRIVER ? KTX_SENT_DRIVER : KTX_SENT_NIC;
+		return request->driver_ns || request->departure == KTX_DEPARTURE_DRIVER ?
+			KTX_SENT_DRIVER : KTX_SENT_NIC;
 	}
 	return KTX_SENT_USER;
 }

@@ -31,7 +31,7 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *reques
 {
 	const uint64_t waited = looked_for(tx, request);
 
-	if (waited < KTX_STAMP_WAIT_NS || request->proof >= KTX_PROOF_DRIVER)
+	if (waited < KTX_STAMP_WAIT_NS || request->departure >= KTX_DEPARTURE_DRIVER)
 		return false;
 	if (!tx->pump.driver_seen || !request->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
 		return true;
@@ -67,7 +67,8 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	while (done != tx->pump.handed) {
 		struct ktx_request *request = ktx_request_at(tx, done);
 
-		if (request->stamp_due && request->proof == KTX_PROOF_DRIVER && (int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
+		if (request->stamp_due && request->departure == KTX_DEPARTURE_DRIVER &&
+			(int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
 			request->stamp_due = false; /* the NIC's will not come; the driver's is there */
 		if (request->sched_due && looked_for(tx, request) >= KTX_STAMP_WAIT_NS)
 			sched_give_up(request);

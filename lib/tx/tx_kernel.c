@@ -22,7 +22,8 @@ static void advance_learn(struct ktx *tx, const struct ktx_request *request)
 {
 	int64_t late = (int64_t)(request->sent_ns - request->planned_ns), step;
 
-	if (!request->at_ns || request->status != KTX_SENT || request->proof < KTX_PROOF_DRIVER || late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
+	if (!request->at_ns || request->status != KTX_SENT || request->departure < KTX_DEPARTURE_DRIVER ||
+		late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
 		return;
 	if (tx->pump.waiter.advance_samples < 64)
 		tx->pump.waiter.advance_samples++;

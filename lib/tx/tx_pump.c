@@ -75,7 +75,7 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 	request->sent_ns = sent;
 	request->raw_ns = nic_ns;
 	request->bound_ns = bound;
-	request->proof = KTX_PROOF_WIRE;
+	request->departure = KTX_DEPARTURE_NIC;
 	request->stamp_due = false;
 	tx->pump.nic_seen = true;
 	if (!request->sched_ns)
@@ -126,7 +126,8 @@ static void driver_stamped(struct ktx *tx, uint32_t number)
 	}
 }
 
-static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
+static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source,
+	bool nic_clock)
 {
 	struct ktx *tx = context;
 	const uint64_t now = ktrxer_now_ns();
@@ -153,7 +154,7 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	request->sent_ns = request->driver_ns = sent;
 	request->raw_ns = real_ns;
 	request->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
-	request->proof = (uint8_t)proof;
+	request->departure = (uint8_t)source;
 	request->stamp_due = phc_sampler_on(&tx->nic);
 	if (!tx->pump.nic_seen && !request->sched_ns)
 		cost_learn(tx, request, sent);
@@ -312,7 +313,7 @@ static void hand_over(struct ktx *tx, uint32_t count)
 {
 	struct ktx_request *batch[KTX_BATCH_MAX];
 	const uint32_t features = tx->engine->features(tx->state);
-	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_WIRE_STAMP);
+	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_NIC_STAMP);
 	uint64_t call, after;
 	int n;
 
@@ -335,7 +336,7 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		batch[i]->sent_ns = after;
 		batch[i]->tries++;
 		batch[i]->status = KTX_SENT;
-		batch[i]->proof = KTX_PROOF_QUEUED;
+		batch[i]->departure = KTX_DEPARTURE_QUEUED;
 		batch[i]->stamp_due = stamps;
 		batch[i]->sched_due = features & KTX_CAN_SCHED_STAMP;
 		batch[i]->bypasses = features & KTX_CAN_BYPASS || queue_waits(tx);

@@ -27,7 +27,7 @@ static inline void request_end(struct ktx_request *request, enum ktx_status stat
 	request->status = (uint8_t)status;
 	if (error)
 		request->error = error;
-	request->proof = KTX_PROOF_NONE;
+	request->departure = KTX_DEPARTURE_NONE;
 	request->stamp_due = request->sched_due = false;
 }
 

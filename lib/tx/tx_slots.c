@@ -17,9 +17,9 @@ static void count_sent(struct ktx *tx, const struct ktx_request *request)
 
 	sums->sent++;
 	sums->bytes += request->length;
-	if (request->proof == KTX_PROOF_WIRE)
-		sums->wire++;
-	else if (request->proof == KTX_PROOF_DRIVER)
+	if (request->departure == KTX_DEPARTURE_NIC)
+		sums->nic++;
+	else if (request->departure == KTX_DEPARTURE_DRIVER)
 		sums->driver++;
 	else
 		sums->queued++;
@@ -138,7 +138,8 @@ static void reap_unwanted(struct ktx *tx)
 
 static int64_t own_queue(const struct ktx_request *request, enum ktx_sent_source source, uint64_t sent_ns)
 {
-	const uint64_t driver = request->driver_ns ? request->driver_ns : request->proof == KTX_PROOF_WIRE ? request->sent_ns : 0;
+	const uint64_t driver = request->driver_ns ? request->driver_ns : request->departure == KTX_DEPARTURE_NIC ?
+		request->sent_ns : 0;
 
 	return request->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
 }
@@ -154,13 +155,13 @@ static void report_fill(struct ktx_report *report, const struct ktx_request *req
 		.at_ns = request->at_ns,
 		.planned_ns = request->planned_ns,
 		.sent_ns = sent_ns,
-		.departure_ns = sent && request->proof >= KTX_PROOF_DRIVER ? request->sent_ns : 0,
+		.departure_ns = sent && request->departure >= KTX_DEPARTURE_DRIVER ? request->sent_ns : 0,
 		.own_queue_ns = sent ? own_queue(request, source, sent_ns) : -1,
 		.sent_source = (uint8_t)source,
 		.bound_ns = request->bound_ns,
 		.tries = request->tries,
 		.status = request->status,
-		.proof = request->proof,
+		.departure_source = request->departure,
 		.error = request->error,
 		.raw_ns = request->raw_ns,
 	};
@@ -318,7 +319,7 @@ static void request_begin(struct ktx_request *request, const struct ktx_probe *p
 	request->call_ns = request->sent_ns = 0;
 	request->tries = 0;
 	request->status = KTX_PENDING;
-	request->proof = KTX_PROOF_NONE;
+	request->departure = KTX_DEPARTURE_NONE;
 	request->stamp_due = request->stamp_missing = request->first_of_call = request->buffer_busy = false;
 	request->sched_due = request->untimed = request->bypasses = false;
 	/* Looked at and left alone, the second line stays where it is. */
@@ -425,8 +426,14 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);
 	}
+	/* What reports_arm() cleared may have been meant for the tool's own poll. */
+	if (rc < 0 && !until_ns) {
+		reap_unwanted(tx);
+		if (tx->tool.reaped != tx->tool.counted || (tx->tool.shortage && slot_free(tx)))
+			ktx_signal(tx->report_fd);
+		return rc;
+	}
 	atomic_store(&tx->shared.drain_waits, false);
-	/* What we cleared may have been meant for the tool's own poll. */
 	ktx_signal(tx->report_fd);
 	return rc;
 }

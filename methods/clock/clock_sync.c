@@ -12,7 +12,8 @@
 /* The unit of maxerror, and the kernel adds its tolerance only once a second: 500 ppm of it. */
 #define FLOOR_NS (501 * (uint64_t)KTRXER_NS_PER_US)
 
-void clock_sync_of(struct clock_sync *sync, int state, const struct timex *tx)
+/* Of what adjtimex() returned and filled in. */
+static void sync_of(struct clock_sync *sync, int state, const struct timex *tx)
 {
 	/* The part of the last correction that is still to be slewed. */
 	const uint64_t pending = (uint64_t)llabs((long long)tx->offset) * (tx->status & STA_NANO ? 1 : (uint64_t)KTRXER_NS_PER_US);
@@ -29,5 +30,5 @@ void clock_sync_read(struct clock_sync *sync)
 	struct timex tx = { 0 };
 	const int state = adjtimex(&tx);
 
-	clock_sync_of(sync, state, &tx);
+	sync_of(sync, state, &tx);
 }

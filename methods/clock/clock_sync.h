@@ -13,7 +13,5 @@ struct clock_sync {
 };
 
 void clock_sync_read(struct clock_sync *sync);
-/* Of what adjtimex() returned and filled in. */
-void clock_sync_of(struct clock_sync *sync, int state, const struct timex *tx);
 
 #endif

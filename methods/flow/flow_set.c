@@ -363,12 +363,6 @@ void flow_set_attach_udp(struct flow_set *set, uint32_t index)
 	no_longer_idle(set, flow_of(set, index));
 }
 
-void flow_set_fail(struct flow_set *set, uint32_t index, int error)
-{
-	if (!flow_of(set, index)->end.reason)
-		flow_finish(flow_of(set, index), FLOW_BROKEN, error);
-}
-
 void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end)
 {
 	struct flow *flow = flow_of(set, index);

@@ -96,9 +96,7 @@ const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
 int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base);
 /* A UDP flow whose end here is open, and whose other end is known. */
 void flow_set_attach_udp(struct flow_set *set, uint32_t index);
-/* It cannot be connected. */
-void flow_set_fail(struct flow_set *set, uint32_t index, int error);
-bool flow_set_attached(const struct flow_set *set); /* all, or failed */
+bool flow_set_attached(const struct flow_set *set); /* all */
 
 void flow_set_start(struct flow_set *set, uint64_t at_ns);
 void flow_set_stop(struct flow_set *set);

@@ -6,7 +6,6 @@
 #include "limits.h"
 #include "message.h"
 #include "name.h"
-#include "packet.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -38,7 +37,7 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 
 	/* With send stamps of the NIC come receive stamps of the NIC: its clock is read for both. */
 	ktx_info(o->tx, &info);
-	options.nic_stamps = info.features & KTX_CAN_WIRE_STAMP;
+	options.nic_stamps = info.features & KTX_CAN_NIC_STAMP;
 	options.device = o->path->device.name;
 	/* An answer to a multicast or broadcast probe has any source address. */
 	rule.to = o->path->source;
@@ -141,18 +140,22 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 
 static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 {
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 	struct krx_packet packet;
 	int rc = krx_next(receiver->krx, &packet);
 	uint32_t at;
 
 	if (rc <= 0)
 		return rc;
-	ktrxer_packet_parse(&view, packet.data, packet.length, receiver->link);
-	at = receiver->proto == KTRXER_UDP ? view.payload : view.l4;
-	if (!at || view.proto != receiver->proto)
+	/* The first fragment has the number of the probe. */
+	if (ktrxer_frame_read(&view, packet.data, packet.length, receiver->link) < 0 && (!view.fragment ||
+		view.malformed))
 		return -EAGAIN;
-	*reply = (struct reply){ .data = packet.data + at, .length = view.end - at, .received_ns = packet.mono_ns, .bound_ns = packet.bound_ns,
+	at = receiver->proto == KTRXER_UDP ? view.payload : view.transport;
+	if (!view.transport || view.proto != receiver->proto)
+		return -EAGAIN;
+	*reply = (struct reply){ .data = packet.data + at, .length = view.payload + view.payload_length - at,
+				 .received_ns = packet.mono_ns, .bound_ns = packet.bound_ns,
 				 .source = packet.source, .ttl = view.ttl, .tos = view.tos, .from = view.from };
 	return 1;
 }

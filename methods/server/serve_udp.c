@@ -321,13 +321,13 @@ static void answers_send(struct serve_udp *udp, int count)
 
 /* --------------------------------------------------------------------------------------------- when answers have left */
 
-static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_proof proof, bool nic_clock)
+static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
 {
 	struct serve_udp *udp = context;
 	const uint64_t mono = nic_clock ? KTRXER_NEVER : ktrxer_clock_map_mono(&udp->clock, real_ns);
 	uint64_t slot;
 
-	(void)proof;
+	(void)source;
 	udp->told++;
 	if (!ktrxer_stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
 			   ktrxer_clock_map_bound(&udp->clock), &slot))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Any bytes as a list of offsets: what is accepted must make a schedule that gives back exactly what was read. */
-#include "schedule.h"
+#include "schedule_list.h"
 
 #include <stdlib.h>
 
@@ -9,12 +9,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ktrxer_schedule_options options = KTRXER_SCHEDULE_OPTIONS_INIT;
-	struct ktrxer_schedule_list list;
+	struct schedule_list list;
 	struct ktrxer_schedule *schedule;
 	struct ktrxer_deadline deadline;
 	struct ktrxer_error err;
 
-	if (ktrxer_schedule_parse(&list, data, size, "list", &err)) {
+	if (schedule_list_parse(&list, data, size, "list", &err)) {
 		if (list.offsets_ns || list.count)
 			abort();
 		return 0;
@@ -33,6 +33,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ktrxer_schedule_next(schedule, &deadline) == 0)
 		abort();
 	ktrxer_schedule_free(schedule);
-	ktrxer_schedule_list_free(&list);
+	schedule_list_free(&list);
 	return 0;
 }

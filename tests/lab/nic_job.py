@@ -44,7 +44,7 @@ def send(engine: str, *more: str) -> dict[str, object]:
     words = ["ktrxer", "send", "-e", engine, "-d", "eth0", "10.9.0.2", "--port", "9", "--json", "--reports", "/reports.csv", *more]
     end = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
     bounds = [int(line.rsplit(",", 1)[1]) for line in Path("/reports.csv").read_text().splitlines()[1:]]
-    return {"sent": end["sent"], "proof": end["proof"], "lateness_us": end["lateness_us"], "bound_ns": sorted(bounds)[len(bounds) // 2],
+    return {"sent": end["sent"], "departure_stamp": end["departure_stamp"], "lateness_us": end["lateness_us"], "bound_ns": sorted(bounds)[len(bounds) // 2],
             "after": setting()}
 
 
@@ -58,7 +58,7 @@ def shared() -> dict[str, object]:
     second = setting()
     ended(listener)
     third, last = setting(), ended(long)
-    return {"first": first["proof"], "last": last["proof"], "settings": [together, second, third, setting()]}
+    return {"first": first["departure_stamp"], "last": last["departure_stamp"], "settings": [together, second, third, setting()]}
 
 
 def capture_file(path: str) -> None:
@@ -108,7 +108,7 @@ def receive(*more: str) -> dict[str, object]:
             "ptp": sorted({(line["source"], line["clock"]) for line in ptp}), "udp": sorted({(line["source"], line["clock"]) for line in rest}),
             "count": [len(ptp), len(rest)], "flight_ns": [flight[0], flight[len(flight) // 2], flight[-1]] if flight else [],
             "bound_ns": sorted(line["bound_ns"] for line in ptp)[len(ptp) // 2] if ptp else None,
-            "proofs": sorted({row[columns["proof"]] for row in rows[1:]})}
+            "departures": sorted({row[columns["departure_stamp"]] for row in rows[1:]})}
 
 
 for command in ("ip netns add far", "ip link set eth1 netns far", "ip address add 10.9.0.1/24 dev eth0", "ip link set eth0 up",
@@ -118,7 +118,7 @@ time.sleep(3)  # until both ends have found their link
 run("ping -c 3 -q 10.9.0.2")
 told: dict[str, object] = {"before": setting()}
 engines = json.loads(run("ktrxer doctor --device eth0 --json"))["engines"]
-told["doctor"] = sorted(engine["name"] for engine in engines if "wire-stamp" in engine["features"])
+told["doctor"] = sorted(engine["name"] for engine in engines if "nic-stamp" in engine["features"])
 told["packet"] = send("packet", "-c", "100", "-i", "10ms")
 told["fast"] = send("packet", "-c", "2000", "--rate", "5k")
 told["shared"] = shared()

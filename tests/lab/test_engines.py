@@ -31,7 +31,7 @@ def in_near(*words: str) -> subprocess.Popen[str]:
 
 
 def send_on_time(command: str, engine: str, folder: Path) -> tuple[list[float], str]:
-    """E2: 100 intervals of 10 ms; the difference of each interval between send stamps from 10 ms, sorted, in us. And the account's proof."""
+    """E2: 100 intervals of 10 ms; the difference of each interval between send stamps from 10 ms, sorted, in us. And the account's sources of departures."""
     reports = folder / "reports.csv"
     send = in_near(*(command, "send", "--engine", engine, "--device", "wire", "10.9.0.2", "--port", "9", "--payload", "100", "--count", "101"),
                    *("--interval", "10ms", "--json", "--reports", str(reports)))
@@ -46,11 +46,11 @@ def send_on_time(command: str, engine: str, folder: Path) -> tuple[list[float], 
     column = head.index("sent_ns")
     sent = [int(row[column]) for row in rows]
     assert len(sent) == 101
-    return sorted(abs(sent[i + 1] - sent[i] - 10_000_000) / 1000 for i in range(100)), str(account["proof"])
+    return sorted(abs(sent[i + 1] - sent[i] - 10_000_000) / 1000 for i in range(100)), str(account["departure_stamp"])
 
 
-def told(what: str, off: list[float], proof: str) -> None:
-    print(f"{what} {os.environ['KTRXER_LAB_DEVICE']}: {off[50]:.2f} / {off[75] - off[25]:.2f} us; worst {off[-1]:.1f} us; proof {proof}")
+def told(what: str, off: list[float], departures: str) -> None:
+    print(f"{what} {os.environ['KTRXER_LAB_DEVICE']}: {off[50]:.2f} / {off[75] - off[25]:.2f} us; worst {off[-1]:.1f} us; departures {departures}")
 
 
 @in_device(*DEVICES)
@@ -63,8 +63,8 @@ def test_the_command_finds_its_engines(command: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_e2_probes_leave_on_time(pair: None, command: str, engine: str, tmp_path: Path) -> None:
     run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", "10.9.0.2")
-    off, proof = send_on_time(command, engine, tmp_path)
-    told(f"E2 {engine}", off, proof)
+    off, departures = send_on_time(command, engine, tmp_path)
+    told(f"E2 {engine}", off, departures)
     assert off[50] < 50
 
 
@@ -77,7 +77,7 @@ def test_e2_beside_cross_traffic(pair: None, command: str, engine: str, tmp_path
                     *("--seed", "07", "--for", "60s", "--no-realtime", "--json"))
     try:
         time.sleep(0.2)
-        off, proof = send_on_time(command, engine, tmp_path)
+        off, departures = send_on_time(command, engine, tmp_path)
         cross.send_signal(signal.SIGINT)
         account, errors = cross.communicate(timeout=30)
     finally:
@@ -86,5 +86,5 @@ def test_e2_beside_cross_traffic(pair: None, command: str, engine: str, tmp_path
     rate = json.loads(account)["rate_pps"] if account else 0.0
     print(f"cross traffic: {rate:.0f} packets/s")
     assert rate > 10_000, (account, errors)
-    told(f"E2 beside cross traffic {engine}", off, proof)
+    told(f"E2 beside cross traffic {engine}", off, departures)
     assert off[50] < 1000

@@ -54,7 +54,7 @@ def test_without_the_module_its_line_says_what_to_do(pair: None, command: str) -
 @in_device(*DEVICES, modules=MODULE)
 def test_the_command_sends_by_it_and_auto_takes_it(loaded: str) -> None:
     account = send(loaded, "--payload", "100", "--count", "50", "--interval", "1ms")
-    assert account["engine"] == "module" and account["sent"] == 50 and account["proof"] == {"wire": 0, "driver": 50, "queued": 0}
+    assert account["engine"] == "module" and account["sent"] == 50 and account["departure_stamp"] == {"nic": 0, "driver": 50, "queued": 0}
     account = send(loaded, "--engine", "module", "--payload", "28", "--count", "2000")  # for rate
     assert account["sent"] == account["tries"] == 2000
     account = send(loaded, "--engine", "module", "--train", "10", "--count", "100", "--interval", "2ms", "--payload", "28")
@@ -88,8 +88,8 @@ def test_e2_beats_the_other_engines(loaded: str, tmp_path: Path) -> None:
     """Idle: never worse than what user space does, by more than 0.1 us (issue 8)."""
     medians = {}
     for engine in ("module", "packet", "raw"):
-        off, proof = send_on_time(loaded, engine, tmp_path)
-        told(f"E2 {engine}", off, proof)
+        off, departures = send_on_time(loaded, engine, tmp_path)
+        told(f"E2 {engine}", off, departures)
         medians[engine] = off[50]
     assert medians["module"] <= min(medians.values()) + 0.1
 

@@ -95,26 +95,26 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
     print(lines[-1])
 
     assert told["before"] == [0, 0] and told["doctor"] == ["packet"]  # txtime: its qdisc comes later
-    assert told["packet"]["sent"] == 100 and told["packet"]["proof"]["wire"] >= 95, told
+    assert told["packet"]["sent"] == 100 and told["packet"]["departure_stamp"]["nic"] >= 95, told
     assert told["packet"]["bound_ns"] < 5000 and abs(told["packet"]["lateness_us"]["p50"]) < 20, told
     assert told["packet"]["after"] == told["fast"]["after"] == [0, 0], "its setting is put back"
     # One register: what it cannot stamp has the driver's, and none is missing.
-    assert told["fast"]["proof"]["wire"] > 1000 and told["fast"]["proof"]["wire"] + told["fast"]["proof"]["driver"] == 2000, told
+    assert told["fast"]["departure_stamp"]["nic"] > 1000 and told["fast"]["departure_stamp"]["nic"] + told["fast"]["departure_stamp"]["driver"] == 2000, told
     # Two on one NIC: what the first to close leaves is the other's, and the receiver's half goes with the receiver.
     both = told["shared"]
     assert both["settings"] == [[1, 12], [1, 12], [1, 0], [0, 0]], both
-    assert both["last"]["wire"] > 110 and both["first"]["wire"] > 40, both
+    assert both["last"]["nic"] > 110 and both["first"]["nic"] > 40, both
 
     # Arrivals. This NIC stamps PTP's packets alone, and says so; both clocks are taken over to one, and the wire between the two is of no length.
     got = told["received"]
     assert got["during"] == [0, 12] and got["after"] == [0, 0] and got["note"] == "NIC stamps for PTP's packets alone, eth0 makes no others", got
     assert ["nic", "phc"] in got["ptp"] and got["udp"] == [["kernel", "realtime"]] and got["count"][0] == 50 and got["count"][1] >= 45, got
-    assert got["stamps"]["nic"] >= 35 and got["stamps"]["user"] == 0 and got["proofs"] == ["wire"], got
+    assert got["stamps"]["nic"] >= 35 and got["stamps"]["user"] == 0 and got["departures"] == ["nic"], got
     assert abs(got["flight_ns"][1]) < got["bound_ns"] + 1000 and got["bound_ns"] < 1000, got
     off = told["off"]
     assert off["during"] == [0, 0] and off["stamps"]["kernel"] == 100 and off["note"] is None, "nothing is switched on unasked"
     assert off["flight_ns"][1] > got["flight_ns"][1] + 1000, "the kernel's stamp comes later"
     assert told["set"] == told["on"]["during"] == told["on"]["after"] == [1, 12]
     assert told["on"]["stamps"]["nic"] >= 35 and abs(told["on"]["flight_ns"][1]) < told["on"]["bound_ns"] + 1000, told["on"]
-    assert told["txtime"]["proof"]["wire"] >= 95 and abs(told["txtime"]["lateness_us"]["p50"]) < 20, told
+    assert told["txtime"]["departure_stamp"]["nic"] >= 95 and abs(told["txtime"]["lateness_us"]["p50"]) < 20, told
     assert told["txtime"]["after"] == [1, 12], "somebody else's is left alone"

@@ -87,7 +87,7 @@ def test_a_queue_that_ignores_times_is_refused_with_the_remedy(wire: None) -> No
 def probes_leave_when_their_queue_lets_them(tmp_path: Path, kind: str) -> None:
     queue(*kind.split())
     sent = send(tmp_path, "--interval", "10ms", "--payload", "100")
-    assert sent.end["sent"] == sent.end["proof"]["driver"] == 101, sent.end
+    assert sent.end["sent"] == sent.end["departure_stamp"]["driver"] == 101, sent.end
     off, late = sent.intervals_off_us(10_000), sent.lateness_us()
     print(f"txtime {kind}: {middle(off):.2f} / {off[75] - off[25]:.2f} us, lateness median {middle(late):.2f}, {late[0]:.1f} to {late[-1]:.1f} us")
     assert middle(off) < 20 and abs(middle(late)) < 20  # etf without its compensation: 500 us early

@@ -128,7 +128,7 @@ class Engine:
 
 def closes(result: dict[str, Any]) -> None:
     assert result["sent"] + result["failed"] + result["skipped"] + result["cancelled"] == result["requested"]
-    assert sum(result["proof"].values()) == result["sent"]
+    assert sum(result["departure_stamp"].values()) == result["sent"]
 
 
 def flowing(host: Netns, packets: int = 300, within_s: float = 20) -> None:

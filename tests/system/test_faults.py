@@ -199,9 +199,9 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
     assert len(rows) == 530
     for row in rows:
         if row["status"] == "failed":
-            assert row["error"] == "No buffer space available" and row["sent_ns"] == row["proof"] == ""
+            assert row["error"] == "No buffer space available" and row["sent_ns"] == row["departure_stamp"] == ""
         else:
-            assert row["status"] == "sent" and row["tries"] == "1" and row["proof"] == "driver"
+            assert row["status"] == "sent" and row["tries"] == "1" and row["departure_stamp"] == "driver"
     # Time bounds it, less for each that follows; how often that is depends on what else runs.
     assert max(int(row["tries"]) for row in rows) > 3
     assert sum(int(row["tries"]) for row in rows) == end["tries"]
@@ -242,7 +242,7 @@ def test_send_without_privileges(shared_pair, unprivileged, version):
     with peer.capturing(b) as packets:
         done = a.run([*unprivileged, "send", to, "--precise", "-c", "50", "-i", "2ms", "--json"], check=False)
     result = closed(json.loads(done.stdout))
-    assert result["sent"] == 50 and result["engine"] == "udp" and result["proof"]["driver"] == 50
+    assert result["sent"] == 50 and result["engine"] == "udp" and result["departure_stamp"]["driver"] == 50
     assert "needs no privilege" in result["engine_reason"] and "CAP_NET_RAW" in result["engine_reason"]
     assert not result["waiter"]["realtime"] and any("real-time" in note for note in result["waiter"]["notes"])
     assert [packet.number for packet in packets if packet.proto == 17] == list(range(50))

@@ -162,8 +162,8 @@ def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
     sent = [100_000 * i + int(row["lateness_ns"]) for i, row in enumerate(rows)]
     back = [(i, after - before) for i, (before, after) in enumerate(itertools.pairwise(sent)) if after - before < -1_000_000]
     assert len(sent) == 6000 and not back, f"lateness that never was: {back}"
-    # What the clock's own millisecond spoilt is no proof any more; all else is.
-    assert end["proof"]["driver"] >= 6000 - 10 - (60 if back_ms == 1 else 0), end["proof"]
+    # What the clock's own millisecond spoilt is no source any more; all else is.
+    assert end["departure_stamp"]["driver"] >= 6000 - 10 - (60 if back_ms == 1 else 0), end["departure_stamp"]
 
 
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])

@@ -71,7 +71,7 @@ def test_frames_arrive_whole_and_in_order(live, pair, payload):
     listener = Listener(b)
     result = live.send(a, b, "--count", count, "--rate", "20k", "--payload", payload)
     assert result["sent"] == count
-    assert result["proof"] == {"wire": 0, "driver": count, "queued": 0}
+    assert result["departure_stamp"] == {"nic": 0, "driver": count, "queued": 0}
     arrived = listener.probes()
     assert arrived == [(payload, number) for number in range(arrived[0][1], arrived[0][1] + count)]
 
@@ -91,7 +91,7 @@ def test_trains_and_pairs(live, pair):
     for train in (2, 16, 100):
         result = live.send(*pair, "--count", train * 20, "--train", train, "--interval", "5ms")
         assert result["sent"] == train * 20
-        assert result["proof"]["driver"] == train * 20
+        assert result["departure_stamp"]["driver"] == train * 20
 
 
 def test_a_pair_is_one_call_of_the_driver(live, pair, tmp_path):
@@ -180,7 +180,7 @@ def test_killed_in_mid_run_nothing_stays(live, pair, how):
     flowing(a)
     pid = child_of(child.pid)
     assert live_threads(pid) == 2
-    assert {"live_lane0", "live_lane1", "live_taken"} <= set(programs())
+    assert {"live_worker0", "live_worker1", "live_taken"} <= set(programs())
     os.kill(pid, how)
     child.communicate(timeout=10)
     assert gone_within(5)

@@ -49,7 +49,7 @@ def test_kernel_btf_is_not_needed(live, pair):
     a, b = pair
     hide = "[ ! -e /sys/kernel/btf ] || mount -t tmpfs none /sys/kernel/btf; [ ! -e /sys/kernel/btf/vmlinux ] || exit 9; exec \"$@\""
     done = a.run(["unshare", "-m", "sh", "-c", hide, "sh", *live.words(a, b.address, "--count", 100, "--vary", "ttl=counter", "--json")])
-    assert json.loads(done.stdout)["proof"]["driver"] == 100
+    assert json.loads(done.stdout)["departure_stamp"]["driver"] == 100
 
 
 @pytest.mark.parametrize("options", [["--interval", "1ms", "--for", "20s"], ["--for", "20s"]], ids=["timed", "template"])
@@ -63,7 +63,7 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, shim, o
     os.kill(child_of(child.pid), signal.SIGINT)
     result = json.loads(child.communicate(timeout=30)[0])
     closes(result)
-    assert result["proof"] == {"wire": 0, "driver": 0, "queued": result["sent"]}
+    assert result["departure_stamp"] == {"nic": 0, "driver": 0, "queued": result["sent"]}
     (reason,) = (reason for reason in result["reasons"] if "no tracepoints" in reason)
     handed, missing = map(int, re.findall(r"of (\d+) frames .* over (\d+) are missing", reason)[0])
     assert handed == result["sent"]
@@ -75,7 +75,7 @@ def test_without_tracepoints_nothing_is_missing_where_nothing_is_lost(live, pair
     a, b = pair
     done = a.run([*shim("no-tracepoint"), *live.words(a, b.address, "--count", 3000, "--json")], check=False)
     result = json.loads(done.stdout)
-    assert result["proof"]["queued"] == result["sent"] == 3000
+    assert result["departure_stamp"]["queued"] == result["sent"] == 3000
     assert not any("no tracepoints" in reason for reason in result["reasons"])
 
 

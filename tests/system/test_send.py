@@ -21,7 +21,7 @@ SEED = "2872979303ab47eeac028dab3829dab2"  # of RFC 4656, appendix B
 
 def closed(result):
     assert result["requested"] == sum(result[name] for name in ACCOUNTS[1:]), {name: result[name] for name in ACCOUNTS}
-    assert result["sent"] == sum(result["proof"].values())
+    assert result["sent"] == sum(result["departure_stamp"].values())
     return result
 
 
@@ -34,12 +34,12 @@ def agree(result, rows):
     """Reports and accounts tell the same story, line by line."""
     for name in ACCOUNTS[1:]:
         assert sum(row["status"] == name for row in rows) == result[name], name
-    for name, count in result["proof"].items():
-        assert sum(row["proof"] == name for row in rows) == count, name
+    for name, count in result["departure_stamp"].items():
+        assert sum(row["departure_stamp"] == name for row in rows) == count, name
     assert sum(int(row["tries"]) for row in rows) == result["tries"]
     assert [int(row["id"]) for row in rows] == list(range(len(rows)))
     for row in rows:
-        assert (row["sent_ns"] != "") == (row["status"] == "sent") == (row["proof"] != "")
+        assert (row["sent_ns"] != "") == (row["status"] == "sent") == (row["departure_stamp"] != "")
         assert (row["error"] != "") == (row["status"] == "failed")
         if row["sent_ns"] and row["scheduled_ns"]:
             assert int(row["lateness_ns"]) == int(row["sent_ns"]) - int(row["scheduled_ns"])
@@ -138,7 +138,7 @@ def test_reported_gaps_are_those_of_the_receiver(send):
         arrived = {packet.number: packet.at_ns for packet in packets}
         assert len(arrived) == 500
         sent = [int(row["sent_ns"]) for row in rows]
-        assert all(row["proof"] == "driver" for row in rows)
+        assert all(row["departure_stamp"] == "driver" for row in rows)
         return statistics.median(abs(s - r) for s, r in zip(gaps(sent), gaps([arrived[n] for n in range(500)]), strict=True))
 
     assert least(difference_ns, enough=1000) <= 1000
@@ -274,7 +274,7 @@ def test_for_a_time(send):
 
 def test_no_stamps(send):
     result, _, _ = send("--no-stamps", "--count", 20, "--interval", "1ms", status=None)
-    assert result["proof"] == {"wire": 0, "driver": 0, "queued": 20}
+    assert result["departure_stamp"] == {"nic": 0, "driver": 0, "queued": 20}
 
 
 # -------------------------------------------------------------------------------------------------------- the contract
@@ -298,10 +298,10 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, validators, command):
 def test_fields_that_scripts_rely_on(shared_pair, ktrxer):
     a, b = shared_pair
     result = json.loads(a.run([ktrxer, "send", b.address, "-c", "20", "-i", "2ms", "--json"], check=False).stdout)
-    for name in ("requested", "sent", "failed", "skipped", "cancelled", "late", "tries", "duration_ns", "rate_pps", "lateness_us", "proof", "verdict", "reasons"):
+    for name in ("requested", "sent", "failed", "skipped", "cancelled", "late", "tries", "duration_ns", "rate_pps", "lateness_us", "departure_stamp", "verdict", "reasons"):
         assert name in result, name
     assert {"p50", "iqr", "p95", "p99", "max"} <= set(result["lateness_us"])
-    assert set(result["proof"]) == {"wire", "driver", "queued"}
+    assert set(result["departure_stamp"]) == {"nic", "driver", "queued"}
 
 
 def test_samples_are_the_reports(send, shared_pair, ktrxer, tmp_path):
@@ -314,7 +314,7 @@ def test_samples_are_the_reports(send, shared_pair, ktrxer, tmp_path):
     for sample, row in zip(samples, rows, strict=True):
         for name in ("id", "scheduled_ns", "sent_ns", "lateness_ns", "tries", "bound_ns"):
             assert sample[name] == int(row[name])
-        assert (sample["status"], sample["proof"]) == (row["status"], row["proof"])
+        assert (sample["status"], sample["departure_stamp"]) == (row["status"], row["departure_stamp"])
 
 
 def test_stop_on_eof(shared_pair, ktrxer):

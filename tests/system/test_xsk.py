@@ -26,7 +26,7 @@ def test_doctor_says_what_it_can(xsk, pair):
     assert said["available"]
     assert {"whole-frame", "mapped", "train", "qdisc-bypass"} <= set(said["features"])
     # veth has no zero copy, and a completion is no stamp
-    assert not {"zero-copy", "driver-stamp", "wire-stamp"} & set(said["features"])
+    assert not {"zero-copy", "driver-stamp", "nic-stamp"} & set(said["features"])
 
 
 @pytest.mark.parametrize("payload", [8, 28, 470, 1472])
@@ -37,7 +37,7 @@ def test_frames_arrive_whole_and_in_order(xsk, pair, payload):
     result = xsk.send(a, b, "--count", count, "--rate", "20k", "--payload", payload)
     closes(result)
     assert result["sent"] == count
-    assert result["proof"] == {"wire": 0, "driver": 0, "queued": count}
+    assert result["departure_stamp"] == {"nic": 0, "driver": 0, "queued": count}
     arrived = listener.probes()
     assert arrived == [(payload, number) for number in range(arrived[0][1], arrived[0][1] + count)]
 

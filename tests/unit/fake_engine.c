@@ -113,9 +113,10 @@ static int fake_reap(struct ktx_engine_state *state, const struct ktx_completion
 		if (fake.lost_key == fake.stamped_key + 1)
 			continue;
 		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
-			       KTX_PROOF_DRIVER, false);
+			       KTX_DEPARTURE_DRIVER, false);
 		if (fake.nic_ahead_ns)
-			completions->stamp(completions->context, fake.stamped_key, sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_PROOF_WIRE, true);
+			completions->stamp(completions->context, fake.stamped_key,
+				sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_DEPARTURE_NIC, true);
 	}
 	return n;
 }
@@ -169,7 +170,8 @@ static int queue_reap(struct ktx_engine_state *state, const struct ktx_completio
 			completions->failed(completions->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
 			continue;
 		}
-		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_PROOF_DRIVER, false);
+		completions->stamp(completions->context, fake.stamped_key,
+			pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_DEPARTURE_DRIVER, false);
 	}
 	return n;
 }
@@ -213,7 +215,7 @@ static bool request_end(uint32_t number, const struct ktx_work *work)
 	request->planned_ns = request->at_ns;
 	if (sent && !fake.fail_with) {
 		request->status = KTX_SENT;
-		request->proof = KTX_PROOF_DRIVER;
+		request->departure = KTX_DEPARTURE_DRIVER;
 		request->sent_ns = (uint64_t)((int64_t)base + fake.late_ns);
 		request->raw_ns = (int64_t)request->sent_ns;
 		request->tries = 1;
@@ -362,6 +364,6 @@ struct ktx_accounts fake_drain(struct ktx *tx)
 	ktx_accounts(tx, &a);
 	assert_int_equal(a.requested, a.sent + a.failed + a.skipped + a.cancelled);
 	assert_int_equal(a.pending, 0);
-	assert_int_equal(a.sent, a.wire + a.driver + a.queued);
+	assert_int_equal(a.sent, a.nic + a.driver + a.queued);
 	return a;
 }

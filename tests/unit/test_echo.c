@@ -24,7 +24,8 @@ static struct echo_reply reply_to(uint64_t number)
 
 static enum echo_event report(struct echo_book *book, uint64_t number, uint64_t sent_ns, struct echo_result *result)
 {
-	const struct ktx_report r = { .id = number, .status = sent_ns ? KTX_SENT : KTX_FAILED, .proof = KTX_PROOF_DRIVER, .sent_ns = sent_ns,
+	const struct ktx_report r = { .id = number, .status = sent_ns ? KTX_SENT : KTX_FAILED,
+		.departure_source = KTX_DEPARTURE_DRIVER, .sent_ns = sent_ns,
 				      .at_ns = sent_ns };
 
 	return echo_book_report(book, &r, result);

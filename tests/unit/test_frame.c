@@ -488,7 +488,12 @@ static void reads(void **state)
 	assert_int_equal(view.payload, 66);
 	assert_int_equal(view.payload_length, 0);
 	assert_false(view.vlan);
-	assert_int_equal(view.reserved[7], 0);
+	assert_int_equal(view.version, 4);
+	assert_int_equal(view.ethertype, 0x0800);
+	assert_int_equal(view.network, 14);
+	assert_int_equal(view.transport, 34);
+	assert_true(view.ports && view.first_fragment && !view.fragment && !view.malformed);
+	assert_int_equal(view.reserved[4], 0);
 
 	view = view_of(vlan6ack, KTRXER_LINK_ETHERNET);
 	assert_string_equal(ktrxer_addr_format(&view.to, text), "2001:db8:0:1::7");
@@ -521,6 +526,8 @@ static void reads_no_broken_frame(void **state)
 	assert_int_equal(ktrxer_frame_read(NULL, good, length, KTRXER_LINK_ETHERNET), -EINVAL);
 	assert_int_equal(ktrxer_frame_read(&view, NULL, length, KTRXER_LINK_ETHERNET), -EINVAL);
 	assert_int_equal(ktrxer_frame_read(&view, arp, sizeof arp, KTRXER_LINK_ETHERNET), -EBADMSG);
+	assert_int_equal(view.version, 0);
+	assert_int_equal(view.ethertype, 0x0806);
 	for (uint32_t cut = 0; cut < length; cut++) {
 		uint8_t *exact = malloc(cut ? cut : 1); /* so that a sanitizer sees a step too far */
 
@@ -528,9 +535,16 @@ static void reads_no_broken_frame(void **state)
 		memcpy(exact, good, cut);
 		assert_int_equal(ktrxer_frame_read(&view, exact, cut, KTRXER_LINK_ETHERNET), -EBADMSG);
 		free(exact);
+		assert_true(view.malformed);
+		assert_int_equal(view.payload_length, 0);
 	}
+	/* What was read before the end of a frame that is cut short. */
+	assert_int_equal(view.version, 4);
+	assert_int_equal(view.transport, 34);
+	assert_int_equal(view.to_port, 443);
 	good[20] = 0x20; /* more fragments */
 	assert_int_equal(ktrxer_frame_read(&view, good, length, KTRXER_LINK_ETHERNET), -EBADMSG);
+	assert_true(view.fragment && view.first_fragment && !view.malformed);
 }
 
 int main(void)

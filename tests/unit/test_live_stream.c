@@ -4,12 +4,13 @@
 #include "live_program.h"
 #include "live_stream.h"
 
-static struct ktx_stream_look look_at(struct stream_lane *counters, bool traced)
+static struct ktx_stream_look look_at(struct stream_worker *counters, bool traced)
 {
-	struct live_stream_lane lane = { .state = counters };
+	struct live_stream_worker worker = { .state = counters };
 	struct stream_share share = { .taken = 1000, .count = 2000 };
 	const struct live_stream stream = {
-		.phase = STREAM_RUNS, .lanes = &lane, .lanes_count = 1, .share = &share, .count = 2000, .traced = traced,
+		.phase = STREAM_RUNS, .workers = &worker, .workers_count = 1, .share = &share, .count = 2000,
+			.traced = traced,
 	};
 	struct ktx_stream_look look;
 
@@ -18,25 +19,25 @@ static struct ktx_stream_look look_at(struct stream_lane *counters, bool traced)
 }
 
 /*
- * Both counters run while they are read: a batch may begin between the two reads, and what was `flown` is behind what
- * is `landed`.
+ * Both counters run while they are read: a batch may begin between the two reads, and what was `submitted` is behind what
+ * is `completed`.
  */
 static void counters_of_different_times_add_no_4_billion(void **state)
 {
-	struct stream_lane counters = { .flown = 100, .landed = 70, .sent = 70, .unproven = 70 };
+	struct stream_worker counters = { .submitted = 100, .completed = 70, .sent = 70, .unstamped = 70 };
 
 	(void)state;
 	assert_int_equal(look_at(&counters, false).sent, 100);
 	assert_int_equal(look_at(&counters, false).queued, 100);
 	assert_int_equal(look_at(&counters, true).sent, 70); /* the tracepoints count them */
-	counters.landed = counters.sent = 130;
+	counters.completed = counters.sent = 130;
 	assert_int_equal(look_at(&counters, false).sent, 130);
-	counters.flown = UINT32_MAX;
-	counters.landed = 5;
+	counters.submitted = UINT32_MAX;
+	counters.completed = 5;
 	assert_int_equal(look_at(&counters, false).sent, 130);
 	/* Past 2^32 they go on from 0. */
-	counters.landed = UINT32_MAX - 5;
-	counters.flown = 10;
+	counters.completed = UINT32_MAX - 5;
+	counters.submitted = 10;
 	assert_int_equal(look_at(&counters, false).sent, 146);
 }
 

@@ -72,7 +72,7 @@ static int parse(struct all *all, const char *words)
 		}
 	error = (struct ktrxer_error){ 0 };
 	memset(all, 0xaa, sizeof *all);
-	return opt_parse(&all_command, all, argc, argv, &error);
+	return opt_parse(&all_command, all, NULL, argc, argv, &error);
 }
 
 static void takes(struct all *all, const char *words)
@@ -242,7 +242,7 @@ static void further_tables(void **state)
 	char *argv[] = { (char[]){ "host" }, (char[]){ "--json" }, (char[]){ "--start-at=5" }, (char[]){ "--flag" } };
 
 	(void)state;
-	assert_int_equal(opt_parse_sets(&all_command, &all, extra, 4, argv, &error), 0);
+	assert_int_equal(opt_parse(&all_command, &all, extra, 4, argv, &error), 0);
 	assert_true(common.json && common.start == 5 && all.flag);
 	opt_free(&all_command, &all);
 }
@@ -253,8 +253,8 @@ static void too_many_words(void **state)
 	char *argv[] = { (char[]){ "word" } };
 
 	(void)state;
-	assert_int_equal(opt_parse(&bare, NULL, 0, argv, &error), 0);
-	assert_int_equal(opt_parse(&bare, NULL, 1, argv, &error), -EINVAL);
+	assert_int_equal(opt_parse(&bare, NULL, NULL, 0, argv, &error), 0);
+	assert_int_equal(opt_parse(&bare, NULL, NULL, 1, argv, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "'word' is one word too many"));
 	opt_free(&bare, NULL);
 }

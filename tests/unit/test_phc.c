@@ -213,7 +213,7 @@ static struct ktx_accounts send_five(struct ktx *tx, struct ktx_report reports[5
 	return a;
 }
 
-static void a_nic_s_stamp_is_the_better_proof(void **state)
+static void a_nic_s_stamp_is_better_than_the_driver_s(void **state)
 {
 	struct ktx *tx = open_with_nic();
 	struct ktx_report reports[5];
@@ -221,12 +221,12 @@ static void a_nic_s_stamp_is_the_better_proof(void **state)
 
 	(void)state;
 	ktx_info(tx, &info);
-	assert_true(info.features & KTX_CAN_WIRE_STAMP);
-	assert_int_equal(info.best_proof, KTX_PROOF_WIRE);
+	assert_true(info.features & KTX_CAN_NIC_STAMP);
+	assert_int_equal(info.best_departure, KTX_DEPARTURE_NIC);
 	fake.nic_after_ns = 300;
-	assert_int_equal(send_five(tx, reports).wire, 5);
+	assert_int_equal(send_five(tx, reports).nic, 5);
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(reports[i].proof, KTX_PROOF_WIRE);
+		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_NIC);
 		assert_int_equal(reports[i].raw_ns, (int64_t)fake.sent_at[i] + AHEAD + 300);
 		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i]) - 300) <= (int64_t)reports[i].bound_ns);
 	}
@@ -292,7 +292,7 @@ int main(void)
 		cmocka_unit_test(the_line_predicts_the_next_sample_within_its_error),
 		cmocka_unit_test(a_step_of_the_nic_begins_a_new_line),
 		cmocka_unit_test(ends_of_the_clock),
-		cmocka_unit_test(a_nic_s_stamp_is_the_better_proof),
+		cmocka_unit_test(a_nic_s_stamp_is_better_than_the_driver_s),
 		cmocka_unit_test(the_pump_does_not_read_the_clock_of_the_nic),
 		cmocka_unit_test(a_nic_s_stamp_that_does_not_come_or_cannot_be),
 	};

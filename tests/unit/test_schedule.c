@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
+#include "draw_here.h"
 #include "poisson.h"
-#include "schedule.h"
 #include "wide.h"
 
 #include "limits.h"
 
+#include <ktrxer.h>
+
 #include <errno.h>
 #include <string.h>
-
-static uint64_t seed = 1;
-
-static uint64_t draw(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
 
 /* Numbers of all sizes, and the awkward ones. */
 static uint64_t draw_wild(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 #include "limits.h"
-#include "schedule.h"
+#include "schedule_list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,25 +12,25 @@
 
 static void parses(const char *text, size_t length, const uint64_t *want, uint64_t count)
 {
-	struct ktrxer_schedule_list list;
+	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
-	int ret = ktrxer_schedule_parse(&list, (const uint8_t *)text, length, "list", &err);
+	int ret = schedule_list_parse(&list, (const uint8_t *)text, length, "list", &err);
 
 	if (ret)
 		fail_msg("%s", err.text);
 	assert_int_equal(list.count, count);
 	for (uint64_t i = 0; i < count; i++)
 		assert_true(list.offsets_ns[i] == want[i]);
-	ktrxer_schedule_list_free(&list);
+	schedule_list_free(&list);
 	assert_null(list.offsets_ns);
 }
 
 static void refuses(const char *text, size_t length, const char *word)
 {
-	struct ktrxer_schedule_list list;
+	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
 
-	assert_int_equal(ktrxer_schedule_parse(&list, (const uint8_t *)text, length, "list", &err), -EINVAL);
+	assert_int_equal(schedule_list_parse(&list, (const uint8_t *)text, length, "list", &err), -EINVAL);
 	if (!strstr(err.text, word))
 		fail_msg("'%s' does not say '%s'", err.text, word);
 	assert_null(list.offsets_ns);
@@ -94,7 +94,7 @@ static void write_file(const char *path, const char *text, size_t times)
 static void files(void **state)
 {
 	char directory[] = "/tmp/ktrxer-test-XXXXXX", path[64];
-	struct ktrxer_schedule_list list;
+	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
 	FILE *file;
 
@@ -102,32 +102,32 @@ static void files(void **state)
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/list", directory);
 
-	assert_int_equal(ktrxer_schedule_load(&list, path, &err), -ENOENT);
+	assert_int_equal(schedule_list_load(&list, path, &err), -ENOENT);
 	assert_non_null(strstr(err.text, path));
-	assert_int_equal(ktrxer_schedule_load(&list, directory, &err), -EISDIR);
-	assert_int_equal(ktrxer_schedule_load(&list, "/dev/zero", &err), -EINVAL);
+	assert_int_equal(schedule_list_load(&list, directory, &err), -EISDIR);
+	assert_int_equal(schedule_list_load(&list, "/dev/zero", &err), -EINVAL);
 
 	file = fopen(path, "w"); /* lines that lie across the reader's pieces, in every way */
 	assert_non_null(file);
 	for (int i = 0; i < 100000; i++)
 		fprintf(file, "%*d%*s\n", i % 13, i * 7, i % 5, i % 11 ? "" : "# x");
 	fclose(file);
-	assert_int_equal(ktrxer_schedule_load(&list, path, &err), 0);
+	assert_int_equal(schedule_list_load(&list, path, &err), 0);
 	assert_int_equal(list.count, 100000);
 	for (int i = 0; i < 100000; i++)
 		assert_true(list.offsets_ns[i] == (uint64_t)i * 7);
-	ktrxer_schedule_list_free(&list);
+	schedule_list_free(&list);
 
 	write_file(path, "12", 1); /* no newline at the end */
-	assert_int_equal(ktrxer_schedule_load(&list, path, &err), 0);
+	assert_int_equal(schedule_list_load(&list, path, &err), 0);
 	assert_true(list.count == 1 && list.offsets_ns[0] == 12);
-	ktrxer_schedule_list_free(&list);
+	schedule_list_free(&list);
 	write_file(path, "1\n", 9000);
 	file = fopen(path, "a");
 	assert_non_null(file);
 	fprintf(file, "x");
 	fclose(file);
-	assert_int_equal(ktrxer_schedule_load(&list, path, &err), -EINVAL);
+	assert_int_equal(schedule_list_load(&list, path, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "/list:9001: "));
 	unlink(path);
 	rmdir(directory);
@@ -136,7 +136,7 @@ static void files(void **state)
 static void count_is_bounded(void **state)
 {
 	const size_t lines = (size_t)KTRXER_LIST_MAX + 1;
-	struct ktrxer_schedule_list list;
+	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
 	uint8_t *text = malloc(2 * lines);
 
@@ -146,11 +146,11 @@ static void count_is_bounded(void **state)
 		text[2 * i] = '1';
 		text[2 * i + 1] = '\n';
 	}
-	assert_int_equal(ktrxer_schedule_parse(&list, text, 2 * lines, "list", &err), -E2BIG);
+	assert_int_equal(schedule_list_parse(&list, text, 2 * lines, "list", &err), -E2BIG);
 	assert_null(list.offsets_ns);
-	assert_int_equal(ktrxer_schedule_parse(&list, text, 2 * (lines - 1), "list", &err), 0);
+	assert_int_equal(schedule_list_parse(&list, text, 2 * (lines - 1), "list", &err), 0);
 	assert_int_equal(list.count, KTRXER_LIST_MAX);
-	ktrxer_schedule_list_free(&list);
+	schedule_list_free(&list);
 	free(text);
 }
 

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* A simulated kernel refuses, loses, delays and repeats; what counts is that no stamp is ever given to a wrong probe. */
 #include "cm.h"
+#include "draw_here.h"
 #include "stampmap.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t seed;
-
-static uint64_t draw(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
 
 static bool chance(uint32_t per_mille)
 {

@@ -34,7 +34,7 @@ static void sends_in_order_at_their_times(void **state)
 	for (int i = 0; i < got; i++) {
 		assert_int_equal(reports[i].id, 100 + i);
 		assert_int_equal(reports[i].status, KTX_SENT);
-		assert_int_equal(reports[i].proof, KTX_PROOF_DRIVER);
+		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_DRIVER);
 		assert_int_equal(reports[i].at_ns, start + i * 1000000ULL);
 		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i])) <= reports[i].bound_ns + fake.clock_bound_ns);
 		/* without a stamp of the packet scheduler: the time just before the call */

@@ -4,6 +4,7 @@
 #include "fake_engine.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,43 @@ static void a_slot_is_not_free_before_its_buffer_is(void **state)
 	assert_non_null(strstr(err.text, "1000"));
 }
 
+static void an_event_loop_finds_the_end_of_what_is_pending(void **state)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	struct ktx_report reports[8];
+	struct pollfd ready = { .events = POLLIN };
+	struct ktx *tx;
+
+	(void)state;
+	options.engine = "holder";
+	options.reports = KTX_REPORT_FAILURES;
+	tx = fake_open_with(options);
+	ready.fd = ktx_fd(tx);
+	assert_int_equal(ktx_drain(tx, 0), 0);
+	fake.holds_buffers = true;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(fake_commit(tx, i, 0, 0), 0);
+	assert_int_equal(ktx_drain(tx, 0), -ETIMEDOUT);
+	assert_int_equal(poll(&ready, 1, 20), 0); /* no call to make before the end */
+	fake.gives_back = true;
+	assert_int_equal(poll(&ready, 1, 2000), 1);
+	assert_int_equal(ktx_drain(tx, 0), 0);
+	ktx_close(tx);
+
+	/* A report that waits keeps the descriptor readable. */
+	options.reports = KTX_REPORT_ALL;
+	tx = fake_open_with(options);
+	ready.fd = ktx_fd(tx);
+	assert_int_equal(fake_commit(tx, 1, 0, 0), 0);
+	fake_drain(tx);
+	fake.holds_buffers = true;
+	assert_int_equal(fake_commit(tx, 2, 0, 0), 0);
+	assert_int_equal(ktx_drain(tx, 0), -ETIMEDOUT);
+	assert_int_equal(poll(&ready, 1, 0), 1);
+	assert_int_equal(ktx_reports(tx, reports, 8), 1);
+	ktx_close(tx);
+}
+
 static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
@@ -229,7 +267,7 @@ static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **sta
 	}
 }
 
-static void a_stamp_that_does_not_come_downgrades_the_proof(void **state)
+static void a_stamp_that_does_not_come_leaves_the_departure_without_a_source(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report report;
@@ -245,7 +283,7 @@ static void a_stamp_that_does_not_come_downgrades_the_proof(void **state)
 	assert_int_equal(a.stamps_missing, 1);
 	assert_int_equal(a.queued, 1);
 	assert_int_equal(ktx_reports(tx, &report, 1), 1);
-	assert_int_equal(report.proof, KTX_PROOF_QUEUED);
+	assert_int_equal(report.departure_source, KTX_DEPARTURE_QUEUED);
 	assert_true(report.sent_ns >= begin);
 	/* the stamp comes after all: too late, and not to be taken for the next one's */
 	fake.stamps_come = true;
@@ -417,8 +455,9 @@ int main(void)
 		cmocka_unit_test(cancel_ends_what_is_pending_at_once),
 		cmocka_unit_test(cancellations_race_with_commitments),
 		cmocka_unit_test(a_slot_is_not_free_before_its_buffer_is),
+		cmocka_unit_test(an_event_loop_finds_the_end_of_what_is_pending),
 		cmocka_unit_test(a_buffer_that_never_returns_does_not_hold_up_the_accounts),
-		cmocka_unit_test(a_stamp_that_does_not_come_downgrades_the_proof),
+		cmocka_unit_test(a_stamp_that_does_not_come_leaves_the_departure_without_a_source),
 		cmocka_unit_test(a_lost_device_ends_all_without_hanging),
 		cmocka_unit_test(times_at_both_ends_of_the_clock),
 		cmocka_unit_test(numbers_of_requests_wrap),

@@ -66,7 +66,7 @@ static void ends_come_back_in_order_with_their_stamps(void **state)
 		assert_int_equal(reports[i].id, 100 + i);
 		assert_int_equal(reports[i].sent_ns, start + i * 200000ULL + 250);
 		assert_int_equal(reports[i].raw_ns, reports[i].sent_ns);
-		assert_int_equal(reports[i].proof, KTX_PROOF_DRIVER);
+		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_DRIVER);
 	}
 	/* 50 frames that left 250 ns late: a hand-over costs more than nothing */
 	assert_true(fake.advance_ns > 100);

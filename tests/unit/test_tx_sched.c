@@ -45,7 +45,7 @@ static void a_long_own_queue_is_no_lateness(void **state)
 	assert_int_equal(report.sent_source, KTX_SENT_SCHED);
 	assert_true(llabs((int64_t)(report.sent_ns - fake.sent_at[1])) <= report.bound_ns + fake.clock_bound_ns);
 	assert_true(llabs(report.own_queue_ns - (int64_t)(250 * MS)) <= 2 * (report.bound_ns + fake.clock_bound_ns));
-	assert_int_equal(report.proof, KTX_PROOF_DRIVER);
+	assert_int_equal(report.departure_source, KTX_DEPARTURE_DRIVER);
 	assert_true(report.departure_ns >= report.sent_ns + 249 * MS);
 	assert_int_equal(a.stamps_missing, 0);
 	assert_int_equal(a.untimed, 0);
@@ -73,7 +73,7 @@ static void what_the_own_queue_drops_holds_nothing_up(void **state)
 
 		assert_int_equal(report.id, n);
 		assert_int_equal(report.sent_source, KTX_SENT_SCHED); /* it has entered the queue */
-		assert_int_equal(report.proof, n == 1 ? KTX_PROOF_QUEUED : KTX_PROOF_DRIVER);
+		assert_int_equal(report.departure_source, n == 1 ? KTX_DEPARTURE_QUEUED : KTX_DEPARTURE_DRIVER);
 		assert_true(n == 1 ? report.own_queue_ns == -1 : report.own_queue_ns > 0);
 	}
 	ktx_close(tx);

@@ -141,8 +141,8 @@ static void skipped_probes_are_late(void **state)
 
 static void accounts_must_close(void **state)
 {
-	struct ktx_accounts good = { .requested = 10, .sent = 5, .wire = 1, .driver = 1, .queued = 3, .cancelled = 5 };
-	struct ktx_accounts lost = good, pending = good, proofless = good;
+	struct ktx_accounts good = { .requested = 10, .sent = 5, .nic = 1, .driver = 1, .queued = 3, .cancelled = 5 };
+	struct ktx_accounts lost = good, pending = good, sourceless = good;
 
 	(void)state;
 	verdict_probes(&cli, &good, NULL, 0);
@@ -158,8 +158,8 @@ static void accounts_must_close(void **state)
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	close_book(NULL);
 	open_book(NULL);
-	proofless.queued--;
-	verdict_probes(&cli, &proofless, NULL, 0);
+	sourceless.queued--;
+	verdict_probes(&cli, &sourceless, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 }
 

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include "error.h"
-#include "rx_module.h"
 #include "shared_options.h"
 #include "units.h"
 
@@ -37,7 +36,8 @@ static const struct {
 } feature_names[] = {
 	{ KTX_CAN_WHOLE_FRAME, "whole-frame" }, { KTX_CAN_IPV4, "ipv4" }, { KTX_CAN_IPV6, "ipv6" }, { KTX_CAN_TRAIN, "train" },
 	{ KTX_CAN_SCHED_STAMP, "sched-stamp" },
-	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_WIRE_STAMP, "wire-stamp" }, { KTX_CAN_KERNEL_WAIT, "kernel-wait" },
+	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_NIC_STAMP, "nic-stamp" }, { KTX_CAN_KERNEL_WAIT,
+		"kernel-wait" },
 	{ KTX_CAN_MAPPED, "mapped" }, { KTX_CAN_UNPRIVILEGED, "unprivileged" }, { KTX_CAN_REPLY_FD, "reply-socket" },
 	{ KTX_CAN_BYPASS, "qdisc-bypass" }, { KTX_CAN_ZERO_COPY, "zero-copy" },
 	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" }, { KTX_CAN_HOST_STACK, "host-stack" },
@@ -123,14 +123,13 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 static void say_receive_module(struct cli *cli, struct json *json)
 {
 	struct ktrxer_error err = { 0 };
-	int fd = krx_module_open(&err);
+	const bool works = krx_module_check(&err) == 0;
 
-	if (fd >= 0)
-		close(fd);
-	out_text(cli, "receive module %s %s", fd >= 0 ? "works:  " : "missing:", fd >= 0 ? "rules at the ingress of any device" : err.text);
+	out_text(cli, "receive module %s %s", works ? "works:  " : "missing:",
+		 works ? "rules at the ingress of any device" : err.text);
 	json_object(json, "receive_module");
-	json_bool(json, "available", fd >= 0);
-	json_string(json, "reason", fd >= 0 ? NULL : err.text);
+	json_bool(json, "available", works);
+	json_string(json, "reason", works ? NULL : err.text);
 	json_object_end(json);
 }
 

@@ -103,10 +103,8 @@ static int flow_all(struct flow_run *run)
 	uint64_t start_ns;
 	int rc = flow_plan(run, &err);
 
-	if (rc < 0) {
-		cli_complain(run->cli, "%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->cli, &err);
 	flow_say_what(run);
 	if (cli_wait_start_ahead(run->cli, ahead_ms(run), &start_ns) < 0)
 		return EXIT_BAD;

@@ -30,7 +30,8 @@ static const struct {
 	{ ORIGIN_ICMPV6, 3, 0, "hop limit exceeded in transit" },
 };
 
-const char *network_error_text(const struct ktx_network_error *error, char *text, size_t size)
+/* "port unreachable", or what the error number means. */
+static const char *error_text(const struct ktx_network_error *error, char *text, size_t size)
 {
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (names[i].origin == error->origin && names[i].type == error->type && names[i].code == error->code)
@@ -41,7 +42,7 @@ const char *network_error_text(const struct ktx_network_error *error, char *text
 void network_error_say(struct cli *cli, const struct ktx_network_error *error, bool all, uint64_t *count)
 {
 	char from[KTRXER_ADDR_TEXT], word[64];
-	const char *what = network_error_text(error, word, sizeof word);
+	const char *what = error_text(error, word, sizeof word);
 	struct json *event;
 
 	++*count;

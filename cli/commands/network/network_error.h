@@ -7,7 +7,5 @@
 
 /* An event, and a line for each of the first few errors, or for all; `count` is of all so far. */
 void network_error_say(struct cli *cli, const struct ktx_network_error *error, bool all, uint64_t *count);
-/* "port unreachable", or what the error number means. */
-const char *network_error_text(const struct ktx_network_error *error, char *text, size_t size);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "packet_text.h"
 
-#include "packet.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,14 +58,14 @@ static void add_side(char text[PACKET_TEXT], size_t *n, const struct ktrxer_addr
 		add(text, n, "%s:%u", number, port);
 }
 
-static void add_icmp(char text[PACKET_TEXT], size_t *n, const struct ktrxer_packet_view *view)
+static void add_icmp(char text[PACKET_TEXT], size_t *n, const struct ktrxer_frame_view *view)
 {
 	bool six = view->version == 6;
 
 	if (view->icmp_type == (six ? 128 : 8))
-		add(text, n, " echo request id %u seq %u", view->icmp_id, view->icmp_seq);
+		add(text, n, " echo request id %u seq %u", view->from_port, view->to_port);
 	else if (view->icmp_type == (six ? 129 : 0))
-		add(text, n, " echo reply id %u seq %u", view->icmp_id, view->icmp_seq);
+		add(text, n, " echo reply id %u seq %u", view->from_port, view->to_port);
 	else
 		add(text, n, " type %u code %u", view->icmp_type, view->icmp_code);
 }
@@ -86,16 +85,16 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 {
 	const int64_t ns = time_of_day(packet);
 	time_t seconds = (time_t)(ns / KTRXER_NS_PER_S);
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 	struct tm day = { 0 };
 	char number[12];
 	size_t n = 0;
 
-	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
+	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	localtime_r(&seconds, &day);
 	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec,
 	    (long long)(ns % KTRXER_NS_PER_S));
-	if (view.vlans)
+	if (view.vlan)
 		add(text, &n, " vlan %u", view.vlan_tci & 0xfffu);
 	if (!view.version) {
 		add(text, &n, " ethertype 0x%04x", view.ethertype);
@@ -104,7 +103,7 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 		add_side(text, &n, &view.from, view.ports, view.from_port);
 		add(text, &n, " > ");
 		add_side(text, &n, &view.to, view.ports, view.to_port);
-		if (view.l4 && (view.proto == (view.version == 6 ? KTRXER_ICMPV6 : KTRXER_ICMP)))
+		if (view.transport && (view.proto == (view.version == 6 ? KTRXER_ICMPV6 : KTRXER_ICMP)))
 			add_icmp(text, &n, &view);
 		if (view.fragment)
 			add(text, &n, view.first_fragment ? " first fragment" : " fragment");
@@ -133,10 +132,10 @@ static const char *clock_name(uint8_t clock)
 
 void packet_json(const struct krx_packet *packet, struct json *json)
 {
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 	char text[KTRXER_ADDR_TEXT];
 
-	ktrxer_packet_parse(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
+	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	json_u64(json, "time_ns", packet->mono_ns);
 	if (packet->bound_ns == UINT32_MAX)
 		json_null(json, "bound_ns");
@@ -148,7 +147,7 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 	json_u64(json, "rule", packet->rule);
 	json_string(json, "direction", direction_name(packet));
 	json_u64(json, "length", packet->original_length);
-	if (view.vlans)
+	if (view.vlan)
 		json_u64(json, "vlan", view.vlan_tci & 0xfffu);
 	if (!view.version) {
 		json_u64(json, "ethertype", view.ethertype);
@@ -165,9 +164,9 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 
 bool packet_udp(struct packet_udp *udp, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
 {
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 
-	ktrxer_packet_parse(&view, frame, length, link);
+	(void)ktrxer_frame_read(&view, frame, length, link);
 	if (!view.version || view.proto != KTRXER_UDP || !view.ports)
 		return false;
 	*udp = (struct packet_udp){ .from = view.from, .to = view.to, .from_port = view.from_port, .to_port = view.to_port };

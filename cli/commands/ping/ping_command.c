@@ -54,10 +54,8 @@ static int ping_all(struct ping_run *run)
 
 	if (rc == 0)
 		rc = ping_new(&run->ping, &spec, &err);
-	if (rc < 0) {
-		cli_complain(run->report.cli, "%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->report.cli, &err);
 	run->report.prober = ping_prober(run->ping);
 	ping_say_what(run);
 	if (probe_wait_start(&run->report, &start_ns) < 0)

@@ -137,7 +137,7 @@ void probe_stamps_json(const struct probe_report *r, struct json *end)
 	const struct ktx_accounts *a = &r->prober->result.accounts;
 	const uint64_t *arrivals = r->prober->result.arrivals;
 
-	json_u64(end, "sent_wire", a->wire);
+	json_u64(end, "sent_nic", a->nic);
 	json_u64(end, "sent_driver", a->driver);
 	json_u64(end, "sent_queued", a->queued);
 	json_u64(end, "received_nic", arrivals[KTRXER_STAMP_NIC]);

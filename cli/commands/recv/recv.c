@@ -2,6 +2,7 @@
 /* ktrxer recv: packets that rules ask for, with the kernel's stamps, as text, as samples, or into a pcapng file. */
 #include "cli.h"
 #include "limits.h"
+#include "loop.h"
 #include "packet_text.h"
 #include "pcapng.h"
 #include "shared_options.h"
@@ -9,10 +10,9 @@
 
 #include <errno.h>
 #include <net/if.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/epoll.h>
 
 struct recv_options {
 	const char *device, *write;
@@ -56,7 +56,12 @@ static const struct opt recv_table[] = {
 	{ NULL },
 };
 
-enum { INTERFACES_MAX = 256, GONE_WAIT_MS = 500, DRAIN_MAX_NS = 1000000000 };
+enum { INTERFACES_MAX = 256 };
+
+/* So long, and so often, a device that went down is looked for: its removal is reported a moment later. */
+#define GONE_WAIT_NS (500 * (uint64_t)KTRXER_NS_PER_MS)
+#define GONE_LOOK_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+#define DRAIN_MAX_NS ((uint64_t)KTRXER_NS_PER_S)
 
 /* The file, and which of its interfaces stands for which device. */
 struct capture_file {
@@ -80,8 +85,15 @@ struct receiver {
 	struct krx *rx;
 	struct capture_file to;
 	uint64_t captured, by_source[PACKET_SOURCES];
-	uint64_t start_ns;
+	uint64_t start_ns, end_ns;
+	uint64_t stopped_ns;  /* when to stop was found; 0: not yet */
+	uint64_t down_ns;     /* when the device went down; 0: it is up */
+	int error;            /* why nothing is received any more */
+	bool finished;
 	struct ktrxer_clock_pair start;
+	struct loop *loop;
+	struct loop_source packets;
+	struct loop_timer timer; /* of the end, and of the next look at a device that went down */
 };
 
 static int rules_parse(struct receiver *r)
@@ -207,98 +219,122 @@ static int packet_take(struct receiver *r, const struct krx_packet *packet)
 	return 0;
 }
 
-/* The device went down; is it gone for good? The kernel says the second a moment after the first. */
-static int down_or_gone(struct receiver *r, int error)
-{
-	struct krx_packet packet;
-
-	for (int waited = 0; error == -ENETDOWN && waited < GONE_WAIT_MS; waited += 10) {
-		struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
-		int ret;
-
-		nanosleep(&pause, NULL);
-		ret = krx_next(r->rx, &packet);
-		if (ret < 0)
-			error = ret;
-		/* Its name goes first; its sockets are told when all that hung on it, an XDP program say, is taken apart. */
-		if (r->options->device && !if_nametoindex(r->options->device))
-			error = -ENODEV;
-	}
-	return error;
-}
-
-static void trouble_say(struct receiver *r, int error)
+static void trouble_say(struct receiver *r)
 {
 	const char *device = r->options->device ? r->options->device : "all devices";
-	uint64_t after_ms;
+	const uint64_t after_ms = (ktrxer_now_ns() - r->start_ns) / 1000000;
 	char word[80];
 
-	error = down_or_gone(r, error);
-	after_ms = (ktrxer_now_ns() - r->start_ns) / 1000000;
-	if (error == -ENODEV)
+	if (r->error == -ENODEV)
 		snprintf(word, sizeof word, "was removed");
-	else if (error == -ENETDOWN)
+	else if (r->error == -ENETDOWN)
 		snprintf(word, sizeof word, "went down");
 	else
-		snprintf(word, sizeof word, "failed (%s)", strerror(-error));
+		snprintf(word, sizeof word, "failed (%s)", strerror(-r->error));
 	cli_complain(r->cli, "device '%s' %s after %llu ms; what came until then is counted", device, word,
 		     (unsigned long long)after_ms);
 	verdict_say(r->cli, VERDICT_DEGRADED, "device '%s' %s after %llu ms, before the end", device, word,
 		    (unsigned long long)after_ms);
 }
 
-/* Sleeps until packets come, the end, or a reason to stop. */
-static void wait_for_more(struct receiver *r, uint64_t end_ns)
+/* The device is down: was it removed? When to look again, 0: no more. */
+static uint64_t look_for_device(struct receiver *r)
 {
-	struct pollfd fds[2] = { { .fd = krx_fd(r->rx), .events = POLLIN },
-				 { .fd = r->cli->stop_fd, .events = POLLIN } };
-	uint64_t now = ktrxer_now_ns(), left;
-	struct timespec timeout;
+	const uint64_t now = ktrxer_now_ns();
+	struct krx_packet packet;
+	int ret;
 
+	if (!r->down_ns) {
+		r->down_ns = now;
+		loop_unwatch(r->loop, &r->packets); /* which is readable from now on */
+		return now + GONE_LOOK_NS;
+	}
+	ret = krx_next(r->rx, &packet);
+	if (ret < 0)
+		r->error = ret;
+	/* The name goes first; sockets get their error when all that used the device (an XDP program) is removed. */
+	if (r->options->device && !if_nametoindex(r->options->device))
+		r->error = -ENODEV;
+	return r->error == -ENETDOWN && now < r->down_ns + GONE_WAIT_NS ? now + GONE_LOOK_NS : 0;
+}
+
+static uint64_t nothing_waits(struct receiver *r)
+{
 	if (r->to.unflushed) { /* a program that follows the file can read these packets */
 		ktrxer_pcapng_flush(r->to.file);
 		r->to.unflushed = false;
 	}
-	left = end_ns > now ? end_ns - now : 0;
-	timeout.tv_sec = (time_t)(left / KTRXER_NS_PER_S);
-	timeout.tv_nsec = (long)(left % KTRXER_NS_PER_S);
-	ppoll(fds, 2, end_ns == KTRXER_NEVER ? NULL : &timeout, NULL);
+	return r->end_ns;
 }
 
 /*
- * When the end has come, what had arrived by then still waits in the ring and is taken. Packets that arrive later are
- * not waited for, but one that is seen is counted: captured is what the rules' counts say.
+ * Takes what has arrived. When the end has come, what had arrived by then still waits in the ring and is taken. Packets
+ * that arrive later are not waited for, but one that is read is counted: captured is what the rules' counts say.
+ * Returns when to call it again at the latest; 0: it has finished.
  */
-static void receive(struct receiver *r, uint64_t end_ns)
+static uint64_t receive(struct receiver *r)
 {
-	uint64_t stopped_ns = 0;
-
-	while (!r->options->count || r->captured < r->options->count) {
+	while (!r->error && (!r->options->count || r->captured < r->options->count)) {
+		const uint64_t now = ktrxer_now_ns();
 		struct krx_packet packet;
-		uint64_t now = ktrxer_now_ns();
 		int ret;
 
-		if (!stopped_ns && (cli_stopped(r->cli) || now >= end_ns))
-			stopped_ns = now < end_ns ? now : end_ns;
-		if (stopped_ns && now > stopped_ns + DRAIN_MAX_NS)
-			return;
+		if (!r->stopped_ns && (cli_stopped(r->cli) || now >= r->end_ns))
+			r->stopped_ns = now < r->end_ns ? now : r->end_ns;
+		if (r->stopped_ns && now > r->stopped_ns + DRAIN_MAX_NS)
+			return 0;
 		ret = krx_next(r->rx, &packet);
-		if (ret > 0) {
-			ret = packet_take(r, &packet);
-			if (ret < 0)
-				return; /* file_close() says why */
-			if (stopped_ns && packet.mono_ns >= stopped_ns)
-				return;
-			continue;
-		}
+		if (ret == 0)
+			return r->stopped_ns ? 0 : nothing_waits(r);
 		if (ret < 0) {
-			trouble_say(r, ret);
-			return;
+			r->error = ret;
+			break;
 		}
-		if (stopped_ns)
-			return;
-		wait_for_more(r, end_ns);
+		if (packet_take(r, &packet) < 0) /* file_close() says why */
+			return 0;
+		if (r->stopped_ns && packet.mono_ns >= r->stopped_ns)
+			return 0;
 	}
+	return r->error == -ENETDOWN ? look_for_device(r) : 0;
+}
+
+static void receive_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct receiver *r = (struct receiver *)((char *)timer - offsetof(struct receiver, timer));
+
+	(void)now_ns;
+	timer->at_ns = receive(r);
+	r->finished = !timer->at_ns;
+	if (r->finished)
+		loop_stop(r->loop);
+}
+
+static void packets_ready(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	((struct receiver *)((char *)source - offsetof(struct receiver, packets)))->timer.at_ns = 0;
+}
+
+static int receive_all(struct receiver *r)
+{
+	int rc = loop_new(&r->loop);
+
+	r->timer.due = receive_due;
+	r->packets = (struct loop_source){ .fd = krx_fd(r->rx), .ready = packets_ready };
+	if (rc == 0)
+		rc = loop_watch(r->loop, &r->packets, EPOLLIN);
+	if (rc == 0) {
+		loop_timer_add(r->loop, &r->timer);
+		rc = loop_run(r->loop, r->cli->stop_fd);
+	}
+	if (rc < 0)
+		cli_complain(r->cli, "the event loop: %s", strerror(-rc));
+	else if (!r->finished && !r->error)
+		receive(r); /* stopped by the user */
+	if (r->error)
+		trouble_say(r);
+	loop_free(r->loop);
+	return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
@@ -395,7 +431,6 @@ static int run_recv(struct cli *cli, const void *arguments)
 	struct krx_session sessions[SSH_SESSIONS_MAX];
 	struct krx_options rx = KRX_OPTIONS_INIT;
 	struct ktrxer_error err;
-	uint64_t end_ns = KTRXER_NEVER;
 	int status = rules_parse(&r), ret;
 
 	if (status)
@@ -424,10 +459,9 @@ static int run_recv(struct cli *cli, const void *arguments)
 	if (r.start_ns < r.start.mono_ns)
 		r.start_ns = r.start.mono_ns;
 	listening_say(&r);
-	if (options->duration_ns)
-		end_ns = r.start_ns + options->duration_ns;
-	receive(&r, end_ns);
-	status = report(&r);
+	r.end_ns = options->duration_ns ? r.start_ns + options->duration_ns : KTRXER_NEVER;
+	if (receive_all(&r) == 0)
+		status = report(&r);
 out:
 	if (r.to.file)
 		ktrxer_pcapng_close(r.to.file, NULL);

@@ -74,7 +74,8 @@ static const struct opt send_opts[] = {
 	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so unless --no-precise is given: "
 			"the process then sleeps, and probes are some tens of microseconds late", NULL),
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
-	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps), .help = "Do not ask for transmit stamps; every proof is `queued`" },
+	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps),
+		.help = "Do not ask for transmit stamps; the source of each departure is `queued`" },
 	OPTION_FLOOD(FIELD(flood), "probes a second, or no rate at all,"),
 	{ .name = "reports", .type = OPT_STRING, .offset = FIELD(reports), .argument = "FILE.csv", .heading = "Results",
 	  .help = "Write one line for each probe" },
@@ -128,10 +129,8 @@ static int send_run_all(struct send_run *run)
 	struct ktrxer_error err = { 0 };
 	int rc = send_plan(run, &err);
 
-	if (rc < 0) {
-		cli_complain(run->cli, "%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->cli, &err);
 	say_what(run);
 	if (cli_wait_start(run->cli, &run->start_ns) < 0) /* stopped while it waited: there are accounts all the same */
 		return EXIT_BAD;

@@ -4,6 +4,7 @@
 #define KTRXER_CLI_SEND_H
 
 #include "cli.h"
+#include "loop.h"
 #include "send_replay.h"
 #include "shared_options.h"
 #include "template.h"
@@ -31,7 +32,7 @@ struct send_options {
 
 struct send_run;
 
-/* One transmitter, and what it is to send: all of it, or its share. */
+/* One transmitter, and what it is to send: all of it, or its share. Its event loop is that of its thread. */
 struct send_worker {
 	struct send_run *run;
 	uint32_t number;
@@ -45,6 +46,12 @@ struct send_worker {
 	uint64_t network_errors;   /* ICMP errors that came back */
 	int failure;               /* negative errno that ended it early */
 	char failure_text[KTRXER_ERROR_TEXT];
+	struct loop *loop;
+	struct loop_timer timer;     /* of the next step */
+	struct loop_source events;   /* ktx_fd() */
+	uint64_t (*step)(struct send_worker *worker); /* when to call it again at the latest; 0: it has finished */
+	struct ktrxer_deadline due;  /* of the probe that is committed next */
+	bool has_due;
 	pthread_t thread;
 };
 
@@ -66,7 +73,7 @@ struct send_run {
 	uint64_t late_ns;     /* from this lateness on a probe is late */
 	bool timed;           /* there is a schedule, or the file's own times */
 	bool streams;         /* the engine makes the frames itself */
-	struct ktrxer_schedule_list *list;
+	struct schedule_list *list;
 	uint64_t interval_ns; /* between trains; 0: none */
 	uint64_t wanted;      /* probes, UINT64_MAX: until the time is over */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: no end in time */

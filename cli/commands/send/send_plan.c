@@ -4,7 +4,7 @@
 
 #include "bytes.h"
 #include "error.h"
-#include "schedule.h"
+#include "schedule_list.h"
 #include "units.h"
 
 #include <errno.h>
@@ -329,7 +329,7 @@ static int plan_amount(struct send_run *run, struct ktrxer_error *err)
 	run->list = calloc(1, sizeof *run->list);
 	if (!run->list)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a schedule");
-	return ktrxer_schedule_load(run->list, o->schedule_file, err);
+	return schedule_list_load(run->list, o->schedule_file, err);
 }
 
 static int seed_parse(uint8_t seed[16], const char *text, struct ktrxer_error *err)
@@ -458,7 +458,7 @@ void send_release(struct send_run *run)
 	vary_free(&run->vary);
 	send_replay_close(run);
 	if (run->list)
-		ktrxer_schedule_list_free(run->list);
+		schedule_list_free(run->list);
 	free(run->list);
 	if (run->csv)
 		fclose(run->csv);

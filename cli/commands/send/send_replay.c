@@ -2,7 +2,6 @@
 #include "send_replay.h"
 
 #include "error.h"
-#include "packet.h"
 #include "send.h"
 #include "wide.h"
 
@@ -66,9 +65,9 @@ static enum fit packet_fit(const struct send_run *run, const struct ktrxer_captu
 
 static bool packet_abroad(const struct send_run *run, const struct ktrxer_capture_packet *p)
 {
-	struct ktrxer_packet_view view;
+	struct ktrxer_frame_view view;
 
-	ktrxer_packet_parse(&view, p->data, p->length, run->path.device.link);
+	(void)ktrxer_frame_read(&view, p->data, p->length, run->path.device.link);
 	return view.version && !ktrxer_addr_is_local_use(&view.to);
 }
 

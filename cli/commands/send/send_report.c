@@ -30,14 +30,15 @@ static const struct send_worker *failed_worker(const struct send_run *run)
 }
 
 static const char *const status_names[] = { "pending", "sent", "failed", "skipped", "cancelled" };
-static const char *const proof_names[] = { "", "queued", "driver", "wire" };
+static const char *const departure_names[] = { "", "queued", "driver", "nic" };
 
 int send_csv_open(struct send_run *run, struct ktrxer_error *err)
 {
 	run->csv = fopen(run->o->reports, "we");
 	if (!run->csv)
 		return ktrxer_fail(err, -errno, "--reports %s: %m", run->o->reports);
-	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,proof,tries,error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n", run->csv);
+	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,departure_stamp,tries,"
+	      "error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n", run->csv);
 	return 0;
 }
 
@@ -65,7 +66,8 @@ static void csv_line(FILE *csv, const struct ktx_report *r)
 		fprintf(csv, "%" PRId64 ",", (int64_t)(r->sent_ns - r->at_ns));
 	else
 		fputc(',', csv);
-	fprintf(csv, "%s,%s,%u,%s,%u,%s,", status_names[r->status], proof_names[r->proof], r->tries, word, r->bound_ns,
+	fprintf(csv, "%s,%s,%u,%s,%u,%s,", status_names[r->status], departure_names[r->departure_source], r->tries,
+		word, r->bound_ns,
 		sent_source_names[r->sent_source]);
 	if (r->departure_ns)
 		fprintf(csv, "%" PRIu64, r->departure_ns);
@@ -91,7 +93,7 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 	json_string(sample, "status", status_names[r->status]);
 	if (r->status == KTX_SENT) {
 		json_u64(sample, "sent_ns", r->sent_ns);
-		json_string(sample, "proof", proof_names[r->proof]);
+		json_string(sample, "departure_stamp", departure_names[r->departure_source]);
 		json_string(sample, "sent_stamp", sent_source_names[r->sent_source]);
 		if (has_lateness(r))
 			json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
@@ -124,19 +126,21 @@ static bool rate_error_ppm(const struct send_run *run, const struct ktx_accounts
 	return true;
 }
 
-/* " (990 by the driver's stamp, 10 on the kernel's word)" */
-static void proofs_list(const struct ktx_accounts *a, char *text, size_t size)
+/* " (990 by the driver's stamp, 10 without a stamp)" */
+static void departures_list(const struct ktx_accounts *a, char *text, size_t size)
 {
 	const struct {
 		uint64_t count;
 		const char *words;
-	} proofs[] = { { a->wire, "by the NIC's stamp" }, { a->driver, "by the driver's stamp" }, { a->queued, "on the kernel's word" } };
+	} departures[] = { { a->nic, "by the NIC's stamp" }, { a->driver, "by the driver's stamp" }, { a->queued,
+		"without a stamp" } };
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (size_t i = 0; i < 3; i++)
-		if (proofs[i].count && used < size)
-			used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64 " %s", used ? ", " : " (", proofs[i].count, proofs[i].words);
+		if (departures[i].count && used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64 " %s", used ? ", " : " (",
+				departures[i].count, departures[i].words);
 	if (used && used + 1 < size)
 		strcpy(text + used, ")");
 }
@@ -145,15 +149,15 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 			uint64_t rate_milli)
 {
 	struct cli *cli = run->cli;
-	char x[4][KTRXER_UNITS_TEXT], proofs[160], late[KTRXER_UNITS_TEXT + 32] = "";
+	char x[4][KTRXER_UNITS_TEXT], departures[160], late[KTRXER_UNITS_TEXT + 32] = "";
 	int64_t ppm;
 
 	if (run->timed)
 		snprintf(late, sizeof late, "%" PRIu64 " late (by more than %s), ", a->late, ktrxer_format_ns(x[0], (int64_t)run->late_ns));
 
-	proofs_list(a, proofs, sizeof proofs);
+	departures_list(a, departures, sizeof departures);
 	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %s%" PRIu64
-		 " tries", a->requested, a->sent, proofs, a->failed, a->skipped, a->cancelled, late, a->tries);
+		 " tries", a->requested, a->sent, departures, a->failed, a->skipped, a->cancelled, late, a->tries);
 	if (ktrxer_hist_count(lateness)) {
 		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
@@ -264,8 +268,8 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	if (rate_error_ppm(run, a, &ppm))
 		json_i64(end, "rate_error_ppm", ppm);
 	json_hist_us(end, "lateness_us", lateness);
-	json_object(end, "proof");
-	json_u64(end, "wire", a->wire);
+	json_object(end, "departure_stamp");
+	json_u64(end, "nic", a->nic);
 	json_u64(end, "driver", a->driver);
 	json_u64(end, "queued", a->queued);
 	json_object_end(end);
@@ -289,7 +293,7 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	struct ktrxer_path found = { 0 };
 	struct ktrxer_error err = { 0 };
 
-	if (!a->sent || a->driver + a->wire || a->stamps_missing < a->sent || run->path.needs_stack)
+	if (!a->sent || a->driver + a->nic || a->stamps_missing < a->sent || run->path.needs_stack)
 		return;
 	path.device = run->path.device.name;
 	path.from = run->path.source;
@@ -336,7 +340,7 @@ static void accounts_join(struct ktx_accounts *sum, const struct ktx_accounts *a
 	sum->late += a->late;
 	sum->tries += a->tries;
 	sum->bytes += a->bytes;
-	sum->wire += a->wire;
+	sum->nic += a->nic;
 	sum->driver += a->driver;
 	sum->queued += a->queued;
 	sum->stamps_missing += a->stamps_missing;

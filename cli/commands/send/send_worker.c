@@ -5,18 +5,22 @@
  */
 #include "send.h"
 
+#include "error.h"
 #include "network_error.h"
 #include "thread.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* Commit no further ahead than this: what is stopped early should not have promised hours of probes. */
 #define AHEAD_NS (500 * KTRXER_NS_PER_MS)
+/* How often accounts are read without an event: while a stream starts, while it runs, while requests are pending. */
+#define STREAM_START_NS (5 * (uint64_t)KTRXER_NS_PER_MS)
+#define STREAM_LOOK_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+#define DRAIN_LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 
 enum { CHUNK = 1024, COMMIT_NICE = -19 };
 
@@ -37,20 +41,6 @@ static void read_reports(struct send_worker *worker)
 			network_error_say(run->cli, &errors[i], false, &worker->network_errors);
 }
 
-/* Until the transmitter, or a wish to stop, or `until_ns`. */
-static void rest(struct send_worker *worker, uint64_t until_ns)
-{
-	struct pollfd fds[2] = { { .fd = worker->run->cli->stop_fd, .events = POLLIN }, { .fd = ktx_fd(worker->tx), .events = POLLIN } };
-	uint64_t now = ktrxer_now_ns(), span;
-	struct timespec t;
-
-	if (until_ns <= now)
-		return;
-	span = until_ns - now > (uint64_t)KTRXER_NS_PER_S ? (uint64_t)KTRXER_NS_PER_S : until_ns - now;
-	t = (struct timespec){ .tv_sec = (time_t)(span / KTRXER_NS_PER_S), .tv_nsec = (long)(span % KTRXER_NS_PER_S) };
-	ppoll(fds, 2, &t, NULL);
-}
-
 static void fail(struct send_worker *worker, const struct ktrxer_error *err)
 {
 	worker->failure = err->code;
@@ -59,21 +49,15 @@ static void fail(struct send_worker *worker, const struct ktrxer_error *err)
 
 /* ------------------------------------------------------------------------------------------------------ with a schedule */
 
-/* What goes out next, and when. */
-struct item {
-	struct ktrxer_deadline due;
-	bool timed;
-};
-
 /* 0, or -ENODATA when there is no more, or what ended it (and was noted). */
-static int item_next(struct send_worker *worker, struct item *item)
+static int due_next(struct send_worker *worker, struct ktrxer_deadline *due)
 {
 	struct send_run *run = worker->run;
 	struct ktrxer_error err = { 0 };
 	uint64_t offset;
 	int rc;
 
-	*item = (struct item){ .timed = true, .due.index = worker->next };
+	*due = (struct ktrxer_deadline){ .index = worker->next };
 	if (run->o->pcap) {
 		rc = send_replay_next(run, &offset, &err);
 		if (rc < 0 && rc != -ENODATA && !cli_stopped(run->cli)) /* a pipe that we stopped listening to is no damaged file */
@@ -81,75 +65,72 @@ static int item_next(struct send_worker *worker, struct item *item)
 		if (rc < 0)
 			return rc;
 		if (!worker->schedule)
-			item->due.at_ns = offset > UINT64_MAX - run->start_ns ? UINT64_MAX - 1 : run->start_ns + offset;
+			due->at_ns = offset > UINT64_MAX - run->start_ns ? UINT64_MAX - 1 : run->start_ns + offset;
 	}
 	while (worker->schedule) {
-		rc = ktrxer_schedule_next(worker->schedule, &item->due);
+		rc = ktrxer_schedule_next(worker->schedule, due);
 		/* The others know the same schedule, and send the other trains. */
-		if (rc < 0 || item->due.index / run->o->train % run->workers_count == worker->number)
+		if (rc < 0 || due->index / run->o->train % run->workers_count == worker->number)
 			return rc;
 	}
 	return 0;
 }
 
 /* 0: committed. -EAGAIN: no room. Else: what ended it. */
-static int commit_next(struct send_worker *worker, const struct item *item)
+static int commit_next(struct send_worker *worker, const struct ktrxer_deadline *due)
 {
 	struct send_run *run = worker->run;
-	struct ktx_probe probe = { .id = item->due.index, .length = worker->probe.length, .at_ns = item->due.at_ns };
+	struct ktx_probe probe = { .id = due->index, .length = worker->probe.length, .at_ns = due->at_ns };
 	struct ktrxer_error err;
 	struct ktx_slot slot;
 	int rc = ktx_reserve(worker->tx, &slot);
 
 	if (rc < 0)
 		return rc;
-	probe.flags = item->due.train_goes_on && item->due.index + 1 < run->wanted ? KTX_TRAIN_GOES_ON : 0;
+	probe.flags = due->train_goes_on && due->index + 1 < run->wanted ? KTX_TRAIN_GOES_ON : 0;
 	if (run->o->pcap) {
 		probe.length = run->replay.packet.length;
 		memcpy(slot.frame, run->replay.packet.data, probe.length);
 	} else {
-		ktx_template_fill(worker->made, slot.frame, item->due.index);
+		ktx_template_fill(worker->made, slot.frame, due->index);
 	}
 	rc = ktx_commit(worker->tx, &probe, &err);
 	if (rc < 0) {
 		fail(worker, &err);
 		return rc;
 	}
-	worker->next = item->due.index + 1;
+	worker->next = due->index + 1;
 	worker->committed++;
 	return 0;
 }
 
-static void send_timed(struct send_worker *worker)
+static uint64_t send_timed(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
-	struct item item;
-	bool have = false;
+	struct ktrxer_deadline *due = &worker->due;
 
 	while (worker->next < run->wanted && !cli_stopped(run->cli)) {
 		int rc;
 
-		if (!have && item_next(worker, &item) < 0)
+		if (!worker->has_due && due_next(worker, due) < 0)
 			break;
-		have = true;
-		if (item.due.at_ns >= run->end_ns || item.due.index >= run->wanted)
+		worker->has_due = true;
+		if (due->at_ns >= run->end_ns || due->index >= run->wanted)
 			break;
-		if (item.due.at_ns > ktrxer_now_ns() + AHEAD_NS) {
+		if (due->at_ns > ktrxer_now_ns() + AHEAD_NS) {
 			read_reports(worker);
-			rest(worker, item.due.at_ns - AHEAD_NS / 2);
-			if (item.due.at_ns > ktrxer_now_ns() + AHEAD_NS)
-				continue;
+			return due->at_ns - AHEAD_NS / 2;
 		}
-		rc = commit_next(worker, &item);
+		rc = commit_next(worker, due);
 		if (rc == -EAGAIN) {
 			read_reports(worker);
-			rest(worker, KTRXER_NEVER);
-			continue;
+			return KTRXER_NEVER;
 		}
 		if (rc < 0)
 			break;
-		have = false;
+		worker->has_due = false;
 	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------ as fast as it goes */
@@ -173,17 +154,20 @@ static bool time_is_over(const struct send_worker *worker)
 	return cli_stopped(worker->run->cli) || ktrxer_now_ns() >= worker->run->end_ns;
 }
 
-static void send_fast(struct send_worker *worker)
+static uint64_t send_fast(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
 	struct ktx_range range = KTX_RANGE_INIT;
 	struct ktrxer_error err;
-	int rc = 0;
 
 	range.threads = (uint32_t)run->o->threads;
 	while (worker->chunk_left || (!time_is_over(worker) && chunk_take(worker))) {
 		const uint64_t before = range.next = worker->next;
+		int rc;
 
+		/* One worker's chunk is all there is. */
+		if (cli_stopped(run->cli) || (run->workers_count == 1 && time_is_over(worker)))
+			return 0;
 		range.left = worker->chunk_left;
 		rc = ktx_template_send(worker->tx, worker->made, &range, &err);
 		worker->committed += range.next - before;
@@ -191,19 +175,47 @@ static void send_fast(struct send_worker *worker)
 		worker->chunk_left = range.left;
 		if (rc == -EAGAIN) {
 			read_reports(worker);
-			rest(worker, KTRXER_NEVER);
-		} else if (rc < 0) {
-			fail(worker, &err);
-			return;
+			return KTRXER_NEVER;
 		}
-		/* One worker's chunk is all there is. */
-		if (cli_stopped(run->cli) || (run->workers_count == 1 && time_is_over(worker)))
-			return;
+		if (rc < 0) {
+			fail(worker, &err);
+			return 0;
+		}
 	}
+	return 0;
 }
 
-/* The engine sends it by itself. */
-static void send_stream(struct send_worker *worker)
+/* ------------------------------------------------------------------------------------ the engine makes the frames */
+
+/* Until the stream has ended, or its time is over: a stream without a number of probes has no end of its own. */
+static uint64_t stream_wait(struct send_worker *worker)
+{
+	struct send_run *run = worker->run;
+	const uint64_t look = ktrxer_now_ns() + STREAM_LOOK_NS;
+
+	if (time_is_over(worker) || ktx_drain(worker->tx, 0) == 0)
+		return 0;
+	return look < run->end_ns ? look : run->end_ns;
+}
+
+/* Programs are loaded and called first: the time of --for counts from the first probe. */
+static uint64_t stream_start(struct send_worker *worker)
+{
+	struct send_run *run = worker->run;
+	const uint64_t now = ktrxer_now_ns();
+	struct ktx_accounts a;
+
+	if (ktx_drain(worker->tx, 0) == 0)
+		return 0;
+	ktx_accounts(worker->tx, &a);
+	run->end_ns = (a.first_ns ? a.first_ns : now) + run->o->for_ns;
+	if (!a.first_ns && !a.failed)
+		return now + STREAM_START_NS;
+	worker->step = stream_wait;
+	return stream_wait(worker);
+}
+
+static uint64_t send_stream(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
 	struct ktx_range range = KTX_RANGE_INIT;
@@ -213,51 +225,74 @@ static void send_stream(struct send_worker *worker)
 	range.threads = (uint32_t)run->o->threads;
 	if (ktx_template_send(worker->tx, worker->made, &range, &err) < 0) {
 		fail(worker, &err);
-		return;
+		return 0;
 	}
 	worker->committed = run->wanted;
-	/* Programs are loaded and called first: how long it is to be sent counts from when it is. */
-	while (run->o->for_ns && !cli_stopped(run->cli) && ktx_drain(worker->tx, ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS) != 0) {
-		struct ktx_accounts a;
-
-		ktx_accounts(worker->tx, &a);
-		run->end_ns = (a.first_ns ? a.first_ns : ktrxer_now_ns()) + run->o->for_ns;
-		if (a.first_ns || a.failed)
-			break;
-	}
-	while (!time_is_over(worker)) {
-		const uint64_t step = ktrxer_now_ns() + 20 * KTRXER_NS_PER_MS;
-
-		if (ktx_drain(worker->tx, step < run->end_ns ? step : run->end_ns) == 0)
-			break;
-	}
-	/* It says so where the device went away. */
-	if (ktx_check(worker->tx, worker->probe.frame, worker->probe.length, &err) < 0)
-		fail(worker, &err);
+	worker->step = run->o->for_ns ? stream_start : stream_wait;
+	return worker->step(worker);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- one worker */
+/* ------------------------------------------------------------------------------------------------------ one worker */
 
-/* Waits for what was committed, with an open ear for a wish to stop and for a device that went away. */
-static void drain(struct send_worker *worker)
+/* Until no probe is pending: what was committed has ended, and its stamps have arrived or are missing. */
+static uint64_t drain(struct send_worker *worker)
 {
-	struct send_run *run = worker->run;
+	struct ktx_accounts a;
 
-	/* A stream whose time is over has no end of its own. */
-	while (!cli_stopped(run->cli) && !(run->streams && time_is_over(worker))) {
-		struct ktx_accounts a;
-
-		read_reports(worker);
-		if (ktx_drain(worker->tx, ktrxer_now_ns() + 50 * KTRXER_NS_PER_MS) == 0)
-			break;
-		ktx_accounts(worker->tx, &a);
-		if (!a.pending)
-			break;
-	}
-	ktx_cancel(worker->tx);
-	/* What was handed over waits for its stamp 100 ms at most. */
-	ktx_drain(worker->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
 	read_reports(worker);
+	if (ktx_drain(worker->tx, 0) == 0)
+		return 0;
+	/* A device that went away may have left nothing. */
+	ktx_accounts(worker->tx, &a);
+	return a.pending ? ktrxer_now_ns() + DRAIN_LOOK_NS : 0;
+}
+
+static void step_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct send_worker *worker = (struct send_worker *)((char *)timer - offsetof(struct send_worker, timer));
+	const uint64_t latest = now_ns + (uint64_t)KTRXER_NS_PER_S; /* ends a wait that a defect made endless */
+	const uint64_t next = worker->step(worker);
+
+	if (!next)
+		loop_stop(worker->loop);
+	timer->at_ns = next < latest ? next : latest;
+}
+
+static void events_ready(struct loop_source *source, uint32_t events)
+{
+	struct send_worker *worker = (struct send_worker *)((char *)source - offsetof(struct send_worker, events));
+
+	(void)events;
+	worker->timer.at_ns = 0;
+}
+
+static int step_until_end(struct send_worker *worker, uint64_t (*step)(struct send_worker *worker))
+{
+	worker->step = step;
+	worker->timer.at_ns = 0;
+	return loop_run(worker->loop, worker->run->cli->stop_fd);
+}
+
+/* Sends and waits for the end of what was sent, or until the user stops it. */
+static int run_steps(struct send_worker *worker)
+{
+	const struct send_run *run = worker->run;
+	struct ktrxer_error err;
+	int rc = loop_new(&worker->loop);
+
+	worker->timer.due = step_due;
+	worker->events = (struct loop_source){ .fd = ktx_fd(worker->tx), .ready = events_ready };
+	if (rc == 0)
+		rc = loop_watch(worker->loop, &worker->events, EPOLLIN);
+	if (rc < 0)
+		return rc;
+	loop_timer_add(worker->loop, &worker->timer);
+	rc = step_until_end(worker, run->timed ? send_timed : run->streams ? send_stream : send_fast);
+	/* A stream does not report that its device went away. */
+	if (run->streams && ktx_check(worker->tx, worker->probe.frame, worker->probe.length, &err) < 0 &&
+		!worker->failure)
+		fail(worker, &err);
+	return rc < 0 || run->streams ? rc : step_until_end(worker, drain);
 }
 
 /*
@@ -275,15 +310,20 @@ static void keep_up(const struct send_run *run)
 static void *worker_main(void *context)
 {
 	struct send_worker *worker = context;
+	struct ktrxer_error err = { 0 };
+	int rc;
 
 	keep_up(worker->run);
-	if (worker->run->timed)
-		send_timed(worker);
-	else if (worker->run->streams)
-		send_stream(worker);
-	else
-		send_fast(worker);
-	drain(worker);
+	rc = run_steps(worker);
+	if (rc < 0 && !worker->failure) {
+		ktrxer_fail(&err, rc, "the event loop of worker %u: %m", worker->number);
+		fail(worker, &err);
+	}
+	loop_free(worker->loop);
+	ktx_cancel(worker->tx);
+	/* What was submitted waits for its stamp 100 ms at most. */
+	ktx_drain(worker->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
+	read_reports(worker);
 	return NULL;
 }
 

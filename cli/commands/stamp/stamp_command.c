@@ -60,10 +60,8 @@ static int stamp_open(struct stamp_command *run)
 	if (rc == 0)
 		rc = stamp_new(&run->stamp, &spec, &err);
 	secret_forget(&keys, sizeof keys);
-	if (rc < 0) {
-		cli_complain(run->report.cli, "%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->report.cli, &err);
 	run->report.prober = stamp_prober(run->stamp);
 	run->result = stamp_result(run->stamp);
 	run->report.each = run->result->class_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "tail.h"
+#include "host_stack.h"
 
 #include "bytes.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 
 static const uint8_t no_mac[6];
 
-int ktx_tail_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
+int ktx_stack_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
 		   const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err)
 {
 	ktrxer_packet_parse(view, frame, length, link);
@@ -29,7 +29,7 @@ int ktx_tail_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32
 	return 0;
 }
 
-void ktx_tail_destination(union ktx_tail_address *to, const uint8_t *packet, uint16_t port, uint32_t scope)
+void ktx_stack_destination(union ktx_stack_address *to, const uint8_t *packet, uint16_t port, uint32_t scope)
 {
 	memset(to, 0, sizeof *to);
 	if (packet[0] >> 4 == 6) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For the engines that send the tail of a frame through the host's stack (udp, raw): what of the frame they can keep.
+ * For the engines that send by the host's stack (udp, raw): which fields of a frame the stack keeps.
  */
-#ifndef KTRXER_LIB_TAIL_H
-#define KTRXER_LIB_TAIL_H
+#ifndef KTRXER_LIB_HOST_STACK_H
+#define KTRXER_LIB_HOST_STACK_H
 
 #include "packet.h"
 
 #include <netinet/in.h>
 
-union ktx_tail_address {
+union ktx_stack_address {
 	struct sockaddr sa;
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
@@ -19,11 +19,11 @@ union ktx_tail_address {
  * Parses and refuses what no such engine can reproduce: VLAN tags, link addresses that are chosen (zero, or the
  * device's own as the source, are fine: the host's stack fills them in), bytes behind the packet, lengths that lie.
  */
-int ktx_tail_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
+int ktx_stack_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
 		   const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err);
 
 /* Where IP begins in a frame that passed the check. */
-static inline uint32_t ktx_tail_offset(enum ktrxer_link link)
+static inline uint32_t ktx_stack_offset(enum ktrxer_link link)
 {
 	return link == KTRXER_LINK_ETHERNET ? 14 : 0;
 }
@@ -32,9 +32,9 @@ static inline uint32_t ktx_tail_offset(enum ktrxer_link link)
  * The destination of a packet that passed the check; `port` in host order (0 for raw sockets), `scope` for link-local
  * IPv6.
  */
-void ktx_tail_destination(union ktx_tail_address *to, const uint8_t *packet, uint16_t port, uint32_t scope);
+void ktx_stack_destination(union ktx_stack_address *to, const uint8_t *packet, uint16_t port, uint32_t scope);
 
-static inline socklen_t ktx_tail_address_length(const union ktx_tail_address *to)
+static inline socklen_t ktx_stack_address_length(const union ktx_stack_address *to)
 {
 	return to->sa.sa_family == AF_INET6 ? sizeof to->v6 : sizeof to->v4;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Offsets of a list schedule, read from a file in pieces: the file itself is never in memory as a whole. */
-#include "schedule.h"
+#include "schedule_list.h"
 
 #include "error.h"
 #include "limits.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct reader {
-	struct ktrxer_schedule_list *list;
+	struct schedule_list *list;
 	uint64_t capacity;
 	const char *name;
 	uint64_t line;      /* of the file, from 1 */
@@ -52,7 +52,7 @@ static int parse_offset(uint64_t *ns, const char *word, struct ktrxer_error *err
 
 static int append(struct reader *r, uint64_t ns)
 {
-	struct ktrxer_schedule_list *list = r->list;
+	struct schedule_list *list = r->list;
 	uint64_t *larger;
 
 	if (list->count && ns < list->offsets_ns[list->count - 1])
@@ -135,21 +135,21 @@ static int finish(struct reader *r, int ret)
 	if (!ret && !r->list->count)
 		ret = ktrxer_fail(r->err, -EINVAL, "%s: no offsets in it; write one a line, in nanoseconds from the start", r->name);
 	if (ret)
-		ktrxer_schedule_list_free(r->list);
+		schedule_list_free(r->list);
 	return ret;
 }
 
-int ktrxer_schedule_parse(struct ktrxer_schedule_list *list, const uint8_t *text, size_t length, const char *name,
-			  struct ktrxer_error *err)
+int schedule_list_parse(struct schedule_list *list, const uint8_t *text, size_t length, const char *name,
+			struct ktrxer_error *err)
 {
 	struct reader r = { .list = list, .name = name, .line = 1, .err = err };
 	size_t used;
 
-	*list = (struct ktrxer_schedule_list){ 0 };
+	*list = (struct schedule_list){ 0 };
 	return finish(&r, read_lines(&r, text, length, true, &used));
 }
 
-int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, struct ktrxer_error *err)
+int schedule_list_load(struct schedule_list *list, const char *path, struct ktrxer_error *err)
 {
 	struct reader r = { .list = list, .name = path, .line = 1, .err = err };
 	uint8_t buffer[2 * KTRXER_LIST_LINE_MAX];
@@ -158,7 +158,7 @@ int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, st
 	ssize_t got;
 	int fd, ret;
 
-	*list = (struct ktrxer_schedule_list){ 0 };
+	*list = (struct schedule_list){ 0 };
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		ret = -errno;
@@ -188,8 +188,8 @@ int ktrxer_schedule_load(struct ktrxer_schedule_list *list, const char *path, st
 	return finish(&r, ret);
 }
 
-void ktrxer_schedule_list_free(struct ktrxer_schedule_list *list)
+void schedule_list_free(struct schedule_list *list)
 {
 	free(list->offsets_ns);
-	*list = (struct ktrxer_schedule_list){ 0 };
+	*list = (struct schedule_list){ 0 };
 }
