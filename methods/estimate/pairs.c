@@ -9,6 +9,7 @@
 
 #define TOLERANCE 0.02       /* of the gap: an undisturbed pair has at most so much excess */
 #define TOLERANCE_MOST 0.1   /* without enough of them: what the best pairs may have */
+#define NOISE_NS 2000.0      /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
 #define SKEW_MOST 1e-3       /* clocks of computers differ by less */
 #define SIZES_APART 0.15     /* by so much the capacities by both sizes may differ */
 
@@ -100,9 +101,9 @@ static int by_excess(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int by_gap(const void *a, const void *b)
+static int by_size(const void *a, const void *b)
 {
-	const double x = ((const struct usable *)a)->gap_ns, y = ((const struct usable *)b)->gap_ns;
+	const double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -124,45 +125,69 @@ static void set_excess(struct work *w, double skew)
 }
 
 /* More pairs of one half than chance explains (one case in a thousand): the other half has another least delay. */
-static bool halves_differ(const struct work *w, size_t used, double begin_ns, double end_ns)
+static bool halves_differ(const struct work *w, size_t count, double middle_ns)
 {
 	double early = 0, late = 0;
 
-	for (size_t i = 0; i < used; i++)
-		*(w->pairs[i].at_ns < (begin_ns + end_ns) / 2 ? &early : &late) += 1;
-	return used >= 10 && fabs(early - late) > 3.3 * sqrt((double)used);
+	for (size_t i = 0; i < count; i++)
+		*(w->pairs[i].at_ns < middle_ns ? &early : &late) += 1;
+	return count >= 10 && fabs(early - late) > 3.3 * sqrt((double)count);
 }
 
-static enum pairs_reading choose(struct pairs_set *s, struct work *w, double skew, uint32_t resolution_ns)
+/* So many of the pairs, which are in the order of their excess. */
+static size_t within(const struct work *w, double excess_ns)
 {
-	const double begin = w->pairs[0].at_ns, end = w->pairs[w->count - 1].at_ns;
-	enum pairs_reading reading = PAIRS_RESOLVED;
-	size_t n = 0, margin;
-	double tolerance;
+	size_t n = 0;
 
-	set_excess(w, skew);
-	qsort(w->pairs, w->count, sizeof *w->pairs, by_excess);
-	tolerance = fmax(TOLERANCE * w->pairs[0].gap_ns, 2.0 * resolution_ns);
-	while (n < w->count && w->pairs[n].excess_ns <= tolerance)
+	while (n < w->count && w->pairs[n].excess_ns <= excess_ns)
 		n++;
-	n = n < PAIRS_LEAST ? PAIRS_LEAST : n;
-	s->undisturbed = n;
-	s->excess_ns = w->pairs[n - 1].excess_ns;
-	if (s->excess_ns > fmax(TOLERANCE_MOST * w->pairs[0].gap_ns, 2.0 * resolution_ns))
-		reading = PAIRS_DISTURBED;
-	else if (halves_differ(w, n, begin, end))
-		reading = PAIRS_CHANGED;
-	qsort(w->pairs, n, sizeof *w->pairs, by_gap);
-	s->gap_ns = (w->pairs[(n - 1) / 2].gap_ns + w->pairs[n / 2].gap_ns) / 2;
-	/* The median's 95 % interval by order statistics, widened by what the stamps and the chosen pairs may err. */
-	margin = (size_t)fmin(ceil(0.98 * sqrt((double)n)), (double)((n - 1) / 2));
-	s->low_ns = fmin(w->pairs[(n - 1) / 2 - margin].gap_ns, s->gap_ns - fmin(s->excess_ns, tolerance)) - resolution_ns;
-	s->high_ns = fmax(w->pairs[n / 2 + (margin < n - 1 - n / 2 ? margin : n - 1 - n / 2)].gap_ns, s->gap_ns + fmin(s->excess_ns, tolerance)) +
-		     resolution_ns;
+	return n;
+}
+
+/* The mean gap, and what it may err: by chance, by the stamps, and by the excess, which belongs to either packet. */
+static void set_gap(struct pairs_set *s, const struct work *w, uint32_t resolution_ns)
+{
+	const double n = (double)s->undisturbed;
+	double sum = 0, squares = 0, excess = 0, error;
+
+	for (size_t i = 0; i < s->undisturbed; i++) {
+		const double x = w->pairs[i].gap_ns - w->pairs[0].gap_ns;
+
+		sum += x;
+		squares += x * x;
+		excess += w->pairs[i].excess_ns / n;
+	}
+	s->gap_ns = w->pairs[0].gap_ns + sum / n;
+	error = 2 * sqrt(fmax(squares - sum * sum / n, 0) / (n - 1) / n) + excess / 2 + resolution_ns;
+	s->low_ns = s->gap_ns - error;
+	s->high_ns = s->gap_ns + error;
 	s->capacity_bit_s = (double)s->bits * 1e9 / s->gap_ns;
 	s->low_bit_s = (double)s->bits * 1e9 / s->high_ns;
 	s->high_bit_s = s->low_ns > 0 ? (double)s->bits * 1e9 / s->low_ns : INFINITY;
-	return reading;
+}
+
+/* The pairs within the tolerance, or a quarter of all: the stamps of two hosts are noisier than the tolerance on fast links. */
+static enum pairs_reading choose(struct pairs_set *s, struct work *w, double skew, uint32_t resolution_ns)
+{
+	const double middle = (w->pairs[0].at_ns + w->pairs[w->count - 1].at_ns) / 2;
+	size_t quarter;
+	double most;
+
+	set_excess(w, skew);
+	qsort(w->pairs, w->count, sizeof *w->pairs, by_excess);
+	most = fmax(TOLERANCE_MOST * w->pairs[0].gap_ns, NOISE_NS);
+	s->undisturbed = within(w, fmax(TOLERANCE * w->pairs[0].gap_ns, 2.0 * resolution_ns));
+	quarter = within(w, most);
+	quarter = quarter < w->count / 4 ? quarter : w->count / 4;
+	if (s->undisturbed < quarter)
+		s->undisturbed = quarter;
+	if (s->undisturbed < PAIRS_LEAST)
+		s->undisturbed = PAIRS_LEAST;
+	s->excess_ns = w->pairs[s->undisturbed - 1].excess_ns;
+	set_gap(s, w, resolution_ns);
+	if (halves_differ(w, within(w, most), middle))
+		return PAIRS_CHANGED;
+	return s->excess_ns > most ? PAIRS_DISTURBED : PAIRS_RESOLVED;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- coalescing */
@@ -211,24 +236,38 @@ static enum pairs_reading too_few(const struct pairs_set sets[2])
 	return spread * 2 > all ? PAIRS_SPREAD : PAIRS_TOO_FEW;
 }
 
-static int estimate(struct pairs_set sets[2], struct work work[2], size_t *hull, uint32_t resolution_ns, struct pairs_result *r)
+/* The step of the receiver's clock: the smallest difference between two gaps. */
+static uint32_t step_of(const struct work *w, double *gaps)
+{
+	double step = INFINITY;
+
+	for (size_t i = 0; i < w->count; i++)
+		gaps[i] = w->pairs[i].gap_ns;
+	qsort(gaps, w->count, sizeof *gaps, by_size);
+	for (size_t i = 1; i < w->count; i++)
+		if (gaps[i] > gaps[i - 1])
+			step = fmin(step, gaps[i] - gaps[i - 1]);
+	return step < 1e6 ? (uint32_t)step : 0;
+}
+
+static int estimate(struct pairs_set sets[2], struct work work[2], void *room, uint32_t resolution_ns, struct pairs_result *r)
 {
 	struct pairs_set *small = &sets[r->large == &sets[0]];
 	const struct work *most = &work[r->large != &sets[0]];
-	const struct pair_times *origin = NULL;
+	static const struct pair_times none = { 0 };
+	const struct pair_times *origin = &none;
+	uint32_t step_ns;
 	double skew;
 
 	/* Differences to these stay exact in floating point. */
 	for (int i = 0; i < 2; i++)
-		for (size_t at = 0; !origin && at < sets[i].count; at++)
+		for (size_t at = 0; origin == &none && at < sets[i].count; at++)
 			if (sets[i].pairs[at].sent_ns[0] && sets[i].pairs[at].arrived_ns[0])
 				origin = &sets[i].pairs[at];
+	for (int i = 0; i < 2; i++)
+		sort_out(&sets[i], &work[i], origin);
 	for (int i = 0; i < 2; i++) {
-		int rc;
-
-		if (origin)
-			sort_out(&sets[i], &work[i], origin);
-		rc = coalesced(&sets[i], &r->period_ns);
+		const int rc = coalesced(&sets[i], &r->period_ns);
 
 		if (rc < 0)
 			return rc;
@@ -241,8 +280,10 @@ static int estimate(struct pairs_set sets[2], struct work work[2], size_t *hull,
 		r->reading = too_few(sets);
 		return 0;
 	}
-	skew = skew_of(most, hull);
+	skew = skew_of(most, room);
 	r->skew_ppm = skew * 1e6;
+	step_ns = step_of(most, room);
+	resolution_ns = step_ns > resolution_ns ? step_ns : resolution_ns;
 	for (int i = 0; i < 2; i++) {
 		const enum pairs_reading reading = choose(&sets[i], &work[i], skew, resolution_ns);
 
@@ -259,8 +300,8 @@ static int estimate(struct pairs_set sets[2], struct work work[2], size_t *hull,
 int pairs_estimate(struct pairs_set sets[2], uint32_t resolution_ns, struct pairs_result *r)
 {
 	struct work work[2] = { 0 };
-	size_t *hull = calloc(sets[0].count + sets[1].count + 1, sizeof *hull);
-	int rc = hull ? 0 : -ENOMEM;
+	void *room = calloc(sets[0].count + sets[1].count + 1, sizeof(double) > sizeof(size_t) ? sizeof(double) : sizeof(size_t));
+	int rc = room ? 0 : -ENOMEM;
 
 	*r = (struct pairs_result){ .large = &sets[sets[1].bits > sets[0].bits] };
 	if (sets[0].bits == sets[1].bits || !sets[0].bits || !sets[1].bits)
@@ -271,9 +312,9 @@ int pairs_estimate(struct pairs_set sets[2], uint32_t resolution_ns, struct pair
 		rc = work[i].pairs ? 0 : -ENOMEM;
 	}
 	if (rc == 0)
-		rc = estimate(sets, work, hull, resolution_ns, r);
+		rc = estimate(sets, work, room, resolution_ns, r);
 	free(work[0].pairs);
 	free(work[1].pairs);
-	free(hull);
+	free(room);
 	return rc;
 }

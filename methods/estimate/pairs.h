@@ -31,7 +31,7 @@ struct pairs_set {
 	size_t spread;               /* not back to back: the gap between the send times is more than half of that between the arrivals */
 	size_t usable;
 	size_t undisturbed;          /* of them, those that the estimate uses */
-	double gap_ns, low_ns, high_ns; /* the median gap of the undisturbed pairs, and its interval */
+	double gap_ns, low_ns, high_ns; /* the mean gap of the undisturbed pairs, and its interval of 95 % */
 	double excess_ns;            /* the largest excess of an undisturbed pair */
 	double capacity_bit_s, low_bit_s, high_bit_s; /* bits / gap */
 };

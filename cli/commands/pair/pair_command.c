@@ -12,7 +12,7 @@
 
 #define FIELD(name) offsetof(struct pair_options, name)
 
-enum { PAYLOAD_LEAST = 256, PAYLOAD_USUAL = 1472 };
+enum { PAYLOAD_LEAST = 256, PAYLOAD_USUAL = 1472, MODE_SHARE = 100 /* of a gap: modes are no narrower */ };
 #define RESOLUTION_NS 100u /* of kernel stamps: their own step is 1 ns, the way to CLOCK_MONOTONIC adds some tens */
 
 static const char *const directions[] = { "both", "up", "down", NULL };
@@ -133,7 +133,7 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, uint32_t fir
 		if (p->arrived_ns[0] && p->arrived_ns[1] > p->arrived_ns[0])
 			gaps[count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
 	}
-	if (rc == 0 && capacity_find_modes(gaps, count, way->sets[0].bits, RESOLUTION_NS, &way->modes) == -ENOMEM)
+	if (rc == 0 && capacity_find_modes(gaps, count, way->sets[0].bits, RESOLUTION_NS + (uint32_t)(way->sets[0].gap_ns / MODE_SHARE), &way->modes) == -ENOMEM)
 		rc = -ENOMEM;
 	free(gaps);
 	way->estimated = rc == 0;

@@ -37,10 +37,18 @@ static void say_sets(const struct pair_run *run, const char *name, const struct 
 {
 	for (int i = 0; i < 2; i++) {
 		const struct pairs_set *s = &way->sets[i];
+		const struct {
+			size_t count;
+			const char *text;
+		} left_out[] = {
+			{ s->lost, "with a packet lost" }, { s->reordered, "reordered" }, { s->spread, "not back to back" },
+			{ s->together, "with one stamp for both arrivals" }, { s->unsent, "without a send time" },
+		};
 
-		out_text(run->cli, "%s: %zu pairs of %u bytes: %zu undisturbed of %zu usable; left out: %zu with a packet lost, %zu reordered, %zu not back to back, "
-			 "%zu with one stamp for both arrivals, %zu without a send time", name, s->count, way->ip_bytes[i], s->undisturbed, s->usable, s->lost,
-			 s->reordered, s->spread, s->together, s->unsent);
+		out_text(run->cli, "%s: %zu pairs of %u bytes, %zu of them usable, %zu undisturbed", name, s->count, way->ip_bytes[i], s->usable, s->undisturbed);
+		for (size_t reason = 0; reason < sizeof left_out / sizeof *left_out; reason++)
+			if (left_out[reason].count)
+				out_text(run->cli, "%s: %zu pairs of %u bytes left out: %s", name, left_out[reason].count, way->ip_bytes[i], left_out[reason].text);
 	}
 }
 
