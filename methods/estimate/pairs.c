@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <math.h>
 
-#define TOLERANCE 0.02       /* of the gap: an undisturbed pair has at most so much excess */
-#define TOLERANCE_MOST 0.1   /* without enough of them: what the best pairs may have */
-#define NOISE_NS 2000.0      /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
-#define SKEW_MOST 1e-3       /* clocks of computers differ by less */
-#define SIZES_APART 0.15     /* by so much the capacities by both sizes may differ */
+#define TOLERANCE 0.02 /* of the gap: an undisturbed pair has at most so much excess */
+#define TOLERANCE_MOST 0.1 /* without enough of them: what the best pairs may have */
+#define NOISE_NS 2000.0 /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
+#define SKEW_MOST 1e-3 /* clocks of computers differ by less */
+#define SIZES_APART 0.15 /* by so much the capacities by both sizes may differ */
 
 /* A usable pair. Delays contain the unknown offset of the clocks. */
 struct usable {
@@ -23,7 +23,7 @@ struct work {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------------------------------------------------------ sorting out */
+/* ------------------------------------------------------------------------------------------------------ sorting out */
 
 static void sort_out(struct pairs_set *s, struct work *w, const struct pair_times *origin)
 {
@@ -46,15 +46,17 @@ static void sort_out(struct pairs_set *s, struct work *w, const struct pair_time
 		else
 			w->pairs[w->count++] = (struct usable){
 				.at_ns = (double)(int64_t)(p->sent_ns[0] - sent0_ns),
-				.first_ns = (double)(int64_t)((p->arrived_ns[0] - arrived0_ns) - (p->sent_ns[0] - sent0_ns)),
-				.last_ns = (double)(int64_t)((p->arrived_ns[1] - arrived0_ns) - (p->sent_ns[1] - sent0_ns)),
+				.first_ns = (double)(int64_t)((p->arrived_ns[0] - arrived0_ns) -
+							      (p->sent_ns[0] - sent0_ns)),
+				.last_ns = (double)(int64_t)((p->arrived_ns[1] - arrived0_ns) -
+							     (p->sent_ns[1] - sent0_ns)),
 				.gap_ns = gap,
 			};
 	}
 	s->usable = w->count;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- clock skew */
+/* ------------------------------------------------------------------------------------------------------- clock skew */
 
 static double sum_of(const struct usable *p)
 {
@@ -62,8 +64,9 @@ static double sum_of(const struct usable *p)
 }
 
 /*
- * The slope of the lower convex hull of the delays over time, at the mean time (Moon, Skelly, Towsley, INFOCOM 1999): the least delays of a path without
- * skew lie on a level line. Pairs are in the order of their send times. 0: not known.
+ * The slope of the lower convex hull of the delays over time, at the mean time (Moon, Skelly, Towsley, INFOCOM 1999):
+ * the least delays of a path without skew lie on a level line. Pairs are in the order of their send times. 0: not
+ * known.
  */
 static double skew_of(const struct work *w, size_t *hull)
 {
@@ -76,7 +79,8 @@ static double skew_of(const struct work *w, size_t *hull)
 		while (n >= 2) {
 			const struct usable *a = &p[hull[n - 2]], *b = &p[hull[n - 1]];
 
-			if ((sum_of(b) - sum_of(a)) * (p[i].at_ns - a->at_ns) < (sum_of(&p[i]) - sum_of(a)) * (b->at_ns - a->at_ns))
+			if ((sum_of(b) - sum_of(a)) * (p[i].at_ns - a->at_ns) <
+			    (sum_of(&p[i]) - sum_of(a)) * (b->at_ns - a->at_ns))
 				break;
 			n--;
 		}
@@ -92,7 +96,7 @@ static double skew_of(const struct work *w, size_t *hull)
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- undisturbed pairs */
+/* ------------------------------------------------------------------------------------------------ undisturbed pairs */
 
 static int by_excess(const void *a, const void *b)
 {
@@ -166,7 +170,8 @@ static void set_gap(struct pairs_set *s, const struct work *w, uint32_t resoluti
 	s->high_bit_s = s->low_ns > 0 ? (double)s->bits * 1e9 / s->low_ns : INFINITY;
 }
 
-/* The pairs within the tolerance, or a quarter of all: the stamps of two hosts are noisier than the tolerance on fast links. */
+/* The pairs within the tolerance, or a quarter of all: the stamps of two hosts are noisier than the tolerance on fast
+ * links. */
 static enum pairs_reading choose(struct pairs_set *s, struct work *w, double skew, uint32_t resolution_ns)
 {
 	const double middle = (w->pairs[0].at_ns + w->pairs[w->count - 1].at_ns) / 2;
@@ -190,7 +195,7 @@ static enum pairs_reading choose(struct pairs_set *s, struct work *w, double ske
 	return s->excess_ns > most ? PAIRS_DISTURBED : PAIRS_RESOLVED;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- coalescing */
+/* ------------------------------------------------------------------------------------------------------- coalescing */
 
 /* 1: the gaps of a set form two groups, the lower one of pairs that came with one interrupt. 0, or -ENOMEM. */
 static int coalesced(const struct pairs_set *s, double *period_ns)
@@ -207,7 +212,9 @@ static int coalesced(const struct pairs_set *s, double *period_ns)
 	estimate_sort(gaps, n);
 	gap_clusters(gaps, n, &clusters);
 	free(gaps);
-	*period_ns = clusters.separate ? clusters.high_ns : 0; /* 0: no pair was divided between two interrupts, so the period is not known */
+	*period_ns = clusters.separate
+			     ? clusters.high_ns
+			     : 0; /* 0: no pair was divided between two interrupts, so the period is not known */
 	return clusters.separate || (s->together >= PAIRS_LEAST && s->together * 20 >= n);
 }
 
@@ -250,7 +257,8 @@ static uint32_t step_of(const struct work *w, double *gaps)
 	return step < 1e6 ? (uint32_t)step : 0;
 }
 
-static int estimate(struct pairs_set sets[2], struct work work[2], void *room, uint32_t resolution_ns, struct pairs_result *r)
+static int estimate(struct pairs_set sets[2], struct work work[2], void *room, uint32_t resolution_ns,
+		    struct pairs_result *r)
 {
 	struct pairs_set *small = &sets[r->large == &sets[0]];
 	const struct work *most = &work[r->large != &sets[0]];
@@ -300,7 +308,8 @@ static int estimate(struct pairs_set sets[2], struct work work[2], void *room, u
 int pairs_estimate(struct pairs_set sets[2], uint32_t resolution_ns, struct pairs_result *r)
 {
 	struct work work[2] = { 0 };
-	void *room = calloc(sets[0].count + sets[1].count + 1, sizeof(double) > sizeof(size_t) ? sizeof(double) : sizeof(size_t));
+	void *room = calloc(sets[0].count + sets[1].count + 1,
+			    sizeof(double) > sizeof(size_t) ? sizeof(double) : sizeof(size_t));
 	int rc = room ? 0 : -ENOMEM;
 
 	*r = (struct pairs_result){ .large = &sets[sets[1].bits > sets[0].bits] };

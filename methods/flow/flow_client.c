@@ -261,7 +261,8 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	const struct flow_client_options *o = &c->options;
 	struct control_grant grant;
 	struct flow_set_options f = { .loop = o->loop, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
-				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .packet = on_packet, .context = c };
+				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended,
+				      .tick = on_tick, .packet = on_packet, .context = c };
 
 	if (control_grant_read(&grant, frame) < 0) {
 		describe_gone(c, -EPROTO, false);

@@ -140,7 +140,10 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	t.device = way->device || !by_stack || u->path.to.scope_id ? u->path.device.name : NULL;
 	t.engine = engine;
 	t.wait = way->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
-	/* No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time is to the kernel on time. */
+	/*
+	 * No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time is
+	 * to the kernel on time.
+	 */
 	t.flags = (train ? KTX_NO_SCHED : KTX_NO_STAMPS) | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
 	t.retry_ns = RETRY_NS;
 	t.late_ns = gap_ns / 10 > LATE_FLOOR_NS ? gap_ns / 10 : LATE_FLOOR_NS; /* as the verdict has it */
@@ -345,7 +348,8 @@ static void reports_take(struct flow_udp *u)
 	for (int n; u->flow->spec.model == FLOW_TRAIN && (n = ktx_reports(u->tx, reports, BATCH)) > 0;)
 		for (int i = 0; i < n; i++)
 			if (reports[i].at_ns && reports[i].status == KTX_SENT)
-				packet_say(u, reports[i].departure_ns ? FLOW_PACKET_SENT : FLOW_PACKET_COMMITTED, reports[i].id,
+				packet_say(u, reports[i].departure_ns ? FLOW_PACKET_SENT : FLOW_PACKET_COMMITTED,
+					   reports[i].id,
 					   reports[i].departure_ns ? reports[i].departure_ns : reports[i].sent_ns);
 }
 
@@ -383,7 +387,8 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 
 /* ----------------------------------------------------------------------------------------------------------- receiver */
 
-bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns, int64_t real_ns)
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos,
+		     uint64_t now_ns, int64_t real_ns)
 {
 	struct flow_udp *u = flow->udp;
 	struct bytes b = bytes_of(data, length < FLOW_PACKET_HEAD ? length : FLOW_PACKET_HEAD);

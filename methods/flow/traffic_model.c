@@ -85,8 +85,8 @@ static uint64_t speech(struct traffic_model *model, uint64_t spent_ns)
 }
 
 /*
- * Trains begin at the mean rate, each later by a random part of an eighth of the time between two: periodic cross traffic would meet each train in the
- * same way.
+ * Trains begin at the mean rate, each later by a random part of an eighth of the time between two: periodic cross
+ * traffic would meet each train in the same way.
  */
 static uint64_t train(struct traffic_model *model, uint32_t *payload)
 {
@@ -105,7 +105,8 @@ static uint64_t train(struct traffic_model *model, uint32_t *payload)
 	} else {
 		model->at_ns += model->gap_ns;
 		if (s->train_shrink)
-			model->gap_ns = model->gap_ns / 65536 * s->train_shrink + model->gap_ns % 65536 * s->train_shrink / 65536;
+			model->gap_ns = model->gap_ns / 65536 * s->train_shrink +
+					model->gap_ns % 65536 * s->train_shrink / 65536;
 	}
 	*payload = model->of_train++ ? s->payload_min : s->payload_max;
 	return model->at_ns;

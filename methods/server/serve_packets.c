@@ -8,7 +8,8 @@
 
 enum { BLOCK = CONTROL_BODY_MAX };
 
-bool serve_packets_add(struct serve_packets *p, struct control_link *link, uint32_t flow, const struct flow_packet *packet)
+bool serve_packets_add(struct serve_packets *p, struct control_link *link, uint32_t flow,
+		       const struct flow_packet *packet)
 {
 	if (p->used + FLOW_PACKET_RECORD_MOST > BLOCK)
 		serve_packets_send(p, link);

@@ -5,8 +5,13 @@
 
 void train_pair_spec(struct flow_spec *spec, bool down, uint16_t payload, uint64_t period_ns, uint64_t start_ns)
 {
-	*spec = (struct flow_spec){ .down = down, .udp = true, .model = FLOW_TRAIN, .start_ns = start_ns, .payload_min = payload,
-				    .payload_max = payload, .train = 2 };
+	*spec = (struct flow_spec){ .down = down,
+				    .udp = true,
+				    .model = FLOW_TRAIN,
+				    .start_ns = start_ns,
+				    .payload_min = payload,
+				    .payload_max = payload,
+				    .train = 2 };
 	spec->rate_bps = flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / period_ns;
 }
 

@@ -20,7 +20,8 @@ uint64_t train_period_ns(const struct flow_spec *spec)
 	return flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
 }
 
-/* ----------------------------------------------------------------------------------------------------- what the client reports */
+/* ----------------------------------------------------------------------------------------------------- what the client
+ * reports */
 
 static void on_packet(void *context, uint32_t flow, bool remote, const struct flow_packet *packet)
 {
@@ -77,7 +78,7 @@ static void on_done(void *context)
 	loop_stop(run->loop);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ the run */
+/* ---------------------------------------------------------------------------------------------------------- the run */
 
 static int packets_new(struct train_packets *p, const struct flow_spec *spec, uint32_t trains)
 {
@@ -97,8 +98,10 @@ static struct control_request request_of(const struct train_session_options *o)
 	uint64_t rates[2] = { 0 };
 
 	for (uint32_t i = 0; i < o->flows; i++) {
-		/* Every train begins in the first eighth of its period, and lasts half of it at most: a quarter less excludes one train more. */
-		const uint64_t period_ns = train_period_ns(&o->specs[i]), lasts_ns = period_ns * o->trains - period_ns / 4;
+		/* Every train begins in the first eighth of its period, and lasts half of it at most: a quarter less
+		 * excludes one train more. */
+		const uint64_t period_ns = train_period_ns(&o->specs[i]),
+			       lasts_ns = period_ns * o->trains - period_ns / 4;
 
 		r.for_ns = lasts_ns > r.for_ns ? lasts_ns : r.for_ns;
 		rates[o->specs[i].down] += o->specs[i].rate_bps;
@@ -118,7 +121,8 @@ static int prepare(struct train_session *s, const struct train_session_options *
 	s->flows = o->flows;
 	for (uint32_t i = 0; i < o->flows; i++)
 		if (packets_new(&s->packets[i], &o->specs[i], o->trains) < 0)
-			return ktrxer_fail(err, -ENOMEM, "no memory for %u trains of %u packets", o->trains, o->specs[i].train);
+			return ktrxer_fail(err, -ENOMEM, "no memory for %u trains of %u packets", o->trains,
+					   o->specs[i].train);
 	return 0;
 }
 
@@ -134,10 +138,25 @@ static void lateness(struct run *run)
 int train_session_run(struct train_session *s, const struct train_session_options *o, struct ktrxer_error *err)
 {
 	struct run run = { .session = s };
-	struct flow_client_options c = { .to = o->to, .from = o->from, .port = o->port, .token = o->token, .device = o->device, .engine = o->engine,
-					 .precise = o->precise, .cpu = o->cpu, .specs = o->specs, .request = request_of(o), .start_ns = o->start_ns,
-					 .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
-					 .packet = on_packet, .done = on_done, .describe = o->describe, .context = &run };
+	struct flow_client_options c = { .to = o->to,
+					 .from = o->from,
+					 .port = o->port,
+					 .token = o->token,
+					 .device = o->device,
+					 .engine = o->engine,
+					 .precise = o->precise,
+					 .cpu = o->cpu,
+					 .specs = o->specs,
+					 .request = request_of(o),
+					 .start_ns = o->start_ns,
+					 .sample = on_sample,
+					 .connected = on_connected,
+					 .started = on_started,
+					 .ended = on_ended,
+					 .packet = on_packet,
+					 .done = on_done,
+					 .describe = o->describe,
+					 .context = &run };
 	int rc;
 
 	*s = (struct train_session){ 0 };

@@ -27,7 +27,8 @@ uint32_t flow_packet_write(uint8_t *out, uint32_t flow, const struct flow_packet
 	return (uint32_t)(at - out);
 }
 
-int flow_packet_read(struct bytes *block, uint32_t flows, uint32_t *flow, struct flow_packet *p, struct flow_packets *before)
+int flow_packet_read(struct bytes *block, uint32_t flows, uint32_t *flow, struct flow_packet *p,
+		     struct flow_packets *before)
 {
 	uint64_t which;
 

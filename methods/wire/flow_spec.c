@@ -64,7 +64,8 @@ bool flow_train_fits(const struct flow_spec *s)
 {
 	uint64_t period_ns;
 
-	if (s->train < 2 || s->train > KTRXER_TRAIN_MOST || !s->rate_bps || flow_train_bits(s) > 8ull * KTRXER_TRAIN_BYTES)
+	if (s->train < 2 || s->train > KTRXER_TRAIN_MOST || !s->rate_bps ||
+	    flow_train_bits(s) > 8ull * KTRXER_TRAIN_BYTES)
 		return false;
 	period_ns = flow_train_bits(s) * (uint64_t)KTRXER_NS_PER_S / s->rate_bps;
 	return s->train_gap_ns <= period_ns / 2 / s->train;

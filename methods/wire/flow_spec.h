@@ -30,13 +30,16 @@ struct flow_spec {
 	char cc[FLOW_CC_MAX]; /* "": the sender's default */
 	uint64_t start_ns; /* after the start of all */
 	uint64_t rate_bps; /* of payload; TCP: 0, or paced at it. UDP: never 0 */
-	uint16_t payload_min, payload_max; /* UDP: drawn evenly. FLOW_TRAIN: payload_max is the first packet's, payload_min that of the others */
+	uint16_t payload_min, payload_max; /* UDP: drawn evenly; FLOW_TRAIN: of the others, of the first */
 	uint16_t train;    /* FLOW_TRAIN: packets of a train; rate_bps is the mean rate, with the time between trains */
 	uint16_t train_shrink; /* each gap in 1/65536 of the one before; 0: all gaps are equal */
 	uint64_t train_gap_ns; /* between the first two packets; 0: all are sent back to back */
 };
 
-/* FLOW_TRAIN: the payload of one train, and whether its numbers are within the limits: a train lasts half the time between trains at most. */
+/*
+ * FLOW_TRAIN: the payload of one train, in bits; and whether its numbers are within the limits, of which one is: a
+ * train lasts at most half of the time between trains.
+ */
 uint64_t flow_train_bits(const struct flow_spec *spec);
 bool flow_train_fits(const struct flow_spec *spec);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* pairs_estimate() in simulated worlds: one link with a queue and Poisson cross traffic, stamps with noise, and receivers that deliver in groups. */
+/* pairs_estimate() in simulated worlds: one link with a queue and Poisson cross traffic, stamps with noise, and
+ * receivers that deliver in groups. */
 #include "cm.h"
 #include "pairs.h"
 
@@ -11,14 +12,14 @@
 enum { PAIRS = 200, LARGE = 1500, SMALL = 764, FRAME = 14 };
 
 struct world {
-	double rate, load;           /* bit/s; share of it that cross traffic takes */
-	double skew;                 /* of the receiver's clock */
-	double noise_ns;             /* mean of the stamps' errors */
-	double step_ns;              /* of the receiver's clock */
-	double period_ns;            /* the receiver delivers in groups: 0 never */
-	bool throttled;              /* the first packet at once, the next ones after period_ns; else on a grid */
+	double rate, load; /* bit/s; share of it that cross traffic takes */
+	double skew; /* of the receiver's clock */
+	double noise_ns; /* mean of the stamps' errors */
+	double step_ns; /* of the receiver's clock */
+	double period_ns; /* the receiver delivers in groups: 0 never */
+	bool throttled; /* the first packet at once, the next ones after period_ns; else on a grid */
 	double loss, send_gap_ns;
-	double rate_later;           /* of the second half; 0: the same */
+	double rate_later; /* of the second half; 0: the same */
 	uint64_t seed;
 };
 
@@ -69,7 +70,8 @@ static void make(struct world *w, struct pair_times times[2][PAIRS])
 
 	memset(times, 0, 2 * sizeof times[0]);
 	for (int i = 0; i < 2 * PAIRS; i++) {
-		const double bytes = i % 2 ? SMALL : LARGE, rate = w->rate_later > 0 && i >= PAIRS ? w->rate_later : w->rate;
+		const double bytes = i % 2 ? SMALL : LARGE,
+			     rate = w->rate_later > 0 && i >= PAIRS ? w->rate_later : w->rate;
 		double at = 1e9 + i * 1e7 + 1e6 * uniform(&w->seed);
 		struct pair_times *p = &times[i % 2][i / 2];
 
@@ -77,7 +79,9 @@ static void make(struct world *w, struct pair_times times[2][PAIRS])
 			const double arrived = delivered(w, &l, through(w, &l, at, bytes, rate)) * (1 + w->skew) + 5e12;
 
 			p->sent_ns[half] = (uint64_t)at;
-			p->arrived_ns[half] = uniform(&w->seed) < w->loss ? 0 : (uint64_t)(floor(arrived / w->step_ns) * w->step_ns);
+			p->arrived_ns[half] = uniform(&w->seed) < w->loss
+						      ? 0
+						      : (uint64_t)(floor(arrived / w->step_ns) * w->step_ns);
 		}
 	}
 }
@@ -92,7 +96,9 @@ static struct pairs_result estimated(struct world w, struct pairs_set sets[2])
 	sets[1] = (struct pairs_set){ .pairs = times[1], .count = PAIRS, .bits = 8 * SMALL };
 	assert_int_equal(pairs_estimate(sets, 100, &result), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(sets[i].lost + sets[i].unsent + sets[i].reordered + sets[i].together + sets[i].spread + sets[i].usable, PAIRS);
+		assert_int_equal(sets[i].lost + sets[i].unsent + sets[i].reordered + sets[i].together + sets[i].spread +
+					 sets[i].usable,
+				 PAIRS);
 	return result;
 }
 
@@ -113,14 +119,17 @@ static void check(struct world w, double error)
 		w.seed = 1000 + (uint64_t)i;
 		r = estimated(w, sets);
 		if (r.reading != PAIRS_RESOLVED || fabs(r.large->capacity_bit_s / truth(w.rate) - 1) > error)
-			print_error("rate %.0f load %.1f noise %.0f step %.0f seed %d: reading %d, %.0f instead of %.0f\n", w.rate, w.load, w.noise_ns, w.step_ns, i, r.reading,
-				    r.large->capacity_bit_s, truth(w.rate));
+			print_error(
+				"rate %.0f load %.1f noise %.0f step %.0f seed %d: reading %d, %.0f instead of %.0f\n",
+				w.rate, w.load, w.noise_ns, w.step_ns, i, r.reading, r.large->capacity_bit_s,
+				truth(w.rate));
 		assert_int_equal(r.reading, PAIRS_RESOLVED);
 		assert_true(fabs(r.large->capacity_bit_s / truth(w.rate) - 1) <= error);
 		inside += r.large->low_bit_s <= truth(w.rate) && truth(w.rate) <= r.large->high_bit_s;
 	}
 	if (inside * 100 < worlds * 95)
-		print_error("rate %.0f load %.1f: the interval has the truth in %d of %d worlds\n", w.rate, w.load, inside, worlds);
+		print_error("rate %.0f load %.1f: the interval has the truth in %d of %d worlds\n", w.rate, w.load,
+			    inside, worlds);
 	assert_true(inside * 100 >= worlds * 95);
 }
 
@@ -129,8 +138,12 @@ static void test_idle(void **state)
 	(void)state;
 	for (double rate = 1e7; rate < 2e9; rate *= 10) {
 		check((struct world){ .rate = rate, .step_ns = 1, .send_gap_ns = 1000 }, 0.02);
-		check((struct world){ .rate = rate, .step_ns = 1, .send_gap_ns = 2000, .noise_ns = 100, .skew = 50e-6 }, 0.02);
-		check((struct world){ .rate = rate, .step_ns = 256, .send_gap_ns = 512, .noise_ns = 200, .skew = -20e-6 }, 0.02);
+		check((struct world){ .rate = rate, .step_ns = 1, .send_gap_ns = 2000, .noise_ns = 100, .skew = 50e-6 },
+		      0.02);
+		check(
+			(struct world){
+				.rate = rate, .step_ns = 256, .send_gap_ns = 512, .noise_ns = 200, .skew = -20e-6 },
+			0.02);
 	}
 }
 
@@ -139,7 +152,13 @@ static void test_cross_traffic(void **state)
 	(void)state;
 	for (double rate = 1e7; rate < 2e9; rate *= 10)
 		for (double load = 0.3; load < 0.7; load += 0.1)
-			check((struct world){ .rate = rate, .load = load, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .skew = 30e-6 }, 0.05);
+			check((struct world){ .rate = rate,
+					      .load = load,
+					      .step_ns = 1,
+					      .send_gap_ns = 1000,
+					      .noise_ns = 100,
+					      .skew = 30e-6 },
+			      0.05);
 }
 
 static void test_coalesced(void **state)
@@ -150,13 +169,22 @@ static void test_coalesced(void **state)
 	for (int throttled = 0; throttled < 2; throttled++)
 		for (double period = 300e3; period < 4e6; period *= 1.7)
 			for (double rate = 1e7; rate < 2e9; rate *= 10) {
-				const struct world w = { .rate = rate, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .period_ns = period, .throttled = throttled, .seed = 7 };
+				const struct world w = { .rate = rate,
+							 .step_ns = 1,
+							 .send_gap_ns = 1000,
+							 .noise_ns = 100,
+							 .period_ns = period,
+							 .throttled = throttled,
+							 .seed = 7 };
 				const struct pairs_result r = estimated(w, sets);
 
 				/* An answer is right, or there is none. */
-				if (r.reading == PAIRS_RESOLVED && fabs(r.large->capacity_bit_s / truth(rate) - 1) > 0.02)
-					print_error("rate %.0f period %.0f throttled %d: %.0f\n", rate, period, throttled, r.large->capacity_bit_s);
-				assert_true(r.reading != PAIRS_RESOLVED || fabs(r.large->capacity_bit_s / truth(rate) - 1) <= 0.02);
+				if (r.reading == PAIRS_RESOLVED &&
+				    fabs(r.large->capacity_bit_s / truth(rate) - 1) > 0.02)
+					print_error("rate %.0f period %.0f throttled %d: %.0f\n", rate, period,
+						    throttled, r.large->capacity_bit_s);
+				assert_true(r.reading != PAIRS_RESOLVED ||
+					    fabs(r.large->capacity_bit_s / truth(rate) - 1) <= 0.02);
 				if (rate > 5e7)
 					assert_int_equal(r.reading, PAIRS_COALESCED);
 			}
@@ -165,7 +193,10 @@ static void test_coalesced(void **state)
 static void test_losses(void **state)
 {
 	struct pairs_set sets[2];
-	const struct pairs_result r = estimated((struct world){ .rate = 1e8, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .loss = 0.1, .seed = 3 }, sets);
+	const struct pairs_result r = estimated(
+		(struct world){
+			.rate = 1e8, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .loss = 0.1, .seed = 3 },
+		sets);
 
 	(void)state;
 	assert_int_equal(r.reading, PAIRS_RESOLVED);
@@ -180,7 +211,14 @@ static void test_a_rate_that_changes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-		assert_int_not_equal(estimated((struct world){ .rate = 1e8, .rate_later = later[i], .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .seed = 3 }, sets).reading,
+		assert_int_not_equal(estimated((struct world){ .rate = 1e8,
+							       .rate_later = later[i],
+							       .step_ns = 1,
+							       .send_gap_ns = 1000,
+							       .noise_ns = 100,
+							       .seed = 3 },
+					       sets)
+					     .reading,
 				     PAIRS_RESOLVED);
 }
 
@@ -189,14 +227,19 @@ static void test_a_slow_sender(void **state)
 	struct pairs_set sets[2];
 
 	(void)state;
-	assert_int_equal(estimated((struct world){ .rate = 1e9, .step_ns = 1, .send_gap_ns = 50000, .noise_ns = 100, .seed = 3 }, sets).reading, PAIRS_SPREAD);
+	assert_int_equal(
+		estimated((struct world){ .rate = 1e9, .step_ns = 1, .send_gap_ns = 50000, .noise_ns = 100, .seed = 3 },
+			  sets)
+			.reading,
+		PAIRS_SPREAD);
 	assert_int_equal(sets[0].spread, PAIRS);
 }
 
 static void test_refused(void **state)
 {
 	struct pair_times one = { { 1, 2 }, { 10, 20 } };
-	struct pairs_set sets[2] = { { .pairs = &one, .count = 1, .bits = 100 }, { .pairs = &one, .count = 1, .bits = 100 } };
+	struct pairs_set sets[2] = { { .pairs = &one, .count = 1, .bits = 100 },
+				     { .pairs = &one, .count = 1, .bits = 100 } };
 	struct pairs_result r;
 
 	(void)state;
@@ -223,8 +266,13 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_idle), cmocka_unit_test(test_cross_traffic), cmocka_unit_test(test_coalesced), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_a_rate_that_changes), cmocka_unit_test(test_a_slow_sender), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_cross_traffic),
+		cmocka_unit_test(test_coalesced),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_a_rate_that_changes),
+		cmocka_unit_test(test_a_slow_sender),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ struct flow_run {
 };
 
 /* flow_plan.c */
-/* The key of the server from a file, or from KTRXER_TOKEN where `token_file` is NULL. -EINVAL with a text: neither is given. */
+/* The server's key, from a file or (`token_file` NULL) from KTRXER_TOKEN. -EINVAL with a text: neither is given. */
 int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_error *err);
 int flow_plan(struct flow_run *run, struct ktrxer_error *err);
 void flow_release(struct flow_run *run);

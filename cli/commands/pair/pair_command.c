@@ -18,29 +18,36 @@ enum { PAYLOAD_LEAST = 256, PAYLOAD_USUAL = 1472, MODE_SHARE = 100 /* of a gap: 
 static const char *const directions[] = { "both", "up", "down", NULL };
 
 static const struct opt pair_opts[] = {
-	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both", .choices = directions,
-	  .heading = "Pairs", .help = "up: from here to HOST; down: from HOST to here; both" },
-	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = FIELD(count), .argument = "N", .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
+	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both",
+	  .choices = directions, .heading = "Pairs", .help = "up: from here to HOST; down: from HOST to here; both" },
+	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = FIELD(count), .argument = "N",
+	  .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
 	  .help = "Pairs of each of two sizes, in each direction" },
-	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(interval_ns), .argument = "D", .fallback = "20ms", .min = 1000000,
-	  .max = 60ULL * 1000000000, .help = "Time between two pairs of one size; on slow links longer than eight packets take" },
-	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
-	  .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; the small ones have half of it" },
+	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(interval_ns), .argument = "D",
+	  .fallback = "20ms", .min = 1000000, .max = 60ULL * 1000000000,
+	  .help = "Time between two pairs of one size; on slow links longer than eight packets take" },
+	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N",
+	  .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
+	  .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; "
+		  "the small ones have half of it" },
 
-	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp",
-	  .choices = probe_engines, .heading = "How", .help = "Engine of pairs up: udp (the host's sockets, no privilege), raw, packet, or auto" },
+	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E",
+	  .fallback = "udp", .choices = probe_engines, .heading = "How",
+	  .help = "Engine of pairs up: udp (the host's sockets, no privilege), raw, packet, or auto" },
 	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
 	  .help = "Network device of pairs up; by default the route's" },
 	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise),
 	  .help = "Spin before each send time of pairs up: microseconds late at most, for a share of a processor" },
-	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095,
-	  .help = "Processor of the waiting thread of --precise; -1: any" },
+	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1",
+	  .min = (uint64_t)-1, .max = 4095, .help = "Processor of the waiting thread of --precise; -1: any" },
 
-	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "The server",
+	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE",
+	  .heading = "The server",
 	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
-	  .help = "Port of `ktrxer serve`" },
-	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" },
+	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620",
+	  .min = 1, .max = 65535, .help = "Port of `ktrxer serve`" },
+	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP",
+	  .help = "Source address; by default the route's" },
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
 	{ 0 },
@@ -51,7 +58,7 @@ static const struct opt_positional pair_positionals[] = {
 	{ 0 },
 };
 
-/* ------------------------------------------------------------------------------------------------------------------ the plan */
+/* --------------------------------------------------------------------------------------------------------- the plan */
 
 static int find_path(struct pair_run *run, struct ktrxer_error *err)
 {
@@ -76,24 +83,29 @@ static int find_path(struct pair_run *run, struct ktrxer_error *err)
 static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 {
 	const struct pair_options *o = run->o;
-	const uint32_t head = run->plan.to.family == AF_INET6 ? 48 : 28, room = run->path.mtu > head ? run->path.mtu - head : 0;
+	const uint32_t head = run->plan.to.family == AF_INET6 ? 48 : 28,
+		       room = run->path.mtu > head ? run->path.mtu - head : 0;
 	const uint32_t large = o->payload ? (uint32_t)o->payload : room < PAYLOAD_USUAL ? room : PAYLOAD_USUAL;
 	const uint32_t payloads[2] = { large, large / 2 };
 
 	if (large > room || large < PAYLOAD_LEAST)
-		return ktrxer_fail(err, -EMSGSIZE, "the MTU of %u on '%s' leaves room for payloads of %u bytes: pairs need %u to %u of them (--payload)",
+		return ktrxer_fail(err, -EMSGSIZE,
+				   "the MTU of %u on '%s' leaves room for payloads of %u bytes: pairs need %u to %u of "
+				   "them (--payload)",
 				   run->path.mtu, run->path.device.name, room, PAYLOAD_LEAST, room);
 	for (int way = 0; way < PAIR_DIRECTIONS; way++) {
 		run->ways[way].wanted = o->direction != (way == PAIR_UP ? 2 : 1);
 		for (int size = 0; size < 2 && run->ways[way].wanted; size++) {
 			run->ways[way].ip_bytes[size] = payloads[size] + head;
-			/* A quarter of the time between pairs for each flow: no pair meets the other size's on the path. */
-			train_pair_spec(&run->specs[run->plan.flows], way == PAIR_DOWN, (uint16_t)payloads[size], o->interval_ns,
-					(uint64_t)(2 * size + way) * (o->interval_ns / 4));
+			/* A quarter of the time between pairs for each flow: no pair meets the other size's on the
+			 * path. */
+			train_pair_spec(&run->specs[run->plan.flows], way == PAIR_DOWN, (uint16_t)payloads[size],
+					o->interval_ns, (uint64_t)(2 * size + way) * (o->interval_ns / 4));
 			run->plan.flows++;
 		}
 	}
-	run->probe_bps = (uint64_t)(payloads[0] + payloads[1] + 2 * head) * 2 * 8 * (uint64_t)KTRXER_NS_PER_S / o->interval_ns;
+	run->probe_bps = (uint64_t)(payloads[0] + payloads[1] + 2 * head) * 2 * 8 * (uint64_t)KTRXER_NS_PER_S /
+			 o->interval_ns;
 	return 0;
 }
 
@@ -102,15 +114,23 @@ static int pair_plan(struct pair_run *run, struct ktrxer_error *err)
 	const struct pair_options *o = run->o;
 	int rc;
 
-	run->plan = (struct train_session_options){ .port = (uint16_t)o->port, .token = &run->token, .device = o->device, .engine = o->engine,
-						    .precise = o->precise, .cpu = (int)o->cpu, .specs = run->specs, .trains = (uint32_t)o->count,
-						    .stop_fd = run->cli->stop_fd, .describe = flow_failure_describe };
+	run->plan = (struct train_session_options){ .port = (uint16_t)o->port,
+						    .token = &run->token,
+						    .device = o->device,
+						    .engine = o->engine,
+						    .precise = o->precise,
+						    .cpu = (int)o->cpu,
+						    .specs = run->specs,
+						    .trains = (uint32_t)o->count,
+						    .stop_fd = run->cli->stop_fd,
+						    .describe = flow_failure_describe };
 	if ((rc = flow_token_read(&run->token, o->token_file, err)) < 0 || (rc = find_path(run, err)) < 0)
 		return rc;
 	return plan_pairs(run, err);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- the estimates */
+/* -------------------------------------------------------------------------------------------------------------- the
+ * estimates */
 
 static int estimate_way(struct pair_run *run, struct pair_way *way, uint32_t first, struct ktrxer_error *err)
 {
@@ -122,7 +142,9 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, uint32_t fir
 		const struct train_packets *p = &run->session.packets[first + (uint32_t)size];
 
 		way->times[size] = train_pairs(p);
-		way->sets[size] = (struct pairs_set){ .pairs = way->times[size], .count = p->trains, .bits = 8ull * way->ip_bytes[size] };
+		way->sets[size] = (struct pairs_set){ .pairs = way->times[size],
+						      .count = p->trains,
+						      .bits = 8ull * way->ip_bytes[size] };
 		rc = way->times[size] ? 0 : -ENOMEM;
 	}
 	if (rc == 0)
@@ -133,11 +155,15 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, uint32_t fir
 		if (p->arrived_ns[0] && p->arrived_ns[1] > p->arrived_ns[0])
 			gaps[count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
 	}
-	if (rc == 0 && capacity_find_modes(gaps, count, way->sets[0].bits, RESOLUTION_NS + (uint32_t)(way->sets[0].gap_ns / MODE_SHARE), &way->modes) == -ENOMEM)
+	if (rc == 0 &&
+	    capacity_find_modes(gaps, count, way->sets[0].bits,
+				RESOLUTION_NS + (uint32_t)(way->sets[0].gap_ns / MODE_SHARE), &way->modes) == -ENOMEM)
 		rc = -ENOMEM;
 	free(gaps);
 	way->estimated = rc == 0;
-	return rc < 0 ? ktrxer_fail(err, rc, "no memory for the estimate of %llu pairs", (unsigned long long)run->o->count) : 0;
+	return rc < 0 ? ktrxer_fail(err, rc, "no memory for the estimate of %llu pairs",
+				    (unsigned long long)run->o->count)
+		      : 0;
 }
 
 static int pair_all(struct pair_run *run)
@@ -184,17 +210,23 @@ static int run_pair(struct cli *cli, const void *options)
 const struct command cmd_pair = {
 	.name = "pair",
 	.summary = "Capacity of the narrow link, by packet pairs in both directions",
-	.description = OPT_PROSE(
-		"Sends pairs of packets back to back between this host and one where `ktrxer serve` runs. The narrow link, which has the least capacity of the "
-		"path, spreads a pair: the gap between the arrivals is the time that this link needs for a packet. The estimate uses the pairs of which both "
-		"packets had the least delay, because cross traffic did not disturb them (CapProbe). Capacity is that of IP packets of the large size (RFC 5136).\n\n"
-		"Pairs have two sizes. A link needs more time for the larger one; a receiver whose interrupts are coalesced does not. A pair that lost a packet, "
-		"was reordered, was not sent back to back, or arrived with one stamp is counted and left out. Without an estimate the result is invalid, with "
-		"the cause.\n\n"
-		"The server asks for its token; the token is never transmitted."),
-	.examples = OPT_PROSE("ktrxer pair far --token-file token\tBoth directions: four seconds, 200 pairs of each size.\n"
-		    "ktrxer pair far --direction up --count 500 --json --token-file token\tMore pairs, for a path with much cross traffic.\n"
-		    "ktrxer pair far --interval 200ms --token-file token\tFor links of some Mbit/s: a lower load.\n"),
+	.description = OPT_PROSE("Sends pairs of packets back to back between this host and one where `ktrxer serve` "
+				 "runs. The narrow link, which has the least capacity of the "
+				 "path, spreads a pair: the gap between the arrivals is the time that this link needs "
+				 "for a packet. The estimate uses the pairs of which both "
+				 "packets had the least delay, because cross traffic did not disturb them (CapProbe). "
+				 "Capacity is that of IP packets of the large size (RFC 5136).\n\n"
+				 "Pairs have two sizes. A link needs more time for the larger one; a receiver whose "
+				 "interrupts are coalesced does not. A pair that lost a packet, "
+				 "was reordered, was not sent back to back, or arrived with one stamp is counted and "
+				 "left out. Without an estimate the result is invalid, with "
+				 "the cause.\n\n"
+				 "The server asks for its token; the token is never transmitted."),
+	.examples = OPT_PROSE(
+		"ktrxer pair far --token-file token\tBoth directions: four seconds, 200 pairs of each size.\n"
+		"ktrxer pair far --direction up --count 500 --json --token-file token\tMore pairs, for a path with "
+		"much cross traffic.\n"
+		"ktrxer pair far --interval 200ms --token-file token\tFor links of some Mbit/s: a lower load.\n"),
 	.options = pair_opts,
 	.positionals = pair_positionals,
 	.options_size = sizeof(struct pair_options),

@@ -21,7 +21,7 @@ struct pair_options {
 /* One direction. */
 struct pair_way {
 	bool wanted, estimated;
-	struct pairs_set sets[2];    /* by the flows of the session: the large pairs first */
+	struct pairs_set sets[2]; /* by the flows of the session: the large pairs first */
 	struct pair_times *times[2];
 	struct pairs_result result;
 	struct capacity_modes modes; /* of the large pairs */
@@ -37,7 +37,7 @@ struct pair_run {
 	struct train_session_options plan;
 	struct flow_spec specs[4];
 	struct pair_way ways[PAIR_DIRECTIONS];
-	uint64_t probe_bps;          /* of IP packets, in one direction */
+	uint64_t probe_bps; /* of IP packets, in one direction */
 };
 
 /* pair_report.c */
