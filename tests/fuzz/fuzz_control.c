@@ -228,15 +228,19 @@ static uint16_t listener(int *fd)
 
 static void client(struct world *w, struct bytes *b)
 {
-	static const struct flow_spec specs[4] = { { .down = false }, { .down = true },
-						   { .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 },
-						   { .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24,
-						     .payload_max = 24, .train = 2 } };
+	static const struct flow_spec specs[4] = {
+		{ .down = false },
+		{ .down = true },
+		{ .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 },
+		{ .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24, .payload_max = 24, .train = 2 },
+	};
 	int fd;
 	const struct flow_client_options o = { .loop = w->loop, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
-					       .specs = specs, .request = { .flows = 4, .for_ns = 1000000000, .sample_ns = 1000000000 },
+					       .specs = specs,
+					       .request = { .flows = 4, .for_ns = 1000000000, .sample_ns = 1000000000 },
 					       .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
-					       .packet = on_packet, .done = on_done, .describe = describe, .context = w, .cpu = -1 };
+					       .packet = on_packet, .done = on_done, .describe = describe,
+					       .context = w, .cpu = -1 };
 	struct control_preface hello = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
 	uint8_t theirs[CONTROL_PREFACE];
 	struct flow_client *c;

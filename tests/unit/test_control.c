@@ -221,8 +221,8 @@ static void flows(void **state)
 static void trains(void **state)
 {
 	const struct control_request r = { .flows = 1 };
-	const struct flow_spec in = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100, .payload_max = 900,
-				      .train = 2, .train_shrink = 3, .train_gap_ns = 200000 };
+	const struct flow_spec in = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
+				      .payload_max = 900, .train = 2, .train_shrink = 3, .train_gap_ns = 200000 };
 	struct flow_spec out, bad = in;
 	uint8_t body[CONTROL_BODY_MAX];
 	struct control_frame f = as_frame(body, control_flows_write(body, 0, 1, &in));
@@ -238,7 +238,8 @@ static void trains(void **state)
 
 static void packets_of_trains(void **state)
 {
-	const struct flow_packet in[] = { { 0, 5000000000ull, FLOW_PACKET_ARRIVED }, { 1, 4999999000ull, FLOW_PACKET_SENT },
+	const struct flow_packet in[] = { { 0, 5000000000ull, FLOW_PACKET_ARRIVED },
+					  { 1, 4999999000ull, FLOW_PACKET_SENT },
 					  { 7, UINT64_MAX, FLOW_PACKET_COMMITTED }, { 3, 0, FLOW_PACKET_ARRIVED } };
 	struct flow_packets before = { 0 };
 	struct flow_packet out;

@@ -69,8 +69,8 @@ static void poisson_has_its_rate(void **state)
 
 static void trains_have_their_rate_gaps_and_sizes(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100, .payload_max = 600,
-					.train = 5, .train_gap_ns = 10000, .train_shrink = 32768 };
+	const struct flow_spec spec = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
+					.payload_max = 600, .train = 5, .train_gap_ns = 10000, .train_shrink = 32768 };
 	const uint64_t period_ns = 1000 * 1000; /* 1000 bytes at 8 Mbit/s */
 	struct traffic_model model;
 	uint64_t jitter_min = UINT64_MAX, jitter_max = 0;
@@ -91,9 +91,11 @@ static void trains_have_their_rate_gaps_and_sizes(void **state)
 				assert_int_equal(at_ns - before_ns, gap_ns);
 				gap_ns /= 2;
 			} else {
-				assert_in_range(at_ns, train * period_ns, train * period_ns + period_ns / 8);
-				jitter_min = at_ns - train * period_ns < jitter_min ? at_ns - train * period_ns : jitter_min;
-				jitter_max = at_ns - train * period_ns > jitter_max ? at_ns - train * period_ns : jitter_max;
+				const uint64_t jitter_ns = at_ns - train * period_ns;
+
+				assert_in_range(jitter_ns, 0, period_ns / 8);
+				jitter_min = jitter_ns < jitter_min ? jitter_ns : jitter_min;
+				jitter_max = jitter_ns > jitter_max ? jitter_ns : jitter_max;
 			}
 			before_ns = at_ns;
 		}
@@ -104,8 +106,8 @@ static void trains_have_their_rate_gaps_and_sizes(void **state)
 
 static void trains_have_limits(void **state)
 {
-	const struct flow_spec fits = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 500, .payload_max = 500,
-					.train = 2, .train_gap_ns = 250000 };
+	const struct flow_spec fits = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 500,
+					.payload_max = 500, .train = 2, .train_gap_ns = 250000 };
 	struct flow_spec spec = fits;
 
 	(void)state;
