@@ -4,7 +4,7 @@
 
 #include "error.h"
 #include "flow.h"
-#include "probe_command.h"
+#include "shared_options.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,36 +20,24 @@ static const char *const directions[] = { "both", "up", "down", NULL };
 static const struct opt pair_opts[] = {
 	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both",
 	  .choices = directions, .heading = "Pairs", .help = "up: from here to HOST; down: from HOST to here; both" },
-	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = FIELD(count), .argument = "N",
-	  .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
-	  .help = "Pairs of each of two sizes, in each direction" },
-	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(interval_ns), .argument = "D",
-	  .fallback = "20ms", .min = 1000000, .max = 60ULL * 1000000000,
-	  .help = "Time between two pairs of one size; on slow links longer than eight packets take" },
-	{ .name = "payload", .letter = 's', .type = OPT_SIZE, .offset = FIELD(payload), .argument = "N",
-	  .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
+	OPTION_COUNT(FIELD(count), .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
+	  .help = "Pairs of each of two sizes, in each direction"),
+	OPTION_INTERVAL(FIELD(interval_ns), "two pairs of one size", .fallback = "20ms", .min = 1000000,
+	  .max = 60ULL * 1000000000),
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
 	  .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; "
-		  "the small ones have half of it" },
+		  "the small ones have half of it"),
 
-	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E",
-	  .fallback = "udp", .choices = probe_engines, .heading = "How",
-	  .help = "Engine of pairs up: udp (the host's sockets, no privilege), raw, packet, or auto" },
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
-	  .help = "Network device of pairs up; by default the route's" },
-	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise),
-	  .help = "Spin before each send time of pairs up: microseconds late at most, for a share of a processor" },
-	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1",
-	  .min = (uint64_t)-1, .max = 4095, .help = "Processor of the waiting thread of --precise; -1: any" },
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of pairs up", "How"),
+	OPTION_ENGINE_OF_STACK(FIELD(engine), " of pairs up"),
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of pairs up", "", NULL),
+	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"),
 
-	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE",
-	  .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620",
-	  .min = 1, .max = 65535, .help = "Port of `ktrxer serve`" },
-	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP",
-	  .help = "Source address; by default the route's" },
-	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
-	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
+	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
+	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts"),
+	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"),
+	OPTION_FROM(FIELD(from), ""),
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
 
@@ -66,9 +54,7 @@ static int find_path(struct pair_run *run, struct ktrxer_error *err)
 	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
 	int rc;
 
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
-	rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &run->plan.to, err);
+	rc = cli_resolve(o->host, o->v4, o->v6, &run->plan.to, err);
 	if (rc < 0)
 		return rc;
 	if (o->from.family && o->from.family != run->plan.to.family)

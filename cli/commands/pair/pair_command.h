@@ -15,7 +15,7 @@ struct pair_options {
 	uint64_t count, interval_ns, payload, port;
 	int64_t cpu;
 	int direction;
-	bool v4, v6, precise, flood;
+	bool v4, v6, precise;
 };
 
 /* One direction. */
