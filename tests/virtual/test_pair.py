@@ -42,11 +42,10 @@ SCENARIOS = {
     "10": Scenario("rate 10mbit"),
     "100": Scenario("rate 100mbit"),
     "1000": Scenario("rate 1000mbit"),
-    "10 half": Scenario("rate 10mbit", "--count 100 --direction up --interval 40ms", "5M"),
-    "100 half": Scenario("rate 100mbit", "--count 60 --direction up --interval 5ms", "50M"),
+    "10 half": Scenario("rate 10mbit", "--count 60 --direction up --interval 40ms", "5M"),
     "groups of 1 ms": Scenario("rate 100mbit slot 1ms 1ms"),
     "groups of 300 us": Scenario("rate 10mbit slot 300us 300us"),
-    "loss": Scenario("rate 100mbit loss 10%", "--count 100"),
+    "loss": Scenario("rate 100mbit loss 10%", "--count 60"),
 }
 
 
@@ -87,11 +86,11 @@ def test_an_idle_link(found: dict[str, dict[str, Any]], mbit: int, way: str) -> 
     assert found[str(mbit)]["verdict"] == "valid", found[str(mbit)]["reasons"]
 
 
-@pytest.mark.parametrize("mbit", [10, 100])  # 1000 costs minutes here: tests/unit/test_pairs.c has it
-def test_half_of_the_link_is_taken(found: dict[str, dict[str, Any]], mbit: int) -> None:
-    result = found[f"{mbit} half"]
+def test_half_of_the_link_is_taken(found: dict[str, dict[str, Any]]) -> None:
+    """Faster links cost the guest minutes for their cross traffic: tests/unit/test_pairs.c has them."""
+    result = found["10 half"]
     assert result["up"]["capacity_bit_s"], result["reasons"]
-    assert result["up"]["capacity_bit_s"]["value"] == pytest.approx(truth(mbit), rel=0.05)
+    assert result["up"]["capacity_bit_s"]["value"] == pytest.approx(truth(10), rel=0.05)
     assert "down" not in result
 
 
@@ -118,6 +117,6 @@ def test_pairs_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dict
     result = found["loss"]
     for way in ("up", "down"):
         for size in result[way]["sizes"]:
-            assert size["pairs"] == 100 and 5 <= size["lost"] <= 40  # 19 % of the pairs
-            assert size["usable"] + size["lost"] + size["reordered"] + size["one_stamp"] + size["not_back_to_back"] + size["unsent"] == 100
+            assert size["pairs"] == 60 and 1 <= size["lost"] <= 30  # 19 % of the pairs
+            assert size["usable"] + size["lost"] + size["reordered"] + size["one_stamp"] + size["not_back_to_back"] + size["unsent"] == 60
         assert result[way]["capacity_bit_s"]["value"] == pytest.approx(truth(100), rel=0.02)
