@@ -45,7 +45,7 @@ SCENARIOS = {
     "10 half": Scenario("rate 10mbit", "--count 60 --direction up --interval 40ms", "5M"),
     "groups of 1 ms": Scenario("rate 100mbit slot 1ms 1ms"),
     "groups of 300 us": Scenario("rate 10mbit slot 300us 300us"),
-    "loss": Scenario("rate 100mbit loss 10%", "--count 60"),
+    "loss": Scenario("rate 100mbit loss 3%", "--count 60"),
 }
 
 
@@ -115,8 +115,11 @@ def test_groups_shorter_than_the_gap_give_the_right_answer_or_none(found: dict[s
 
 def test_pairs_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dict[str, Any]]) -> None:
     result = found["loss"]
+    assert "up" in result, result["reasons"]
+    sizes = [size for way in ("up", "down") for size in result[way]["sizes"]]
+    assert 3 <= sum(size["lost"] for size in sizes) <= 40  # 6 % of 240 pairs
     for way in ("up", "down"):
         for size in result[way]["sizes"]:
-            assert size["pairs"] == 60 and 1 <= size["lost"] <= 30  # 19 % of the pairs
+            assert size["pairs"] == 60
             assert size["usable"] + size["lost"] + size["reordered"] + size["one_stamp"] + size["not_back_to_back"] + size["unsent"] == 60
         assert result[way]["capacity_bit_s"]["value"] == pytest.approx(truth(100), rel=0.02)
