@@ -172,12 +172,6 @@ class Topology:
         """Addresses and names, as in /etc/hosts."""
         return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
 
-    def script(self) -> str:
-        """Shell commands that make the topology."""
-        from ktrxer.lab import wiring
-
-        return wiring.script(self)
-
     def events(self) -> list[tuple[float, list[str]]]:
         """What changes while the command runs: seconds from its start, and the command that changes it."""
         made = []
@@ -187,11 +181,6 @@ class Topology:
                     for bridge in sorted({link.bridge(node) for node in link.ends}):
                         made.append((at / 1e9, ["ip", "-n", str(link.wire), "link", "set", "dev", bridge, state]))
         return sorted(made)
-
-    def teardown(self) -> str:
-        from ktrxer.lab import wiring
-
-        return wiring.teardown(self)
 
     def describe(self) -> str:
         """The topology in lines for people."""
