@@ -4,6 +4,7 @@
 #include "error.h"
 #include "flow_connect.h"
 #include "flow_ops.h"
+#include "flow_packets.h"
 #include "flow_register.h"
 #include "flow_tcp.h"
 #include "limits.h"
@@ -179,6 +180,13 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 	c->options.sample(c->options.context, flow, sample, NULL);
 }
 
+static void on_packet(void *context, uint32_t flow, const struct flow_packet *packet)
+{
+	struct flow_client *c = context;
+
+	c->options.packet(c->options.context, flow, false, packet);
+}
+
 static void on_tick(void *context, uint64_t at_ns)
 {
 	struct flow_client *c = context;
@@ -253,7 +261,8 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	const struct flow_client_options *o = &c->options;
 	struct control_grant grant;
 	struct flow_set_options f = { .loop = o->loop, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
-				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = c };
+				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended,
+				      .tick = on_tick, .packet = on_packet, .context = c };
 	int rc;
 
 	if (control_grant_read(&grant, frame) < 0) {
@@ -332,6 +341,18 @@ static void on_samples(struct flow_client *c, const struct control_frame *frame)
 	}
 }
 
+static void on_packets(struct flow_client *c, const struct control_frame *frame)
+{
+	struct bytes block = bytes_of(frame->body, frame->length);
+	struct flow_packets before = { 0 };
+	struct flow_packet packet;
+	uint32_t flow;
+
+	while (flow_packet_read(&block, c->options.request.flows, &flow, &packet, &before) > 0)
+		if (c->specs[flow].model == FLOW_TRAIN)
+			c->options.packet(c->options.context, flow, true, &packet);
+}
+
 static void on_flow_end(struct flow_client *c, const struct control_frame *frame)
 {
 	struct flow_end end;
@@ -393,6 +414,10 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 	case CONTROL_SAMPLES:
 		if (c->result.started)
 			on_samples(c, frame);
+		break;
+	case CONTROL_PACKETS:
+		if (c->result.started)
+			on_packets(c, frame);
 		break;
 	case CONTROL_FLOW_END:
 		if (c->result.started)

@@ -46,6 +46,8 @@ struct flow_client_options {
 	void (*started)(void *context, uint64_t start_ns, uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
 	/* end->time_ns on our clock. */
 	void (*ended)(void *context, uint32_t flow, bool remote, const struct flow_end *end);
+	/* Of a FLOW_TRAIN; needed where there is one. `remote`: seen by the server, packet->time_ns is on its clock. */
+	void (*packet)(void *context, uint32_t flow, bool remote, const struct flow_packet *packet);
 	void (*tick)(void *context, uint64_t at_ns);
 	void (*done)(void *context); /* nothing more comes */
 	/* Describes a failure in `err`, and returns its code: what to do about it depends on the program's options. */

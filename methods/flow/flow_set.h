@@ -77,6 +77,8 @@ struct flow_set_options {
 	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
 	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
 	void (*turned)(void *context); /* after all that was due at one time; NULL: nothing */
+	/* Of a FLOW_TRAIN; needed where there is one. */
+	void (*packet)(void *context, uint32_t flow, const struct flow_packet *packet);
 	void *context;
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_udp.h"
 
+#include "clock.h"
 #include "error.h"
 #include "flow_count.h"
 #include "limits.h"
 #include "message.h"
 #include "name.h"
 #include "traffic_model.h"
+#include "txstamp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -29,6 +31,7 @@ enum {
 	HEADERS = 14 + 40 + 8,
 };
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+#define CLOCK_AGE_NS ((uint64_t)KTRXER_NS_PER_S / 10)
 #define RUN_OUT_NS (100 * (uint64_t)KTRXER_NS_PER_MS) /* for what was committed before the end */
 
 struct flow_udp {
@@ -59,6 +62,7 @@ struct flow_udp {
 	uint32_t overflow_seen;
 	uint64_t shared_first;        /* of a socket that several flows share: its overflows when the first packet came */
 	bool told, has_socket, shared_seen;
+	struct ktrxer_clock_map clock; /* train: of the stamps of arrivals */
 };
 
 static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
@@ -71,6 +75,7 @@ static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
 	u->loop = flow_set_options(flow->set)->loop;
 	u->events.fd = -1;
 	u->timer.at_ns = KTRXER_NEVER;
+	ktrxer_clock_map_init(&u->clock);
 	memcpy(u->tag, cookie, sizeof u->tag);
 	flow->udp = u;
 	return 0;
@@ -131,22 +136,27 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	const char *engine = way->engine ? way->engine : "udp";
 	const bool by_stack = ktx_engine_by_stack(engine, u->path.needs_stack);
 	const uint64_t gap_ns = flow_udp_gap_ns(spec) ? flow_udp_gap_ns(spec) : 1;
+	const bool train = spec->model == FLOW_TRAIN;
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	int rc;
 
 	t.device = way->device || !by_stack || u->path.to.scope_id ? u->path.device.name : NULL;
 	t.engine = engine;
 	t.wait = way->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
-	/* No stamps: a slot would wait for its own, and a full queue would slow the flow down. On time is to the kernel on time. */
-	t.flags = KTX_NO_STAMPS | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
+	/*
+	 * No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time is
+	 * to the kernel on time.
+	 */
+	t.flags = (train ? KTX_NO_SCHED : KTX_NO_STAMPS) | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
 	t.retry_ns = RETRY_NS;
 	t.late_ns = gap_ns / 10 > LATE_FLOOR_NS ? gap_ns / 10 : LATE_FLOOR_NS; /* as the verdict has it */
-	t.reports = KTX_REPORT_NONE;
+	t.reports = train ? KTX_REPORT_ALL : KTX_REPORT_NONE;
 	t.cpu = way->cpu;
 	t.slots = SLOTS_LEAST;
 	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
 	u->pumps = !way->precise;
-	while (t.slots < (u->pumps ? 2 * AHEAD_PACKETS : SLOTS_MOST) && t.slots * gap_ns < 2 * AHEAD_NS &&
+	while (t.slots < (u->pumps && !train ? 2 * AHEAD_PACKETS : SLOTS_MOST) &&
+	       (t.slots * gap_ns < 2 * AHEAD_NS || t.slots < 2 * spec->train) &&
 	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
 		t.slots *= 2;
 	rc = ktx_open(&u->tx, &t, err);
@@ -333,6 +343,26 @@ static void network_errors_take(struct flow_udp *u)
 			u->network_error = errors[i].error;
 }
 
+static void packet_say(const struct flow_udp *u, enum flow_packet_kind kind, uint64_t number, uint64_t time_ns)
+{
+	const struct flow_set_options *o = flow_set_options(u->flow->set);
+
+	o->packet(o->context, u->flow->index, &(struct flow_packet){ number, time_ns, (uint8_t)kind });
+}
+
+/* Send times of a train's packets. The introductions have no scheduled time. */
+static void reports_take(struct flow_udp *u)
+{
+	struct ktx_report reports[BATCH];
+
+	for (int n; u->flow->spec.model == FLOW_TRAIN && (n = ktx_reports(u->tx, reports, BATCH)) > 0;)
+		for (int i = 0; i < n; i++)
+			if (reports[i].at_ns && reports[i].status == KTX_SENT)
+				packet_say(u, reports[i].departure_ns ? FLOW_PACKET_SENT : FLOW_PACKET_COMMITTED,
+					   reports[i].id,
+					   reports[i].departure_ns ? reports[i].departure_ns : reports[i].sent_ns);
+}
+
 static void pump(struct flow_udp *u)
 {
 	struct flow *flow = u->flow;
@@ -343,6 +373,7 @@ static void pump(struct flow_udp *u)
 		return;
 	}
 	network_errors_take(u);
+	reports_take(u);
 	if (u->crowded && pending(u) < AHEAD_PACKETS)
 		next_ns = 0;
 	if (flow->state == FLOW_GOING && u->exhausted && flow->end_ns == KTRXER_NEVER) {
@@ -368,7 +399,8 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 
 /* ----------------------------------------------------------------------------------------------------------- receiver */
 
-bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns)
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos,
+		     uint64_t now_ns, int64_t real_ns)
 {
 	struct flow_udp *u = flow->udp;
 	struct bytes b = bytes_of(data, length < FLOW_PACKET_HEAD ? length : FLOW_PACKET_HEAD);
@@ -382,6 +414,10 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 		return true;
 	flow_count_packet(&u->count, number, length, tos);
 	u->last_ns = now_ns;
+	if (flow->spec.model == FLOW_TRAIN && real_ns) {
+		ktrxer_clock_map_refresh(&u->clock, now_ns, CLOCK_AGE_NS);
+		packet_say(u, FLOW_PACKET_ARRIVED, number, ktrxer_clock_map_mono(&u->clock, real_ns));
+	}
 	if (u->told && u->count.packets >= u->told_packets && flow->state == FLOW_GOING)
 		flow_finish(flow, FLOW_PLANNED, 0);
 	return true;
@@ -399,7 +435,7 @@ static void received(struct flow *flow, struct msghdr *message, uint32_t length,
 		return;
 	ktrxer_message_read(&m, message);
 	ktrxer_message_drops(&m, &u->overflow_seen, &u->overflows);
-	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns());
+	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns(), m.real_ns);
 }
 
 static void udp_ready(struct loop_source *source, uint32_t events)
@@ -449,6 +485,8 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	ktrxer_message_enable(fd, way->to.family);
+	if (flow->spec.model == FLOW_TRAIN)
+		ktrxer_rxstamp_enable(fd);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = way->to;
@@ -501,6 +539,7 @@ static void udp_stop(struct flow *flow)
 	u->exhausted = true;
 	ktx_cancel(u->tx);
 	network_errors_take(u);
+	reports_take(u);
 }
 
 static void udp_sample(struct flow *flow, struct flow_sample *s)

@@ -21,6 +21,8 @@ struct traffic_model {
 	uint64_t bits;           /* of all payload so far, eight times its bytes */
 	uint64_t paused_ns;      /* so far */
 	uint64_t talk_ns;        /* the end of this talk spurt, in time of speech */
+	uint64_t at_ns, gap_ns;  /* train: of its last packet, and the gap after it */
+	uint32_t of_train;       /* packets of this train so far */
 };
 
 /* `spec` stays where it is. 0 or -ENOMEM; traffic_model_end() in both cases. */

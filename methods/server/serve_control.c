@@ -129,7 +129,8 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
 	for (; p; p = p->next)
 		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
-		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos, d->arrival.now_ns)) {
+		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole,
+				    d->arrival.tos, d->arrival.now_ns, d->arrival.received_real_ns)) {
 			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->arrival.overflows);
 			return true;
 		}

@@ -88,8 +88,19 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 
 static void on_tick(void *context, uint64_t at_ns)
 {
+	struct session *s = context;
+
 	(void)at_ns;
-	block_send(context);
+	block_send(s);
+	serve_packets_send(&s->packets, &s->link);
+}
+
+static void on_packet(void *context, uint32_t flow, const struct flow_packet *packet)
+{
+	struct session *s = context;
+
+	if (!serve_packets_add(&s->packets, &s->link, flow, packet))
+		flow_set_missed(s->flows, flow);
 }
 
 static void on_turned(void *context)
@@ -116,6 +127,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	}
 	s->link.held = true; /* until on_turned(): many flows may end together */
 	block_send(s);
+	serve_packets_send(&s->packets, &s->link);
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body)
 		control_link_send(&s->link, CONTROL_FLOW_END, control_flow_end_write(body, flow, end));
@@ -165,7 +177,7 @@ static int flows_make(struct session *s)
 	const struct flow_set_options f = { .loop = s->registry->loop, .flows = r->flows, .server = true, .for_ns = r->for_ns,
 					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = s->registry->options.max_bps,
 					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
-					    .context = s };
+					    .packet = on_packet, .context = s };
 
 	s->block = malloc(CONTROL_BODY_MAX + FLOW_SAMPLE_MOST);
 	if (!s->block || flow_history_new(&s->history, r->flows) < 0)
@@ -568,5 +580,6 @@ void session_free(struct session *s)
 	flow_history_free(&s->history);
 	control_link_close(&s->link);
 	free(s->block);
+	free(s->packets.block);
 	free(s);
 }

@@ -7,6 +7,7 @@
 #include "flow_sample.h"
 #include "flow_set.h"
 #include "limits.h"
+#include "serve_packets.h"
 #include "serve_registry.h"
 
 enum session_state {
@@ -41,6 +42,7 @@ struct session {
 	uint8_t *block;           /* samples on their way */
 	uint32_t block_used;
 	uint64_t block_ns;
+	struct serve_packets packets;
 };
 
 /* Takes over `fd`. The keys come of both prefaces. */

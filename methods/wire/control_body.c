@@ -193,8 +193,10 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 		put64(&w, s->rate_bps);
 		put16(&w, s->payload_min);
 		put16(&w, s->payload_max);
-		for (int spare = 0; spare < 2; spare++)
-			put64(&w, 0);
+		put16(&w, s->train);
+		put16(&w, s->train_shrink);
+		put64(&w, s->train_gap_ns);
+		put32(&w, 0);
 	}
 	return (uint32_t)(w.at - out);
 }
@@ -207,6 +209,8 @@ static bool spec_ok(const struct flow_spec *s, const struct control_request *req
 		return true;
 	/* A packet that takes longer than a second of a talk spurt would draw thousands of spurts for each packet. */
 	if (s->model == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
+		return false;
+	if (s->model == FLOW_TRAIN && !flow_train_fits(s))
 		return false;
 	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max && s->payload_max <= FLOW_PAYLOAD_MAX;
 }
@@ -233,6 +237,9 @@ int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct co
 		s->rate_bps = bytes_be64(&r);
 		s->payload_min = bytes_be16(&r);
 		s->payload_max = bytes_be16(&r);
+		s->train = bytes_be16(&r);
+		s->train_shrink = bytes_be16(&r);
+		s->train_gap_ns = bytes_be64(&r);
 		if (!r.ok || !spec_ok(s, request))
 			return -EPROTO;
 		if (s->cc_index)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_sample.h"
 
+#include "leb128.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,32 +20,6 @@ void flow_history_free(struct flow_history *history)
 	history->flows = 0;
 }
 
-static uint8_t *number_write(uint8_t *out, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		*out++ = (uint8_t)(value | 0x80);
-	*out++ = (uint8_t)value;
-	return out;
-}
-
-/* More than 64 bits, or the end before the last byte: the cursor fails. */
-static uint64_t number_read(struct bytes *b)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		const uint8_t byte = bytes_u8(b);
-
-		if (shift == 63 && byte > 1)
-			break;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
-	b->ok = false;
-	return 0;
-}
-
 static int values_of(uint8_t kind)
 {
 	return kind == FLOW_TCP ? FLOW_TCP_VALUES : kind == FLOW_UDP ? FLOW_UDP_VALUES : 0;
@@ -57,15 +33,15 @@ uint32_t flow_samples_begin(uint8_t *out, uint64_t base_ns)
 
 uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *s, struct flow_history *history)
 {
-	uint8_t *at = number_write(out, flow);
+	uint8_t *at = leb128_write(out, flow);
 
 	*at++ = s->kind;
-	at = number_write(at, s->time_ns - base_ns);
-	at = number_write(at, s->bytes - history->bytes[flow]);
+	at = leb128_write(at, s->time_ns - base_ns);
+	at = leb128_write(at, s->bytes - history->bytes[flow]);
 	history->bytes[flow] = s->bytes;
 	/* One more than it is: so the unknown, which is the largest of all, takes one byte. */
 	for (int i = 0; i < values_of(s->kind); i++)
-		at = number_write(at, s->values[i] + 1);
+		at = leb128_write(at, s->values[i] + 1);
 	return (uint32_t)(at - out);
 }
 
@@ -83,15 +59,15 @@ int flow_sample_read(struct bytes *block, uint64_t base_ns, uint32_t *flow, stru
 	if (block->ok && !bytes_left(block))
 		return 0;
 	memset(s, 0, sizeof *s);
-	which = number_read(block);
+	which = leb128_read(block);
 	s->kind = bytes_u8(block);
-	s->time_ns = base_ns + number_read(block);
-	s->bytes = number_read(block);
+	s->time_ns = base_ns + leb128_read(block);
+	s->bytes = leb128_read(block);
 	if (!block->ok || which >= history->flows || s->kind >= FLOW_SAMPLE_KINDS)
 		return -EPROTO;
 	*flow = (uint32_t)which;
 	for (int i = 0; i < values_of(s->kind); i++)
-		s->values[i] = number_read(block) - 1;
+		s->values[i] = leb128_read(block) - 1;
 	if (!block->ok)
 		return -EPROTO;
 	s->bytes += history->bytes[which];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_spec.h"
 
+#include "limits.h"
+
 #include <errno.h>
 
 const char *const flow_error_words[FLOW_ERRORS] = {
@@ -51,6 +53,22 @@ enum flow_error flow_error_of(int error)
 	default:
 		return FLOW_OTHER;
 	}
+}
+
+uint64_t flow_train_bits(const struct flow_spec *s)
+{
+	return 8 * (s->payload_max + (s->train - 1ull) * s->payload_min);
+}
+
+bool flow_train_fits(const struct flow_spec *s)
+{
+	uint64_t period_ns;
+
+	if (s->train < 2 || s->train > KTRXER_TRAIN_MOST || !s->rate_bps ||
+	    flow_train_bits(s) > 8ull * KTRXER_TRAIN_BYTES)
+		return false;
+	period_ns = flow_train_bits(s) * (uint64_t)KTRXER_NS_PER_S / s->rate_bps;
+	return s->train_gap_ns <= period_ns / 2 / s->train;
 }
 
 const char *const flow_tcp_names[FLOW_TCP_VALUES] = {

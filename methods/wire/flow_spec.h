@@ -17,6 +17,7 @@ enum flow_model {
 	FLOW_CONSTANT = 0, /* each gap the same */
 	FLOW_POISSON = 1,  /* exponential gaps */
 	FLOW_VOIP = 2,     /* talk spurts and pauses (ITU-T P.59) */
+	FLOW_TRAIN = 3,    /* groups of packets; each packet is recorded at both ends */
 	FLOW_MODELS,
 };
 
@@ -29,8 +30,18 @@ struct flow_spec {
 	char cc[FLOW_CC_MAX]; /* "": the sender's default */
 	uint64_t start_ns; /* after the start of all */
 	uint64_t rate_bps; /* of payload; TCP: 0, or paced at it. UDP: never 0 */
-	uint16_t payload_min, payload_max; /* UDP: drawn evenly */
+	uint16_t payload_min, payload_max; /* UDP: drawn evenly; FLOW_TRAIN: of the others, of the first */
+	uint16_t train;    /* FLOW_TRAIN: packets of a train; rate_bps is the mean rate, with the time between trains */
+	uint16_t train_shrink; /* each gap in 1/65536 of the one before; 0: all gaps are equal */
+	uint64_t train_gap_ns; /* between the first two packets; 0: all are sent back to back */
 };
+
+/*
+ * FLOW_TRAIN: the payload of one train, in bits; and whether its numbers are within the limits, of which one is: a
+ * train lasts at most half of the time between trains.
+ */
+uint64_t flow_train_bits(const struct flow_spec *spec);
+bool flow_train_fits(const struct flow_spec *spec);
 
 /* How a flow ended, by the end that says so. */
 enum flow_reason {
@@ -87,6 +98,20 @@ struct flow_sample {
 	uint64_t bytes;    /* so far: a sender's that were acknowledged (UDP: that left), a receiver's that were read */
 	uint8_t kind;
 	uint64_t values[FLOW_VALUES_MAX];
+};
+
+enum flow_packet_kind {
+	FLOW_PACKET_ARRIVED = 0,  /* the kernel's stamp of its arrival */
+	FLOW_PACKET_SENT = 1,     /* the stamp of the driver or the NIC */
+	FLOW_PACKET_COMMITTED = 2, /* sent without such a stamp: the time before the system call */
+	FLOW_PACKET_KINDS,
+};
+
+/* One packet of a FLOW_TRAIN, as one end saw it. */
+struct flow_packet {
+	uint64_t number;
+	uint64_t time_ns;  /* CLOCK_MONOTONIC of the host that saw it */
+	uint8_t kind;      /* enum flow_packet_kind */
 };
 
 struct flow_end {

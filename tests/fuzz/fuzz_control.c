@@ -7,6 +7,7 @@
  */
 #include "control_link.h"
 #include "flow_client.h"
+#include "flow_packets.h"
 #include "serve_control.h"
 #include "serve_session.h"
 
@@ -38,6 +39,8 @@ static void bodies(const uint8_t *data, size_t size)
 	struct flow_spec specs[CONTROL_RECORDS];
 	struct flow_history history;
 	struct flow_sample sample;
+	struct flow_packets before = { 0 };
+	struct flow_packet packet;
 	struct flow_end end;
 	struct bytes block;
 	uint64_t ns;
@@ -73,6 +76,10 @@ static void bodies(const uint8_t *data, size_t size)
 			if (flow >= 4 || sample.kind >= FLOW_SAMPLE_KINDS)
 				abort();
 	flow_history_free(&history);
+	block = bytes_of(data, size);
+	while (flow_packet_read(&block, 4, &flow, &packet, &before) > 0)
+		if (flow >= 4 || packet.kind >= FLOW_PACKET_KINDS)
+			abort();
 }
 
 static void datagram(struct world *w, const struct control_keys *keys, uint8_t flow)
@@ -157,7 +164,15 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 {
 	(void)context;
 	(void)origin;
-	if (flow >= 3 || sample->kind >= FLOW_SAMPLE_KINDS)
+	if (flow >= 4 || sample->kind >= FLOW_SAMPLE_KINDS)
+		abort();
+}
+
+static void on_packet(void *context, uint32_t flow, bool remote, const struct flow_packet *packet)
+{
+	(void)context;
+	(void)remote;
+	if (flow != 3 || packet->kind >= FLOW_PACKET_KINDS)
 		abort();
 }
 
@@ -179,7 +194,7 @@ static void on_ended(void *context, uint32_t flow, bool remote, const struct flo
 {
 	(void)context;
 	(void)remote;
-	if (flow >= 3 || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
+	if (flow >= 4 || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
 		abort();
 }
 
@@ -213,13 +228,19 @@ static uint16_t listener(int *fd)
 
 static void client(struct world *w, struct bytes *b)
 {
-	static const struct flow_spec specs[3] = { { .down = false }, { .down = true },
-						   { .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 } };
+	static const struct flow_spec specs[4] = {
+		{ .down = false },
+		{ .down = true },
+		{ .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 },
+		{ .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24, .payload_max = 24, .train = 2 },
+	};
 	int fd;
 	const struct flow_client_options o = { .loop = w->loop, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
-					       .specs = specs, .request = { .flows = 3, .for_ns = 1000000000, .sample_ns = 1000000000 },
+					       .specs = specs,
+					       .request = { .flows = 4, .for_ns = 1000000000, .sample_ns = 1000000000 },
 					       .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
-					       .done = on_done, .describe = describe, .context = w, .cpu = -1 };
+					       .packet = on_packet, .done = on_done, .describe = describe,
+					       .context = w, .cpu = -1 };
 	struct control_preface hello = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
 	uint8_t theirs[CONTROL_PREFACE];
 	struct flow_client *c;

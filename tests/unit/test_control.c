@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 #include "control.h"
+#include "flow_packets.h"
 #include "flow_sample.h"
 
 #include <errno.h>
@@ -217,6 +218,56 @@ static void flows(void **state)
 	}
 }
 
+static void trains(void **state)
+{
+	const struct control_request r = { .flows = 1 };
+	const struct flow_spec in = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
+				      .payload_max = 900, .train = 2, .train_shrink = 3, .train_gap_ns = 200000 };
+	struct flow_spec out, bad = in;
+	uint8_t body[CONTROL_BODY_MAX];
+	struct control_frame f = as_frame(body, control_flows_write(body, 0, 1, &in));
+	uint32_t first;
+
+	(void)state;
+	assert_int_equal(control_flows_read(&out, &first, &f, &r), 1);
+	assert_memory_equal(&in, &out, sizeof in);
+	bad.train_gap_ns = 600000; /* longer than half of the time between trains */
+	f.length = control_flows_write(body, 0, 1, &bad);
+	assert_int_equal(control_flows_read(&out, &first, &f, &r), -EPROTO);
+}
+
+static void packets_of_trains(void **state)
+{
+	const struct flow_packet in[] = { { 0, 5000000000ull, FLOW_PACKET_ARRIVED },
+					  { 1, 4999999000ull, FLOW_PACKET_SENT },
+					  { 7, UINT64_MAX, FLOW_PACKET_COMMITTED }, { 3, 0, FLOW_PACKET_ARRIVED } };
+	struct flow_packets before = { 0 };
+	struct flow_packet out;
+	uint8_t block[4 * FLOW_PACKET_RECORD_MOST];
+	struct bytes b;
+	uint32_t length = 0, flow;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		length += flow_packet_write(block + length, i, &in[i], &before);
+	b = bytes_of(block, length);
+	before = (struct flow_packets){ 0 };
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(flow_packet_read(&b, 4, &flow, &out, &before), 1);
+		assert_int_equal(flow, i);
+		assert_true(out.number == in[i].number && out.time_ns == in[i].time_ns && out.kind == in[i].kind);
+	}
+	assert_int_equal(flow_packet_read(&b, 4, &flow, &out, &before), 0);
+	/* A flow that there is not, an unknown kind, and a block that ends inside a record. */
+	b = bytes_of(block, length);
+	assert_int_equal(flow_packet_read(&b, 0, &flow, &out, &before), -EPROTO);
+	block[1] = FLOW_PACKET_KINDS;
+	b = bytes_of(block, length);
+	assert_int_equal(flow_packet_read(&b, 4, &flow, &out, &before), -EPROTO);
+	b = bytes_of(block, 3);
+	assert_int_equal(flow_packet_read(&b, 4, &flow, &out, &before), -EPROTO);
+}
+
 static void last_words(void **state)
 {
 	struct flow_end end = { .reason = FLOW_BROKEN, .error = FLOW_RESET, .time_ns = 1, .bytes = 2, .packets = 3,
@@ -327,6 +378,8 @@ int main(void)
 		cmocka_unit_test(keys_belong_to_one_meeting),
 		cmocka_unit_test(a_request),
 		cmocka_unit_test(flows),
+		cmocka_unit_test(trains),
+		cmocka_unit_test(packets_of_trains),
 		cmocka_unit_test(last_words),
 		cmocka_unit_test(samples),
 		cmocka_unit_test(samples_of_nobody),

@@ -67,6 +67,71 @@ static void poisson_has_its_rate(void **state)
 	traffic_model_end(&model);
 }
 
+static void trains_have_their_rate_gaps_and_sizes(void **state)
+{
+	const struct flow_spec spec = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
+					.payload_max = 600, .train = 5, .train_gap_ns = 10000, .train_shrink = 32768 };
+	const uint64_t period_ns = 1000 * 1000; /* 1000 bytes at 8 Mbit/s */
+	struct traffic_model model;
+	uint64_t jitter_min = UINT64_MAX, jitter_max = 0;
+
+	(void)state;
+	assert_int_equal(flow_train_bits(&spec), 8000);
+	assert_true(flow_train_fits(&spec));
+	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
+	for (uint64_t train = 0; train < 100; train++) {
+		uint64_t before_ns = 0, gap_ns = 10000;
+
+		for (int i = 0; i < 5; i++) {
+			uint32_t payload;
+			const uint64_t at_ns = traffic_model_next(&model, &payload);
+
+			assert_int_equal(payload, i ? 100 : 600);
+			if (i) {
+				assert_int_equal(at_ns - before_ns, gap_ns);
+				gap_ns /= 2;
+			} else {
+				const uint64_t jitter_ns = at_ns - train * period_ns;
+
+				assert_in_range(jitter_ns, 0, period_ns / 8);
+				jitter_min = jitter_ns < jitter_min ? jitter_ns : jitter_min;
+				jitter_max = jitter_ns > jitter_max ? jitter_ns : jitter_max;
+			}
+			before_ns = at_ns;
+		}
+	}
+	assert_true(jitter_min < period_ns / 80 && jitter_max > period_ns / 8 / 10 * 9);
+	traffic_model_end(&model);
+}
+
+static void trains_have_limits(void **state)
+{
+	const struct flow_spec fits = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 500,
+					.payload_max = 500, .train = 2, .train_gap_ns = 250000 };
+	struct flow_spec spec = fits;
+
+	(void)state;
+	assert_true(flow_train_fits(&spec));
+	spec.train_gap_ns++;
+	assert_false(flow_train_fits(&spec));
+	spec.train_gap_ns = UINT64_MAX;
+	assert_false(flow_train_fits(&spec));
+	spec = fits;
+	spec.train = 1;
+	assert_false(flow_train_fits(&spec));
+	spec.train = 1001;
+	assert_false(flow_train_fits(&spec));
+	spec = fits;
+	spec.train = 1000;
+	spec.train_gap_ns = 0;
+	assert_true(flow_train_fits(&spec));
+	spec.payload_min = 9000;
+	assert_false(flow_train_fits(&spec));
+	spec = fits;
+	spec.rate_bps = 0;
+	assert_false(flow_train_fits(&spec));
+}
+
 static void voip_talks_and_pauses(void **state)
 {
 	const struct flow_spec spec = { .udp = true, .model = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172 };
@@ -164,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(constant_never_drifts),       cmocka_unit_test(sizes_are_drawn_evenly),
 		cmocka_unit_test(poisson_has_its_rate),        cmocka_unit_test(voip_talks_and_pauses),
+		cmocka_unit_test(trains_have_their_rate_gaps_and_sizes), cmocka_unit_test(trains_have_limits),
 		cmocka_unit_test(in_order_nothing_is_missing), cmocka_unit_test(each_fate_is_told),
 		cmocka_unit_test(any_order_within_the_window),
 	};

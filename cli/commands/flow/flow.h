@@ -56,6 +56,8 @@ struct flow_run {
 };
 
 /* flow_plan.c */
+/* The server's key, from a file or (`token_file` NULL) from KTRXER_TOKEN. -EINVAL with a text: neither is given. */
+int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_error *err);
 int flow_plan(struct flow_run *run, struct ktrxer_error *err);
 void flow_release(struct flow_run *run);
 

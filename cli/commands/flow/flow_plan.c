@@ -223,16 +223,16 @@ static int plan_descriptors(uint32_t flows, struct ktrxer_error *err)
 	return 0;
 }
 
-static int plan_token(struct flow_run *run, struct ktrxer_error *err)
+int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_error *err)
 {
 	uint8_t token[SECRET_MAX];
-	int length = secret_token_read(run->o->token_file, token, err);
+	int length = secret_token_read(token_file, token, err);
 
 	if (length == 0)
 		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at "
 				   "its start, into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
 	if (length > 0)
-		hmac_key_set(&run->token, token, (size_t)length);
+		hmac_key_set(key, token, (size_t)length);
 	secret_forget(token, sizeof token);
 	return length < 0 ? length : 0;
 }
@@ -245,7 +245,8 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 
 	run->up = strcmp(o->direction, "down") != 0;
 	run->down = strcmp(o->direction, "up") != 0;
-	if ((rc = plan_token(run, err)) < 0 || (rc = cli_resolve(o->host, o->v4, o->v6, &p->to, err)) < 0)
+	if ((rc = flow_token_read(&run->token, o->token_file, err)) < 0 ||
+	    (rc = cli_resolve(o->host, o->v4, o->v6, &p->to, err)) < 0)
 		return rc;
 	if (o->from.family && o->from.family != p->to.family)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The pairs of a session's trains, for the estimator (pairs.h). */
+#ifndef KTRXER_METHODS_TRAIN_PAIRS_H
+#define KTRXER_METHODS_TRAIN_PAIRS_H
+
+#include "pairs.h"
+#include "train_session.h"
+
+/* The flow of pairs of `payload` bytes: one every `period_ns`. */
+void train_pair_spec(struct flow_spec *spec, bool down, uint16_t payload, uint64_t period_ns, uint64_t start_ns);
+/* One entry for each train, to be freed. NULL: no memory. */
+struct pair_times *train_pairs(const struct train_packets *packets);
+
+#endif

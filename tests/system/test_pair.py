@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+`ktrxer pair` between two hosts: what is counted, what fits the schemas, and what is refused. Figures need shaped links: tests/virtual/test_pair.py.
+
+a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
+   fd00:77::1                    fd00:77::2
+"""
+
+import json
+
+import pytest
+from flows import secret
+
+
+@pytest.fixture
+def pair(ktrxer, token):
+    def go(a, host, *options, token=token, status=None):
+        done = a.run([ktrxer, "pair", host, "--token-file", token, *map(str, options)], check=False, timeout=30)
+        assert status in (None, done.returncode), done.stdout + done.stderr
+        return done
+
+    return go
+
+
+@pytest.mark.parametrize("address", ["address", "address6"])
+def test_each_pair_is_counted_once(shared_pair, pair, serve, token, validators, address):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = pair(a, getattr(b, address), "--count", 20, "--interval", "5ms", "--jsonl")
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    for one in objects:
+        validators[one["type"]].validate(one)
+    end, head = objects[-1], 48 if address == "address6" else 28
+    for way in ("up", "down"):
+        assert [size["ip_bytes"] for size in end[way]["sizes"]] in ([1472 + 28, 736 + 28], [1452 + 48, 726 + 48])
+        for size in end[way]["sizes"]:
+            counts = [size[name] for name in ("lost", "unsent", "reordered", "one_stamp", "not_back_to_back", "usable")]
+            assert size["pairs"] == sum(counts) == 20 and size["lost"] == size["unsent"] == size["reordered"] == 0, size
+        samples = [one for one in objects if one.get("kind") == "pair" and one["direction"] == way]
+        assert len(samples) == 40 and {one["number"] for one in samples} == set(range(20))
+        for one in samples:
+            assert one["first_sent_ns"] <= one["second_sent_ns"] and one["first_arrived_ns"] <= one["second_arrived_ns"]
+    assert end["probe_bit_s"] == 2 * (1500 + 726 + head + (10 if head == 28 else 0)) * 8 * 200
+    assert done.returncode == (0 if end["verdict"] == "valid" else 1)
+
+
+def test_one_direction_and_text(shared_pair, pair, serve, token):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = pair(a, b.address, "--count", 10, "--interval", "5ms", "--direction", "down", "--payload", 1000)
+    assert "down: 10 pairs of 1028 bytes" in done.stdout and "up:" not in done.stdout and "verdict: " in done.stdout, done.stdout
+
+
+def test_what_is_refused(shared_pair, pair, serve, token, tmp_path):
+    a, b = shared_pair
+    assert "nothing listens on TCP port 8620" in pair(a, b.address, "--count", 10, status=1).stderr
+    serve(b, "--token-file", token, "--max-bitrate", "1M")
+    assert "--max-bitrate" in pair(a, b.address, "--count", 10, status=1).stderr
+    other = secret(tmp_path / "other", "another token that is long enough")
+    assert "token" in pair(a, b.address, "--count", 10, token=other, status=1).stderr
+    assert "MTU of 1500" in pair(a, b.address, "--payload", 1473, status=2).stderr
+    assert "exclude each other" in pair(a, b.address, "-4", "-6", status=2).stderr
+    assert "not of the same family" in pair(a, b.address, "--from", "fd00:77::1").stderr
+
+
+def test_a_server_without_flows(shared_pair, pair, serve):
+    a, b = shared_pair
+    serve(b, "--max-clients", 0)
+    assert "nothing listens on TCP port 8620" in pair(a, b.address, "--count", 10, status=1).stderr

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer pair` over links that netem shapes in virtual time: tbf would pass a pair in one burst."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guests import ROOT, Lab
+
+KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
+FRAME, LARGE = 14, 1500  # netem counts frames with their Ethernet header; pair counts IP packets
+
+FILE = """
+hosts = ["near", "far"]
+routers = ["mid"]
+[[links]]
+ends = ["near", "mid"]
+delay = "2ms"
+[[links]]
+ends = ["mid", "far"]
+"""
+
+# near - mid - far; mid shapes both of its devices. Each scenario: name, netem's words, cross traffic up in Mbit/s, options of pair.
+SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {} limit 10000; done"
+CROSS = "{} flow up far --udp --bitrate {} --model poisson --payload 200..1472 --for 20s --token-file token >/dev/null 2>&1 & sleep 0.2"
+
+
+@dataclass
+class Scenario:
+    netem: str
+    options: str = "--count 60"
+    cross: str = ""
+
+
+SCENARIOS = {
+    "10": Scenario("rate 10mbit"),
+    "100": Scenario("rate 100mbit"),
+    "1000": Scenario("rate 1000mbit"),
+    "10 half": Scenario("rate 10mbit", "--count 60 --direction up --interval 40ms", "5M"),
+    "groups of 1 ms": Scenario("rate 100mbit slot 1ms 1ms"),
+    "groups of 300 us": Scenario("rate 10mbit slot 300us 300us"),
+    "loss": Scenario("rate 100mbit loss 3%", "--count 60"),
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """All scenarios, one after the other in one guest."""
+    folder = tmp_path_factory.mktemp("pairs")
+    lab = Lab(folder / "here", folder / "scratch")
+    lab.folder.mkdir()
+    lab.scratch.mkdir()
+    (lab.folder / "pair.toml").write_text(FILE)
+    (lab.folder / "token").write_text(secrets.token_hex(16))
+    (lab.folder / "token").chmod(0o600)
+    job = list[str]()
+    for number, scenario in enumerate(SCENARIOS.values()):
+        job.append(SHAPE.format(scenario.netem))
+        if scenario.cross:
+            job.append(CROSS.format(KTRXER, scenario.cross))
+        job.append(f"{KTRXER} pair far --json --token-file token {scenario.options} >{number}.json")
+        if scenario.cross:
+            job.append("kill -INT $!; wait $!")
+    serve = f"far={KTRXER} serve --quiet --token-file token"
+    done = lab("run", "./pair.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=230)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
+
+
+def truth(mbit: float) -> float:
+    return mbit * 1e6 * LARGE / (LARGE + FRAME)
+
+
+@pytest.mark.parametrize("mbit", [10, 100, 1000])
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_an_idle_link(found: dict[str, dict[str, Any]], mbit: int, way: str) -> None:
+    capacity = found[str(mbit)][way]["capacity_bit_s"]
+    assert capacity["value"] == pytest.approx(truth(mbit), rel=0.02)
+    assert capacity["low"] <= truth(mbit) <= capacity["high"]
+    assert found[str(mbit)]["verdict"] == "valid", found[str(mbit)]["reasons"]
+
+
+def test_half_of_the_link_is_taken(found: dict[str, dict[str, Any]]) -> None:
+    """Faster links cost the guest minutes for their cross traffic: tests/unit/test_pairs.c has them."""
+    result = found["10 half"]
+    assert result["up"]["capacity_bit_s"], result["reasons"]
+    assert result["up"]["capacity_bit_s"]["value"] == pytest.approx(truth(10), rel=0.05)
+    assert "down" not in result
+
+
+def test_the_link_rate_and_what_it_adds_to_a_packet_are_known_from_both_sizes(found: dict[str, dict[str, Any]]) -> None:
+    up = found["10"]["up"]
+    assert up["link_bit_s"] == pytest.approx(10e6, rel=0.005) and up["overhead_bytes"] == pytest.approx(FRAME, abs=3)
+
+
+def test_no_answer_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]]) -> None:
+    result = found["groups of 1 ms"]
+    for way in ("up", "down"):
+        assert result[way]["reading"] == "coalesced" and result[way]["capacity_bit_s"] is None
+    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
+
+
+def test_groups_shorter_than_the_gap_give_the_right_answer_or_none(found: dict[str, dict[str, Any]]) -> None:
+    result = found["groups of 300 us"]
+    for way in ("up", "down"):
+        capacity = result[way]["capacity_bit_s"]
+        assert capacity is None or capacity["value"] == pytest.approx(truth(10), rel=0.02), result[way]
+
+
+def test_pairs_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dict[str, Any]]) -> None:
+    result = found["loss"]
+    assert "up" in result, result["reasons"]
+    sizes = [size for way in ("up", "down") for size in result[way]["sizes"]]
+    assert 3 <= sum(size["lost"] for size in sizes) <= 40  # 6 % of 240 pairs
+    for way in ("up", "down"):
+        for size in result[way]["sizes"]:
+            assert size["pairs"] == 60
+            assert size["usable"] + size["lost"] + size["reordered"] + size["one_stamp"] + size["not_back_to_back"] + size["unsent"] == 60
+        assert result[way]["capacity_bit_s"]["value"] == pytest.approx(truth(100), rel=0.02)
