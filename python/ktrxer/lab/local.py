@@ -58,6 +58,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
         "environment": environment,
         "script": topology.script() if topology else "",
         "events": topology.events() if topology else [],
+        "helpers": topology.helpers() if topology else [],
         "remedy": remedy,
         "node": job.node,
         "command": job.command,
