@@ -10,6 +10,7 @@
 #include "bench_net.h"
 #include "bench_watch.h"
 #include "cli.h"
+#include "shared_options.h"
 
 enum {
 	BENCH_WHO = 48,      /* engines and baselines */
@@ -30,13 +31,17 @@ struct bench_options {
 
 /* Where the probes go; and what the Python part does, which are refused here. */
 #define BENCH_PATH_OPTIONS(FIELDS)                                                                                                    \
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = offsetof(FIELDS, device), .argument = "DEV", .heading = "Path",       \
-	  .help = "Send by this device instead of between two hosts in network namespaces of the bench's own" },                          \
+	OPTION_DEVICE(offsetof(FIELDS, device), .heading = "Path", \
+		      .help = "Send by this device instead of between two hosts in network namespaces of the " \
+			      "bench's own"), \
 	{ .name = "to", .type = OPT_ADDRESS, .offset = offsetof(FIELDS, to), .argument = "IP", .help = "Destination, with --device" },         \
 	{ .name = "far-device", .type = OPT_STRING, .offset = offsetof(FIELDS, far_device), .argument = "DEV",                                  \
 	  .help = "Where the probes arrive, with --device: a device of this machine, because one clock measures both ends" },             \
 	{ .name = "far-netns", .type = OPT_STRING, .offset = offsetof(FIELDS, far_netns), .argument = "NAME",                                   \
 	  .help = "The network namespace of --far-device" }
+#define BENCH_ROUNDS_OPTION(FIELDS, HELP) \
+	{ .name = "rounds", .letter = 'n', .type = OPT_UINT, .offset = offsetof(FIELDS, rounds), .argument = "N", \
+	  .fallback = "7", .min = 1, .max = 1000, .help = HELP }
 #define BENCH_TABLE_OPTIONS(FIELDS)                                                                                                   \
 	{ .name = "csv", .type = OPT_STRING, .offset = offsetof(FIELDS, csv), .argument = "FILE", .heading = "Results",                          \
 	  .help = "Write the rows to a CSV file" },                                                                                      \

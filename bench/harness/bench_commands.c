@@ -2,26 +2,21 @@
 /* `ktrxer bench rate | schedule | pairs | stamps`: their options. */
 #include "bench.h"
 
-
 #define FIELD(name) offsetof(struct bench_options, name)
 
-#define ROUNDS                                                                                                                          \
-	{ .name = "rounds", .letter = 'n', .type = OPT_UINT, .offset = FIELD(rounds), .argument = "N", .fallback = "7", .min = 1, .max = 1000, \
-	  .help = "Rounds; in each everybody sends once, in an order that rotates" }
+#define ROUNDS \
+	BENCH_ROUNDS_OPTION(struct bench_options, "Rounds; in each everybody sends once, in an order that rotates")
 #define CROSS                                                                                                                         \
 	{ .name = "cross", .letter = 'x', .type = OPT_STRING, .offset = FIELD(cross), .argument = "R,R...", .fallback = "0",              \
 	  .help = "Cross traffic beside the probes, packets a second: random sizes of 100 to 1400 bytes at random times, from the sender's host" }
 #define BOTH_WAYS                                                                                                                      \
 	{ .name = "both-ways", .type = OPT_FLAG, .offset = FIELD(both_ways), .help = "As much cross traffic from the far host, too" }
-#define PAYLOAD(value)                                                                                                                \
-	{ .name = "payload", .letter = 's', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "A..B/STEP", .fallback = value,          \
-	  .min = 8, .max = 1472, .help = "Bytes of UDP payload", .heading = "What is sent" }
-#define COUNT(value, words)                                                                                                           \
-	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = FIELD(count), .argument = "N", .fallback = value, .min = 2,             \
-	  .max = 100000, .help = words }
-#define INTERVAL(value, words)                                                                                                        \
-	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = FIELD(interval_ns), .argument = "D", .fallback = value,          \
-	  .min = 1000, .max = 10 * 1000000000ULL, .help = words }
+#define PAYLOAD(value) \
+	OPTION_PAYLOAD(FIELD(payload), OPT_RANGE, .argument = "A..B/STEP", .fallback = value, .min = 8, .max = 1472, \
+		       .help = "Bytes of UDP payload", .heading = "What is sent")
+#define COUNT(value, words) OPTION_COUNT(FIELD(count), .fallback = value, .min = 2, .max = 100000, .help = words)
+#define INTERVAL(value, between) \
+	OPTION_INTERVAL(FIELD(interval_ns), between, .fallback = value, .min = 1000, .max = 10 * 1000000000ULL)
 #define REST                                                                                                                          \
 	{ .name = "seed", .type = OPT_UINT, .offset = FIELD(seed), .argument = "N", .fallback = "1", .help = "Of the cross traffic" },        \
 	{ .name = "engines", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engines), .argument = "E,E...", .heading = "Senders",           \
@@ -33,17 +28,15 @@
 
 static const struct opt rate_opts[] = {
 	PAYLOAD("28..1428/700"), CROSS,
-	{ .name = "for", .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .fallback = "200ms", .min = 1000000, .max = 60 * 1000000000ULL,
-	  .help = "How long a flood lasts" },
-	{ .name = "train", .type = OPT_UINT, .offset = FIELD(train), .argument = "N", .fallback = "100", .min = 2, .max = 4096,
-	  .help = "Probes in a train" },
-	{ .name = "threads", .type = OPT_UINT, .offset = FIELD(threads), .argument = "N", .fallback = "1", .min = 1, .max = 64,
-	  .help = "Processors that send a template together" },
+	OPTION_FOR(FIELD(for_ns), .fallback = "200ms", .min = 1000000, .max = 60 * 1000000000ULL,
+		.help = "How long a flood lasts"),
+	OPTION_TRAIN(FIELD(train), .fallback = "100", .min = 2, .max = 4096),
+	OPTION_THREADS(FIELD(threads), .max = 64, .help = "Processors that send a template together"),
 	ROUNDS, REST,
 };
 
 static const struct opt schedule_opts[] = {
-	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "Time between probes"), COUNT("100", "Probes in a round"), ROUNDS,
+	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "probes"), COUNT("100", "Probes in a round"), ROUNDS,
 	{ .name = "methods", .letter = 'm', .type = OPT_STRING, .offset = FIELD(methods), .argument = "M,M...",
 	  .help = "Experiments E3 and E4: oir (engines are given all probes at the start), ofr (each a fixed period before its time), osm (each when a "
 		  "sleep ends), rsm (a raw socket when a sleep ends)" },
@@ -55,7 +48,7 @@ static const struct opt schedule_opts[] = {
 };
 
 static const struct opt pairs_opts[] = {
-	PAYLOAD("12"), CROSS, BOTH_WAYS, INTERVAL("1ms", "Time between pairs"), COUNT("500", "Pairs in a round"), ROUNDS, REST,
+	PAYLOAD("12"), CROSS, BOTH_WAYS, INTERVAL("1ms", "pairs"), COUNT("500", "Pairs in a round"), ROUNDS, REST,
 };
 
 static const struct opt stamps_opts[] = {

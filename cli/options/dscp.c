@@ -43,6 +43,15 @@ int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_err
 			   (int)(length < 32 ? length : 32), text);
 }
 
+int dscp_next(uint8_t *dscp, const char **list, struct ktrxer_error *err)
+{
+	const char *word = *list;
+	const size_t length = strcspn(word, ",");
+
+	*list = word[length] ? word + length + 1 : NULL;
+	return dscp_parse(dscp, word, length, err);
+}
+
 /* As the two bits of the header: RFC 3168, section 5. */
 const char *const ecn_names[] = { "off", "ect1", "ect0", "ce" };
 

@@ -19,13 +19,6 @@ struct cli_common {
 	uint64_t start_at_real_ns; /* 0: at once */
 };
 
-/* The traffic model of probes: their intervals. */
-enum probe_model { MODEL_CONSTANT, MODEL_POISSON };
-extern const char *const probe_models[];
-#define PROBE_MODEL_OPTION(OFFSET) \
-	{ .name = "model", .type = OPT_CHOICE, .offset = (OFFSET), .argument = "MODEL", .fallback = "constant", .choices = probe_models, \
-	  .help = "Intervals: constant, or poisson (exponential around the mean; RFC 2330, by the generator of RFC 4656)" }
-
 struct out;
 struct host_watch;
 struct verdict_book;
@@ -65,11 +58,13 @@ int cli_wait_start(struct cli *cli, uint64_t *start_ns);
 /* The same, with a longer time to get ready before the start. */
 int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns);
 
+/* The address family that -4 and -6 leave: AF_INET, AF_INET6, 0 for both, or -EINVAL when both are given. */
+int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 /*
- * HOST, an address or a name, to an address; `family` 0, AF_INET (-4) or AF_INET6 (-6). Negative errno with one line.
- * May block as long as the resolver does.
+ * HOST, an address or a name, to an address of that family. Negative errno with one line. May block as long as the
+ * resolver does.
  */
-int cli_resolve(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err);
+int cli_resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err);
 /*
  * Above 10 kpps, or without a rate (!rate->given), an address that is not local use needs --flood: -EPERM and what to
  * do.

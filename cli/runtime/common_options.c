@@ -4,8 +4,6 @@
 
 #include <stddef.h>
 
-const char *const probe_models[] = { [MODEL_CONSTANT] = "constant", [MODEL_POISSON] = "poisson", NULL };
-
 #define FIELD(name) offsetof(struct cli_common, name)
 
 #define JSON_OPTION                                                                                                    \

@@ -72,7 +72,7 @@ int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxe
 	return (int)length;
 }
 
-int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error *err)
+static int key_read(struct hmac_key *key, const char *path, struct ktrxer_error *err)
 {
 	uint8_t secret[SECRET_MAX];
 	int n = secret_read(path, secret, err);
@@ -81,4 +81,15 @@ int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error 
 		hmac_key_set(key, secret, (size_t)n);
 	secret_forget(secret, sizeof secret);
 	return n < 0 ? n : 0;
+}
+
+int secret_stamp_keys_read(struct stamp_keys *keys, const char *auth_file, const char *tlv_file,
+	struct ktrxer_error *err)
+{
+	if (auth_file && tlv_file)
+		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: "
+			"authenticated mode protects TLVs by its own key");
+	if (auth_file)
+		return key_read(&keys->auth, auth_file, err);
+	return tlv_file ? key_read(&keys->tlv, tlv_file, err) : 0;
 }

@@ -21,7 +21,13 @@ int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_erro
  * length, 0 when neither is given, or a negative errno.
  */
 int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err);
-/* The same as a key; `what` is the option's name. */
-int secret_key_read(const char *path, struct hmac_key *key, struct ktrxer_error *err);
+/* Keys of STAMP: of authenticated mode, and of the HMAC of TLVs in open mode. */
+struct stamp_keys {
+	struct hmac_key auth, tlv;
+};
+
+/* The keys of --auth-key-file and --tlv-key-file, NULL where the option is not given; -EINVAL when both are. */
+int secret_stamp_keys_read(struct stamp_keys *keys, const char *auth_file, const char *tlv_file,
+	struct ktrxer_error *err);
 
 #endif

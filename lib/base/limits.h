@@ -88,8 +88,9 @@ enum ktrxer_limits {
 	KTRXER_PORT = 8620, /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */
 	KTRXER_STAMP_PORT = 862,
 	KTRXER_LIMITER_BUCKETS = 8192,     /* 128 KiB; a power of two */
-	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 4.6 MiB, of which idle places take none; a power of two */
+	KTRXER_REFLECTOR_SESSIONS = 4096,  /* 4.8 MiB, of which idle places take none; a power of two */
 	KTRXER_REFLECTOR_LEFT = 64,        /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
+	KTRXER_REFLECTOR_SEQUENCES = 256,  /* of a session, in which copies of requests are found: a power of two */
 	KTRXER_REFLECTOR_RATE = 10000,     /* answers a second to each /24 and /56: ten senders at 1 ms */
 	KTRXER_REFLECTOR_BURST = 1000,
 	KTRXER_REFLECTOR_UNIT = 512,       /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "stamp_session.h"
 
+#include "stamp_losses.h"
 #include "stamp_packet.h"
 
 #include <errno.h>
@@ -12,19 +13,10 @@ struct entry {
 	uint64_t number, time; /* time: as the packet said */
 	uint8_t state;
 	bool has_reply, held; /* held: both stamps are here, T3 may still get better */
+	bool unplaced;        /* if it is lost, the reflector's counts do not cover it */
 	uint64_t released_ns; /* when it is no longer held */
-	int64_t reflector;    /* its count, unfolded; of this epoch */
-	uint32_t epoch;
+	struct stamp_place reflector;
 	struct stamp_sample sample;
-};
-
-/* From one start of the reflector to the next. */
-struct epoch {
-	uint32_t number;
-	int64_t base;           /* its count before our first probe */
-	int64_t highest;        /* its highest count seen, -1: none */
-	uint64_t highest_probe; /* the highest number answered + 1 */
-	uint64_t distinct;      /* answers that we have, each count once */
 };
 
 struct stamp_session {
@@ -37,13 +29,9 @@ struct stamp_session {
 	uint64_t answered_t1_ns; /* the latest send time of a probe that has its answer */
 	uint64_t replied_end;  /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
 	uint64_t close_from;
-	struct epoch epoch;
-	/* Of the epochs before this one. */
-	uint64_t arrived, past_distinct;
+	struct stamp_losses losses;
 	uint64_t answered_end;  /* highest measured number answered + 1 */
-	uint64_t unknown;       /* between epochs: nobody knows */
-	bool tail_known;        /* a closing probe has settled the end */
-	uint64_t tail_up, tail_down, tail_unknown;
+	uint64_t closing_answered;
 	bool last_valid, limits_seen;
 	struct stamp_limits limits; /* the last that the reflector reported */
 	struct stamp_sample last;
@@ -61,7 +49,8 @@ int stamp_session_new(struct stamp_session **out, const struct stamp_session_opt
 	if (!s)
 		return -ENOMEM;
 	s->entries = calloc(options->window, sizeof *s->entries);
-	if (!s->entries) {
+	if (!s->entries || stamp_losses_new(&s->losses, options->window) < 0) {
+		free(s->entries);
 		free(s);
 		return -ENOMEM;
 	}
@@ -76,7 +65,6 @@ int stamp_session_new(struct stamp_session **out, const struct stamp_session_opt
 	}
 	s->mask = options->window - 1;
 	s->close_from = UINT64_MAX;
-	s->epoch.highest = -1;
 	*out = s;
 	return 0;
 }
@@ -88,6 +76,7 @@ void stamp_session_free(struct stamp_session *s)
 	secret_forget(&s->auth_key, sizeof s->auth_key);
 	secret_forget(&s->tlv_key, sizeof s->tlv_key);
 	free(s->entries);
+	stamp_losses_free(&s->losses);
 	free(s);
 }
 
@@ -184,12 +173,6 @@ void stamp_session_report(struct stamp_session *s, const struct ktx_report *repo
 
 /* ---------------------------------------------------------------------------------------------- loss by direction */
 
-/* The number near `near` whose low 32 bits these are. */
-static int64_t unfold(uint32_t low, int64_t near)
-{
-	return near + (int32_t)(low - (uint32_t)near);
-}
-
 static uint64_t unsent_between(const struct stamp_session *s, uint64_t from, uint64_t to)
 {
 	uint64_t unsent = 0;
@@ -202,75 +185,48 @@ static uint64_t unsent_between(const struct stamp_session *s, uint64_t from, uin
 	return unsent;
 }
 
-/* The reflector counts from 0 again: what lies between the two is lost, nobody knows where. */
-static void epoch_begin(struct stamp_session *s, uint64_t number, int64_t count)
+/*
+ * The counts of the reflector do not cover the probes before this one that have no answer, from `from` on; where probes
+ * overtook others, those before, too.
+ */
+static void unplace(struct stamp_session *s, uint64_t from, uint64_t number)
 {
-	const uint64_t gap = number - s->epoch.highest_probe - unsent_between(s, s->epoch.highest_probe, number);
+	const uint64_t first = number > s->mask ? number - s->mask : 0;
+	const bool in_order = !s->counts.reordered_up && !s->counts.reordered_down;
 
-	s->counts.restarts++;
-	s->arrived += (uint64_t)(s->epoch.highest + 1 - s->epoch.base);
-	s->past_distinct += s->epoch.distinct;
-	/* `count` of them have reached the new one, their answers are lost; of the others nothing can be said. */
-	s->unknown += gap > (uint64_t)count ? gap - (uint64_t)count : 0;
-	s->epoch = (struct epoch){ .number = s->epoch.number + 1, .highest = -1 };
+	if (first > from)
+		s->losses.unplaced += first - from;
+	for (uint64_t n = first; n < number; n++) {
+		struct entry *e = entry_of(s, n);
+
+		if (!e || e->has_reply || !is_measured(s, n))
+			continue;
+		if (e->state == LOST && n >= from)
+			s->losses.unplaced++;
+		e->unplaced = (e->state == COMMITTED || e->state == WAITING) && (n >= from || !in_order);
+	}
 }
 
-/* The first answer to a closing probe settles the measured ones behind the last answer, where it can. */
-static void tail_settle(struct stamp_session *s, uint64_t number, int64_t count, bool restarted)
-{
-	const uint64_t behind = s->close_from - s->answered_end, tail = behind - unsent_between(s, s->answered_end, s->close_from);
-	const uint64_t gap = tail + (number - s->close_from) - unsent_between(s, s->close_from, number);
-	const int64_t before = s->epoch.highest >= 0 ? s->epoch.highest + 1 : s->epoch.base;
-	const uint64_t back = restarted || count < before ? 0 : (uint64_t)(count - before);
-
-	s->tail_known = true;
-	if (restarted)
-		s->tail_unknown = tail;
-	else if (back == 0)
-		s->tail_up = tail;
-	else if (back >= gap)
-		s->tail_down = tail;
-	else if (gap == tail) {
-		s->tail_down = back;
-		s->tail_up = tail - back;
-	} else
-		s->tail_unknown = tail; /* some of the closing ones are among the lost */
-}
-
-/* An answer that no answer with the same count came before. */
 static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 {
-	const int64_t near = s->epoch.highest >= 0 ? s->epoch.highest : (int64_t)e->number;
-	int64_t count = unfold(seq, near);
-	bool restarted = false;
+	const struct stamp_counted answer = { .number = e->number, .seq = seq,
+			.received_real_ns = e->sample.t2_real_ns };
+	const uint64_t highest_probe = s->losses.epoch.highest_probe;
+	const enum stamp_counted_as as = stamp_losses_first(&s->losses, &answer, &e->reflector);
 
-	if (s->epoch.highest < 0 && !s->epoch.number && count > (int64_t)e->number)
-		s->epoch.base = count - (int64_t)e->number; /* it has counted others before us */
-	if (count < 0)
-		count = seq;
-	/* A later probe with a smaller count: it cannot have been overtaken by one that was sent before it. */
-	if (s->epoch.highest >= 0 && e->number >= s->epoch.highest_probe && count < s->epoch.highest && count <= (int64_t)s->mask) {
-		restarted = true;
-		if (is_measured(s, e->number))
-			epoch_begin(s, e->number, count);
-	}
+	if (e->reflector.unplaced)
+		unplace(s, highest_probe, e->number);
+	if (e->state == LOST && e->unplaced)
+		s->losses.unplaced--;
+	e->unplaced = false;
+	s->counts.stateful |= s->losses.stateful;
 	if (!is_measured(s, e->number)) {
-		if (!s->tail_known)
-			tail_settle(s, e->number, count, restarted);
-		s->counts.stateful |= count - s->epoch.base != (int64_t)e->number;
-		e->reflector = count;
+		s->closing_answered++;
 		return;
 	}
-	e->sample.reordered_down = count < s->epoch.highest;
-	e->sample.reordered_up = !e->sample.reordered_down && e->number + 1 < s->epoch.highest_probe;
-	if (count > s->epoch.highest)
-		s->epoch.highest = count;
-	if (e->number >= s->epoch.highest_probe)
-		s->epoch.highest_probe = e->number + 1;
-	s->epoch.distinct++;
-	s->counts.stateful |= (uint32_t)e->number != seq;
-	e->reflector = count;
-	e->epoch = s->epoch.number;
+	s->counts.restarts += as == STAMP_COUNTED_ANEW;
+	e->sample.reordered_up = as == STAMP_COUNTED_UP;
+	e->sample.reordered_down = as == STAMP_COUNTED_DOWN;
 	if (e->number >= s->answered_end)
 		s->answered_end = e->number + 1;
 }
@@ -279,6 +235,12 @@ static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 
 /* A far queue longer than this is taken for a wrong stamp. */
 #define FAR_QUEUE_MAX_NS (60 * (int64_t)KTRXER_NS_PER_S)
+
+/* The number near `near` whose low 32 bits these are. */
+static int64_t unfold(uint32_t low, int64_t near)
+{
+	return near + (int32_t)(low - (uint32_t)near);
+}
 
 /* The driver's stamp of an earlier answer. It is no older than T3. Stamps come in the order of the answers: those before it have none to come. */
 static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp, const struct stamp_arrival *a,
@@ -296,9 +258,9 @@ static void follow_up(struct stamp_session *s, const struct stamp_follow_up *fol
 
 		if (!e || !e->has_reply)
 			continue;
-		if (e->epoch != s->epoch.number || e->reflector < count)
+		if (e->reflector.epoch != s->losses.epoch.number || e->reflector.count < count)
 			e->released_ns = 0;
-		if (e->epoch != s->epoch.number || e->reflector != count)
+		if (e->reflector.epoch != s->losses.epoch.number || e->reflector.count != count)
 			continue;
 		if (left >= e->sample.t3_real_ns && left - e->sample.t3_real_ns < FAR_QUEUE_MAX_NS)
 			e->sample.far_queue_ns = left - e->sample.t3_real_ns;
@@ -313,7 +275,8 @@ static void release_before(struct stamp_session *s, const struct entry *newest)
 	for (uint64_t n = s->held_begin; n < s->replied_end; n++) {
 		struct entry *e = entry_of(s, n);
 
-		if (e && e != newest && e->has_reply && (e->epoch != newest->epoch || e->reflector < newest->reflector))
+		if (e && e != newest && e->has_reply &&
+		    (e->reflector.epoch != newest->reflector.epoch || e->reflector.count < newest->reflector.count))
 			e->released_ns = 0;
 	}
 }
@@ -356,7 +319,8 @@ static void limits_take(struct stamp_session *s, struct stamp_limits limits)
 }
 
 /* Returns whether the reflector understands follow-up telemetry. */
-static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e, bool ptp,
+static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e,
+		const struct stamp_place *place, bool ptp,
 		      const struct stamp_arrival *a)
 {
 	uint32_t at = (uint32_t)stamp_base_length(s->options.auth_key != NULL);
@@ -376,9 +340,13 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			const struct stamp_follow_up follow = stamp_follow_up_read(tlv.value);
 
 			tells = true;
-			follow_up(s, &follow, ptp, a, e->reflector);
+			follow_up(s, &follow, ptp, a, place->count);
 		} else if (tlv.type == STAMP_TLV_LIMITS) {
-			limits_take(s, stamp_limits_read(tlv.value));
+			const struct stamp_limits limits = stamp_limits_read(tlv.value);
+
+			limits_take(s, limits);
+			if (limits.copies & STAMP_COPIES_COUNTED)
+				stamp_losses_copies(&s->losses, place, limits.copies & ~STAMP_COPIES_COUNTED);
 		} else if (tlv.type == STAMP_TLV_COS) {
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 
@@ -405,25 +373,6 @@ static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply 
 	return e;
 }
 
-static enum stamp_event again(struct stamp_session *s, const struct entry *e, const struct stamp_reply *reply)
-{
-	if (!is_measured(s, e->number))
-		return STAMP_DUPLICATE;
-	if ((uint32_t)e->reflector == reply->seq || (!s->counts.stateful && reply->seq == reply->sender_seq)) {
-		s->counts.duplicates_down++;
-	} else {
-		/* The reflector counted it twice: it has arrived there twice. */
-		const int64_t count = unfold(reply->seq, s->epoch.highest);
-
-		s->counts.duplicates_up++;
-		s->counts.stateful = true;
-		if (count > s->epoch.highest)
-			s->epoch.highest = count;
-		s->epoch.distinct++;
-	}
-	return STAMP_DUPLICATE;
-}
-
 static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const struct stamp_arrival *a, bool *ptp)
 {
 	const struct stamp_error error = stamp_error_read(reply->error);
@@ -447,6 +396,29 @@ static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const 
 	return true;
 }
 
+/* A further answer: of a copy of the request, which the reflector has counted, or a copy of an answer. */
+static enum stamp_event again(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e,
+		const struct stamp_reply *reply,
+			      const struct stamp_arrival *a)
+{
+	const bool ptp = stamp_error_read(reply->error).ptp;
+	struct stamp_counted answer = { .number = e->number, .seq = reply->seq };
+	struct stamp_place place = e->reflector;
+	bool up;
+
+	if (!stamp_time_to_ns(&answer.received_real_ns, reply->received, ptp, a->real_near_ns))
+		return STAMP_DUPLICATE;
+	up = stamp_losses_again(&s->losses, &answer, &place);
+	s->counts.stateful |= s->losses.stateful;
+	if (up)
+		tlvs_read(s, packet, length, e, &place, ptp, a);
+	if (is_measured(s, e->number)) {
+		s->counts.duplicates_up += up;
+		s->counts.duplicates_down += !up;
+	}
+	return STAMP_DUPLICATE;
+}
+
 enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *packet, size_t length, const struct stamp_arrival *a)
 {
 	const bool auth = s->options.auth_key != NULL;
@@ -463,7 +435,7 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 		return STAMP_WRONG_HMAC;
 	}
 	if (e->has_reply)
-		return again(s, e, &reply);
+		return again(s, packet, length, e, &reply, a);
 	if (!stamps_read(e, &reply, a, &ptp)) {
 		s->counts.foreign++;
 		return STAMP_FOREIGN;
@@ -472,7 +444,7 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 	if (e->number >= s->replied_end)
 		s->replied_end = e->number + 1;
 	count_answer(s, e, reply.seq);
-	if (!tlvs_read(s, packet, length, e, ptp, a))
+	if (!tlvs_read(s, packet, length, e, &e->reflector, ptp, a))
 		release_before(s, e);
 	if (e->state == LOST) {
 		s->counts.too_late += is_measured(s, e->number);
@@ -512,6 +484,7 @@ bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *numb
 		begin_advance(s);
 		if (!is_measured(s, *number))
 			continue;
+		s->losses.unplaced += e->unplaced;
 		s->counts.lost++;
 		s->counts.waiting--;
 		return true;
@@ -593,41 +566,30 @@ static bool far_queue_open(const struct stamp_session *s)
 
 bool stamp_session_unsettled(const struct stamp_session *s)
 {
-	return (s->answered_end < s->close_from && !s->tail_known && s->counts.lost) || far_queue_open(s);
+	return (s->counts.lost > s->counts.too_late && !s->closing_answered) || far_queue_open(s);
 }
 
-/* A reflector may say what it likes: no sum of what it says is more than what was lost. */
-static uint64_t part_of(uint64_t *left, uint64_t part)
-{
-	if (part > *left)
-		part = *left;
-	*left -= part;
-	return part;
-}
-
+/* A reflector may report anything: the parts are of what was lost. */
 void stamp_session_counts(const struct stamp_session *s, struct stamp_session_counts *counts)
 {
-	const uint64_t arrived = s->arrived + (uint64_t)(s->epoch.highest >= 0 ? s->epoch.highest + 1 - s->epoch.base : 0);
-	const uint64_t distinct = s->past_distinct + s->epoch.distinct;
-	uint64_t left = s->counts.lost - s->counts.too_late, tail = 0;
+	const uint64_t lost = s->counts.lost - s->counts.too_late;
+	const bool closing = s->close_from != UINT64_MAX;
+	uint64_t open = 0, doubtful = 0;
+	struct stamp_split split;
 
 	*counts = s->counts;
-	counts->direction_known = s->counts.stateful || !left;
+	counts->direction_known = s->counts.stateful || !lost;
 	if (!counts->direction_known) {
-		counts->lost_unknown = left;
+		counts->lost_unknown = lost;
 		return;
 	}
-	/* Behind the last answer: */
-	if (s->tail_known) {
-		counts->lost_up = part_of(&left, s->tail_up);
-		counts->lost_down = part_of(&left, s->tail_down);
-		tail = s->tail_unknown;
-	} else if (s->close_from != UINT64_MAX && s->close_from > s->answered_end) {
-		tail = s->close_from - s->answered_end - unsent_between(s, s->answered_end, s->close_from);
-	}
-	counts->lost_unknown = part_of(&left, tail);
-	/* Before it: */
-	counts->lost_down += part_of(&left, arrived > distinct ? arrived - distinct : 0);
-	counts->lost_unknown += part_of(&left, s->unknown);
-	counts->lost_up += left;
+	if (s->closing_answered)
+		doubtful = s->replied_end - s->close_from - unsent_between(s, s->close_from, s->replied_end) -
+				s->closing_answered;
+	else if (closing && s->close_from > s->answered_end)
+		open = s->close_from - s->answered_end - unsent_between(s, s->answered_end, s->close_from);
+	split = stamp_losses_split(&s->losses, lost, open, doubtful);
+	counts->lost_up = split.up;
+	counts->lost_down = split.down;
+	counts->lost_unknown = split.unknown;
 }

@@ -157,10 +157,8 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 				      .sender_time = probe.time,
 				      .sender_error = probe.error,
 				      .sender_ttl = a->ttl };
-	if (session) {
-		session->received++;
-		session->sent++;
-	}
+	if (session)
+		reflector_session_count(session, probe.seq);
 	stamp_reply_write(packet, &reply, auth);
 	c.session = session;
 	c.key = auth ? r->options.auth_key : r->options.tlv_key;

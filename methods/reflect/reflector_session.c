@@ -108,12 +108,23 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	sessions->counts[group]++;
 	serial = (uint8_t)(room->serial + 1);
 	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
-					    .ssid = ssid, .group = group, .used = true, .serial = serial };
+					    .ssid = ssid, .group = group, .used = true, .serial = serial,
+							.next_seq = seq };
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;
 	room->last_seq = seq;
 	return room;
+}
+
+void reflector_session_count(struct reflector_session *s, uint32_t seq)
+{
+	const enum sequence_found found = sequence_add(s->answered, KTRXER_REFLECTOR_SEQUENCES, &s->next_seq, seq);
+
+	s->received++;
+	s->sent++;
+	s->copies += found == SEQUENCE_SEEN;
+	s->copies_unknown |= found == SEQUENCE_OLD;
 }
 
 void reflector_session_left(struct reflector_session *s, const struct reflector_left *left)

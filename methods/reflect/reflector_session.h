@@ -5,6 +5,7 @@
 
 #include "limits.h"
 #include "reflector_arrival.h"
+#include "sequence_set.h"
 
 struct reflector_session {
 	struct ktrxer_addr from, to;
@@ -13,7 +14,10 @@ struct reflector_session {
 	bool used;
 	uint8_t serial;       /* of this place: a stamp for the one before is not taken for ours */
 	uint32_t received, sent, last_seq; /* last_seq: of the last request */
+	uint32_t next_seq, copies; /* the highest sequence number answered + 1; requests that were answered before */
+	bool copies_unknown;  /* a request was further behind than `answered` reaches */
 	uint64_t seen_ns;
+	uint64_t answered[KTRXER_REFLECTOR_SEQUENCES / 64]; /* sequence numbers: sequence_set.h */
 	/* Stamps of answers that no later answer has carried yet: the oldest first, a ring from left_first on. */
 	uint32_t left_first, left_count;
 	struct reflector_left {
@@ -22,6 +26,9 @@ struct reflector_session {
 		uint8_t method; /* enum stamp_method */
 	} left[KTRXER_REFLECTOR_LEFT];
 };
+
+/* A request is answered. */
+void reflector_session_count(struct reflector_session *session, uint32_t seq);
 
 /* The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);

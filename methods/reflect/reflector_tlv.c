@@ -167,7 +167,10 @@ static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 
 static void limits(uint8_t value[16], const struct reflector_tlv_context *c)
 {
-	const struct stamp_limits l = { .rate = c->rate, .refused = c->refused, .dropped = (uint32_t)c->arrival->overflows };
+	const struct reflector_session *s = c->session;
+	const struct stamp_limits l = { .rate = c->rate, .refused = c->refused,
+			.dropped = (uint32_t)c->arrival->overflows,
+					.copies = s && !s->copies_unknown ? STAMP_COPIES_COUNTED | s->copies : 0 };
 
 	stamp_limits_write(value, &l);
 }

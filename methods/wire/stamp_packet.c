@@ -305,7 +305,8 @@ void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *foll
 
 struct stamp_limits stamp_limits_read(const uint8_t value[16])
 {
-	return (struct stamp_limits){ load_be32(value), load_be32(value + 4), load_be32(value + 8) };
+	return (struct stamp_limits){ load_be32(value), load_be32(value + 4), load_be32(value + 8),
+			load_be32(value + 12) };
 }
 
 void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits)
@@ -313,7 +314,7 @@ void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits)
 	store_be32(value, limits->rate);
 	store_be32(value + 4, limits->refused);
 	store_be32(value + 8, limits->dropped);
-	store_be32(value + 12, 0);
+	store_be32(value + 12, limits->copies);
 }
 
 struct stamp_direct stamp_direct_read(const uint8_t value[12])

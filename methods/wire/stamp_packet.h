@@ -143,10 +143,16 @@ struct stamp_follow_up stamp_follow_up_read(const uint8_t value[16]);
 void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *follow);
 
 /* What the reflector itself did not answer, so far: counts of all its clients, which begin anew after 2^32. */
+#define STAMP_COPIES_COUNTED (1U << 31)
 struct stamp_limits {
 	uint32_t rate;    /* answers a second to one network; 0: no limit */
 	uint32_t refused; /* probes beyond it */
 	uint32_t dropped; /* datagrams that its socket had no room for */
+	/*
+	 * requests of this session, with this one, that were answered before: STAMP_COPIES_COUNTED | count; 0: they
+	 * are not counted
+	 */
+	uint32_t copies;
 };
 struct stamp_limits stamp_limits_read(const uint8_t value[16]);
 void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits);

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 struct tick_options {
@@ -150,7 +149,7 @@ static int run_look(struct cli *cli, const void *arguments)
 	char text[KTRXER_ADDR_TEXT];
 	struct json *end;
 
-	if (cli_resolve(options->host, options->v4 ? AF_INET : options->v6 ? AF_INET6 : 0, &addr, &err) ||
+	if (cli_resolve(options->host, options->v4, options->v6, &addr, &err) ||
 	    cli_guard_rate(&addr, &options->rate, options->flood, &err)) {
 		cli_complain(cli, "%s", err.text);
 		return EXIT_BAD;

@@ -66,6 +66,23 @@ def test_a_letter_means_the_same_in_every_command():
     assert {letter: names for letter, names in found.items() if len(names) > 1} == {}
 
 
+# Options of one name whose values differ in kind: links or packets a second; a mark or a list of words; digits or a number. Those of the
+# bench's tables are refused in two places.
+OF_TWO_KINDS = {"compare", "cross", "csv", "ecn", "seed"}
+
+
+def test_an_option_has_one_row_in_the_sources():
+    """Commands that have the same option name its row in cli/options/shared_options.h."""
+    found: dict[str, list[str]] = {}
+    for folder in ("cli", "bench/harness"):
+        for path in sorted(ROOT.glob(f"{folder}/**/*.[ch]")):
+            for name in re.findall(r'\{\s*(?:\.name = )?"([a-z0-9-]+)",[^{}]*?OPT_[A-Z]+', path.read_text()):
+                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert found["port"] == ["cli/options/shared_options.h"] and len(found) > 80
+    several = {name: places for name, places in found.items() if len(places) > 1 and name not in OF_TWO_KINDS}
+    assert several == {"dscp": ["cli/options/shared_options.h"] * 2}  # one mark, or a list
+
+
 def test_help_lists_the_commands_of_the_python_part():
     """Each that there is, and no other."""
     from ktrxer.cli import SUBCOMMANDS

@@ -16,7 +16,7 @@ struct world {
 	struct stamp_session *session;
 	struct reflector *reflector;
 	struct hmac_key key;
-	bool auth, follow_up, no_stamps;
+	bool auth, follow_up, no_stamps, limits;
 	uint64_t now;
 	uint64_t there_ns, back_ns;
 };
@@ -59,6 +59,8 @@ static size_t probe(struct world *w, uint8_t *packet, uint64_t number)
 		stamp_sign(packet, &w->key);
 	if (w->follow_up) {
 		n += stamp_tlv_write(packet + n, STAMP_TLV_FOLLOW_UP, 16);
+		if (w->limits)
+			n += stamp_tlv_write(packet + n, STAMP_TLV_LIMITS, 16);
 		if (w->auth) {
 			uint32_t at = (uint32_t)n;
 
@@ -194,6 +196,7 @@ static void loss_by_direction_is_exact(void **state)
 		struct stamp_sample sample;
 		const uint64_t count = 500;
 
+		w.limits = true; /* the reflector counts copies */
 		for (uint64_t i = 0; i < count; i++) {
 			enum fate fate;
 

@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "rx_module.h"
+#include "shared_options.h"
 #include "units.h"
 
 #include <errno.h>
@@ -25,8 +26,8 @@ struct doctor_options {
 #define DEVICES_MOST 64
 
 static const struct opt doctor_opts[] = {
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
-	  .help = "Try the engines on this device; by default the first one that is up and not the loopback" },
+	OPTION_DEVICE(FIELD(device), .help = "Try the engines on this device; by default the first one that is up "
+			"and not the loopback"),
 	{ 0 },
 };
 

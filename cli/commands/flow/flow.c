@@ -3,7 +3,7 @@
 #include "flow.h"
 
 #include "limits.h"
-#include "probe_command.h"
+#include "shared_options.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,49 +16,43 @@ static const char *const directions[] = { "up", "down", "both", NULL };
 static const struct opt flow_opts[] = {
 	{ .name = "flows", .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
 	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "So many, in each direction" },
-	{ .name = "for", .type = OPT_DURATION, .offset = FIELD(for_ns), .argument = "D", .min = 1000000,
-	  .max = 365ULL * 86400 * 1000000000, .help = "How long each lasts; 10 s without it and without --bytes" },
+	OPTION_FOR(FIELD(for_ns), .min = 1000000, .max = OPTION_DAYS(365),
+		.help = "How long each lasts; 10 s without it and without --bytes"),
 	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "N", .min = 1, .max = INT64_MAX,
 	  .help = "How many bytes each carries; with --for whichever is over first" },
 	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D", .max = 86400ULL * 1000000000,
 	  .help = "Each begins so long after the one before it; by default all at once" },
 	{ .name = "cc", .type = OPT_STRING, .offset = FIELD(cc), .argument = "A[,B...]",
 	  .help = "Congestion control of their senders, dealt out in turn; by default that of each host" },
-	{ .name = "dscp", .type = OPT_STRING, .offset = FIELD(dscp), .argument = "X[,Y...]",
-	  .help = "Markings, dealt out in turn: BE, BK, CS5, EF, AF41, or 0 to 63" },
+	OPTION_DSCP_LIST(FIELD(dscp), .argument = "X[,Y...]", .help = "Markings, dealt out in turn: BE, BK, CS5, EF, "
+			"AF41, or 0 to 63"),
 	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
 	  .help = "TCP: must ECN have been agreed: on, off or any, in turn; the hosts decide it (sysctl net.ipv4.tcp_ecn), here it is checked. "
 		  "UDP: the mark of the packets, off, ect1, ect0, or its number" },
 	{ .name = "bitrate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "BITRATE", .min = 1000, .max = INT64_MAX,
 	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the bit rate of each flow's payload" },
 
-	{ .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = FIELD(udp), .heading = "UDP",
-	  .help = "UDP flows, each packet with its send time, instead of TCP" },
-	{ .name = "payload", .letter = 's', .type = OPT_RANGE, .offset = FIELD(payload), .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
-	  .max = FLOW_PAYLOAD_MAX, .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly" },
-	{ .name = "model", .type = OPT_CHOICE, .offset = FIELD(model), .argument = "MODEL", .fallback = "constant", .choices = models,
-	  .help = "When packets leave: constant, poisson (exponential gaps), or voip (as long as somebody talks; ITU-T P.59)" },
-	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp",
-	  .choices = probe_engines, .help = "Engine of flows up: udp (the host's sockets, no privilege), raw, packet, or auto" },
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV",
-	  .help = "Network device of flows up; by default the route's" },
-	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise),
-	  .help = "Spin before each send time of flows up: microseconds late at most, for a share of a processor" },
-	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095,
-	  .help = "Processor of the waiting threads of --precise; -1: any" },
-	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood),
-	  .help = "Allow more than 10,000 packets a second to an address that is not private, link-local or loopback" },
+	OPTION_UDP(FIELD(udp), .heading = "UDP", .help = "UDP flows, each packet with its send time, instead of TCP"),
+	OPTION_PAYLOAD(FIELD(payload), OPT_RANGE, .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
+		       .max = FLOW_PAYLOAD_MAX,
+		       .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly"),
+	OPTION_MODEL(FIELD(model), models, "When packets leave: constant, poisson (exponential gaps), or voip (as "
+			"long as somebody talks; ITU-T P.59)"),
+	OPTION_ENGINE_OF_STACK(FIELD(engine), " of flows up"),
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of flows up", NULL),
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of flows up", "", NULL),
+	OPTION_CPU(FIELD(cpu), "waiting threads of --precise"),
+	OPTION_FLOOD(FIELD(flood), "packets a second"),
 
 	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
 	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
 
-	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
-	  .help = "Port of `ktrxer serve`" },
-	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" },
-	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
-	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
+	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
+			  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the "
+				"environment counts"),
+	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"),
+	OPTION_FROM(FIELD(from), ""),
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 enum { SPARE_DESCRIPTORS = 32, NAMES_MOST = 64 };
 
@@ -246,9 +245,7 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 
 	run->up = strcmp(o->direction, "down") != 0;
 	run->down = strcmp(o->direction, "up") != 0;
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
-	if ((rc = plan_token(run, err)) < 0 || (rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &p->to, err)) < 0)
+	if ((rc = plan_token(run, err)) < 0 || (rc = cli_resolve(o->host, o->v4, o->v6, &p->to, err)) < 0)
 		return rc;
 	if (o->from.family && o->from.family != p->to.family)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);

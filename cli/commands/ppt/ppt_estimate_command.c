@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "ppt_samples.h"
+#include "shared_options.h"
 #include "units.h"
 
 #include <errno.h>
@@ -18,13 +19,12 @@ struct ppt_estimate_options {
 #define FIELD(name) offsetof(struct ppt_estimate_options, name)
 
 static const struct opt ppt_estimate_opts[] = {
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .min = 1, .max = 65535,
-	  .help = "Destination port of the probes, where a capture has several UDP flows" },
+	OPTION_PORT(FIELD(port), .help = "Destination port of the probes, where a capture has several UDP flows"),
 	{ .name = "size1", .type = OPT_UINT, .offset = FIELD(size1), .argument = "BYTES", .min = 1, .max = 65535,
 	  .help = "Size of one kind of trailing packet on the wire, where the file has more than two; goes with --size2" },
 	{ .name = "size2", .type = OPT_UINT, .offset = FIELD(size2), .argument = "BYTES", .min = 1, .max = 65535, .help = "Size of the other kind" },
-	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = FIELD(resolution_ns), .argument = "D", .min = 1, .max = 1000000000,
-	  .help = "Resolution of the receiver's time stamps; without it, 1 ms, 1 us or 1 ns by the digits of the gaps" },
+	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), NULL, "; without it, 1 ms, 1 us or 1 ns by the digits of the "
+			"gaps"),
 	{ .name = "inter-frame-gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .min = 1, .max = 1000000000,
 	  .help = "Inter-frame gap of the end link; without it, 96 bit times at the estimated capacity" },
 	{ 0 },

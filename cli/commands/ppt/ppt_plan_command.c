@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "ppt_plan.h"
+#include "shared_options.h"
 #include "units.h"
 
 #include <errno.h>
@@ -26,8 +27,7 @@ static const struct opt ppt_plan_opts[] = {
 	  .help = "Size of the heading packet on the wire" },
 	{ .name = "trailing", .type = OPT_RANGE, .offset = FIELD(trailing), .argument = "RANGE", .min = TRAILING_MIN, .max = PPT_SIZE_MAX,
 	  .help = "Also print the gap and the apparent capacity of each of these sizes of the trailing packet, as 50..1500/25" },
-	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = FIELD(resolution_ns), .argument = "D", .fallback = "1ns", .min = 1, .max = 1000000000,
-	  .help = "Resolution of the receiver's time stamps" },
+	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), "1ns", ""),
 	{ .name = "cross", .type = OPT_LIST, .offset = FIELD(cross), .argument = "LINK:A:B",
 	  .help = "Cross traffic: on link LINK (the first is 1) A packets ahead of the heading packet, and B between both" },
 	{ .name = "cross-size", .type = OPT_SIZE, .offset = FIELD(cross_bytes), .argument = "BYTES", .fallback = "64", .min = 1, .max = 65535,

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "prober.h"
+#include "shared_options.h"
 
 struct probe_options {
 	const char *host, *device, *engine;
@@ -15,25 +16,14 @@ struct probe_options {
 	bool precise, v4, v6, flood, brief;
 };
 
-extern const char *const probe_engines[];
-
 /* The rows "How" of an option table; FIELD(name) is the offset of a member of the probe_options in the command's own. */
 #define PROBE_HOW_OPTIONS(FIELD) \
-	{ .name = "precise", .type = OPT_FLAG, .offset = FIELD(precise), .heading = "How", \
-	  .help = "Spin before each send time: microseconds late at most, for a share of a processor" }, \
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, "", "", "How"), \
 	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
 	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector needs" }, \
-	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" }, \
-	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" }, \
-	{ .name = "from", .type = OPT_ADDRESS, .offset = FIELD(from), .argument = "IP", .help = "Source address; by default the route's" }, \
-	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = FIELD(device), .argument = "DEV", \
-	  .help = "Network device; by default the route's" }, \
-	{ .name = "engine", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engine), .argument = "E", .fallback = "udp", \
-	  .choices = probe_engines, .help = "Engine: udp (the host's sockets, no privilege), raw, packet, or auto" }, \
-	{ .name = "cpu", .type = OPT_INT, .offset = FIELD(cpu), .argument = "N", .fallback = "-1", .min = (uint64_t)-1, .max = 4095, \
-	  .help = "Processor of the waiting thread of --precise; -1: any" }, \
-	{ .name = "flood", .type = OPT_FLAG, .offset = FIELD(flood), \
-	  .help = "Allow more than 10,000 probes a second to an address that is not private, link-local or loopback" }
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)), OPTION_FROM(FIELD(from), ""), \
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", NULL), OPTION_ENGINE_OF_STACK(FIELD(engine), ""), \
+	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), OPTION_FLOOD(FIELD(flood), "probes a second")
 
 /* probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was found. */
 int probe_spec_make(struct probe_spec *spec, const struct probe_options *options, uint32_t each, struct ktrxer_error *err);

@@ -5,9 +5,6 @@
 #include "error.h"
 
 #include <errno.h>
-#include <sys/socket.h>
-
-const char *const probe_engines[] = { "udp", "raw", "packet", "auto", NULL };
 
 int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint32_t each, struct ktrxer_error *err)
 {
@@ -18,9 +15,7 @@ int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint
 				     .interval_ns = o->interval_ns, .timeout_ns = o->timeout_ns, .late_ns = verdict_late_ns(o->interval_ns),
 				     .poisson = o->model == MODEL_POISSON, .precise = o->precise, .cpu = (int)o->cpu, .port = (uint16_t)o->port,
 				     .ttl = (uint8_t)o->ttl, .payload = (uint32_t)o->payload };
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
 	/* Once: a name may have other addresses the second time, and the guard must have seen the one that is used. */
-	rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &spec->to, err);
+	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &rate, o->flood, err);
 }

@@ -4,6 +4,7 @@
 #include "limits.h"
 #include "packet_text.h"
 #include "pcapng.h"
+#include "shared_options.h"
 #include "ssh_sessions.h"
 
 #include <errno.h>
@@ -26,8 +27,8 @@ struct recv_options {
 static const char *const backends[] = { "auto", "packet", "xdp", "module", "nftables", "module-prerouting", NULL };
 
 static const struct opt recv_table[] = {
-	{ "device", 'd', OPT_STRING, FIELD(device), "DEV", .help = "Listen on this device; without it, on all of them",
-	  .heading = "What to receive" },
+	OPTION_DEVICE(FIELD(device), .help = "Listen on this device; without it, on all of them",
+		.heading = "What to receive"),
 	{ "rule", 0, OPT_LIST, FIELD(rules), "RULE",
 	  .help = "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]; the smallest prio decides, "
 		  "then the first; without any rule everything is captured" },
@@ -41,17 +42,17 @@ static const struct opt recv_table[] = {
 		  "Stamps that are on are taken in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
 	  .help = "Also rules that drop everything, or what this SSH session lives by" },
-	{ "count", 'c', OPT_UINT, FIELD(count), "N", "0", "End after so many packets; 0 is no end",
-	  .heading = "How long" },
-	{ "for", 0, OPT_DURATION, FIELD(duration_ns), "D", "0", "End after this time; 0 is no end" },
+	OPTION_COUNT(FIELD(count), .fallback = "0", .help = "End after so many packets; 0 is no end",
+		.heading = "How long"),
+	OPTION_FOR(FIELD(duration_ns), .fallback = "0", .help = "End after this time; 0 is no end"),
 	{ "write", 'w', OPT_STRING, FIELD(write), "FILE",
 	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
 		  "and do not print them",
 	  .heading = "What to do with it" },
 	{ "snap", 0, OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
 	  .max = KRX_SNAP_MAX },
-	{ "ring", 0, OPT_SIZE, FIELD(ring), "N", "8Mi",
-	  "Room for packets that wait for us; what finds none is counted as lost", .min = 1, .max = KRX_RING_MAX },
+	OPTION_RING(FIELD(ring), .help = "Room for packets that wait for us; what finds none is counted as lost",
+		.min = 1, .max = KRX_RING_MAX),
 	{ NULL },
 };
 

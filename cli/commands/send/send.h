@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "send_replay.h"
+#include "shared_options.h"
 #include "template.h"
 #include "send_vary.h"
 

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* Past this rate a call per probe is the limit, and times are met in batches; where the kernel side polls there is no call. */
@@ -57,8 +56,6 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "--speed, --max-gap and --repeat go with --pcap FILE");
 	if (!o->host)
 		return ktrxer_fail(err, -EINVAL, "HOST is missing: the address or name to send to");
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
 	if (!is_timed(o) && !o->count && !o->for_ns)
 		return ktrxer_fail(err, -EINVAL, "without --interval, --rate or --schedule it sends as fast as it can: say how much by "
 				   "--count N or --for D");
@@ -434,7 +431,7 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 	if (o->interval_ns)
 		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1), .den = o->interval_ns, .given = true };
 	if ((rc = check_options(o, err)) < 0 ||
-	    (o->host && (rc = cli_resolve(o->host, o->v4 ? AF_INET : o->v6 ? AF_INET6 : 0, &run->to, err)) < 0) ||
+	    (o->host && (rc = cli_resolve(o->host, o->v4, o->v6, &run->to, err)) < 0) ||
 	    (rc = vary_add_all(&run->vary, &o->vary, run->to.family, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
 	    (!o->pcap && (rc = cli_guard_rate(&run->to, &rate, o->flood, err)) < 0) ||
 	    (rc = vary_guard(&run->vary, &rate, o->flood, err)) < 0 || (rc = plan_amount(run, err)) < 0)

@@ -9,6 +9,7 @@
 #include "privilege.h"
 #include "secret.h"
 #include "serve_control.h"
+#include "shared_options.h"
 #include "token.h"
 
 #include <errno.h>
@@ -32,19 +33,18 @@ struct serve_options {
 static const struct opt serve_opts[] = {
 	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
 	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
-	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = FIELD(port), .argument = "N", .fallback = "8620", .min = 1, .max = 65535,
-	  .help = "Port, for TCP and UDP alike" },
+	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port, for TCP and UDP alike"),
 	{ .name = "stamp-port", .type = OPT_UINT, .offset = FIELD(stamp_port), .argument = "N", .max = 65535,
 	  .help = "A second UDP port for STAMP and TWAMP Light alone, as other people's senders expect it: 862" },
-	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = FIELD(v4), .help = "IPv4 only" },
-	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = FIELD(v6), .help = "IPv6 only" },
-	{ .name = "token-file", .type = OPT_STRING, .offset = FIELD(token_file), .argument = "FILE", .heading = "Access",
-	  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it KTRXER_TOKEN of the environment counts; without both "
-		  "a token is made and kept in ktrxer-PORT.token below RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run (root) or HOME" },
-	{ .name = "auth-key-file", .type = OPT_STRING, .offset = FIELD(auth_key_file), .argument = "FILE",
-	  .help = "STAMP's authenticated mode with the key in this file: nothing else is answered" },
-	{ .name = "tlv-key-file", .type = OPT_STRING, .offset = FIELD(tlv_key_file), .argument = "FILE",
-	  .help = "Open mode, with this key for the HMAC of TLVs" },
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
+	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "Access",
+			  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it "
+				"KTRXER_TOKEN of the environment counts; "
+				  "without both a token is made and kept in ktrxer-PORT.token below "
+					"RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run (root) or HOME"),
+	OPTION_AUTH_KEY_FILE(FIELD(auth_key_file), .help = "STAMP's authenticated mode with the key in this file: "
+			"nothing else is answered"),
+	OPTION_TLV_KEY_FILE(FIELD(tlv_key_file), "TLVs"),
 	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
 	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; an answer of more than 512 bytes counts as several; 0: no limit" },
 	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
@@ -63,7 +63,7 @@ static const struct opt serve_opts[] = {
 	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default there is no limit" },
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
-	{ .name = "ptp", .type = OPT_FLAG, .offset = FIELD(ptp), .help = "Timestamps in PTP's truncated format instead of NTP's" },
+	OPTION_PTP(FIELD(ptp)),
 	{ 0 },
 };
 
@@ -102,9 +102,10 @@ static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 static int addresses_plan(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
+	int rc = cli_family(o->v4, o->v6, err);
 
-	if (o->v4 && o->v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
+	if (rc < 0)
+		return rc;
 	if (o->bind.count > KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -EINVAL, "at most %d times --bind", KTRXER_SERVE_ADDRESSES);
 	for (int i = 0; i < o->bind.count; i++) {
@@ -122,19 +123,16 @@ static int addresses_plan(struct server *s, struct ktrxer_error *err)
 	return 0;
 }
 
-static int secrets_plan(struct server *s, struct reflector_options *r, struct hmac_key keys[2], struct ktrxer_error *err)
+static int secrets_plan(struct server *s, struct reflector_options *r, struct stamp_keys *keys,
+	struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
 	int rc;
 
-	if (o->auth_key_file && o->tlv_key_file)
-		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
-	if (o->auth_key_file && (rc = secret_key_read(o->auth_key_file, &keys[0], err)) < 0)
+	if ((rc = secret_stamp_keys_read(keys, o->auth_key_file, o->tlv_key_file, err)) < 0)
 		return rc;
-	if (o->tlv_key_file && (rc = secret_key_read(o->tlv_key_file, &keys[1], err)) < 0)
-		return rc;
-	r->auth_key = o->auth_key_file ? &keys[0] : NULL;
-	r->tlv_key = o->tlv_key_file ? &keys[1] : NULL;
+	r->auth_key = o->auth_key_file ? &keys->auth : NULL;
+	r->tlv_key = o->tlv_key_file ? &keys->tlv : NULL;
 	s->token_length = secret_token_read(o->token_file, s->token, err);
 	if (s->token_length == -ENOENT)
 		return ktrxer_fail(err, -ENOENT, "--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
@@ -151,14 +149,12 @@ static int dscp_plan(struct server *s, struct ktrxer_error *err)
 
 	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_DEFAULT;
 	while (at) {
-		const size_t length = strcspn(at, ",");
 		uint8_t dscp;
-		int rc = dscp_parse(&dscp, at, length, err);
+		int rc = dscp_next(&dscp, &at, err);
 
 		if (rc < 0)
 			return rc;
 		s->dscp_granted |= 1ULL << dscp;
-		at = at[length] ? at + length + 1 : NULL;
 	}
 	return 0;
 }
@@ -219,19 +215,19 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 	struct reflector_options r = { .stateless = o->stateless, .ptp = o->ptp, .rate = (uint32_t)o->rate, .burst = (uint32_t)o->burst,
 				       .max_bps = o->answer_bps,
 				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
-	struct hmac_key keys[2];
+	struct stamp_keys keys;
 	int rc = addresses_plan(s, err);
 
 	if (rc == 0)
 		rc = dscp_plan(s, err);
 	r.dscp_granted = s->dscp_granted;
 	if (rc == 0)
-		rc = secrets_plan(s, &r, keys, err);
+		rc = secrets_plan(s, &r, &keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
 		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
-	secret_forget(keys, sizeof keys);
+	secret_forget(&keys, sizeof keys);
 	if (rc == 0)
 		rc = control_open_all(s, r.secret, err);
 	return rc < 0 ? rc : sockets_open(s, err);

@@ -4,6 +4,7 @@
 #define KTRXER_CLI_STAMP_COMMAND_H
 
 #include "probe_command.h"
+#include "secret.h"
 #include "stamp.h"
 
 struct stamp_options {
@@ -14,11 +15,6 @@ struct stamp_options {
 	uint8_t ecn;
 	uint64_t ssid;
 	bool ptp, follow_up;
-};
-
-/* The keys of a specification; to be forgotten afterwards. */
-struct stamp_keys {
-	struct hmac_key auth, tlv;
 };
 
 struct stamp_command {

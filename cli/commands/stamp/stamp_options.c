@@ -4,7 +4,6 @@
 
 #include "dscp.h"
 #include "error.h"
-#include "secret.h"
 #include "stamp_packet.h"
 
 #include <errno.h>
@@ -40,17 +39,15 @@ static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, str
 static int read_classes(struct stamp_spec *spec, const struct stamp_options *o, struct ktrxer_error *err)
 {
 	for (const char *text = o->dscp; text;) {
-		const char *comma = strchr(text, ',');
 		struct ktrxer_error word;
 		uint8_t dscp;
-		int rc = dscp_parse(&dscp, text, comma ? (size_t)(comma - text) : strlen(text), &word);
+		int rc = dscp_next(&dscp, &text, &word);
 
 		if (rc < 0)
 			return ktrxer_fail(err, rc, "--dscp: %s", word.text);
 		if (spec->class_count == STAMP_CLASSES)
 			return ktrxer_fail(err, -EINVAL, "--dscp %.40s: at most %d at once", o->dscp, STAMP_CLASSES);
 		spec->tos[spec->class_count++] = (uint8_t)(dscp << 2 | o->ecn);
-		text = comma ? comma + 1 : NULL;
 	}
 	if (o->ssid > UINT16_MAX - (spec->class_count - 1))
 		return ktrxer_fail(err, -EINVAL, "--ssid %u: with %u classes it may be %u at most", (unsigned)o->ssid, spec->class_count,
@@ -58,28 +55,14 @@ static int read_classes(struct stamp_spec *spec, const struct stamp_options *o, 
 	return 0;
 }
 
-static int read_keys(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err)
-{
-	if (o->auth_key_file) {
-		spec->auth_key = &keys->auth;
-		return secret_key_read(o->auth_key_file, &keys->auth, err);
-	}
-	if (o->tlv_key_file) {
-		spec->tlv_key = &keys->tlv;
-		return secret_key_read(o->tlv_key_file, &keys->tlv, err);
-	}
-	return 0;
-}
-
 int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err)
 {
-	int rc;
+	int rc = secret_stamp_keys_read(keys, o->auth_key_file, o->tlv_key_file, err);
 
-	*spec = (struct stamp_spec){ .ssid = (uint16_t)o->ssid, .ptp = o->ptp, .follow_up = o->follow_up };
-	if (o->auth_key_file && o->tlv_key_file)
-		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: authenticated mode protects TLVs by its own key");
-	if ((rc = read_tlvs(spec, o, err)) < 0 || (rc = read_classes(spec, o, err)) < 0 ||
-	    (rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err)) < 0)
-		return rc;
-	return read_keys(spec, keys, o, err);
+	*spec = (struct stamp_spec){ .auth_key = o->auth_key_file ? &keys->auth : NULL,
+				     .tlv_key = o->tlv_key_file ? &keys->tlv : NULL,
+				     .ssid = (uint16_t)o->ssid, .ptp = o->ptp, .follow_up = o->follow_up };
+	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
+		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
+	return rc;
 }

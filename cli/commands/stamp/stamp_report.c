@@ -201,6 +201,9 @@ static void counts_text(const struct stamp_command *run)
 		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown", c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
 	else
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
+	if (c->lost_unknown && c->duplicates_up)
+		out_text(run->report.cli, "unknown: the path copies probes, and the missing answers may be those of "
+			 "copies; `ktrxer serve` counts the copies for `--tlv limits`");
 }
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
@@ -228,8 +231,13 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	json_u64(end, "reordered_up", c->reordered_up);
 	json_u64(end, "reordered_down", c->reordered_down);
 	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
-	json_u64(end, "duplicates_up", c->duplicates_up);
-	json_u64(end, "duplicates_down", c->duplicates_down);
+	if (c->stateful || !(c->duplicates_up + c->duplicates_down)) {
+		json_u64(end, "duplicates_up", c->duplicates_up);
+		json_u64(end, "duplicates_down", c->duplicates_down);
+	} else {
+		json_null(end, "duplicates_up");
+		json_null(end, "duplicates_down");
+	}
 	json_u64(end, "closing_probes", run->result->closing);
 	json_u64(end, "foreign", c->foreign + run->result->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);
