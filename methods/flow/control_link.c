@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROUNDS = 8, PIECE = 4096 };
+enum { ROUNDS = 8, PIECE = 2048 };
 
 static void link_ready(struct loop_source *source, uint32_t events);
 
@@ -202,9 +202,20 @@ static bool pull(struct control_link *link)
 		link->heard_ns = ktrxer_now_ns();
 		if (!control_link_feed(link, piece, (uint32_t)n))
 			return false;
-		if (n < PIECE)
+		if (n < PIECE || loop_share_used(link->loop))
 			return true;
 	}
+	return true;
+}
+
+/* The answers to all frames of one turn leave with one call. */
+static bool pull_and_push(struct control_link *link)
+{
+	link->held = true;
+	if (!pull(link))
+		return false;
+	if (link->held)
+		control_link_push(link);
 	return true;
 }
 
@@ -213,7 +224,7 @@ static void link_ready(struct loop_source *source, uint32_t events)
 	struct control_link *link = (struct control_link *)source;
 
 	/* Reading comes first: an error is told once, and here somebody listens. */
-	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !pull(link))
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !pull_and_push(link))
 		return;
 	if (events & EPOLLOUT)
 		control_link_push(link);

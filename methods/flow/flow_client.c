@@ -254,6 +254,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	struct control_grant grant;
 	struct flow_set_options f = { .loop = o->loop, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
 				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended, .tick = on_tick, .context = c };
+	int rc;
 
 	if (control_grant_read(&grant, frame) < 0) {
 		describe_gone(c, -EPROTO, false);
@@ -264,13 +265,14 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	c->result.granted = true;
 	c->result.pace_bps = f.pace_bps = grant.pace_bps;
 	c->link.most = CONTROL_BODY_MAX;
-	if (flow_set_new(&c->flows, &f) < 0) {
-		ktrxer_fail(&c->result.error, -ENOMEM, "no memory for %u flows", f.flows);
+	rc = flow_set_new(&c->flows, &f);
+	for (uint32_t i = 0; i < f.flows && rc == 0; i++)
+		rc = flow_set_add(c->flows, flow_ops_of(&c->specs[i]), &c->specs[i]);
+	if (rc < 0) {
+		ktrxer_fail(&c->result.error, rc, "no memory for %u flows", f.flows);
 		client_fail(c);
 		return;
 	}
-	for (uint32_t i = 0; i < f.flows; i++)
-		flow_set_add(c->flows, flow_ops_of(&c->specs[i]), &c->specs[i]);
 	flows_tell(c);
 }
 

@@ -5,6 +5,7 @@
 #include "limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,17 +15,43 @@ struct flow_set {
 	struct flow_set_options options;
 	struct loop_timer timer;
 	uint32_t count, open, idle; /* added, not ended, not yet attached */
-	bool started;
+	uint32_t same[2][2]; /* flows of a direction, of TCP and of UDP */
+	bool started, stopping, closing;
+	bool again; /* something has changed behind the walk over the flows */
+	uint8_t walk; /* enum walk */
+	uint32_t at; /* the flow that the walk looks at next */
+	uint32_t grid_missed; /* times of the grid that have passed without a sample */
+	uint64_t next_ns; /* what the walk has found to be due first */
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
-	struct flow flows[];
+	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
+	struct flow *blocks[]; /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
 };
+
+enum { FLOWS_BLOCK = 256 };
+
+static struct flow *flow_of(const struct flow_set *set, uint32_t index)
+{
+	return &set->blocks[index / FLOWS_BLOCK][index % FLOWS_BLOCK];
+}
+
+/* A turn over all flows is three walks in this order. A walk whose share of the loop
+ * is used goes on in the loop's next turn. */
+enum walk { WALK_LAST_SAMPLES = 0, WALK_TURNS, WALK_SAMPLES };
 
 static void set_due(struct loop_timer *timer, uint64_t now_ns);
 
+/* A turn over all flows, as soon as the loop is free for it. */
+static void turn_soon(struct flow_set *set)
+{
+	set->again = true;
+	set->timer.at_ns = 0;
+}
+
 int flow_set_new(struct flow_set **out, const struct flow_set_options *options)
 {
-	struct flow_set *set = calloc(1, sizeof *set + (size_t)options->flows * sizeof set->flows[0]);
+	const size_t blocks = (size_t)options->flows / FLOWS_BLOCK + 1;
+	struct flow_set *set = calloc(1, sizeof *set + blocks * sizeof set->blocks[0]);
 
 	*out = set;
 	if (!set)
@@ -35,32 +62,53 @@ int flow_set_new(struct flow_set **out, const struct flow_set_options *options)
 	return 0;
 }
 
+static void flow_drop(struct flow *flow)
+{
+	flow->ops->close(flow, false);
+	if (flow->ops->free)
+		flow->ops->free(flow);
+}
+
+void flow_set_close(struct flow_set *set)
+{
+	set->closing = true;
+	set->at = 0;
+	set->timer.at_ns = 0;
+}
+
+bool flow_set_closed(const struct flow_set *set)
+{
+	return set->closing && set->at == set->count;
+}
+
 void flow_set_free(struct flow_set *set)
 {
 	if (!set)
 		return;
 	loop_timer_remove(set->options.loop, &set->timer);
-	for (uint32_t i = 0; i < set->count; i++) {
-		struct flow *flow = &set->flows[i];
-
-		flow->ops->close(flow, false);
-		if (flow->ops->free)
-			flow->ops->free(flow);
-	}
+	for (uint32_t i = set->closing ? set->at : 0; i < set->count; i++)
+		flow_drop(flow_of(set, i));
+	for (uint32_t i = 0; i < set->count; i += FLOWS_BLOCK)
+		free(set->blocks[i / FLOWS_BLOCK]);
 	free(set->block);
 	free(set);
 }
 
 int flow_set_add(struct flow_set *set, const struct flow_ops *ops, const struct flow_spec *spec)
 {
-	struct flow *flow;
+	struct flow **block = &set->blocks[set->count / FLOWS_BLOCK], *flow;
 
 	if (set->count == set->options.flows)
 		return -ENOSPC;
-	flow = &set->flows[set->count];
+	if (set->count % FLOWS_BLOCK == 0)
+		*block = malloc(FLOWS_BLOCK * sizeof *flow);
+	if (!*block)
+		return -ENOMEM;
+	flow = flow_of(set, set->count);
 	*flow = (struct flow){ .set = set, .ops = ops, .spec = *spec, .index = set->count, .source.fd = -1, .start_ns = KTRXER_NEVER,
-			       .end_ns = KTRXER_NEVER, .acked_base = UINT64_MAX };
+			       .end_ns = KTRXER_NEVER, .grid_ns = KTRXER_NEVER, .acked_base = UINT64_MAX };
 	flow->sends = spec->down == set->options.server;
+	set->same[spec->down][spec->udp]++;
 	set->count++;
 	set->open++;
 	set->idle++;
@@ -74,12 +122,12 @@ uint32_t flow_set_count(const struct flow_set *set)
 
 const struct flow *flow_set_at(const struct flow_set *set, uint32_t index)
 {
-	return &set->flows[index];
+	return flow_of(set, index);
 }
 
 struct flow *flow_set_flow(struct flow_set *set, uint32_t index)
 {
-	return &set->flows[index];
+	return flow_of(set, index);
 }
 
 const struct flow_set_options *flow_set_options(const struct flow_set *set)
@@ -122,13 +170,7 @@ const uint8_t *flow_set_block(struct flow_set *set)
 
 static uint64_t pace_of(const struct flow_set *set, const struct flow *flow)
 {
-	uint64_t same = 0;
-
-	if (!set->options.pace_bps)
-		return 0;
-	for (uint32_t i = 0; i < set->count; i++)
-		same += set->flows[i].spec.down == flow->spec.down && set->flows[i].ops == flow->ops;
-	return set->options.pace_bps / (same ? same : 1) + 1;
+	return set->options.pace_bps ? set->options.pace_bps / set->same[flow->spec.down][flow->spec.udp] + 1 : 0;
 }
 
 static void no_longer_idle(struct flow_set *set, struct flow *flow)
@@ -140,7 +182,7 @@ static void no_longer_idle(struct flow_set *set, struct flow *flow)
 
 int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base)
 {
-	struct flow *flow = &set->flows[index];
+	struct flow *flow = flow_of(set, index);
 	int rc;
 
 	if (flow->state != FLOW_IDLE || !flow->ops->attach)
@@ -204,11 +246,44 @@ static void release(struct flow *flow, bool gently, bool settles)
 		flow->state = FLOW_SETTLING;
 		flow->settle_ns = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_SETTLE_S * KTRXER_NS_PER_S;
 		flow->ops->settle(flow);
-		set->timer.at_ns = 0; /* worked out anew */
+		turn_soon(set);
 		return;
 	}
 	flow->ops->close(flow, gently);
 	flow->state = FLOW_OVER;
+}
+
+/* Many flows begin and end at one time: one read is enough for them. */
+#define WAITED_AGE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
+/*
+ * So long this thread was ready and had no processor (Documentation/scheduler/sched-stats.rst); UINT64_MAX: not known.
+ */
+static uint64_t run_delay(struct flow_set *set, uint64_t now_ns)
+{
+	char text[64] = "", *second;
+	int fd;
+
+	if (set->waited_at_ns && now_ns - set->waited_at_ns < WAITED_AGE_NS)
+		return set->waited_ns;
+	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	set->waited_at_ns = now_ns;
+	set->waited_ns = UINT64_MAX;
+	if (fd < 0)
+		return UINT64_MAX;
+	if (read(fd, text, sizeof text - 1) > 0 && (second = strchr(text, ' ')))
+		set->waited_ns = strtoull(second, NULL, 10);
+	close(fd);
+	return set->waited_ns;
+}
+
+static uint32_t waited_share(struct flow *flow)
+{
+	const uint64_t now = ktrxer_now_ns(), waited = run_delay(flow->set, now);
+
+	if (waited == UINT64_MAX || flow->began_waited_ns > waited || now <= flow->began_ns)
+		return UINT32_MAX;
+	return (uint32_t)((waited - flow->began_waited_ns) / ((now - flow->began_ns) / 1000 + 1));
 }
 
 /* Once: of many flows that end together all are sampled first, and then let go. */
@@ -216,6 +291,7 @@ static void last_sample(struct flow *flow, enum flow_reason reason)
 {
 	if (flow->end.time_ns)
 		return;
+	flow->end.waited = waited_share(flow);
 	if (flow->ops->stop)
 		flow->ops->stop(flow);
 	flow->end.time_ns = sample_take(flow, flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0, true);
@@ -231,6 +307,10 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	const bool settles = reason == FLOW_PLANNED && !flow->sends && flow->end_ns != KTRXER_NEVER && flow->ops->settle &&
 			     flow->state == FLOW_GOING && !(o->bytes && flow->bytes == o->bytes);
 
+	if (set->closing) { /* its turn to be dropped comes soon */
+		flow->ops->close(flow, false);
+		return;
+	}
 	if (flow->end.reason) { /* it had only to settle */
 		release(flow, gently, false);
 		return;
@@ -238,8 +318,10 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	no_longer_idle(set, flow);
 	if (was_going)
 		last_sample(flow, reason);
-	else if (!flow->end.time_ns)
+	else if (!flow->end.time_ns) {
 		flow->end.time_ns = ktrxer_now_ns();
+		flow->end.waited = UINT32_MAX;
+	}
 	flow->end.reason = (uint8_t)reason;
 	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->ops->error ? flow->ops->error(flow) : 0);
 	flow->end.missed = flow->missed;
@@ -250,18 +332,22 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 		flow->state = FLOW_GOING;
 	release(flow, gently, settles);
 	set->open--;
-	set->timer.at_ns = 0; /* a turn follows, soon if this is none */
+	turn_soon(set);
 	o->ended(o->context, flow->index, &flow->end);
 }
 
 void flow_cut(struct flow *flow, int error)
 {
+	if (flow->set->closing) {
+		flow->ops->close(flow, false);
+		return;
+	}
 	last_sample(flow, FLOW_CLOSED);
 	flow->ops->close(flow, true);
 	flow->state = FLOW_CUT;
 	flow->cut_error = error;
 	flow->settle_ns = flow->told ? 0 : ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_WORD_S * KTRXER_NS_PER_S;
-	flow->set->timer.at_ns = 0;
+	turn_soon(flow->set);
 }
 
 static void cut_judge(struct flow *flow)
@@ -274,21 +360,21 @@ static void cut_judge(struct flow *flow)
 
 void flow_set_attach_udp(struct flow_set *set, uint32_t index)
 {
-	no_longer_idle(set, &set->flows[index]);
+	no_longer_idle(set, flow_of(set, index));
 }
 
 void flow_set_fail(struct flow_set *set, uint32_t index, int error)
 {
-	if (!set->flows[index].end.reason)
-		flow_finish(&set->flows[index], FLOW_BROKEN, error);
+	if (!flow_of(set, index)->end.reason)
+		flow_finish(flow_of(set, index), FLOW_BROKEN, error);
 }
 
 void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end)
 {
-	struct flow *flow = &set->flows[index];
+	struct flow *flow = flow_of(set, index);
 	const uint64_t soon = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_TOLD_MS * KTRXER_NS_PER_MS;
 
-	set->timer.at_ns = 0;
+	turn_soon(set);
 	if (flow->ops->told && !flow->sends) {
 		flow->ops->told(flow, end);
 		return;
@@ -305,16 +391,27 @@ void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *
 
 void flow_set_missed(struct flow_set *set, uint32_t index)
 {
-	set->flows[index].missed++;
+	flow_of(set, index)->missed++;
+}
+
+static void flow_stop(struct flow *flow)
+{
+	if (flow->state == FLOW_CUT)
+		cut_judge(flow);
+	else if (!flow->end.reason)
+		flow_finish(flow, FLOW_STOPPED, 0);
 }
 
 void flow_set_stop(struct flow_set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++)
-		if (set->flows[i].state == FLOW_CUT)
-			cut_judge(&set->flows[i]);
-		else if (!set->flows[i].end.reason)
-			flow_finish(&set->flows[i], FLOW_STOPPED, 0);
+		flow_stop(flow_of(set, i));
+}
+
+void flow_set_stop_soon(struct flow_set *set)
+{
+	set->stopping = true;
+	turn_soon(set);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- time */
@@ -324,10 +421,31 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void flow_begin(struct flow *flow)
+static void flow_sample(struct flow *flow)
+{
+	const struct flow_set *set = flow->set;
+
+	if (flow->end.reason || (flow->state != FLOW_GOING && flow->state != FLOW_SETTLING))
+		return;
+	if (flow->grid_ns == set->grid_ns)
+		return;
+	/* A receiver that only waits for what is late: its time is over, and its last word is to come. */
+	if (flow->ops->end_ns && flow->end_ns <= set->grid_ns)
+		return;
+	flow->grid_ns = set->grid_ns;
+	flow->missed += set->grid_missed;
+	sample_take(flow, 0, false);
+}
+
+/* The sample that is due now is taken before anything can arrive. */
+static void flow_begin(struct flow *flow, uint64_t now_ns)
 {
 	flow->state = FLOW_GOING;
+	flow->began_ns = ktrxer_now_ns();
+	flow->began_waited_ns = run_delay(flow->set, flow->began_ns);
 	flow->ops->begin(flow);
+	if (flow->set->grid_ns <= now_ns)
+		flow_sample(flow);
 }
 
 static uint64_t end_of(struct flow *flow, uint64_t now_ns)
@@ -343,8 +461,10 @@ static bool ends_now(struct flow *flow, uint64_t now_ns)
 /* What is due of one flow; returns when the next thing is. */
 static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 {
+	if (flow->set->stopping)
+		flow_stop(flow);
 	if (flow->state == FLOW_ATTACHED && flow->start_ns <= now_ns)
-		flow_begin(flow);
+		flow_begin(flow, now_ns);
 	if (ends_now(flow, now_ns))
 		flow_finish(flow, FLOW_PLANNED, 0);
 	if (flow->state == FLOW_SETTLING && flow->end.reason && flow->settle_ns <= now_ns)
@@ -365,42 +485,74 @@ static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 	}
 }
 
-static void sample_all(struct flow_set *set, uint64_t now_ns)
+static void walk_step(struct flow_set *set, struct flow *flow, uint64_t now_ns)
+{
+	const bool again = set->again;
+
+	if (set->walk == WALK_SAMPLES) {
+		flow_sample(flow);
+	} else if (set->walk == WALK_TURNS) {
+		set->next_ns = earlier(set->next_ns, flow_turn(flow, now_ns));
+		set->again = again; /* what the flow has just changed is in its answer */
+	} else if (ends_now(flow, now_ns)) {
+		last_sample(flow, FLOW_PLANNED);
+	}
+}
+
+/* The walk is over; begins the next one. False: that was the last one of the turn. */
+static bool walk_next(struct flow_set *set, uint64_t now_ns)
 {
 	const struct flow_set_options *o = &set->options;
-	const uint64_t at_ns = set->grid_ns, missed = (now_ns - at_ns) / o->sample_ns;
 
-	for (uint32_t i = 0; i < set->count; i++) {
-		struct flow *flow = &set->flows[i];
-
-		if (flow->end.reason || (flow->state != FLOW_GOING && flow->state != FLOW_SETTLING))
-			continue;
-		/* A receiver that only waits for what is late: its time is over, and its last word is to come. */
-		if (flow->ops->end_ns && flow->end_ns <= at_ns)
-			continue;
-		flow->missed += (uint32_t)missed;
-		sample_take(flow, 0, false);
+	set->at = 0;
+	if (set->walk == WALK_LAST_SAMPLES) {
+		set->walk = WALK_TURNS;
+		set->next_ns = KTRXER_NEVER;
+		set->again = false;
+		return true;
 	}
-	set->grid_ns += (missed + 1) * o->sample_ns;
-	if (o->tick)
-		o->tick(o->context, at_ns);
+	if (set->walk == WALK_TURNS && set->open && set->grid_ns <= now_ns) {
+		set->walk = WALK_SAMPLES;
+		set->grid_missed = (uint32_t)((now_ns - set->grid_ns) / o->sample_ns);
+		return true;
+	}
+	if (set->walk == WALK_SAMPLES) {
+		const uint64_t at_ns = set->grid_ns;
+
+		set->grid_ns += (set->grid_missed + 1ULL) * o->sample_ns;
+		if (o->tick)
+			o->tick(o->context, at_ns);
+	}
+	set->walk = WALK_LAST_SAMPLES;
+	return false;
 }
 
 static void set_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct flow_set *set = (struct flow_set *)((char *)timer - offsetof(struct flow_set, timer));
-	uint64_t next = KTRXER_NEVER;
+	const struct loop *loop = set->options.loop;
+	bool used = false;
 
+	if (set->closing) {
+		while (set->at < set->count && !used) {
+			flow_drop(flow_of(set, set->at++));
+			used = loop_share_used(loop);
+		}
+		timer->at_ns = set->at < set->count ? 0 : KTRXER_NEVER;
+		return;
+	}
 	if (!set->started)
 		return;
-	for (uint32_t i = 0; i < set->count; i++)
-		if (ends_now(&set->flows[i], now_ns))
-			last_sample(&set->flows[i], FLOW_PLANNED);
-	for (uint32_t i = 0; i < set->count; i++)
-		next = earlier(next, flow_turn(&set->flows[i], now_ns));
-	if (set->open && set->grid_ns <= now_ns)
-		sample_all(set, now_ns);
-	timer->at_ns = set->open ? earlier(next, set->grid_ns) : next;
+	do {
+		while (set->at < set->count && !used) {
+			walk_step(set, flow_of(set, set->at++), now_ns);
+			used = loop_share_used(loop);
+		}
+	} while (!used && walk_next(set, now_ns));
+	if (used || set->again)
+		timer->at_ns = 0;
+	else
+		timer->at_ns = set->open ? earlier(set->next_ns, set->grid_ns) : set->next_ns;
 	if (set->options.turned)
 		set->options.turned(set->options.context);
 }
@@ -410,7 +562,7 @@ void flow_set_start(struct flow_set *set, uint64_t at_ns)
 	set->started = true;
 	set->start_ns = set->grid_ns = at_ns;
 	for (uint32_t i = 0; i < set->count; i++) {
-		struct flow *flow = &set->flows[i];
+		struct flow *flow = flow_of(set, i);
 
 		flow->start_ns = at_ns + flow->spec.start_ns;
 		flow->end_ns = set->options.for_ns ? flow->start_ns + set->options.for_ns : KTRXER_NEVER;

@@ -56,11 +56,13 @@ struct flow {
 	uint8_t told;          /* enum flow_reason: the other end's word, once it came */
 	int cut_error;         /* errno's; 0: it was closed in order */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
+	uint64_t grid_ns;      /* the last time of the grid that it was sampled for */
 	uint64_t bytes;        /* handed to the kernel, or read */
 	uint64_t acked_base;   /* what the kernel's count began with */
 	uint64_t settle_ns;    /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
+	uint64_t began_ns, began_waited_ns; /* run delay of the thread at that time; UINT64_MAX: not known */
 };
 
 struct flow_set_options {
@@ -100,6 +102,11 @@ bool flow_set_attached(const struct flow_set *set); /* all, or failed */
 
 void flow_set_start(struct flow_set *set, uint64_t at_ns);
 void flow_set_stop(struct flow_set *set);
+/* The same in the turns of the loop, in shares: for sets that have started, and whose size a peer has chosen. */
+void flow_set_stop_soon(struct flow_set *set);
+/* Closes all flows in turns of the loop, without a call of the context. flow_set_free() may follow at any time. */
+void flow_set_close(struct flow_set *set);
+bool flow_set_closed(const struct flow_set *set); /* it has */
 /* All have ended. */
 bool flow_set_over(const struct flow_set *set);
 /* The other end says that it has ended: what is here still open closes soon. */

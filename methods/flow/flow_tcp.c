@@ -249,7 +249,7 @@ static void move_out(struct flow *flow)
 			all_is_sent(flow);
 			return;
 		}
-		if (n < FLOW_BLOCK)
+		if (n < FLOW_BLOCK || loop_share_used(o->loop))
 			return;
 	}
 }
@@ -278,7 +278,7 @@ static void move_in(struct flow *flow)
 		}
 		if (counts && !flow->sends)
 			flow->bytes += (uint64_t)n;
-		if (n < READ_MOST / 4)
+		if (n < READ_MOST / 4 || loop_share_used(o->loop))
 			return;
 	}
 }

@@ -20,6 +20,8 @@
 enum {
 	PORT_TRIES = 16,
 	SLOTS_LEAST = 64, SLOTS_MOST = 4096,
+	AHEAD_PACKETS = 32, /* committed to a transmitter that the loop pumps: it may have to send them in one call */
+	DUE_DRAWS = 1024,    /* packets that were never made and are counted one by one */
 	LATE_FLOOR_NS = 100 * 1000,
 	RETRY_NS = 100 * 1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
 	BATCH = 32, ROUNDS = 8,
@@ -45,6 +47,7 @@ struct flow_udp {
 	uint64_t due_ns, next;        /* the packet that is next: when, and its number */
 	uint32_t due_payload;
 	bool have_due, exhausted, pumps;
+	bool crowded;                 /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
 	struct ktx_accounts before;   /* what was sent before it began: introductions */
 	int network_error;
@@ -142,10 +145,10 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	t.cpu = way->cpu;
 	t.slots = SLOTS_LEAST;
 	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
-	while (t.slots < SLOTS_MOST && t.slots * gap_ns < 2 * AHEAD_NS &&
+	u->pumps = !way->precise;
+	while (t.slots < (u->pumps ? 2 * AHEAD_PACKETS : SLOTS_MOST) && t.slots * gap_ns < 2 * AHEAD_NS &&
 	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
 		t.slots *= 2;
-	u->pumps = !way->precise;
 	rc = ktx_open(&u->tx, &t, err);
 	if (rc < 0)
 		return rc;
@@ -286,11 +289,22 @@ static bool commit(struct flow_udp *u)
 	return true;
 }
 
+static uint64_t pending(const struct flow_udp *u)
+{
+	struct ktx_accounts a;
+
+	ktx_accounts(u->tx, &a);
+	return a.pending;
+}
+
 /* Returns when there is more to commit; KTRXER_NEVER: that was all. */
 static uint64_t commit_soon(struct flow_udp *u)
 {
 	const uint64_t most = flow_set_options(u->flow->set)->bytes;
+	const uint64_t ahead = u->pumps ? pending(u) : 0;
+	uint64_t room = !u->pumps ? UINT64_MAX : ahead < AHEAD_PACKETS ? AHEAD_PACKETS - ahead : 0;
 
+	u->crowded = false;
 	while (!u->exhausted && u->flow->state == FLOW_GOING) {
 		if (!u->have_due)
 			u->due_ns = u->flow->start_ns + traffic_model_next(&u->model, &u->due_payload);
@@ -301,18 +315,13 @@ static uint64_t commit_soon(struct flow_udp *u)
 		}
 		if (u->due_ns > ktrxer_now_ns() + AHEAD_NS)
 			return u->due_ns - AHEAD_NS / 2;
+		u->crowded = !room--;
+		if (u->crowded)
+			break;
 		if (!commit(u))
 			return ktrxer_now_ns() + KTRXER_NS_PER_MS;
 	}
 	return KTRXER_NEVER;
-}
-
-static uint64_t pending(const struct flow_udp *u)
-{
-	struct ktx_accounts a;
-
-	ktx_accounts(u->tx, &a);
-	return a.pending;
 }
 
 static void network_errors_take(struct flow_udp *u)
@@ -334,6 +343,8 @@ static void pump(struct flow_udp *u)
 		return;
 	}
 	network_errors_take(u);
+	if (u->crowded && pending(u) < AHEAD_PACKETS)
+		next_ns = 0;
 	if (flow->state == FLOW_GOING && u->exhausted && flow->end_ns == KTRXER_NEVER) {
 		if (!pending(u)) {
 			flow_finish(flow, FLOW_PLANNED, 0);
@@ -569,7 +580,20 @@ static void udp_told(struct flow *flow, const struct flow_end *end)
 	u->told_packets = end->packets;
 }
 
-/* With those packets that a busy machine never made. */
+/* So many packets the model has in this time, by its means. */
+static uint64_t mean_packets(const struct flow_spec *spec, uint64_t span_ns)
+{
+	const double talks = (double)TRAFFIC_TALK_NS / (double)(TRAFFIC_TALK_NS + TRAFFIC_PAUSE_NS);
+	const double bits = (double)span_ns * 1e-9 * (double)spec->rate_bps * (spec->model == FLOW_VOIP ? talks : 1);
+	const double packets = bits / (4.0 * (spec->payload_min + spec->payload_max));
+
+	return packets < 1e18 ? (uint64_t)packets : (uint64_t)1e18;
+}
+
+/*
+ * With those packets that a busy machine never made. DUE_DRAWS of them are counted exactly. A peer may request more
+ * packets than any host can make or count (24 bytes at 2^63 bit/s); the rest is what the model has on average.
+ */
 static void udp_account(struct flow *flow, struct flow_end *end)
 {
 	const uint64_t most = flow_set_options(flow->set)->bytes, until_ns = flow->end_ns < end->time_ns ? flow->end_ns : end->time_ns;
@@ -579,12 +603,19 @@ static void udp_account(struct flow *flow, struct flow_end *end)
 	ktx_accounts(u->tx, &a);
 	end->late_packets = a.late - u->before.late;
 	end->due_packets = u->next;
-	for (uint64_t bytes = u->committed_bytes; !most || bytes < most; end->due_packets++) {
+	for (uint64_t bytes = u->committed_bytes, draws = 0; !most || bytes < most; end->due_packets++, draws++) {
 		if (!u->have_due)
 			u->due_ns = flow->start_ns + traffic_model_next(&u->model, &u->due_payload);
 		u->have_due = false;
 		if (u->due_ns >= until_ns)
 			break;
+		if (draws == DUE_DRAWS) {
+			const uint64_t by_time = mean_packets(&flow->spec, until_ns - u->due_ns);
+			const uint64_t by_bytes = most ? (most - bytes) / flow->spec.payload_min + 1 : UINT64_MAX;
+
+			end->due_packets += by_time < by_bytes ? by_time : by_bytes;
+			break;
+		}
 		bytes += u->due_payload;
 	}
 }

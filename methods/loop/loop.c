@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 enum { EVENTS = 64 };
+/* Timers that are due take turns with the sources. */
+#define TIMERS_SHARE_NS KTRXER_NS_PER_MS
 
 struct loop {
 	int epoll;
@@ -18,7 +20,40 @@ struct loop {
 	struct loop_timer *timers, *walk; /* `walk`: the one that is looked at next */
 	struct epoll_event events[EVENTS];
 	int count; /* of events that are being worked through */
+	uint64_t (*clock)(void);
+	uint64_t began_ns; /* the call that runs now */
+	struct loop_figures figures;
 };
+
+bool loop_share_used(const struct loop *loop)
+{
+	return loop->clock() - loop->began_ns > LOOP_SHARE_NS;
+}
+
+void loop_figures(const struct loop *loop, struct loop_figures *figures)
+{
+	*figures = loop->figures;
+}
+
+void loop_clock(struct loop *loop, uint64_t (*clock)(void))
+{
+	loop->clock = clock;
+	loop->figures = (struct loop_figures){ 0 };
+}
+
+static void call_begins(struct loop *loop)
+{
+	loop->began_ns = loop->clock();
+}
+
+static void call_ends(struct loop *loop)
+{
+	const uint64_t span_ns = loop->clock() - loop->began_ns;
+
+	loop->figures.calls++;
+	if (span_ns > loop->figures.longest_ns)
+		loop->figures.longest_ns = span_ns;
+}
 
 int loop_new(struct loop **out)
 {
@@ -28,6 +63,7 @@ int loop_new(struct loop **out)
 	*out = NULL;
 	if (!loop)
 		return -ENOMEM;
+	loop->clock = ktrxer_now_ns;
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll < 0) {
 		rc = -errno;
@@ -81,19 +117,29 @@ void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
 		}
 }
 
-/* What is due is called, which may add and remove timers. Returns when the next one is. */
+/*
+ * What is due is called, which may add and remove timers. Returns when the next one is. Timers that use up
+ * TIMERS_SHARE_NS leave the rest for the next run, which begins behind them.
+ */
 static uint64_t timers_run(struct loop *loop, uint64_t now)
 {
 	uint64_t first = KTRXER_NEVER;
+	struct loop_timer *t;
 
-	for (struct loop_timer *t = loop->timers; t; t = loop->walk) {
+	if (!loop->walk)
+		loop->walk = loop->timers;
+	while ((t = loop->walk)) {
 		loop->walk = t->next;
 		if (t->at_ns <= now) {
 			t->at_ns = KTRXER_NEVER;
+			call_begins(loop);
 			t->due(t, now);
+			call_ends(loop);
+			if (loop->walk && ktrxer_now_ns() - now > TIMERS_SHARE_NS)
+				return 0;
 		}
 	}
-	for (struct loop_timer *t = loop->timers; t; t = t->next)
+	for (t = loop->timers; t; t = t->next)
 		if (t->at_ns < first)
 			first = t->at_ns;
 	return first;
@@ -119,6 +165,7 @@ static int wait_until(struct loop *loop, int stop_fd, uint64_t until_ns)
 	if (!fds[1].revents)
 		return 0;
 	loop->count = epoll_wait(loop->epoll, loop->events, EVENTS, 0);
+	loop->figures.ready = loop->count > 0 ? (uint32_t)loop->count : 0;
 	return loop->count < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -139,8 +186,11 @@ int loop_run(struct loop *loop, int stop_fd)
 		for (int i = 0; i < loop->count; i++) {
 			struct loop_source *source = loop->events[i].data.ptr;
 
-			if (source)
+			if (source) {
+				call_begins(loop);
 				source->ready(source, loop->events[i].events);
+				call_ends(loop);
+			}
 			/* Sixty-four sources that have much to do take milliseconds; a timer does not wait for them. */
 			if (loop->count > 1 && ktrxer_now_ns() >= first)
 				first = timers_run(loop, ktrxer_now_ns());

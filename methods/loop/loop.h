@@ -38,4 +38,20 @@ void loop_wait_blind(struct loop *loop);
 int loop_run(struct loop *loop, int stop_fd);
 void loop_stop(struct loop *loop);
 
+/*
+ * True: the call of a source or timer that runs now has used its share of the loop, LOOP_SHARE_NS. A call whose work
+ * depends on a peer asks after each step, returns, and goes on in its next turn; a step takes less than a millisecond.
+ */
+#define LOOP_SHARE_NS 200000
+bool loop_share_used(const struct loop *loop);
+
+struct loop_figures {
+	uint64_t calls;      /* of sources and timers */
+	uint64_t longest_ns; /* of one call, by the clock below */
+	uint32_t ready;      /* sources that were ready in the last turn */
+};
+void loop_figures(const struct loop *loop, struct loop_figures *figures);
+/* The clock of shares and figures. By default ktrxer_now_ns(); a test measures processor time. */
+void loop_clock(struct loop *loop, uint64_t (*clock)(void));
+
 #endif

@@ -133,10 +133,11 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 					const struct reflector_arrival *a, struct reflector_answer *answer)
 {
 	const bool auth = r->options.auth_key != NULL;
+	const uint64_t granted = auth || a->proven ? r->options.dscp_proven : r->options.dscp_granted;
 	struct reflector_tlv_context c = { .arrival = a, .auth = auth, .ptp = r->options.ptp, .synchronised = r->synchronised,
-					   .dscp_granted = r->options.dscp_granted, .rate = r->options.rate,
+					   .dscp_granted = granted, .rate = r->options.rate,
 					   .refused = (uint32_t)(r->counts.verdicts[REFLECTOR_RATE] + r->counts.verdicts[REFLECTOR_RATE_ALL]),
-					   .tos = r->options.dscp_granted >> (a->tos >> 2) & 1 ? a->tos & 0xfc : 0 };
+					   .tos = granted >> (a->tos >> 2) & 1 ? a->tos & 0xfc : 0 };
 	struct reflector_session *session = NULL;
 	enum reflector_verdict verdict = judge(r, packet, length, whole, a);
 	struct stamp_reply reply;

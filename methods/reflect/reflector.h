@@ -25,12 +25,14 @@ struct reflector_options {
 	uint64_t max_bps;      /* of all answers, by their UDP payload; 0: no limit */
 	const struct hmac_key *auth_key; /* authenticated mode: nothing else is answered. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for HMAC TLVs. Copied */
-	uint64_t dscp_granted; /* bit n: an answer may carry DSCP n because its request asks for it */
+	/* Bit n: an answer may carry DSCP n because its request asks for it; for peers without and with a proof. */
+	uint64_t dscp_granted, dscp_proven;
 	uint16_t own_ports[4]; /* never answered; 0 ends */
 	uint64_t secret;       /* random: hides the order of the tables */
 };
-/* All but the class of network control (CS6 and above), which is not for measurements to ask for. */
-#define REFLECTOR_DSCP_DEFAULT 0x0000ffffffffffffULL
+/* Peers without a proof: best effort. With a proof: all but network control (CS6 and above). */
+#define REFLECTOR_DSCP_DEFAULT 1ULL
+#define REFLECTOR_DSCP_PROVEN 0x0000ffffffffffffULL
 
 enum reflector_verdict {
 	REFLECTOR_ANSWER = 0,

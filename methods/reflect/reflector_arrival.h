@@ -9,6 +9,7 @@ struct reflector_arrival {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;
 	bool to_group;       /* the kernel says that it was sent to a group or to all */
+	bool proven;         /* a client at this address has proven the token */
 	uint8_t ttl, tos;
 	bool nic_stamp;      /* T2 is the NIC's */
 	int64_t received_real_ns; /* T2 */

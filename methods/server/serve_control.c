@@ -136,6 +136,11 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	return claim_cookie(control, d);
 }
 
+bool serve_control_proven(void *context, const struct ktrxer_addr *from, uint64_t now_ns)
+{
+	return registry_proven(&((struct serve_control *)context)->registry, from, now_ns);
+}
+
 static bool is_unproven(const struct session *s)
 {
 	return s->state == SESSION_NEW || s->state == SESSION_LEAVING;
@@ -271,6 +276,8 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 		if (fd >= 0) {
 			control->registry.counts.connections++;
 			stranger_add(control, fd, &from);
+			if (loop_share_used(control->registry.loop))
+				return;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
 			for (int l = 0; l < control->listener_count; l++)
@@ -386,7 +393,7 @@ void serve_control_free(struct serve_control *control)
 	if (!control)
 		return;
 	while (control->registry.sessions)
-		session_forget(control->registry.sessions);
+		session_free(control->registry.sessions);
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);

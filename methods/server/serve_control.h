@@ -25,6 +25,8 @@ void serve_control_free(struct serve_control *control);
 int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, struct ktrxer_error *err);
 /* For serve_udp: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
+/* For serve_udp: true when a client at this address has proven the token within KTRXER_CONTROL_PROVEN_S. */
+bool serve_control_proven(void *control, const struct ktrxer_addr *from, uint64_t now_ns);
 /* Its clients, for tests. */
 struct serve_registry *serve_control_registry(struct serve_control *control);
 void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts);

@@ -18,7 +18,7 @@ struct session *registry_session(struct serve_registry *registry, uint32_t id)
 {
 	struct session *s = registry->sessions;
 
-	while (s && s->id != id)
+	while (s && (s->id != id || s->state == SESSION_CLOSING))
 		s = s->next;
 	return s;
 }
@@ -28,8 +28,38 @@ uint32_t registry_clients(const struct serve_registry *registry)
 	uint32_t n = 0;
 
 	for (const struct session *s = registry->sessions; s; s = s->next)
-		n += s->state != SESSION_NEW && s->state != SESSION_LEAVING;
+		n += s->state != SESSION_NEW && s->state < SESSION_LEAVING;
 	return n;
+}
+
+static bool same_address(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
+{
+	return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+{
+	struct proof *place = &registry->proofs[0];
+
+	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++) {
+		struct proof *p = &registry->proofs[i];
+
+		if (same_address(&p->addr, addr)) {
+			place = p;
+			break;
+		}
+		if (p->until_ns < place->until_ns)
+			place = p;
+	}
+	*place = (struct proof){ *addr, now_ns + KTRXER_CONTROL_PROVEN_S * (uint64_t)KTRXER_NS_PER_S };
+}
+
+bool registry_proven(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns)
+{
+	for (int i = 0; i < KTRXER_CONTROL_PROOFS; i++)
+		if (registry->proofs[i].until_ns > now_ns && same_address(&registry->proofs[i].addr, addr))
+			return true;
+	return false;
 }
 
 static struct peer **peer_place(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port)
@@ -55,7 +85,7 @@ int registry_peer_add(struct serve_registry *registry, struct session *session, 
 	return 0;
 }
 
-static void peers_forget(struct serve_registry *registry, const struct session *session)
+void registry_peers_forget(struct serve_registry *registry, const struct session *session)
 {
 	for (int i = 0; i < SERVE_PEERS; i++)
 		for (struct peer **p = &registry->peers[i]; *p;) {
@@ -72,7 +102,7 @@ static void peers_forget(struct serve_registry *registry, const struct session *
 
 void registry_remove(struct serve_registry *registry, struct session *session)
 {
-	peers_forget(registry, session);
+	registry_peers_forget(registry, session);
 	for (struct session **s = &registry->sessions; *s; s = &(*s)->next)
 		if (*s == session) {
 			*s = session->next;

@@ -4,6 +4,7 @@
 #define KTRXER_METHODS_SERVE_REGISTRY_H
 
 #include "control.h"
+#include "limits.h"
 #include "loop.h"
 
 struct session;
@@ -40,12 +41,19 @@ struct peer {
 
 enum { SERVE_PEERS = 256 };
 
+/* An address whose client has proven the token. */
+struct proof {
+	struct ktrxer_addr addr;
+	uint64_t until_ns;
+};
+
 struct serve_registry {
 	struct loop *loop;
 	struct serve_control_options options;
 	struct serve_control_counts counts;
 	struct session *sessions;
 	struct peer *peers[SERVE_PEERS];
+	struct proof proofs[KTRXER_CONTROL_PROOFS];
 	uint32_t next_id;
 };
 
@@ -53,8 +61,12 @@ void registry_add(struct serve_registry *registry, struct session *session); /* 
 void registry_remove(struct serve_registry *registry, struct session *session);
 struct session *registry_session(struct serve_registry *registry, uint32_t id);
 uint32_t registry_clients(const struct serve_registry *registry); /* who have shown the token */
+/* A client at this address has proven the token now. The oldest proof makes room. */
+void registry_prove(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
+bool registry_proven(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 /* What comes from there is of this flow. 0 or -ENOMEM. */
 int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
+void registry_peers_forget(struct serve_registry *registry, const struct session *session);
 /* Those that may be meant, in a list. */
 const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);
 

@@ -4,7 +4,6 @@
 #include "flow_ops.h"
 #include "flow_tcp.h"
 #include "flow_udp.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,12 +17,22 @@ static uint64_t seconds(uint32_t s)
 	return s * (uint64_t)KTRXER_NS_PER_S;
 }
 
+static void flows_close(struct session *s)
+{
+	s->opening.at_ns = KTRXER_NEVER;
+	if (!s->flows)
+		return;
+	s->closing = s->flows;
+	s->flows = NULL;
+	flow_set_close(s->closing);
+}
+
 /* Nothing that is said after it is of interest, but to close at once could overtake it (a reset empties queues). */
 void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 {
 	uint8_t *body;
 
-	if (s->state == SESSION_LEAVING)
+	if (s->state == SESSION_LEAVING || s->state == SESSION_CLOSING)
 		return;
 	s->registry->counts.refused[why]++;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
@@ -36,8 +45,8 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 			control_link_send(&s->link, CONTROL_REFUSE, length);
 	}
 	s->state = SESSION_LEAVING;
-	flow_set_free(s->flows);
-	s->flows = NULL;
+	flows_close(s);
+	control_link_push(&s->link);
 	shutdown(s->link.source.fd, SHUT_WR);
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_LEAVE_S);
 	s->timer.at_ns = s->dead_ns;
@@ -175,6 +184,7 @@ static void on_request(struct session *s, const struct control_frame *frame)
 		session_refuse(s, CONTROL_MALFORMED, 0);
 		return;
 	}
+	registry_prove(s->registry, &s->peer, ktrxer_now_ns());
 	why = request_judge(s, &value);
 	if (why != CONTROL_OK || flows_make(s) < 0) {
 		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);
@@ -203,40 +213,37 @@ static void ready_if_attached(struct session *s)
 	control_link_say(&s->link, CONTROL_READY);
 }
 
+/* What each direction will carry by UDP: nothing slows it down but what is said here. */
+static enum control_refusal udp_judge(struct session *s, const struct flow_spec *spec, uint64_t *value)
+{
+	const uint64_t most = s->registry->options.max_bps;
+
+	s->rates[spec->down] += spec->rate_bps;
+	*value = most;
+	if (most && s->rates[spec->down] > most)
+		return CONTROL_TOO_FAST;
+	if (s->rates[spec->down] > INT64_MAX)
+		return CONTROL_MALFORMED;
+	*value = KTRXER_FLOW_UDP_MOST;
+	return ++s->udp_flows > KTRXER_FLOW_UDP_MOST ? CONTROL_TOO_MANY : CONTROL_OK;
+}
+
 static enum control_refusal flows_add(struct session *s, const struct flow_spec *specs, int count, uint64_t *value)
 {
 	for (int i = 0; i < count; i++) {
+		enum control_refusal why = specs[i].udp ? udp_judge(s, &specs[i], value) : CONTROL_OK;
+		int rc;
+
+		if (why != CONTROL_OK)
+			return why;
 		*value = specs[i].tos >> 2;
 		if (!(s->registry->options.dscp_granted >> (specs[i].tos >> 2) & 1))
 			return CONTROL_NO_DSCP;
-		if (flow_set_add(s->flows, flow_ops_of(&specs[i]), &specs[i]) < 0)
-			return CONTROL_MALFORMED;
+		rc = flow_set_add(s->flows, flow_ops_of(&specs[i]), &specs[i]);
+		if (rc < 0)
+			return rc == -ENOMEM ? CONTROL_NO_MEMORY : CONTROL_MALFORMED;
 	}
 	return CONTROL_OK;
-}
-
-/* What each direction will carry by UDP: nothing slows it down but what is said here. */
-static enum control_refusal udp_judge(const struct session *s, uint64_t *value)
-{
-	const uint64_t most = s->registry->options.max_bps;
-	uint64_t rates[2] = { 0 };
-	uint32_t flows = 0;
-
-	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
-		const struct flow_spec *spec = &flow_set_at(s->flows, i)->spec;
-
-		if (!spec->udp)
-			continue;
-		flows++;
-		rates[spec->down] += spec->rate_bps;
-		*value = most;
-		if (most && rates[spec->down] > most)
-			return CONTROL_TOO_FAST;
-		if (rates[spec->down] > INT64_MAX)
-			return CONTROL_MALFORMED;
-	}
-	*value = KTRXER_FLOW_UDP_MOST;
-	return flows > KTRXER_FLOW_UDP_MOST ? CONTROL_TOO_MANY : CONTROL_OK;
 }
 
 static void address_here(const struct session *s, struct ktrxer_addr *addr)
@@ -258,63 +265,67 @@ static void address_here(const struct session *s, struct ktrxer_addr *addr)
 		memcpy(addr->bytes, &name.v4.sin_addr, 4);
 }
 
-static enum control_refusal udp_open(struct session *s, struct control_port *ports, uint32_t *count, uint64_t *value)
+static int udp_open(struct session *s, struct flow *flow)
 {
 	struct flow_udp_way way = { .to = s->peer, .to_port = 9, .cpu = -1 };
 	struct ktrxer_error err;
 
+	control_cookie(&s->link.keys, s->id, flow->index, way.cookie);
+	if (!flow->sends)
+		return flow_udp_open_counter(flow, way.cookie);
 	address_here(s, &way.from);
-	*count = 0;
-	for (uint32_t i = 0; i < flow_set_count(s->flows); i++) {
-		struct flow *flow = flow_set_flow(s->flows, i);
-		int rc = 0;
+	s->ports[s->port_count].flow = flow->index;
+	return flow_udp_open_sender(flow, &way, &s->ports[s->port_count++].port, &err);
+}
 
-		if (!flow->spec.udp)
-			continue;
-		control_cookie(&s->link.keys, s->id, i, way.cookie);
-		if (flow->sends) {
-			ports[*count].flow = i;
-			rc = flow_udp_open_sender(flow, &way, &ports[*count].port, &err);
-			++*count;
-		} else {
-			rc = flow_udp_open_counter(flow, way.cookie);
+static void planned(struct session *s)
+{
+	uint8_t *body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
+
+	s->state = SESSION_PLANNED;
+	if (body)
+		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, s->port_count, s->ports));
+	ready_if_attached(s);
+}
+
+/* One transmitter in each turn: it costs some hundred microseconds. */
+static void opening_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct session *s = (struct session *)((char *)timer - offsetof(struct session, opening));
+
+	(void)now_ns;
+	while (s->udp_flows) {
+		struct flow *flow = flow_set_flow(s->flows, s->opened++);
+		int rc = flow->spec.udp ? udp_open(s, flow) : 0;
+
+		if (rc < 0) {
+			session_refuse(s, CONTROL_NO_FAMILY, flow_error_of(rc));
+			return;
 		}
-		*value = flow_error_of(rc);
-		if (rc < 0)
-			return CONTROL_NO_FAMILY;
+		s->udp_flows -= flow->spec.udp;
+		if (flow->spec.udp || loop_share_used(s->registry->loop))
+			break;
 	}
-	return CONTROL_OK;
+	if (s->udp_flows)
+		timer->at_ns = 0;
+	else
+		planned(s);
 }
 
 static void on_flows(struct session *s, const struct control_frame *frame)
 {
 	struct flow_spec specs[CONTROL_RECORDS];
-	struct control_port ports[KTRXER_FLOW_UDP_MOST];
 	enum control_refusal why = CONTROL_MALFORMED;
 	uint64_t value = 0;
-	uint32_t first, port_count = 0;
+	uint32_t first;
 	int count = control_flows_read(specs, &first, frame, &s->request);
-	bool all;
-	uint8_t *body;
 
 	if (count > 0 && first == flow_set_count(s->flows))
 		why = flows_add(s, specs, count, &value);
-	all = why == CONTROL_OK && flow_set_count(s->flows) == s->request.flows;
-	if (all)
-		why = udp_judge(s, &value);
-	if (all && why == CONTROL_OK)
-		why = udp_open(s, ports, &port_count, &value);
-	if (why != CONTROL_OK) {
+	if (why != CONTROL_OK)
 		session_refuse(s, why, value);
-		return;
-	}
-	if (!all)
-		return;
-	s->state = SESSION_PLANNED;
-	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
-	if (body)
-		control_link_send(&s->link, CONTROL_PLANNED, control_ports_write(body, port_count, ports));
-	ready_if_attached(s);
+	else if (flow_set_count(s->flows) == s->request.flows)
+		s->opening.at_ns = 0;
 }
 
 /* A flow up has ended at the client: of UDP so many packets there were, of TCP it may have been the plan. */
@@ -386,7 +397,7 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 		return true;
 	case CONTROL_STOP:
 		if (s->state == SESSION_RUNNING)
-			flow_set_stop(s->flows);
+			flow_set_stop_soon(s->flows);
 		return true;
 	case CONTROL_BYE:
 		session_forget(s);
@@ -416,6 +427,13 @@ static void session_due(struct loop_timer *timer, uint64_t now_ns)
 	struct session *s = (struct session *)((char *)timer - offsetof(struct session, timer));
 	const uint64_t silence = seconds(KTRXER_CONTROL_SILENCE_S);
 
+	if (s->state == SESSION_CLOSING) {
+		if (flow_set_closed(s->closing))
+			session_free(s);
+		else
+			timer->at_ns = now_ns + KTRXER_NS_PER_MS;
+		return;
+	}
 	if (s->state == SESSION_LEAVING || (s->state == SESSION_NEW && now_ns >= s->dead_ns)) {
 		s->registry->counts.slow += s->state == SESSION_NEW;
 		session_forget(s);
@@ -513,7 +531,9 @@ int session_new(struct session **out, struct serve_registry *registry, int fd, c
 	s->link.keyed = true;
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_HELLO_S);
 	s->timer = (struct loop_timer){ .at_ns = s->dead_ns, .due = session_due };
+	s->opening = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = opening_due };
 	loop_timer_add(registry->loop, &s->timer);
+	loop_timer_add(registry->loop, &s->opening);
 	control_link_bytes(&s->link, answer, sizeof answer);
 	*out = s;
 	return 0;
@@ -527,9 +547,24 @@ void session_greet(struct session *s, uint8_t version)
 
 void session_forget(struct session *s)
 {
+	flows_close(s);
+	if (!s->closing || flow_set_closed(s->closing)) {
+		session_free(s);
+		return;
+	}
+	s->state = SESSION_CLOSING;
+	s->timer.at_ns = 0;
+	registry_peers_forget(s->registry, s);
+	control_link_close(&s->link);
+}
+
+void session_free(struct session *s)
+{
 	registry_remove(s->registry, s);
 	loop_timer_remove(s->registry->loop, &s->timer);
+	loop_timer_remove(s->registry->loop, &s->opening);
 	flow_set_free(s->flows);
+	flow_set_free(s->closing);
 	flow_history_free(&s->history);
 	control_link_close(&s->link);
 	free(s->block);

@@ -6,6 +6,7 @@
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
+#include "limits.h"
 #include "serve_registry.h"
 
 enum session_state {
@@ -16,6 +17,7 @@ enum session_state {
 	SESSION_RUNNING,
 	SESSION_ENDED,     /* all flows have; he may still ask for the time */
 	SESSION_LEAVING,   /* he was refused; the refusal is on its way */
+	SESSION_CLOSING,   /* the client is gone; the flows are closed in shares */
 };
 
 struct session {
@@ -28,6 +30,12 @@ struct session {
 	uint64_t dead_ns;         /* it ends then, whatever happens */
 	struct control_request request;
 	struct flow_set *flows;
+	struct flow_set *closing; /* flows of a session that is over */
+	struct loop_timer opening; /* UDP flows are opened one in each turn of the loop */
+	uint32_t opened;          /* the flow that is looked at next */
+	uint64_t rates[2];        /* bit/s of UDP flows, by direction */
+	uint32_t udp_flows, port_count;
+	struct control_port ports[KTRXER_FLOW_UDP_MOST]; /* of UDP flows that the server sends */
 	struct flow_history history;
 	struct ktrxer_addr peer;
 	uint8_t *block;           /* samples on their way */
@@ -40,8 +48,10 @@ int session_new(struct session **session, struct serve_registry *registry, int f
 		const uint8_t client[CONTROL_PREFACE], const struct hmac_key *token);
 /* Once it is in the list, and has its number: its client may speak. May end it. */
 void session_greet(struct session *session, uint8_t version);
-/* Ends it with all its flows, takes it out of the registry, and frees it. */
+/* Ends it. It is freed at once, or when its flows are closed: thousands of them take some turns of the loop. */
 void session_forget(struct session *session);
+/* Takes it out of the registry and frees it, with all that it has. */
+void session_free(struct session *session);
 /* A connection that has shown this cookie: 0, then `fd` is the session's; else a negative errno. */
 int session_attach(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd);
 /* A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative errno. */

@@ -47,6 +47,8 @@ struct serve_udp {
 	struct ktrxer_clock_map clock;
 	struct stampmap map;
 	uint64_t asked, told; /* stamps */
+	int came, looked_at;  /* of the batch: packets, and those that have their answers */
+	struct loop_timer timer; /* goes on with a batch whose packets took more than their share */
 	uint32_t overflow_seen;
 	struct serve_udp_counts counts;
 	struct mmsghdr in[KTRXER_SERVE_BATCH], out[KTRXER_SERVE_BATCH];
@@ -123,6 +125,7 @@ fail:
 }
 
 static void udp_ready(struct loop_source *source, uint32_t events);
+static void udp_due(struct loop_timer *timer, uint64_t now_ns);
 
 int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err)
 {
@@ -153,6 +156,8 @@ int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve
 		ktrxer_fail(err, rc, "the event loop does not take a socket");
 		goto no_watch;
 	}
+	udp->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = udp_due };
+	loop_timer_add(loop, &udp->timer);
 	*out = udp;
 	return 0;
 
@@ -169,6 +174,7 @@ void serve_udp_close(struct serve_udp *udp)
 	if (!udp)
 		return;
 	loop_unwatch(udp->loop, &udp->source);
+	loop_timer_remove(udp->loop, &udp->timer);
 	close(udp->source.fd);
 	ktrxer_stampmap_free(&udp->map);
 	free(udp);
@@ -200,6 +206,8 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
 	/* A group or broadcast address in the IP header is no address of this host. */
 	in->arrival.to_group = !ktrxer_addr_equal(&m.to, &m.local);
+	if (udp->options.proven)
+		in->arrival.proven = udp->options.proven(udp->options.context, &in->arrival.from, now_ns);
 	in->local = m.local;
 	in->ifindex = m.ifindex;
 	if (!m.real_ns) {
@@ -358,15 +366,23 @@ static int batch_receive(struct serve_udp *udp)
 	return recvmmsg(udp->source.fd, udp->in, KTRXER_SERVE_BATCH, MSG_DONTWAIT, NULL);
 }
 
+/* False: no more packets now. */
 static bool batch(struct serve_udp *udp)
 {
-	int n = batch_receive(udp), answers = 0;
 	const uint64_t now_ns = ktrxer_now_ns();
+	int answers = 0;
 
-	if (n <= 0)
-		return false;
-	udp->counts.received += (uint64_t)n;
-	for (int i = 0; i < n; i++) {
+	if (udp->looked_at == udp->came) {
+		udp->came = batch_receive(udp);
+		udp->looked_at = 0;
+		if (udp->came <= 0) {
+			udp->came = 0;
+			return false;
+		}
+		udp->counts.received += (uint64_t)udp->came;
+	}
+	do {
+		const int i = udp->looked_at++;
 		struct incoming *in = &udp->incoming[i];
 		const uint32_t cut = udp->in[i].msg_hdr.msg_flags & MSG_TRUNC ? 1 : 0;
 		uint32_t length = udp->in[i].msg_len;
@@ -381,12 +397,26 @@ static bool batch(struct serve_udp *udp)
 		if (in->local.family &&
 		    reflector_answer(udp->options.reflector, udp->data[i], length, length + cut, &in->arrival, &in->answer) == REFLECTOR_ANSWER)
 			answer_prepare(udp, answers++, in, length);
-	}
+	} while (udp->looked_at < udp->came && !loop_share_used(udp->loop));
 	answers_send(udp, answers);
 	/* Most drivers, and all virtual ones, have stamped by the time that the call returns. */
 	if (udp->asked > udp->told)
 		leaving_reap(udp);
-	return n == KTRXER_SERVE_BATCH;
+	return udp->came == KTRXER_SERVE_BATCH || udp->looked_at < udp->came;
+}
+
+static void batches(struct serve_udp *udp)
+{
+	for (int i = 0; i < BATCHES && batch(udp) && !loop_share_used(udp->loop); i++)
+		;
+	/* Packets that are in our memory do not make the socket ready. */
+	udp->timer.at_ns = udp->looked_at < udp->came ? 0 : KTRXER_NEVER;
+}
+
+static void udp_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	(void)now_ns;
+	batches((struct serve_udp *)((char *)timer - offsetof(struct serve_udp, timer)));
 }
 
 static void udp_ready(struct loop_source *source, uint32_t events)
@@ -396,6 +426,5 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 	if (events & EPOLLERR)
 		leaving_reap(udp);
 	if (events & EPOLLIN)
-		for (int i = 0; i < BATCHES && batch(udp); i++)
-			;
+		batches(udp);
 }

@@ -24,6 +24,8 @@ struct serve_udp_options {
 	struct reflector *reflector;
 	/* True: it was for a flow, and is dealt with. NULL: there are none. */
 	bool (*claim)(void *context, const struct serve_datagram *datagram);
+	/* True: a client at this address has proven the token. NULL: none can. */
+	bool (*proven)(void *context, const struct ktrxer_addr *from, uint64_t now_ns);
 	void *context;
 };
 

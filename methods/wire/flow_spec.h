@@ -100,6 +100,11 @@ struct flow_end {
 	uint64_t due_packets;  /* UDP: so many its schedule had */
 	uint64_t late_packets; /* UDP: of those sent, so many later than a tenth of their gap, and than 100 us */
 	char cc[FLOW_CC_MAX];  /* TCP: the congestion control in use */
+	/*
+	 * Of either end: so many thousandths of the flow's time its thread was ready and had no processor; UINT32_MAX:
+	 * not known.
+	 */
+	uint32_t waited;
 };
 
 #endif

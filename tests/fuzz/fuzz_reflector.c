@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		hmac_key_set(&key, "", 0);
 		for (int i = 0; i < 4; i++) {
-			struct reflector_options o = { .dscp_granted = REFLECTOR_DSCP_DEFAULT, .stateless = i == 1, .ptp = i == 2,
+			struct reflector_options o = { .dscp_granted = REFLECTOR_DSCP_DEFAULT, .dscp_proven = REFLECTOR_DSCP_PROVEN, .stateless = i == 1, .ptp = i == 2,
 						       .tlv_key = i == 2 ? &key : NULL, .auth_key = i == 3 ? &key : NULL };
 
 			if (reflector_new(&kinds[i], &o) < 0)

@@ -10,7 +10,7 @@ import figures
 import pytest
 from ktrxer.bench import kinds
 from ktrxer.bench.command import hosts
-from ktrxer.lab import device, kbuild, places, vm
+from ktrxer.lab import device, kbuild, places, vm, wiring
 from ktrxer.lab.errors import Unavailable
 
 PATH = "--device to-far --to 10.99.0.2 --far-device to-near --far-netns far"
@@ -37,7 +37,7 @@ def test_bench_schedule_and_rate(name: str, tmp_path: Path) -> None:
     try:
         (module,) = kbuild.build(chosen, chosen.kernel(None), places.root() / "module", tmp_path, vm.quiet)
         put = ((command, "/usr/bin/ktrxer-bench"), (module, "/root/ktrxer.ko"), *figures.baselines(chosen.build))
-        answer = vm.boot(vm.Machine.named(name), vm.Job(("sh", "-c", BENCH), put=put, setup=hosts().script(), limit_s=230.0))
+        answer = vm.boot(vm.Machine.named(name), vm.Job(("sh", "-c", BENCH), put=put, setup=wiring.script(hosts()), limit_s=230.0))
     except Unavailable as reason:
         pytest.skip(str(reason))
     assert answer.status == 0, (answer.stderr.decode(), answer.stdout.decode())

@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass
 
 import pytest
-from ktrxer.lab import topology, vm
+from ktrxer.lab import topology, vm, wiring
 from ktrxer.lab.errors import Unavailable
 
 SERVER = """
@@ -45,7 +45,7 @@ def transfers(leaf: str, *wanted: tuple[str, int]) -> tuple[list[Transfer], floa
     server = flent.address(flent.server)
     script = SERVER + "".join(TRANSFER.format(server=server, congestion=one, seconds=seconds) for one, seconds in wanted)
     try:
-        answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", script), setup=flent.script(), limit_s=360))
+        answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", script), setup=wiring.script(flent), limit_s=360))
     except Unavailable as reason:
         pytest.skip(str(reason))
     assert answer.status == 0, answer.stderr.decode()

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import cpio, image, packages, places
+from ktrxer.lab import cache, cpio, image, packages, places
 from ktrxer.lab.errors import LabError
 from ktrxer.lab.packages import Archive
+from ktrxer.lab.recipe import Recipe
 
 HERE = Path(__file__).parent
 QEMU = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]
@@ -28,11 +29,11 @@ poweroff -f
 
 def emulator() -> Path:
     archive = Archive("bookworm-backports", "amd64")
-    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+    with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         wanted = archive.packages(QEMU)
-        folder = places.cache() / "emulators" / image.digest("qemu", [package.sha256 for package in wanted])
+        folder = places.cache() / "emulators" / cache.digest("qemu", [package.sha256 for package in wanted])
         if not (folder / "usr").is_dir():
-            with image.fresh_folder(folder) as new:
+            with cache.fresh_folder(folder) as new:
                 for deb in archive.fetch(wanted):
                     subprocess.run(["dpkg-deb", "-x", deb, new], check=True)
     return folder
@@ -40,12 +41,12 @@ def emulator() -> Path:
 
 def machine(folder: Path, program: Path) -> tuple[Path, Path]:
     """The kernel with everything (the other devices' has no such NIC), and what it boots into."""
-    archive, recipe = Archive("bookworm", "amd64"), image.Recipe.load()
-    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+    archive, recipe = Archive("bookworm", "amd64"), Recipe.load()
+    with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         package = archive.latest(r"linux-image-6\.1\.\d[^-]*(-\d+)?-amd64")
-        made = places.cache() / "kernels" / f"nic-{image.digest('nic', package.sha256, MODULES)}"
+        made = places.cache() / "kernels" / f"nic-{cache.digest('nic', package.sha256, MODULES)}"
         if not (made / "version").is_file():
-            with image.fresh_folder(made) as new:
+            with cache.fresh_folder(made) as new:
                 image._unpack_kernel(archive.fetch([package]), MODULES, new)
     job = cpio.Tree()
     job.file("init", INIT.encode(), 0o755)
@@ -54,7 +55,7 @@ def machine(folder: Path, program: Path) -> tuple[Path, Path]:
     initrd = folder / "initrd"
     with initrd.open("wb") as out:
         for name in ("base", "net", "python"):
-            out.write(recipe.layer("amd64", name, print).read_bytes())
+            out.write(image.layer(recipe, "amd64", name, print).read_bytes())
         out.write((made / "modules.cpio").read_bytes())
         job.write(out)
     return made / "vmlinuz", initrd

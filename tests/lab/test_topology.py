@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import topology, vm
+from ktrxer.lab import topology, vm, wiring
 from ktrxer.lab.errors import Unavailable
 
 FILE = b"""
@@ -33,7 +33,7 @@ ip netns exec near tc qdisc show dev to-mid
 def test_delay_and_loss_behind_a_queue() -> None:
     made = topology.parse(FILE, Path("here.toml"))
     try:
-        answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", JOB), setup=made.script(), limit_s=120))
+        answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", JOB), setup=wiring.script(made), limit_s=120))
     except Unavailable as reason:
         pytest.skip(str(reason))
     said = answer.stdout.decode()

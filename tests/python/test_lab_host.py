@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import console, device, image, kbuild, packages, places, topology
+from ktrxer.lab import cache, console, device, kbuild, packages, places, topology, wiring
 from ktrxer.lab.errors import LabError
 
 
@@ -83,7 +83,7 @@ def test_every_node_of_the_topology_reaches_every_subnet() -> None:
         routed = {to.subnet for to, _, _ in flent.routes(node)}
         assert here | routed == {link.subnet for link in flent.links}
         assert not here & routed
-    assert flent.script().count("handle 10: fq_codel limit 500") == 2
+    assert wiring.script(flent).count("handle 10: fq_codel limit 500") == 2
 
 
 def test_a_setting_cannot_become_a_command() -> None:
@@ -93,8 +93,8 @@ def test_a_setting_cannot_become_a_command() -> None:
 
 
 def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
-    assert image.digest("layer", ["a"]) == image.digest("layer", ["a"])
-    assert len({image.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4
+    assert cache.digest("layer", ["a"]) == cache.digest("layer", ["a"])
+    assert len({cache.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4
 
 
 def test_what_a_package_needs() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ktrxer.lab import image, kbuild, places, source, uml
+from ktrxer.lab import places, source, toolchain, uml
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
 from ktrxer.lab.packages import Archive, Package
+from ktrxer.lab.recipe import Recipe
 
 NAME = "6.1-virtual"
 
@@ -62,7 +63,7 @@ def _no_strip(run: Any) -> Any:
 
 
 def prepared(said: list[str] | None = None) -> Path:
-    return source.prepared(image.Recipe.load(), "amd64", NAME, (said if said is not None else []).append)
+    return source.prepared(Recipe.load(), "amd64", NAME, (said if said is not None else []).append)
 
 
 def test_a_kernel_is_built_once(builds: Builds) -> None:
@@ -117,7 +118,7 @@ def test_programs_that_a_build_needs_are_named(builds: Builds, monkeypatch: pyte
 
 
 def test_the_log_of_a_build_that_fails(builds: Builds) -> None:
-    tools = kbuild.Tools("um", "", "gcc")
+    tools = toolchain.Tools("um", "", "gcc")
     with pytest.raises(BuildFailure, match="the kernel does not build: make failed") as caught:
         source._run(["sh", "-c", "echo one; echo two; exit 2"])
     assert caught.value.log == "one\ntwo" and tools.arch in source.TARGETS

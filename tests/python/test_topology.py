@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import command, topology, topology_model, trace
+from ktrxer.lab import command, topology, topology_model, trace, wiring
 from ktrxer.lab.errors import LabError
 
 HEAD = 'hosts = ["a", "b"]\nrouters = ["r"]\n'
@@ -185,9 +185,9 @@ def test_impairments_become_the_words_of_tc() -> None:
     made = parse(
         HEAD + LINK + "delay = '10ms'\njitter = '1ms'\ndistribution = 'normal'\nloss = '2%'\nburst = 5\nreorder = '3%'\nduplicate = '4%'\n" + REST
     )
-    assert "delay 10000us 1000us distribution normal loss gemodel 0.408163% 20.000000% duplicate 4.0000% reorder 3.0000%" in made.script()
+    assert "delay 10000us 1000us distribution normal loss gemodel 0.408163% 20.000000% duplicate 4.0000% reorder 3.0000%" in wiring.script(made)
     made = parse(HEAD + LINK + "police = '8mbit'\ndown = ['1.5s to 2s', '3s to 4s']\n" + REST)
-    assert made.script().count("ingress prio 3 matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
+    assert wiring.script(made).count("ingress prio 3 matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
     assert [at for at, _ in made.events()] == [1.5, 2, 3, 4]
     assert made.events()[0][1] == ["ip", "-n", "wire-1", "link", "set", "dev", "wire", "down"]
     assert "down from 1.5 to 2 s" in made.describe() and "policed to 8 Mbit/s" in made.describe()
@@ -259,9 +259,9 @@ def test_a_name_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_script_is_shell_and_holds_no_word_of_the_file_unquoted(tmp_path: Path) -> None:
     made = parse(HEAD + LINK + "rate = '1mbit'\nqueue = 'pfifo limit 10'\ndelay = '3ms'\njitter = '1ms'\nloss = '1%'\n" + REST)
-    for text in (made.script(), made.teardown(), topology.load("flent").script()):
+    for text in (wiring.script(made), wiring.teardown(made), wiring.script(topology.load("flent"))):
         assert subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, timeout=20).stderr == ""
-    assert "netem limit 100000 delay 3000us 1000us loss 1.0000%" in made.script()
+    assert "netem limit 100000 delay 3000us 1000us loss 1.0000%" in wiring.script(made)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_no_file_makes_it_fall_over() -> None:
             at = chance.randrange(len(data))
             data[at : at + chance.choice((0, 1, 5, 40))] = chance.choice(junk)
         try:
-            topology.parse(bytes(data), Path("fuzz.toml")).script()
+            wiring.script(topology.parse(bytes(data), Path("fuzz.toml")))
             outcomes[True] += 1
         except LabError as error:
             assert "\n" not in str(error) and len(str(error)) < 600

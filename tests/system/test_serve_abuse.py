@@ -154,6 +154,26 @@ def test_answers_carry_allowed_marks_only(shared_pair, serve, stamp):
         assert out.count(f"tos 0x{marked << 2:x}") == 5, out
 
 
+def answers_marked(a, b, stamp, dscp):
+    """The marks of the answers on the wire."""
+    watch = b.popen(["tcpdump", "-i", "b0", "-n", "-v", "-l", "-c", "5", "udp and src port 8620"])
+    while "listening on" not in (line := watch.stderr.readline()):
+        assert line
+    stamp(a, b.address, "-c", 10, "-i", "20ms", "--dscp", dscp)
+    out, _ = watch.communicate(timeout=20)
+    return {line.split("tos 0x")[1][:2] for line in out.splitlines() if "tos 0x" in line}
+
+
+def test_marks_need_a_proof_of_the_token(pair, serve, stamp, flow, token):
+    """By default a peer that has proven nothing gets best effort; its flows prove the token, and then its probes are answered with their marks."""
+    a, b = pair
+    serve(b, "--token-file", token)
+    assert answers_marked(a, b, stamp, "EF") == {"0,"}
+    assert flow(a, "down", b.address, "--bytes", "100k").flows[0]["bytes"] == 100_000
+    assert answers_marked(a, b, stamp, "EF") == {"b8"}
+    assert answers_marked(a, b, stamp, "CS6") == {"0,"}  # network control for no client
+
+
 def test_sixteen_addresses_are_one_valid_line(pair, serve):
     _, b = pair
     addresses = [f"fd00:77:1234:5678:9abc:def0:1234:{i + 1:x}" for i in range(16)]

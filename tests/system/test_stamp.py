@@ -80,7 +80,7 @@ def test_a_link_local_address(pair, stamp, serve, engine):
 
 def test_extensions(shared_pair, stamp, serve):
     a, b = shared_pair
-    serve(b, "--stamp-port", 862)
+    serve(b, "--stamp-port", 862, "--dscp-allow", "be,ef")
     end, kinds = stamp(a, b.address, "--port", 862, "-c", 10, "-i", "5ms", "--dscp", "ef", "-s", 1000, "--ssid", 77,
                        "--tlv", "location", "--tlv", "time-info", "--tlv", "cos", "--tlv", "direct")
     assert end["received"] == 10 and end["payload_bytes"] == 1000 and end["ssid"] == 77
@@ -168,7 +168,7 @@ def test_one_direction_lost(pair, stamp, serve):
 @pytest.mark.skipif(not shutil.which("nft"), reason="nftables is not installed")
 def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
     a, b = pair
-    server = serve(b)
+    server = serve(b, "--dscp-allow", "be,cs1,ef")
     lose(b, {3, 7, 99}, {5})
     # Of one class one more: by its TOS, as nft sees it.
     b.run(["nft", "insert", "rule", "inet", "loss", "in", "udp", "dport", str(PORT), "ip dscp", "ef", "@th,64,32 { 20, 21 }", "drop"])
@@ -183,7 +183,7 @@ def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
         assert len(mine) == end["classes"][which]["received"] and {trip["dscp_up"] for trip in mine} == {dscp}
     assert server.stop()["sessions"] == 4
     b.run(["nft", "delete", "table", "inet", "loss"])
-    serve(b)
+    serve(b, "--dscp-allow", "be,ef")
     end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--dscp", "be,ef", "--brief")
     columns = [(n, c) for one in kinds["round_trips"] for n, c in zip(one["number"], one["class"], strict=True)]
     assert sorted(columns) == [(n, c) for n in range(50) for c in (0, 1)] and end["received"] == 100

@@ -219,7 +219,9 @@ static void flows(void **state)
 
 static void last_words(void **state)
 {
-	struct flow_end end = { .reason = FLOW_BROKEN, .error = FLOW_RESET, .time_ns = 1, .bytes = 2, .packets = 3, .missed = 4 }, back = { 0 };
+	struct flow_end end = { .reason = FLOW_BROKEN, .error = FLOW_RESET, .time_ns = 1, .bytes = 2, .packets = 3,
+			.missed = 4,
+				.waited = 5 }, back = { 0 };
 	struct control_refuse refuse = { CONTROL_TOO_FAST, 1000 }, again;
 	struct control_pong pong = { 1, 2, 3 }, gnop;
 	struct control_port ports[2] = { { 1, 2 }, { 3, 4 } }, strop[2];
@@ -230,7 +232,10 @@ static void last_words(void **state)
 	(void)state;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 && back.bytes == 2 && back.packets == 3 &&
-		    back.missed == 4);
+		    back.missed == 4 && back.waited == 5);
+	f.length -= 4; /* of a version without it */
+	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
+	assert_true(back.missed == 4 && back.waited == UINT32_MAX);
 	body[4] = FLOW_REASONS;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), -EPROTO);
 	f.length = control_refuse_write(body, &refuse);

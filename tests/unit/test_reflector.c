@@ -17,7 +17,7 @@ static struct reflector *make(const struct reflector_options *o)
 	struct reflector_options options = o ? *o : (struct reflector_options){ 0 };
 	struct reflector *r;
 
-	options.dscp_granted = REFLECTOR_DSCP_DEFAULT;
+	options.dscp_granted = options.dscp_proven = REFLECTOR_DSCP_PROVEN;
 	options.own_ports[0] = 862;
 	options.own_ports[1] = 8620;
 	options.secret = 12345;

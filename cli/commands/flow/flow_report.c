@@ -167,6 +167,38 @@ static void judge_udp(struct flow_run *run)
 	}
 }
 
+/* Thousandths of a flow's time without a processor, beyond which the flow is limited by that. */
+#define WAITED_MOST 200
+
+/* Of the flows' ends on one host the one that waited most; UINT32_MAX: not known. */
+static uint32_t waited_most(const struct flow_run *run, bool here)
+{
+	uint32_t most = UINT32_MAX;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_side *s = here ? &run->records[i].local : &run->records[i].remote;
+
+		if (s->ended && s->end.waited != UINT32_MAX && (most == UINT32_MAX || s->end.waited > most))
+			most = s->end.waited;
+	}
+	return most;
+}
+
+/* With one of several processors taken the mean over all of them is no sign. */
+static void judge_waits(struct flow_run *run)
+{
+	static const char *const ends[] = { "the server: it", "this host: the flows' thread" };
+
+	for (int here = 0; here < 2; here++) {
+		const uint32_t waited = waited_most(run, here);
+
+		if (waited != UINT32_MAX && waited > WAITED_MOST)
+			verdict_say(run->cli, VERDICT_DEGRADED,
+				    "limited by %s waited for a processor during %u %% of a flow's time (run delay)",
+				    ends[here], waited / 10);
+	}
+}
+
 static void judge(struct flow_run *run)
 {
 	const struct control_request *q = &run->plan.request;
@@ -186,6 +218,7 @@ static void judge(struct flow_run *run)
 	judge_samples(run);
 	judge_ecn(run);
 	judge_udp(run);
+	judge_waits(run);
 	if (run->late_ns > 0)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
 			    ktrxer_format_ns(late, (int64_t)run->late_ns));
@@ -276,6 +309,20 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	json_object_end(json);
 }
 
+static void waits_json(const struct flow_run *run, struct json *end)
+{
+	json_object(end, "processor_wait_percent");
+	for (int here = 0; here < 2; here++) {
+		const uint32_t waited = waited_most(run, here);
+
+		if (waited == UINT32_MAX)
+			json_null(end, here ? "here" : "server");
+		else
+			json_fixed(end, here ? "here" : "server", waited, 1);
+	}
+	json_object_end(end);
+}
+
 static void report_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2])
 {
 	const struct clock_offset_result *c = &run->result.clock;
@@ -299,6 +346,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
 	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
 	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
+	waits_json(run, end);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);
 	json_u64(end, "bound_ns", run->result.clock_bound_ns);

@@ -52,7 +52,8 @@ static const struct opt serve_opts[] = {
 	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE", .fallback = "200M", .max = INT64_MAX,
 	  .help = "Of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
-	  .help = "The DSCPs that answers and flows may carry, by name or number, separated by commas (BE,CS1,EF). Without it all but CS6 and above" },
+	  .help = "The DSCPs that answers and flows may carry, by name or number, separated by commas (BE,CS1,EF). Without it: those below CS6 for flows "
+		  "and for answers to addresses whose clients have proven the token or the key; best effort for all other answers" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
 	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
@@ -147,7 +148,7 @@ static int dscp_plan(struct server *s, struct ktrxer_error *err)
 {
 	const char *at = s->o->dscp_allow;
 
-	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_DEFAULT;
+	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_PROVEN;
 	while (at) {
 		uint8_t dscp;
 		int rc = dscp_next(&dscp, &at, err);
@@ -168,6 +169,7 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			int rc;
 
 			u.claim = second || !s->o->max_clients ? NULL : serve_control_claim;
+			u.proven = s->o->max_clients ? serve_control_proven : NULL;
 			u.context = s->control;
 			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
@@ -220,7 +222,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 
 	if (rc == 0)
 		rc = dscp_plan(s, err);
-	r.dscp_granted = s->dscp_granted;
+	r.dscp_proven = s->dscp_granted;
+	r.dscp_granted = o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT;
 	if (rc == 0)
 		rc = secrets_plan(s, &r, &keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)

@@ -202,8 +202,8 @@ static void counts_text(const struct stamp_command *run)
 	else
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
 	if (c->lost_unknown && c->duplicates_up)
-		out_text(run->report.cli, "unknown: the path copies probes, and the missing answers may be those of "
-			 "copies; `ktrxer serve` counts the copies for `--tlv limits`");
+		out_text(run->report.cli,
+			 "unknown: the path copies probes, with `--tlv limits` `ktrxer serve` reports how many");
 }
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)

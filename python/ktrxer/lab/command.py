@@ -13,8 +13,10 @@ import tarfile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.lab import console, device, image, kbuild, local, places, topology, topology_model, uml, vm
+from ktrxer.lab import cache, console, device, image, kbuild, local, places, topology, uml, vm, wiring
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
+from ktrxer.lab.recipe import Recipe
+from ktrxer.lab.topology_model import Topology
 from ktrxer.units import duration
 
 # Exit statuses beside the command's own.
@@ -204,7 +206,7 @@ def _wrong(message: str) -> NoReturn:
 
 def _machine(options: argparse.Namespace) -> vm.Machine:
     chosen = device.load(options.device)
-    recipe = image.Recipe.load()
+    recipe = Recipe.load()
     for layer in options.layers:
         recipe.get("layers", layer)
     emulator = chosen.emulator
@@ -240,7 +242,7 @@ def _vm(options: argparse.Namespace) -> int:
         chosen = _load(options.topology, options.set)
         if chosen.events() or chosen.helpers():
             _wrong(f"{chosen.name} has `down`, `at` or `trace`, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
-        setup = chosen.script()
+        setup = wiring.script(chosen)
         of_machine = {"device": machine.device.name, "kernel": str(machine.kernel), "clock": machine.time}
         environment["KTRXER_LAB_TOPOLOGY"] = chosen.provenance(options.node or chosen.client, place="device", **of_machine)
         if options.node is not None:
@@ -324,7 +326,7 @@ def _bring_back(answer: vm.Answer, gets: list[tuple[str, str]]) -> bool:
         if answer.files is None:
             answer.missing.append(path)
             continue
-        with image.no_space(Path(target)), tarfile.open(answer.files) as archive:
+        with cache.no_space(Path(target)), tarfile.open(answer.files) as archive:
             for member in archive:
                 name = member.name.strip("/")
                 if name != base and not name.startswith(base + "/"):
@@ -356,11 +358,11 @@ def _devices(_: argparse.Namespace) -> int:
 
 
 def _setup(options: argparse.Namespace) -> int:
-    recipe = image.Recipe.load()
+    recipe = Recipe.load()
     names = options.device or [*device.names(), UML]
     chosen = [device.load(name) for name in names if name != UML]
     wanted = {one.name: [one.kernel(options.kernel)] if options.kernel else one.kernels for one in chosen}
-    with image.no_space(places.cache()):
+    with cache.no_space(places.cache()):
         if options.update:
             for archive in sorted({item for one in chosen for item in recipe.archives(one)}, key=str):
                 _say(f"looking for packages of Debian {archive.suite} for {archive.arch} ...")
@@ -376,14 +378,14 @@ def _setup(options: argparse.Namespace) -> int:
     return 0
 
 
-def _load(name: str, settings: list[str]) -> topology_model.Topology:
+def _load(name: str, settings: list[str]) -> Topology:
     try:
         return topology.load(name, dict(_pairs(settings, "=", "--set")))
     except LabError as error:
         _wrong(str(error))
 
 
-def _node(chosen: topology_model.Topology, name: str) -> str:
+def _node(chosen: Topology, name: str) -> str:
     if name not in chosen.nodes:
         _wrong(f"no node {name[:64]!r} in {chosen.name}; choose one of: {', '.join(chosen.nodes)}")
     return name
@@ -408,7 +410,7 @@ def _run(options: argparse.Namespace) -> int:
     return local.run(chosen, job)
 
 
-def _in_guest(options: argparse.Namespace, chosen: topology_model.Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
+def _in_guest(options: argparse.Namespace, chosen: Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
     """A command in virtual time, as the command line asks for it."""
     if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
         _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")
@@ -465,5 +467,5 @@ def _module(options: argparse.Namespace) -> int:
 
 def _topology(options: argparse.Namespace) -> int:
     chosen = _load(options.name, options.set)
-    print(chosen.describe() if options.describe else chosen.teardown() if options.down else chosen.script(), end="")
+    print(chosen.describe() if options.describe else wiring.teardown(chosen) if options.down else wiring.script(chosen), end="")
     return 0

@@ -3,27 +3,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
-import hashlib
 import importlib.util
-import json
-import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from ktrxer.lab import cpio, device, elf, malta, modules, packages, places
+from ktrxer.lab import cpio, device, elf, malta, modules, packages, places, source
+from ktrxer.lab.cache import Say, digest, fresh_file, fresh_folder, locked, no_space, touch
 from ktrxer.lab.errors import LabError
 from ktrxer.lab.packages import Archive
+from ktrxer.lab.recipe import Recipe
 
-Say = Callable[[str], None]
 FOLDERS = ("dev", "proc", "sys", "run", "tmp", "root", "mnt", "usr/bin", "usr/sbin",
            "usr/lib", "usr/libexec/ktrxer", "var/run", "var/tmp")
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # Debian's merged /usr
@@ -48,99 +40,77 @@ def prepare(chosen: device.Device, kernel: str, extra_layers: tuple[str, ...], s
     with no_space(places.cache()):
         layers = [*chosen.layers, *(name for name in extra_layers if name not in chosen.layers)]
         return Images(
-            kernel=recipe.kernel(chosen.arch, kernel, say),
-            layers=tuple(recipe.layer(chosen.arch, name, say) for name in layers),
+            kernel=kernel_of(recipe, chosen.arch, kernel, say),
+            layers=tuple(layer(recipe, chosen.arch, name, say) for name in layers),
         )
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """lab/images.toml."""
+def kernel_of(recipe: Recipe, arch: str, kernel: str, say: Say) -> Kernel:
+    if "source" in recipe.get("kernels", kernel):
+        return _kernel_in(source.prepared(recipe, arch, kernel, say))
+    archive = Archive(recipe.get("kernels", kernel, "suite"), arch)
+    flavour = recipe.get("flavours", arch)
+    with locked(f"apt-{archive.suite}-{arch}"):
+        package = archive.latest(rf"linux-image-{re.escape(kernel)}\.\d[^-]*(-\d+)?-{flavour}")
+        # From 7.0 on Debian's package of the image is empty, and asks for these.
+        parts = [package.name.replace("linux-image-", part) for part in ("linux-binary-", "linux-modules-", "linux-base-")]
+        found = [package] if parts[0] not in archive.index else archive.packages(parts)
+    include = recipe.get("modules", "include")
+    rewrite = recipe.table.get("rewrite", {}).get(arch)
+    emulator = _emulator_version(rewrite) if rewrite else None
+    code = Path(str(malta.__file__)).read_text() if rewrite else ""
+    key = digest("kernel", [part.sha256 for part in found], include, rewrite, emulator, code)
+    folder = places.cache() / "kernels" / f"{arch}-{kernel}-{key}"
+    with locked(folder.name):
+        if not (folder / "version").is_file():
+            say(f"preparing {package.name} for {arch} ...")
+            with locked(f"apt-{archive.suite}-{arch}"):
+                debs = archive.fetch(found)
+            with fresh_folder(folder) as new:
+                _unpack_kernel(debs, include, new)
+                if rewrite:
+                    _rewrite_malta(new / "vmlinuz", emulator, say)
+            for deb in debs:
+                deb.unlink()
+    touch(folder)
+    return _kernel_in(folder)
 
-    path: Path
-    table: dict[str, Any]
+def _kernel_in(folder: Path) -> Kernel:
+    return Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
 
-    @staticmethod
-    def load() -> Recipe:
-        path = places.data() / "images.toml"
-        return Recipe(path, device.read_toml(path))
 
-    def get(self, *names: str) -> Any:
-        value: Any = self.table
-        for name in names:
-            if not isinstance(value, dict) or name not in value:
-                raise LabError(f"{self.path}: no [{'.'.join(names)}]")
-            value = value[name]
-        return value
+def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
+    archive = Archive(recipe.get("userland"), arch)
+    spec, drop = recipe.get("layers", name), recipe.get("drop", "paths")
+    below = [] if name == "base" else [recipe.get("layers", "base")]
+    with locked(f"apt-{archive.suite}-{arch}"):
+        found = archive.packages(spec["packages"])
+    key = digest("layer", [package.sha256 for package in found], spec, below, drop)
+    path = places.cache() / "layers" / f"{arch}-{name}-{key}.cpio"
+    with locked(path.name):
+        if not path.is_file():
+            say(f"preparing the layer {name} for {arch} ...")
+            with locked(f"apt-{archive.suite}-{arch}"):
+                debs = archive.fetch(found)
+            tree = _layer_tree(debs, [*drop, *spec.get("drop", [])])
+            if name == "base":
+                _finish_base(tree)
+            if name == "python":
+                _compile_python(tree)
+            _check_programs(tree, spec["programs"], _sonames(recipe, arch, name, say), f"layer {name} for {arch}")
+            with fresh_file(path) as new, new.open("wb") as out:
+                tree.write(out)
+            names = sorted({PurePosixPath(item).name for item in tree.entries if ".so" in item})
+            path.with_suffix(".sonames").write_text("\n".join(names))
+    touch(path)
+    return path
 
-    def archives(self, chosen: device.Device) -> set[Archive]:
-        """The parts of Debian that a device is made from."""
-        suites = {self.get("userland"), *(self.get("kernels", kernel, "suite") for kernel in chosen.kernels)}
-        return {Archive(suite, chosen.arch) for suite in suites}
 
-    def kernel(self, arch: str, kernel: str, say: Say) -> Kernel:
-        if "source" in self.get("kernels", kernel):
-            from ktrxer.lab import source
-
-            return source.kernel(self, arch, kernel, say)
-        archive = Archive(self.get("kernels", kernel, "suite"), arch)
-        flavour = self.get("flavours", arch)
-        with locked(f"apt-{archive.suite}-{arch}"):
-            package = archive.latest(rf"linux-image-{re.escape(kernel)}\.\d[^-]*(-\d+)?-{flavour}")
-            # From 7.0 on Debian's package of the image is empty, and asks for these.
-            parts = [package.name.replace("linux-image-", part) for part in ("linux-binary-", "linux-modules-", "linux-base-")]
-            found = [package] if parts[0] not in archive.index else archive.packages(parts)
-        include = self.get("modules", "include")
-        rewrite = self.table.get("rewrite", {}).get(arch)
-        emulator = _emulator_version(rewrite) if rewrite else None
-        code = Path(str(malta.__file__)).read_text() if rewrite else ""
-        key = digest("kernel", [part.sha256 for part in found], include, rewrite, emulator, code)
-        folder = places.cache() / "kernels" / f"{arch}-{kernel}-{key}"
-        with locked(folder.name):
-            if not (folder / "version").is_file():
-                say(f"preparing {package.name} for {arch} ...")
-                with locked(f"apt-{archive.suite}-{arch}"):
-                    debs = archive.fetch(found)
-                with fresh_folder(folder) as new:
-                    _unpack_kernel(debs, include, new)
-                    if rewrite:
-                        _rewrite_malta(new / "vmlinuz", emulator, say)
-                for deb in debs:
-                    deb.unlink()
-        touch(folder)
-        return Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
-
-    def layer(self, arch: str, name: str, say: Say) -> Path:
-        archive = Archive(self.get("userland"), arch)
-        spec, drop = self.get("layers", name), self.get("drop", "paths")
-        below = [] if name == "base" else [self.get("layers", "base")]
-        with locked(f"apt-{archive.suite}-{arch}"):
-            found = archive.packages(spec["packages"])
-        key = digest("layer", [package.sha256 for package in found], spec, below, drop)
-        path = places.cache() / "layers" / f"{arch}-{name}-{key}.cpio"
-        with locked(path.name):
-            if not path.is_file():
-                say(f"preparing the layer {name} for {arch} ...")
-                with locked(f"apt-{archive.suite}-{arch}"):
-                    debs = archive.fetch(found)
-                tree = _layer_tree(debs, [*drop, *spec.get("drop", [])])
-                if name == "base":
-                    _finish_base(tree)
-                if name == "python":
-                    _compile_python(tree)
-                _check_programs(tree, spec["programs"], self._sonames(arch, name, say), f"layer {name} for {arch}")
-                with fresh_file(path) as new, new.open("wb") as out:
-                    tree.write(out)
-                names = sorted({PurePosixPath(item).name for item in tree.entries if ".so" in item})
-                path.with_suffix(".sonames").write_text("\n".join(names))
-        touch(path)
-        return path
-
-    def _sonames(self, arch: str, name: str, say: Say) -> set[str]:
-        """The libraries that the base layer brings."""
-        if name == "base":
-            return set()
-        return set(self.layer(arch, "base", say).with_suffix(".sonames").read_text().split())
+def _sonames(recipe: Recipe, arch: str, name: str, say: Say) -> set[str]:
+    """The libraries that the base layer brings."""
+    if name == "base":
+        return set()
+    return set(layer(recipe, arch, "base", say).with_suffix(".sonames").read_text().split())
 
 
 def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
@@ -268,65 +238,3 @@ def _check_programs(tree: cpio.Tree, programs: list[str], below: set[str], where
             for name in elf.needed(entry.data):
                 if name not in libraries:
                     raise LabError(f"{where}: {name}, which /{path} needs, is in none of its packages (lab/images.toml)")
-
-
-def digest(*inputs: Any) -> str:
-    """A name for what is built from these inputs by this code."""
-    total = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
-    for module in (cpio, elf, modules, packages):
-        total.update(Path(str(module.__file__)).read_bytes())
-    total.update(Path(__file__).read_bytes())
-    return total.hexdigest()[:16]
-
-
-def touch(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        os.utime(path)
-
-
-@contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
-    """One builder at a time: others wait, then find the thing in the cache."""
-    folder = places.cache() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def fresh_file(path: Path) -> Iterator[Path]:
-    """A file that is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield new
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def fresh_folder(path: Path) -> Iterator[Path]:
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    try:
-        yield new
-        shutil.rmtree(path, ignore_errors=True)
-        new.replace(path)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def no_space(where: Path) -> Iterator[None]:
-    """Tell a full or unwritable disk in one line."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise LabError(f"the disk of {where} is full; free some space or set KTRXER_LAB_CACHE and TMPDIR to another disk") from None
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            raise LabError(f"{error.filename or where}: {error.strerror}; set KTRXER_LAB_CACHE to a folder that you may write") from None
-        raise

@@ -7,62 +7,42 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from ktrxer.lab import device, image, places, scratch, source, toolchain
-from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
+from ktrxer.lab import cache, device, image, places, scratch, source, toolchain
+from ktrxer.lab.errors import BuildFailure, LabError
 from ktrxer.lab.packages import Archive, host_architecture
+from ktrxer.lab.recipe import Recipe
 
 DERIVED = ("*.ko", "*.o", "*.mod", "*.mod.c", "*.cmd", ".*.cmd", "modules.order", "Module.symvers", ".tmp_versions")
 
 
-@dataclass(frozen=True)
-class Tools:
-    """What makes code for one architecture."""
-
-    arch: str  # as the kernel calls it
-    prefix: str
-    package: str
-
-    @staticmethod
-    def of(arch: str) -> Tools:
-        path = places.data() / "images.toml"
-        table = image.Recipe.load().get("kbuild", arch)
-        return Tools(*(device.field(table, name, str, path) for name in ("arch", "prefix", "package")))
-
-    def check(self) -> None:
-        for program, package in (("make", "make"), (f"{self.prefix}gcc", self.package)):
-            if shutil.which(program) is None:
-                raise Unavailable(f"{program} is not installed; install it with: apt-get install --no-install-recommends {package}")
-
-
-def headers(chosen: device.Device, kernel: str, say: image.Say) -> Path:
+def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
     """The folder that modules for this device's kernel are built against, from the cache or unpacked now."""
-    recipe = image.Recipe.load()
+    recipe = Recipe.load()
     if "source" in recipe.get("kernels", kernel):
         return source.prepared(recipe, chosen.arch, kernel, say) / "build"
-    version = recipe.kernel(chosen.arch, kernel, say).version
+    version = image.kernel_of(recipe, chosen.arch, kernel, say).version
     tools = later_tools(recipe, kernel, say)
     suite = recipe.get("kernels", kernel, "suite")
     theirs, ours = Archive(suite, chosen.arch), Archive(suite, host_architecture())
-    with image.locked(f"apt-{suite}-{theirs.arch}"):
+    with cache.locked(f"apt-{suite}-{theirs.arch}"):
         (flavour,) = theirs.packages([f"linux-headers-{version}"])
         foreign = [flavour, *theirs.packages([name for name in flavour.needs if name.endswith("-common")])]
-    with image.locked(f"apt-{suite}-{ours.arch}"):  # programs that run here
+    with cache.locked(f"apt-{suite}-{ours.arch}"):  # programs that run here
         native = ours.packages([name for name in flavour.needs if name.startswith("linux-kbuild-")])
     if len(foreign) != 2 or len(native) != 1:
         raise LabError(f"{flavour.name} needs {', '.join(flavour.needs)}: one -common and one linux-kbuild were expected")
     # The folder's own path is written into it.
     code = [Path(__file__).read_text(), Path(str(toolchain.__file__)).read_text()]
-    key = image.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), str(tools), code)
+    key = cache.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), str(tools), code)
     folder = places.cache() / "headers" / f"{chosen.arch}-{kernel}-{key}"
-    with image.locked(folder.name):
+    with cache.locked(folder.name):
         if not folder.is_dir():
             say(f"preparing {flavour.name} for {chosen.arch} ...")
-            with image.fresh_folder(folder) as new:
+            with cache.fresh_folder(folder) as new:
                 for archive, wanted in ((theirs, foreign), (ours, native)):
-                    with image.locked(f"apt-{suite}-{archive.arch}"):  # to the end: other builders fetch and delete the same file
+                    with cache.locked(f"apt-{suite}-{archive.arch}"):  # to the end: other builders fetch and delete the same file
                         for deb in archive.fetch(wanted):
                             subprocess.run(["dpkg-deb", "-x", str(deb), str(new)], check=True)
                             deb.unlink()
@@ -70,38 +50,39 @@ def headers(chosen: device.Device, kernel: str, say: image.Say) -> Path:
                     toolchain.wrap(new, tools, folder, tools)
                 makefile = new / "usr" / "src" / flavour.name / "Makefile"
                 makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/usr/src/"))
-    image.touch(folder)
+    cache.touch(folder)
     return folder / "usr" / "src" / flavour.name
 
 
-def later_tools(recipe: image.Recipe, kernel: str, say: image.Say) -> Path | None:
+def later_tools(recipe: Recipe, kernel: str, say: cache.Say) -> Path | None:
     """Where the compiler is that a kernel of a later Debian wants; None: the host's own will do."""
     name = recipe.get("kernels", kernel).get("tools")
     return None if name is None else toolchain.folder(recipe, str(name), say)
 
 
-def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: image.Say) -> list[Path]:
+def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cache.Say) -> list[Path]:
     """Build the modules of a folder with a Kbuild file; they go to `out`, without debug sections. The folder stays as it is."""
     folder = folder.resolve()
     if not any((folder / name).is_file() for name in ("Kbuild", "Makefile")):
         raise LabError(f"{folder}: no Kbuild and no Makefile there")
-    tools = Tools.of(chosen.arch)
+    tools = toolchain.Tools.of(chosen.arch)
     tools.check()
-    with image.no_space(places.cache()):
+    with cache.no_space(places.cache()):
         against = headers(chosen, kernel, say)
-        later = later_tools(image.Recipe.load(), kernel, say)
-    with image.no_space(Path(tempfile.gettempdir())), scratch.folder() as place:
+        later = later_tools(Recipe.load(), kernel, say)
+    with cache.no_space(Path(tempfile.gettempdir())), scratch.folder() as place:
         copy = _shadow(folder, place)
         command = ["make", "-C", str(against), f"M={copy}", f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
         command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]  # BTF of modules needs the whole vmlinux
-        done = subprocess.run(command, env=environment(later), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        environment = toolchain.environment(later)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         made = sorted(copy.rglob("*.ko"))
         if done.returncode != 0 or not made:
             log = done.stdout.replace(str(copy), str(folder))
             raise BuildFailure(_reason(log, f"{folder.name} for the {chosen.name} ({kernel})"), log)
         out.mkdir(parents=True, exist_ok=True)
         for path in made:
-            subprocess.run([f"{tools.prefix}strip", "--strip-debug", str(path)], env=environment(later), check=True)
+            subprocess.run([f"{tools.prefix}strip", "--strip-debug", str(path)], env=environment, check=True)
             shutil.copy(path, out / path.name)
     return [out / path.name for path in made]
 
@@ -114,15 +95,6 @@ def _shadow(folder: Path, place: Path) -> Path:
     copy = place / folder.name
     shutil.copytree(folder, copy, copy_function=os.symlink, ignore=shutil.ignore_patterns(*DERIVED))
     return copy
-
-
-def environment(later: Path | None = None) -> dict[str, str]:
-    """Without what a make above us, of other things, has left for its children; with a later Debian's programs before the host's."""
-    left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES")
-    kept = {name: value for name, value in os.environ.items() if name not in left_out} | {"LC_ALL": "C.UTF-8"}
-    if later is not None:
-        kept["PATH"] = f"{later / 'usr/bin'}:{kept.get('PATH', os.defpath)}"
-    return kept
 
 
 def _reason(log: str, what: str) -> str:

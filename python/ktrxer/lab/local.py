@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ktrxer.lab import wiring
 from ktrxer.lab.errors import LabError, Unavailable
 from ktrxer.lab.topology_model import Topology
 
@@ -56,7 +57,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     return {
         "environment": environment,
-        "script": topology.script() if topology else "",
+        "script": wiring.script(topology) if topology else "",
         "events": topology.events() if topology else [],
         "helpers": topology.helpers() if topology else [],
         "remedy": remedy,

@@ -177,7 +177,7 @@ class Batch:
 
     def _boot(self, left: list[pytest.Item], stop: Event) -> None:
         """One boot. At least one more of the tests has its report afterwards."""
-        from ktrxer.lab import device, topology, vm
+        from ktrxer.lab import device, topology, vm, wiring
 
         wish, name = _wish(left[0]), _device(left[0])
         built, left = self._build_modules(left)
@@ -186,7 +186,7 @@ class Batch:
         try:
             chosen = device.load(name)
             machine = vm.Machine(chosen, chosen.kernel(wish.kernel), cast("vm.Time", wish.time))
-            setup = topology.load(wish.topology, dict(wish.settings)).script() if wish.topology else ""
+            setup = wiring.script(topology.load(wish.topology, dict(wish.settings))) if wish.topology else ""
             job = vm.Job(
                 command=("python3", "-m", "ktrxer.lab.guest", *(item.nodeid for item in left)),
                 environment={**_handed_on(), "KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/python", "KTRXER_LAB_ROOT": ROOT},

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ktrxer.lab import image
+from ktrxer.lab import cache
 
 PREFIX = "ktrxer-lab-"
 OLD_S = 86400.0  # of what says nothing of its maker
@@ -22,7 +22,7 @@ OLD_S = 86400.0  # of what says nothing of its maker
 def folder() -> Iterator[Path]:
     place = Path(tempfile.gettempdir())
     sweep(place)
-    with image.no_space(place):
+    with cache.no_space(place):
         made = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         with (made / ".lock").open("w") as lock:

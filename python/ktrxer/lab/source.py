@@ -10,14 +10,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ktrxer.lab import cpio, image, packages, places
+from ktrxer.lab import cache, cpio, packages, places
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
 from ktrxer.lab.packages import Archive
-
-if TYPE_CHECKING:
-    from ktrxer.lab.kbuild import Tools
+from ktrxer.lab.recipe import Recipe
+from ktrxer.lab.toolchain import Tools, environment
 
 # What the build itself needs on the host, beside make and the compiler: program, Debian package.
 PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
@@ -31,28 +29,20 @@ KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scrip
 KEPT_OF_ARCH = ("Makefile*", "include")
 
 
-def kernel(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> image.Kernel:
-    """The kernel, from the cache or built now."""
-    folder = prepared(recipe, arch, name, say)
-    return image.Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
-
-
-def prepared(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> Path:
+def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
     """The folder of it: `vmlinuz`, `modules.cpio`, `version`, and `build`, against which modules are built."""
-    from ktrxer.lab import kbuild  # which asks us in turn
-
     spec = recipe.get("kernels", name)
     options = places.data() / "kernels" / str(spec["config"])
     archive = Archive(str(spec["suite"]), arch)
-    with image.locked(f"apt-{archive.suite}-{arch}"):
+    with cache.locked(f"apt-{archive.suite}-{arch}"):
         (package,) = archive.packages([str(spec["source"])])
-    tools = kbuild.Tools.of(str(spec.get("arch", arch)))
+    tools = Tools.of(str(spec.get("arch", arch)))
     compiler = _compiler(f"{tools.prefix}gcc")
-    # Not image.digest(): other images' code says nothing of this one, which takes minutes.
+    # Not cache.digest(): other images' code says nothing of this one, which takes minutes.
     inputs = (package.sha256, options.read_text(), compiler, json.dumps(spec, sort_keys=True), Path(__file__).read_text())
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
-    with image.locked(folder.name):
+    with cache.locked(folder.name):
         if (folder / "version").is_file() and not _whole(folder):
             say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
             shutil.rmtree(folder)
@@ -61,17 +51,17 @@ def prepared(recipe: image.Recipe, arch: str, name: str, say: image.Say) -> Path
                 shutil.rmtree(left, ignore_errors=True)
             tools.check()
             _check_programs(tools.arch)
-            with image.locked(f"apt-{archive.suite}-{arch}"):
+            with cache.locked(f"apt-{archive.suite}-{arch}"):
                 (deb,) = archive.fetch([package])
             say(f"building {name} from {package.name} {package.version} for {tools.arch}: some minutes, once ...")
-            with image.fresh_folder(folder) as new:
+            with cache.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")
                 _replace(tree, spec.get("replace", []))
                 _build(tree, options, tools, _Progress(name, int(spec.get("files", 0)), say))
                 _keep(tree, new, tools.arch)
                 shutil.rmtree(new / "source")
             deb.unlink()
-    image.touch(folder)
+    cache.touch(folder)
     return folder
 
 
@@ -90,7 +80,7 @@ def _sum(path: Path) -> str:
 class _Progress:
     """Every tenth part of a build in a line. The number of files is known from earlier builds, so it is an estimate."""
 
-    def __init__(self, name: str, files: int, say: image.Say) -> None:
+    def __init__(self, name: str, files: int, say: cache.Say) -> None:
         self.name, self.files, self.say = name, files, say
         self.compiled, self.shown = 0, 0
 
@@ -160,12 +150,10 @@ def _check_options(options: Path, config: Path) -> None:
 
 
 def _run(command: list[str], progress: _Progress | None = None) -> None:
-    from ktrxer.lab import kbuild
-
     lines: list[str] = []
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", *command],
-        env=kbuild.environment(),
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

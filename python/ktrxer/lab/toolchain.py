@@ -1,40 +1,73 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Programs of a later Debian on this host: each runs with its own C library, through a small script in its place."""
+"""What makes code for a device: the host's own compilers, or those of a later Debian, which run here with the C library of that Debian."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-from ktrxer.lab import elf, image, places
-from ktrxer.lab.errors import LabError
+from ktrxer.lab import cache, device, elf, places
+from ktrxer.lab.errors import LabError, Unavailable
 from ktrxer.lab.packages import Archive, host_architecture
+from ktrxer.lab.recipe import Recipe
 
 BEHIND = ".elf"  # what a program is called behind its script
 # By these names compilers call their helpers, and kernels their compilers.
 HELPERS = ("as", "ld", "nm", "ar", "objcopy", "strip", "readelf")
 
 
-def folder(recipe: image.Recipe, name: str, say: image.Say) -> Path:
+@dataclass(frozen=True)
+class Tools:
+    """What makes code for one architecture."""
+
+    arch: str  # as the kernel calls it
+    prefix: str
+    package: str
+
+    @staticmethod
+    def of(arch: str) -> Tools:
+        path = places.data() / "images.toml"
+        table = Recipe.load().get("kbuild", arch)
+        return Tools(*(device.field(table, name, str, path) for name in ("arch", "prefix", "package")))
+
+    def check(self) -> None:
+        for program, package in (("make", "make"), (f"{self.prefix}gcc", self.package)):
+            if shutil.which(program) is None:
+                raise Unavailable(f"{program} is not installed; install it with: apt-get install --no-install-recommends {package}")
+
+
+def environment(later: Path | None = None) -> dict[str, str]:
+    """Without what a make above us, of other things, has left for its children; with a later Debian's programs before the host's."""
+    left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out} | {"LC_ALL": "C.UTF-8"}
+    if later is not None:
+        kept["PATH"] = f"{later / 'usr/bin'}:{kept.get('PATH', os.defpath)}"
+    return kept
+
+
+def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
     """The compiler of [tools.NAME], from the cache or unpacked now; its programs are in usr/bin."""
     spec = recipe.get("tools", name)
     archive = Archive(name, host_architecture())
-    with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+    with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         wanted = archive.packages(spec["packages"])
     # The folder's own path is written into its scripts.
-    key = image.digest("tools", [package.sha256 for package in wanted], str(places.cache()), Path(__file__).read_text())
+    key = cache.digest("tools", [package.sha256 for package in wanted], str(places.cache()), Path(__file__).read_text())
     made = places.cache() / "tools" / f"{archive.arch}-{name}-{key}"
-    with image.locked(made.name):
+    with cache.locked(made.name):
         if not made.is_dir():
             say(f"preparing {spec['compiler']} of Debian {name} ...")
-            with image.fresh_folder(made) as new:
-                with image.locked(f"apt-{archive.suite}-{archive.arch}"):
+            with cache.fresh_folder(made) as new:
+                with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
                     for deb in archive.fetch(wanted):
                         subprocess.run(["dpkg-deb", "-x", str(deb), str(new)], check=True)
                         deb.unlink()
                 wrap(new, new, made, made)
                 _name(new / "usr/bin", str(spec["compiler"]))
-    image.touch(made)
+    cache.touch(made)
     return made
 
 

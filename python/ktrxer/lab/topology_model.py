@@ -233,12 +233,6 @@ class Topology:
         """Addresses and names, as in /etc/hosts."""
         return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
 
-    def script(self) -> str:
-        """Shell commands that make the topology."""
-        from ktrxer.lab import wiring
-
-        return wiring.script(self)
-
     def events(self) -> list[tuple[float, list[str]]]:
         """What changes while the command runs: seconds from its start, and the command that changes it."""
         made = [(way.at_ns / 1e9, ["sh", "-c", "; ".join(self.route(way))]) for way in self.ways if way.at_ns]
@@ -281,11 +275,6 @@ class Topology:
                     words = [str(trace.path.resolve()), f"rate-{node}", link.bridge(link.other(node)), trace.unit, str(trace.limit)]
                     made.append(["ip", "netns", "exec", str(link.wire), sys.executable, "-P", "-E", "-s", str(TRACE), *words])
         return made
-
-    def teardown(self) -> str:
-        from ktrxer.lab import wiring
-
-        return wiring.teardown(self)
 
     def describe(self) -> str:
         """The topology in lines for people."""

@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ktrxer.lab import console, image, places, scratch, source
+from ktrxer.lab import cache, console, places, scratch, source
 from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit, Unavailable
 from ktrxer.lab.packages import host_architecture
+from ktrxer.lab.recipe import Recipe
 
 BOOTED = Path(__file__).with_name("booted.py")
 SUFFIX = "-virtual"  # of the kernels in lab/images.toml
@@ -65,21 +66,21 @@ class Answer:
 
 
 def kernels() -> list[str]:
-    table = image.Recipe.load().get("kernels")
+    table = Recipe.load().get("kernels")
     return [name.removesuffix(SUFFIX) for name in table if name.endswith(SUFFIX)]
 
 
-def prepare(kernel: str, say: image.Say) -> Path:
+def prepare(kernel: str, say: cache.Say) -> Path:
     """The kernel's program, from the cache or built now."""
     if platform.machine() != "x86_64":
         raise Unavailable(f"virtual time needs an x86-64 host, this is {platform.machine()}; {QEMU}")
     if kernel not in kernels():
         raise LabError(f"no kernel {kernel!r} for virtual time; choose one of: {', '.join(kernels())}")
-    with image.no_space(places.cache()):
-        return source.prepared(image.Recipe.load(), host_architecture(), kernel + SUFFIX, say) / "vmlinuz"
+    with cache.no_space(places.cache()):
+        return source.prepared(Recipe.load(), host_architecture(), kernel + SUFFIX, say) / "vmlinuz"
 
 
-def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: image.Say) -> Answer:
+def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.Say) -> Answer:
     """Boot, run the plan (`inside.py`), and end. Raises LabError; whatever happens, nothing is left running."""
     kernel = prepare(guest.kernel, say)
     with scratch.folder() as folder:
@@ -91,7 +92,7 @@ def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: image.S
             # The host's own time: files that the host writes meanwhile are then not of the guest's future.
             "epoch_s": int(time.time()),
         }
-        with image.no_space(folder):
+        with cache.no_space(folder):
             (folder / "plan").write_text(json.dumps(whole))
             (folder / "init").write_text(
                 f"#!/bin/sh\nexec {shlex.join([sys.executable, '-P', '-E', '-s', '-B', str(BOOTED), str(folder)])}\n"

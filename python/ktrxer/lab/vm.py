@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ktrxer.lab import console, cpio, device, image, places, scratch
+from ktrxer.lab import cache, console, cpio, device, image, places, scratch
 from ktrxer.lab.errors import GuestFailure, LabError, TimeLimit, Unavailable
+from ktrxer.lab.recipe import Recipe
 
 Time = Literal["virtual", "real"]
 OnOutput = Callable[[bytes, bytes], None]
@@ -94,7 +95,7 @@ def boot(
     machine: Machine,
     job: Job,
     on_output: OnOutput | None = None,
-    say: image.Say | None = None,
+    say: cache.Say | None = None,
     stop: threading.Event | None = None,
 ) -> Answer:
     """Run a job and wait for its end. Raises LabError or GuestFailure; whatever happens, nothing is left running."""
@@ -119,7 +120,7 @@ def _outlive(path: Path) -> Path:
 class Guest:
     """A device that runs; leaving its `with` block ends it."""
 
-    def __init__(self, machine: Machine, job: Job, folder: Path, say: image.Say) -> None:
+    def __init__(self, machine: Machine, job: Job, folder: Path, say: cache.Say) -> None:
         self.machine = machine
         self.job = job
         self.folder = folder
@@ -129,7 +130,7 @@ class Guest:
                 f"{program} is not installed; install it with: apt-get install --no-install-recommends {machine.device.emulator.package}"
             )
         images = image.prepare(machine.device, machine.kernel, job.layers, say)
-        with image.no_space(folder):
+        with cache.no_space(folder):
             self._write_initrd(images)
         for port in PORTS:
             (folder / port).touch()
@@ -205,7 +206,7 @@ class Guest:
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in job.environment.items())
         tree.directory("lab/bin")
         tree.file("lab/command", f"#!/bin/sh\n{exports}exec {shlex.join(job.command)}\n".encode(), 0o755)
-        loaded = image.Recipe.load().get("modules", "with_bus", emulator.bus)
+        loaded = Recipe.load().get("modules", "with_bus", emulator.bus)
         if job.network is not None:
             loaded = [*loaded, "virtio_net"]
         tree.file("lab/modules", "".join(f"{name}\n" for name in loaded).encode())
@@ -363,7 +364,7 @@ def unit_tests(build: str) -> list[Path]:
 
 
 def boot_pair(
-    left: Machine, right: Machine, job: Job, peer: str, on_output: OnOutput | None = None, say: image.Say | None = None
+    left: Machine, right: Machine, job: Job, peer: str, on_output: OnOutput | None = None, say: cache.Say | None = None
 ) -> Answer:
     """Two machines joined by a network: `job` runs in the first, the shell command `peer` in the second until the first is done."""
     for machine in (left, right):

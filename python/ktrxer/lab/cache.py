@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The cache of what the lab fetches and builds: names for the contents, locks, files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ktrxer.lab import places
+from ktrxer.lab.errors import LabError
+
+Say = Callable[[str], None]
+CODE = ("cpio", "elf", "image", "modules", "packages")  # the modules that make images
+
+
+def digest(*inputs: Any) -> str:
+    """A name for what is built from these inputs by this code."""
+    total = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
+    for module in CODE:
+        total.update(Path(__file__).with_name(f"{module}.py").read_bytes())
+    return total.hexdigest()[:16]
+
+
+def touch(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One builder at a time: others wait, then find the thing in the cache."""
+    folder = places.cache() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def fresh_file(path: Path) -> Iterator[Path]:
+    """A file that is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield new
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    try:
+        yield new
+        shutil.rmtree(path, ignore_errors=True)
+        new.replace(path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def no_space(where: Path) -> Iterator[None]:
+    """Tell a full or unwritable disk in one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise LabError(f"the disk of {where} is full; free some space or set KTRXER_LAB_CACHE and TMPDIR to another disk") from None
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            raise LabError(f"{error.filename or where}: {error.strerror}; set KTRXER_LAB_CACHE to a folder that you may write") from None
+        raise
