@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import subprocess
@@ -10,11 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import command, topology, topology_model, wiring
+from ktrxer.lab import command, topology, topology_model, trace, wiring
 from ktrxer.lab.errors import LabError
 
 HEAD = 'hosts = ["a", "b"]\nrouters = ["r"]\n'
 LINK = '[[links]]\nends = ["a", "r"]\n'
+ROUTE = '[[routes]]\nnode = "r"\nto = "b"\n'
+RING = 'hosts = ["a", "b"]\nrouters = ["r", "s"]\n' + "".join(f'[[links]]\nends = ["{x}", "{y}"]\n' for x, y in ("ar", "rs", "sa", "rb"))
 REST = '[[links]]\nends = ["r", "b"]\n'
 
 
@@ -103,12 +106,26 @@ def test_the_topologies_that_come_along_are_good_and_described() -> None:
         (HEAD + LINK + "duplicate = 'twice'\n" + REST, "`duplicate` must be 0% to 100%"),
         (HEAD + LINK + "distribution = 'normal'\n" + REST, "`distribution` needs `jitter`"),
         (HEAD + LINK + "delay = '5ms'\njitter = '1ms'\ndistribution = 'normel'\n" + REST, "do you mean `normal`?"),
-        (HEAD + LINK + "rate = '1mbit'\npolice = '1mbit'\n" + REST, "`police` and `rate` exclude each other"),
+        (HEAD + LINK + "rate = '1mbit'\npolice = '1mbit'\n" + REST, "`police`, `rate` and `trace` exclude each other in a direction"),
         (HEAD + LINK + "police = 'fast'\n" + REST, "`police` must be from 8kbit"),
         (HEAD + LINK + "down = '1s to 2s'\n" + REST, "`down` must be a list of times"),
         (HEAD + LINK + "down = ['1s']\n" + REST, "`down`: '1s' are no two times"),
         (HEAD + LINK + "down = ['2s to 1s']\n" + REST, "must end after it begins"),
         (HEAD + LINK + "down = ['2s to 3s', '1s to 4s']\n" + REST, "follow the one before"),
+        (HEAD + LINK + "trace = 'no.trace'\n" + REST, "`trace`: no.trace: No such file"),
+        (HEAD + LINK + "rate = '1mbit'\ntrace = 'x'\n" + REST, "exclude each other in a direction: choose"),
+        (HEAD + LINK + "bucket = '1MB'\n" + REST, "`bucket` needs `rate`"),
+        (HEAD + LINK + "rate = '1mbit'\nbucket = '1kB'\n" + REST, "`bucket` must hold a packet of the link: 1514 bytes"),
+        (HEAD + LINK + "rate = '1mbit'\nbucket = '10kbit'\n" + REST, "`bucket` must be a number of bytes"),
+        (HEAD + LINK + "rate = '1mbit'\npeak = '2mbit'\n" + REST, "`peak` needs `bucket`"),
+        (HEAD + LINK + "rate = '1mbit'\nbucket = '9kB'\npeak = '1mbit'\n" + REST, "`peak` must be above `rate`"),
+        (HEAD + LINK + "aggregate = '32 packets'\n" + REST, "`aggregate` must be a time up to 60s"),
+        (HEAD + LINK + "aggregate = '4ms, 0 packets'\n" + REST, "`aggregate` must be as"),
+        (HEAD + LINK + "aggregate = '4ms to 2ms'\n" + REST, "`aggregate` must be a time or two"),
+        (HEAD + LINK + "bleach = 'dscq'\n" + REST, "`bleach`: 'dscq': do you mean `dscp`?"),
+        (HEAD + LINK + "nat = 'yes'\n" + REST, "`nat` must be true or false"),
+        (HEAD + LINK + "from.a = { nat = true }\n" + REST, "`nat`: 'a' is a host; only routers forward"),
+        (HEAD + "routes = 3\n" + LINK + REST, "`routes` must be at most 1000 tables"),
         (HEAD + LINK + "queue = ''\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo; reboot'\n" + REST, "`queue` must be a queue as tc names it"),
         (HEAD + LINK + "queue = 'pfifo $(reboot)'\n" + REST, "`queue` must be"),
@@ -149,6 +166,12 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
         (HEAD + LINK + "dealy = '1ms'\n" + REST, "mine.toml:5: link 1 (a - r): unknown key 'dealy'"),
         (HEAD + LINK + '[[links]]\nends = ["a", "x"]\n', "mine.toml:5: link 2: 'x' is not among"),
         (HEAD + LINK + REST + "[parameters]\nok = 1\nx = []\n", "mine.toml:9: [parameters]: `x` must be"),
+        (HEAD + LINK + REST + "[[routes]]\nto = 'b'\n", "mine.toml:7: route 1: `node` is missing"),
+        (HEAD + LINK + REST + ROUTE + "via = 'b'\nat = 'soon'\n", "mine.toml:11: route 1: `at` must be a time"),
+        (HEAD + LINK + REST + ROUTE + "via = 'r'\n", "mine.toml:10: route 1: `via`: 'r' is no neighbour of 'r'; choose one of: a, b"),
+        (HEAD + LINK + REST + ROUTE + "via = 'a'\n", "mine.toml:10: route 1: `via`: 'a' is a host, which forwards nothing"),
+        (HEAD + LINK + REST + ROUTE + "via = 'bb'\n", "mine.toml:10: route 1: `via`: 'bb': do you mean `b`?"),
+        (RING + ROUTE + "via = 's'\n", "mine.toml:11: route 1: packets to 'b' go round: r, s, r; write a route to b for s, too"),
         ('client = "r"\n' + HEAD + LINK + REST, "mine.toml:1: `client` must be one of the hosts"),
     ],
 )
@@ -164,10 +187,50 @@ def test_impairments_become_the_words_of_tc() -> None:
     )
     assert "delay 10000us 1000us distribution normal loss gemodel 0.408163% 20.000000% duplicate 4.0000% reorder 3.0000%" in wiring.script(made)
     made = parse(HEAD + LINK + "police = '8mbit'\ndown = ['1.5s to 2s', '3s to 4s']\n" + REST)
-    assert wiring.script(made).count("ingress matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
+    assert wiring.script(made).count("ingress prio 3 matchall action police rate 8000000bit burst 50000 conform-exceed drop/ok") == 2
     assert [at for at, _ in made.events()] == [1.5, 2, 3, 4]
     assert made.events()[0][1] == ["ip", "-n", "wire-1", "link", "set", "dev", "wire", "down"]
     assert "down from 1.5 to 2 s" in made.describe() and "policed to 8 Mbit/s" in made.describe()
+
+
+def test_a_trace_is_read_and_its_mistakes_have_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "lte.trace"
+    for text, words in (
+        ("1\n2\nx\n", "lte.trace:3: expected a time in whole milliseconds, found 'x'"),
+        ("1\n\n2\n", "lte.trace:2: expected a time"),
+        ("5\n4\n", "lte.trace:2: 4 ms is before the line above, 5 ms"),
+        ("-1\n", "lte.trace:1: expected a time"),
+        ("0\n0\n", "the last time must be above 0 ms"),
+        ("", "the last time must be above 0 ms"),
+    ):
+        file.write_text(text)
+        with pytest.raises(LabError, match=re.escape(words)):
+            topology.parse((HEAD + LINK + "trace = 'lte.trace'\n" + REST).encode(), tmp_path / "mine.toml")
+    file.write_text("1\n2\n2\n10")
+    made = topology.parse((HEAD + LINK + "from.a = { trace = 'lte.trace', queue = 'bfifo limit 9000' }\n" + REST).encode(), tmp_path / "mine.toml")
+    assert made.links[0].shapes["a"].trace == topology_model.Trace(file, "bytes", 9000) and not made.links[0].shapes["a"].shaped
+    assert [words[-5:] for words in made.helpers()] == [[str(file), "rate-a", "wire", "bytes", "9000"]]
+    with pytest.raises(LabError, match="before a `trace` it is"):
+        topology.parse((HEAD + LINK + "trace = 'lte.trace'\nqueue = 'codel'\n" + REST).encode(), tmp_path / "mine.toml")
+
+
+def test_a_trace_sends_what_each_opportunity_holds() -> None:
+    link = trace.Link((1, 2, 2, 10), "packets", 4)
+    assert [link.next_ns, *itertools.islice(link.coming, 5)] == [at * 1_000_000 for at in (1, 2, 2, 10, 11, 12)]
+    for frame, size in ((b"a", 757), (b"b", 757), (b"c", 3000), (b"d", 60), (b"e", 60)):
+        link.put(frame, size)
+    assert link.dropped == 1
+    assert [link.take() for _ in range(4)] == [[b"a", b"b"], [], [b"c"], [b"d"]]
+    assert link.held == 0
+
+
+def test_a_trace_of_bytes_drops_what_does_not_fit() -> None:
+    link = trace.Link((1,), "bytes", 1000)
+    for frame, size in ((b"a", 600), (b"b", 600), (b"c", 400)):
+        link.put(frame, size)
+    assert link.dropped == 1 and link.take() == [b"a", b"c"] and link.held == 0
+    link.pass_by(5_500_000)
+    assert link.next_ns == 6_000_000
 
 
 def test_a_queue_that_is_not_known_is_left_to_the_kernel() -> None:

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import pytest
-from guests import Lab
+from flows import Flow, run_flows
 
 FILE = """
 hosts = ["plain", "cut", "bursts", "twice", "early", "normal", "policed", "server"]
@@ -38,75 +36,40 @@ from.policed = { police = "2mbit" }
 [[links]]
 ends = ["hub", "server"]
 """
-# Sends numbered and stamped packets; prints for each arrival its number, delay and time. One clock for all hosts.
-SEND = """
-import json, socket, struct, subprocess, sys, time
-port, count, interval, size = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-begun = time.monotonic()
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("server", port))
-for i in range(count):
-    wait = begun + i * interval - time.monotonic()
-    if wait > 0: time.sleep(wait)
-    s.send(struct.pack("!Iq", i, time.monotonic_ns()).ljust(size, b"."))
-"""
-TAKE = """
-import json, socket, struct, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-s.bind(("0.0.0.0", int(sys.argv[2]))); s.settimeout(3); print("ready", flush=True)
-came = []
-try:
-    while True:
-        number, sent = struct.unpack("!Iq", s.recv(2000)[:12]); now = time.monotonic_ns(); came.append((number, now - sent, now))
-except TimeoutError:
-    json.dump(came, open(sys.argv[1] + ".json", "w"))
-"""
-FLOWS = (  # host, packets, seconds between them, bytes
-    ("cut", 400, 0.01, 100),
-    ("plain", 2000, 0.02, 100),
-    ("bursts", 10000, 0.002, 100),
-    ("twice", 4000, 0.005, 100),
-    ("early", 4000, 0.005, 100),
-    ("normal", 3000, 0.02, 100),
-    ("policed", 5000, 0.001, 1000),
+FLOWS = (
+    Flow("cut", 400, 0.01, 100),
+    Flow("plain", 2000, 0.02, 100),
+    Flow("bursts", 10000, 0.002, 100),
+    Flow("twice", 4000, 0.005, 100),
+    Flow("early", 4000, 0.005, 100),
+    Flow("normal", 3000, 0.02, 100),
+    Flow("policed", 5000, 0.001, 1000),
 )
 
 
 @pytest.fixture(scope="module")
 def arrived(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """All flows at once, one from each host, in one guest."""
-    folder = tmp_path_factory.mktemp("paths")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
-    (lab.folder / "paths.toml").write_text(FILE)
-    (lab.folder / "send.py").write_text(SEND)
-    (lab.folder / "take.py").write_text(TAKE)
-    flows, words = [], list[str]()
-    for port, (name, count, gap, size) in enumerate(FLOWS, 7000):
-        flows.append(f"ip netns exec {name} {sys.executable} send.py {port} {count} {gap} {size} &")
-        words += ["--beside", f"server={sys.executable} take.py {name} {port}"]
-    done = lab("run", "./paths.toml", "--time", "virtual", *words, "--", "sh", "-c", f"{' '.join(flows)} wait; sleep 5", timeout=500)
-    assert done.returncode == 0, done.stderr
-    return {name: json.loads((lab.folder / f"{name}.json").read_text()) for name, *_ in FLOWS}
+    return run_flows(tmp_path_factory.mktemp("paths"), FILE, FLOWS).arrived
 
 
 def test_jitter_is_uniform_without_a_distribution(arrived: dict[str, list[Any]]) -> None:
-    delays = [delay / 1e6 for _, delay, _ in arrived["plain"]]
+    delays = [delay / 1e6 for _, delay, *_ in arrived["plain"]]
     assert len(delays) == 2000
     assert 8 <= min(delays) < 8.1 and 11.9 < max(delays) < 12.1
     assert sum(delays) / 2000 == pytest.approx(10, abs=5 * 1.155 / 2000**0.5)
 
 
 def test_a_link_that_is_down_passes_nothing_and_comes_back(arrived: dict[str, list[Any]]) -> None:
-    numbers = [number for number, _, _ in arrived["cut"]]
-    times = [now / 1e9 for _, _, now in arrived["cut"]]
+    numbers = [number for number, *_ in arrived["cut"]]
+    times = [now / 1e9 for _, _, now, *_ in arrived["cut"]]
     gaps = sorted(((after - before), begin) for before, after, begin in zip(times, times[1:], numbers, strict=False))
     assert [round(gap, 1) for gap, _ in gaps[-2:]] == [0.2, 1.0] and gaps[-3][0] < 0.05
     assert 400 - len(numbers) == pytest.approx(120, abs=4)
 
 
 def test_losses_come_in_bursts(arrived: dict[str, list[Any]]) -> None:
-    came = {number for number, _, _ in arrived["bursts"]}
+    came = {number for number, *_ in arrived["bursts"]}
     lost = [number not in came for number in range(10000)]
     bursts = sum(now and not before for before, now in zip([False, *lost], lost, strict=False))
     assert sum(lost) == pytest.approx(500, abs=5 * (500 * 0.95 * 7) ** 0.5)
@@ -114,22 +77,22 @@ def test_losses_come_in_bursts(arrived: dict[str, list[Any]]) -> None:
 
 
 def test_duplicates(arrived: dict[str, list[Any]]) -> None:
-    numbers = [number for number, _, _ in arrived["twice"]]
+    numbers = [number for number, *_ in arrived["twice"]]
     assert set(numbers) == set(range(4000))
     assert len(numbers) - 4000 == pytest.approx(400, abs=5 * (4000 * 0.1 * 0.9) ** 0.5)
 
 
 def test_reordered_packets_skip_the_delay(arrived: dict[str, list[Any]]) -> None:
-    delays = [delay / 1e6 for _, delay, _ in arrived["early"]]
+    delays = [delay / 1e6 for _, delay, *_ in arrived["early"]]
     early = [delay for delay in delays if delay < 5]
     assert len(delays) == 4000 and max(early) < 0.1 and all(10 <= delay < 10.1 for delay in delays if delay >= 5)
     assert len(early) == pytest.approx(400, abs=5 * (4000 * 0.1 * 0.9) ** 0.5)
-    numbers = [number for number, _, _ in arrived["early"]]
+    numbers = [number for number, *_ in arrived["early"]]
     assert any(after < before for before, after in zip(numbers, numbers[1:], strict=False))
 
 
 def test_jitter_of_a_normal_distribution(arrived: dict[str, list[Any]]) -> None:
-    delays = [delay / 1e6 for _, delay, _ in arrived["normal"]]
+    delays = [delay / 1e6 for _, delay, *_ in arrived["normal"]]
     mean = sum(delays) / 3000
     deviation = (sum((delay - mean) ** 2 for delay in delays) / 3000) ** 0.5
     assert len(delays) == 3000 and mean == pytest.approx(20, abs=5 * 2 / 3000**0.5)
@@ -142,4 +105,4 @@ def test_a_policer_drops_what_exceeds_its_rate_and_delays_nothing(arrived: dict[
     sizes = 1000 + 28 + 14
     bits = len(arrived["policed"]) * sizes * 8
     assert bits == pytest.approx(2e6 * (5 + 0.05), rel=0.02)
-    assert max(delay for _, delay, _ in arrived["policed"]) < 100_000
+    assert max(delay for _, delay, *_ in arrived["policed"]) < 100_000

@@ -225,8 +225,8 @@ def _vm(options: argparse.Namespace) -> int:
     environment: dict[str, str] = {}
     if options.topology is not None:
         chosen = _load(options.topology, options.set)
-        if chosen.events():
-            _wrong(f"{chosen.name} has links that go down, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
+        if chosen.events() or chosen.helpers():
+            _wrong(f"{chosen.name} has `down`, `at` or `trace`, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
         setup = wiring.script(chosen)
         of_machine = {"device": machine.device.name, "kernel": str(machine.kernel), "clock": machine.time}
         environment["KTRXER_LAB_TOPOLOGY"] = chosen.provenance(options.node or chosen.client, place="device", **of_machine)

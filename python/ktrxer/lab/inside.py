@@ -73,6 +73,21 @@ def build(plan: dict[str, Any], place: Path) -> None:
     script.unlink()
 
 
+class Helper:
+    """A program that is a part of the network. It prints a line when it is ready."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        assert self.process.stdout is not None
+        if not self.process.stdout.readline():
+            raise Failed(f"a part of the network did not start: {' '.join(words)}")
+
+    def check(self, children: Children) -> None:
+        if self.process.pid in children.ended:
+            raise Failed(f"a part of the network has ended, with exit status {children.ended[self.process.pid]}: {' '.join(self.words)}")
+
+
 class Beside:
     """A shell command that runs beside; what it prints goes to standard error, with its node's name."""
 
@@ -135,6 +150,7 @@ def work(plan: dict[str, Any], life: int) -> int:
     if plan["script"]:
         build(plan, place)
     children = Children()
+    helpers = [Helper(words) for words in plan["helpers"]]
     beside = [Beside(node, shell) for node, shell in plan["beside"]]
     deadline = time.monotonic() + SETTLE_S
     for one in beside:
@@ -158,6 +174,8 @@ def work(plan: dict[str, Any], life: int) -> int:
     events = Events(plan["events"])
     status = until_the_end(main.pid, children, life, wake_read, got, plan["timeout_s"], events)
     events.check(children)
+    for helper in helpers:
+        helper.check(children)
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)
     end = time.monotonic() + GRACE_S

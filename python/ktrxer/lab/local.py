@@ -31,7 +31,7 @@ INSIDE = Path(__file__).with_name("inside.py")
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool", "unshare": "util-linux", "setpriv": "util-linux"}
 REFUSED = (
     "this kernel lets only root make user namespaces (kernel.unprivileged_userns_clone, "
-    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces); run it as root"
+    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces); run it as root, or with --time virtual, which needs none"
 )
 
 
@@ -59,6 +59,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
         "environment": environment,
         "script": wiring.script(topology) if topology else "",
         "events": topology.events() if topology else [],
+        "helpers": topology.helpers() if topology else [],
         "remedy": remedy,
         "node": job.node,
         "command": job.command,

@@ -12,35 +12,37 @@ import ipaddress
 import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ktrxer.lab import places
+from ktrxer.lab import places, trace
 from ktrxer.lab.errors import LabError
-from ktrxer.lab.topology_model import Link, Shape, Topology
+from ktrxer.lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Link, Shape, Topology, Trace, Way
+from ktrxer.lab.topology_text import SCALE, TIME, Text, one_line, show
+from ktrxer.lab.wiring import BLEACHED, FRAME_HEADER
 
 NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # `to-NAME` is a device: 15 characters at most
 PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,31}")
-HOLE = re.compile(r"\{([^{}]*)\}")
 WORD = re.compile(r"[A-Za-z0-9_.:%/-]{1,32}")
-RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([kmg]?)bit(?:/s)?", re.IGNORECASE)
-TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
-PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 FILE_LIMIT = 256 * 1024
-NODES_LIMIT, LINKS_LIMIT = 64, 250  # a link has a number in its addresses
-RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
-DELAY_LIMIT_NS = 60_000_000_000
+NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT = 64, 250, 1000  # a link has a number in its addresses
 DOWN_LIMIT_NS = 24 * 3_600_000_000_000
-SCALE = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
 BURST_LIMIT = 1000.0  # packets lost in a row, on average
 DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is its default
-KEYS = ("rate", "queue", "delay", "jitter", "distribution", "loss", "burst", "reorder", "duplicate", "police")  # of one direction
+# Of one direction.
+KEYS = (
+    *("rate", "bucket", "peak", "trace", "queue", "police", "bleach", "nat"),
+    *("delay", "jitter", "distribution", "loss", "burst", "reorder", "duplicate", "aggregate"),
+)
+NO_TEXT = ("burst", "nat")  # of these: a number, true or false
+AGGREGATE = re.compile(r"([^,]+?)(?:, ?(\d{1,4}) packets)?")
+AGGREGATE_PACKETS = 64  # of an A-MPDU of IEEE 802.11n
+TAIL_DROP = re.compile(r"([pb])fifo(?: limit (\d{1,9}))?")
 # For a hint when a name is nearly one of them; the kernel may have others.
 QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
-BLOCK_END = re.compile(r"\s*\[(\[|\s*parameters\b)")
 
 
 def names() -> list[str]:
@@ -79,101 +81,25 @@ def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) ->
     except UnicodeDecodeError:
         raise LabError(f"{path}: not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise LabError(f"{path}: not TOML: {_line(error)}") from None
+        raise LabError(f"{path}: not TOML: {one_line(error)}") from None
     except RecursionError:
         raise LabError(f"{path}: not TOML: nested too deeply") from None
     return _Reader(path, settings or {}, data.decode().splitlines()).topology(table)
 
 
-def _line(error: object) -> str:
-    return " ".join(str(error).split())[:200]
+class _Reader(Text):
+    """One file's tables, into what they mean."""
 
-
-def _show(value: object) -> str:
-    """A value of a file for an error message: short, and nothing that moves the terminal."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer of ten thousand digits has no repr
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-class _Reader:
-    """One file's tables, into what they mean. Each complaint names the file and the place in it."""
-
-    def __init__(self, path: Path, settings: Mapping[str, str], lines: list[str]) -> None:
-        self.path = path
-        self.settings = settings
-        self.lines = lines
-        self.parameters: dict[str, str] = {}
-        self.routers: frozenset[str] = frozenset()
-
-    def fail(self, where: str, what: str) -> LabError:
-        line = self.line(where, what)
-        at = f"{self.path}:{line}" if line else str(self.path)
-        return LabError(f"{at}: {where}: {what}" if where else f"{at}: {what}")
-
-    def line(self, where: str, what: str) -> int | None:
-        """The line of a complaint, for which TOML's reader gives none: that of the key, else that where the table begins."""
-        heading, found = re.match(r"link (\d+)|\[parameters\]", where), 0
-        if heading:
-            pattern = r"\s*\[\[\s*links\s*\]\]" if heading[1] else r"\s*\[\s*parameters\s*\]"
-            heads = [index for index, line in enumerate(self.lines) if re.match(pattern, line)]
-            number = int(heading[1] or 1)
-            if number > len(heads):
-                return None  # `links = [...]`
-            found = heads[number - 1]
-        end = next((index for index in range(found + 1, len(self.lines)) if BLOCK_END.match(self.lines[index])), len(self.lines))
-        quoted = re.search(r"`([a-z0-9.]+)`|unknown key '([^']*)'", what)
-        if quoted is not None:
-            key = re.escape(quoted[2] or quoted[1])
-            lines = [index for index in range(found, end) if re.search(rf"(^|[{{,.\s]){key}\s*=", self.lines[index])]
-            side = re.search(r"from ([a-z0-9]+)$", where)
-            of_side = [index for index in lines if side and f"from.{side[1]}" in self.lines[index]]
-            if lines:
-                return (of_side or lines)[0] + 1
-        return found + 1 if heading else None
-
-    def only(self, table: dict[str, Any], known: Iterable[str], where: str) -> None:
-        known = list(known)
-        for key in table:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
-                hint = f"; do you mean `{near[0]}`?" if near else f"; known are: {', '.join(known)}"
-                raise self.fail(where, f"unknown key {_show(key)}{hint}")
-
-    def text(self, table: dict[str, Any], key: str, where: str, default: str | None = None) -> str | None:
-        value = table.get(key, default)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise self.fail(where, f"`{key}` must be text in quotes, found {_show(value)}")
-        if len(value) > 1000 or not value.isprintable():
-            raise self.fail(where, f"`{key}` must be one line of printable text of at most 1000 characters")
-        return value
-
-    def filled(self, table: dict[str, Any], key: str, where: str) -> str | None:
-        """Text in which {parameter} stands for its value."""
-        value = self.text(table, key, where)
-        if value is None:
-            return None
-
-        def put(hole: re.Match[str]) -> str:
-            if hole[1] not in self.parameters:
-                known = ", ".join(sorted(self.parameters)) or "none"
-                raise self.fail(where, f"`{key}` uses the parameter {_show(hole[1])}, which is not in [parameters] (there: {known})")
-            return self.parameters[hole[1]]
-
-        return HOLE.sub(put, value)
+    routers: frozenset[str] = frozenset()
 
     def topology(self, table: dict[str, Any]) -> Topology:
-        self.only(table, ("title", "hosts", "routers", "client", "server", "parameters", "links"), "")
+        self.only(table, ("title", "hosts", "routers", "client", "server", "parameters", "links", "routes"), "")
         title = self.text(table, "title", "") or self.path.stem
         hosts, routers = self.node_names(table, "hosts"), self.node_names(table, "routers")
         nodes = (*hosts, *routers)
         self.routers = frozenset(routers)
         if len(hosts) < 2:
-            raise self.fail("", f'`hosts` must name two or more, e.g. hosts = ["client", "server"]; found {_show(table.get("hosts"))}')
+            raise self.fail("", f'`hosts` must name two or more, e.g. hosts = ["client", "server"]; found {show(table.get("hosts"))}')
         if len(nodes) > NODES_LIMIT:
             raise self.fail("", f"{len(nodes)} hosts and routers: at most {NODES_LIMIT}")
         for node in nodes:
@@ -188,14 +114,18 @@ class _Reader:
         client, server = self.text(table, "client", "") or hosts[0], self.text(table, "server", "") or hosts[-1]
         for key, node in (("client", client), ("server", server)):
             if node not in hosts:
-                raise self.fail("", f"`{key}` must be one of the hosts ({', '.join(hosts)}), found {_show(node)}")
+                raise self.fail("", f"`{key}` must be one of the hosts ({', '.join(hosts)}), found {show(node)}")
         if client == server:
             raise self.fail("", f"`client` and `server` are both {client!r}: name two hosts")
         # In the order of the links, so that a list of nodes reads along the path.
         order = tuple(dict.fromkeys(end for link in links for end in link.ends))
         made = Topology(
-            self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path
+            self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path, self.ways(table, links)
         )
+        for number, way in enumerate(made.ways, start=1):
+            if circle := made.circle(way):
+                cure = f"write a route to {way.to} for {circle[-2]}, too"
+                raise self.fail(f"route {number}", f"packets to {way.to!r} go round: {', '.join(circle)}; {cure}")
         for host in hosts:
             lost = set(hosts) - {host} - made.reaches(host)
             if lost:
@@ -205,23 +135,23 @@ class _Reader:
     def node_names(self, table: dict[str, Any], key: str) -> tuple[str, ...]:
         value = table.get(key, [])
         if not isinstance(value, list):
-            raise self.fail("", f"`{key}` must be a list of names, found {_show(value)}")
+            raise self.fail("", f"`{key}` must be a list of names, found {show(value)}")
         for name in value:
             if not isinstance(name, str) or not NAME.fullmatch(name):
-                raise self.fail("", f"`{key}`: {_show(name)} is no name (a-z, then a-z and 0-9, at most 10)")
+                raise self.fail("", f"`{key}`: {show(name)} is no name (a-z, then a-z and 0-9, at most 10)")
         return tuple(value)
 
     def read_parameters(self, table: dict[str, Any]) -> dict[str, str]:
         raw = table.get("parameters", {})
         if not isinstance(raw, dict):
-            raise self.fail("", f"[parameters] must be a table, found {_show(raw)}")
+            raise self.fail("", f"[parameters] must be a table, found {show(raw)}")
         found: dict[str, str] = {}
         for key in raw:
             if not PARAMETER.fullmatch(key):
-                raise self.fail("[parameters]", f"{_show(key)} is no name (a-z, then a-z, 0-9 and _, at most 32)")
+                raise self.fail("[parameters]", f"{show(key)} is no name (a-z, then a-z, 0-9 and _, at most 32)")
             value = raw[key]
             if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-                raise self.fail("[parameters]", f"`{key}` must be text or a number, found {_show(value)}")
+                raise self.fail("[parameters]", f"`{key}` must be text or a number, found {show(value)}")
             if isinstance(value, int) and abs(value) >= 1 << 63:
                 raise self.fail("[parameters]", f"`{key}` is too large a number")
             found[key] = str(value)
@@ -253,10 +183,10 @@ class _Reader:
         ends = raw.get("ends")
         where = f"link {number}"
         if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) for end in ends):
-            raise self.fail(where, f'`ends` must be two names, e.g. ends = ["client", "router"]; found {_show(ends)}')
+            raise self.fail(where, f'`ends` must be two names, e.g. ends = ["client", "router"]; found {show(ends)}')
         for end in ends:
             if end not in nodes:
-                raise self.fail(where, f"{_show(end)} is not among hosts and routers ({', '.join(nodes)})")
+                raise self.fail(where, f"{show(end)} is not among hosts and routers ({', '.join(nodes)})")
         if ends[0] == ends[1]:
             raise self.fail(where, f"both ends are {ends[0]!r}")
         where = f"link {number} ({ends[0]} - {ends[1]})"
@@ -266,37 +196,72 @@ class _Reader:
             raise self.fail(where, f'`from` holds one table for an end, e.g. from.{ends[0]} = {{ rate = "10mbit" }}')
         for node in apart:
             if node not in ends:
-                raise self.fail(where, f"`from.{_show(node)[1:-1]}`: not an end of this link")
+                raise self.fail(where, f"`from.{show(node)[1:-1]}`: not an end of this link")
         shapes = {}
         for node in ends:
             side = f"{where}, from {node}"
             self.only(apart.get(node, {}), KEYS, side)
             merged = {key: raw[key] for key in KEYS if key in raw} | apart.get(node, {})
             shapes[node] = self.shape(merged, side if node in apart else where)
+            if shapes[node].nat and node not in self.routers:
+                raise self.fail(side if node in apart else where, f"`nat`: {node!r} is a host; only routers forward packets of others")
         mtu = raw.get("mtu", 1500)
         if isinstance(mtu, bool) or not isinstance(mtu, int) or not MTU_BOUNDS[0] <= mtu <= MTU_BOUNDS[1]:
-            raise self.fail(where, f"`mtu` must be a number from {MTU_BOUNDS[0]} to {MTU_BOUNDS[1]}, found {_show(mtu)}")
+            raise self.fail(where, f"`mtu` must be a number from {MTU_BOUNDS[0]} to {MTU_BOUNDS[1]}, found {show(mtu)}")
         offload = raw.get("offload", False)
         if not isinstance(offload, bool):
-            raise self.fail(where, f"`offload` must be true or false, found {_show(offload)}")
-        if offload and any(shape.rate_bps for shape in shapes.values()):
+            raise self.fail(where, f"`offload` must be true or false, found {show(offload)}")
+        if offload and any(shape.rate_bps or shape.trace for shape in shapes.values()):
             raise self.fail(where, "`offload` and `rate` exclude each other: a rate is only true for packets of the size of the wire")
+        for shape in shapes.values():
+            if shape.bucket is not None and shape.bucket.size_bytes < mtu + FRAME_HEADER:
+                raise self.fail(where, f"`bucket` must hold a packet of the link: {mtu + FRAME_HEADER} bytes or more")
         hosts = frozenset(end for end in ends if end not in self.routers)
         return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload, hosts, self.down(raw, where))
+
+    def ways(self, table: dict[str, Any], links: tuple[Link, ...]) -> tuple[Way, ...]:
+        raw = table.get("routes", [])
+        if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw) or len(raw) > ROUTES_LIMIT:
+            raise self.fail("", f"`routes` must be at most {ROUTES_LIMIT} tables; write [[routes]] for each")
+        return tuple(self.way(one, f"route {number}", links) for number, one in enumerate(raw, start=1))
+
+    def way(self, raw: dict[str, Any], where: str, links: tuple[Link, ...]) -> Way:
+        self.only(raw, ("at", "node", "to", "via"), where)
+        ends = list(dict.fromkeys(end for link in links for end in link.ends))
+        named = {}
+        for key in ("node", "to", "via"):
+            name = self.text(raw, key, where)
+            if name is None:
+                raise self.fail(where, f"`{key}` is missing; a route has `node`, `to`, `via` and perhaps `at`")
+            named[key] = self.choice(key, name, ends, where)
+        node, to, via = named["node"], named["to"], named["via"]
+        neighbours = [link.other(node) for link in links if node in link.ends]
+        if via not in neighbours:
+            raise self.fail(where, f"`via`: {via!r} is no neighbour of {node!r}; choose one of: {', '.join(neighbours)}")
+        if via != to and via not in self.routers:
+            raise self.fail(where, f"`via`: {via!r} is a host, which forwards nothing; make it a router")
+        if node == to:
+            raise self.fail(where, f"`to`: {to!r} is the node itself")
+        at = self.filled(raw, "at", where)
+        match = TIME.fullmatch(at.strip()) if at is not None else None
+        at_ns = round(float(match[1]) * SCALE[match[2]]) if match else 0
+        if (at is not None and match is None) or at_ns > DOWN_LIMIT_NS:
+            raise self.fail(where, f'`at` must be a time up to 24 hours, e.g. "10s"; found {show(at)}')
+        return Way(at_ns, node, to, via)
 
     def down(self, raw: dict[str, Any], where: str) -> tuple[tuple[int, int], ...]:
         value = raw.get("down", [])
         example = 'e.g. down = ["10s to 12s"]'
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise self.fail(where, f"`down` must be a list of times, {example}; found {_show(value)}")
+            raise self.fail(where, f"`down` must be a list of times, {example}; found {show(value)}")
         found: list[tuple[int, int]] = []
         for one in value:
             times = [TIME.fullmatch(part.strip()) for part in one.split(" to ")]
             if len(times) != 2 or not all(times):
-                raise self.fail(where, f"`down`: {_show(one)} are no two times, {example}")
+                raise self.fail(where, f"`down`: {show(one)} are no two times, {example}")
             begin, end = (round(float(match[1]) * SCALE[match[2]]) for match in times if match)
             if not (found[-1][1] if found else 0) <= begin < end <= DOWN_LIMIT_NS:
-                raise self.fail(where, f"`down`: {_show(one)} must end after it begins, follow the one before, and be within 24 hours")
+                raise self.fail(where, f"`down`: {show(one)} must end after it begins, follow the one before, and be within 24 hours")
             found.append((begin, end))
         return tuple(found)
 
@@ -305,7 +270,7 @@ class _Reader:
         try:
             subnet = ipaddress.IPv4Network(text)
         except ValueError as error:
-            raise self.fail(where, f"`subnet`: {_line(error)}") from None
+            raise self.fail(where, f"`subnet`: {one_line(error)}") from None
         if subnet.prefixlen > 30:
             raise self.fail(where, f"`subnet` {subnet} has no room for two addresses; /30 is the smallest")
         if not subnet.is_private or subnet.is_loopback or subnet.is_link_local or subnet.prefixlen < 8:
@@ -313,7 +278,7 @@ class _Reader:
         return subnet
 
     def shape(self, raw: dict[str, Any], where: str) -> Shape:
-        text = {key: self.filled(raw, key, where) for key in KEYS if key != "burst"}
+        text = {key: self.filled(raw, key, where) for key in KEYS if key not in NO_TEXT}
         delay, jitter = ((self.time(key, value, where) if (value := text[key]) is not None else 0) for key in ("delay", "jitter"))
         loss, reorder, duplicate = (
             (self.percent(key, value, where) if (value := text[key]) is not None else 0) for key in ("loss", "reorder", "duplicate")
@@ -323,45 +288,68 @@ class _Reader:
         if reorder and not delay:
             raise self.fail(where, "`reorder` needs `delay`: packets are reordered because they skip it")
         distribution = text["distribution"] or "uniform"
-        if distribution not in DISTRIBUTIONS:
-            near = difflib.get_close_matches(distribution, DISTRIBUTIONS, 1)
-            hint = f"do you mean `{near[0]}`?" if near else f"choose one of: {', '.join(DISTRIBUTIONS)}"
-            raise self.fail(where, f"`distribution`: {_show(distribution)}: {hint}")
+        self.choice("distribution", distribution, DISTRIBUTIONS, where)
         if text["distribution"] and not jitter:
             raise self.fail(where, "`distribution` needs `jitter`")
         burst = self.burst(raw, loss, where)
         rate, police = ((self.rate(key, value, where) if (value := text[key]) is not None else None) for key in ("rate", "police"))
-        if rate is not None and police is not None:
-            raise self.fail(where, "`police` and `rate` exclude each other in a direction: one drops and one queues what exceeds it")
-        return Shape(rate, self.queue(raw, where), delay, jitter, distribution, loss, burst, reorder, duplicate, police)
+        if sum(text[key] is not None for key in ("rate", "police", "trace")) > 1:
+            raise self.fail(where, "`police`, `rate` and `trace` exclude each other in a direction: choose what limits it")
+        nat = raw.get("nat", False)
+        if not isinstance(nat, bool):
+            raise self.fail(where, f"`nat` must be true or false, found {show(nat)}")
+        queue, followed = self.queue(raw, where), None
+        if text["trace"] is not None:
+            queue, followed = (), self.trace(text["trace"], queue, where)
+        bucket, bleach = self.bucket(text, rate, where), self.bleach(text["bleach"], where)
+        aggregate = self.aggregate(text["aggregate"], where)
+        shaken = (delay, jitter, distribution, loss, burst, reorder, duplicate)
+        return Shape(rate, queue, *shaken, police, followed, bucket, aggregate, bleach, nat)
+
+    def bucket(self, text: Mapping[str, str | None], rate: int | None, where: str) -> Bucket | None:
+        size, peak = text["bucket"], text["peak"]
+        if size is None:
+            if peak is not None:
+                raise self.fail(where, "`peak` needs `bucket`")
+            return None
+        if rate is None:
+            raise self.fail(where, "`bucket` needs `rate`")
+        peak_bps = self.rate("peak", peak, where) if peak is not None else None
+        if peak_bps is not None and peak_bps <= rate:
+            raise self.fail(where, f"`peak` must be above `rate`, {rate} bit/s; found {show(peak)}")
+        return Bucket(self.size("bucket", size, where), peak_bps)
+
+    def trace(self, name: str, queue: tuple[str, ...], where: str) -> Trace:
+        path = self.path.parent / name
+        try:
+            trace.load(path)
+        except ValueError as error:
+            raise self.fail(where, f"`trace`: {one_line(error)}") from None
+        match = TAIL_DROP.fullmatch(" ".join(queue) or DEFAULT_QUEUE)
+        if match is None:
+            raise self.fail(where, '`queue`: before a `trace` it is "pfifo limit PACKETS" or "bfifo limit BYTES"')
+        packets = match[1] == "p"
+        return Trace(path, "packets" if packets else "bytes", int(match[2] or (1000 if packets else 1_000_000)))
+
+    def aggregate(self, text: str | None, where: str) -> Aggregate | None:
+        if text is None:
+            return None
+        match = AGGREGATE.fullmatch(text.strip())
+        packets = int(match[2] or AGGREGATE_PACKETS) if match else 0
+        if match is None or packets < 1:
+            raise self.fail(where, f'`aggregate` must be as "4ms" or "2ms to 8ms, 32 packets"; found {show(text)}')
+        return Aggregate(self.span("aggregate", match[1], where), packets)
+
+    def bleach(self, text: str | None, where: str) -> frozenset[str]:
+        return frozenset(self.choice("bleach", word, BLEACHED, where) for word in (text or "").split())
 
     def burst(self, raw: dict[str, Any], loss_ppm: int, where: str) -> float:
         value = raw.get("burst", 1)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= BURST_LIMIT:
-            raise self.fail(where, f"`burst` must be a number of packets from 1 to {BURST_LIMIT:g}, found {_show(value)}")
+            raise self.fail(where, f"`burst` must be a number of packets from 1 to {BURST_LIMIT:g}, found {show(value)}")
         if value > 1 and not 0 < loss_ppm < 1_000_000:
             raise self.fail(where, "`burst` needs a `loss` between 0% and 100%")
         return float(value)
-
-    def rate(self, key: str, text: str, where: str) -> int:
-        match = RATE.fullmatch(text.strip())
-        rate = round(float(match[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match[2].lower()]) if match else 0
-        if not RATE_BOUNDS[0] <= rate <= RATE_BOUNDS[1]:
-            raise self.fail(where, f'`{key}` must be from 8kbit to 100gbit, e.g. "10mbit"; found {_show(text)}')
-        return rate
-
-    def time(self, key: str, text: str, where: str) -> int:
-        match = TIME.fullmatch(text.strip())
-        value = round(float(match[1]) * SCALE[match[2]]) if match else -1
-        if not 0 <= value <= DELAY_LIMIT_NS:
-            raise self.fail(where, f'`{key}` must be a time up to 60s, e.g. "25ms"; found {_show(text)}')
-        return value
-
-    def percent(self, key: str, text: str, where: str) -> int:
-        match = PERCENT.fullmatch(text.strip())
-        if not match or float(match[1]) > 100:
-            raise self.fail(where, f'`{key}` must be 0% to 100%, e.g. "0.5%"; found {_show(text)}')
-        return round(float(match[1]) * 1e4)
 
     def queue(self, raw: dict[str, Any], where: str) -> tuple[str, ...]:
         text = self.filled(raw, "queue", where)
@@ -370,7 +358,7 @@ class _Reader:
         words = tuple(text.split())
         # The kernel's own words for a queue; whether there is such a one shows when it is made, before anything runs.
         if not words or len(words) > 32 or not all(WORD.fullmatch(word) for word in words) or not re.match("[a-z]", words[0]):
-            raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {_show(text)}')
+            raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {show(text)}')
         near = difflib.get_close_matches(words[0], QUEUES, 1, 0.75)
         if words[0] not in QUEUES and near:
             raise self.fail(where, f"`queue`: no queue is called {words[0]!r}; do you mean `{near[0]}`?")

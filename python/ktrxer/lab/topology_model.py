@@ -6,13 +6,40 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import sys
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
 PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
 POLICE_NS = 50_000_000  # of the rate: the bucket of a policer
+TRACE = Path(__file__).with_name("trace.py")
 DEFAULT_QUEUE = "pfifo limit 1000"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A rate that follows a file (`trace.py`), and the queue before it."""
+
+    path: Path
+    unit: str  # of the limit: packets or bytes
+    limit: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A token bucket: what may pass at once after a pause, and how fast."""
+
+    size_bytes: int
+    peak_bps: int | None = None  # None: at the speed of the device
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """How a wireless link sends: the first packet that waits begins a wait, and then all that wait leave at once."""
+
+    wait_ns: tuple[int, int]  # shortest and longest, uniform between them
+    packets: int  # at most; the others wait once more
 
 
 @dataclass(frozen=True)
@@ -29,15 +56,25 @@ class Shape:
     reorder_ppm: int = 0  # packets that skip the delay
     duplicate_ppm: int = 0
     police_bps: int | None = None  # what exceeds this rate is dropped, not queued
+    trace: Trace | None = None
+    bucket: Bucket | None = None
+    aggregate: Aggregate | None = None
+    bleach: frozenset[str] = frozenset()  # "dscp", "ecn": set to 0 where packets enter the wire
+    nat: bool = False  # the sender puts its own address in the place of the source
 
     @property
     def impaired(self) -> bool:
-        return bool(self.delay_ns or self.loss_ppm or self.duplicate_ppm)
+        return bool(self.needs_netem or self.loss_ppm)
 
     @property
     def needs_netem(self) -> bool:
         """Impairments that nftables cannot replace."""
-        return bool(self.delay_ns or self.duplicate_ppm or (self.loss_ppm and self.burst > 1))
+        return bool(self.delay_ns or self.duplicate_ppm or self.aggregate or (self.loss_ppm and self.burst > 1))
+
+    @property
+    def entry(self) -> bool:
+        """Whether something happens to packets where they enter the wire."""
+        return bool(self.police_bps or self.trace or self.bleach)
 
     @property
     def shaped(self) -> bool:
@@ -48,12 +85,21 @@ class Shape:
         parts = []
         if self.rate_bps is not None:
             parts.append(f"{self.rate_bps / 1e6:g} Mbit/s")
+        if self.bucket is not None:
+            peak = f" at {self.bucket.peak_bps / 1e6:g} Mbit/s" if self.bucket.peak_bps else ""
+            parts.append(f"bursts of {self.bucket.size_bytes} bytes{peak}")
+        if self.trace is not None:
+            parts.append(f"the rate of {self.trace.path.name}, a queue of {self.trace.limit} {self.trace.unit}")
         if self.shaped:
             parts.append(" ".join(self.queue) or DEFAULT_QUEUE)
         if self.delay_ns:
             jitter = f" +- {self.jitter_ns / 1e6:g}" if self.jitter_ns else ""
             kind = f" ({self.distribution})" if self.jitter_ns else ""
             parts.append(f"{self.delay_ns / 1e6:g}{jitter} ms{kind}")
+        if self.aggregate is not None:
+            low, high = (wait / 1e6 for wait in self.aggregate.wait_ns)
+            wait = f"{low:g} ms" if low == high else f"{low:g} to {high:g} ms"
+            parts.append(f"aggregates of at most {self.aggregate.packets} packets after {wait}")
         if self.police_bps is not None:
             parts.append(f"policed to {self.police_bps / 1e6:g} Mbit/s")
         if self.loss_ppm:
@@ -62,6 +108,10 @@ class Shape:
             parts.append(f"{self.reorder_ppm / 1e4:g} % reordered")
         if self.duplicate_ppm:
             parts.append(f"{self.duplicate_ppm / 1e4:g} % duplicated")
+        if self.bleach:
+            parts.append(f"{' and '.join(sorted(self.bleach))} set to 0")
+        if self.nat:
+            parts.append("source address translated")
         return ", ".join(parts) or "unshaped"
 
 
@@ -98,7 +148,7 @@ class Link:
 
         Delay comes after a queue and must not share its device. Loss must be possible where the kernel has no netem. What happens to a
         host's packets happens in the network, never in the host's own queue."""
-        apart = any(shape.loss_ppm or shape.duplicate_ppm or shape.police_bps for shape in self.shapes.values())
+        apart = any(shape.loss_ppm or shape.duplicate_ppm or shape.entry for shape in self.shapes.values())
         needed = apart or self.down or any(shape.delay_ns and shape.shaped for shape in self.shapes.values())
         of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
         return f"wire-{self.number}" if needed or of_hosts else None
@@ -118,6 +168,16 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Way:
+    """From a time on, a node sends what is for another one through a neighbour."""
+
+    at_ns: int
+    node: str
+    to: str
+    via: str
+
+
+@dataclass(frozen=True)
 class Topology:
     name: str
     title: str
@@ -128,6 +188,7 @@ class Topology:
     server: str
     parameters: dict[str, str]
     path: Path
+    ways: tuple[Way, ...] = ()
 
     def provenance(self, node: str, **more: str) -> str:
         """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
@@ -174,13 +235,46 @@ class Topology:
 
     def events(self) -> list[tuple[float, list[str]]]:
         """What changes while the command runs: seconds from its start, and the command that changes it."""
-        made = []
+        made = [(way.at_ns / 1e9, ["sh", "-c", "; ".join(self.route(way))]) for way in self.ways if way.at_ns]
         for link in self.links:
             for begin, end in link.down:
                 for at, state in ((begin, "down"), (end, "up")):
                     for bridge in sorted({link.bridge(node) for node in link.ends}):
                         made.append((at / 1e9, ["ip", "-n", str(link.wire), "link", "set", "dev", bridge, state]))
         return sorted(made)
+
+    def route(self, way: Way) -> list[str]:
+        """Shell commands that put a way in force: to each address of its destination."""
+        by = next(link for link in self.links if {way.node, way.via} == set(link.ends))
+        to = [link for link in self.links if way.to in link.ends]
+        direct = f"dev {by.device(way.node)}"  # a neighbour, to which packets may have had another way until now
+        to.sort(key=lambda link: link is not by)  # the others are reached through its address on this link
+        four = [(link.address(way.to), 32, direct if link is by else f"via {by.address(way.via)}") for link in to]
+        six = [(link.address6(way.to), 128, direct if link is by else f"via {by.address6(way.via)}") for link in to]
+        lines = [[f"ip -n {way.node} route replace {to}/{bits} {hop}" for to, bits, hop in each] for each in (four, six)]
+        return ["set -e", *lines[0], "[ -e /proc/sys/net/ipv6 ] || exit 0", *lines[1]]
+
+    def circle(self, way: Way) -> list[str]:
+        """The nodes between which packets would go round from the time of a way on; none where it leads to its destination."""
+        via = {one.node: one.via for one in sorted(self.ways, key=lambda one: one.at_ns) if one.to == way.to and one.at_ns <= way.at_ns}
+        for link in (link for link in self.links if way.to in link.ends):
+            here, seen = way.node, list[str]()
+            while here != way.to:
+                seen.append(here)
+                here = via.get(here) or next((gate for to, _, gate in self.routes(here) if to is link), way.to)
+                if here in seen:
+                    return [*seen, here]
+        return []
+
+    def helpers(self) -> list[list[str]]:
+        """Programs that are a part of the network: each prints a line when it is ready, and runs as long as the network."""
+        made = []
+        for link in self.links:
+            for node, trace in ((node, link.shapes[node].trace) for node in link.ends):
+                if trace is not None:
+                    words = [str(trace.path.resolve()), f"rate-{node}", link.bridge(link.other(node)), trace.unit, str(trace.limit)]
+                    made.append(["ip", "netns", "exec", str(link.wire), sys.executable, "-P", "-E", "-s", str(TRACE), *words])
+        return made
 
     def describe(self) -> str:
         """The topology in lines for people."""
@@ -195,4 +289,6 @@ class Topology:
                 lines.append(f"  {node} -> {link.other(node)}: {link.shapes[node].words()}")
             for begin, end in link.down:
                 lines.append(f"  {link.ends[0]} - {link.ends[1]}: down from {begin / 1e9:g} to {end / 1e9:g} s")
+        for way in self.ways:
+            lines.append(f"  {way.node}: to {way.to} through {way.via}" + (f" from {way.at_ns / 1e9:g} s on" if way.at_ns else ""))
         return "\n".join(lines) + "\n"

@@ -16,6 +16,8 @@ from ktrxer.lab.topology_model import DEFAULT_QUEUE, POLICE_NS, Link, Shape, Top
 
 NETEM_LIMIT = 100_000  # packets: never the bottleneck
 BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput
+TBF_LIMIT = 1 << 30  # bytes: never reached, as the queue below has a limit of its own
+BLEACHED = {"dscp": 0xFC, "ecn": 0x03}  # bits of the byte that was once called type of service
 FRAME_HEADER = 14  # bytes of Ethernet before the IP packet
 
 
@@ -49,7 +51,12 @@ def _lines(topology: Topology) -> Iterator[str]:
         if found:
             yield from batch(f"routes of {node}", node, (f"route add {to.subnet} via {by.address(gate)}" for to, by, gate in found))
             yield from batch6(f"routes of {node}", node, (f"route add {to.subnet6} via {by.address6(gate)}" for to, by, gate in found))
+    for way in topology.ways:
+        if way.at_ns == 0:
+            yield f"step 'the way from {way.node} to {way.to}' sh -c {shlex.quote('; '.join(topology.route(way)))}"
     yield from _names(topology)
+    for words in topology.helpers():
+        yield f"# runs as long as the network: {shlex.join(words)}"
     for at, words in topology.events():
         yield f"# {at:g} s after the command's start: {shlex.join(words)}"
 
@@ -61,7 +68,7 @@ def _tries(topology: Topology) -> Iterator[str]:
         for end in link.ends:
             shape, way = link.shapes[end], f"from {end} to {link.other(end)}"
             wanted: list[tuple[str, tuple[str, ...]]] = []
-            if shape.rate_bps is not None:
+            if shape.rate_bps is not None and shape.bucket is None:
                 wanted.append((f"htb (the rate {way})", ("handle", "1:", "htb", "default", "1")))
             if shape.queue:
                 wanted.append((f"{shape.queue[0]} (the queue {way})", shape.queue))
@@ -140,6 +147,9 @@ def _netem(shape: Shape) -> tuple[str, ...]:
         words += ["loss", f"{shape.loss_ppm / 1e4:.4f}%"]
     if shape.duplicate_ppm:
         words += ["duplicate", f"{shape.duplicate_ppm / 1e4:.4f}%"]
+    if shape.aggregate:
+        low, high = shape.aggregate.wait_ns
+        words += ["slot", f"{low}ns", f"{high}ns", "packets", str(shape.aggregate.packets)]
     if shape.reorder_ppm:
         words += ["reorder", f"{shape.reorder_ppm / 1e4:.4f}%"]
     return tuple(words)
@@ -150,19 +160,15 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
     place, device = link.queue_place(node)
     at, queue = f"tc -n {place} qdisc add dev {device}", shlex.join(shape.queue or DEFAULT_QUEUE.split())
     if shape.rate_bps is not None:
-        # A bucket that is larger than one frame, or than what a late wake-up needs, would let bursts pass the bottleneck.
-        burst = max(link.mtu + FRAME_HEADER, round(shape.rate_bps * BURST_S / 8))
         what = shlex.quote(f"the rate {way}")
-        yield f"step {what} {at} root handle 1: htb default 1"
-        yield (
-            f"step {what} tc -n {place} class add dev {device} parent 1: classid 1:1 "
-            f"htb rate {shape.rate_bps}bit burst {burst} cburst {burst} quantum {link.mtu + FRAME_HEADER}"
-        )
+        yield from (f"step {what} {words}" for words in _rate(link, shape, shape.rate_bps, at, f"tc -n {place} class add dev {device}"))
         yield f"step {shlex.quote(f'the queue {way}')} {at} parent 1:1 handle 10: {queue}"
     elif shape.queue:
         yield f"step {shlex.quote(f'the queue {way}')} {at} root handle 10: {queue}"
-    if shape.police_bps is not None:
-        yield from _police(link, node, shape.police_bps, way)
+    if shape.entry:
+        yield from _entry(link, node, shape, way)
+    if shape.nat:
+        yield from _nat(link, node, way)
     if not shape.impaired:
         return
     if link.wire is None:
@@ -186,15 +192,62 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
     yield "fi"  # a delay beside it has been tried above: then there is a netem
 
 
-def _police(link: Link, node: str, rate_bps: int, way: str) -> Iterator[str]:
-    """Where the packets of a node enter the wire: what exceeds the rate is dropped."""
-    burst = max(2 * (link.mtu + FRAME_HEADER), rate_bps * POLICE_NS // 8_000_000_000)
-    what = shlex.quote(f"the policer {way}")
-    yield f"step {what} tc -n {link.wire} qdisc add dev to-{node} clsact"
-    yield (
-        f"step {what} tc -n {link.wire} filter add dev to-{node} ingress matchall "
-        f"action police rate {rate_bps}bit burst {burst} conform-exceed drop/ok"
-    )
+def _rate(link: Link, shape: Shape, rate_bps: int, at: str, add: str) -> Iterator[str]:
+    frame = link.mtu + FRAME_HEADER
+    if shape.bucket is None:
+        # A bucket that is larger than one frame, or than what a late wake-up needs, would let bursts pass the bottleneck.
+        burst = max(frame, round(rate_bps * BURST_S / 8))
+        yield f"{at} root handle 1: htb default 1"
+        yield f"{add} parent 1: classid 1:1 htb rate {rate_bps}bit burst {burst} cburst {burst} quantum {frame}"
+        return
+    peak = f" peakrate {shape.bucket.peak_bps}bit mtu {frame}" if shape.bucket.peak_bps else ""
+    yield f"{at} root handle 1: tbf rate {rate_bps}bit burst {shape.bucket.size_bytes} limit {TBF_LIMIT}{peak}"
+
+
+def _entry(link: Link, node: str, shape: Shape, way: str) -> Iterator[str]:
+    """Where the packets of a node enter the wire: they are bleached, then policed or passed on to the program of a trace."""
+    port = f"to-{node}"
+    add = f"tc -n {link.wire} filter add dev {port} ingress"
+    yield f"step {shlex.quote(f'the ingress {way}')} tc -n {link.wire} qdisc add dev {port} clsact"
+    if shape.bleach:
+        what = shlex.quote(f"bleaching {way}")
+        bits = sum(bits for name, bits in BLEACHED.items() if name in shape.bleach)
+        # The traffic class of IPv6 begins in the middle of a byte.
+        four, six = _clear(1, bits), _clear(0, bits >> 4) + _clear(1, bits << 4 & 0xF0)
+        yield f"step {what} {add} protocol ip prio 1 matchall action pedit{four} pipe action csum ip4h continue"
+        yield f"step {what} {add} protocol ipv6 prio 2 matchall action pedit{six} continue"
+    if shape.police_bps is not None:
+        # What exceeds the rate is dropped.
+        burst = max(2 * (link.mtu + FRAME_HEADER), shape.police_bps * POLICE_NS // 8_000_000_000)
+        what = shlex.quote(f"the policer {way}")
+        yield f"step {what} {add} prio 3 matchall action police rate {shape.police_bps}bit burst {burst} conform-exceed drop/ok"
+    if shape.trace is not None:
+        what, device, other = shlex.quote(f"the trace {way}"), f"rate-{node}", link.other(node)
+        yield f"step {what} ip -n {link.wire} link add name {device} mtu {link.mtu} up type dummy"
+        # `trace.py` takes from this device and sends through the bridge, which must not send back to where a frame came from.
+        yield f"step {what} bridge -n {link.wire} fdb replace {_mac(link, other)} dev to-{other} master static"
+        yield f"step {what} {add} prio 3 matchall action mirred egress redirect dev {device}"
+
+
+def _clear(offset: int, bits: int) -> str:
+    """Words of tc's pedit, to which `retain` is the bits that change."""
+    return f" munge offset {offset} u8 set 0 retain {bits}" if bits else ""
+
+
+def _nat(link: Link, node: str, way: str) -> Iterator[str]:
+    device = link.device(node)
+    yield f"step {shlex.quote(f'the address translation {way}, which needs nftables')} ip netns exec {node} nft -f - <<'END'"
+    yield f"table ip nat_{link.number} {{"
+    yield "chain out {"
+    yield "type nat hook postrouting priority srcnat; policy accept;"
+    yield f'oifname "{device}" counter masquerade'
+    yield "}"
+    yield "chain in {"
+    yield "type filter hook forward priority filter; policy accept;"
+    yield f'iifname "{device}" ct state new counter drop'
+    yield "}"
+    yield "}"
+    yield "END"
 
 
 def _names(topology: Topology) -> Iterator[str]:
