@@ -192,7 +192,7 @@ def test_an_adapter_of_ones_own(tmp_path):
     mine.write_text("from ktrxer.truth.figure import Figure\nPROGRAM, BESIDE = 'mine', ''\ndef read(output): return [Figure('round trip p50', 1.0)]\n")
     assert adapters.load(str(mine)).read(Output([], 0, "", ""))[0].value == 1.0
     mine.write_text("PROGRAM = 'mine'\n")
-    with pytest.raises(LabError, match="no attribute|has no BESIDE"):
+    with pytest.raises(LabError, match=r"no attribute|has no BESIDE"):
         adapters.load(str(mine))
 
 

@@ -183,7 +183,13 @@ static void spec_draw(struct client *c, struct flow_spec *s, uint32_t index)
 	s->payload_max = (uint16_t)(s->payload_min + draw(r, 100));
 	if (udp && s->model == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
 		s->rate_bps = 8u * s->payload_max;
-	if (!udp && draw(r, 2))
+	if (s->model == FLOW_TRAIN) {
+		s->train = (uint16_t)(2 + draw(r, KTRXER_TRAIN_MOST - 1));
+		s->train_gap_ns = draw(r, 2) ? draw_log(r, 20) : 0;
+		if (!flow_train_fits(s))
+			s->model = FLOW_CONSTANT;
+	}
+	if (!udp && s->model != FLOW_TRAIN && draw(r, 2))
 		s->rate_bps = 0;
 }
 
