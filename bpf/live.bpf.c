@@ -263,7 +263,7 @@ struct completion {
 };
 
 static __always_inline void refused(struct live_control *c, __u32 number, __u64 *end,
-	const struct completion *completion)
+				    const struct completion *completion)
 {
 	struct live_slot *slot = slot_of(number);
 	int error = completion->error;

@@ -13,9 +13,9 @@
 #include <linux/types.h>
 
 enum {
-	LIVE_BULK = 16,      /* frames that the kernel hands to a driver with one call (DEV_MAP_BULK_SIZE) */
-	LIVE_BATCH_MAX = 64, /* runs of the program between two flushes */
-	LIVE_PENDING = 128,   /* a power of two, twice the batch */
+	LIVE_BULK = 16,        /* frames that the kernel hands to a driver with one call (DEV_MAP_BULK_SIZE) */
+	LIVE_BATCH_MAX = 64,   /* runs of the program between two flushes */
+	LIVE_PENDING = 128,    /* a power of two, twice the batch */
 	LIVE_FRAME_MAX = 3072, /* a page less what the kernel keeps in it */
 	LIVE_WORKERS = 2,      /* two calls at most: one that works, one that takes over */
 };
@@ -38,35 +38,35 @@ struct live_config {
 };
 
 struct live_slot {
-	__u64 at_ns;     /* 0: at once */
+	__u64 at_ns; /* 0: at once */
 	__u32 length;
-	__u32 train;     /* how many leave together from this one on, itself included; 1: it leaves alone, or is the last */
-	__u32 refused;   /* hand-overs that came to nothing */
-	__u32 restarts;  /* the shift begins again at 0 */
+	__u32 train; /* how many leave together from this one on, itself included; 1: it leaves alone, or is the last */
+	__u32 refused;  /* hand-overs that came to nothing */
+	__u32 restarts; /* the shift begins again at 0 */
 	__u32 reserved[2];
 	__u8 frame[];
 };
 
 struct live_control {
 	/* written by the library */
-	__u32 head;      /* committed */
-	__u32 cancel_to; /* what is before it and not sent yet is cancelled */
+	__u32 head;       /* committed */
+	__u32 cancel_to;  /* what is before it and not sent yet is cancelled */
 	__u32 advance_ns; /* 32 bits: machines of 32 bits have no larger atomics */
 	__u32 reserved;
 	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */
 	__u8 pad1[40];
 
 	/* written by the program of the worker that owns the ring; before that, and while no call runs, by the library */
-	__u32 tail;      /* to be looked at next */
+	__u32 tail; /* to be looked at next */
 	__u32 head_seen;
-	__u32 owner;     /* the worker whose turn it is */
+	__u32 owner; /* the worker whose turn it is */
 	__u32 in_train;
 	__u32 submitted, completed; /* into and out of `pending` */
 	__u32 cpu;
 	__u32 pad2;
 	__u64 shift_ns;
 	__u64 refused_since_ns;
-	__u64 refusals;  /* by the driver */
+	__u64 refusals; /* by the driver */
 	__u8 pad3[8];
 
 	/* each worker's own */
@@ -76,8 +76,8 @@ struct live_control {
 		__u32 mine; /* has seen that it is the owner */
 		__u8 pad[52];
 	} workers[LIVE_WORKERS];
-	__u32 taker;     /* the worker that came last: the owner gives the ring to it */
-	__u32 reached;   /* makes what others wrote visible: an atomic operation is a barrier */
+	__u32 taker;   /* the worker that came last: the owner gives the ring to it */
+	__u32 reached; /* makes what others wrote visible: an atomic operation is a barrier */
 	__u8 pad4[56];
 
 	__u32 pending[LIVE_PENDING]; /* numbers that are submitted and not completed */

@@ -11,8 +11,13 @@
 #define WRITE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
 enum {
-	TRY_AGAIN = 11, DEVICE_BUSY = 16, NO_SPACE = 28, NO_BUFFERS = 105,
-	NO_DEVICE = 19, TOO_LONG = 90, INVALID = 22,
+	TRY_AGAIN = 11,
+	DEVICE_BUSY = 16,
+	NO_SPACE = 28,
+	NO_BUFFERS = 105,
+	NO_DEVICE = 19,
+	TOO_LONG = 90,
+	INVALID = 22,
 };
 
 struct {

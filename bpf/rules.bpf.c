@@ -119,7 +119,10 @@ static __always_inline __u32 rules_decide(const struct krx_view *v, struct rules
 	__u32 rank = RULES_NONE;
 
 	if (v->version == 4 && c->exact4 && v->from_port && v->to_port) {
-		struct rules_key4 key = { .from = v->from[0], .to = v->to[0], .from_port = v->from_port, .to_port = v->to_port,
+		struct rules_key4 key = { .from = v->from[0],
+					  .to = v->to[0],
+					  .from_port = v->from_port,
+					  .to_port = v->to_port,
 					  .proto = v->proto };
 
 		if (rules_maybe(rules_place4(&key)))
@@ -175,7 +178,8 @@ static __always_inline void nic_words(struct xdp_md *ctx, struct rules_stamp *s)
 #endif
 
 /* A record of one of a few sizes: the verifier requires a constant. */
-static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length, __u64 kept, const __u64 size)
+static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length, __u64 kept,
+				  const __u64 size)
 {
 	struct rules_record *r = bpf_ringbuf_reserve(&packets, sizeof *r + size, 0);
 
@@ -187,8 +191,9 @@ static __always_inline _Bool keep(struct xdp_md *ctx, const struct rules_stamp *
 	r->stamp = *stamp;
 	r->length = length;
 	r->kept = (__u32)kept;
-	if (kept < 1 || (constants.config.has_frags ? bpf_xdp_load_bytes(ctx, 0, r->data, (__u32)kept)
-						    : bpf_probe_read_kernel(r->data, (__u32)kept, (const void *)(long)ctx->data)))
+	if (kept < 1 ||
+	    (constants.config.has_frags ? bpf_xdp_load_bytes(ctx, 0, r->data, (__u32)kept)
+					: bpf_probe_read_kernel(r->data, (__u32)kept, (const void *)(long)ctx->data)))
 		r->kept = 0;
 	bpf_ringbuf_submit(r, 0);
 	return 1;

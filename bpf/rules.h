@@ -9,7 +9,7 @@
 #include <linux/ktrxer_view.h>
 
 enum {
-	RULES_LIST_MAX = 256,  /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
+	RULES_LIST_MAX = 256, /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
 	RULES_NONE = 0xffffffffu,
 	RULES_DATA_MAX = 65536,
 	RULES_FILTER_BITS = 17, /* eight places for each of the most rules that there may be */
@@ -33,7 +33,8 @@ struct rules_key4 {
 struct rules_filter {
 	__u64 words[RULES_FILTER_WORDS];
 };
-static inline __attribute__((always_inline)) __u32 rules_place(__u64 from_high, __u64 from, __u64 to_high, __u64 to, __u64 ports_and_proto)
+static inline __attribute__((always_inline)) __u32 rules_place(__u64 from_high, __u64 from, __u64 to_high, __u64 to,
+							       __u64 ports_and_proto)
 {
 	__u64 x = (from ^ ports_and_proto) * 0x9e3779b97f4a7c15ULL + to * 0xc2b2ae3d27d4eb4fULL;
 
@@ -51,8 +52,9 @@ static inline __attribute__((always_inline)) __u32 rules_place4(const struct rul
 }
 static inline __attribute__((always_inline)) __u32 rules_place6(const struct krx_view *k)
 {
-	return rules_place(rules_pair(k->from[0], k->from[1]), rules_pair(k->from[2], k->from[3]), rules_pair(k->to[0], k->to[1]),
-			   rules_pair(k->to[2], k->to[3]), rules_pair(k->proto, (__u32)k->from_port << 16 | k->to_port));
+	return rules_place(rules_pair(k->from[0], k->from[1]), rules_pair(k->from[2], k->from[3]),
+			   rules_pair(k->to[0], k->to[1]), rules_pair(k->to[2], k->to[3]),
+			   rules_pair(k->proto, (__u32)k->from_port << 16 | k->to_port));
 }
 
 /* The fields of the packet, and the offset reached in its headers (rules_classify.h). */
@@ -75,12 +77,12 @@ struct rules_wild {
 /* Constant from loading on: the verifier knows the values, and leaves out what they make needless. */
 struct rules_config {
 	__u32 list_count;
-	__u32 snap;      /* bytes of a captured packet, 1 to RULES_DATA_MAX */
-	__u32 xsk_most;  /* the longest packet that AF_XDP takes; 0: no AF_XDP */
+	__u32 snap;     /* bytes of a captured packet, 1 to RULES_DATA_MAX */
+	__u32 xsk_most; /* the longest packet that AF_XDP takes; 0: no AF_XDP */
 	__u8 exact4, exact6;
-	__u8 raw_ip;     /* packets have no link header */
-	__u8 has_frags;  /* Linux 5.18: packets of several pieces, and the calls that read them */
-	__u8 traced;     /* for tests: each decision is written to `control` */
+	__u8 raw_ip;    /* packets have no link header */
+	__u8 has_frags; /* Linux 5.18: packets of several pieces, and the calls that read them */
+	__u8 traced;    /* for tests: each decision is written to `control` */
 	__u8 zero[3];
 };
 struct rules_constants {
@@ -89,8 +91,8 @@ struct rules_constants {
 };
 
 struct rules_control {
-	__u32 decided;       /* traced: 1 + the rule's position; 0: none */
-	__u32 next;          /* rules_cases.bpf.c: the case that comes next */
+	__u32 decided; /* traced: 1 + the rule's position; 0: none */
+	__u32 next;    /* rules_cases.bpf.c: the case that comes next */
 };
 
 struct rules_counts { /* one a rule and processor */
@@ -100,7 +102,7 @@ struct rules_counts { /* one a rule and processor */
 /* Stands before a packet: in the ring buffer, and as metadata before an AF_XDP frame (then `length` and `kept` are the frame's own). */
 struct rules_stamp {
 	__u64 mono_ns;
-	__u64 nic_ns;    /* 0: none */
+	__u64 nic_ns; /* 0: none */
 	__u32 rule;
 	__u16 vlan_tpid; /* of a tag that the NIC took off; 0: none */
 	__u16 vlan_tci;
@@ -114,7 +116,7 @@ struct rules_record {
 /* For tests: packets that one BPF_PROG_RUN shows to the program one after another (a call costs 26 ms, whatever it does). */
 enum { RULES_CASES = 1024, RULES_CASE_MOST = 256 };
 struct rules_case {
-	__u32 length;  /* 14 to RULES_CASE_MOST */
+	__u32 length;          /* 14 to RULES_CASE_MOST */
 	__u32 decided, action; /* the answer */
 	__u32 zero;
 	__u8 data[RULES_CASE_MOST];

@@ -15,7 +15,8 @@
 /* The verifier follows one register: the compiler must not compute the same address a second time. */
 #define RULES_ONCE(x) asm volatile("" : "+r"(x))
 
-#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64) || defined(__TARGET_ARCH_s390) || defined(__TARGET_ARCH_powerpc)
+#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64) || defined(__TARGET_ARCH_s390) ||                       \
+	defined(__TARGET_ARCH_powerpc)
 #define KRX_WORD(p) (*(const __u32 *)(p))
 #define KRX_HALF(p) (*(const __u16 *)(p))
 #else

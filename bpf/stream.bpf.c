@@ -138,7 +138,8 @@ static __always_inline int bytes_write(struct xdp_md *ctx, const struct stream_c
 	const __u64 *from = (const __u64 *)c->frame;
 	void *data, *end;
 
-	if (length > STREAM_HEAD && bpf_xdp_store_bytes(ctx, STREAM_HEAD, (void *)&c->frame[STREAM_HEAD], length - STREAM_HEAD))
+	if (length > STREAM_HEAD &&
+	    bpf_xdp_store_bytes(ctx, STREAM_HEAD, (void *)&c->frame[STREAM_HEAD], length - STREAM_HEAD))
 		return 0;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
@@ -262,8 +263,8 @@ static __always_inline void refused(struct stream_worker *l, __u32 drops, int er
 		if (i >= drops)
 			break;
 		if (retry)
-			l->again[l->again_in++ & (STREAM_PENDING - 1)] = l->pending[l->completed &
-				(STREAM_PENDING - 1)];
+			l->again[l->again_in++ & (STREAM_PENDING - 1)] =
+				l->pending[l->completed & (STREAM_PENDING - 1)];
 		else
 			failed(l, error);
 		l->completed++;

@@ -24,13 +24,13 @@ enum vary_in { VARY_NOT_IN = 0, VARY_IN = 1, VARY_IN_SWAPPED = 2 };
 
 struct vary_part {
 	__u64 from, step;
-	__u64 count;            /* 0: 2^64 */
-	__u64 every;            /* at least 1 */
+	__u64 count; /* 0: 2^64 */
+	__u64 every; /* at least 1 */
 	__u64 keys[VARY_KEYS];
-	__u32 table;            /* where its words begin */
-	__u16 at;               /* offset in the frame */
+	__u32 table; /* where its words begin */
+	__u16 at;    /* offset in the frame */
 	__u8 width, how, in_ip, in_transport;
-	__u8 bits;              /* permuted: 2^bits <= count < 2^(bits + 1) */
+	__u8 bits; /* permuted: 2^bits <= count < 2^(bits + 1) */
 	__u8 reserved[5];
 };
 
@@ -39,7 +39,7 @@ struct vary_plan {
 	__u32 length, parts;
 	__u16 ip_sum_at, transport_sum_at; /* offsets of the checksums; 0: there is none to keep */
 	__u16 ip_sum, transport_sum;
-	__u8 udp;                          /* 0 means "none" there and is sent as 0xffff (RFC 768) */
+	__u8 udp; /* 0 means "none" there and is sent as 0xffff (RFC 768) */
 	__u8 reserved[7];
 	struct vary_part part[VARY_PARTS];
 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-	MAGIC_SECTION = 0x0a0d0d0a,	/* reads the same from both ends */
+	MAGIC_SECTION = 0x0a0d0d0a, /* reads the same from both ends */
 	MAGIC_ORDER = 0x1a2b3c4d,
 	BLOCK_INTERFACE = 1,
 	BLOCK_OLD_PACKET = 2,
@@ -34,12 +34,12 @@ struct interface {
 struct ktrxer_capture {
 	FILE *stream;
 	char name[200];
-	uint64_t at;	 /* bytes read */
+	uint64_t at; /* bytes read */
 	uint64_t packets;
 	bool big_endian; /* of the file, or the section */
 	bool ng;
-	uint32_t frac_ns;   /* pcap: nanoseconds in a unit of the fraction */
-	uint32_t skip;	 /* pcap: bytes between record header and data */
+	uint32_t frac_ns; /* pcap: nanoseconds in a unit of the fraction */
+	uint32_t skip;    /* pcap: bytes between record header and data */
 	uint16_t linktype;
 	struct interface *interfaces; /* pcapng: of this section */
 	uint32_t interface_count, interface_room;
@@ -118,11 +118,13 @@ static uint32_t take32(const struct ktrxer_capture *c, struct bytes *b)
 
 /* ------------------------------------------------------------------------------------------------------------ times */
 
+/* clang-format off */
 static const uint64_t ten_to[] = {
 	1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u,
 	100000000000u, 1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u,
 	100000000000000000u, 1000000000000000000u, 10000000000000000000u,
 };
+/* clang-format on */
 
 /* Whole seconds and nanoseconds of `ticks` in an interface's unit. */
 static void ticks_split(uint64_t ticks, uint8_t resolution, uint64_t *s, uint64_t *ns)

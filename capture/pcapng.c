@@ -39,8 +39,8 @@ struct ktrxer_pcapng {
 	char *buffer;
 	int interfaces;
 	int64_t real_minus_mono; /* one for the whole file: differences between stamps stay exact */
-	int error;	 /* the first one */
-	char path[200];	 /* for messages */
+	int error;               /* the first one */
+	char path[200];          /* for messages */
 };
 
 /* A block under construction, all but a packet's data. Its length is known beforehand to fit. Never clear it: it is 12.8 KB. */
@@ -173,7 +173,8 @@ int ktrxer_pcapng_create(struct ktrxer_pcapng **out, const char *path, const cha
 	return 0;
 }
 
-int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description, enum ktrxer_link link, uint32_t snap)
+int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description,
+			    enum ktrxer_link link, uint32_t snap)
 {
 	static const uint8_t nanoseconds = 9;
 	struct block b;

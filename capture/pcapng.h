@@ -22,7 +22,8 @@ struct ktrxer_pcapng;
 int ktrxer_pcapng_create(struct ktrxer_pcapng **file, const char *path, const char *application, const char *comment,
 			 struct ktrxer_error *err);
 /* The interface's number, or a negative errno. `snap` 0: whole packets. Both texts may be NULL. */
-int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description, enum ktrxer_link link, uint32_t snap);
+int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const char *description,
+			    enum ktrxer_link link, uint32_t snap);
 /* `comment` may be NULL. */
 int ktrxer_pcapng_packet(struct ktrxer_pcapng *file, int interface, const struct krx_packet *packet,
 			 const char *comment);
@@ -42,10 +43,10 @@ struct ktrxer_capture;
 struct ktrxer_capture_packet {
 	const uint8_t *data; /* valid until the next call */
 	uint32_t length, original_length;
-	int64_t time_ns;     /* since 1970; only with has_time */
+	int64_t time_ns; /* since 1970; only with has_time */
 	bool has_time;
-	uint16_t linktype;   /* KTRXER_LINKTYPE_... or any other */
-	uint32_t interface;  /* within its section; 0 in pcap */
+	uint16_t linktype;  /* KTRXER_LINKTYPE_... or any other */
+	uint32_t interface; /* within its section; 0 in pcap */
 };
 
 /* `path` "-": standard input. -EBADMSG: no capture file. */

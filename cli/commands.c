@@ -19,6 +19,8 @@ static const struct command cmd_bench = {
 };
 #endif
 
+/* clang-format off */
+
 const struct command *const command_table[] = {
 #ifdef KTRXER_HAVE_BENCH
 	&cmd_bench,
@@ -42,3 +44,4 @@ const struct command *const command_table[] = {
 #endif
 	NULL,
 };
+/* clang-format on */

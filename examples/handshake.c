@@ -83,7 +83,8 @@ static int rule_make(struct krx_rule *rule, const struct connection *c, const ch
 
 	ktrxer_addr_format(&c->path.to, to);
 	ktrxer_addr_format(&c->path.source, from);
-	snprintf(text, sizeof text, six ? "%s tcp from [%s]:%u to [%s]:%d" : "%s tcp from %s:%u to %s:%d", operation, to, c->port, from, OWN_PORT);
+	snprintf(text, sizeof text, six ? "%s tcp from [%s]:%u to [%s]:%d" : "%s tcp from %s:%u to %s:%d", operation,
+		 to, c->port, from, OWN_PORT);
 	return krx_rule_parse(rule, text, err);
 }
 
@@ -97,12 +98,14 @@ int main(int argc, char **argv)
 	struct krx_rule rule;
 	struct krx_stats stats;
 
-	if ((argc != 3 && argc != 4) || ktrxer_addr_parse(&where.to, argv[1]) < 0 || atoi(argv[2]) < 1 || atoi(argv[2]) > 65535) {
+	if ((argc != 3 && argc != 4) || ktrxer_addr_parse(&where.to, argv[1]) < 0 || atoi(argv[2]) < 1 ||
+	    atoi(argv[2]) > 65535) {
 		fprintf(stderr, "usage: handshake ADDRESS PORT [OPERATION]\n");
 		return 2;
 	}
 	c.port = (uint16_t)atoi(argv[2]);
-	if (ktrxer_path_resolve(&c.path, &where, &err) < 0 || rule_make(&rule, &c, argc == 4 ? argv[3] : "capture+drop", &err) < 0)
+	if (ktrxer_path_resolve(&c.path, &where, &err) < 0 ||
+	    rule_make(&rule, &c, argc == 4 ? argv[3] : "capture+drop", &err) < 0)
 		goto fail;
 	tx.device = rx.device = c.path.device.name;
 	tx.engine = "packet"; /* whole frames, on any device */
@@ -113,7 +116,9 @@ int main(int argc, char **argv)
 	if (segment_send(&c, KTRXER_TCP_SYN, &err) < 0)
 		goto fail;
 	if (answer_wait(&c) < 0) {
-		snprintf(err.text, sizeof err.text, "no answer from %s port %u in 2 s: no program listens there, or the path loses packets", argv[1], c.port);
+		snprintf(err.text, sizeof err.text,
+			 "no answer from %s port %u in 2 s: no program listens there, or the path loses packets",
+			 argv[1], c.port);
 		goto fail;
 	}
 	if (segment_send(&c, KTRXER_TCP_ACK, &err) < 0)

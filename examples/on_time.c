@@ -20,8 +20,8 @@ static void print_reports(struct ktx *tx)
 			printf("probe %d: %s, %+.3f us late, time stamp of %s\n", (int)reports[i].id,
 			       reports[i].status == KTX_SENT ? "sent" : "not sent",
 			       (double)(int64_t)(reports[i].sent_ns - reports[i].at_ns) / 1000,
-			       reports[i].departure_source == KTX_DEPARTURE_QUEUED ?
-			       "the kernel" : "the device's driver");
+			       reports[i].departure_source == KTX_DEPARTURE_QUEUED ? "the kernel"
+										   : "the device's driver");
 }
 
 int main(int argc, char **argv)

@@ -51,7 +51,8 @@ static int probe(struct search *s, int size)
 	if ((rc = ktx_commit(s->tx, &probe, &s->err)) < 0)
 		return rc;
 	while (ktrxer_now_ns() < until) {
-		struct pollfd ready[2] = { { .fd = ktx_fd(s->tx), .events = POLLIN }, { .fd = ktx_reply_fd(s->tx), .events = POLLIN } };
+		struct pollfd ready[2] = { { .fd = ktx_fd(s->tx), .events = POLLIN },
+					   { .fd = ktx_reply_fd(s->tx), .events = POLLIN } };
 
 		poll(ready, 2, 100);
 		if (answer_read(ready[1].fd, s->spec.to_port))

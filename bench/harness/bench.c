@@ -32,21 +32,26 @@ static int plan(struct bench_run *run, struct ktrxer_error *err)
 		if (run->cross_pps[i] > 1000000)
 			return ktrxer_fail(err, -ERANGE, "--cross: at most 1M packets a second");
 	if (o->payload.from < 8 || o->payload.to > 1472)
-		return ktrxer_fail(err, -ERANGE, "--payload: from 8 (the probe's number) to 1472 bytes (an Ethernet frame)");
+		return ktrxer_fail(err, -ERANGE,
+				   "--payload: from 8 (the probe's number) to 1472 bytes (an Ethernet frame)");
 	return 0;
 }
 
 static int open_all(struct bench_run *run, struct ktrxer_error *err)
 {
 	const struct bench_options *o = run->o;
-	struct bench_net_options net = { .device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to };
+	struct bench_net_options net = {
+		.device = o->device, .far_device = o->far_device, .far_netns = o->far_netns, .to = o->to
+	};
 	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
 	struct farend_options far = { .calls = run->kind->calls, .no_bpf = o->no_bpf };
 	int rc;
 
 	if (o->compare || o->csv || o->fq)
-		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed", o->compare ? "compare" :
-				   o->csv ? "csv" : "fq");
+		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed",
+				   o->compare ? "compare"
+				   : o->csv   ? "csv"
+					      : "fq");
 	if ((rc = plan(run, err)) < 0)
 		return rc;
 	if (!o->no_baselines && run->kind->baselines[0].name[0] && (rc = bench_baselines_find(run, err)) < 0)
@@ -79,7 +84,8 @@ static void close_all(struct bench_run *run)
 
 /* ------------------------------------------------------------------------------------------------------------ a point */
 
-static void one_turn(struct bench_run *run, const struct bench_point *point, int number, struct bench_tally *tally, int64_t round)
+static void one_turn(struct bench_run *run, const struct bench_point *point, int number, struct bench_tally *tally,
+		     int64_t round)
 {
 	const struct bench_who *who = &run->who[number];
 	struct json *sample = bench_sample(run->cli, "turn");
@@ -138,7 +144,8 @@ static int one_point(struct bench_run *run, const struct bench_point *point, str
 		}
 	for (int who = 0; who < run->whos; who++)
 		if (tallies[who].failures && !cli_stopped(run->cli))
-			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name, point->payload, tallies[who].why);
+			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name,
+				    point->payload, tallies[who].why);
 	free(tallies);
 	return 0;
 }
@@ -148,14 +155,17 @@ static int all_points(struct bench_run *run, struct ktrxer_error *err)
 	const struct opt_range *p = &run->o->payload;
 	int rc = 0;
 
-	run->planned = ((p->to - p->from) / p->step + 1) * (uint64_t)run->crosses * (uint64_t)run->gaps * (run->o->rounds + 1) *
-		       (uint64_t)run->whos;
+	run->planned = ((p->to - p->from) / p->step + 1) * (uint64_t)run->crosses * (uint64_t)run->gaps *
+		       (run->o->rounds + 1) * (uint64_t)run->whos;
 	for (int c = 0; rc == 0 && c < run->crosses && !cli_stopped(run->cli); c++) {
 		if ((rc = bench_cross_start(run, run->cross_pps[c], err)) < 0)
 			break;
-		for (uint64_t payload = p->from; rc == 0 && payload <= p->to && !cli_stopped(run->cli); payload += p->step)
+		for (uint64_t payload = p->from; rc == 0 && payload <= p->to && !cli_stopped(run->cli);
+		     payload += p->step)
 			for (int g = 0; rc == 0 && g < run->gaps && !cli_stopped(run->cli); g++) {
-				struct bench_point point = { .payload = (uint32_t)payload, .cross_pps = run->cross_pps[c], .gap_ns = run->gaps_ns[g] };
+				struct bench_point point = { .payload = (uint32_t)payload,
+							     .cross_pps = run->cross_pps[c],
+							     .gap_ns = run->gaps_ns[g] };
 
 				rc = one_point(run, &point, err);
 			}
@@ -174,7 +184,8 @@ static void say_settings(struct bench_run *run, struct json *json)
 
 	json_string(json, "bench", run->kind->name);
 	json_object(json, "settings");
-	snprintf(text, sizeof text, "%" PRIu64 "..%" PRIu64 "/%" PRIu64, o->payload.from, o->payload.to, o->payload.step);
+	snprintf(text, sizeof text, "%" PRIu64 "..%" PRIu64 "/%" PRIu64, o->payload.from, o->payload.to,
+		 o->payload.step);
 	json_string(json, "payload", text);
 	json_string(json, "cross", o->cross);
 	if (run->kind->gaps)
@@ -210,14 +221,19 @@ static int finish(struct bench_run *run)
 	if (!run->measured)
 		verdict_say(run->cli, VERDICT_INVALID, "nothing was measured");
 	if (run->done && run->stalled_turns * 100 > run->done * STALLED_MANY_PERCENT)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the machine was away in %" PRIu64 " of %" PRIu64 " turns: a busy host of a virtual machine, "
-			    "or the firmware", run->stalled_turns, run->done);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the machine was away in %" PRIu64 " of %" PRIu64
+			    " turns: a busy host of a virtual machine, "
+			    "or the firmware",
+			    run->stalled_turns, run->done);
 	return out_finish(run->cli, json);
 }
 
 int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct bench_options *options)
 {
-	struct bench_run run = { .cli = cli, .kind = kind, .o = options, .net = { .home_fd = -1, .near_fd = -1, .far_fd = -1 } };
+	struct bench_run run = {
+		.cli = cli, .kind = kind, .o = options, .net = { .home_fd = -1, .near_fd = -1, .far_fd = -1 }
+	};
 	struct ktrxer_error err = { 0 };
 	uint64_t start;
 	int status, rc = open_all(&run, &err);

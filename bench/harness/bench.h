@@ -13,12 +13,12 @@
 #include "shared_options.h"
 
 enum {
-	BENCH_WHO = 48,      /* engines and baselines */
+	BENCH_WHO = 48,         /* engines and baselines */
 	BENCH_OIR_MOST = 16384, /* probes that may all be with an engine at once */
-	BENCH_LEVELS = 8,    /* of cross traffic, or of gaps */
+	BENCH_LEVELS = 8,       /* of cross traffic, or of gaps */
 	BENCH_NAME = 32,
-	BENCH_JOBS = 3,      /* of a turn */
-	BENCH_WARM = 5,      /* first probes (or pairs) of a turn that are sent and not judged */
+	BENCH_JOBS = 3, /* of a turn */
+	BENCH_WARM = 5, /* first probes (or pairs) of a turn that are sent and not judged */
 };
 
 struct bench_options {
@@ -50,53 +50,53 @@ struct bench_options {
 
 /* When a probe goes to the engine, and what it is told (O5 of the OMware paper). */
 enum bench_method {
-	BENCH_OWN,      /* as `ktrxer send` does it: half a second ahead */
-	BENCH_OIR,      /* all at the start */
-	BENCH_OFR,      /* each a fixed period before its time */
-	BENCH_OSM,      /* when a sleep of this process ends; no time */
-	BENCH_RSM,      /* no engine: a raw socket when a sleep ends */
+	BENCH_OWN, /* as `ktrxer send` does it: half a second ahead */
+	BENCH_OIR, /* all at the start */
+	BENCH_OFR, /* each a fixed period before its time */
+	BENCH_OSM, /* when a sleep of this process ends; no time */
+	BENCH_RSM, /* no engine: a raw socket when a sleep ends */
 	BENCH_METHODS,
 };
 
 /* Somebody who sends. */
 struct bench_who {
 	char name[BENCH_NAME], engine_name[BENCH_NAME];
-	bool engine;         /* else a frozen program */
-	const char *socket;  /* "udp-sendto", "raw-sendmmsg"...: of bursts and floods */
-	const char *sleep;   /* "usleep", "absolute", "raw-usleep", "txtime": of timed probes */
-	bool needs_fq;       /* which keeps its times */
-	bool kernel_waits;   /* engines */
+	bool engine;              /* else a frozen program */
+	const char *socket;       /* "udp-sendto", "raw-sendmmsg"...: of bursts and floods */
+	const char *sleep;        /* "usleep", "absolute", "raw-usleep", "txtime": of timed probes */
+	bool needs_fq;            /* which keeps its times */
+	bool kernel_waits;        /* engines */
 	enum bench_method method; /* engines, of timed probes */
-	uint64_t ahead_ns;   /* BENCH_OFR: the pre-dispatch period */
-	bool realtime;       /* the program runs under SCHED_FIFO; engines ask for it themselves */
+	uint64_t ahead_ns;        /* BENCH_OFR: the pre-dispatch period */
+	bool realtime;            /* the program runs under SCHED_FIFO; engines ask for it themselves */
 };
 
 enum bench_pattern {
-	BENCH_TIMED = 1,  /* probes or trains at exact times */
-	BENCH_FLOOD = 2,  /* as many as go, for a time */
+	BENCH_TIMED = 1,    /* probes or trains at exact times */
+	BENCH_FLOOD = 2,    /* as many as go, for a time */
 	BENCH_TEMPLATE = 3, /* the same from a template; engines only */
 };
 
 struct bench_job {
 	enum bench_pattern pattern;
 	uint32_t payload;
-	uint64_t count;        /* trains (of one: probes) */
+	uint64_t count; /* trains (of one: probes) */
 	uint32_t train;
 	uint64_t train_gap_ns; /* 0: back to back */
 	uint64_t interval_ns;  /* between trains */
 	enum bench_method method;
 	uint64_t ahead_ns;
 	bool kernel_waits;
-	uint64_t for_ns;       /* of a flood */
-	uint32_t threads;      /* of a template */
-	bool trains_matter;    /* the engine is opened for rate */
-	bool reports;          /* sent_ns is wanted */
+	uint64_t for_ns;    /* of a flood */
+	uint32_t threads;   /* of a template */
+	bool trains_matter; /* the engine is opened for rate */
+	bool reports;       /* sent_ns is wanted */
 };
 
 struct bench_turn {
 	struct farend_result far;
-	uint64_t sent;         /* by the sender's own word; UINT64_MAX: it says nothing */
-	uint64_t *sent_ns;     /* by number, 0: no report; with job.reports */
+	uint64_t sent;                 /* by the sender's own word; UINT64_MAX: it says nothing */
+	uint64_t *sent_ns;             /* by number, 0: no report; with job.reports */
 	uint64_t driver, wire, queued; /* sources of the last stamp, likewise */
 	struct bench_quiet quiet;
 };
@@ -110,7 +110,7 @@ struct bench_point {
 /* The turns of one sender at one point. */
 struct bench_tally {
 	uint64_t rounds;
-	int failures; /* in a row */
+	int failures;                /* in a row */
 	char why[KTRXER_ERROR_TEXT]; /* of the last failure */
 };
 
@@ -119,11 +119,12 @@ struct bench_run;
 /* One of rate, schedule, pairs, stamps. */
 struct bench_kind {
 	const char *name;
-	bool calls;           /* wants the driver's calls stamped */
-	bool gaps;            /* runs over --gaps */
+	bool calls;                        /* wants the driver's calls stamped */
+	bool gaps;                         /* runs over --gaps */
 	const struct bench_who *baselines; /* an empty name ends them */
 	/* Writes the jobs of a sender in one turn, in their order. Returns their number. */
-	int (*jobs)(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs);
+	int (*jobs)(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point,
+		    struct bench_job *jobs);
 };
 
 struct bench_cross;
@@ -164,8 +165,8 @@ int bench_send_template(struct bench_run *run, const struct bench_who *who, cons
 			struct bench_turn *turn, struct ktrxer_error *err);
 struct template;
 /* The probe's frame of number 0. */
-int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port, uint32_t payload,
-		struct ktrxer_error *err);
+int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port,
+		uint32_t payload, struct ktrxer_error *err);
 int bench_send_baseline(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 			struct bench_turn *turn, struct ktrxer_error *err);
 int bench_baselines_find(struct bench_run *run, struct ktrxer_error *err);
@@ -180,7 +181,8 @@ void bench_cross_stop(struct bench_run *run);
 int bench_who_list(struct bench_run *run, struct ktrxer_error *err);
 /* bench_plan.c: lists as users type them, "0,12k,24k" and "0,10us,1ms". */
 int bench_methods_parse(struct bench_run *run, struct ktrxer_error *err);
-int bench_list_parse(uint64_t *values, int *count, const char *text, bool durations, const char *option, struct ktrxer_error *err);
+int bench_list_parse(uint64_t *values, int *count, const char *text, bool durations, const char *option,
+		     struct ktrxer_error *err);
 
 /* bench_sample.c: one sample a turn. NULL: the run was stopped. */
 struct json *bench_sample(struct cli *cli, const char *kind);

@@ -21,8 +21,8 @@
 enum {
 	ARGUMENTS = 12,
 	ARGUMENT = 64,
-	PRIORITY = 40,     /* as the library's own waiters */
-	GRACE_MS = 10000,  /* beyond what its job takes */
+	PRIORITY = 40,    /* as the library's own waiters */
+	GRACE_MS = 10000, /* beyond what its job takes */
 };
 
 /* Beside this program in its build, or where `make install` puts them. */
@@ -46,7 +46,8 @@ int bench_baselines_find(struct bench_run *run, struct ktrxer_error *err)
 	snprintf(path, sizeof path, "%s%s", run->programs, probe);
 	if (access(path, X_OK) == 0)
 		return 0;
-	return ktrxer_fail(err, -ENOENT, "the frozen baseline programs are not there (%s): `make install`, or --no-baselines",
+	return ktrxer_fail(err, -ENOENT,
+			   "the frozen baseline programs are not there (%s): `make install`, or --no-baselines",
 			   run->programs);
 }
 
@@ -66,8 +67,8 @@ static void add(struct line *line, const char *format, ...)
 }
 
 /* Which program does it, and what it is told. */
-static void compose(struct line *line, const struct bench_run *run, const struct bench_who *who, const struct bench_job *job,
-		    uint16_t port)
+static void compose(struct line *line, const struct bench_run *run, const struct bench_who *who,
+		    const struct bench_job *job, uint16_t port)
 {
 	char from[KTRXER_ADDR_TEXT], to[KTRXER_ADDR_TEXT];
 	const bool raw = who->socket && !strncmp(who->socket, "raw", 3);
@@ -143,7 +144,8 @@ static int wait_for(struct bench_run *run, pid_t pid, int fd, uint64_t limit_ns,
 	bool killed = false;
 
 	for (;;) {
-		struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = killed ? -1 : run->cli->stop_fd, .events = POLLIN } };
+		struct pollfd fds[2] = { { .fd = fd, .events = POLLIN },
+					 { .fd = killed ? -1 : run->cli->stop_fd, .events = POLLIN } };
 		char trash[128];
 		ssize_t n;
 

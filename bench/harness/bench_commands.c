@@ -27,14 +27,17 @@
 	{ 0 }
 
 static const struct opt rate_opts[] = {
-	PAYLOAD("28..1428/700"), CROSS,
+	PAYLOAD("28..1428/700"),
+	CROSS,
 	OPTION_FOR(FIELD(for_ns), .fallback = "200ms", .min = 1000000, .max = 60 * 1000000000ULL,
-		.help = "How long a flood lasts"),
+		   .help = "How long a flood lasts"),
 	OPTION_TRAIN(FIELD(train), .fallback = "100", .min = 2, .max = 4096),
 	OPTION_THREADS(FIELD(threads), .max = 64, .help = "Processors that send a template together"),
-	ROUNDS, REST,
+	ROUNDS,
+	REST,
 };
 
+/* clang-format off */
 static const struct opt schedule_opts[] = {
 	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "probes"), COUNT("100", "Probes in a round"), ROUNDS,
 	{ .name = "methods", .letter = 'm', .type = OPT_STRING, .offset = FIELD(methods), .argument = "M,M...",
@@ -46,17 +49,20 @@ static const struct opt schedule_opts[] = {
 	  .help = "Give the sending one of the bench's own hosts the fq qdisc: engine txtime and a plain SO_TXTIME socket take part" },
 	REST,
 };
+/* clang-format on */
 
 static const struct opt pairs_opts[] = {
 	PAYLOAD("12"), CROSS, BOTH_WAYS, INTERVAL("1ms", "pairs"), COUNT("500", "Pairs in a round"), ROUNDS, REST,
 };
 
+/* clang-format off */
 static const struct opt stamps_opts[] = {
 	PAYLOAD("28"), CROSS,
 	{ .name = "gaps", .type = OPT_STRING, .offset = FIELD(gaps), .argument = "D,D...", .fallback = "0us,10us,100us,1ms,10ms,100ms",
 	  .help = "Gaps between the two probes of a pair; 0us: back to back" },
 	COUNT("200", "Pairs in a round, fewer where the gap is long: a round takes 2 s at most"), ROUNDS, REST,
 };
+/* clang-format on */
 
 static int run_rate(struct cli *cli, const void *options)
 {
@@ -96,12 +102,14 @@ struct again_options {
 
 #define AGAIN(name) offsetof(struct again_options, name)
 
+/* clang-format off */
 static const struct opt again_opts[] = {
 	{ .name = "compare", .type = OPT_STRING, .offset = AGAIN(compare), .argument = "OLD.json",
 	  .help = "Run the bench of this file once more, with its settings, and say what has changed" },
 	{ .name = "csv", .type = OPT_STRING, .offset = AGAIN(csv), .argument = "FILE", .help = "Write the rows to a CSV file" },
 	{ 0 },
 };
+/* clang-format on */
 
 /* The Python part has the settings of older runs. */
 static int run_again(struct cli *cli, const void *options)
@@ -109,15 +117,18 @@ static int run_again(struct cli *cli, const void *options)
 	const struct again_options *a = options;
 
 	cli_complain(cli, a->compare ? "--compare: the Python part of ktrxer does this, and is not installed"
-				     : "no kind of bench: give `ktrxer bench rate`, `schedule`, `pairs` or `stamps`, or --compare OLD.json");
+				     : "no kind of bench: give `ktrxer bench rate`, `schedule`, `pairs` or `stamps`, "
+				       "or --compare OLD.json");
 	return EXIT_USAGE;
 }
 
 const struct command cmd_bench = {
 	.name = "bench",
 	.summary = "Engines and frozen baselines against each other: rate, schedule, pairs, stamps",
-	.description = OPT_PROSE("`ktrxer bench rate`, `bench schedule`, `bench pairs` and `bench stamps` measure; see their own pages. Without one of these words, "
-		       "--compare OLD.json runs the bench of that file once more, with the same settings, and shows what has changed."),
+	.description = OPT_PROSE("`ktrxer bench rate`, `bench schedule`, `bench pairs` and `bench stamps` measure; see "
+				 "their own pages. Without one of these words, "
+				 "--compare OLD.json runs the bench of that file once more, with the same settings, "
+				 "and shows what has changed."),
 	.examples = "ktrxer bench schedule --json >old.json\tMeasure.\n"
 		    "ktrxer bench --compare old.json\tThe same again, and the differences.\n",
 	.options = again_opts,
@@ -132,7 +143,8 @@ const struct command cmd_bench_rate = {
 	.summary = "Engines against each other: packets a second, in trains and floods",
 	.description = OPT_PROSE(COMMON),
 	.examples = "ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tExperiment E1 as a whole.\n"
-		    "ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later comparison.\n",
+		    "ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later "
+		    "comparison.\n",
 	.options = rate_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_rate,
@@ -144,10 +156,12 @@ const struct command cmd_bench_schedule = {
 	.name = "bench schedule",
 	.summary = "Engines against each other: how true intervals are at the far end",
 	.description = OPT_PROSE(COMMON),
-	.examples = "ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
-		    "ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: who waits, and since when.\n"
-		    "ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tExperiment E4: how long before.\n"
-		    "ktrxer bench schedule --compare old.json\tHas it changed?\n",
+	.examples =
+		"ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
+		"ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: who waits, and "
+		"since when.\n"
+		"ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tExperiment E4: how long before.\n"
+		"ktrxer bench schedule --compare old.json\tHas it changed?\n",
 	.options = schedule_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_schedule,

@@ -16,7 +16,8 @@
 #include <time.h>
 
 enum {
-	SIZE_MIN = 100, SIZE_MOST = 1400, /* on IP */
+	SIZE_MIN = 100,
+	SIZE_MOST = 1400, /* on IP */
 	HEADERS = 28,
 	SLOTS = 2048,
 	FROM_PORT = 40999,
@@ -97,7 +98,8 @@ static void *send_cross(void *argument)
 }
 
 /* The thread is at the host that sends. */
-static int start(struct bench_cross **out, const struct ktrxer_path *path, uint64_t seed, uint64_t pps, struct ktrxer_error *err)
+static int start(struct bench_cross **out, const struct ktrxer_path *path, uint64_t seed, uint64_t pps,
+		 struct ktrxer_error *err)
 {
 	struct ktrxer_schedule_options s = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktx_options t = KTX_OPTIONS_INIT;

@@ -20,7 +20,7 @@ enum {
 	SLOTS_MAX = 4096,
 
 	AHEAD_NS = 500 * 1000 * 1000,
-	LEAD_NS = 5 * 1000 * 1000, /* between the last preparation and the first deadline */
+	LEAD_NS = 5 * 1000 * 1000,          /* between the last preparation and the first deadline */
 	LEAD_KERNEL_NS = 150 * 1000 * 1000, /* the same where the kernel waits, and its side has to be set up first */
 };
 
@@ -42,12 +42,14 @@ static void read_reports(struct sender *s)
 	for (int n; (n = ktx_reports(s->tx, reports, 64)) > 0;)
 		for (int i = 0; i < n; i++)
 			if (reports[i].status == KTX_SENT && reports[i].id < s->run->slots)
-				s->turn->sent_ns[reports[i].id] = reports[i].departure_ns ? reports[i].departure_ns : reports[i].sent_ns;
+				s->turn->sent_ns[reports[i].id] =
+					reports[i].departure_ns ? reports[i].departure_ns : reports[i].sent_ns;
 }
 
 static void rest(struct sender *s, uint64_t until_ns)
 {
-	struct pollfd fds[2] = { { .fd = s->run->cli->stop_fd, .events = POLLIN }, { .fd = ktx_fd(s->tx), .events = POLLIN } };
+	struct pollfd fds[2] = { { .fd = s->run->cli->stop_fd, .events = POLLIN },
+				 { .fd = ktx_fd(s->tx), .events = POLLIN } };
 	uint64_t now = ktrxer_now_ns(), span = until_ns > now ? until_ns - now : 0;
 	struct timespec t;
 
@@ -91,9 +93,10 @@ static int drain(struct sender *s, struct ktrxer_error *err)
 		if (ktrxer_now_ns() < end)
 			continue;
 		ktx_accounts(s->tx, &a);
-		return ktrxer_fail(err, -ETIMEDOUT, "of %llu probes %llu were still open 2 s after the end (%llu sent, %llu failed)",
-				   (unsigned long long)a.requested, (unsigned long long)a.pending, (unsigned long long)a.sent,
-				   (unsigned long long)a.failed);
+		return ktrxer_fail(err, -ETIMEDOUT,
+				   "of %llu probes %llu were still open 2 s after the end (%llu sent, %llu failed)",
+				   (unsigned long long)a.requested, (unsigned long long)a.pending,
+				   (unsigned long long)a.sent, (unsigned long long)a.failed);
 	}
 	read_reports(s);
 	return 0;
@@ -133,7 +136,8 @@ static int send_all(struct sender *s, struct ktrxer_error *err)
 
 static void sleep_to(uint64_t at_ns)
 {
-	const struct timespec t = { .tv_sec = (time_t)(at_ns / KTRXER_NS_PER_S), .tv_nsec = (long)(at_ns % KTRXER_NS_PER_S) };
+	const struct timespec t = { .tv_sec = (time_t)(at_ns / KTRXER_NS_PER_S),
+				    .tv_nsec = (long)(at_ns % KTRXER_NS_PER_S) };
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
@@ -178,7 +182,9 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 	t.engine = who->engine_name;
 	t.purpose = for_rate ? KTX_FOR_RATE : KTX_FOR_TIMING;
 	t.flags = for_rate ? KTX_NO_STAMPS : 0;
-	t.slots = (uint32_t)(slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX && job->method != BENCH_OIR ? SLOTS_MAX : slots);
+	t.slots = (uint32_t)(slots < SLOTS_MIN                               ? SLOTS_MIN
+			     : slots > SLOTS_MAX && job->method != BENCH_OIR ? SLOTS_MAX
+									     : slots);
 	/* OSM is this thread's own call into the device, as RSM is; a kernel that waits needs somebody to look after it. */
 	s->has_thread = job->method != BENCH_OSM || job->kernel_waits;
 	if (!s->has_thread)
@@ -188,8 +194,8 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 	return ktx_open(&s->tx, &t, err);
 }
 
-int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port, uint32_t payload,
-		struct ktrxer_error *err)
+int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port,
+		uint32_t payload, struct ktrxer_error *err)
 {
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
 	struct ktrxer_path path = run->path;
@@ -215,7 +221,8 @@ static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
 
 	ktx_info(s->tx, &info);
 	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT || s->job->method == BENCH_OIR ? LEAD_KERNEL_NS : LEAD_NS;
-	return bench_frame(s->run, s->tx, &s->probe, port, (uint16_t)(FROM_PORT + s->run->turns % 4096), s->job->payload, err);
+	return bench_frame(s->run, s->tx, &s->probe, port, (uint16_t)(FROM_PORT + s->run->turns % 4096),
+			   s->job->payload, err);
 }
 
 static int make_schedule(struct sender *s, struct ktrxer_error *err)
@@ -243,7 +250,8 @@ int bench_send_engine(struct bench_run *run, const struct bench_who *who, const 
 	struct ktx_accounts a;
 	int rc;
 
-	if ((rc = open_engine(&s, who, err)) == 0 && (rc = make_frame(&s, port, err)) == 0 && (rc = make_schedule(&s, err)) == 0)
+	if ((rc = open_engine(&s, who, err)) == 0 && (rc = make_frame(&s, port, err)) == 0 &&
+	    (rc = make_schedule(&s, err)) == 0)
 		rc = job->method == BENCH_OWN ? send_all(&s, err) : send_by_method(&s, err);
 	if (s.tx) {
 		ktx_accounts(s.tx, &a);

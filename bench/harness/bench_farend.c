@@ -10,12 +10,12 @@
 #include <time.h>
 
 enum {
-	SETTLE_NS = 5 * 1000 * 1000,   /* nothing has come for so long: that was all */
-	SETTLE_MAX = 40,               /* times that, at most */
+	SETTLE_NS = 5 * 1000 * 1000, /* nothing has come for so long: that was all */
+	SETTLE_MAX = 40,             /* times that, at most */
 };
 
-static int try(struct farend *f, const struct farend_judge *judge, const struct bench_net *net, const struct farend_options *o,
-	       struct ktrxer_error *err)
+static int try(struct farend *f, const struct farend_judge *judge, const struct bench_net *net,
+	       const struct farend_options *o, struct ktrxer_error *err)
 {
 	int rc = bench_net_far(net), back;
 
@@ -30,7 +30,8 @@ static int try(struct farend *f, const struct farend_judge *judge, const struct 
 	return rc;
 }
 
-int farend_open(struct farend **out, const struct bench_net *net, const struct farend_options *o, struct ktrxer_error *err)
+int farend_open(struct farend **out, const struct bench_net *net, const struct farend_options *o,
+		struct ktrxer_error *err)
 {
 	struct farend *f = calloc(1, sizeof *f);
 	struct ktrxer_error why = { 0 };

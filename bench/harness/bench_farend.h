@@ -11,12 +11,13 @@
 struct farend;
 
 struct farend_options {
-	uint32_t slots;    /* probes of one turn that get a stamp of their own; more are only counted */
-	bool calls;        /* stamp the calls of the near device's driver too, where that can be done */
+	uint32_t slots; /* probes of one turn that get a stamp of their own; more are only counted */
+	bool calls;     /* stamp the calls of the near device's driver too, where that can be done */
 	bool no_bpf;
 };
 
-int farend_open(struct farend **farend, const struct bench_net *net, const struct farend_options *options, struct ktrxer_error *err);
+int farend_open(struct farend **farend, const struct bench_net *net, const struct farend_options *options,
+		struct ktrxer_error *err);
 void farend_close(struct farend *farend);
 /* "xdp", "kernel"; and in words, what it cannot do and why. */
 const char *farend_name(const struct farend *farend);
@@ -29,7 +30,7 @@ void farend_begin(struct farend *farend, uint16_t port, uint16_t cross_port);
 struct farend_result {
 	uint64_t probes, again, odd;
 	uint64_t first_ns, last_ns;
-	uint64_t timed;           /* probes up to the one at `last_ns`: what a rate is made of */
+	uint64_t timed; /* probes up to the one at `last_ns`: what a rate is made of */
 	uint64_t cross, cross_bytes, cross_first_ns, cross_last_ns;
 	const uint64_t *arrivals; /* by number; 0: did not arrive. Until the next turn */
 	const uint64_t *calls;    /* likewise, of the driver; NULL: not known */

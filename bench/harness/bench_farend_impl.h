@@ -8,7 +8,8 @@
 struct farend_judge {
 	const char *name;
 	/* Opened with the thread at the far host. */
-	int (*open)(struct farend *farend, const struct bench_net *net, const struct farend_options *options, struct ktrxer_error *err);
+	int (*open)(struct farend *farend, const struct bench_net *net, const struct farend_options *options,
+		    struct ktrxer_error *err);
 	void (*close)(struct farend *farend);
 	void (*begin)(struct farend *farend, uint16_t port, uint16_t cross_port);
 	void (*read)(struct farend *farend, struct farend_result *result); /* so far; all but the arrays */

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum {
-	SNAP = 128,           /* headers and the number */
+	SNAP = 128, /* headers and the number */
 	RING_BYTES = 64 << 20,
-	LIMIT = 4096,         /* packets between two looks at whether to end */
+	LIMIT = 4096, /* packets between two looks at whether to end */
 };
 
 struct kernel_state {
@@ -110,7 +110,8 @@ static void kernel_close(struct farend *f)
 	f->state = NULL;
 }
 
-static int kernel_open(struct farend *f, const struct bench_net *net, const struct farend_options *o, struct ktrxer_error *err)
+static int kernel_open(struct farend *f, const struct bench_net *net, const struct farend_options *o,
+		       struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
 	struct krx_rule rule = { .op = KRX_CAPTURE, .proto = KTRXER_UDP };

@@ -50,7 +50,8 @@ static size_t whole_pages(size_t bytes)
 static void *map_memory(struct bpf_object *object, const char *name, size_t bytes)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
-	void *at = map ? mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0) : MAP_FAILED;
+	void *at = map ? mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0)
+		       : MAP_FAILED;
 
 	return at == MAP_FAILED ? NULL : at;
 }
@@ -67,16 +68,19 @@ static void choose_calls(struct farend *f, struct bpf_object *object, enum call_
 
 	for (int way = BY_FENTRY; way < NOT_AT_ALL; way++) {
 		for (int i = 0; i < CALLS; i++) {
-			struct bpf_program *program = bpf_object__find_program_by_name(object, call_programs[way][i].program);
+			struct bpf_program *program =
+				bpf_object__find_program_by_name(object, call_programs[way][i].program);
 			const char *function = call_programs[way][i].function;
 			const bool use = way == (int)wanted && (!function || kernel_has(btf, function));
 
 			if (program)
 				bpf_program__set_autoload(program, use);
 			if (way == (int)wanted && i == 0 && !use)
-				snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by fentry: %s", btf ? "its functions are not in "
-					 "this kernel's BTF (only veth's are known)" : "this kernel tells no types (/sys/kernel/btf/vmlinux, "
-					 "CONFIG_DEBUG_INFO_BTF)");
+				snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by fentry: %s",
+					 btf ? "its functions are not in "
+					       "this kernel's BTF (only veth's are known)"
+					     : "this kernel tells no types (/sys/kernel/btf/vmlinux, "
+					       "CONFIG_DEBUG_INFO_BTF)");
 		}
 	}
 	btf__free(btf);
@@ -87,7 +91,8 @@ static bool attach_calls(struct xdp_state *s, enum call_way way)
 	bool any = false;
 
 	for (int i = 0; way != NOT_AT_ALL && i < CALLS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(s->object, call_programs[way][i].program);
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(s->object, call_programs[way][i].program);
 
 		if (!program || bpf_program__fd(program) < 0)
 			continue;
@@ -138,7 +143,8 @@ static void xdp_close(struct farend *f)
 	f->state = NULL;
 }
 
-static int xdp_open(struct farend *f, const struct bench_net *net, const struct farend_options *o, struct ktrxer_error *err)
+static int xdp_open(struct farend *f, const struct bench_net *net, const struct farend_options *o,
+		    struct ktrxer_error *err)
 {
 	struct xdp_state *s = calloc(1, sizeof *s);
 	enum call_way way = o->calls ? BY_FENTRY : NOT_AT_ALL;
@@ -156,7 +162,8 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 	while (rc < 0 && way != NOT_AT_ALL) { /* a verifier that takes exception to it: the rest still works */
 		bpf_object__close(s->object);
 		s->object = NULL;
-		snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by %s: this kernel refuses such programs (%s)%s",
+		snprintf(f->note, sizeof f->note,
+			 "the driver's calls are not stamped by %s: this kernel refuses such programs (%s)%s",
 			 way == BY_FENTRY ? "fentry" : "tracepoints", ktrxer_strerror(rc, word, sizeof word),
 			 rc == -EPERM ? ": a policy (lockdown, an LSM), or CAP_PERFMON is missing" : "");
 		rc = load(f, s, ++way);
@@ -178,8 +185,8 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 	s->link = bpf_program__attach_xdp(bpf_object__find_program_by_name(s->object, "farend"), (int)net->far_index);
 	if (!s->link) {
 		rc = -errno;
-		ktrxer_fail(err, rc, "%s takes no XDP program (%s)%s", net->far_device, ktrxer_strerror(rc, word, sizeof word),
-			    rc == -EBUSY ? ": another one is there" : "");
+		ktrxer_fail(err, rc, "%s takes no XDP program (%s)%s", net->far_device,
+			    ktrxer_strerror(rc, word, sizeof word), rc == -EBUSY ? ": another one is there" : "");
 		goto fail;
 	}
 	s->config->near_index = net->near_index;
@@ -189,8 +196,10 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 	if (f->calls && way == BY_TRACEPOINT) {
 		const size_t used = strlen(f->note);
 
-		snprintf(f->note + used, sizeof f->note - used, "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
-			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them", used ? "; " : "");
+		snprintf(f->note + used, sizeof f->note - used,
+			 "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
+			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them",
+			 used ? "; " : "");
 	}
 	return 0;
 

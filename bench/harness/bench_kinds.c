@@ -19,11 +19,18 @@ static const struct bench_who rate_baselines[] = {
 	{ .name = "" },
 };
 
-static int rate_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs)
+static int rate_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point,
+		     struct bench_job *jobs)
 {
-	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED, .payload = point->payload, .count = TRAINS, .train = (uint32_t)run->o->train,
-				      .interval_ns = TRAIN_INTERVAL_NS, .trains_matter = true };
-	jobs[1] = (struct bench_job){ .pattern = BENCH_FLOOD, .payload = point->payload, .train = 1, .for_ns = run->o->for_ns };
+	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED,
+				      .payload = point->payload,
+				      .count = TRAINS,
+				      .train = (uint32_t)run->o->train,
+				      .interval_ns = TRAIN_INTERVAL_NS,
+				      .trains_matter = true };
+	jobs[1] = (struct bench_job){
+		.pattern = BENCH_FLOOD, .payload = point->payload, .train = 1, .for_ns = run->o->for_ns
+	};
 	if (!who->engine)
 		return 2;
 	jobs[2] = jobs[1];
@@ -52,10 +59,16 @@ static const struct bench_who method_baselines[] = {
 	{ .name = "" },
 };
 
-static int schedule_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs)
+static int schedule_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point,
+			 struct bench_job *jobs)
 {
-	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED, .payload = point->payload, .count = run->o->count + BENCH_WARM, .train = 1,
-				      .interval_ns = run->o->interval_ns, .method = who->method, .ahead_ns = who->ahead_ns,
+	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED,
+				      .payload = point->payload,
+				      .count = run->o->count + BENCH_WARM,
+				      .train = 1,
+				      .interval_ns = run->o->interval_ns,
+				      .method = who->method,
+				      .ahead_ns = who->ahead_ns,
 				      .kernel_waits = who->kernel_waits };
 	return 1;
 }
@@ -72,31 +85,46 @@ static const struct bench_who pairs_baselines[] = {
 	{ .name = "" },
 };
 
-static int pairs_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs)
+static int pairs_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point,
+		      struct bench_job *jobs)
 {
 	(void)who;
-	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED, .payload = point->payload, .count = run->o->count + BENCH_WARM, .train = 2,
+	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED,
+				      .payload = point->payload,
+				      .count = run->o->count + BENCH_WARM,
+				      .train = 2,
 				      .interval_ns = run->o->interval_ns };
 	return 1;
 }
 
-const struct bench_kind bench_pairs = { .name = "pairs", .calls = true, .baselines = pairs_baselines, .jobs = pairs_jobs };
+const struct bench_kind bench_pairs = {
+	.name = "pairs", .calls = true, .baselines = pairs_baselines, .jobs = pairs_jobs
+};
 
 /* ------------------------------------------------------------------------- E6: reported send times against arrivals */
 
 static const struct bench_who no_baselines[] = { { .name = "" } }; /* the frozen programs report no send times */
 
-static int stamps_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point, struct bench_job *jobs)
+static int stamps_jobs(const struct bench_run *run, const struct bench_who *who, const struct bench_point *point,
+		       struct bench_job *jobs)
 {
-	const uint64_t interval = 2 * point->gap_ns > SPACE_NS ? 2 * point->gap_ns : SPACE_NS, most = TURN_NS / interval;
+	const uint64_t interval = 2 * point->gap_ns > SPACE_NS ? 2 * point->gap_ns : SPACE_NS,
+		       most = TURN_NS / interval;
 	uint64_t pairs = run->o->count;
 
 	(void)who;
 	if (pairs > most)
 		pairs = most < PAIRS_MIN ? PAIRS_MIN : most;
-	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED, .payload = point->payload, .count = pairs + BENCH_WARM, .train = 2,
-				      .train_gap_ns = point->gap_ns, .interval_ns = interval, .reports = true };
+	jobs[0] = (struct bench_job){ .pattern = BENCH_TIMED,
+				      .payload = point->payload,
+				      .count = pairs + BENCH_WARM,
+				      .train = 2,
+				      .train_gap_ns = point->gap_ns,
+				      .interval_ns = interval,
+				      .reports = true };
 	return 1;
 }
 
-const struct bench_kind bench_stamps = { .name = "stamps", .calls = true, .gaps = true, .baselines = no_baselines, .jobs = stamps_jobs };
+const struct bench_kind bench_stamps = {
+	.name = "stamps", .calls = true, .gaps = true, .baselines = no_baselines, .jobs = stamps_jobs
+};

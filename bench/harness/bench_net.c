@@ -52,11 +52,15 @@ static int open_path(struct bench_net *net, const struct bench_net_options *o, s
 	int rc;
 
 	if (!o->device || !o->far_device || !o->to.family)
-		return ktrxer_fail(err, -EINVAL, "a path needs --device DEV (sends), --to IP and --far-device DEV (where the probes arrive: on this "
-				   "machine, because one clock measures both ends; --far-netns NAME if it is in another network namespace)");
+		return ktrxer_fail(err, -EINVAL,
+				   "a path needs --device DEV (sends), --to IP and --far-device DEV (where the probes "
+				   "arrive: on this "
+				   "machine, because one clock measures both ends; --far-netns NAME if it is in "
+				   "another network namespace)");
 	net->near_fd = here();
 	if (net->near_fd < 0)
-		return ktrxer_fail(err, net->near_fd, "/proc/thread-self/ns/net: %s", ktrxer_strerror(net->near_fd, word, sizeof word));
+		return ktrxer_fail(err, net->near_fd, "/proc/thread-self/ns/net: %s",
+				   ktrxer_strerror(net->near_fd, word, sizeof word));
 	net->far_fd = o->far_netns ? open_netns(o->far_netns, err) : here();
 	if (net->far_fd < 0)
 		return net->far_fd;
@@ -67,10 +71,12 @@ static int open_path(struct bench_net *net, const struct bench_net_options *o, s
 	if (!net->near_index)
 		return ktrxer_fail(err, -ENODEV, "--device %s: no such device; `ip link` lists them", o->device);
 	if ((rc = bench_net_far(net)) < 0)
-		return ktrxer_fail(err, rc, "the far host cannot be entered: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "the far host cannot be entered: %s",
+				   ktrxer_strerror(rc, word, sizeof word));
 	net->far_index = if_nametoindex(net->far_device);
 	if ((rc = bench_net_near(net)) < 0)
-		return ktrxer_fail(err, rc, "no way back from the far host: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "no way back from the far host: %s",
+				   ktrxer_strerror(rc, word, sizeof word));
 	if (!net->far_index)
 		return ktrxer_fail(err, -ENODEV, "--far-device %s: no such device at the far end", o->far_device);
 	return 0;
@@ -84,7 +90,8 @@ int bench_net_open(struct bench_net *net, const struct bench_net_options *o, str
 	*net = (struct bench_net){ .home_fd = -1, .near_fd = -1, .far_fd = -1 };
 	net->home_fd = here();
 	if (net->home_fd < 0)
-		return ktrxer_fail(err, net->home_fd, "/proc/thread-self/ns/net: %s", ktrxer_strerror(net->home_fd, word, sizeof word));
+		return ktrxer_fail(err, net->home_fd, "/proc/thread-self/ns/net: %s",
+				   ktrxer_strerror(net->home_fd, word, sizeof word));
 	rc = open_path(net, o, err);
 	if (rc < 0)
 		bench_net_close(net);

@@ -13,8 +13,8 @@ static bool wanted(const struct bench_run *run)
 void bench_progress(const struct bench_run *run)
 {
 	if (wanted(run))
-		dprintf(STDERR_FILENO, "\r%s: %" PRIu64 " of %" PRIu64 " turns, %" PRIu64 " stalled ", run->kind->name, run->done, run->planned,
-			run->stalled_turns);
+		dprintf(STDERR_FILENO, "\r%s: %" PRIu64 " of %" PRIu64 " turns, %" PRIu64 " stalled ", run->kind->name,
+			run->done, run->planned, run->stalled_turns);
 }
 
 void bench_progress_end(const struct bench_run *run)

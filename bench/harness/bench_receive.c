@@ -10,19 +10,25 @@
 #define FIELD(name) offsetof(struct receive_options, name)
 
 static const struct opt receive_opts[] = {
-	{ .name = "rules", .type = OPT_STRING, .offset = FIELD(rules), .argument = "N,N...", .fallback = "1,100,10000",
-	  .help = "How many rules for whole 5-tuples", .heading = "What is measured" },
+	{ .name = "rules",
+	  .type = OPT_STRING,
+	  .offset = FIELD(rules),
+	  .argument = "N,N...",
+	  .fallback = "1,100,10000",
+	  .help = "How many rules for whole 5-tuples",
+	  .heading = "What is measured" },
 	OPTION_REPEAT(FIELD(repeat), .fallback = "1M", .min = 1000, .max = 100000000,
-		.help = "Runs of the program for one figure of its cost"),
+		      .help = "Runs of the program for one figure of its cost"),
 	OPTION_RATE(FIELD(rate), .min = 1000, .max = 20000000,
 		    .help = "Packets a second that are sent to be captured and dropped; without it, as fast as the "
-			"live engine sends"),
+			    "live engine sends"),
 	OPTION_FOR(FIELD(for_ns), .fallback = "250ms", .min = 10000000, .max = 10000000000ULL,
 		   .help = "For so long; also how long a TCP flow lasts, a second at least"),
 	OPTION_PAYLOAD(FIELD(payload), OPT_UINT, .argument = "N", .fallback = "28", .min = 8, .max = 1472,
-		.help = "Bytes of UDP payload"),
-	OPTION_RING(FIELD(ring), .min = 4096, .max = KRX_RING_MAX, .help = "Room for packets that wait for this "
-			"process"),
+		       .help = "Bytes of UDP payload"),
+	OPTION_RING(FIELD(ring), .min = 4096, .max = KRX_RING_MAX,
+		    .help = "Room for packets that wait for this "
+			    "process"),
 	BENCH_ROUNDS_OPTION(struct receive_options, "Rounds, in turns"),
 	{ .name = "no-flow", .type = OPT_FLAG, .offset = FIELD(no_flow), .help = "Leave the TCP flow (iperf3) out" },
 	BENCH_PATH_OPTIONS(struct receive_options),
@@ -32,7 +38,9 @@ static const struct opt receive_opts[] = {
 
 static int open_all(struct receive_bench *b, struct ktrxer_error *err)
 {
-	struct bench_net_options net = { .device = b->o->device, .far_device = b->o->far_device, .far_netns = b->o->far_netns, .to = b->o->to };
+	struct bench_net_options net = {
+		.device = b->o->device, .far_device = b->o->far_device, .far_netns = b->o->far_netns, .to = b->o->to
+	};
 	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
 	int rc = bench_list_parse(b->rules, &b->rule_counts, b->o->rules, false, "--rules", err);
 
@@ -42,7 +50,8 @@ static int open_all(struct receive_bench *b, struct ktrxer_error *err)
 		if (!b->rules[i] || b->rules[i] > KRX_RULES_MAX - 256)
 			return ktrxer_fail(err, -ERANGE, "--rules: from 1 to %d", KRX_RULES_MAX - 256);
 	if (b->o->compare || b->o->csv)
-		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed", b->o->compare ? "compare" : "csv");
+		return ktrxer_fail(err, -EINVAL, "--%s: the Python part of ktrxer does this, and is not installed",
+				   b->o->compare ? "compare" : "csv");
 	if ((rc = bench_net_open(&b->net, &net, err)) < 0)
 		return rc;
 	path.device = b->net.near_device;
@@ -91,7 +100,8 @@ static int run_receive(struct cli *cli, const void *options)
 		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_BAD;
 	} else if (cli_wait_start(cli, &start) == 0) {
 		host_watch_expect_busy(cli);
-		if ((rc = receive_cost(&b, &err)) == 0 && !cli_stopped(cli) && (rc = receive_rate(&b, &err)) == 0 && !cli_stopped(cli) && !b.o->no_flow)
+		if ((rc = receive_cost(&b, &err)) == 0 && !cli_stopped(cli) && (rc = receive_rate(&b, &err)) == 0 &&
+		    !cli_stopped(cli) && !b.o->no_flow)
 			rc = receive_flow(&b, &err);
 		if (rc < 0)
 			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
@@ -105,11 +115,13 @@ static int run_receive(struct cli *cli, const void *options)
 const struct command cmd_bench_receive = {
 	.name = "bench receive",
 	.summary = "Rules by XDP: cost of a packet, packets captured, a flow beside them",
-	.description = OPT_PROSE(
-		"Three parts, all between two network namespaces of the bench's own.\n\n"
-		"Cost: the rules' program on a packet for which no rule speaks, with more and more rules, by BPF_PROG_RUN. Rate: packets that the live engine "
-		"sends are captured and dropped by AF_XDP and taken by this process; each one is accounted for. Flow: iperf3, where it is installed, without "
-		"any rule, and with as many as --rules says last: on veth the XDP program alone, whatever its rules, ends the merging of segments."),
+	.description = OPT_PROSE("Three parts, all between two network namespaces of the bench's own.\n\n"
+				 "Cost: the rules' program on a packet for which no rule speaks, with more and more "
+				 "rules, by BPF_PROG_RUN. Rate: packets that the live engine "
+				 "sends are captured and dropped by AF_XDP and taken by this process; each one is "
+				 "accounted for. Flow: iperf3, where it is installed, without "
+				 "any rule, and with as many as --rules says last: on veth the XDP program alone, "
+				 "whatever its rules, ends the merging of segments."),
 	.examples = "ktrxer bench receive\tAll three.\n"
 		    "ktrxer bench receive --rate 3M --rounds 20 --no-flow\tHow much can it take?\n",
 	.options = receive_opts,

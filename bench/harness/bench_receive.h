@@ -28,7 +28,8 @@ struct receive_bench {
 };
 
 /* A sample of one round: its part, its set of rules, the round. NULL: the run was stopped. */
-struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards, uint64_t round);
+struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards,
+			    uint64_t round);
 
 /* A remark for the end of the table. */
 void receive_note(struct receive_bench *b, const char *text);

@@ -96,7 +96,9 @@ static int case_run(struct receive_bench *b, struct cost_case *c, uint64_t round
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "BPF_PROG_RUN of the rules' program: %s", strerror(-rc));
 	if (trial.action != (c->matched ? XDP_DROP : XDP_PASS))
-		return ktrxer_fail(err, -EBADMSG, "the rules' program took another way than was to be measured (action %u)", trial.action);
+		return ktrxer_fail(err, -EBADMSG,
+				   "the rules' program took another way than was to be measured (action %u)",
+				   trial.action);
 	if (quiet.stalled)
 		b->stalled++;
 	sample = receive_sample(b, "cost", c->what, c->exact, c->wildcards, round);
@@ -116,10 +118,15 @@ int receive_cost(struct receive_bench *b, struct ktrxer_error *err)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the bench");
 	for (int six = 0; six < 2; six++)
 		for (int i = 0; i < b->rule_counts; i++)
-			cases[count++] = (struct cost_case){ .what = six ? "cost, unmatched IPv6" : "cost, unmatched IPv4", .exact = (int)b->rules[i], .six = six };
+			cases[count++] =
+				(struct cost_case){ .what = six ? "cost, unmatched IPv6" : "cost, unmatched IPv4",
+						    .exact = (int)b->rules[i],
+						    .six = six };
 	cases[count++] = (struct cost_case){ .what = "cost, unmatched IPv4", .exact = 1, .wildcards = 16 };
 	cases[count++] = (struct cost_case){ .what = "cost, unmatched IPv4", .exact = 1, .wildcards = 256 };
-	cases[count++] = (struct cost_case){ .what = "cost, dropped IPv4", .exact = (int)b->rules[b->rule_counts - 1], .matched = true };
+	cases[count++] = (struct cost_case){ .what = "cost, dropped IPv4",
+					     .exact = (int)b->rules[b->rule_counts - 1],
+					     .matched = true };
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = case_open(&cases[i], err);
 	for (uint64_t round = 0; rc == 0 && round < b->o->rounds && !cli_stopped(b->cli); round++)

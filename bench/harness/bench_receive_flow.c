@@ -55,7 +55,8 @@ static int64_t figure_of(const char *text)
 /* 127: there is no iperf3. */
 static int client_run(const char *to, const char *seconds, char *text, int *status)
 {
-	const char *const arguments[] = { "iperf3", "-J", "-c", to, "-p", "5211", "-t", seconds, "--connect-timeout", "500", NULL };
+	const char *const arguments[] = { "iperf3", "-J", "-c", to, "-p", "5211", "-t", seconds, "--connect-timeout",
+					  "500",    NULL };
 	size_t used = 0;
 	int pipes[2];
 	pid_t pid;
@@ -84,7 +85,8 @@ static int one_flow(struct receive_bench *b, char *text, int64_t *mbps, struct k
 	pid_t pid;
 
 	ktrxer_addr_format(&b->net.to, to);
-	snprintf(seconds, sizeof seconds, "%" PRIu64, b->o->for_ns < (uint64_t)KTRXER_NS_PER_S ? 1 : b->o->for_ns / (uint64_t)KTRXER_NS_PER_S);
+	snprintf(seconds, sizeof seconds, "%" PRIu64,
+		 b->o->for_ns < (uint64_t)KTRXER_NS_PER_S ? 1 : b->o->for_ns / (uint64_t)KTRXER_NS_PER_S);
 	rc = bench_net_far(&b->net);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the far host cannot be entered");
@@ -121,7 +123,8 @@ static void sample_put(struct receive_bench *b, const char *what, int rules, uin
 }
 
 /* The receiver stands as long as the flow lasts. */
-static int with_rules(struct receive_bench *b, const struct krx_rule *rules, int count, char *text, int64_t *mbps, struct ktrxer_error *err)
+static int with_rules(struct receive_bench *b, const struct krx_rule *rules, int count, char *text, int64_t *mbps,
+		      struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
 	struct krx *rx = NULL;
@@ -154,7 +157,8 @@ int receive_flow(struct receive_bench *b, struct ktrxer_error *err)
 			const uint64_t which = (i + round) % 3;
 			int64_t mbps = -1;
 
-			rc = which ? with_rules(b, rules, counts[which], text, &mbps, err) : one_flow(b, text, &mbps, err);
+			rc = which ? with_rules(b, rules, counts[which], text, &mbps, err)
+				   : one_flow(b, text, &mbps, err);
 			if (mbps >= 0)
 				sample_put(b, names[which], counts[which], round, mbps);
 		}

@@ -23,7 +23,13 @@
 #define SETTLE_NS (300 * KTRXER_NS_PER_MS)
 #define LEAD_NS (150 * KTRXER_NS_PER_MS)
 
-enum { PORT = 9, SLOTS_MAX = 1 << 20, PRIORITY = 40, FLOOD_PPS = 2000000 /* for how many probes there is to be room */, BUNCH = 16 /* probes that share a deadline: a hand-over of the engine's */ };
+enum {
+	PORT = 9,
+	SLOTS_MAX = 1 << 20,
+	PRIORITY = 40,
+	FLOOD_PPS = 2000000 /* for how many probes there is to be room */,
+	BUNCH = 16 /* probes that share a deadline: a hand-over of the engine's */
+};
 
 struct listener {
 	struct krx *rx;
@@ -66,7 +72,9 @@ static void *listen_thread(void *argument)
 static int listener_open(struct receive_bench *b, struct listener *l, struct krx_stats *stats, struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
-	struct krx_rule rule = { .op = KRX_CAPTURE_DROP, .proto = KTRXER_UDP, .from = b->path.source, .to = b->path.to, .to_port = PORT };
+	struct krx_rule rule = {
+		.op = KRX_CAPTURE_DROP, .proto = KTRXER_UDP, .from = b->path.source, .to = b->path.to, .to_port = PORT
+	};
 	int rc;
 
 	rule.from_prefix = rule.to_prefix = b->path.to.family == AF_INET ? 32 : 128;
@@ -123,7 +131,8 @@ static int frame_make(struct receive_bench *b, struct template *t, struct ktrxer
 	return template_make(t, &spec, err);
 }
 
-static int send_all(struct receive_bench *b, struct ktx *tx, const struct template *t, uint64_t count, struct ktrxer_error *err)
+static int send_all(struct receive_bench *b, struct ktx *tx, const struct template *t, uint64_t count,
+		    struct ktrxer_error *err)
 {
 	const struct opt_rate *rate = &b->o->rate;
 	struct ktx_slot slot;
@@ -169,11 +178,11 @@ static void settle(const struct listener *l, uint64_t sent)
 struct round_result {
 	uint64_t sent, captured, matched, lost, first_ns, last_ns;
 	struct bench_quiet quiet;
-	char note[400];  /* of the receiver, which is closed by then */
+	char note[400]; /* of the receiver, which is closed by then */
 };
 
-static int one_round(struct receive_bench *b, const struct template *t, uint64_t count, struct round_result *r, struct krx_stats *stats,
-		     struct ktrxer_error *err)
+static int one_round(struct receive_bench *b, const struct template *t, uint64_t count, struct round_result *r,
+		     struct krx_stats *stats, struct ktrxer_error *err)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct krx_rule_stats rule = { 0 };
@@ -212,8 +221,9 @@ static int one_round(struct receive_bench *b, const struct template *t, uint64_t
 	r->first_ns = l.first_ns;
 	r->last_ns = l.last_ns;
 	if (rc == 0 && r->matched != r->captured + r->lost)
-		rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close: %llu matched, %llu captured, %llu lost", (unsigned long long)r->matched,
-				 (unsigned long long)r->captured, (unsigned long long)r->lost);
+		rc = ktrxer_fail(err, -EBADMSG, "its accounts do not close: %llu matched, %llu captured, %llu lost",
+				 (unsigned long long)r->matched, (unsigned long long)r->captured,
+				 (unsigned long long)r->lost);
 	listener_close(&l);
 	return rc;
 }

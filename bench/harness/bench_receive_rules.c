@@ -34,7 +34,8 @@ struct krx_rule *receive_rules(int exact, int wildcards, bool six)
 	return rules;
 }
 
-struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards, uint64_t round)
+struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards,
+			    uint64_t round)
 {
 	struct json *sample = bench_sample(b->cli, part);
 

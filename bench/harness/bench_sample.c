@@ -6,7 +6,9 @@
 
 enum { PAUSE_NS = 2 * 1000 * 1000 };
 
-static const char *const patterns[] = { [BENCH_TIMED] = "timed", [BENCH_FLOOD] = "flood", [BENCH_TEMPLATE] = "template" };
+static const char *const patterns[] = { [BENCH_TIMED] = "timed",
+					[BENCH_FLOOD] = "flood",
+					[BENCH_TEMPLATE] = "template" };
 
 /* Between turns the bench waits for a slow reader: a lost sample would be a lost turn. */
 struct json *bench_sample(struct cli *cli, const char *kind)

@@ -30,7 +30,8 @@ struct member {
 	struct ktrxer_error err;
 };
 
-static int member_template(struct member *m, uint16_t port, const struct bench_job *job, uint32_t number, struct ktrxer_error *err)
+static int member_template(struct member *m, uint16_t port, const struct bench_job *job, uint32_t number,
+			   struct ktrxer_error *err)
 {
 	const struct ktx_vary fields[] = {
 		{ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8 },
@@ -54,8 +55,8 @@ static int member_template(struct member *m, uint16_t port, const struct bench_j
 	return rc;
 }
 
-static int member_open(struct member *m, const struct bench_who *who, const struct bench_job *job, uint16_t port, uint32_t number,
-		       struct ktrxer_error *err)
+static int member_open(struct member *m, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+		       uint32_t number, struct ktrxer_error *err)
 {
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	int rc;
@@ -79,7 +80,8 @@ static bool is_over(const struct team *team)
 
 static void rest(const struct member *m)
 {
-	struct pollfd fds[2] = { { .fd = m->team->run->cli->stop_fd, .events = POLLIN }, { .fd = ktx_fd(m->tx), .events = POLLIN } };
+	struct pollfd fds[2] = { { .fd = m->team->run->cli->stop_fd, .events = POLLIN },
+				 { .fd = ktx_fd(m->tx), .events = POLLIN } };
 
 	poll(fds, 2, 100);
 }
@@ -155,7 +157,8 @@ static int members_end(struct member *members, uint32_t count, struct bench_turn
 			ktx_accounts(members[i].tx, &a);
 			turn->sent += a.sent;
 			if (a.pending)
-				rc = ktrxer_fail(err, -ETIMEDOUT, "%llu probes were still open 2 s after the end", (unsigned long long)a.pending);
+				rc = ktrxer_fail(err, -ETIMEDOUT, "%llu probes were still open 2 s after the end",
+						 (unsigned long long)a.pending);
 		}
 		ktx_close(members[i].tx);
 		ktx_template_free(members[i].made);
@@ -163,8 +166,8 @@ static int members_end(struct member *members, uint32_t count, struct bench_turn
 	return rc;
 }
 
-int bench_send_template(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port, struct bench_turn *turn,
-			struct ktrxer_error *err)
+int bench_send_template(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
+			struct bench_turn *turn, struct ktrxer_error *err)
 {
 	const uint32_t threads = job->threads < THREADS_MAX ? job->threads : THREADS_MAX;
 	struct team team = { .run = run, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -185,7 +188,8 @@ int bench_send_template(struct bench_run *run, const struct bench_who *who, cons
 		}
 		team.end_ns = ktrxer_now_ns() + job->for_ns;
 		if (rc == 0)
-			rc = info.features & KTX_CAN_TEMPLATE ? by_engine(&members[0], threads, err) : by_members(members, count, err);
+			rc = info.features & KTX_CAN_TEMPLATE ? by_engine(&members[0], threads, err)
+							      : by_members(members, count, err);
 	}
 	end = members_end(members, count, turn, rc < 0 ? &ignored : err);
 	return rc < 0 ? rc : end;

@@ -23,7 +23,8 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 	if (job->pattern == BENCH_TEMPLATE)
 		rc = bench_send_template(run, who, job, port, turn, err);
 	else
-		rc = who->engine ? bench_send_engine(run, who, job, port, turn, err) : bench_send_baseline(run, who, job, port, turn, err);
+		rc = who->engine ? bench_send_engine(run, who, job, port, turn, err)
+				 : bench_send_baseline(run, who, job, port, turn, err);
 	turn->quiet = bench_watch_end(run->watch);
 	farend_end(run->far, &turn->far);
 	if (rc < 0)

@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 enum {
-	PERIOD_NS = 5 * 1000 * 1000, /* a stall shorter than this may pass unseen; a shorter period would be in the probes' way */
+	PERIOD_NS = 5 * 1000 *
+		1000, /* a stall shorter than this may pass unseen; a shorter period would be in the probes' way */
 	STALL_NS = 1000 * 1000,
-	STEAL_TICKS = 2,             /* one tick may be a rounding */
-	PRIORITY = 70,               /* above the senders': it must see the processor's absence, not theirs */
-	PROCESSORS = 64,             /* more are not watched */
+	STEAL_TICKS = 2, /* one tick may be a rounding */
+	PRIORITY = 70,   /* above the senders': it must see the processor's absence, not theirs */
+	PROCESSORS = 64, /* more are not watched */
 };
 
 struct watcher {
@@ -31,7 +32,7 @@ struct bench_watch {
 	struct watcher watchers[PROCESSORS];
 	int count;
 	atomic_bool stop;
-	atomic_int realtime; /* watchers that have their priority */
+	atomic_int realtime;       /* watchers that have their priority */
 	_Atomic uint32_t worst_us; /* not 64 bits: 32-bit MIPS has no such atomic without libatomic */
 	uint64_t steal_ticks;
 	int stat_fd;

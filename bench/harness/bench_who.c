@@ -27,7 +27,8 @@ static bool in_list(const char *list, const char *name)
 	return false;
 }
 
-static int check_names(const struct bench_run *run, const struct ktx_engine_info *engines, int count, struct ktrxer_error *err)
+static int check_names(const struct bench_run *run, const struct ktx_engine_info *engines, int count,
+		       struct ktrxer_error *err)
 {
 	char have[300] = "";
 
@@ -43,11 +44,12 @@ static int check_names(const struct bench_run *run, const struct ktx_engine_info
 			if (strlen(engines[i].name) == n && !memcmp(engines[i].name, at, n)) {
 				known = true;
 				if (!engines[i].available)
-					return ktrxer_fail(err, -EOPNOTSUPP, "--engines: %s does not work here: %s", engines[i].name,
-							   engines[i].reason);
+					return ktrxer_fail(err, -EOPNOTSUPP, "--engines: %s does not work here: %s",
+							   engines[i].name, engines[i].reason);
 			}
 		if (!known)
-			return ktrxer_fail(err, -EINVAL, "--engines '%.*s': no such engine; there are %s", (int)(n < 40 ? n : 40), at, have);
+			return ktrxer_fail(err, -EINVAL, "--engines '%.*s': no such engine; there are %s",
+					   (int)(n < 40 ? n : 40), at, have);
 		at += n + (at[n] == ',');
 	}
 	return 0;
@@ -60,7 +62,8 @@ static bool realtime_allowed(void)
 	int policy;
 
 	/* By the thread's calls: musl has no sched_setscheduler(). */
-	if (pthread_getschedparam(pthread_self(), &policy, &before) || pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
+	if (pthread_getschedparam(pthread_self(), &policy, &before) ||
+	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
 		return false;
 	pthread_setschedparam(pthread_self(), policy, &before); /* `chrt` may have given us one already */
 	return true;
@@ -84,14 +87,17 @@ static void leave_out(struct bench_run *run, const char *name, const char *why)
 	out_put(run->cli, event);
 }
 
-static struct bench_who *add(struct bench_run *run, const struct ktx_engine_info *engine, enum bench_method method, const char *word)
+static struct bench_who *add(struct bench_run *run, const struct ktx_engine_info *engine, enum bench_method method,
+			     const char *word)
 {
 	struct bench_who *who = &run->who[run->whos];
 
 	if (run->whos == BENCH_WHO)
 		return NULL;
 	run->whos++;
-	*who = (struct bench_who){ .engine = true, .method = method, .kernel_waits = engine->features & KTX_CAN_KERNEL_WAIT };
+	*who = (struct bench_who){ .engine = true,
+				   .method = method,
+				   .kernel_waits = engine->features & KTX_CAN_KERNEL_WAIT };
 	snprintf(who->engine_name, sizeof who->engine_name, "%s", engine->name);
 	snprintf(who->name, sizeof who->name, "%s%s%s", engine->name, *word ? " " : "", word);
 	return who;
@@ -157,5 +163,7 @@ int bench_who_list(struct bench_run *run, struct ktrxer_error *err)
 	}
 	if (!run->o->no_baselines)
 		add_baselines(run);
-	return run->whos ? 0 : ktrxer_fail(err, -EOPNOTSUPP, "nobody can send here: see `ktrxer doctor --device %s`", run->net.near_device);
+	return run->whos ? 0
+			 : ktrxer_fail(err, -EOPNOTSUPP, "nobody can send here: see `ktrxer doctor --device %s`",
+				       run->net.near_device);
 }

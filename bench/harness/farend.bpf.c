@@ -274,10 +274,12 @@ int near_bulk(struct bpf_raw_tracepoint_args *ctx)
 	int index;
 
 	/* The tracepoint tells of all devices of the machine, and each namespace counts its own from 1. */
-	if (!c || !c->port || bpf_probe_read_kernel(&index, sizeof index, __builtin_preserve_access_index(&to->ifindex)) ||
+	if (!c || !c->port ||
+	    bpf_probe_read_kernel(&index, sizeof index, __builtin_preserve_access_index(&to->ifindex)) ||
 	    (__u32)index != c->near_index ||
 	    bpf_probe_read_kernel(&net, sizeof net, __builtin_preserve_access_index(&to->nd_net.net)) ||
-	    bpf_probe_read_kernel(&inode, sizeof inode, __builtin_preserve_access_index(&net->ns.inum)) || inode != c->near_netns)
+	    bpf_probe_read_kernel(&inode, sizeof inode, __builtin_preserve_access_index(&net->ns.inum)) ||
+	    inode != c->near_netns)
 		return 0;
 	for (int i = 0; i < FRAMES; i++) {
 		__u32 slot = (__u32)c->called;

@@ -13,17 +13,17 @@ struct farend_config {
 	__u32 near_index; /* of the device that sends; for the calls of its driver */
 	__u32 near_netns; /* and the inode of its namespace */
 	__u32 reserved;
-	__u64 called;     /* by the program: frames that bulks have handed to that driver in this turn */
+	__u64 called; /* by the program: frames that bulks have handed to that driver in this turn */
 };
 
 /* Of one processor; the command adds them up. Times on CLOCK_MONOTONIC. */
 struct farend_counts {
-	__u64 probes;   /* of the turn, each once */
-	__u64 again;    /* a number that had been here before */
-	__u64 odd;      /* too short for a number */
+	__u64 probes; /* of the turn, each once */
+	__u64 again;  /* a number that had been here before */
+	__u64 odd;    /* too short for a number */
 	__u64 first_ns, last_ns;
-	__u64 timed;    /* of the probes, up to the one at `last_ns`: beyond the slots not each one is stamped */
-	__u64 cross;    /* packets of the cross traffic */
+	__u64 timed;       /* of the probes, up to the one at `last_ns`: beyond the slots not each one is stamped */
+	__u64 cross;       /* packets of the cross traffic */
 	__u64 cross_bytes; /* of IP */
 	__u64 cross_first_ns, cross_last_ns;
 };

@@ -15,10 +15,10 @@ static const struct {
 	uint8_t dscp;
 } names[] = {
 	/* The first name of a number is the one that is printed. */
-	{ "BE", 0 },    { "CS0", 0 },   { "LE", 1 },    { "CS1", 8 },   { "BK", 8 },    { "AF11", 10 }, { "AF12", 12 }, { "AF13", 14 },
-	{ "CS2", 16 },  { "AF21", 18 }, { "AF22", 20 }, { "AF23", 22 }, { "CS3", 24 },  { "AF31", 26 }, { "AF32", 28 }, { "AF33", 30 },
-	{ "CS4", 32 },  { "AF41", 34 }, { "AF42", 36 }, { "AF43", 38 }, { "CS5", 40 },  { "VA", 44 },   { "EF", 46 },   { "CS6", 48 },
-	{ "CS7", 56 },
+	{ "BE", 0 },    { "CS0", 0 },   { "LE", 1 },    { "CS1", 8 },   { "BK", 8 },    { "AF11", 10 }, { "AF12", 12 },
+	{ "AF13", 14 }, { "CS2", 16 },  { "AF21", 18 }, { "AF22", 20 }, { "AF23", 22 }, { "CS3", 24 },  { "AF31", 26 },
+	{ "AF32", 28 }, { "AF33", 30 }, { "CS4", 32 },  { "AF41", 34 }, { "AF42", 36 }, { "AF43", 38 }, { "CS5", 40 },
+	{ "VA", 44 },   { "EF", 46 },   { "CS6", 48 },  { "CS7", 56 },
 };
 
 int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_error *err)
@@ -39,8 +39,10 @@ int dscp_parse(uint8_t *dscp, const char *text, size_t length, struct ktrxer_err
 			return 0;
 		}
 	}
-	return ktrxer_fail(err, -EINVAL, "'%.*s' is not a DSCP; write 0 to 63 or a name: BE, LE, BK, CS1 to CS7, AF11 to AF43, VA, EF",
-			   (int)(length < 32 ? length : 32), text);
+	return ktrxer_fail(
+		err, -EINVAL,
+		"'%.*s' is not a DSCP; write 0 to 63 or a name: BE, LE, BK, CS1 to CS7, AF11 to AF43, VA, EF",
+		(int)(length < 32 ? length : 32), text);
 }
 
 int dscp_next(uint8_t *dscp, const char **list, struct ktrxer_error *err)
@@ -58,11 +60,13 @@ const char *const ecn_names[] = { "off", "ect1", "ect0", "ce" };
 int ecn_parse(uint8_t *ecn, const char *text, size_t length, struct ktrxer_error *err)
 {
 	for (uint8_t i = 0; i < 4; i++)
-		if ((strlen(ecn_names[i]) == length && strncasecmp(ecn_names[i], text, length) == 0) || (length == 1 && text[0] == '0' + i)) {
+		if ((strlen(ecn_names[i]) == length && strncasecmp(ecn_names[i], text, length) == 0) ||
+		    (length == 1 && text[0] == '0' + i)) {
 			*ecn = i;
 			return 0;
 		}
-	return ktrxer_fail(err, -EINVAL, "'%.*s' is not an ECN mark; write off, ect1, ect0, ce, or 0 to 3 as in the header",
+	return ktrxer_fail(err, -EINVAL,
+			   "'%.*s' is not an ECN mark; write off, ect1, ect0, ce, or 0 to 3 as in the header",
 			   (int)(length < 32 ? length : 32), text);
 }
 

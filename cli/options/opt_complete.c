@@ -18,7 +18,8 @@ struct cursor {
 static void offer(const struct cursor *at, const char *word, const char *help)
 {
 	if (!strncmp(word, at->word, strlen(at->word)))
-		fprintf(at->to, "%.*s%s%s%s\n", at->prefix_length, at->prefix, word, help ? "\t" : "", help ? help : "");
+		fprintf(at->to, "%.*s%s%s%s\n", at->prefix_length, at->prefix, word, help ? "\t" : "",
+			help ? help : "");
 }
 
 static void offer_devices(const struct cursor *at)
@@ -65,7 +66,8 @@ static const struct opt *option_with_value(const struct opt *table, const char *
 	size_t length = strcspn(word, "=");
 
 	for (; table && table->name; table++) {
-		const bool is_long = length > 2 && !strncmp(word, "--", 2) && strlen(table->name) == length - 2 && !memcmp(table->name, word + 2, length - 2);
+		const bool is_long = length > 2 && !strncmp(word, "--", 2) && strlen(table->name) == length - 2 &&
+				     !memcmp(table->name, word + 2, length - 2);
 		const bool is_short = table->letter && word[0] == '-' && word[1] == table->letter && !word[2];
 
 		if (table->help && (is_long || is_short))
@@ -84,7 +86,8 @@ static const struct opt *find_option(const struct command *command, const struct
 	return found;
 }
 
-static void complete_command(const struct command *command, const struct opt_set *extra, struct cursor *at, int count, char *const words[])
+static void complete_command(const struct command *command, const struct opt_set *extra, struct cursor *at, int count,
+			     char *const words[])
 {
 	const struct opt_positional *positional = command->positionals;
 	const struct opt *option = NULL;
@@ -133,7 +136,8 @@ static void offer_second_words(const struct cursor *at, const struct command *co
 	size_t length = strlen(first);
 
 	for (; *commands; commands++)
-		if (!(*commands)->hidden && !strncmp((*commands)->name, first, length) && (*commands)->name[length] == ' ')
+		if (!(*commands)->hidden && !strncmp((*commands)->name, first, length) &&
+		    (*commands)->name[length] == ' ')
 			offer(at, (*commands)->name + length + 1, (*commands)->summary);
 }
 
@@ -155,8 +159,8 @@ static void offer_first_words(const struct cursor *at, const struct command *con
 	offer(at, "help", "Explain a command");
 }
 
-void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra, int matched, int count,
-		  char *const words[], FILE *to)
+void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra,
+		  int matched, int count, char *const words[], FILE *to)
 {
 	struct cursor at = { .word = count ? words[count - 1] : "", .prefix = "", .to = to };
 

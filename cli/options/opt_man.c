@@ -315,7 +315,8 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 	}
 	fputs(".El\n.Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev KTRXER_PY\n"
 	      "Absolute path of the Python part, instead of the installed one; not heeded with privileges.\n"
-	      ".It Ev KTRXER_TOKEN\nThe token of\n.Cm serve\nand of its clients, where no\n.Fl \\-token\\-file\nis given.\n.El\n"
+	      ".It Ev KTRXER_TOKEN\nThe token of\n.Cm serve\nand of its clients, where no\n.Fl \\-token\\-file\nis "
+	      "given.\n.El\n"
 	      ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nThe measurement is valid, or the command succeeded.\n.It 1\n"
 	      "The measurement is degraded or invalid, or the command failed.\n.It 2\nThe command line was "
 	      "wrong.\n.El\n",

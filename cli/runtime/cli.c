@@ -234,7 +234,8 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 	} else if (cli->common.json && cli->common.jsonl) {
 		status = usage_error(command, "--json and --jsonl exclude each other: one object, or one a line");
 	} else if (cli->common.json && command->lines) {
-		status = usage_error(command, "--json: the Python part of ktrxer does this, and is not installed; without --json there are JSON lines");
+		status = usage_error(command, "--json: the Python part of ktrxer does this, and is not installed; "
+					      "without --json there are JSON lines");
 	} else {
 		cli->common.jsonl |= command->lines;
 		status = run(cli, options);
@@ -260,7 +261,8 @@ static int other_program(const struct command *command, char *const argv[])
 		return EXIT_BAD;
 	if (handover_try(command->program, argv) == 0)
 		fprintf(stderr,
-			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, nor installed; "
+			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, "
+			"nor installed; "
 			"install it with `make install` in the source tree of ktrxer %s\n",
 			command->name, command->program, ktrxer_version());
 	return EXIT_BAD;
@@ -312,7 +314,8 @@ static int complete(const struct command *const *commands, int argc, char *const
 		program = HANDOVER_PYTHON;
 	if (program)
 		return handover_try(program, argv) ? EXIT_BAD : EXIT_VALID;
-	opt_complete(commands, command, command ? cli_common_sets(command) : NULL, command ? matched : 0, count, words, stdout);
+	opt_complete(commands, command, command ? cli_common_sets(command) : NULL, command ? matched : 0, count, words,
+		     stdout);
 	return flushed(EXIT_VALID);
 }
 #endif

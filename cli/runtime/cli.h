@@ -27,12 +27,12 @@ struct cli {
 	const struct command *command;
 	struct cli_common common;
 	int argc;
-	char *const *argv;   /* the whole command line, for the records */
+	char *const *argv; /* the whole command line, for the records */
 	struct out *out;
-	int stop_fd;         /* readable once asked to stop: SIGINT, SIGTERM, end of input; never read from it */
+	int stop_fd; /* readable once asked to stop: SIGINT, SIGTERM, end of input; never read from it */
 	struct host_watch *host;
 	struct verdict_book *book;
-	bool no_result;      /* the command ended with complaints alone */
+	bool no_result; /* the command ended with complaints alone */
 };
 
 /* The threads of output, of --stop-on-eof and of the host's load. They are started before each command but those that serve: these start
@@ -82,7 +82,7 @@ int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bo
  */
 /* NULL when samples are not wanted; else fill, then out_put. */
 struct json *out_sample(struct cli *cli, const char *kind);
-struct json *out_event(struct cli *cli, const char *name);  /* likewise; carries its time_ns already */
+struct json *out_event(struct cli *cli, const char *name); /* likewise; carries its time_ns already */
 void out_put(struct cli *cli, struct json *object);
 /* About so many samples of usual size would find room now: for a caller that has many at once, and can wait. */
 uint32_t out_room(const struct cli *cli);
@@ -104,7 +104,8 @@ uint64_t verdict_late_ns(uint64_t interval_ns);
  * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of lateness;
  * 0: there is none, because no send times were scheduled. Call it after ktx_drain().
  */
-void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness, uint64_t late_ns);
+void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
+		    uint64_t late_ns);
 /* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
 void json_late(struct json *json, uint64_t late, uint64_t late_ns);
 /* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */

@@ -37,7 +37,8 @@ static const struct opt measure_options[] = {
 const struct opt_set *cli_common_sets(const struct command *command)
 {
 	static const struct opt_set none[] = { { NULL } }, report[] = { { report_options }, { NULL } },
-				    measure[] = { { measure_options }, { NULL } }, serve[] = { { serve_options }, { NULL } };
+				    measure[] = { { measure_options }, { NULL } },
+				    serve[] = { { serve_options }, { NULL } };
 
 	return command->measures ? measure : command->serves ? serve : command->reports ? report : none;
 }

@@ -69,7 +69,8 @@ static bool find_uninstalled(const char *name, char path[PATH_MAX])
 		*slash = '\0';
 	}
 	if (snprintf(ninja, sizeof ninja, "%s/build.ninja", exe) >= (int)sizeof ninja || access(ninja, F_OK) ||
-	    snprintf(ninja, sizeof ninja, "%s%s%s", exe, python ? "/../python/" : "/bench/harness/", name) >= (int)sizeof ninja ||
+	    snprintf(ninja, sizeof ninja, "%s%s%s", exe, python ? "/../python/" : "/bench/harness/", name) >=
+		    (int)sizeof ninja ||
 	    !realpath(ninja, path))
 		return false;
 	return !stat("/proc/self/exe", &self) && trusted(path, self.st_uid);
@@ -147,7 +148,8 @@ int handover_try(const char *name, char *const argv[])
 	if (privileged()) {
 		if (getauxval(AT_SECURE)) {
 			fprintf(stderr,
-				"ktrxer %s: not with a setuid bit or file capabilities: %s is not made for them; run it as root\n",
+				"ktrxer %s: not with a setuid bit or file capabilities: %s is not made for them; run "
+				"it as root\n",
 				argv[1], name);
 			return -EPERM;
 		}
@@ -155,6 +157,7 @@ int handover_try(const char *name, char *const argv[])
 	}
 	say_which();
 	execv(program, argv);
-	fprintf(stderr, "ktrxer %s: %s cannot be started: %s; install ktrxer again\n", argv[1], program, strerror(errno));
+	fprintf(stderr, "ktrxer %s: %s cannot be started: %s; install ktrxer again\n", argv[1], program,
+		strerror(errno));
 	return -errno;
 }

@@ -22,7 +22,7 @@ enum {
 	FIELD_IOWAIT = 4,
 	FIELD_STEAL = 7,
 	BUSY_PERCENT = 90,
-	BUSY_SHARE_PERCENT = 5, /* of the run */
+	BUSY_SHARE_PERCENT = 5,            /* of the run */
 	WINDOW_MIN_NS = 100 * 1000 * 1000, /* ten ticks of the slowest kernels */
 	JUDGED_MIN_NS = 1000 * 1000 * 1000,
 };
@@ -125,9 +125,9 @@ struct host_watch {
 	struct cli *cli;
 	int stat_fd, step_fd, stop_fd;
 	struct host_load load;
-	int64_t offset_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC, as last seen */
+	int64_t offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC, as last seen */
 	uint64_t steps;
-	int64_t stepped_ns;  /* the largest one */
+	int64_t stepped_ns; /* the largest one */
 	bool expect_busy;
 	pthread_t thread;
 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	DEPTH_MAX = 32,      /* bits of the two masks below */
+	DEPTH_MAX = 32,       /* bits of the two masks below */
 	FIRST_CAPACITY = 512, /* a sample fits */
 	DECIMALS_MAX = 18,
 };
@@ -21,8 +21,8 @@ struct json {
 	uint32_t filled;         /* bit n: level n has a member already */
 	unsigned int depth;      /* of open containers */
 	bool pretty;
-	bool done;               /* the outermost value is complete */
-	bool broken;             /* no memory, or badly nested: nothing more is written */
+	bool done;   /* the outermost value is complete */
+	bool broken; /* no memory, or badly nested: nothing more is written */
 };
 
 struct json *json_new(bool pretty)

@@ -31,8 +31,9 @@ void json_string(struct json *json, const char *key, const char *value); /* NULL
 void json_u64(struct json *json, const char *key, uint64_t value);
 void json_i64(struct json *json, const char *key, int64_t value);
 void json_fixed(struct json *json, const char *key, int64_t value,
-		int decimals);					    /* 1234, 3 -> 1.234: exact, no floating point */
-void json_rounded(struct json *json, const char *key, double value, int decimals); /* NaN, inf, what has no 64 bits: null */
+		int decimals); /* 1234, 3 -> 1.234: exact, no floating point */
+void json_rounded(struct json *json, const char *key, double value,
+		  int decimals);                                    /* NaN, inf, what has no 64 bits: null */
 void json_double(struct json *json, const char *key, double value); /* shortest that reads back; NaN, inf: null */
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);

@@ -25,11 +25,11 @@
 
 enum {
 	RING = KTRXER_OUT_ITEMS,
-	ROOM_FOR_THE_END = 64,   /* of the ring: `end` and what is said about it fit always */
-	CHUNK = 4096,            /* PIPE_BUF: what a pipe that polls as writable takes at once, without blocking */
+	ROOM_FOR_THE_END = 64, /* of the ring: `end` and what is said about it fit always */
+	CHUNK = 4096,          /* PIPE_BUF: what a pipe that polls as writable takes at once, without blocking */
 	LINE_MAX_TEXT = 1024,
-	POOL_MS = 200,           /* under --jsonl: a line waits so long for others, */
-	POOL_ITEMS = 256,        /* unless so many have come */
+	POOL_MS = 200,    /* under --jsonl: a line waits so long for others, */
+	POOL_ITEMS = 256, /* unless so many have come */
 };
 
 struct ring {
@@ -39,19 +39,19 @@ struct ring {
 
 struct out {
 	int fd, wake_fd;
-	bool objects;            /* --jsonl: start, samples, events */
-	bool text;               /* for people */
+	bool objects; /* --jsonl: start, samples, events */
+	bool text;    /* for people */
 	bool started, finished;
 	struct json *end;
 	pthread_mutex_t producers;
 	struct ring queue, used; /* `used` flows back */
 	uint32_t owned;          /* objects that exist, but for `end`; under `producers` */
 	/* No wider than a pointer: 64-bit atomics are library calls on small machines. */
-	atomic_size_t bytes;     /* in the queue */
+	atomic_size_t bytes; /* in the queue */
 	atomic_size_t dropped;
-	atomic_size_t progress;  /* bytes that the reader took; wraps */
+	atomic_size_t progress; /* bytes that the reader took; wraps */
 	atomic_bool sleeping, pooling, closing, abandoned, done;
-	atomic_int error;        /* positive errno of the write that ended it all */
+	atomic_int error; /* positive errno of the write that ended it all */
 	pthread_t writer;
 };
 

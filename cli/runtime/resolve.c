@@ -30,9 +30,12 @@ static int check_name(const char *host, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "'%.48s...' is not a host name: it is longer than %d characters", host,
 				   HOST_MAX);
 	if (colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
-		return ktrxer_fail(err, -EINVAL, "'%.64s': a host has no port; where a command has one, it is given by --port", host);
+		return ktrxer_fail(err, -EINVAL,
+				   "'%.64s': a host has no port; where a command has one, it is given by --port", host);
 	if (host[0] == '[')
-		return ktrxer_fail(err, -EINVAL, "'%.64s': write an address of IPv6 without brackets, and its port after --port", host);
+		return ktrxer_fail(err, -EINVAL,
+				   "'%.64s': write an address of IPv6 without brackets, and its port after --port",
+				   host);
 	for (const char *c = host; *c; c++)
 		if ((unsigned char)*c <= 0x20 || *c == 0x7f || *c == '/')
 			return ktrxer_fail(err, -EINVAL,

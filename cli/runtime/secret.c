@@ -19,7 +19,8 @@ static int secret_check(int fd, const char *path, struct ktrxer_error *err)
 	if (!S_ISREG(st.st_mode))
 		return ktrxer_fail(err, -EINVAL, "'%s' is no file", path);
 	if (st.st_mode & 077)
-		return ktrxer_fail(err, -EPERM, "'%s' holds a secret that other users may read: `chmod 600 %s`", path, path);
+		return ktrxer_fail(err, -EPERM, "'%s' holds a secret that other users may read: `chmod 600 %s`", path,
+				   path);
 	return 0;
 }
 
@@ -43,8 +44,9 @@ static int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrx
 	if (n < 0)
 		rc = ktrxer_fail(err, -EIO, "'%s' cannot be read", path);
 	else if (n < SECRET_MIN || n >= SECRET_MAX - 1)
-		rc = ktrxer_fail(err, -EINVAL, "'%s' holds %zd bytes; a secret has %d to %d: `head -c 32 /dev/urandom | base64 > %s`", path, n,
-				 SECRET_MIN, SECRET_MAX - 2, path);
+		rc = ktrxer_fail(err, -EINVAL,
+				 "'%s' holds %zd bytes; a secret has %d to %d: `head -c 32 /dev/urandom | base64 > %s`",
+				 path, n, SECRET_MIN, SECRET_MAX - 2, path);
 out:
 	close(fd);
 	return rc;
@@ -60,14 +62,19 @@ int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxe
 
 		if (n < 0 || n >= TOKEN_MIN)
 			return n;
-		return ktrxer_fail(err, -EINVAL, "'%s' holds %d bytes; a token has at least %d (128 bits), and is random: `head -c 16 /dev/urandom | "
-				   "base64 > %s`", path, n, TOKEN_MIN, path);
+		return ktrxer_fail(err, -EINVAL,
+				   "'%s' holds %d bytes; a token has at least %d (128 bits), and is random: `head -c "
+				   "16 /dev/urandom | "
+				   "base64 > %s`",
+				   path, n, TOKEN_MIN, path);
 	}
 	if (!value || !*value)
 		return 0;
 	length = strlen(value);
 	if (length < TOKEN_MIN || length > SECRET_MAX - 2)
-		return ktrxer_fail(err, -EINVAL, "KTRXER_TOKEN holds %zu bytes; a token has %d to %d, and is random: `head -c 16 /dev/urandom | base64`",
+		return ktrxer_fail(err, -EINVAL,
+				   "KTRXER_TOKEN holds %zu bytes; a token has %d to %d, and is random: `head -c 16 "
+				   "/dev/urandom | base64`",
 				   length, TOKEN_MIN, SECRET_MAX - 2);
 	memcpy(secret, value, length);
 	return (int)length;
@@ -85,11 +92,12 @@ static int key_read(struct hmac_key *key, const char *path, struct ktrxer_error 
 }
 
 int secret_stamp_keys_read(struct stamp_keys *keys, const char *auth_file, const char *tlv_file,
-	struct ktrxer_error *err)
+			   struct ktrxer_error *err)
 {
 	if (auth_file && tlv_file)
-		return ktrxer_fail(err, -EINVAL, "--auth-key-file and --tlv-key-file exclude each other: "
-			"authenticated mode protects TLVs by its own key");
+		return ktrxer_fail(err, -EINVAL,
+				   "--auth-key-file and --tlv-key-file exclude each other: "
+				   "authenticated mode protects TLVs by its own key");
 	if (auth_file)
 		return key_read(&keys->auth, auth_file, err);
 	return tlv_file ? key_read(&keys->tlv, tlv_file, err) : 0;

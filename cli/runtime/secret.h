@@ -26,6 +26,6 @@ struct stamp_keys {
 
 /* The keys of --auth-key-file and --tlv-key-file, NULL where the option is not given; -EINVAL when both are. */
 int secret_stamp_keys_read(struct stamp_keys *keys, const char *auth_file, const char *tlv_file,
-	struct ktrxer_error *err);
+			   struct ktrxer_error *err);
 
 #endif

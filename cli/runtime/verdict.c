@@ -162,7 +162,8 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 		json_null(json, "late_after_us");
 }
 
-static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness, uint64_t limit)
+static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
+			   uint64_t limit)
 {
 	uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, late, all = timed + accounts->skipped;
 	char limit_text[KTRXER_UNITS_TEXT], p50[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT];
@@ -182,18 +183,18 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 			    (unsigned long long)all);
 		return;
 	}
-	verdict_say(cli, by_share(late, all),
-		    "%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): this "
-		    "machine is too busy or too slow for this schedule",
-		    (unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
-		    ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		    ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
+	verdict_say(
+		cli, by_share(late, all),
+		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): this "
+		"machine is too busy or too slow for this schedule",
+		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
+		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
+		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
 
-void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
-		    uint64_t late_ns)
+void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness, uint64_t late_ns)
 {
 	uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
 	char word[80];
@@ -216,13 +217,16 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 		verdict_say(cli, by_share(a->failed, ended - a->cancelled),
 			    "%llu of %llu probes could not be sent (the last one: %s)", (unsigned long long)a->failed,
 			    (unsigned long long)(ended - a->cancelled),
-			    a->last_error == -ENOBUFS ? "this host's own queue was full" :
-			    a->last_error ? ktrxer_strerror(a->last_error, word, sizeof word) : "no reason given");
+			    a->last_error == -ENOBUFS ? "this host's own queue was full"
+			    : a->last_error           ? ktrxer_strerror(a->last_error, word, sizeof word)
+						      : "no reason given");
 	/* Where the driver stamped others, it has not seen these. */
 	if (a->driver + a->nic && by_share(a->stamps_missing, a->sent) != VERDICT_VALID)
 		verdict_say(cli, VERDICT_DEGRADED,
-			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their neighbour did not answer, or a queue of "
-			    "this host dropped them, or their stamps were lost. What did not leave this host is no loss of the path",
+			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their "
+			    "neighbour did not answer, or a queue of "
+			    "this host dropped them, or their stamps were lost. What did not leave this host is no "
+			    "loss of the path",
 			    (unsigned long long)a->stamps_missing, (unsigned long long)a->sent);
 	if (late_ns)
 		judge_lateness(cli, a, lateness, late_ns);
@@ -233,7 +237,9 @@ void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *
 	static const struct {
 		const char *name;
 		uint32_t parts;
-	} figures[] = { { "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 } };
+	} figures[] = {
+		{ "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 }
+	};
 	bool empty = !hist || !ktrxer_hist_count(hist);
 
 	json_object(json, key);

@@ -61,7 +61,7 @@ KTRXER_API void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair);
 /* ------------------------------------------------------------------------------------------------------- addresses */
 
 struct ktrxer_addr {
-	uint8_t family; /* AF_INET, AF_INET6, or 0: none */
+	uint8_t family;    /* AF_INET, AF_INET6, or 0: none */
 	uint8_t bytes[16]; /* network order; the first 4 for AF_INET */
 	uint32_t scope_id; /* of a link-local IPv6 address, else 0 */
 };

@@ -22,11 +22,11 @@ struct ktrxer_device {
 	enum ktrxer_link link;
 	uint8_t mac[6];
 	uint32_t mtu;
-	bool up;       /* administratively */
-	bool running;  /* with carrier */
-	bool loopback; /* frames come back to this host */
+	bool up;              /* administratively */
+	bool running;         /* with carrier */
+	bool loopback;        /* frames come back to this host */
 	bool needs_neighbour; /* Ethernet that does ARP/ND */
-	char kind[16]; /* rtnetlink's IFLA_INFO_KIND: "veth", "tun"...; "" for a physical device */
+	char kind[16];        /* rtnetlink's IFLA_INFO_KIND: "veth", "tun"...; "" for a physical device */
 	char qdisc[16];
 	char driver[32]; /* by ethtool; "" if ethtool reports none */
 	uint32_t tx_queues;
@@ -36,7 +36,7 @@ struct ktrxer_device {
 /* Addresses for the headers of a frame to a destination (from rtnetlink, then ARP or ND). */
 struct ktrxer_path {
 	struct ktrxer_device device;
-	struct ktrxer_addr source;   /* address that goes into the IP header */
+	struct ktrxer_addr source; /* address that goes into the IP header */
 	struct ktrxer_addr to;
 	struct ktrxer_addr next_hop; /* == to when on link */
 	uint8_t next_hop_mac[6];     /* zero where the link has no addresses */
@@ -49,12 +49,12 @@ struct ktrxer_path {
 
 struct ktrxer_path_options {
 	size_t size;
-	const char *device;       /* NULL: the route decides */
-	struct ktrxer_addr from;  /* family 0: the route decides; an address that this host does not own is allowed */
+	const char *device;      /* NULL: the route decides */
+	struct ktrxer_addr from; /* family 0: the route decides; an address that this host does not own is allowed */
 	struct ktrxer_addr to;
 	const uint8_t *next_hop_mac; /* 6 bytes; NULL: ask ARP or ND */
-	uint32_t timeout_ms;      /* for ARP/ND; 0: one second */
-	bool no_link_address;     /* for engines that send by the host's stack: do not resolve next_hop_mac */
+	uint32_t timeout_ms;         /* for ARP/ND; 0: one second */
+	bool no_link_address;        /* for engines that send by the host's stack: do not resolve next_hop_mac */
 };
 #define KTRXER_PATH_OPTIONS_INIT { .size = sizeof(struct ktrxer_path_options) }
 
@@ -113,16 +113,16 @@ struct ktrxer_frame_spec {
 	bool may_fragment;      /* IPv4: clears DF */
 	const uint8_t *payload; /* NULL: zero bytes */
 	uint32_t payload_length;
-	enum ktrxer_link link;  /* the first header of the transmitter's frames (ktx_info.link); 0: the device's */
+	enum ktrxer_link link; /* the first header of the transmitter's frames (ktx_info.link); 0: the device's */
 	/* TCP only */
 	uint32_t tcp_sequence, tcp_acknowledgement;
-	const uint8_t *tcp_options;  /* as they stand in the header; filled up with zeros to a multiple of 4 bytes */
-	uint8_t tcp_options_length;  /* bytes, KTRXER_TCP_OPTIONS_MAX at most */
-	uint8_t tcp_flags;           /* enum ktrxer_tcp_flag */
-	uint16_t tcp_window;         /* as it stands in the header: not scaled */
-	bool echo_reply;        /* ICMP and ICMPv6 only */
-	bool vlan;              /* Ethernet only: an 802.1Q tag with vlan_tci */
-	uint16_t vlan_tci;      /* priority << 13 | drop eligible << 12 | VLAN identifier */
+	const uint8_t *tcp_options; /* as they stand in the header; filled up with zeros to a multiple of 4 bytes */
+	uint8_t tcp_options_length; /* bytes, KTRXER_TCP_OPTIONS_MAX at most */
+	uint8_t tcp_flags;          /* enum ktrxer_tcp_flag */
+	uint16_t tcp_window;        /* as it stands in the header: not scaled */
+	bool echo_reply;            /* ICMP and ICMPv6 only */
+	bool vlan;                  /* Ethernet only: an 802.1Q tag with vlan_tci */
+	uint16_t vlan_tci;          /* priority << 13 | drop eligible << 12 | VLAN identifier */
 };
 #define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec) }
 
@@ -144,24 +144,24 @@ KTRXER_API int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxe
 /* The headers of a frame, in the words of ktrxer_frame_spec. */
 struct ktrxer_frame_view {
 	struct ktrxer_addr from, to;
-	uint16_t from_port, to_port;  /* ICMP and ICMPv6 echo: identifier, sequence number */
-	uint8_t proto;                /* IP protocol number, behind the extension headers of IPv6 */
+	uint16_t from_port, to_port; /* ICMP and ICMPv6 echo: identifier, sequence number */
+	uint8_t proto;               /* IP protocol number, behind the extension headers of IPv6 */
 	uint8_t tos, ttl;
 	uint8_t icmp_type, icmp_code;
-	uint8_t tcp_flags;            /* enum ktrxer_tcp_flag */
+	uint8_t tcp_flags; /* enum ktrxer_tcp_flag */
 	uint16_t tcp_window;
 	uint32_t tcp_sequence, tcp_acknowledgement;
-	uint32_t payload;             /* offset in the frame; for other protocols: behind the IP headers */
-	uint32_t payload_length;      /* bytes; without the padding of Ethernet */
+	uint32_t payload;        /* offset in the frame; for other protocols: behind the IP headers */
+	uint32_t payload_length; /* bytes; without the padding of Ethernet */
 	bool vlan;
-	uint16_t vlan_tci;            /* of the outer tag */
-	uint16_t ethertype;           /* behind the tags; 0: KTRXER_LINK_RAW_IP */
-	uint16_t network, transport;  /* offsets of the IP and of the transport header; transport 0: it is not there */
-	uint8_t version;              /* 4 or 6; 0: this is no IP packet */
-	bool ports;                   /* from_port and to_port are those of UDP, TCP, SCTP, DCCP or UDP-Lite */
-	bool fragment;                /* any fragment */
-	bool first_fragment;          /* the first one, or no fragment: the transport header is there */
-	bool malformed;               /* a header is cut short or contradicts itself */
+	uint16_t vlan_tci;           /* of the outer tag */
+	uint16_t ethertype;          /* behind the tags; 0: KTRXER_LINK_RAW_IP */
+	uint16_t network, transport; /* offsets of the IP and of the transport header; transport 0: it is not there */
+	uint8_t version;             /* 4 or 6; 0: this is no IP packet */
+	bool ports;                  /* from_port and to_port are those of UDP, TCP, SCTP, DCCP or UDP-Lite */
+	bool fragment;               /* any fragment */
+	bool first_fragment;         /* the first one, or no fragment: the transport header is there */
+	bool malformed;              /* a header is cut short or contradicts itself */
 	uint32_t reserved[5];
 };
 /*

@@ -16,12 +16,12 @@ enum krx_op { KRX_CAPTURE = 1, KRX_DROP = 2, KRX_CAPTURE_DROP = 3, KRX_FORWARD =
 
 struct krx_rule {
 	enum krx_op op;
-	uint8_t proto;      /* IP protocol number; 0: any */
-	struct ktrxer_addr from, to; /* family 0: any */
+	uint8_t proto;                  /* IP protocol number; 0: any */
+	struct ktrxer_addr from, to;    /* family 0: any */
 	uint8_t from_prefix, to_prefix; /* bits that count */
 	uint16_t from_port, to_port;    /* 0: any. For ICMP there are no ports */
-	uint32_t priority;  /* smaller first; equal: the earlier rule first */
-	uint32_t reserved[2]; /* 0, or the rule is -EINVAL */
+	uint32_t priority;              /* smaller first; equal: the earlier rule first */
+	uint32_t reserved[2];           /* 0, or the rule is -EINVAL */
 };
 
 /*
@@ -75,9 +75,9 @@ struct krx_options {
 	uint32_t snap_length; /* 0: whole packets */
 	uint32_t ring_bytes;  /* 0: 8 MiB */
 	bool promiscuous;
-	bool see_outgoing;    /* also what this host sends */
-	bool force;           /* accept rules that drop everything, or packets of one of `sessions` */
-	bool nic_stamps;      /* switch the NIC's stamps on; else they are used where they are on. krx_stats.note names
+	bool see_outgoing; /* also what this host sends */
+	bool force;        /* accept rules that drop everything, or packets of one of `sessions` */
+	bool nic_stamps;   /* switch the NIC's stamps on; else they are used where they are on. krx_stats.note names
 				 devices without */
 	const struct krx_session *sessions; /* TCP connections that the rules must not interrupt, e.g. the user's own
 					       login */
@@ -116,9 +116,9 @@ struct krx_rule_stats {
 };
 struct krx_stats {
 	const char *backend;
-	bool before_taps; /* a packet that it drops does not reach tcpdump */
-	bool after_gro;   /* GRO may have merged several packets into one */
-	uint64_t lost;    /* captured by a rule, but the ring was full */
+	bool before_taps;     /* a packet that it drops does not reach tcpdump */
+	bool after_gro;       /* GRO may have merged several packets into one */
+	uint64_t lost;        /* captured by a rule, but the ring was full */
 	uint64_t clock_steps; /* of CLOCK_REALTIME since krx_open() */
 	const char *mode;     /* of XDP: "native" (in the driver) or "generic"; of the module: "ingress", "prerouting";
 				 else "" */

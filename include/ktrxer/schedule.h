@@ -28,11 +28,11 @@ struct ktrxer_schedule_options {
 	size_t size;
 	enum ktrxer_schedule_kind kind;
 	uint64_t start_ns;
-	uint64_t gap_num;  /* mean gap between trains in ns = gap_num / gap_den */
+	uint64_t gap_num; /* mean gap between trains in ns = gap_num / gap_den */
 	uint64_t gap_den;
-	uint32_t train;    /* 0 and 1: single probes */
+	uint32_t train; /* 0 and 1: single probes */
 	uint64_t train_gap_ns;
-	uint8_t seed[16];  /* Poisson: the SID */
+	uint8_t seed[16];           /* Poisson: the SID */
 	const uint64_t *offsets_ns; /* list: non-decreasing, from start_ns; not copied: must exist until
 				       ktrxer_schedule_free() */
 	uint64_t offsets;           /* number of them */

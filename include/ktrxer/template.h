@@ -20,14 +20,14 @@ enum ktx_field {
 	KTX_FIELD_DESTINATION = 2, /* the link address stays */
 	KTX_FIELD_SOURCE_PORT = 3,
 	KTX_FIELD_DESTINATION_PORT = 4,
-	KTX_FIELD_IP_ID = 5,       /* IPv4's identification */
-	KTX_FIELD_FLOW_LABEL = 6,  /* IPv6's 20 bits */
-	KTX_FIELD_TOS = 7,         /* DSCP and ECN, the whole byte; IPv4 */
-	KTX_FIELD_TTL = 8,         /* or hop limit */
-	KTX_FIELD_ICMP_ID = 9,     /* of echo requests */
+	KTX_FIELD_IP_ID = 5,      /* IPv4's identification */
+	KTX_FIELD_FLOW_LABEL = 6, /* IPv6's 20 bits */
+	KTX_FIELD_TOS = 7,        /* DSCP and ECN, the whole byte; IPv4 */
+	KTX_FIELD_TTL = 8,        /* or hop limit */
+	KTX_FIELD_ICMP_ID = 9,    /* of echo requests */
 	KTX_FIELD_ICMP_SEQUENCE = 10,
 	KTX_FIELD_TCP_SEQUENCE = 11,
-	KTX_FIELD_PAYLOAD = 12,    /* `width` bytes, `at` bytes into the payload of UDP, TCP or an echo request */
+	KTX_FIELD_PAYLOAD = 12, /* `width` bytes, `at` bytes into the payload of UDP, TCP or an echo request */
 };
 
 enum ktx_vary_how {
@@ -54,13 +54,13 @@ struct ktx_vary {
 
 struct ktx_template_options {
 	size_t size;
-	const uint8_t *frame;     /* copied */
+	const uint8_t *frame; /* copied */
 	uint32_t length;
-	enum ktrxer_link link;    /* what it begins with (ktx_info.link) */
+	enum ktrxer_link link; /* what it begins with (ktx_info.link) */
 	const struct ktx_vary *fields;
-	size_t field_size;        /* sizeof(struct ktx_vary), which may grow: the same policy as for `size` */
-	uint32_t field_count;     /* 8 at most; an IPv6 address of a table counts as two */
-	bool every_combination;   /* fields whose `every` is 0 take each combination of their values, the first field
+	size_t field_size;      /* sizeof(struct ktx_vary), which may grow: the same policy as for `size` */
+	uint32_t field_count;   /* 8 at most; an IPv6 address of a table counts as two */
+	bool every_combination; /* fields whose `every` is 0 take each combination of their values, the first field
 				     fastest */
 };
 #define KTX_TEMPLATE_OPTIONS_INIT { .size = sizeof(struct ktx_template_options), .field_size = sizeof(struct ktx_vary) }
@@ -85,9 +85,9 @@ KTRXER_API void ktx_template_fill(const struct ktx_template *made, uint8_t *fram
 /* Numbers of a template's probes. */
 struct ktx_range {
 	size_t size;
-	uint64_t next;     /* the first number; the call adds the number of committed probes */
-	uint64_t left;     /* how many; the call subtracts the same. KTRXER_NEVER: until ktx_cancel() */
-	uint32_t threads;  /* with KTX_CAN_TEMPLATE: processors that share the range, 0: one. Other engines use one */
+	uint64_t next;    /* the first number; the call adds the number of committed probes */
+	uint64_t left;    /* how many; the call subtracts the same. KTRXER_NEVER: until ktx_cancel() */
+	uint32_t threads; /* with KTX_CAN_TEMPLATE: processors that share the range, 0: one. Other engines use one */
 };
 #define KTX_RANGE_INIT { .size = sizeof(struct ktx_range), .left = KTRXER_NEVER }
 

@@ -26,7 +26,7 @@ enum ktx_departure_source {
 	KTX_DEPARTURE_NONE = 0,
 	KTX_DEPARTURE_QUEUED = 1, /* no stamp; the kernel accepted the frame */
 	KTX_DEPARTURE_DRIVER = 2, /* by the driver (SOF_TIMESTAMPING_TX_SOFTWARE) */
-	KTX_DEPARTURE_NIC = 3,   /* by the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
+	KTX_DEPARTURE_NIC = 3,    /* by the NIC (SOF_TIMESTAMPING_TX_HARDWARE) */
 };
 
 /*
@@ -79,14 +79,14 @@ struct ktx_options {
 	enum ktx_wait wait;
 	enum ktx_late_policy late;
 	enum ktx_report_kind reports;
-	uint32_t flags;          /* enum ktx_flag */
-	uint32_t slots;          /* probes between commit and report; 0: 1024; rounded up to a power of two */
-	uint32_t frame_size;     /* largest frame; 0: the device's MTU and link header */
-	uint64_t late_ns;        /* a probe with more lateness is late: it is counted, and the late policy applies; 0:
+	uint32_t flags;      /* enum ktx_flag */
+	uint32_t slots;      /* probes between commit and report; 0: 1024; rounded up to a power of two */
+	uint32_t frame_size; /* largest frame; 0: the device's MTU and link header */
+	uint64_t late_ns;    /* a probe with more lateness is late: it is counted, and the late policy applies; 0:
 				    100 us */
-	uint64_t retry_ns;       /* how long a rejected probe is retried; 0: 10 ms */
-	int cpu;                 /* processor of the transmitter's thread; -1: any */
-	uint32_t queue;          /* of the device, for engines that are bound to one (xsk) */
+	uint64_t retry_ns;   /* how long a rejected probe is retried; 0: 10 ms */
+	int cpu;             /* processor of the transmitter's thread; -1: any */
+	uint32_t queue;      /* of the device, for engines that are bound to one (xsk) */
 };
 #define KTX_OPTIONS_INIT { .size = sizeof(struct ktx_options), .cpu = -1 }
 
@@ -102,15 +102,15 @@ KTRXER_API void ktx_close(struct ktx *tx);
 
 struct ktx_info {
 	const char *engine;
-	const char *reason;        /* why this engine was chosen */
-	bool chosen;               /* by `auto` */
-	enum ktrxer_link link;     /* the first header of the frames */
+	const char *reason;    /* why this engine was chosen */
+	bool chosen;           /* by `auto` */
+	enum ktrxer_link link; /* the first header of the frames */
 	uint32_t frame_size;
 	uint32_t slots;
 	enum ktx_departure_source best_departure; /* that the device and the options allow; each report has its own */
-	bool realtime;             /* SCHED_FIFO is on */
-	bool locked;               /* memory is locked */
-	int cpu;                   /* of the transmitter's thread, -1: any */
+	bool realtime;                            /* SCHED_FIFO is on */
+	bool locked;                              /* memory is locked */
+	int cpu;                                  /* of the transmitter's thread, -1: any */
 	uint32_t timer_slack_ns;
 	uint64_t wakeup_margin_ns; /* present length of the spin before a deadline */
 	int64_t compensation_ns;   /* transmit latency compensation: the submission starts this early */
@@ -128,10 +128,10 @@ struct ktx_slot {
 };
 
 struct ktx_probe {
-	uint64_t id;      /* any number; the report contains it */
-	uint64_t at_ns;   /* scheduled time; 0: at once, back to back with the probe before it */
-	uint32_t length;  /* of the frame */
-	uint32_t flags;   /* enum ktx_probe_flag */
+	uint64_t id;     /* any number; the report contains it */
+	uint64_t at_ns;  /* scheduled time; 0: at once, back to back with the probe before it */
+	uint32_t length; /* of the frame */
+	uint32_t flags;  /* enum ktx_probe_flag */
 };
 enum ktx_probe_flag {
 	KTX_TRAIN_GOES_ON = 1 << 0, /* the next probe leaves back to back with this one */
@@ -168,10 +168,10 @@ struct ktx_report {
 	uint32_t tries;        /* submissions, with the last one */
 	uint8_t status;        /* enum ktx_status */
 	uint8_t departure_source; /* enum ktx_departure_source */
-	uint8_t sent_source;   /* enum ktx_sent_source */
+	uint8_t sent_source;      /* enum ktx_sent_source */
 	uint8_t reserved;
-	int32_t error;         /* negative errno of the last submission, 0 when sent */
-	int64_t raw_ns;        /* the stamp on its own clock, 0: none */
+	int32_t error;  /* negative errno of the last submission, 0 when sent */
+	int64_t raw_ns; /* the stamp on its own clock, 0: none */
 	uint64_t reserved_more[1];
 };
 
@@ -214,15 +214,15 @@ KTRXER_API void ktx_cancel(struct ktx *tx);
 /* requested == sent + failed + skipped + cancelled + pending, at any time. */
 struct ktx_accounts {
 	uint64_t requested, sent, failed, skipped, cancelled, pending;
-	uint64_t late;      /* lateness above late_ns, or skipped; a shift counts once */
-	uint64_t tries;     /* submissions, with rejected ones */
-	uint64_t bytes;     /* of the frames sent */
+	uint64_t late;                /* lateness above late_ns, or skipped; a shift counts once */
+	uint64_t tries;               /* submissions, with rejected ones */
+	uint64_t bytes;               /* of the frames sent */
 	uint64_t nic, driver, queued; /* the sent probes, by enum ktx_departure_source */
-	uint64_t first_ns, last_ns; /* send times of the first and the last probe */
-	uint64_t stamps_missing;    /* sent; the stamp of driver or NIC did not arrive: this host's queue
+	uint64_t first_ns, last_ns;   /* send times of the first and the last probe */
+	uint64_t stamps_missing;      /* sent; the stamp of driver or NIC did not arrive: this host's queue
 				       dropped the frame, or no stamp was taken */
-	uint64_t untimed;           /* sent, with KTX_SENT_NONE */
-	int32_t last_error; /* negative errno of the last failure */
+	uint64_t untimed;             /* sent, with KTX_SENT_NONE */
+	int32_t last_error;           /* negative errno of the last failure */
 	/* Of `queued`: missing in the statistics of the device, so lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
 	uint64_t reserved[8];
@@ -245,12 +245,12 @@ KTRXER_API int ktx_reply_fd(const struct ktx *tx);
 /* An ICMP error about a sent datagram, or an error of this host's stack. */
 struct ktx_network_error {
 	uint64_t when_ns;
-	int error;                  /* positive errno */
-	uint8_t origin;             /* 1 this host, 2 ICMP, 3 ICMPv6 (SO_EE_ORIGIN_*) */
-	uint8_t type, code;         /* of the ICMP message */
+	int error;                   /* positive errno */
+	uint8_t origin;              /* 1 this host, 2 ICMP, 3 ICMPv6 (SO_EE_ORIGIN_*) */
+	uint8_t type, code;          /* of the ICMP message */
 	struct ktrxer_addr reporter; /* sender of the ICMP message; family 0: this host */
-	uint16_t quoted_length;     /* bytes in `quoted` */
-	uint8_t quoted[64];         /* begin of the datagram; for ICMP from its transport header on */
+	uint16_t quoted_length;      /* bytes in `quoted` */
+	uint8_t quoted[64];          /* begin of the datagram; for ICMP from its transport header on */
 	uint32_t reserved[4];
 };
 /* Engines that send by the host's stack only. Oldest first; returns how many. When 64 wait, newer ones are dropped. */
@@ -259,23 +259,23 @@ KTRXER_API int ktx_network_errors(struct ktx *tx, struct ktx_network_error *erro
 /* --------------------------------------------------------------------------------------------------------- engines */
 
 enum ktx_feature {
-	KTX_CAN_WHOLE_FRAME = 1 << 0,   /* sends any link header and any address */
+	KTX_CAN_WHOLE_FRAME = 1 << 0, /* sends any link header and any address */
 	KTX_CAN_IPV4 = 1 << 1,
 	KTX_CAN_IPV6 = 1 << 2,
-	KTX_CAN_TRAIN = 1 << 3,         /* submits a train with one call */
+	KTX_CAN_TRAIN = 1 << 3, /* submits a train with one call */
 	KTX_CAN_DRIVER_STAMP = 1 << 4,
 	KTX_CAN_NIC_STAMP = 1 << 5,
-	KTX_CAN_KERNEL_WAIT = 1 << 6,   /* the kernel waits for the send time */
-	KTX_CAN_MAPPED = 1 << 7,        /* the slots are in memory shared with the kernel */
+	KTX_CAN_KERNEL_WAIT = 1 << 6, /* the kernel waits for the send time */
+	KTX_CAN_MAPPED = 1 << 7,      /* the slots are in memory shared with the kernel */
 	KTX_CAN_UNPRIVILEGED = 1 << 8,
 	KTX_CAN_REPLY_FD = 1 << 9,
-	KTX_CAN_BYPASS = 1 << 10,       /* bypasses the qdisc */
-	KTX_CAN_ZERO_COPY = 1 << 11,    /* the NIC reads the slots themselves, in the present state of the device */
-	KTX_CAN_TEMPLATE = 1 << 12,     /* ktx_template_send(): the engine makes the frames itself */
-	KTX_CAN_POLL = 1 << 13,         /* a processor polls for due probes: send times at a high rate cost no system
+	KTX_CAN_BYPASS = 1 << 10,      /* bypasses the qdisc */
+	KTX_CAN_ZERO_COPY = 1 << 11,   /* the NIC reads the slots themselves, in the present state of the device */
+	KTX_CAN_TEMPLATE = 1 << 12,    /* ktx_template_send(): the engine makes the frames itself */
+	KTX_CAN_POLL = 1 << 13,        /* a processor polls for due probes: send times at a high rate cost no system
 					   call */
-	KTX_CAN_SCHED_STAMP = 1 << 14,  /* stamps at the entry into the packet scheduler */
-	KTX_CAN_HOST_STACK = 1 << 15,   /* sends by the host's stack: its routes choose the device, ktx_options.device
+	KTX_CAN_SCHED_STAMP = 1 << 14, /* stamps at the entry into the packet scheduler */
+	KTX_CAN_HOST_STACK = 1 << 15,  /* sends by the host's stack: its routes choose the device, ktx_options.device
 					   may be NULL */
 };
 
@@ -283,7 +283,7 @@ struct ktx_engine_info {
 	const char *name;
 	const char *summary;
 	bool available;
-	uint32_t features; /* enum ktx_feature, tested on the device where that is possible */
+	uint32_t features;              /* enum ktx_feature, tested on the device where that is possible */
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing, what to do */
 	uint32_t reserved[7];
 };

@@ -227,21 +227,21 @@ bool ktrxer_addr_is_local_use(const struct ktrxer_addr *addr)
 	 * translated ones (::ffff:0:0/96, 64:ff9b::/96), which lead to addresses of any kind.
 	 */
 	static const struct addr_block blocks[] = {
-		{ AF_INET, 8, { 10 } },              /* RFC 1918 */
-		{ AF_INET, 12, { 172, 16 } },        /* RFC 1918 */
-		{ AF_INET, 16, { 192, 168 } },       /* RFC 1918 */
-		{ AF_INET, 10, { 100, 64 } },        /* RFC 6598, behind a carrier's NAT */
-		{ AF_INET, 16, { 169, 254 } },       /* RFC 3927, link-local */
-		{ AF_INET, 8, { 127 } },             /* loopback */
-		{ AF_INET, 24, { 192, 0, 2 } },      /* RFC 5737, documentation */
+		{ AF_INET, 8, { 10 } },         /* RFC 1918 */
+		{ AF_INET, 12, { 172, 16 } },   /* RFC 1918 */
+		{ AF_INET, 16, { 192, 168 } },  /* RFC 1918 */
+		{ AF_INET, 10, { 100, 64 } },   /* RFC 6598, behind a carrier's NAT */
+		{ AF_INET, 16, { 169, 254 } },  /* RFC 3927, link-local */
+		{ AF_INET, 8, { 127 } },        /* loopback */
+		{ AF_INET, 24, { 192, 0, 2 } }, /* RFC 5737, documentation */
 		{ AF_INET, 24, { 198, 51, 100 } },
 		{ AF_INET, 24, { 203, 0, 113 } },
-		{ AF_INET, 15, { 198, 18 } },        /* RFC 2544, benchmarks */
-		{ AF_INET6, 128, { [15] = 1 } },     /* loopback */
-		{ AF_INET6, 10, { 0xfe, 0x80 } },    /* link-local */
-		{ AF_INET6, 7, { 0xfc } },           /* RFC 4193, unique local */
+		{ AF_INET, 15, { 198, 18 } },                 /* RFC 2544, benchmarks */
+		{ AF_INET6, 128, { [15] = 1 } },              /* loopback */
+		{ AF_INET6, 10, { 0xfe, 0x80 } },             /* link-local */
+		{ AF_INET6, 7, { 0xfc } },                    /* RFC 4193, unique local */
 		{ AF_INET6, 32, { 0x20, 0x01, 0x0d, 0xb8 } }, /* RFC 3849, documentation */
-		{ AF_INET6, 20, { 0x3f, 0xff } },    /* RFC 9637, documentation */
+		{ AF_INET6, 20, { 0x3f, 0xff } },             /* RFC 9637, documentation */
 		{ AF_INET6, 48, { 0x20, 0x01, 0x00, 0x02 } }, /* RFC 5180, benchmarks */
 	};
 	for (size_t i = 0; addr && i < sizeof blocks / sizeof blocks[0]; i++)

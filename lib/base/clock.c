@@ -149,7 +149,8 @@ static struct choice choose(const struct ktrxer_clock_map *map, int64_t real_ns,
 	const uint64_t slack = ktrxer_clock_map_bound(map) + GRAIN_NS;
 
 	c.can_now = distance(c.now, earliest, latest) <= slack && (!map->steps || c.now + slack >= map->unstepped_ns);
-	c.can_before = distance(c.before, earliest, latest) <= slack && map->steps && c.before <= map->stepped_ns + slack;
+	c.can_before =
+		distance(c.before, earliest, latest) <= slack && map->steps && c.before <= map->stepped_ns + slack;
 	return c;
 }
 
@@ -157,7 +158,8 @@ uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_
 				      uint64_t latest_ns)
 {
 	const struct choice c = choose(map, real_ns, earliest_ns, latest_ns);
-	const uint64_t now_off = distance(c.now, earliest_ns, latest_ns), before_off = distance(c.before, earliest_ns, latest_ns);
+	const uint64_t now_off = distance(c.now, earliest_ns, latest_ns),
+		       before_off = distance(c.before, earliest_ns, latest_ns);
 
 	if (c.can_now != c.can_before)
 		return c.can_now ? c.now : c.before;
@@ -174,8 +176,8 @@ static bool decided(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_
 	return c.can_now && c.can_before ? apart <= GRAIN_NS : c.can_now || c.can_before;
 }
 
-bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
-				   uint64_t *mono_ns)
+bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
+				   uint64_t latest_ns, uint64_t *mono_ns)
 {
 	*mono_ns = ktrxer_clock_map_mono_within(map, real_ns, earliest_ns, latest_ns);
 	if (decided(map, real_ns, earliest_ns, latest_ns))

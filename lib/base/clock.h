@@ -13,13 +13,13 @@
 #include <time.h>
 
 struct ktrxer_clock_map {
-	clockid_t clock;           /* CLOCK_REALTIME below stands for it */
-	int64_t low_ns, high_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC lies in [low, high] */
-	int64_t last_ns;           /* the difference before the last step; == middle when there was none */
+	clockid_t clock;         /* CLOCK_REALTIME below stands for it */
+	int64_t low_ns, high_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC lies in [low, high] */
+	int64_t last_ns;         /* the difference before the last step; == middle when there was none */
 	uint64_t sampled_ns;
 	uint64_t steps;
-	uint64_t unstepped_ns;     /* the last sample before the last step */
-	uint64_t stepped_ns;       /* the sample that found it: the step came between these two */
+	uint64_t unstepped_ns; /* the last sample before the last step */
+	uint64_t stepped_ns;   /* the sample that found it: the step came between these two */
 };
 
 void ktrxer_clock_map_init(struct ktrxer_clock_map *map);
@@ -49,8 +49,8 @@ uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_
  * is still impossible, for example because the clock was stepped twice between two samples, or both offsets are possible and differ.
  * The stamp then has no meaning.
  */
-bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns, uint64_t latest_ns,
-				   uint64_t *mono_ns);
+bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
+				   uint64_t latest_ns, uint64_t *mono_ns);
 
 /* A step was found within the last second: stamps around it may be converted by the wrong difference. */
 static inline bool ktrxer_clock_map_stepped(const struct ktrxer_clock_map *map, uint64_t now_ns)
@@ -64,7 +64,8 @@ static inline struct timespec ktrxer_span(uint64_t ns)
 {
 	const uint64_t most = 86400 * (uint64_t)KTRXER_NS_PER_S, span = ns < most ? ns : most;
 
-	return (struct timespec){ .tv_sec = (time_t)(span / KTRXER_NS_PER_S), .tv_nsec = (long)(span % KTRXER_NS_PER_S) };
+	return (struct timespec){ .tv_sec = (time_t)(span / KTRXER_NS_PER_S),
+				  .tv_nsec = (long)(span % KTRXER_NS_PER_S) };
 }
 
 static inline int64_t ktrxer_timespec_ns(int64_t seconds, int64_t nanoseconds)

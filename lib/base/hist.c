@@ -26,14 +26,14 @@ enum {
 };
 
 struct carry {
-	uint32_t bucket;   /* of both arrays, as if they were one */
+	uint32_t bucket; /* of both arrays, as if they were one */
 	uint32_t wraps;
 };
 
 struct ktrxer_hist {
 	uint64_t count;
 	int64_t min, max;
-	uint64_t sum_low;  /* 128-bit two's complement: exact, whatever comes */
+	uint64_t sum_low; /* 128-bit two's complement: exact, whatever comes */
 	int64_t sum_high;
 	uint32_t carries;
 	struct carry carry[CARRIES];
@@ -276,4 +276,3 @@ double ktrxer_hist_mean(const struct ktrxer_hist *hist)
 	sum = (double)high * 18446744073709551616.0 + (double)low;
 	return (negative ? -sum : sum) / (double)hist->count;
 }
-

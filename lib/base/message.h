@@ -11,14 +11,14 @@
 #define KTRXER_MESSAGE_CONTROL 256
 
 struct ktrxer_message {
-	int64_t real_ns;         /* the kernel's arrival or transmit stamp on CLOCK_REALTIME; 0: none */
-	int64_t nic_ns;          /* the NIC's, on the clock of the NIC; 0: none */
-	struct ktrxer_addr to;   /* the destination in the IP header; family 0: not reported */
+	int64_t real_ns;          /* the kernel's arrival or transmit stamp on CLOCK_REALTIME; 0: none */
+	int64_t nic_ns;           /* the NIC's, on the clock of the NIC; 0: none */
+	struct ktrxer_addr to;    /* the destination in the IP header; family 0: not reported */
 	struct ktrxer_addr local; /* this host's address that received it: an answer is sent from there */
-	uint32_t ifindex;        /* the interface that it arrived on; 0: not reported */
-	uint32_t drops;          /* datagrams that this socket has dropped so far, modulo 2^32: valid with has_drops */
+	uint32_t ifindex;         /* the interface that it arrived on; 0: not reported */
+	uint32_t drops;           /* datagrams that this socket has dropped so far, modulo 2^32: valid with has_drops */
 	bool has_drops;
-	uint8_t ttl, tos;        /* 0 where not reported */
+	uint8_t ttl, tos; /* 0 where not reported */
 };
 
 /*

@@ -49,8 +49,8 @@ static const struct unit bitrate_units[] = {
 	{ "", 1 }, { "k", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { "T", 1000000000000 }, { NULL },
 };
 static const struct unit size_units[] = {
-	{ "", 1 },       { "k", 1000 },     { "M", 1000000 },  { "G", 1000000000 }, { "T", 1000000000000 },
-	{ "Ki", 1024 },  { "Mi", 1 << 20 }, { "Gi", 1 << 30 }, { "Ti", 1ULL << 40 }, { NULL },
+	{ "", 1 },      { "k", 1000 },     { "M", 1000000 },  { "G", 1000000000 },  { "T", 1000000000000 },
+	{ "Ki", 1024 }, { "Mi", 1 << 20 }, { "Gi", 1 << 30 }, { "Ti", 1ULL << 40 }, { NULL },
 };
 /* Per how long, in seconds; the number before it is a count. */
 static const struct unit per_units[] = {
@@ -423,8 +423,8 @@ static void scale_format(char text[KTRXER_UNITS_TEXT], const char *sign, uint64_
 			whole = 1;
 		}
 	}
-	snprintf(text, KTRXER_UNITS_TEXT, "%s%llu.%03u %s", sign, (unsigned long long)whole,
-		 (unsigned int)thousandths, unit->name);
+	snprintf(text, KTRXER_UNITS_TEXT, "%s%llu.%03u %s", sign, (unsigned long long)whole, (unsigned int)thousandths,
+		 unit->name);
 }
 
 const char *ktrxer_format_ns(char text[KTRXER_UNITS_TEXT], int64_t ns)
@@ -455,7 +455,7 @@ const char *ktrxer_format_duration(char text[KTRXER_UNITS_TEXT], uint64_t ns)
 const char *ktrxer_format_bitrate(char text[KTRXER_UNITS_TEXT], uint64_t bit_s)
 {
 	static const struct unit units[] = {
-		{ "bit/s", 1 },		  { "kbit/s", 1000 },	       { "Mbit/s", 1000000 },
+		{ "bit/s", 1 },           { "kbit/s", 1000 },          { "Mbit/s", 1000000 },
 		{ "Gbit/s", 1000000000 }, { "Tbit/s", 1000000000000 }, { NULL },
 	};
 
@@ -477,7 +477,7 @@ const char *ktrxer_format_rate(char text[KTRXER_UNITS_TEXT], uint64_t num, uint6
 {
 	/* In thousandths of a probe a second, so that slow rates keep their digits. */
 	static const struct unit units[] = {
-		{ "mpps", 1 },		{ "pps", 1000 },	   { "kpps", 1000000 },
+		{ "mpps", 1 },          { "pps", 1000 },           { "kpps", 1000000 },
 		{ "Mpps", 1000000000 }, { "Gpps", 1000000000000 }, { NULL },
 	};
 	uint64_t whole, rest, milli;

@@ -14,8 +14,8 @@
 
 #include <ktrxer.h>
 
-int ktrxer_parse_u64(uint64_t *value, const char *text, struct ktrxer_error *err);       /* 10, 10k, 1.5M, 2G, 0x10 */
-int ktrxer_parse_i64(int64_t *value, const char *text, struct ktrxer_error *err); /* the same with an optional '-' */
+int ktrxer_parse_u64(uint64_t *value, const char *text, struct ktrxer_error *err); /* 10, 10k, 1.5M, 2G, 0x10 */
+int ktrxer_parse_i64(int64_t *value, const char *text, struct ktrxer_error *err);  /* the same with an optional '-' */
 int ktrxer_parse_duration(uint64_t *ns, const char *text,
 			  struct ktrxer_error *err); /* 250us, 1.5s, 2m, 1h; bare: seconds */
 int ktrxer_parse_bitrate(uint64_t *bit_s, const char *text,
@@ -39,8 +39,8 @@ int ktrxer_rate_gap(uint64_t num, uint64_t den, uint64_t *gap_num, uint64_t *gap
 const char *ktrxer_format_ns(char text[KTRXER_UNITS_TEXT], int64_t ns);
 /* Exact, the shortest with one unit, reads back to the same: "10ms", "1500us", "2s", "0s". */
 const char *ktrxer_format_duration(char text[KTRXER_UNITS_TEXT], uint64_t ns);
-const char *ktrxer_format_bitrate(char text[KTRXER_UNITS_TEXT], uint64_t bit_s);         /* "9.500 Mbit/s" */
-const char *ktrxer_format_size(char text[KTRXER_UNITS_TEXT], uint64_t bytes);            /* "512 B", "1.500 MiB" */
+const char *ktrxer_format_bitrate(char text[KTRXER_UNITS_TEXT], uint64_t bit_s); /* "9.500 Mbit/s" */
+const char *ktrxer_format_size(char text[KTRXER_UNITS_TEXT], uint64_t bytes);    /* "512 B", "1.500 MiB" */
 const char *ktrxer_format_rate(char text[KTRXER_UNITS_TEXT], uint64_t num,
 			       uint64_t den); /* "36.000 kpps", "0.500 pps" */
 

@@ -53,7 +53,8 @@ static uint32_t header_at(const struct bpf_ring *ring, uint64_t position)
 /* The positions are the kernel's `unsigned long`. */
 static void consumed_set(struct bpf_ring *ring)
 {
-	atomic_store_explicit((_Atomic unsigned long *)ring->consumer_page, (unsigned long)ring->consumed, memory_order_release);
+	atomic_store_explicit((_Atomic unsigned long *)ring->consumer_page, (unsigned long)ring->consumed,
+			      memory_order_release);
 }
 
 static uint64_t length_of(uint32_t header)
@@ -67,14 +68,16 @@ const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length)
 		uint32_t header;
 
 		if ((unsigned long)ring->produced == (unsigned long)ring->consumed) {
-			ring->produced = atomic_load_explicit((_Atomic unsigned long *)ring->producer_page, memory_order_acquire);
+			ring->produced = atomic_load_explicit((_Atomic unsigned long *)ring->producer_page,
+							      memory_order_acquire);
 			if ((unsigned long)ring->produced == (unsigned long)ring->consumed) {
 				/*
 				 * The kernel wakes us for a record that it submits while it sees all before it consumed. So our word goes
 				 * out before we look for the last time, and that look is not earlier than the word.
 				 */
 				atomic_thread_fence(memory_order_seq_cst);
-				ring->produced = atomic_load_explicit((_Atomic unsigned long *)ring->producer_page, memory_order_acquire);
+				ring->produced = atomic_load_explicit((_Atomic unsigned long *)ring->producer_page,
+								      memory_order_acquire);
 				if ((unsigned long)ring->produced == (unsigned long)ring->consumed)
 					return NULL;
 			}

@@ -18,15 +18,22 @@
 static int load_failed(int rc, struct ktrxer_error *err)
 {
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, rc, "XDP programs need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: run as root, or use the packet engine");
+		return ktrxer_fail(err, rc,
+				   "XDP programs need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: run as root, or use the "
+				   "packet engine");
 	if (rc == -ENOMEM)
-		return ktrxer_fail(err, rc, "no memory for the live engine: shorter frames or a lower rate, or use the packet engine");
+		return ktrxer_fail(
+			err, rc,
+			"no memory for the live engine: shorter frames or a lower rate, or use the packet engine");
 	if (rc == -ENOSYS)
-		return ktrxer_fail(err, rc, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL): use the packet engine");
-	return ktrxer_fail(err, rc, "this kernel does not take the live program (%m): it needs Linux 5.18; use the packet engine");
+		return ktrxer_fail(err, rc,
+				   "this kernel has no bpf() call (CONFIG_BPF_SYSCALL): use the packet engine");
+	return ktrxer_fail(
+		err, rc, "this kernel does not take the live program (%m): it needs Linux 5.18; use the packet engine");
 }
 
-int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err)
+int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name,
+			 struct ktrxer_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
 	int rc;
@@ -53,9 +60,9 @@ int ktrxer_live_bpf_constants(struct bpf_object *object, const void *config, siz
 	struct bpf_map *map;
 
 	/* The section's map has the object's name in front of its own. */
-	bpf_object__for_each_map(map, object)
-		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
-			return bpf_map__set_initial_value(map, config, size);
+	bpf_object__for_each_map(map, object) if (bpf_map__map_flags(map) &
+						  BPF_F_RDONLY_PROG) return bpf_map__set_initial_value(map, config,
+												       size);
 	return -ENOENT;
 }
 
@@ -90,7 +97,8 @@ int ktrxer_live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *d
 	return ktrxer_fail(err, rc, "frames cannot be redirected to '%s': %m", device->name);
 }
 
-bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2])
+bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back,
+			   struct bpf_link *links[2])
 {
 	ktrxer_bpf_quiet_begin();
 	links[0] = bpf_program__attach(bpf_object__find_program_by_name(object, taken));
@@ -101,8 +109,8 @@ bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const c
 
 int ktrxer_live_bpf_run(int program, const void *frame, uint32_t frame_size, uint32_t repeat, uint32_t batch)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_size, .repeat = (int)repeat, .batch_size = batch,
-		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_size, .repeat = (int)repeat,
+		    .batch_size = batch, .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
 
 	return bpf_prog_test_run_opts(program, &options) == 0 ? 0 : -errno;
 }

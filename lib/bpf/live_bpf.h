@@ -12,7 +12,8 @@ struct bpf_map;
 struct bpf_object;
 
 /* Not loaded yet: sizes and constants are to be set first. */
-int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name, struct ktrxer_error *err);
+int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name,
+			 struct ktrxer_error *err);
 int ktrxer_live_bpf_load(struct bpf_object *object, struct ktrxer_error *err);
 /* The constants of a program whose section of them holds one struct alone. */
 int ktrxer_live_bpf_constants(struct bpf_object *object, const void *config, size_t size);
@@ -23,7 +24,8 @@ void *ktrxer_live_bpf_mmap(struct bpf_object *object, const char *name, size_t *
 /* Redirects go to this device from now on. */
 int ktrxer_live_bpf_aim(struct bpf_object *object, const struct ktrxer_device *device, struct ktrxer_error *err);
 /* Both tracepoints, or none: false. */
-bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back, struct bpf_link *links[2]);
+bool ktrxer_live_bpf_trace(struct bpf_object *object, const char *taken, const char *turned_back,
+			   struct bpf_link *links[2]);
 
 /* Runs a program with live frames until `repeat` runs are done, or a signal comes: -EINTR. */
 int ktrxer_live_bpf_run(int program, const void *frame, uint32_t frame_size, uint32_t repeat, uint32_t batch);

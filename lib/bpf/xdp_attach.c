@@ -52,19 +52,27 @@ static int attach_failed(int rc, const struct ktrxer_device *device, struct ktrx
 
 	if (is_taken(rc)) {
 		occupant(device->index, word, sizeof word);
-		return ktrxer_fail(err, -EBUSY, "%s is on '%s' already: end the program that put it there, or take it off (`ip link set dev %s xdp off`), "
-				   "or use the back end 'nftables'", word, device->name, device->name);
+		return ktrxer_fail(err, -EBUSY,
+				   "%s is on '%s' already: end the program that put it there, or take it off (`ip link "
+				   "set dev %s xdp off`), "
+				   "or use the back end 'nftables'",
+				   word, device->name, device->name);
 	}
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, -EPERM, "an XDP program on '%s' needs CAP_NET_ADMIN, which this process does not have: run it as root (sudo)", device->name);
+		return ktrxer_fail(err, -EPERM,
+				   "an XDP program on '%s' needs CAP_NET_ADMIN, which this process does not have: run "
+				   "it as root (sudo)",
+				   device->name);
 	if (rc == -ENODEV)
 		return ktrxer_fail(err, rc, "device '%s' is gone", device->name);
 	if (rc == -EINVAL)
-		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel puts no XDP program on '%s' by a link (Linux 5.9 does)", device->name);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "this kernel puts no XDP program on '%s' by a link (Linux 5.9 does)", device->name);
 	return ktrxer_fail(err, rc, "no XDP program can be put on '%s': %m", device->name);
 }
 
-int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err)
+int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device,
+		      bool only_generic, struct ktrxer_error *err)
 {
 	char word[64];
 	int rc = -EOPNOTSUPP;
@@ -74,9 +82,11 @@ int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const stru
 		rc = attach_as(program, device->index, XDP_FLAGS_DRV_MODE);
 	if (rc < 0 && !is_taken(rc) && rc != -EPERM && rc != -EACCES && rc != -ENODEV) {
 		if (rc == -EOPNOTSUPP)
-			snprintf(attachment->note, sizeof attachment->note, "generic XDP: %s", only_generic ? "as asked for" : "the driver has none of its own");
+			snprintf(attachment->note, sizeof attachment->note, "generic XDP: %s",
+				 only_generic ? "as asked for" : "the driver has none of its own");
 		else
-			snprintf(attachment->note, sizeof attachment->note, "generic XDP: the driver refuses its own here (%s)",
+			snprintf(attachment->note, sizeof attachment->note,
+				 "generic XDP: the driver refuses its own here (%s)",
 				 ktrxer_strerror(rc, word, sizeof word));
 		attachment->generic = true;
 		rc = attach_as(program, device->index, XDP_FLAGS_SKB_MODE);

@@ -6,7 +6,7 @@
 #include "error.h"
 
 struct xdp_attachment {
-	int link;      /* -1: none */
+	int link; /* -1: none */
 	bool generic;
 	char note[160]; /* why it is generic, "" where it is not */
 };
@@ -14,7 +14,8 @@ struct xdp_attachment {
 /*
  * In the driver, else generic (`only_generic`: at once). -EBUSY: another program is there, and err says which and what to do.
  */
-int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device, bool only_generic, struct ktrxer_error *err);
+int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device,
+		      bool only_generic, struct ktrxer_error *err);
 void ktrxer_xdp_detach(struct xdp_attachment *attachment);
 
 #endif

@@ -30,17 +30,22 @@ static int memory_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 	int rc;
 
 	xsk->memory_size = (size_t)xsk->chunk * xsk->frames;
-	xsk->memory = mmap(NULL, xsk->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	xsk->memory =
+		mmap(NULL, xsk->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (xsk->memory == MAP_FAILED) {
 		xsk->memory = NULL;
 		return fail_word(err, -ENOMEM, "no memory for its frames");
 	}
-	reg = (struct xsk_umem_reg){ .addr = (uintptr_t)xsk->memory, .len = xsk->memory_size, .chunk_size = xsk->chunk };
+	reg = (struct xsk_umem_reg){ .addr = (uintptr_t)xsk->memory,
+				     .len = xsk->memory_size,
+				     .chunk_size = xsk->chunk };
 	if (!setsockopt(xsk->fd, SOL_XDP, XDP_UMEM_REG, &reg, sizeof reg))
 		return 0;
 	rc = -errno;
 	if (rc == -ENOBUFS || rc == -EPERM)
-		return ktrxer_fail(err, rc, "its frames want %zu KiB of locked memory, more than this user may have (`ulimit -l`)", xsk->memory_size / 1024);
+		return ktrxer_fail(
+			err, rc, "its frames want %zu KiB of locked memory, more than this user may have (`ulimit -l`)",
+			xsk->memory_size / 1024);
 	return fail_word(err, rc, "memory for its frames");
 }
 
@@ -59,10 +64,11 @@ static int rings_make(struct xsk_receiver *xsk, struct ktrxer_error *err)
 		return fail_word(err, -errno, "its rings");
 	if (length < sizeof offsets)
 		return ktrxer_fail(err, -EOPNOTSUPP, "it needs Linux 5.4");
-	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->rx, &offsets.rx, size, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
+	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->rx, &offsets.rx, size, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING,
+				 &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->fill, &offsets.fill, size, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING, &xsk->maps[1],
-				  &xsk->map_sizes[1]);
+		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->fill, &offsets.fill, size, sizeof(uint64_t),
+					 XDP_UMEM_PGOFF_FILL_RING, &xsk->maps[1], &xsk->map_sizes[1]);
 	return rc < 0 ? fail_word(err, rc, "mapping its rings") : 0;
 }
 
@@ -81,14 +87,16 @@ static void fill_wake(struct xsk_receiver *xsk)
 
 static int queue_bind(const struct xsk_receiver *xsk, uint32_t device, uint32_t queue, bool generic)
 {
-	const struct sockaddr_xdp to = { .sxdp_family = AF_XDP, .sxdp_ifindex = device, .sxdp_queue_id = queue,
+	const struct sockaddr_xdp to = { .sxdp_family = AF_XDP,
+					 .sxdp_ifindex = device,
+					 .sxdp_queue_id = queue,
 					 .sxdp_flags = (uint16_t)(XDP_USE_NEED_WAKEUP | (generic ? XDP_COPY : 0)) };
 
 	return bind(xsk->fd, (const struct sockaddr *)&to, sizeof to) ? -errno : 0;
 }
 
-int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
-		     struct ktrxer_error *err)
+int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames,
+			    bool generic, struct ktrxer_error *err)
 {
 	struct xdp_options options = { 0 };
 	socklen_t length = sizeof options;
@@ -103,7 +111,8 @@ int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t 
 	if (xsk->fd < 0) {
 		rc = -errno;
 		xsk->fd = -1;
-		return rc == -EAFNOSUPPORT ? ktrxer_fail(err, rc, "this kernel has none (CONFIG_XDP_SOCKETS)") : fail_word(err, rc, "a socket");
+		return rc == -EAFNOSUPPORT ? ktrxer_fail(err, rc, "this kernel has none (CONFIG_XDP_SOCKETS)")
+					   : fail_word(err, rc, "a socket");
 	}
 	rc = memory_make(xsk, err);
 	if (rc == 0)

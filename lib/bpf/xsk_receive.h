@@ -22,7 +22,7 @@ struct xsk_receiver {
 	size_t memory_size;
 	uint32_t chunk, frames; /* frames: a power of two */
 	struct xsk_ring rx, fill;
-	uint32_t seen;          /* the producer of `rx` as last looked at */
+	uint32_t seen; /* the producer of `rx` as last looked at */
 	void *maps[2];
 	size_t map_sizes[2];
 };
@@ -32,8 +32,8 @@ uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata);
 uint32_t ktrxer_xsk_receive_most(uint32_t chunk, uint32_t metadata);
 
 /* `frames` is rounded up to a power of two. `generic`: the XDP program is attached in generic mode, where all is copied. */
-int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames, bool generic,
-		     struct ktrxer_error *err);
+int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames,
+			    bool generic, struct ktrxer_error *err);
 void ktrxer_xsk_receive_close(struct xsk_receiver *xsk);
 
 /* The frame that comes next; NULL: none. It stays until ktrxer_xsk_receive_take(). */

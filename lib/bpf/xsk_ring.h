@@ -20,8 +20,8 @@ struct xsk_ring {
 };
 
 /* xsk_socket.c: maps a ring, and says so in *map; 0 or a negative errno. */
-int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
-		 void **map, size_t *map_size);
+int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries,
+			size_t entry, uint64_t page_offset, void **map, size_t *map_size);
 /* Ends a socket: two maps, its descriptor, its frames; what there is of them. */
 void ktrxer_xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size);
 

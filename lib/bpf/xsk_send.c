@@ -15,7 +15,8 @@ static void invalidate_rest(const struct xsk_sender *sender)
 {
 	for (uint32_t left = xsk_ring_left(sender->tx); left; left--)
 		/* Beyond every umem, no length, options that do not exist: each alone is enough for some kernel. */
-		*xsk_ring_desc(sender->tx, sender->tx->mine - left) = (struct xdp_desc){ .addr = UINT64_MAX, .options = UINT32_MAX };
+		*xsk_ring_desc(sender->tx, sender->tx->mine - left) =
+			(struct xdp_desc){ .addr = UINT64_MAX, .options = UINT32_MAX };
 }
 
 int ktrxer_xsk_lost(struct xsk_sender *sender)

@@ -18,7 +18,7 @@ struct xsk_sender {
 	uint64_t invalid_seen;
 	uint32_t batch; /* how many are offered at once: fewer where refusals are frequent */
 	uint32_t most;
-	int lost;       /* negative errno: this socket will never send again */
+	int lost; /* negative errno: this socket will never send again */
 };
 
 /*

@@ -45,7 +45,9 @@ static int socket_make(struct xsk_socket *xsk, struct ktrxer_error *err)
 	if (rc == -EPERM || rc == -EACCES)
 		return ktrxer_fail(err, rc, "AF_XDP sockets need CAP_NET_RAW: run as root, or use the udp engine");
 	if (rc == -EAFNOSUPPORT)
-		return ktrxer_fail(err, rc, "this kernel has no AF_XDP (Linux 5.4 with CONFIG_XDP_SOCKETS): use the packet engine");
+		return ktrxer_fail(
+			err, rc,
+			"this kernel has no AF_XDP (Linux 5.4 with CONFIG_XDP_SOCKETS): use the packet engine");
 	return ktrxer_fail(err, rc, "AF_XDP socket: %m");
 }
 
@@ -79,13 +81,16 @@ static int memory_make(struct xsk_socket *xsk, const struct xsk_setup *setup, st
 		rc = memory_register(xsk, false);
 	}
 	if (rc == -ENOBUFS || rc == -EPERM)
-		return ktrxer_fail(err, rc, "AF_XDP pins its frames in memory, %zu KiB, more than this user may lock: raise `ulimit -l`, "
-				   "or CAP_IPC_LOCK, or fewer slots", xsk->memory_size / 1024);
+		return ktrxer_fail(
+			err, rc,
+			"AF_XDP pins its frames in memory, %zu KiB, more than this user may lock: raise `ulimit -l`, "
+			"or CAP_IPC_LOCK, or fewer slots",
+			xsk->memory_size / 1024);
 	return rc < 0 ? fail_plainly(err, rc, setup, "memory for frames") : 0;
 }
 
-int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries, size_t entry, uint64_t page_offset,
-		 void **map, size_t *map_size)
+int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_offset *offset, uint32_t entries,
+			size_t entry, uint64_t page_offset, void **map, size_t *map_size)
 {
 	const size_t size = offset->entries + entry * entries;
 	uint8_t *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)page_offset);
@@ -129,18 +134,22 @@ static int rings_make(struct xsk_socket *xsk, const struct xsk_setup *setup, str
 	    getsockopt(xsk->fd, SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &length) != 0)
 		return fail_plainly(err, -errno, setup, "rings");
 	if (length < sizeof offsets)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the AF_XDP of this kernel is too old (Linux 5.4 is needed): use the packet engine");
-	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING, &xsk->maps[0], &xsk->map_sizes[0]);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the AF_XDP of this kernel is too old (Linux 5.4 is needed): use the packet engine");
+	rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->tx, &offsets.tx, size, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING,
+				 &xsk->maps[0], &xsk->map_sizes[0]);
 	if (rc == 0)
-		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->completion, &offsets.completion, back, sizeof(uint64_t), XDP_UMEM_PGOFF_COMPLETION_RING,
-				  &xsk->maps[1], &xsk->map_sizes[1]);
+		rc = ktrxer_xsk_ring_map(xsk->fd, &xsk->completion, &offsets.completion, back, sizeof(uint64_t),
+					 XDP_UMEM_PGOFF_COMPLETION_RING, &xsk->maps[1], &xsk->map_sizes[1]);
 	return rc < 0 ? fail_plainly(err, rc, setup, "mapping the rings") : 0;
 }
 
 /* Without XDP_COPY the kernel tries zero copy first. */
 static int queue_bind(const struct xsk_socket *xsk, const struct xsk_setup *setup)
 {
-	const struct sockaddr_xdp to = { .sxdp_family = AF_XDP, .sxdp_ifindex = setup->index, .sxdp_queue_id = setup->queue,
+	const struct sockaddr_xdp to = { .sxdp_family = AF_XDP,
+					 .sxdp_ifindex = setup->index,
+					 .sxdp_queue_id = setup->queue,
 					 .sxdp_flags = (uint16_t)(XDP_USE_NEED_WAKEUP | (setup->copy ? XDP_COPY : 0)) };
 	const struct timespec nap = { .tv_nsec = QUEUE_BUSY_NAP_NS };
 	int rc = -EBUSY;
@@ -156,12 +165,16 @@ static int queue_bind(const struct xsk_socket *xsk, const struct xsk_setup *setu
 static int bind_failed(int rc, const struct xsk_setup *setup, struct ktrxer_error *err)
 {
 	if (rc == -EBUSY)
-		return ktrxer_fail(err, rc, "queue %u of '%s' belongs to another AF_XDP socket: end that program (`ss -A xdp -p` may name it), "
-				   "or use the packet engine", setup->queue, setup->device);
+		return ktrxer_fail(err, rc,
+				   "queue %u of '%s' belongs to another AF_XDP socket: end that program (`ss -A xdp "
+				   "-p` may name it), "
+				   "or use the packet engine",
+				   setup->queue, setup->device);
 	if (rc == -ENODEV || rc == -ENXIO)
 		return ktrxer_fail(err, -ENODEV, "device '%s' is gone", setup->device);
 	if (rc == -EINVAL)
-		return ktrxer_fail(err, rc, "'%s' has no queue %u that AF_XDP can use: use the packet engine", setup->device, setup->queue);
+		return ktrxer_fail(err, rc, "'%s' has no queue %u that AF_XDP can use: use the packet engine",
+				   setup->device, setup->queue);
 	if (rc == -EOPNOTSUPP)
 		return ktrxer_fail(err, rc, "'%s' and AF_XDP do not go together: use the packet engine", setup->device);
 	return fail_plainly(err, rc, setup, "bind");
@@ -180,14 +193,17 @@ static int socket_open_once(struct xsk_socket *xsk, const struct xsk_setup *setu
 	xsk->chunks = setup->slots + setup->spares;
 	xsk->chunk = ktrxer_xsk_chunk_size(setup->frame_size);
 	if (!xsk->chunk)
-		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: AF_XDP takes up to %d; the packet engine sends them",
+		return ktrxer_fail(err, -EMSGSIZE,
+				   "frames of %u bytes: AF_XDP takes up to %d; the packet engine sends them",
 				   setup->frame_size, XSK_FRAME_MAX);
 	xsk->colours = ktrxer_xsk_chunk_colours(xsk->chunk, setup->frame_size);
-	if ((rc = socket_make(xsk, err)) < 0 || (rc = memory_make(xsk, setup, err)) < 0 || (rc = rings_make(xsk, setup, err)) < 0)
+	if ((rc = socket_make(xsk, err)) < 0 || (rc = memory_make(xsk, setup, err)) < 0 ||
+	    (rc = rings_make(xsk, setup, err)) < 0)
 		goto fail;
 	/* The copies that the device has not sent yet are charged to the socket. */
 	ktx_sock_send_room(xsk->fd, 4 << 20);
-	xsk->budget = setsockopt(xsk->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof budget) == 0 ? KTX_BATCH_MAX : BUDGET_DEFAULT;
+	xsk->budget = setsockopt(xsk->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof budget) == 0 ? KTX_BATCH_MAX
+												       : BUDGET_DEFAULT;
 	rc = queue_bind(xsk, setup);
 	if (rc < 0) {
 		bind_failed(rc, setup, err);

@@ -10,7 +10,7 @@
 #include "xsk_ring.h"
 
 enum {
-	XSK_HEADROOM = 64,    /* before each frame: metadata, and a cache line of its own for the frame */
+	XSK_HEADROOM = 64, /* before each frame: metadata, and a cache line of its own for the frame */
 	XSK_LINE = 64,
 	XSK_CHUNK_MIN = 2048, /* the kernel's bounds for a chunk: this and a page */
 	XSK_CHUNK_MAX = 4096,
@@ -21,22 +21,22 @@ struct xsk_setup {
 	const char *device; /* for messages */
 	uint32_t index;     /* of the device */
 	uint32_t queue;
-	uint32_t slots;     /* power of two */
-	uint32_t spares;    /* chunks more than slots, at most as many */
+	uint32_t slots;  /* power of two */
+	uint32_t spares; /* chunks more than slots, at most as many */
 	uint32_t frame_size;
-	bool copy;          /* never zero copy */
-	bool metadata;      /* room for it before each frame, where this kernel knows of it */
+	bool copy;     /* never zero copy */
+	bool metadata; /* room for it before each frame, where this kernel knows of it */
 };
 
 struct xsk_socket {
 	int fd;
 	bool zero_copy, metadata;
-	uint32_t budget;    /* frames that one call takes in copy mode */
+	uint32_t budget; /* frames that one call takes in copy mode */
 	uint8_t *memory;
 	size_t memory_size;
 	uint32_t chunk, slots;
-	uint32_t chunks;    /* slots and spares: chunk n is slot n's at first */
-	uint32_t colours;   /* frames begin at one of so many cache lines of their chunk */
+	uint32_t chunks;  /* slots and spares: chunk n is slot n's at first */
+	uint32_t colours; /* frames begin at one of so many cache lines of their chunk */
 	struct xsk_ring tx, completion;
 	void *maps[2];
 	size_t map_sizes[2];

@@ -2,6 +2,8 @@
 /* The engines of this build: the only place that names them all. */
 #include "engine.h"
 
+/* clang-format off */
+
 extern const struct ktx_engine ktx_engine_live, ktx_engine_module, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
 
 static const struct ktx_engine *const ktx_engine_table[] = {
@@ -14,6 +16,7 @@ static const struct ktx_engine *const ktx_engine_table[] = {
 	&ktx_engine_udp,
 	NULL,
 };
+/* clang-format on */
 
 int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_name)
 {

@@ -31,7 +31,7 @@ struct ktx_engine_state {
 	uint32_t mask;
 	_Atomic bool trains; /* seen by the committing thread */
 	bool shifts;
-	int lost;            /* negative errno: nothing goes any more */
+	int lost; /* negative errno: nothing goes any more */
 };
 
 static int processors_check(struct ktrxer_error *err)
@@ -41,7 +41,8 @@ static int processors_check(struct ktrxer_error *err)
 	CPU_ZERO(&set);
 	if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1)
 		return 0;
-	return ktrxer_fail(err, -EOPNOTSUPP, "the live engine polls a whole processor and there is one for all: use the packet engine");
+	return ktrxer_fail(err, -EOPNOTSUPP,
+			   "the live engine polls a whole processor and there is one for all: use the packet engine");
 }
 
 static int live_ready(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
@@ -55,8 +56,8 @@ static int live_ready(struct live_program *program, const struct live_setup *set
 
 static uint32_t features_of(const struct live_program *program)
 {
-	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_KERNEL_WAIT | KTX_CAN_MAPPED | KTX_CAN_BYPASS |
-	       KTX_CAN_TEMPLATE | KTX_CAN_POLL |
+	return KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_KERNEL_WAIT |
+	       KTX_CAN_MAPPED | KTX_CAN_BYPASS | KTX_CAN_TEMPLATE | KTX_CAN_POLL |
 	       (program->traced ? KTX_CAN_DRIVER_STAMP : 0);
 }
 
@@ -85,10 +86,12 @@ static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info
 static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
 	struct ktx_engine_state *state = calloc(1, sizeof *state);
+	/* clang-format off */
 	const struct live_setup program_setup = {
 		.device = setup->device, .slots = setup->slots, .frame_size = setup->frame_size, .late_ns = setup->options->late_ns,
 		.retry_ns = setup->options->retry_ns, .late = setup->options->late, .times = setup->options->purpose == KTX_FOR_TIMING,
 	};
+	/* clang-format on */
 	int rc;
 
 	if (!state)
@@ -176,7 +179,9 @@ static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 static struct live_need need_of(struct ktx_engine_state *state, const struct ktx_work *work)
 {
 	const struct ktx_request *next = &state->requests[work->done & state->mask];
-	struct live_need need = { .now_ns = work->now_ns, .due_ns = KTRXER_NEVER, .frame_size = 64, .trains = atomic_load(&state->trains) };
+	struct live_need need = {
+		.now_ns = work->now_ns, .due_ns = KTRXER_NEVER, .frame_size = 64, .trains = atomic_load(&state->trains)
+	};
 
 	if (work->done == work->head)
 		return need;

@@ -8,7 +8,8 @@
 static int absent_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
 {
 	(void)device;
-	snprintf(info->reason, sizeof info->reason, "built without BPF programs: build again with clang and libbpf (meson option `bpf`)");
+	snprintf(info->reason, sizeof info->reason,
+		 "built without BPF programs: build again with clang and libbpf (meson option `bpf`)");
 	return -EOPNOTSUPP;
 }
 

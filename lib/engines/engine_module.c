@@ -30,7 +30,7 @@ struct ktx_engine_state {
 	uint32_t cancelled; /* passed on: requests before it */
 	enum ktrxer_link link;
 	bool for_rate;
-	int lost;           /* negative errno: nothing goes any more */
+	int lost; /* negative errno: nothing goes any more */
 };
 
 static int module_file(struct ktrxer_error *err)
@@ -38,15 +38,20 @@ static int module_file(struct ktrxer_error *err)
 	struct ktrxer_version version;
 	int fd = open("/dev/ktx", O_RDWR | O_CLOEXEC), rc = -errno;
 	if (fd < 0 && (rc == -ENOENT || rc == -ENXIO || rc == -ENODEV))
-		return ktrxer_fail(err, rc, "the kernel module is not loaded: `modprobe ktrxer` (docs/howto/module.md: how to build it)");
+		return ktrxer_fail(
+			err, rc,
+			"the kernel module is not loaded: `modprobe ktrxer` (docs/howto/module.md: how to build it)");
 	if (fd < 0 && (rc == -EACCES || rc == -EPERM))
 		return ktrxer_fail(err, rc, "/dev/ktx needs CAP_NET_RAW and the right to open it: run as root");
 	if (fd < 0)
 		return ktrxer_fail(err, rc, "/dev/ktx: %m");
-	if (ioctl(fd, KTRXER_IOC_VERSION, &version) == 0 && version.magic == KTRXER_MAGIC && version.version == KTRXER_UAPI_VERSION)
+	if (ioctl(fd, KTRXER_IOC_VERSION, &version) == 0 && version.magic == KTRXER_MAGIC &&
+	    version.version == KTRXER_UAPI_VERSION)
 		return fd;
 	close(fd);
-	return ktrxer_fail(err, -EPROTO, "the kernel module speaks another version than this program: load the one that belongs to it");
+	return ktrxer_fail(
+		err, -EPROTO,
+		"the kernel module speaks another version than this program: load the one that belongs to it");
 }
 
 static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrxer_device *device,
@@ -66,7 +71,8 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 	if (rc == -EINVAL && setup->queue != KTRXER_TX_ANY_QUEUE)
 		return ktrxer_fail(err, rc, "device '%s' has no transmit queue %u", device->name, setup->queue);
 	if (rc == -ENOMEM)
-		return ktrxer_fail(err, rc, "no kernel memory for %u slots of %u bytes: fewer of them", setup->slots, setup->frame_size);
+		return ktrxer_fail(err, rc, "no kernel memory for %u slots of %u bytes: fewer of them", setup->slots,
+				   setup->frame_size);
 	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }
 
@@ -75,8 +81,11 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 
 static int module_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
 {
-	struct ktrxer_tx_setup setup = { .slots = 2, .frame_size = 64, .timer = KTRXER_TX_TIMER_NONE,
-					 .queue = KTRXER_TX_ANY_QUEUE, .cpu = KTRXER_TX_ANY_CPU };
+	struct ktrxer_tx_setup setup = { .slots = 2,
+					 .frame_size = 64,
+					 .timer = KTRXER_TX_TIMER_NONE,
+					 .queue = KTRXER_TX_ANY_QUEUE,
+					 .cpu = KTRXER_TX_ANY_CPU };
 	struct ktrxer_error err = { 0 };
 	int fd = module_file(&err), rc = fd;
 
@@ -103,9 +112,14 @@ static int module_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	state->mask = setup->slots - 1;
 	state->link = setup->link;
 	state->setup = (struct ktrxer_tx_setup){
-		.slots = setup->slots, .frame_size = setup->frame_size, .flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_ADVANCE : 0, .late = o->late, .late_ns = o->late_ns,
+		.slots = setup->slots,
+		.frame_size = setup->frame_size,
+		.flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_ADVANCE : 0,
+		.late = o->late,
+		.late_ns = o->late_ns,
 		.timer = state->for_rate ? KTRXER_TX_TIMER_NONE : KTRXER_TX_TIMER_AUTO,
-		.queue = o->queue ? o->queue : KTRXER_TX_ANY_QUEUE, .cpu = o->cpu < 0 ? KTRXER_TX_ANY_CPU : (uint32_t)o->cpu,
+		.queue = o->queue ? o->queue : KTRXER_TX_ANY_QUEUE,
+		.cpu = o->cpu < 0 ? KTRXER_TX_ANY_CPU : (uint32_t)o->cpu,
 		.retry_ns = o->retry_ns < 10 * (uint64_t)KTRXER_NS_PER_S ? o->retry_ns : 10 * (uint64_t)KTRXER_NS_PER_S,
 	};
 	rc = state->fd = module_file(err);
@@ -154,7 +168,8 @@ static int module_check(struct ktx_engine_state *state, const uint8_t *frame, ui
 {
 	if (state->link == KTRXER_LINK_ETHERNET || (length && (frame[0] >> 4 == 4 || frame[0] >> 4 == 6)))
 		return 0;
-	return ktrxer_fail(err, -EBADMSG, "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
+	return ktrxer_fail(err, -EBADMSG,
+			   "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
 }
 
 /* -------------------------------------------------------------------------------------------------------- there */

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 struct ktx_engine_state {
-	struct ktx_sock sock;    /* of the version in use */
-	int spare_fd;            /* of the other one, until the first frame has chosen */
-	uint8_t version;         /* 0 until then; one transmitter, one series of stamps, one version */
+	struct ktx_sock sock; /* of the version in use */
+	int spare_fd;         /* of the other one, until the first frame has chosen */
+	uint8_t version;      /* 0 until then; one transmitter, one series of stamps, one version */
 	struct ktx_options options;
 	bool want_stamps;
 	enum ktrxer_link link;
@@ -62,7 +62,8 @@ static int raw_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 	if (fd >= 0) {
 		info->features = KTX_CAN_IPV4 | KTX_CAN_TRAIN;
 		if (ktrxer_txstamp_enable(fd) == 0)
-			info->features |= KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
+			info->features |=
+				KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
 		close(fd);
 	}
 	fd = raw_socket(AF_INET6, device, fd < 0 ? NULL : &err);
@@ -121,9 +122,11 @@ static uint32_t raw_features(const struct ktx_engine_state *state)
 static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct ktrxer_error *err)
 {
 	if (state->version)
-		return version == state->version ? 0 :
-		       ktrxer_fail(err, -EOPNOTSUPP, "this raw transmitter began with IPv%u: open a second one for IPv%u",
-				   state->version, version);
+		return version == state->version
+			       ? 0
+			       : ktrxer_fail(err, -EOPNOTSUPP,
+					     "this raw transmitter began with IPv%u: open a second one for IPv%u",
+					     state->version, version);
 	if (version == 6) {
 		int fd = state->sock.fd;
 
@@ -146,10 +149,12 @@ static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	if (rc < 0)
 		return rc;
 	if (view.version == 4 && ktrxer_sum_fold(ktrxer_sum(frame + view.l3, 4u * (frame[view.l3] & 15u), 0)) != 0xffff)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel rewrites the IPv4 header checksum of raw packets, and this one is "
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the kernel rewrites the IPv4 header checksum of raw packets, and this one is "
 				   "wrong: only engines that send whole frames (packet) keep it");
 	if (view.version == 4 && load_be32(view.from.bytes) == 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel replaces the source 0.0.0.0 of raw packets: use the packet engine");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the kernel replaces the source 0.0.0.0 of raw packets: use the packet engine");
 	return raw_choose(state, view.version, err);
 }
 
@@ -163,7 +168,8 @@ static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *r
 		uint32_t l3 = ktx_stack_offset(state->link);
 
 		ktx_stack_destination(&state->to[i], requests[i]->frame + l3, 0, state->scope);
-		sock->vectors[i] = (struct iovec){ .iov_base = requests[i]->frame + l3, .iov_len = requests[i]->length - l3 };
+		sock->vectors[i] =
+			(struct iovec){ .iov_base = requests[i]->frame + l3, .iov_len = requests[i]->length - l3 };
 		sock->messages[i].msg_hdr.msg_name = &state->to[i];
 		sock->messages[i].msg_hdr.msg_namelen = ktx_stack_address_length(&state->to[i]);
 	}

@@ -66,15 +66,21 @@ static int configure(int fd, const struct ktrxer_device *device, struct qdisc_la
 	how.clock = launch->clock;
 	if (setsockopt(fd, SOL_SOCKET, SO_TXTIME, &how, sizeof how) != 0) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, rc == -ENOPROTOOPT ? "launch times (SO_TXTIME) need Linux 4.19" :
-				   rc == -EPERM ? "launch times of etf need CAP_NET_ADMIN: run as root, or use fq" :
-				   "SO_TXTIME: %s", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc,
+				   rc == -ENOPROTOOPT ? "launch times (SO_TXTIME) need Linux 4.19"
+				   : rc == -EPERM     ? "launch times of etf need CAP_NET_ADMIN: run as root, or use fq"
+						      : "SO_TXTIME: %s",
+				   ktrxer_strerror(rc, word, sizeof word));
 	}
-	if (launch->priority && setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &launch->priority, sizeof launch->priority) != 0)
-		return ktrxer_fail(err, -errno, "priority %d, which leads to the queue of '%s' that keeps times, is refused: run as root",
-				   launch->priority, device->name);
+	if (launch->priority &&
+	    setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &launch->priority, sizeof launch->priority) != 0)
+		return ktrxer_fail(
+			err, -errno,
+			"priority %d, which leads to the queue of '%s' that keeps times, is refused: run as root",
+			launch->priority, device->name);
 	if (launch->offload && launch->delta_ns > KTX_QUEUE_AHEAD_NS / 2)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the etf qdisc of '%s' wants frames %u ms ahead (delta); it may be 5 ms at most",
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the etf qdisc of '%s' wants frames %u ms ahead (delta); it may be 5 ms at most",
 				   device->name, launch->delta_ns / 1000000);
 	return 0;
 }
@@ -105,16 +111,20 @@ static void prepare(struct ktx_engine_state *state)
 	for (int i = 0; i < KTX_BATCH_MAX; i++) {
 		union control *c = &state->controls[i];
 
-		c->head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SO_TXTIME, .cmsg_len = CMSG_LEN(sizeof(uint64_t)) };
+		c->head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					    .cmsg_type = SO_TXTIME,
+					    .cmsg_len = CMSG_LEN(sizeof(uint64_t)) };
 		state->packet.sock.messages[i].msg_hdr.msg_control = c->room;
 		state->packet.sock.messages[i].msg_hdr.msg_controllen = sizeof c->room;
 	}
 	ktrxer_clock_map_init_of(&state->tai, CLOCK_TAI);
 	adjtimex(&timex);
 	if (l->etf && !timex.tai)
-		strcpy(state->note, "CLOCK_TAI is UTC here (TAI offset 0): a leap second moves launch times; chrony or ptp4l sets the offset");
+		strcpy(state->note, "CLOCK_TAI is UTC here (TAI offset 0): a leap second moves launch times; chrony or "
+				    "ptp4l sets the offset");
 	else if (l->slack_ns > 1000)
-		snprintf(state->note, sizeof state->note, "fq's timer comes up to %u us late: `tc qdisc replace dev %s root fq timer_slack 0`",
+		snprintf(state->note, sizeof state->note,
+			 "fq's timer comes up to %u us late: `tc qdisc replace dev %s root fq timer_slack 0`",
 			 l->slack_ns / 1000, state->device.name);
 }
 
@@ -146,7 +156,8 @@ static int txtime_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	ktx_packet_sock_init(&state->packet, fd, setup->device);
 	prepare(state);
 	/* What etf drops shows in the same queue as the stamps, and only until a probe is final. */
-	if (state->launch.etf || (!(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING))
+	if (state->launch.etf ||
+	    (!(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING))
 		state->packet.sock.stamps = ktrxer_txstamp_enable(fd) == 0;
 	*out = state;
 	return 0;
@@ -161,7 +172,8 @@ static void txtime_queue(const struct ktx_engine_state *state, struct ktx_queue 
 {
 	const struct qdisc_launch *l = &state->launch;
 
-	queue->ahead_ns = l->horizon_ns && l->horizon_ns / 2 < KTX_QUEUE_AHEAD_NS ? l->horizon_ns / 2 : KTX_QUEUE_AHEAD_NS;
+	queue->ahead_ns =
+		l->horizon_ns && l->horizon_ns / 2 < KTX_QUEUE_AHEAD_NS ? l->horizon_ns / 2 : KTX_QUEUE_AHEAD_NS;
 	/* fq refuses beyond its limit for a flow, which may hold frames of others, too. */
 	queue->depth = l->flow_limit ? l->flow_limit - l->flow_limit / 4 : DEPTH_OF_ETF;
 }

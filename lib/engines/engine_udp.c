@@ -34,8 +34,8 @@ struct ktx_engine_state {
 	uint8_t device_mac[6];
 	struct ktx_options options;
 	bool want_stamps;
-	struct udp_shape shape;      /* version 0: no frame yet */
-	uint8_t ttl, tos;            /* of the socket; a frame that differs brings its own by control message */
+	struct udp_shape shape; /* version 0: no frame yet */
+	uint8_t ttl, tos;       /* of the socket; a frame that differs brings its own by control message */
 	union ktx_stack_address to[KTX_BATCH_MAX];
 	union {
 		char room[2 * CMSG_SPACE(sizeof(int))];
@@ -51,9 +51,11 @@ static int udp_probe(const struct ktrxer_device *device, struct ktx_engine_info 
 
 		if (fd < 0)
 			continue;
-		info->features |= (v ? KTX_CAN_IPV6 : KTX_CAN_IPV4) | KTX_CAN_TRAIN | KTX_CAN_UNPRIVILEGED | KTX_CAN_REPLY_FD;
+		info->features |=
+			(v ? KTX_CAN_IPV6 : KTX_CAN_IPV4) | KTX_CAN_TRAIN | KTX_CAN_UNPRIVILEGED | KTX_CAN_REPLY_FD;
 		if (ktrxer_txstamp_enable(fd) == 0)
-			info->features |= KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
+			info->features |=
+				KTX_CAN_DRIVER_STAMP | (ktrxer_txstamp_add_sched(fd) == 0 ? KTX_CAN_SCHED_STAMP : 0);
 		close(fd);
 	}
 	if (info->features)
@@ -89,7 +91,9 @@ static void udp_close(struct ktx_engine_state *state)
 static uint32_t udp_features(const struct ktx_engine_state *state)
 {
 	return KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_UNPRIVILEGED | KTX_CAN_REPLY_FD |
-	       (state->shape.version ? ktx_sock_stamp_features(&state->sock) : state->want_stamps ? KTX_CAN_DRIVER_STAMP : 0);
+	       (state->shape.version ? ktx_sock_stamp_features(&state->sock)
+		: state->want_stamps ? KTX_CAN_DRIVER_STAMP
+				     : 0);
 }
 
 /* ------------------------------------------------------------------------------------- the socket, by the first frame */
@@ -123,8 +127,10 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 			return fd;
 		}
 		rc = -errno;
-		return ktrxer_fail(err, rc, "ping sockets are closed to this group and raw sockets need CAP_NET_RAW: "
-				   "`sysctl net.ipv4.ping_group_range=\"0 2147483647\"` opens them to all, or run as root");
+		return ktrxer_fail(
+			err, rc,
+			"ping sockets are closed to this group and raw sockets need CAP_NET_RAW: "
+			"`sysctl net.ipv4.ping_group_range=\"0 2147483647\"` opens them to all, or run as root");
 	}
 	if (fd < 0) {
 		rc = -errno;
@@ -155,11 +161,13 @@ static int udp_bind(int fd, const struct udp_shape *shape, uint32_t scope, struc
 	rc = -errno;
 	ktrxer_addr_format(&shape->from, text);
 	if (rc == -EADDRNOTAVAIL)
-		return ktrxer_fail(err, -EOPNOTSUPP, "%s is no address of this host, and the udp engine can send from no other: "
-				   "use the raw or packet engine", text);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "%s is no address of this host, and the udp engine can send from no other: "
+				   "use the raw or packet engine",
+				   text);
 	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc, "%s %u of %s is taken by another program", shape->proto == KTRXER_UDP ? "port" : "identifier",
-				   shape->port, text);
+		return ktrxer_fail(err, rc, "%s %u of %s is taken by another program",
+				   shape->proto == KTRXER_UDP ? "port" : "identifier", shape->port, text);
 	return ktrxer_fail(err, rc, "cannot send from %s port %u: %m", text, shape->port);
 }
 
@@ -169,8 +177,7 @@ static void option_set(int fd, int level, int name, int value)
 }
 
 static int udp_first(struct ktx_engine_state *state, const struct udp_shape *shape,
-		     const struct ktrxer_packet_view *view,
-		     struct ktrxer_error *err)
+		     const struct ktrxer_packet_view *view, struct ktrxer_error *err)
 {
 	int fd = udp_socket(shape, err), rc;
 
@@ -231,10 +238,13 @@ static int udp_check_headers(const struct ktrxer_packet_view *view, const uint8_
 		return ktrxer_fail(err, -EOPNOTSUPP, "the udp engine cannot write %s: use the raw or packet engine",
 				   v6 ? "IPv6 extension headers" : "IPv4 options");
 	if (view->fragment)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the udp engine cannot send a fragment: use the raw or packet engine");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the udp engine cannot send a fragment: use the raw or packet engine");
 	if (v6 ? (load_be32(frame + view->l3) & 0xfffffu) != 0 : view->ip_id != 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel chooses the %s of datagrams: leave it zero, or use the raw or packet engine",
-				   v6 ? "flow label" : "identification");
+		return ktrxer_fail(
+			err, -EOPNOTSUPP,
+			"the kernel chooses the %s of datagrams: leave it zero, or use the raw or packet engine",
+			v6 ? "flow label" : "identification");
 	if (!view->ttl)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the udp engine cannot send with a TTL of 0");
 	if (view->proto == KTRXER_UDP && view->ports)
@@ -243,14 +253,18 @@ static int udp_check_headers(const struct ktrxer_packet_view *view, const uint8_
 		 (v6 && view->proto == KTRXER_ICMPV6 && view->icmp_type == ICMP6_ECHO_REQUEST && !view->icmp_code))
 		shape->port = view->icmp_id;
 	else
-		return ktrxer_fail(err, -EOPNOTSUPP, "the udp engine sends UDP and ICMP echo requests, not protocol %u: "
-				   "use the raw or packet engine", view->proto);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the udp engine sends UDP and ICMP echo requests, not protocol %u: "
+				   "use the raw or packet engine",
+				   view->proto);
 	stored = load_be16(frame + view->l4 + (view->proto == KTRXER_UDP ? 6 : 2));
 	checksum = ktrxer_transport_checksum(frame, view);
 	shape->no_checksum = view->proto == KTRXER_UDP && !v6 && stored == 0;
 	if (!shape->no_checksum && stored != checksum)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel writes right checksums and this one is wrong (%04x, right: %04x): "
-				   "use the raw or packet engine", stored, checksum);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the kernel writes right checksums and this one is wrong (%04x, right: %04x): "
+				   "use the raw or packet engine",
+				   stored, checksum);
 	shape->version = view->version;
 	shape->proto = view->proto;
 	shape->dont_fragment = view->dont_fragment;
@@ -270,11 +284,13 @@ static int udp_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 		return rc;
 	if (!state->shape.version)
 		return udp_first(state, &shape, &view, err);
-	if (shape.version != state->shape.version || shape.proto != state->shape.proto || shape.port != state->shape.port ||
-	    shape.dont_fragment != state->shape.dont_fragment || shape.no_checksum != state->shape.no_checksum ||
-	    !ktrxer_addr_equal(&shape.from, &state->shape.from))
-		return ktrxer_fail(err, -EOPNOTSUPP, "the udp engine is one socket: version, protocol, source address and port, DF and "
-				   "the use of a checksum stay as the first frame had them; use the raw or packet engine");
+	if (shape.version != state->shape.version || shape.proto != state->shape.proto ||
+	    shape.port != state->shape.port || shape.dont_fragment != state->shape.dont_fragment ||
+	    shape.no_checksum != state->shape.no_checksum || !ktrxer_addr_equal(&shape.from, &state->shape.from))
+		return ktrxer_fail(
+			err, -EOPNOTSUPP,
+			"the udp engine is one socket: version, protocol, source address and port, DF and "
+			"the use of a checksum stay as the first frame had them; use the raw or packet engine");
 	return 0;
 }
 
@@ -298,7 +314,7 @@ static void udp_message(struct ktx_engine_state *state, int i, const uint8_t *pa
 	const uint8_t tos = v6 ? (uint8_t)(load_be16(packet) >> 4) : packet[1];
 
 	ktx_stack_destination(&state->to[i], packet, state->shape.proto == KTRXER_UDP ? load_be16(packet + l4 + 2) : 0,
-			     state->device.index);
+			      state->device.index);
 	state->sock.vectors[i] = (struct iovec){ .iov_base = (uint8_t *)packet + head, .iov_len = length - head };
 	message->msg_name = &state->to[i];
 	message->msg_namelen = ktx_stack_address_length(&state->to[i]);

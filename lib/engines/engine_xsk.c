@@ -26,9 +26,9 @@
 struct ktx_engine_state {
 	struct xsk_socket xsk;
 	struct xsk_sender sender;
-	struct ktx_request **busy; /* by chunk: handed over, not yet back */
-	uint32_t out;           /* how many these are */
-	struct ktx_request given_up; /* stands in `busy` for a request that ended before its frame was back */
+	struct ktx_request **busy;     /* by chunk: handed over, not yet back */
+	uint32_t out;                  /* how many these are */
+	struct ktx_request given_up;   /* stands in `busy` for a request that ended before its frame was back */
 	uint32_t *spares, spare_count; /* chunks that are no request's */
 	uint32_t frame_size;
 	bool stamps;
@@ -44,7 +44,9 @@ static int link_check(const struct ktrxer_device *device, struct ktrxer_error *e
 {
 	if (device->link == KTRXER_LINK_ETHERNET)
 		return 0;
-	return ktrxer_fail(err, -EOPNOTSUPP, "'%s' has no Ethernet header, AF_XDP sends nothing else: use the packet engine", device->name);
+	return ktrxer_fail(err, -EOPNOTSUPP,
+			   "'%s' has no Ethernet header, AF_XDP sends nothing else: use the packet engine",
+			   device->name);
 }
 
 static uint32_t features_of(const struct xsk_socket *xsk)
@@ -108,8 +110,12 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
 	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: decisions/0006-xsk-stamps.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
-	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx, .kick = ktrxer_xsk_socket_kick, .invalid = ktrxer_xsk_socket_invalid,
-					     .context = &state->xsk, .batch = state->xsk.budget, .most = state->xsk.budget };
+	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx,
+					     .kick = ktrxer_xsk_socket_kick,
+					     .invalid = ktrxer_xsk_socket_invalid,
+					     .context = &state->xsk,
+					     .batch = state->xsk.budget,
+					     .most = state->xsk.budget };
 	if (state->sender.most > setup->slots)
 		state->sender.batch = state->sender.most = setup->slots;
 	*out = state;
@@ -202,7 +208,8 @@ static int completions_take(struct ktx_engine_state *state)
 static void fail_untaken(struct ktx_engine_state *state)
 {
 	for (uint32_t left = xsk_ring_left(&state->xsk.tx); left; left--) {
-		uint64_t slot = xsk_slot_of(&state->xsk, xsk_ring_desc(&state->xsk.tx, state->xsk.tx.mine - left)->addr);
+		uint64_t slot =
+			xsk_slot_of(&state->xsk, xsk_ring_desc(&state->xsk.tx, state->xsk.tx.mine - left)->addr);
 
 		if (slot >= state->xsk.chunks || !state->busy[slot] || state->busy[slot] == &state->given_up)
 			continue;
@@ -240,7 +247,8 @@ static int xsk_reap(struct ktx_engine_state *state, const struct ktx_completions
 	if (!state->out)
 		return n;
 	now = ktrxer_now_ns();
-	if (!state->sender.lost && ((state->xsk.zero_copy && xsk_ring_wants_kick(&state->xsk.tx)) || now - state->looked_ns > LOOK_NS)) {
+	if (!state->sender.lost &&
+	    ((state->xsk.zero_copy && xsk_ring_wants_kick(&state->xsk.tx)) || now - state->looked_ns > LOOK_NS)) {
 		int rc = ktrxer_xsk_socket_kick(&state->xsk);
 
 		state->looked_ns = now;

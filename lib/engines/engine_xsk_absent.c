@@ -8,7 +8,8 @@
 static int absent_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
 {
 	(void)device;
-	snprintf(info->reason, sizeof info->reason, "built without linux/if_xdp.h: build again with the headers of Linux 4.18 or newer");
+	snprintf(info->reason, sizeof info->reason,
+		 "built without linux/if_xdp.h: build again with the headers of Linux 4.18 or newer");
 	return -EOPNOTSUPP;
 }
 

@@ -11,21 +11,26 @@
 static const uint8_t no_mac[6];
 
 int ktx_stack_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
-		   const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err)
+		    const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err)
 {
 	ktrxer_packet_parse(view, frame, length, link);
 	if (!view->version || view->malformed)
-		return ktrxer_fail(err, -EBADMSG, "the %s engine sends IP packets, and this frame of %u bytes is no well-formed one",
+		return ktrxer_fail(err, -EBADMSG,
+				   "the %s engine sends IP packets, and this frame of %u bytes is no well-formed one",
 				   engine, length);
 	if (view->vlans)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot write a VLAN tag: use the packet engine", engine);
+		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot write a VLAN tag: use the packet engine",
+				   engine);
 	if (view->end != length)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot send the %u bytes behind the IP packet: use the packet engine",
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the %s engine cannot send the %u bytes behind the IP packet: use the packet engine",
 				   engine, length - view->end);
-	if (link == KTRXER_LINK_ETHERNET &&
-	    (memcmp(frame, no_mac, 6) != 0 || (memcmp(frame + 6, no_mac, 6) != 0 && memcmp(frame + 6, device_mac, 6) != 0)))
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot choose link addresses, the host does: leave them zero, "
-				   "or use the packet engine", engine);
+	if (link == KTRXER_LINK_ETHERNET && (memcmp(frame, no_mac, 6) != 0 || (memcmp(frame + 6, no_mac, 6) != 0 &&
+									       memcmp(frame + 6, device_mac, 6) != 0)))
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the %s engine cannot choose link addresses, the host does: leave them zero, "
+				   "or use the packet engine",
+				   engine);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ union ktx_stack_address {
  * device's own as the source, are fine: the host's stack fills them in), bytes behind the packet, lengths that lie.
  */
 int ktx_stack_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
-		   const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err);
+		    const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err);
 
 /* Where IP begins in a frame that passed the check. */
 static inline uint32_t ktx_stack_offset(enum ktrxer_link link)

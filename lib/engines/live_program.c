@@ -22,10 +22,12 @@ static uint32_t stride_of(uint32_t frame_size)
 
 static int program_shape(struct live_program *program, const struct live_setup *setup)
 {
+	/* clang-format off */
 	const struct live_config config = {
 		.late_most_ns = setup->late_ns, .retry_ns = setup->retry_ns, .mask = program->mask, .frame_most = setup->frame_size,
 		.skips = setup->late == KTX_LATE_SKIP, .shifts = setup->late == KTX_LATE_SHIFT, .times = setup->times, .traced = program->traced,
 	};
+	/* clang-format on */
 	int rc = ktrxer_live_bpf_constants(program->object, &config, sizeof config);
 
 	if (rc == 0)
@@ -39,7 +41,8 @@ static int program_shape(struct live_program *program, const struct live_setup *
 
 static int program_load(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err)
 {
-	int rc = ktrxer_live_bpf_open(&program->object, ktrxer_live_object, ktrxer_live_object_size, "ktrxer_live", err);
+	int rc =
+		ktrxer_live_bpf_open(&program->object, ktrxer_live_object, ktrxer_live_object_size, "ktrxer_live", err);
 
 	if (rc == 0 && (rc = program_shape(program, setup)) < 0)
 		rc = ktrxer_fail(err, rc, "the live program is not the one that this library was built with");
@@ -55,7 +58,8 @@ static int program_map(struct live_program *program, const struct live_setup *se
 	program->ends = ktrxer_live_bpf_mmap(program->object, "ends", &program->ends_size);
 	program->slots = ktrxer_live_bpf_mmap(program->object, "slots", &program->slots_size);
 	if (program->control == MAP_FAILED || program->ends == MAP_FAILED || (void *)program->slots == MAP_FAILED)
-		return ktrxer_fail(err, -ENOMEM, "the live engine's %zu KiB of slots cannot be mapped", program->slots_size / 1024);
+		return ktrxer_fail(err, -ENOMEM, "the live engine's %zu KiB of slots cannot be mapped",
+				   program->slots_size / 1024);
 	return 0;
 }
 
@@ -65,8 +69,13 @@ static int program_open(struct live_program *program, const struct live_setup *s
 	int rc;
 
 	*program = (struct live_program){
-		.mask = setup->slots - 1, .stride = stride_of(setup->frame_size), .frame_size = setup->frame_size, .traced = traced,
-		.control = MAP_FAILED, .ends = MAP_FAILED, .slots = MAP_FAILED,
+		.mask = setup->slots - 1,
+		.stride = stride_of(setup->frame_size),
+		.frame_size = setup->frame_size,
+		.traced = traced,
+		.control = MAP_FAILED,
+		.ends = MAP_FAILED,
+		.slots = MAP_FAILED,
 	};
 	rc = program_load(program, setup, err);
 	if (rc == 0)
@@ -126,5 +135,7 @@ int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_er
 	program->control->workers[0].runs = program->control->workers[0].left = 0;
 	if (rc == 0)
 		return 0;
-	return ktrxer_fail(err, rc, "this kernel does not run XDP programs with live frames (%m): it needs Linux 5.18; use the packet engine");
+	return ktrxer_fail(err, rc,
+			   "this kernel does not run XDP programs with live frames (%m): it needs Linux 5.18; use the "
+			   "packet engine");
 }

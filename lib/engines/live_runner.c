@@ -63,8 +63,7 @@ static void *worker_main(void *context)
 		}
 		pthread_mutex_unlock(&runner->lock);
 		rc = ktrxer_live_program_run(runner->program, worker->number, runner->repeat,
-			runner->program->control->batch[worker->number],
-				      worker->frame_size);
+					     runner->program->control->batch[worker->number], worker->frame_size);
 		pthread_mutex_lock(&runner->lock);
 		worker->result = rc;
 		if (worker->phase == WORKER_RUNS)
@@ -133,7 +132,8 @@ static bool realtime_may_poll(void)
 	unsigned major = 0, minor = 0;
 	struct utsname name;
 
-	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 12));
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 12));
 }
 
 int ktrxer_live_runner_open(struct live_runner *runner, const struct live_program *program,
@@ -142,7 +142,9 @@ int ktrxer_live_runner_open(struct live_runner *runner, const struct live_progra
 	const bool times = options->purpose == KTX_FOR_TIMING;
 	int rc;
 
-	*runner = (struct live_runner){ .program = program, .current = -1, .repeat = ktrxer_live_runner_repeat, .cpu = options->cpu };
+	*runner = (struct live_runner){
+		.program = program, .current = -1, .repeat = ktrxer_live_runner_repeat, .cpu = options->cpu
+	};
 	runner->realtime = times && !(options->flags & KTX_NO_REALTIME) && realtime_may_poll();
 	runner->batch = times ? 1 : LIVE_BATCH_MAX;
 	pthread_mutex_init(&runner->lock, NULL);
@@ -238,7 +240,7 @@ static void see_takeover(struct live_runner *runner)
 	const int other = !runner->current;
 
 	if (runner->current < 0 || !runner->workers[other].out || runner->workers[other].ending ||
-		owner_of(runner) != (uint32_t)other)
+	    owner_of(runner) != (uint32_t)other)
 		return;
 	runner->workers[runner->current].ending = true;
 	runner->current = other;
@@ -265,7 +267,9 @@ static void rest_account(struct live_runner *runner, uint64_t now)
 	runner->rest_began_ns = 0;
 	if (now - runner->since_ns < KTRXER_NS_PER_S)
 		return;
-	runner->since_ns = now - (now - runner->since_ns > 2 * (uint64_t)KTRXER_NS_PER_S ? KTRXER_NS_PER_S : (now - runner->since_ns) / 2);
+	runner->since_ns =
+		now - (now - runner->since_ns > 2 * (uint64_t)KTRXER_NS_PER_S ? KTRXER_NS_PER_S
+									      : (now - runner->since_ns) / 2);
 	runner->rested_ns /= 2;
 }
 
@@ -277,9 +281,11 @@ static uint64_t rest_end(struct live_runner *runner, const struct live_need *nee
 		return KTRXER_NEVER;
 	if (need->due_ns > need->now_ns + REST_LEAST_NS)
 		return need->due_ns - REST_ENDS_NS;
-	if (need->due_ns > need->now_ns + NAP_LEAST_NS && runner->rested_ns < (need->now_ns - runner->since_ns) / REST_SHARE)
+	if (need->due_ns > need->now_ns + NAP_LEAST_NS &&
+	    runner->rested_ns < (need->now_ns - runner->since_ns) / REST_SHARE)
 		return need->due_ns - NAP_ENDS_NS;
-	if (need->now_ns - runner->since_ns > BREAK_AFTER_NS && runner->rested_ns < (need->now_ns - runner->since_ns) / BREAK_SHARE)
+	if (need->now_ns - runner->since_ns > BREAK_AFTER_NS &&
+	    runner->rested_ns < (need->now_ns - runner->since_ns) / BREAK_SHARE)
 		runner->on_break = true;
 	return runner->on_break ? need->now_ns + BREAK_NS : 0;
 }
@@ -303,8 +309,8 @@ static void rest_between(struct live_runner *runner, const struct live_need *nee
 		runner->rest_ends_ns = rest_end(runner, need); /* something was committed meanwhile */
 	}
 	for (int i = 0; i < LIVE_WORKERS; i++)
-		worker_rest(&runner->workers[i], runner->rest_ends_ns || !runner->workers[i].out ||
-			runner->workers[i].ending);
+		worker_rest(&runner->workers[i],
+			    runner->rest_ends_ns || !runner->workers[i].out || runner->workers[i].ending);
 	if (runner->rest_ends_ns && runner->rest_ends_ns < *next_ns)
 		*next_ns = runner->rest_ends_ns;
 }
@@ -368,8 +374,8 @@ int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *
 	for (int i = 0; i < LIVE_WORKERS; i++) {
 		if (runner->workers[i].ending)
 			worker_interrupt(&runner->workers[i]);
-		if (runner->workers[i].ending || (runner->workers[i].out && runner->current != i) || (near &&
-			runner->current < 0))
+		if (runner->workers[i].ending || (runner->workers[i].out && runner->current != i) ||
+		    (near && runner->current < 0))
 			*next_ns = need->now_ns + TURN_NS;
 	}
 	rest_between(runner, need, next_ns);

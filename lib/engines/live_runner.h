@@ -20,13 +20,16 @@ struct live_worker_thread {
 	int number;
 	pthread_t thread;
 	bool has_thread;
-	enum worker_phase { WORKER_RESTS, WORKER_RUNS,
-		WORKER_QUITS } phase; /* under lock; WORKER_RUNS is taken back by the
+	enum worker_phase {
+		WORKER_RESTS,
+		WORKER_RUNS,
+		WORKER_QUITS
+	} phase; /* under lock; WORKER_RUNS is taken back by the
 									thread */
 	int result;
-	bool ending;   /* the runner's: it is being told to end */
-	bool resting;  /* not real-time for now */
-	bool out;      /* the runner's: a call was asked for and its end not seen */
+	bool ending;  /* the runner's: it is being told to end */
+	bool resting; /* not real-time for now */
+	bool out;     /* the runner's: a call was asked for and its end not seen */
 	uint32_t frame_size;
 };
 
@@ -35,14 +38,14 @@ struct live_runner {
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
 	struct live_worker_thread workers[LIVE_WORKERS];
-	int current;        /* -1: no call */
+	int current; /* -1: no call */
 	uint32_t repeat, batch;
 	int signal, cpu;
-	bool realtime;      /* SCHED_FIFO is asked for */
-	int broken;         /* negative errno: the kernel does not run it any more */
+	bool realtime; /* SCHED_FIFO is asked for */
+	int broken;    /* negative errno: the kernel does not run it any more */
 	uint64_t idle_since_ns;
-	uint64_t rest_ends_ns; /* 0: no rest */
-	bool on_break;         /* it rests whatever comes */
+	uint64_t rest_ends_ns;                       /* 0: no rest */
+	bool on_break;                               /* it rests whatever comes */
 	uint64_t rest_began_ns, rested_ns, since_ns; /* of short rests */
 	uint64_t calls, handovers;
 };

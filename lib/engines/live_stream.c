@@ -51,7 +51,8 @@ static bool no_more_numbers(const struct live_stream *stream)
 /* This worker's part of the rest, if all are equally fast: its last call then ends by itself. */
 static uint32_t repeat_of(const struct live_stream *stream)
 {
-	const uint64_t taken = read_u64(&stream->share->taken), left = taken < stream->count ? stream->count - taken : 0;
+	const uint64_t taken = read_u64(&stream->share->taken),
+		       left = taken < stream->count ? stream->count - taken : 0;
 	const uint64_t runs = left / stream->workers_count + 1;
 
 	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
@@ -83,7 +84,7 @@ static void *worker_main(void *context)
 	for (;;) {
 		worker->state->left = 0; /* a call begins with a batch */
 		rc = ktrxer_live_bpf_run(worker->program, stream->frame, stream->length, repeat_of(stream),
-			STREAM_BATCH);
+					 STREAM_BATCH);
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN) {
 			atomic_store(&worker->result, rc);
 			break;
@@ -98,11 +99,11 @@ static void *worker_main(void *context)
 /* --------------------------------------------------------------------------------------------------loading the workers */
 
 static int worker_shape(struct live_stream_worker *worker, const struct stream_config *config,
-		      const struct ktx_template *made)
+			const struct ktx_template *made)
 {
 	const struct live_stream_worker *first = &worker->stream->workers[0];
 	struct bpf_map *words = ktrxer_live_bpf_map(worker->object, "words"),
-		*share = ktrxer_live_bpf_map(worker->object, "share");
+		       *share = ktrxer_live_bpf_map(worker->object, "share");
 	int rc = ktrxer_live_bpf_constants(worker->object, config, sizeof *config);
 
 	if (rc == 0)
@@ -116,16 +117,15 @@ static int worker_shape(struct live_stream_worker *worker, const struct stream_c
 }
 
 static int worker_load(struct live_stream_worker *worker, const struct stream_config *config,
-		     const struct ktrxer_device *device,
-		     const struct ktx_template *made, struct ktrxer_error *err)
+		       const struct ktrxer_device *device, const struct ktx_template *made, struct ktrxer_error *err)
 {
-	int rc = ktrxer_live_bpf_open(&worker->object, ktrxer_stream_object, ktrxer_stream_object_size,
-		"ktrxer_stream", err);
+	int rc = ktrxer_live_bpf_open(&worker->object, ktrxer_stream_object, ktrxer_stream_object_size, "ktrxer_stream",
+				      err);
 
 	if (rc == 0 && (rc = worker_shape(worker, config, made)) < 0)
 		rc = ktrxer_fail(err, rc, "the stream program is not the one that this library was built with");
 	if (rc < 0 || (rc = ktrxer_live_bpf_load(worker->object, err)) < 0 ||
-		(rc = ktrxer_live_bpf_aim(worker->object, device, err)) < 0)
+	    (rc = ktrxer_live_bpf_aim(worker->object, device, err)) < 0)
 		return rc;
 	worker->program = bpf_program__fd(bpf_object__find_program_by_name(worker->object, "stream_next"));
 	worker->state_size = sizeof *worker->state;
@@ -167,7 +167,7 @@ static bool workers_trace(struct live_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->workers_count; i++)
 		if (!ktrxer_live_bpf_trace(stream->workers[i].object, "stream_taken", "stream_turned_back",
-			stream->workers[i].links))
+					   stream->workers[i].links))
 			return false;
 	return true;
 }
@@ -182,7 +182,7 @@ static void workers_unload(struct live_stream *stream)
 }
 
 static int workers_load(struct live_stream *stream, struct stream_config *config, const struct ktrxer_device *device,
-		      const struct ktx_template *made, struct ktrxer_error *err)
+			const struct ktx_template *made, struct ktrxer_error *err)
 {
 	int rc = 0;
 
@@ -217,7 +217,8 @@ static int processors_check(uint32_t threads, cpu_set_t *set, struct ktrxer_erro
 	CPU_ZERO(set);
 	if (sched_getaffinity(0, sizeof *set, set) != 0 || (uint32_t)CPU_COUNT(set) >= threads)
 		return 0;
-	return ktrxer_fail(err, -EINVAL, "%u threads that poll want as many processors, and this process may use %d", threads, CPU_COUNT(set));
+	return ktrxer_fail(err, -EINVAL, "%u threads that poll want as many processors, and this process may use %d",
+			   threads, CPU_COUNT(set));
 }
 
 static int cpu_number(const cpu_set_t *set, uint32_t n)
@@ -229,7 +230,7 @@ static int cpu_number(const cpu_set_t *set, uint32_t n)
 }
 
 static int workers_make(struct live_stream *stream, const struct ktx_options *options, uint32_t threads,
-		      struct ktrxer_error *err)
+			struct ktrxer_error *err)
 {
 	cpu_set_t set;
 	int rc = processors_check(threads, &set, err);
@@ -260,8 +261,7 @@ static int threads_make(struct live_stream *stream, struct ktrxer_error *err)
 }
 
 static int stream_load(struct live_stream *stream, const struct ktrxer_device *device,
-		       const struct ktx_options *options,
-		       const struct ktx_stream *what, struct ktrxer_error *err)
+		       const struct ktx_options *options, const struct ktx_stream *what, struct ktrxer_error *err)
 {
 	const struct ktx_template *made = what->made;
 	struct stream_config *config = calloc(1, sizeof *config);
@@ -286,8 +286,7 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 }
 
 int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device,
-			     const struct ktx_options *options,
-		      const struct ktx_stream *what, struct ktrxer_error *err)
+			     const struct ktx_options *options, const struct ktx_stream *what, struct ktrxer_error *err)
 {
 	int rc;
 
@@ -295,7 +294,8 @@ int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_dev
 	atomic_store(&stream->phase, STREAM_NONE);
 	atomic_store(&stream->lost, 0);
 	if (what->made->plan.length < 14 || what->made->plan.length > LIVE_FRAME_MAX)
-		return ktrxer_fail(err, -EMSGSIZE, "a template of %u bytes: the live engine sends 14 to %d", what->made->plan.length, LIVE_FRAME_MAX);
+		return ktrxer_fail(err, -EMSGSIZE, "a template of %u bytes: the live engine sends 14 to %d",
+				   what->made->plan.length, LIVE_FRAME_MAX);
 	rc = stream->signal = ktrxer_live_signal_choose(err);
 	if (rc < 0)
 		return rc;
@@ -303,8 +303,8 @@ int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_dev
 	stream->count = what->count;
 	stream->began_ns = ktrxer_now_ns();
 	ktx_template_fill(what->made, stream->frame, what->first);
-	if ((rc = workers_make(stream, options, what->threads, err)) < 0 || (rc = stream_load(stream, device,
-		options, what, err)) < 0)
+	if ((rc = workers_make(stream, options, what->threads, err)) < 0 ||
+	    (rc = stream_load(stream, device, options, what, err)) < 0)
 		goto clear;
 	rc = threads_make(stream, err);
 	if (rc < 0) {

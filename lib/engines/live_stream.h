@@ -26,14 +26,14 @@ struct live_stream_worker {
 	int cpu;
 	pthread_t thread;
 	bool has_thread;
-	_Atomic bool done;   /* by the thread: its last call has ended */
-	_Atomic int result;  /* negative errno: the kernel does not run it */
+	_Atomic bool done;  /* by the thread: its last call has ended */
+	_Atomic int result; /* negative errno: the kernel does not run it */
 };
 
 struct live_stream {
 	/* STREAM_ENDED is set by the pump */
 	_Atomic enum live_stream_phase { STREAM_NONE, STREAM_RUNS, STREAM_ENDED } phase;
-	_Atomic int lost;      /* negative errno: the device or the kernel side is gone */
+	_Atomic int lost; /* negative errno: the device or the kernel side is gone */
 	uint32_t workers_count;
 	struct live_stream_worker *workers;
 	struct stream_share *share;
@@ -48,8 +48,8 @@ struct live_stream {
 
 /* Only where the last one has ended. */
 int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device,
-			     const struct ktx_options *options,
-		      const struct ktx_stream *what, struct ktrxer_error *err);
+			     const struct ktx_options *options, const struct ktx_stream *what,
+			     struct ktrxer_error *err);
 void ktrxer_live_stream_stop(struct live_stream *stream);
 void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
 /* The pump's; says when to come back. */

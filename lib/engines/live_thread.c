@@ -29,7 +29,9 @@ int ktrxer_live_signal_choose(struct ktrxer_error *err)
 		if (sigaction(number, &ours, NULL) == 0)
 			return number;
 	}
-	return ktrxer_fail(err, -EBUSY, "every real-time signal of this process is in use: the live engine needs one to end its calls");
+	return ktrxer_fail(
+		err, -EBUSY,
+		"every real-time signal of this process is in use: the live engine needs one to end its calls");
 }
 
 void ktrxer_live_thread_prepare(int signal, int cpu)

@@ -15,7 +15,8 @@ int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *e
 	if (fd < 0) {
 		rc = -errno;
 		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, rc, "packet sockets need CAP_NET_RAW: run as root, or use the udp engine");
+			return ktrxer_fail(err, rc,
+					   "packet sockets need CAP_NET_RAW: run as root, or use the udp engine");
 		if (rc == -EAFNOSUPPORT)
 			return ktrxer_fail(err, rc, "this kernel has no packet sockets (CONFIG_PACKET)");
 		return ktrxer_fail(err, rc, "packet socket: %m");
@@ -44,7 +45,8 @@ int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *f
 	if (packet->link == KTRXER_LINK_ETHERNET)
 		return 0;
 	if (length < 1 || (frame[0] >> 4 != 4 && frame[0] >> 4 != 6))
-		return ktrxer_fail(err, -EBADMSG, "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
+		return ktrxer_fail(err, -EBADMSG,
+				   "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
 	return 0;
 }
 

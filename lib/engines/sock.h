@@ -9,8 +9,8 @@
 
 struct ktx_sock {
 	int fd;
-	bool stamps;       /* asked for, and numbered by the kernel */
-	bool sched;        /* the packet scheduler's, too */
+	bool stamps; /* asked for, and numbered by the kernel */
+	bool sched;  /* the packet scheduler's, too */
 	struct mmsghdr messages[KTX_BATCH_MAX];
 	struct iovec vectors[KTX_BATCH_MAX];
 };

@@ -28,12 +28,13 @@ enum {
 
 static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_spec *spec)
 {
-	int rc = ktrxer_options_read(into, sizeof *into, spec,
-				     offsetof(struct ktrxer_frame_spec, payload), "ktrxer_frame_spec", NULL);
+	int rc = ktrxer_options_read(into, sizeof *into, spec, offsetof(struct ktrxer_frame_spec, payload),
+				     "ktrxer_frame_spec", NULL);
 
 	if (rc)
 		return rc;
-	if (!into->path || into->path->to.family != into->path->source.family || (unsigned)into->link > KTRXER_LINK_RAW_IP)
+	if (!into->path || into->path->to.family != into->path->source.family ||
+	    (unsigned)into->link > KTRXER_LINK_RAW_IP)
 		return -EINVAL;
 	if (!into->link)
 		into->link = into->path->device.link;
@@ -42,7 +43,10 @@ static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_s
 	if ((into->vlan && into->link == KTRXER_LINK_RAW_IP) || (into->vlan_tci && !into->vlan))
 		return -EINVAL;
 	if (into->proto == KTRXER_TCP)
-		return into->echo_reply || into->tcp_options_length > KTRXER_TCP_OPTIONS_MAX || (into->tcp_options_length && !into->tcp_options) ? -EINVAL : 0;
+		return into->echo_reply || into->tcp_options_length > KTRXER_TCP_OPTIONS_MAX ||
+				       (into->tcp_options_length && !into->tcp_options)
+			       ? -EINVAL
+			       : 0;
 	if (into->tcp_flags || into->tcp_options_length)
 		return -EINVAL;
 	if (into->proto == KTRXER_UDP)

@@ -216,9 +216,9 @@ static const uint8_t *final_destination(const uint8_t *frame, const struct ktrxe
 	/* ktrxer_packet_parse() has been this way and found every length good, else l4 were 0. */
 	while (at + 8 <= view->l4) {
 		const uint8_t *header = frame + at;
-		uint32_t length = next == KRX_PROTO_FRAGMENT ? 8 :
-				  next == KRX_PROTO_AH	 ? (header[1] + 2u) * 4 :
-							   (header[1] + 1u) * 8;
+		uint32_t length = next == KRX_PROTO_FRAGMENT ? 8
+				  : next == KRX_PROTO_AH     ? (header[1] + 2u) * 4
+							     : (header[1] + 1u) * 8;
 
 		if (at + length > view->l4)
 			return NULL;

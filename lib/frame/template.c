@@ -62,8 +62,8 @@ static uint64_t *words_add(struct ktx_template *t, uint64_t count, struct ktrxer
 /* --------------------------------------------------------------------------------------------------------- its values */
 
 /* One column of a table: IPv6 addresses have two. */
-static int table_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, uint32_t entry, uint32_t column,
-		      const struct template_place *place, struct ktrxer_error *err)
+static int table_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, uint32_t entry,
+		      uint32_t column, const struct template_place *place, struct ktrxer_error *err)
 {
 	const uint32_t begins = t->word_count;
 	uint64_t *words = words_add(t, vary->count, err);
@@ -73,8 +73,9 @@ static int table_take(struct ktx_template *t, struct vary_part *part, const stru
 	for (uint64_t i = 0; i < vary->count; i++) {
 		words[i] = load_wide(vary->table + i * entry + column, part->width);
 		if (words[i] > place->most)
-			return ktrxer_fail(err, -ERANGE, "%s: entry %llu of the table is %llu, the largest is %llu", ktrxer_template_field_name(vary->field),
-					   (unsigned long long)i + 1, (unsigned long long)words[i], (unsigned long long)place->most);
+			return ktrxer_fail(err, -ERANGE, "%s: entry %llu of the table is %llu, the largest is %llu",
+					   ktrxer_template_field_name(vary->field), (unsigned long long)i + 1,
+					   (unsigned long long)words[i], (unsigned long long)place->most);
 		words[i] |= place->keep;
 	}
 	part->how = VARY_LOOKED_UP;
@@ -82,13 +83,15 @@ static int table_take(struct ktx_template *t, struct vary_part *part, const stru
 	return 0;
 }
 
-static int order_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, struct ktrxer_error *err)
+static int order_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary,
+		      struct ktrxer_error *err)
 {
 	uint64_t state = vary->seed, *words;
 
 	/* Numbers of windows are compared by their sign. */
 	if (!part->count || part->count > INT64_MAX)
-		return ktrxer_fail(err, -ERANGE, "%s: an order of 2^63 values and more; give fewer", ktrxer_template_field_name(vary->field));
+		return ktrxer_fail(err, -ERANGE, "%s: an order of 2^63 values and more; give fewer",
+				   ktrxer_template_field_name(vary->field));
 	for (int i = 0; i < VARY_KEYS; i++)
 		part->keys[i] = splitmix(&state);
 	part->bits = (uint8_t)(63 - __builtin_clzll(part->count));
@@ -112,22 +115,24 @@ static int count_find(struct vary_part *part, const struct ktx_vary *vary, uint6
 	uint64_t last;
 
 	if (vary->from > most)
-		return ktrxer_fail(err, -ERANGE, "%s: begins at %llu, the largest is %llu", name, (unsigned long long)vary->from, (unsigned long long)most);
+		return ktrxer_fail(err, -ERANGE, "%s: begins at %llu, the largest is %llu", name,
+				   (unsigned long long)vary->from, (unsigned long long)most);
 	part->step = vary->step ? vary->step : 1;
 	part->count = vary->count;
 	if (!part->count) {
 		part->count = (most - vary->from) / part->step + 1; /* 2^64 becomes 0 */
 		return 0;
 	}
-	if (__builtin_mul_overflow(part->count - 1, part->step, &last) || __builtin_add_overflow(last, vary->from, &last) || last > most)
-		return ktrxer_fail(err, -ERANGE, "%s: %llu values from %llu on, %llu apart, pass the largest, %llu", name,
-				   (unsigned long long)part->count, (unsigned long long)vary->from, (unsigned long long)part->step,
-				   (unsigned long long)most);
+	if (__builtin_mul_overflow(part->count - 1, part->step, &last) ||
+	    __builtin_add_overflow(last, vary->from, &last) || last > most)
+		return ktrxer_fail(err, -ERANGE, "%s: %llu values from %llu on, %llu apart, pass the largest, %llu",
+				   name, (unsigned long long)part->count, (unsigned long long)vary->from,
+				   (unsigned long long)part->step, (unsigned long long)most);
 	return 0;
 }
 
-static int values_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, const struct template_place *place,
-		       uint32_t column, struct ktrxer_error *err)
+static int values_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary,
+		       const struct template_place *place, uint32_t column, struct ktrxer_error *err)
 {
 	const char *name = ktrxer_template_field_name(vary->field);
 	int rc;
@@ -146,34 +151,40 @@ static int values_take(struct ktx_template *t, struct vary_part *part, const str
 		return 0;
 	if (vary->how == KTX_VARY_RANDOM)
 		return order_take(t, part, vary, err);
-	return ktrxer_fail(err, -EINVAL, "%s: it varies in a way (%d) that this version does not know", name, (int)vary->how);
+	return ktrxer_fail(err, -EINVAL, "%s: it varies in a way (%d) that this version does not know", name,
+			   (int)vary->how);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- its parts */
 
-static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const struct template_place *place, uint32_t column, uint32_t width,
-		    struct ktrxer_error *err)
+static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const struct template_place *place,
+		    uint32_t column, uint32_t width, struct ktrxer_error *err)
 {
 	struct vary_part *part = &t->plan.part[t->plan.parts];
 
 	if (t->plan.parts == VARY_PARTS)
-		return ktrxer_fail(err, -E2BIG, "more than %d fields (an IPv6 address of a table counts as two)", VARY_PARTS);
+		return ktrxer_fail(err, -E2BIG, "more than %d fields (an IPv6 address of a table counts as two)",
+				   VARY_PARTS);
 	*part = (struct vary_part){
-		.every = vary->every ? vary->every : 1, .at = (uint16_t)(place->at + column), .width = (uint8_t)width,
-		.in_ip = place->in_ip, .in_transport = place->in_transport,
+		.every = vary->every ? vary->every : 1,
+		.at = (uint16_t)(place->at + column),
+		.width = (uint8_t)width,
+		.in_ip = place->in_ip,
+		.in_transport = place->in_transport,
 	};
 	for (uint32_t i = 0; i < t->plan.parts; i++) {
 		const struct vary_part *other = &t->plan.part[i];
 
 		if (part->at < other->at + other->width && other->at < part->at + part->width)
-			return ktrxer_fail(err, -EINVAL, "%s: its bytes (offset %u) vary already by a field before it", ktrxer_template_field_name(vary->field),
-					   part->at);
+			return ktrxer_fail(err, -EINVAL, "%s: its bytes (offset %u) vary already by a field before it",
+					   ktrxer_template_field_name(vary->field), part->at);
 	}
 	t->plan.parts++;
 	return values_take(t, part, vary, place, column, err);
 }
 
-static int field_add(struct ktx_template *t, const struct ktx_vary *vary, const struct ktrxer_packet_view *view, struct ktrxer_error *err)
+static int field_add(struct ktx_template *t, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
+		     struct ktrxer_error *err)
 {
 	struct template_place place;
 	int rc = ktrxer_template_place_find(&place, vary, view, t->frame, t->plan.length, err);
@@ -264,7 +275,9 @@ static int combine(struct vary_plan *plan, const uint32_t *field_of, uint32_t ch
 		if (chosen & 1u << i) /* its own pace */
 			continue;
 		if (field_of[i] != before && (!count || __builtin_mul_overflow(every, count, &every)))
-			return ktrxer_fail(err, -ERANGE, "every combination: the fields before the last one have 2^64 already; give them fewer values");
+			return ktrxer_fail(err, -ERANGE,
+					   "every combination: the fields before the last one have 2^64 already; give "
+					   "them fewer values");
 		before = field_of[i];
 		plan->part[i].every = every;
 		count = plan->part[i].count;
@@ -283,8 +296,9 @@ static int fields_add(struct ktx_template *t, const struct ktx_template_options 
 		const uint32_t before = t->plan.parts;
 		struct ktx_vary vary;
 
-		rc = ktrxer_options_copy(&vary, sizeof vary, (const uint8_t *)o->fields + i * o->field_size, o->field_size,
-					 offsetof(struct ktx_vary, table) + sizeof vary.table, "ktx_vary", err);
+		rc = ktrxer_options_copy(&vary, sizeof vary, (const uint8_t *)o->fields + i * o->field_size,
+					 o->field_size, offsetof(struct ktx_vary, table) + sizeof vary.table,
+					 "ktx_vary", err);
 		if (rc < 0 || (rc = field_add(t, &vary, &view, err)) < 0)
 			return rc;
 		for (uint32_t part = before; part < t->plan.parts; part++) {
@@ -310,12 +324,15 @@ int ktx_template_new(struct ktx_template **made, const struct ktx_template_optio
 	if (!made)
 		return ktrxer_fail(err, -EINVAL, "ktx_template_new: no place for the template (NULL)");
 	*made = NULL;
-	rc = ktrxer_options_read(&o, sizeof o, options, offsetof(struct ktx_template_options, every_combination) +
-				 sizeof o.every_combination, "ktx_template_options", err);
+	rc = ktrxer_options_read(&o, sizeof o, options,
+				 offsetof(struct ktx_template_options, every_combination) + sizeof o.every_combination,
+				 "ktx_template_options", err);
 	if (rc < 0)
 		return rc;
-	if (!o.frame || !o.length || o.length > KTX_FRAME_MAX || (unsigned)o.link - 1 > KTRXER_LINK_RAW_IP - 1 || (o.field_count && !o.fields))
-		return ktrxer_fail(err, -EINVAL, "a template needs a frame of 1 to %d bytes, and what it begins with", KTX_FRAME_MAX);
+	if (!o.frame || !o.length || o.length > KTX_FRAME_MAX || (unsigned)o.link - 1 > KTRXER_LINK_RAW_IP - 1 ||
+	    (o.field_count && !o.fields))
+		return ktrxer_fail(err, -EINVAL, "a template needs a frame of 1 to %d bytes, and what it begins with",
+				   KTX_FRAME_MAX);
 	t = calloc(1, sizeof *t);
 	if (!t || !(t->frame = malloc(o.length))) {
 		free(t);
@@ -369,7 +386,8 @@ void ktx_template_fill(const struct ktx_template *made, uint8_t *frame, uint64_t
 		if (part->how == VARY_LOOKED_UP)
 			value = made->words[part->table + place];
 		else
-			value = part->from + part->step * (part->how == VARY_PERMUTED ? vary_permute(part, place) : place);
+			value = part->from +
+				part->step * (part->how == VARY_PERMUTED ? vary_permute(part, place) : place);
 		store_wide(frame + part->at, part->width, value);
 		if (part->in_ip)
 			ip += vary_sum_of(value, part->in_ip);

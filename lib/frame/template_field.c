@@ -10,10 +10,12 @@
 
 enum { PROTO_SCTP = 132 };
 
+/* clang-format off */
 static const char *const field_names[] = {
 	"bytes", "source address", "destination address", "source port", "destination port", "IP identification", "flow label", "TOS", "TTL",
 	"ICMP identifier", "ICMP sequence number", "TCP sequence number", "payload",
 };
+/* clang-format on */
 
 const char *ktrxer_template_field_name(enum ktx_field field)
 {
@@ -22,13 +24,15 @@ const char *ktrxer_template_field_name(enum ktx_field field)
 
 static bool is_icmp(const struct ktrxer_packet_view *view)
 {
-	return (view->version == 4 && view->proto == KTRXER_ICMP) || (view->version == 6 && view->proto == KTRXER_ICMPV6);
+	return (view->version == 4 && view->proto == KTRXER_ICMP) ||
+	       (view->version == 6 && view->proto == KTRXER_ICMPV6);
 }
 
 static bool is_echo(const struct ktrxer_packet_view *view, const uint8_t *frame)
 {
-	return is_icmp(view) && view->l4 && view->payload && (view->version == 4 ? frame[view->l4] == 0 || frame[view->l4] == 8
-										 : frame[view->l4] == 128 || frame[view->l4] == 129);
+	return is_icmp(view) && view->l4 && view->payload &&
+	       (view->version == 4 ? frame[view->l4] == 0 || frame[view->l4] == 8
+				   : frame[view->l4] == 128 || frame[view->l4] == 129);
 }
 
 uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame)
@@ -51,7 +55,8 @@ uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view,
 
 static bool ports_there(const struct ktrxer_packet_view *view)
 {
-	return view->l4 && view->ports && (view->proto == KTRXER_UDP || view->proto == KTRXER_TCP || view->proto == PROTO_SCTP);
+	return view->l4 && view->ports &&
+	       (view->proto == KTRXER_UDP || view->proto == KTRXER_TCP || view->proto == PROTO_SCTP);
 }
 
 static bool set(struct template_place *place, uint32_t at, uint32_t width)
@@ -61,7 +66,8 @@ static bool set(struct template_place *place, uint32_t at, uint32_t width)
 	return true;
 }
 
-static bool address_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view)
+static bool address_find(struct template_place *place, const struct ktx_vary *vary,
+			 const struct ktrxer_packet_view *view)
 {
 	const bool source = vary->field == KTX_FIELD_SOURCE;
 
@@ -70,10 +76,12 @@ static bool address_find(struct template_place *place, const struct ktx_vary *va
 	if (view->version != 6)
 		return false;
 	/* Numbers have 64 bits: they count hosts in a network. A table has whole addresses. */
-	return vary->how == KTX_VARY_TABLE ? set(place, view->l3 + (source ? 8U : 24U), 16) : set(place, view->l3 + (source ? 16U : 32U), 8);
+	return vary->how == KTX_VARY_TABLE ? set(place, view->l3 + (source ? 8U : 24U), 16)
+					   : set(place, view->l3 + (source ? 16U : 32U), 8);
 }
 
-static bool name_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view, const uint8_t *frame)
+static bool name_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
+		      const uint8_t *frame)
 {
 	const bool v4 = view->version == 4, v6 = view->version == 6;
 
@@ -171,8 +179,8 @@ static bool in_transport_part(const struct template_place *p, const struct ktrxe
 	}
 }
 
-static int stands_for(struct template_place *p, const struct ktx_vary *vary, const struct ktrxer_packet_view *view, const uint8_t *frame,
-		      uint32_t length, struct ktrxer_error *err)
+static int stands_for(struct template_place *p, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
+		      const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
 	const char *name = ktrxer_template_field_name(vary->field);
 	bool address = false;
@@ -187,7 +195,9 @@ static int stands_for(struct template_place *p, const struct ktx_vary *vary, con
 	if (in_ip_header(p, view, &address) && !address)
 		return 0;
 	if (view->fragment)
-		return ktrxer_fail(err, -EBADMSG, "%s at offset %u: the checksum of a fragment is not all here; give a whole packet", name, p->at);
+		return ktrxer_fail(err, -EBADMSG,
+				   "%s at offset %u: the checksum of a fragment is not all here; give a whole packet",
+				   name, p->at);
 	sum = ktrxer_template_transport_sum_at(view, frame);
 	if (address) {
 		/* UDP, TCP and ICMPv6 sum them too (pseudo header); words begin with the address. */
@@ -197,21 +207,28 @@ static int stands_for(struct template_place *p, const struct ktx_vary *vary, con
 	}
 	p->in_ip = VARY_NOT_IN;
 	if (!view->l4 || p->at < view->l4)
-		return ktrxer_fail(err, -EINVAL, "%s: %u bytes at offset %u: a length, a type, a checksum or an option is among them; these cannot vary",
+		return ktrxer_fail(err, -EINVAL,
+				   "%s: %u bytes at offset %u: a length, a type, a checksum or an option is among "
+				   "them; these cannot vary",
 				   name, p->width, p->at);
 	if (!sum && view->proto != KTRXER_UDP)
-		return ktrxer_fail(err, -EOPNOTSUPP, "%s at offset %u: nothing here keeps the checksum of IP protocol %u right; UDP, TCP and ICMP it does",
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "%s at offset %u: nothing here keeps the checksum of IP protocol %u right; UDP, TCP "
+				   "and ICMP it does",
 				   name, p->at, view->proto);
 	if (!in_transport_part(p, view))
-		return ktrxer_fail(err, -EINVAL, "%s: %u bytes at offset %u: a length, a type, a checksum or an option is among them; these cannot vary",
+		return ktrxer_fail(err, -EINVAL,
+				   "%s: %u bytes at offset %u: a length, a type, a checksum or an option is among "
+				   "them; these cannot vary",
 				   name, p->width, p->at);
 	if (sum)
 		p->in_transport = in_sum(p, view->l4);
 	return 0;
 }
 
-int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
-			const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary,
+			       const struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length,
+			       struct ktrxer_error *err)
 {
 	const char *name = ktrxer_template_field_name(vary->field);
 	const bool by_offset = vary->field == KTX_FIELD_BYTES || vary->field == KTX_FIELD_PAYLOAD;
@@ -224,10 +241,12 @@ int ktrxer_template_place_find(struct template_place *place, const struct ktx_va
 	if (by_offset && vary->at > length)
 		return ktrxer_fail(err, -EBADMSG, "%s at offset %u: the frame has %u bytes", name, vary->at, length);
 	if (!name_find(place, vary, view, frame))
-		return ktrxer_fail(err, -EBADMSG, "this frame has no %s (IPv%u, protocol %u)", name, view->version, view->proto);
-	if (place->at > length || place->width > length - place->at || (vary->field == KTX_FIELD_PAYLOAD && place->at + place->width > view->end))
-		return ktrxer_fail(err, -EBADMSG, "%s: %u bytes at offset %u pass the end of the packet (%u)", name, place->width, place->at,
-				   vary->field == KTX_FIELD_PAYLOAD ? view->end : length);
+		return ktrxer_fail(err, -EBADMSG, "this frame has no %s (IPv%u, protocol %u)", name, view->version,
+				   view->proto);
+	if (place->at > length || place->width > length - place->at ||
+	    (vary->field == KTX_FIELD_PAYLOAD && place->at + place->width > view->end))
+		return ktrxer_fail(err, -EBADMSG, "%s: %u bytes at offset %u pass the end of the packet (%u)", name,
+				   place->width, place->at, vary->field == KTX_FIELD_PAYLOAD ? view->end : length);
 	if (place->width < 8 && place->most == UINT64_MAX)
 		place->most = (1ULL << 8 * place->width) - 1;
 	return stands_for(place, vary, view, frame, length, err);

@@ -17,13 +17,14 @@ struct ktx_template {
 /* template_field.c: where a field is, and what may vary at all. */
 struct template_place {
 	uint32_t at, width;
-	uint64_t keep;  /* bits of the frame that stay, above the field's own (flow label) */
-	uint64_t most;  /* largest value */
+	uint64_t keep;               /* bits of the frame that stay, above the field's own (flow label) */
+	uint64_t most;               /* largest value */
 	uint8_t in_ip, in_transport; /* enum vary_in */
 };
 
-int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary, const struct ktrxer_packet_view *view,
-			const uint8_t *frame, uint32_t length, struct ktrxer_error *err);
+int ktrxer_template_place_find(struct template_place *place, const struct ktx_vary *vary,
+			       const struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length,
+			       struct ktrxer_error *err);
 /* Offset of the transport checksum, 0: there is none to be kept. */
 uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view, const uint8_t *frame);
 const char *ktrxer_template_field_name(enum ktx_field field);

@@ -22,10 +22,10 @@ enum {
 	EXT_SKIP_STATS = 1 << 3,   /* Linux 4.4 */
 	TYPE_RAWIP = 519,          /* ARPHRD_RAWIP: modems */
 	TYPE_IP6GRE = 823,
-	TYPE_NONE = 0xfffe,        /* tun, wireguard, xfrm */
-	INET6_CONF_MTU = 2,        /* DEVCONF_MTU6 */
+	TYPE_NONE = 0xfffe, /* tun, wireguard, xfrm */
+	INET6_CONF_MTU = 2, /* DEVCONF_MTU6 */
 	ALT_NAME_MAX = 127,
-	NAMES_SHOWN = 120,         /* bytes of an error's text for the names that there are */
+	NAMES_SHOWN = 120, /* bytes of an error's text for the names that there are */
 };
 
 /* Which header comes first in what the device is given; 0: none that we know. */
@@ -311,7 +311,7 @@ static int device_ask(struct rtnl *rtnl, struct ktrxer_device *device, struct de
 	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, 0, &info, sizeof info);
 	if (name)
 		ktrxer_rtnl_request_put(&request, strlen(name) < IF_NAMESIZE ? IFLA_IFNAME : ATTRIBUTE_ALT_IFNAME, name,
-				 (uint32_t)strlen(name) + 1);
+					(uint32_t)strlen(name) + 1);
 	ktrxer_rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
 	ret = ktrxer_rtnl_talk(rtnl, &request, device_take, &answer, NULL);
 	if (!ret && !answer.seen)
@@ -320,7 +320,7 @@ static int device_ask(struct rtnl *rtnl, struct ktrxer_device *device, struct de
 }
 
 int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, const char *name,
-		   struct ktrxer_error *err)
+			  struct ktrxer_error *err)
 {
 	int ret = -ENODEV;
 
@@ -336,7 +336,7 @@ int ktrxer_device_by_name(struct rtnl *rtnl, struct ktrxer_device *device, struc
 }
 
 int ktrxer_device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, struct device_more *more, uint32_t index,
-		    struct ktrxer_error *err)
+			   struct ktrxer_error *err)
 {
 	int ret = device_ask(rtnl, device, more, NULL, index);
 
@@ -362,7 +362,8 @@ int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktr
 	int ret;
 
 	if (!device || !name)
-		return ktrxer_fail(err, -EINVAL, "ktrxer_device_get: no %s (NULL)", device ? "name" : "place for the device");
+		return ktrxer_fail(err, -EINVAL, "ktrxer_device_get: no %s (NULL)",
+				   device ? "name" : "place for the device");
 	memset(device, 0, sizeof *device);
 	ret = ktrxer_rtnl_open(&rtnl);
 	if (ret)

@@ -103,7 +103,8 @@ bool ktrxer_live_statistics_of(struct bytes body, uint64_t *packets)
 		return false;
 	while (ktrxer_rtnl_next(&body, &type, &value))
 		if (type == IFLA_STATS64)
-			return bytes_copy(&value, &skipped, sizeof skipped) && bytes_copy(&value, packets, sizeof *packets);
+			return bytes_copy(&value, &skipped, sizeof skipped) &&
+			       bytes_copy(&value, packets, sizeof *packets);
 	return false;
 }
 
@@ -134,7 +135,9 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 	struct rtnl *rtnl;
 
 	if (device->link != KTRXER_LINK_ETHERNET)
-		return ktrxer_fail(err, -EOPNOTSUPP, "'%s' has no Ethernet header, XDP sends nothing else: use the packet engine", device->name);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "'%s' has no Ethernet header, XDP sends nothing else: use the packet engine",
+				   device->name);
 	if (ktrxer_rtnl_open_family(&rtnl, NETLINK_GENERIC) < 0)
 		return 0;
 	(void)features_ask(rtnl, &answer);
@@ -143,10 +146,17 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 	if (!answer.said || answer.features & NETDEV_XDP_NDO_XMIT)
 		return 0;
 	if (strcmp(device->kind, "veth") == 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "'%s' would drop all in silence: its peer must poll, `ethtool -K PEER gro on` or an XDP "
-				   "program there makes it", device->name);
+		return ktrxer_fail(
+			err, -EOPNOTSUPP,
+			"'%s' would drop all in silence: its peer must poll, `ethtool -K PEER gro on` or an XDP "
+			"program there makes it",
+			device->name);
 	if (device->loopback)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the loopback device takes no redirected frames: use the packet engine");
-	return ktrxer_fail(err, -EOPNOTSUPP, "the driver of '%s' (%s) takes no redirected frames now: some do once an XDP program is on the "
-			   "device, else use the packet engine", device->name, device->driver[0] ? device->driver : device->kind);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the loopback device takes no redirected frames: use the packet engine");
+	return ktrxer_fail(
+		err, -EOPNOTSUPP,
+		"the driver of '%s' (%s) takes no redirected frames now: some do once an XDP program is on the "
+		"device, else use the packet engine",
+		device->name, device->driver[0] ? device->driver : device->kind);
 }

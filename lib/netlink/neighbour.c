@@ -22,7 +22,7 @@ enum {
 	PORT_DISCARD = 9,
 	ATTRIBUTE_IFINDEX = 8, /* NDA_IFINDEX, Linux 4.4 as a filter */
 	STATES_VALID = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_NOARP | NUD_PERMANENT,
-	PAUSE_FIRST_US = 500,  /* an answer over a LAN takes some 100 us */
+	PAUSE_FIRST_US = 500, /* an answer over a LAN takes some 100 us */
 	PAUSE_MAX_US = 16000,
 };
 
@@ -41,8 +41,8 @@ int ktrxer_neighbour_parse(struct neighbour *neighbour, struct bytes body)
 	while (ktrxer_rtnl_next(&body, &type, &value)) {
 		size_t length = bytes_left(&value);
 
-		if (type == NDA_DST && ((info.ndm_family == AF_INET && length == 4) ||
-					(info.ndm_family == AF_INET6 && length == 16))) {
+		if (type == NDA_DST &&
+		    ((info.ndm_family == AF_INET && length == 4) || (info.ndm_family == AF_INET6 && length == 16))) {
 			neighbour->addr.family = info.ndm_family;
 			bytes_copy(&value, neighbour->addr.bytes, length);
 		} else if (type == NDA_LLADDR && length == sizeof neighbour->mac) {
@@ -169,7 +169,7 @@ static int neighbour_wait(struct rtnl *rtnl, struct neighbour_search *search, ui
 }
 
 int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktrxer_device *device,
-		      const struct ktrxer_addr *addr, uint32_t timeout_ms, struct ktrxer_error *err)
+			     const struct ktrxer_addr *addr, uint32_t timeout_ms, struct ktrxer_error *err)
 {
 	struct neighbour_search search = { .addr = addr, .device = device->index };
 	const char *protocol = addr->family == AF_INET6 ? "neighbour discovery" : "ARP";
@@ -188,10 +188,11 @@ int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktr
 	if (nudge_by_table(rtnl, addr, device->index)) {
 		ret = nudge_by_datagram(addr, device);
 		if (ret)
-			return ktrxer_fail(err, -EHOSTUNREACH,
-					   "%s is not in the neighbour table, and the kernel cannot be made to ask on "
-					   "'%s' without CAP_NET_ADMIN (%s); ping it once, or name the next hop's MAC address",
-					   text, device->name, ktrxer_strerror(ret, word, sizeof word));
+			return ktrxer_fail(
+				err, -EHOSTUNREACH,
+				"%s is not in the neighbour table, and the kernel cannot be made to ask on "
+				"'%s' without CAP_NET_ADMIN (%s); ping it once, or name the next hop's MAC address",
+				text, device->name, ktrxer_strerror(ret, word, sizeof word));
 	}
 	if (!timeout_ms)
 		timeout_ms = KTRXER_NEIGHBOUR_TIMEOUT_MS;

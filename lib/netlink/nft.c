@@ -16,7 +16,9 @@ enum { NETDEV = 5 /* NFPROTO_NETDEV */, TYPE_MASK = 0x3fff };
 
 static void batch_mark(struct rtnl_request *b, uint16_t type)
 {
-	const struct nfgenmsg body = { .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES) };
+	const struct nfgenmsg body = { .nfgen_family = AF_UNSPEC,
+				       .version = NFNETLINK_V0,
+				       .res_id = htons(NFNL_SUBSYS_NFTABLES) };
 
 	ktrxer_rtnl_message_begin(b, type, 0, &body, sizeof body);
 }
@@ -128,7 +130,8 @@ int ktrxer_nft_counters(const char *table, const struct nft_reader *reader, void
 
 	if (rc < 0)
 		return rc;
-	ktrxer_rtnl_request_begin(&request, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &body, sizeof body);
+	ktrxer_rtnl_request_begin(&request, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP, &body,
+				  sizeof body);
 	ktrxer_rtnl_request_put_string(&request, NFTA_RULE_TABLE, table);
 	rc = ktrxer_rtnl_dump(rtnl, &request, reading_restart, rule_take, &reading);
 	ktrxer_rtnl_close(rtnl);

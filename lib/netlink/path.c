@@ -14,10 +14,10 @@ struct resolution {
 	struct ktrxer_path *path;
 	struct device_more more;
 	struct route route;
-	uint32_t device;    /* that the way must take; 0: any */
-	bool have_device;   /* path->device is filled */
+	uint32_t device;  /* that the way must take; 0: any */
+	bool have_device; /* path->device is filled */
 	bool have_route;
-	bool own_source;    /* an address of this host */
+	bool own_source; /* an address of this host */
 	struct ktrxer_error *err;
 };
 
@@ -267,8 +267,8 @@ static int link_address_choose(struct resolution *r)
 		return 0;
 	if (path->device.loopback)
 		return 0; /* zeros, as the kernel's own frames there have */
-	ret = ktrxer_neighbour_resolve(r->rtnl, path->next_hop_mac, &path->device, &path->next_hop, r->options.timeout_ms,
-				r->err);
+	ret = ktrxer_neighbour_resolve(r->rtnl, path->next_hop_mac, &path->device, &path->next_hop,
+				       r->options.timeout_ms, r->err);
 	if (ret == -ENOENT) {
 		/*
 		 * A link without ARP: the kernel addresses frames to the device itself, and the far end takes them all.
@@ -316,7 +316,8 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: no place for the path (NULL)");
 	memset(path, 0, sizeof *path);
 	ret = ktrxer_options_read(&r.options, sizeof r.options, options,
-				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms, "ktrxer_path_options", err);
+				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms,
+				  "ktrxer_path_options", err);
 	if (ret)
 		return ret;
 	ret = ktrxer_rtnl_open(&r.rtnl);

@@ -94,7 +94,8 @@ static bool same(const struct qdisc *a, const struct qdisc *b)
 
 static bool keeps_times(const struct qdisc *q)
 {
-	return q && (!strcmp(q->kind, "fq") || (!strcmp(q->kind, "etf") && q->clock == CLOCK_OF_ETF && !(q->flags & ETF_DEADLINE)));
+	return q && (!strcmp(q->kind, "fq") ||
+		     (!strcmp(q->kind, "etf") && q->clock == CLOCK_OF_ETF && !(q->flags & ETF_DEADLINE)));
 }
 
 static void take(struct qdisc_launch *launch, const struct qdisc *q, int priority)
@@ -123,7 +124,8 @@ static const struct qdisc *leaf(const struct qdisc *all, int count, const struct
 }
 
 /* The one that all queues of a range have; NULL when they differ, or none is there. */
-static const struct qdisc *common(const struct qdisc *all, int count, const struct qdisc *root, uint32_t first, uint32_t queues)
+static const struct qdisc *common(const struct qdisc *all, int count, const struct qdisc *root, uint32_t first,
+				  uint32_t queues)
 {
 	const struct qdisc *q = leaf(all, count, root, first);
 
@@ -149,13 +151,16 @@ static int refuse(const char *device, const struct qdisc *q, const char *kind, s
 {
 	if (q && q->kind[0] == 'e' && !strcmp(q->kind, "etf"))
 		return ktrxer_fail(err, -EOPNOTSUPP, "the etf qdisc of '%s' %s", device,
-				   q->flags & ETF_DEADLINE ? "sends as early as it can: set it up without deadline_mode" :
-				   "goes by another clock: set it up with `clockid CLOCK_TAI`");
-	return ktrxer_fail(err, -EOPNOTSUPP, "the qdisc of '%s', %s, ignores send times: `tc qdisc replace dev %s root fq timer_slack 0`",
+				   q->flags & ETF_DEADLINE
+					   ? "sends as early as it can: set it up without deadline_mode"
+					   : "goes by another clock: set it up with `clockid CLOCK_TAI`");
+	return ktrxer_fail(err, -EOPNOTSUPP,
+			   "the qdisc of '%s', %s, ignores send times: `tc qdisc replace dev %s root fq timer_slack 0`",
 			   device, kind, device);
 }
 
-int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device, struct ktrxer_error *err)
+int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device,
+		       struct ktrxer_error *err)
 {
 	const struct qdisc *root = NULL, *below = NULL;
 
@@ -203,7 +208,8 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	struct qdisc_list *list = context;
 	struct qdisc q;
 
-	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0 || q.device != list->device || list->count == QDISCS_MOST)
+	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0 || q.device != list->device ||
+	    list->count == QDISCS_MOST)
 		return 0; /* one that we do not understand is none of those that we look for */
 	list->all[list->count++] = q;
 	return 0;
@@ -236,7 +242,9 @@ static int list_read(struct qdisc_list *list)
 
 int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device)
 {
-	static const char *const shapers[] = { "tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf" };
+	static const char *const shapers[] = {
+		"tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf"
+	};
 	struct qdisc_list list = { 0 };
 	int rc;
 

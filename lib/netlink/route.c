@@ -177,14 +177,15 @@ static int route_fail(int code, uint8_t type, const struct ktrxer_addr *to, cons
 				   "an 'unreachable' route stands before %s%s; see `ip route get %s`", to_text, which,
 				   to_text);
 	if (code == -ENETUNREACH || code == -EAGAIN) /* EAGAIN: a 'throw' route, and nothing after it */
-		return ktrxer_fail(err, -ENETUNREACH,
-				   "no route to %s%s; see `ip route`, or name device, source and the next hop's MAC address",
-				   to_text, which);
+		return ktrxer_fail(
+			err, -ENETUNREACH,
+			"no route to %s%s; see `ip route`, or name device, source and the next hop's MAC address",
+			to_text, which);
 	return ktrxer_fail(err, code, "the route to %s%s could not be looked up: %m", to_text, which);
 }
 
-int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
-	      uint32_t device, struct ktrxer_error *err)
+int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer_addr *to,
+		     const struct ktrxer_addr *from, uint32_t device, struct ktrxer_error *err)
 {
 	char text[RTNL_TEXT];
 	struct route other;

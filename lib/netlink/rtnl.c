@@ -15,9 +15,9 @@
  * By number where the headers of an old router's toolchain may not have them; the kernel says no if it has not either.
  */
 enum {
-	OPTION_CAP_ACK = 10,         /* Linux 4.3: an acknowledgement does not bring the whole request back */
-	OPTION_EXT_ACK = 11,         /* Linux 4.12: words beside an error's number */
-	OPTION_GET_STRICT_CHK = 12,  /* Linux 4.20: dumps honour the filters in their request */
+	OPTION_CAP_ACK = 10,        /* Linux 4.3: an acknowledgement does not bring the whole request back */
+	OPTION_EXT_ACK = 11,        /* Linux 4.12: words beside an error's number */
+	OPTION_GET_STRICT_CHK = 12, /* Linux 4.20: dumps honour the filters in their request */
 	FLAG_CAPPED = 0x100,
 	FLAG_ACK_TLVS = 0x200,
 	ATTRIBUTE_MESSAGE = 1,
@@ -104,11 +104,13 @@ static uint8_t *request_room(struct rtnl_request *request, size_t length)
 	memset(at, 0, padded);
 	request->length += padded;
 	message_length = (uint32_t)(request->length - request->message);
-	memcpy(request->data + request->message, &message_length, sizeof message_length); /* struct nlmsghdr: nlmsg_len comes first */
+	memcpy(request->data + request->message, &message_length,
+	       sizeof message_length); /* struct nlmsghdr: nlmsg_len comes first */
 	return at;
 }
 
-void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
+void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body,
+			       size_t length)
 {
 	request->data = request->own;
 	request->room = sizeof request->own;
@@ -140,7 +142,8 @@ static void request_append(struct rtnl_request *request, const void *data, size_
 		memcpy(at, data, length);
 }
 
-void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length)
+void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body,
+			       size_t length)
 {
 	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_REQUEST };
 	uint8_t *at;
@@ -395,7 +398,8 @@ static int answer_read(struct rtnl *rtnl, struct rtnl_answer *answer, rtnl_take 
 	return !ret && answer->interrupted ? -EINTR : ret;
 }
 
-int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT])
+int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context,
+		     char text[RTNL_TEXT])
 {
 	struct rtnl_answer answer = { .sequence = ++rtnl->sequence, .port = rtnl->port };
 	struct nlmsghdr header;
@@ -417,7 +421,8 @@ int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take 
 	return ret;
 }
 
-int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context)
+int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take,
+		     void *context)
 {
 	int ret = -EINTR;
 

@@ -31,13 +31,15 @@ struct rtnl_request {
 };
 
 /* Begins a request with its one message. It needs no ktrxer_rtnl_request_free(). */
-void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body,
+			       size_t length);
 /* Begins a batch without a message. */
 void ktrxer_rtnl_batch_begin(struct rtnl_request *batch);
 void ktrxer_rtnl_request_free(struct rtnl_request *request);
 
 /* What follows belongs to the message that was begun last, whose length is always right. */
-void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body, size_t length);
+void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body,
+			       size_t length);
 void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length);
 void ktrxer_rtnl_request_put_u32(struct rtnl_request *request, uint16_t type, uint32_t value);
 void ktrxer_rtnl_request_put_be32(struct rtnl_request *request, uint16_t type, uint32_t value);
@@ -58,13 +60,15 @@ typedef int rtnl_take(void *context, uint16_t type, struct bytes body);
  * words or ""), or -EINTR: the table changed under a dump, ask again; -EBADMSG: an answer that lies about its
  * lengths; -ETIMEDOUT.
  */
-int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context, char text[RTNL_TEXT]);
+int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take *take, void *context,
+		     char text[RTNL_TEXT]);
 
 /*
  * A dump, read again from its beginning when the table changed under it: `restart` (may be NULL) clears what `take` has gathered. -EINTR: it
  * changed each time, and what was gathered last is what there is.
  */
-int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take, void *context);
+int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take,
+		     void *context);
 
 /* Room for a batch (one datagram, however long), and time for its commit. */
 void ktrxer_rtnl_batch_allow(struct rtnl *rtnl);
@@ -77,8 +81,9 @@ int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *m
 /* What has been learned so far of one answer. */
 struct rtnl_answer {
 	uint32_t sequence, port; /* parts for others are passed over */
-	uint32_t last;           /* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */
-	uint32_t message;        /* of a batch: the message that the error is about */
+	uint32_t
+		last; /* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */
+	uint32_t message; /* of a batch: the message that the error is about */
 	bool complete;
 	bool interrupted;
 	char text[RTNL_TEXT];

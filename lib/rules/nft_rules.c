@@ -138,10 +138,12 @@ static void match_addr(struct rtnl_request *b, const struct ktrxer_addr *addr, u
 }
 
 /* One rule of the chain; `family` and `proto` 0: any. */
-static void put_rule(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark, int family, uint8_t proto)
+static void put_rule(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark, int family,
+		     uint8_t proto)
 {
 	static const uint8_t offset_bits[2] = { OFFSET_MASK >> 8, OFFSET_MASK & 0xff };
-	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP, ports = rule->from_port || rule->to_port;
+	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP,
+		   ports = rule->from_port || rule->to_port;
 	size_t list;
 
 	ktrxer_nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
@@ -217,13 +219,17 @@ static void put_chain(struct rtnl_request *b, const char *table, const char *dev
 	ktrxer_rtnl_request_put_string(b, NFTA_CHAIN_TYPE, "filter");
 }
 
-int ktrxer_nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table, const char *device, struct ktrxer_error *err)
+int ktrxer_nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table,
+			  const char *device, struct ktrxer_error *err)
 {
 	const int count = krx_ruleset_count(rules);
 
 	if (count > KRX_NFT_RULES_MAX)
-		return ktrxer_fail(err, -E2BIG, "%d rules are more than the %d that an nftables chain asks one after another: use prefixes, or XDP "
-				   "(the back end 'xdp')", count, KRX_NFT_RULES_MAX);
+		return ktrxer_fail(err, -E2BIG,
+				   "%d rules are more than the %d that an nftables chain asks one after another: use "
+				   "prefixes, or XDP "
+				   "(the back end 'xdp')",
+				   count, KRX_NFT_RULES_MAX);
 	ktrxer_nft_batch_begin(b);
 	put_chain(b, table, device);
 	for (int rank = 0; rank < count; rank++) {

@@ -30,7 +30,7 @@ static const struct {
 	const char *name;
 	uint8_t proto;
 } proto_names[] = {
-	{ "any", 0 },	{ "udp", KTRXER_UDP },	    { "tcp", KTRXER_TCP },	 { "icmp", KTRXER_ICMP },
+	{ "any", 0 },    { "udp", KTRXER_UDP },      { "tcp", KTRXER_TCP },       { "icmp", KTRXER_ICMP },
 	{ "sctp", 132 }, { "icmp6", KTRXER_ICMPV6 }, { "icmpv6", KTRXER_ICMPV6 },
 };
 
@@ -54,7 +54,9 @@ void krx_rule_pack(struct ktrxer_rx_rule *to, const struct krx_rule *rule)
 
 	*to = (struct ktrxer_rx_rule){
 		.op = (uint8_t)rule->op,
-		.family = family == AF_INET ? 4 : family == AF_INET6 ? 6 : 0,
+		.family = family == AF_INET    ? 4
+			  : family == AF_INET6 ? 6
+					       : 0,
 		.proto = rule->proto,
 		.from_prefix = rule->from.family ? rule->from_prefix : 0,
 		.to_prefix = rule->to.family ? rule->to_prefix : 0,
@@ -81,17 +83,18 @@ static int addr_check(const struct ktrxer_addr *addr, uint8_t prefix, const char
 	if (addr->family != AF_INET && addr->family != AF_INET6)
 		return ktrxer_fail(err, -EINVAL, "rule: the '%s' address is neither IPv4 nor IPv6", side);
 	if (addr->scope_id)
-		return ktrxer_fail(err, -EINVAL,
-				   "rule: the '%s' address names a device (%%...); leave the %% part out", side);
+		return ktrxer_fail(err, -EINVAL, "rule: the '%s' address names a device (%%...); leave the %% part out",
+				   side);
 	if (prefix > bits)
 		return ktrxer_fail(err, -EINVAL, "rule: '/%u' after 'from' or 'to' is too long; IPv%d has %u bits",
 				   prefix, bits == 32 ? 4 : 6, bits);
 	for (uint32_t i = prefix; i < bits; i++)
 		masked.bytes[i / 8] &= (uint8_t)~(0x80 >> i % 8);
 	if (!ktrxer_addr_equal(&masked, addr))
-		return ktrxer_fail(
-			err, -EINVAL, "rule: '%s/%u' has bits beyond its prefix; write %s/%u, or leave out the /%u",
-			ktrxer_addr_format(addr, text), prefix, ktrxer_addr_format(&masked, want), prefix, prefix);
+		return ktrxer_fail(err, -EINVAL,
+				   "rule: '%s/%u' has bits beyond its prefix; write %s/%u, or leave out the /%u",
+				   ktrxer_addr_format(addr, text), prefix, ktrxer_addr_format(&masked, want), prefix,
+				   prefix);
 	return 0;
 }
 
@@ -103,7 +106,9 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "rule: operation number %d does not exist; 1 to 4 do", (int)rule->op);
 	for (size_t i = 0; i < sizeof rule->reserved / sizeof *rule->reserved; i++)
 		if (rule->reserved[i])
-			return ktrxer_fail(err, -EINVAL, "rule: its reserved words are not zero; clear the struct before you fill it");
+			return ktrxer_fail(
+				err, -EINVAL,
+				"rule: its reserved words are not zero; clear the struct before you fill it");
 	ret = addr_check(&rule->from, rule->from_prefix, "from", err);
 	if (!ret)
 		ret = addr_check(&rule->to, rule->to_prefix, "to", err);

@@ -35,7 +35,7 @@ enum {
 	M_FROM_PORT,
 	M_TO_PORT,
 	M_HEADER, /* bytes of the IPv4 header */
-	M_NEED,	  /* and 4 more: up to the ports' end */
+	M_NEED,   /* and 4 more: up to the ports' end */
 	M_L3,
 };
 

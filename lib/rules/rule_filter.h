@@ -17,10 +17,11 @@
 #include <linux/filter.h>
 
 struct krx_filter_options {
-	enum ktrxer_link link; /* what every packet begins with; 0: by the type of the packet's device (SKF_AD_HATYPE) */
-	uint32_t snap;	       /* bytes of a captured packet, 0: all of them */
-	uint16_t limit;	       /* instructions; 0: the kernel's 4096 */
-	bool skip_outgoing;    /* what this host sends is refused, whatever the rules say */
+	enum ktrxer_link
+		link;       /* what every packet begins with; 0: by the type of the packet's device (SKF_AD_HATYPE) */
+	uint32_t snap;      /* bytes of a captured packet, 0: all of them */
+	uint16_t limit;     /* instructions; 0: the kernel's 4096 */
+	bool skip_outgoing; /* what this host sends is refused, whatever the rules say */
 };
 
 struct krx_filter {

@@ -12,7 +12,7 @@
 
 struct krx_ruleset {
 	struct krx_rule *rules; /* as given */
-	int32_t *order;	       /* rank -> position */
+	int32_t *order;         /* rank -> position */
 	struct krx_match match; /* by rank */
 	int count;
 };

@@ -128,13 +128,18 @@ static int load_failed(int rc, struct ktrxer_error *err)
 	char word[64];
 
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, -EPERM, "rules by XDP need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, which this process does not have: run it "
+		return ktrxer_fail(err, -EPERM,
+				   "rules by XDP need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, which this process does "
+				   "not have: run it "
 				   "as root (sudo)");
 	if (rc == -ENOMEM || rc == -E2BIG)
-		return ktrxer_fail(err, -ENOMEM, "no memory in the kernel for the rules or their ring: fewer rules, or a smaller ring");
+		return ktrxer_fail(
+			err, -ENOMEM,
+			"no memory in the kernel for the rules or their ring: fewer rules, or a smaller ring");
 	if (rc == -ENOSYS)
 		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no bpf() call (CONFIG_BPF_SYSCALL), so no XDP");
-	return ktrxer_fail(err, -EOPNOTSUPP, "this kernel does not take the rules' program (%s): XDP rules need Linux 5.9",
+	return ktrxer_fail(err, -EOPNOTSUPP,
+			   "this kernel does not take the rules' program (%s): XDP rules need Linux 5.9",
 			   ktrxer_strerror(rc, word, sizeof word));
 }
 
@@ -153,7 +158,8 @@ static int exact_fill(const struct rules_program *program, const struct rules_ta
 		const struct rules_verdict verdict = ktrxer_rules_table_verdict(table, m->exact[i].rule);
 		const uint32_t place = is_four ? rules_place4(&key4) : rules_place6(key);
 
-		if (bpf_map_update_elem(is_four ? four : six, is_four ? (const void *)&key4 : key, &verdict, BPF_NOEXIST))
+		if (bpf_map_update_elem(is_four ? four : six, is_four ? (const void *)&key4 : key, &verdict,
+					BPF_NOEXIST))
 			rc = -errno;
 		filter->words[place / 64] |= 1ULL << place % 64;
 	}
@@ -164,14 +170,16 @@ static int exact_fill(const struct rules_program *program, const struct rules_ta
 }
 
 /* What can only be done once it is loaded. */
-static int furnish(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table, struct ktrxer_error *err)
+static int furnish(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table,
+		   struct ktrxer_error *err)
 {
 	void *at;
 	int rc = exact_fill(program, table);
 
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the kernel's table of rules does not take them all: %m");
-	at = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd(program, "control"), 0);
+	at = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd(program, "control"),
+		  0);
 	if (at == MAP_FAILED)
 		return ktrxer_fail(err, -ENOMEM, "a page of the rules' program cannot be mapped");
 	program->control = at;
@@ -272,14 +280,16 @@ int ktrxer_rules_program_lost(struct rules_program *program, uint64_t *lost)
 	return 0;
 }
 
-int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial)
+int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat,
+			     struct rules_trial *trial)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = packet, .data_size_in = length, .repeat = (int)repeat);
 
 	program->control->decided = 0;
 	if (bpf_prog_test_run_opts(ktrxer_rules_program_fd(program), &options))
 		return -errno;
-	*trial = (struct rules_trial){ .action = options.retval, .cost_ns = options.duration,
+	*trial = (struct rules_trial){ .action = options.retval,
+				       .cost_ns = options.duration,
 				       .decided = (int)*(volatile __u32 *)&program->control->decided - 1 };
 	return 0;
 }

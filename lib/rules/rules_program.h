@@ -24,9 +24,9 @@ struct rules_setup {
 	uint32_t queues;     /* of AF_XDP sockets, 0: none */
 	uint32_t xsk_most;
 	enum ktrxer_link link;
-	uint32_t nic;        /* index of a device whose driver is asked for its own stamps; 0: none */
+	uint32_t nic; /* index of a device whose driver is asked for its own stamps; 0: none */
 	bool traced;
-	bool plain;          /* for tests: as a kernel before 5.18 has it */
+	bool plain;                        /* for tests: as a kernel before 5.18 has it */
 	const struct rules_object *object; /* NULL: the program of bpf/rules.bpf.c */
 };
 
@@ -37,7 +37,7 @@ struct rules_program {
 	struct rules_control *control; /* mapped */
 	uint32_t rules;
 	int processors;
-	struct rules_counts *each;     /* room for what each processor counted */
+	struct rules_counts *each; /* room for what each processor counted */
 	bool nic, frags;
 };
 
@@ -52,11 +52,12 @@ int ktrxer_rules_program_counts(struct rules_program *program, uint32_t rule, st
 int ktrxer_rules_program_lost(struct rules_program *program, uint64_t *lost);
 
 struct rules_trial {
-	uint32_t action;   /* XDP_PASS... */
-	uint32_t cost_ns;  /* the mean of `repeat` runs */
-	int decided;       /* the rule's position, -1: none; traced programs only */
+	uint32_t action;  /* XDP_PASS... */
+	uint32_t cost_ns; /* the mean of `repeat` runs */
+	int decided;      /* the rule's position, -1: none; traced programs only */
 };
 /* BPF_PROG_RUN: the program on a packet of 14 bytes or more that comes by no device. */
-int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat, struct rules_trial *trial);
+int ktrxer_rules_program_try(struct rules_program *program, const uint8_t *packet, uint32_t length, uint32_t repeat,
+			     struct rules_trial *trial);
 
 #endif

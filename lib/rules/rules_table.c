@@ -12,12 +12,18 @@ struct rules_verdict ktrxer_rules_table_verdict(const struct rules_table *table,
 {
 	const struct krx_rule *rule = krx_ruleset_ranked(table->rules, (int)rank);
 
-	return (struct rules_verdict){ .rank = rank, .rule = (uint32_t)(rule - krx_ruleset_rule(table->rules, 0)), .op = (uint32_t)rule->op };
+	return (struct rules_verdict){ .rank = rank,
+				       .rule = (uint32_t)(rule - krx_ruleset_rule(table->rules, 0)),
+				       .op = (uint32_t)rule->op };
 }
 
 struct rules_key4 ktrxer_rules_key4(const struct krx_view *key)
 {
-	return (struct rules_key4){ .from = key->from[0], .to = key->to[0], .from_port = key->from_port, .to_port = key->to_port, .proto = key->proto };
+	return (struct rules_key4){ .from = key->from[0],
+				    .to = key->to[0],
+				    .from_port = key->from_port,
+				    .to_port = key->to_port,
+				    .proto = key->proto };
 }
 
 int ktrxer_rules_table_make(struct rules_table *table, const struct krx_ruleset *rules, struct ktrxer_error *err)
@@ -28,12 +34,16 @@ int ktrxer_rules_table_make(struct rules_table *table, const struct krx_ruleset 
 	memset(table, 0, sizeof *table);
 	table->rules = rules;
 	if (m->wild_count > RULES_LIST_MAX)
-		return ktrxer_fail(err, -E2BIG, "%u rules have wildcards or prefixes, and XDP asks %d at most; %d more may name whole 5-tuples: "
-				   "join some prefixes, or write addresses and ports out", m->wild_count, RULES_LIST_MAX, KRX_RULES_MAX - RULES_LIST_MAX);
+		return ktrxer_fail(err, -E2BIG,
+				   "%u rules have wildcards or prefixes, and XDP asks %d at most; %d more may name "
+				   "whole 5-tuples: "
+				   "join some prefixes, or write addresses and ports out",
+				   m->wild_count, RULES_LIST_MAX, KRX_RULES_MAX - RULES_LIST_MAX);
 	for (uint32_t i = 0; i < m->wild_count; i++) {
 		const struct rules_verdict verdict = ktrxer_rules_table_verdict(table, m->wild[i].rule);
 
-		table->constants.list[i] = (struct rules_wild){ .wild = m->wild[i], .rule = verdict.rule, .op = verdict.op };
+		table->constants.list[i] =
+			(struct rules_wild){ .wild = m->wild[i], .rule = verdict.rule, .op = verdict.op };
 	}
 	for (uint32_t i = 0; i < m->exact_count; i++)
 		table->counts[m->exact[i].key.version == 6]++;

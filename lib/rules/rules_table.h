@@ -9,7 +9,7 @@
 struct rules_table {
 	struct rules_constants constants; /* list, list_count, exact4, exact6; the rest is the caller's */
 	const struct krx_ruleset *rules;  /* has the whole 5-tuples */
-	uint32_t counts[2];		  /* of them: IPv4, IPv6 */
+	uint32_t counts[2];               /* of them: IPv4, IPv6 */
 };
 
 /* -E2BIG: more wildcards than the program's list holds; err says what helps. The table refers to `rules`. */

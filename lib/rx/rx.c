@@ -28,9 +28,9 @@ struct krx {
 	struct krx_ruleset *rules;
 	struct krx_rule_stats *stats; /* one a rule */
 	uint32_t snap;
-	struct phc nic;		      /* its clock, where it has stamps */
+	struct phc nic; /* its clock, where it has stamps */
 	struct ktrxer_clock_map clock;
-	uint64_t earliest_ns;	      /* no packet is of before */
+	uint64_t earliest_ns; /* no packet is of before */
 	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE];
 };
 
@@ -55,7 +55,8 @@ static bool may_try_another(int rc)
 	return rc == -EOPNOTSUPP || rc == -EBUSY || rc == -E2BIG || rc == -ENOSYS;
 }
 
-static int backend_open(struct krx *rx, const struct krx_backend *backend, const struct krx_backend_setup *setup, struct ktrxer_error *err)
+static int backend_open(struct krx *rx, const struct krx_backend *backend, const struct krx_backend_setup *setup,
+			struct ktrxer_error *err)
 {
 	int ret = backend_suits(backend, rx->rules, err);
 
@@ -99,7 +100,10 @@ static int backend_choose(struct krx *rx, const struct krx_backend_setup *setup,
 			break;
 	}
 	if (!refused.code)
-		return ktrxer_fail(err, -ENOENT, "no back end '%.40s'; there are auto, packet, xdp, module, nftables and module-prerouting", name);
+		return ktrxer_fail(
+			err, -ENOENT,
+			"no back end '%.40s'; there are auto, packet, xdp, module, nftables and module-prerouting",
+			name);
 	return ktrxer_fail(err, refused.code, "%s", refused.text);
 }
 
@@ -139,13 +143,17 @@ static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 	if (rc == -ENODEV)
 		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: they are of one device, name it");
 	else if (rc == -EOPNOTSUPP)
-		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: %s makes none of what it receives (`ethtool -T %s`)", name, name);
+		snprintf(rx->nic_note, sizeof rx->nic_note,
+			 "no NIC stamps: %s makes none of what it receives (`ethtool -T %s`)", name, name);
 	else if (rc == -EPERM || rc == -EACCES)
-		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: they need CAP_NET_ADMIN and the NIC's clock (/dev/ptp*)");
+		snprintf(rx->nic_note, sizeof rx->nic_note,
+			 "no NIC stamps: they need CAP_NET_ADMIN and the NIC's clock (/dev/ptp*)");
 	else if (rc)
-		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: %s", ktrxer_strerror(rc, word, sizeof word));
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: %s",
+			 ktrxer_strerror(rc, word, sizeof word));
 	else if (rx->nic.setting.now.received != HWTSTAMP_FILTER_ALL)
-		snprintf(rx->nic_note, sizeof rx->nic_note, "NIC stamps for PTP's packets alone, %s makes no others", name);
+		snprintf(rx->nic_note, sizeof rx->nic_note, "NIC stamps for PTP's packets alone, %s makes no others",
+			 name);
 }
 
 /* The NIC's stamp on our clock. One that cannot be (the NIC was set, or is another's) gives way to what the back end knows. */
@@ -159,7 +167,8 @@ static void nic_convert(struct krx *rx, struct krx_packet *packet)
 		packet->bound_ns = UINT32_MAX;
 		return;
 	}
-	if (ktrxer_phc_stamp(&rx->nic, &rx->clock, packet->raw_ns, rx->earliest_ns, packet->mono_ns, &mono, &packet->bound_ns)) {
+	if (ktrxer_phc_stamp(&rx->nic, &rx->clock, packet->raw_ns, rx->earliest_ns, packet->mono_ns, &mono,
+			     &packet->bound_ns)) {
 		packet->mono_ns = mono;
 		if (mono > rx->earliest_ns + KRX_STAMP_BEFORE_NS)
 			rx->earliest_ns = mono - KRX_STAMP_BEFORE_NS;
@@ -184,7 +193,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		return ktrxer_fail(err, -EINVAL, "krx_open: no place for the receiver (NULL)");
 	*out = NULL;
 	ret = ktrxer_options_read(&options, sizeof options, given,
-				  offsetof(struct krx_options, see_outgoing) + sizeof options.see_outgoing, /* its first version */
+				  offsetof(struct krx_options, see_outgoing) +
+					  sizeof options.see_outgoing, /* its first version */
 				  "krx_options", err);
 	if (ret)
 		return ret;
@@ -198,7 +208,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	if (!options.ring_bytes)
 		options.ring_bytes = KRX_RING_DEFAULT;
 	if (options.session_count > KRX_SESSIONS_MAX || (options.session_count && !options.sessions))
-		return ktrxer_fail(err, -EINVAL, "%u sessions: at most %d, and where they are", options.session_count, KRX_SESSIONS_MAX);
+		return ktrxer_fail(err, -EINVAL, "%u sessions: at most %d, and where they are", options.session_count,
+				   KRX_SESSIONS_MAX);
 	if (options.ring_bytes > KRX_RING_MAX)
 		return ktrxer_fail(err, -EINVAL, "ring of %u bytes: %d is the most", options.ring_bytes, KRX_RING_MAX);
 
@@ -225,9 +236,9 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		if (ret)
 			goto fail;
 	}
-	setup = (struct krx_backend_setup){
-		.options = &options, .device = options.device ? &device : NULL, .rules = rx->rules
-	};
+	setup = (struct krx_backend_setup){ .options = &options,
+					    .device = options.device ? &device : NULL,
+					    .rules = rx->rules };
 	rx->earliest_ns = ktrxer_now_ns() - KRX_STAMP_BEFORE_NS;
 	nic_open(rx, &setup);
 	setup.nic = rx->nic.fd >= 0;
@@ -235,7 +246,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	if (ret)
 		goto fail;
 	if (!rx->backend->nic_stamps && options.nic_stamps)
-		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: the back end '%s' has the kernel's", rx->backend->name);
+		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: the back end '%s' has the kernel's",
+			 rx->backend->name);
 	if (!rx->backend->nic_stamps)
 		ktrxer_phc_close(&rx->nic);
 	*out = rx;

@@ -14,20 +14,20 @@
 struct krx_backend_state; /* each back end's own */
 
 struct krx_backend_setup {
-	const struct krx_options *options;   /* checked, with the defaults filled in */
-	const struct ktrxer_device *device;  /* NULL: all devices */
+	const struct krx_options *options;  /* checked, with the defaults filled in */
+	const struct ktrxer_device *device; /* NULL: all devices */
 	const struct krx_ruleset *rules;
-	bool nic;                            /* the NIC's stamps are on, and rx.c can read its clock */
+	bool nic; /* the NIC's stamps are on, and rx.c can read its clock */
 };
 
 struct krx_backend {
 	const char *name;
-	uint32_t ops;	   /* bit 1 << enum krx_op for each operation that it can carry out */
+	uint32_t ops;      /* bit 1 << enum krx_op for each operation that it can carry out */
 	const char *no_op; /* why it cannot do the others, and what can: the end of a sentence that names the rule */
 	bool before_taps, after_gro;
-	const char *why;   /* why `auto` takes it: a sentence */
-	bool decides;	   /* krx_packet.rule is set by next(), and rule_stats() counts */
-	bool nic_stamps;   /* where `nic` is set, next() may give raw_ns on KTRXER_CLOCK_PHC; mono_ns is then when it was there at the latest */
+	const char *why; /* why `auto` takes it: a sentence */
+	bool decides;    /* krx_packet.rule is set by next(), and rule_stats() counts */
+	bool nic_stamps; /* where `nic` is set, next() may give raw_ns on KTRXER_CLOCK_PHC; mono_ns is then when it was there at the latest */
 
 	/* Nothing that arrived before the rules were in force is ever delivered. */
 	int (*open)(struct krx_backend_state **state, const struct krx_backend_setup *setup, struct ktrxer_error *err);
@@ -50,6 +50,7 @@ struct krx_backend {
 
 /* In the order in which `auto` tries them; NULL-terminated. */
 extern const struct krx_backend *const krx_backend_table[];
-extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft, krx_backend_module, krx_backend_module_prerouting;
+extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft, krx_backend_module,
+	krx_backend_module_prerouting;
 
 #endif

@@ -19,8 +19,8 @@ static bool side_is_everybody(const struct ktrxer_addr *addr, uint8_t prefix)
 
 static bool means_everything(const struct krx_rule *rule)
 {
-	return !rule->proto && !rule->from_port && !rule->to_port && side_is_everybody(&rule->from, rule->from_prefix) &&
-	       side_is_everybody(&rule->to, rule->to_prefix);
+	return !rule->proto && !rule->from_port && !rule->to_port &&
+	       side_is_everybody(&rule->from, rule->from_prefix) && side_is_everybody(&rule->to, rule->to_prefix);
 }
 
 int krx_guard(const struct krx_ruleset *rules, const struct krx_session *sessions, int count, struct ktrxer_error *err)
@@ -31,18 +31,30 @@ int krx_guard(const struct krx_ruleset *rules, const struct krx_session *session
 		const struct krx_rule *rule = krx_ruleset_rule(rules, i);
 
 		if (drops(rule->op) && means_everything(rule))
-			return ktrxer_fail(err, -EPERM, "rule '%.80s' drops everything that arrives, and cuts off every session over the network; set "
-					   "`force` if that is meant", krx_rule_format(rule, text));
+			return ktrxer_fail(err, -EPERM,
+					   "rule '%.80s' drops everything that arrives, and cuts off every session "
+					   "over the network; set "
+					   "`force` if that is meant",
+					   krx_rule_format(rule, text));
 	}
 	for (int i = 0; i < count; i++) {
 		const struct krx_session *s = &sessions[i];
-		const struct ktrxer_packet_view view = { .version = s->from.family == AF_INET ? 4 : 6, .proto = KTRXER_TCP, .first_fragment = true,
-							 .from = s->from, .to = s->to, .ports = true, .from_port = s->from_port, .to_port = s->to_port };
+		const struct ktrxer_packet_view view = { .version = s->from.family == AF_INET ? 4 : 6,
+							 .proto = KTRXER_TCP,
+							 .first_fragment = true,
+							 .from = s->from,
+							 .to = s->to,
+							 .ports = true,
+							 .from_port = s->from_port,
+							 .to_port = s->to_port };
 		const int found = krx_ruleset_match(rules, &view);
 
 		if (found >= 0 && drops(krx_ruleset_rule(rules, found)->op))
-			return ktrxer_fail(err, -EPERM, "rule '%.80s' would cut off this session's own connection (from %s port %u); put a forward rule "
-					   "for it before, or set `force`", krx_rule_format(krx_ruleset_rule(rules, found), text),
+			return ktrxer_fail(err, -EPERM,
+					   "rule '%.80s' would cut off this session's own connection (from %s port "
+					   "%u); put a forward rule "
+					   "for it before, or set `force`",
+					   krx_rule_format(krx_ruleset_rule(rules, found), text),
 					   ktrxer_addr_format(&s->from, address), s->from_port);
 	}
 	return 0;

@@ -21,11 +21,15 @@
 #include <unistd.h>
 
 /* The layout is the same on every machine, and the operations are the library's own. */
-_Static_assert(sizeof(struct ktrxer_rx_setup) == 48 && sizeof(struct ktrxer_rx_rule) == 44 && sizeof(struct ktrxer_rx_rules) == 24 &&
-	       sizeof(struct ktrxer_rx_stats) == 40 && sizeof(struct ktrxer_rx_record) == 48 && offsetof(struct ktrxer_rx_ring, head) == 64, "layout");
-_Static_assert((int)KRX_CAPTURE == KTRXER_RX_CAPTURE && (int)KRX_DROP == KTRXER_RX_DROP && (int)KRX_CAPTURE_DROP == KTRXER_RX_CAPTURE_DROP &&
-	       (int)KRX_FORWARD == KTRXER_RX_FORWARD && KRX_SNAP_MAX <= KTRXER_RX_SNAP_MAX && KRX_RING_MAX <= KTRXER_RX_RING_MAX &&
-	       KRX_RULES_MAX <= KTRXER_RX_RULES_MAX, "limits");
+_Static_assert(sizeof(struct ktrxer_rx_setup) == 48 && sizeof(struct ktrxer_rx_rule) == 44 &&
+		       sizeof(struct ktrxer_rx_rules) == 24 && sizeof(struct ktrxer_rx_stats) == 40 &&
+		       sizeof(struct ktrxer_rx_record) == 48 && offsetof(struct ktrxer_rx_ring, head) == 64,
+	       "layout");
+_Static_assert((int)KRX_CAPTURE == KTRXER_RX_CAPTURE && (int)KRX_DROP == KTRXER_RX_DROP &&
+		       (int)KRX_CAPTURE_DROP == KTRXER_RX_CAPTURE_DROP && (int)KRX_FORWARD == KTRXER_RX_FORWARD &&
+		       KRX_SNAP_MAX <= KTRXER_RX_SNAP_MAX && KRX_RING_MAX <= KTRXER_RX_RING_MAX &&
+		       KRX_RULES_MAX <= KTRXER_RX_RULES_MAX,
+	       "limits");
 
 struct krx_backend_state {
 	int fd;
@@ -33,7 +37,7 @@ struct krx_backend_state {
 	struct ktrxer_rx_setup setup;
 	uint8_t *map;
 	uint32_t head, tail; /* `head` as last seen */
-	uint32_t held;	     /* bytes at the tail that the caller has */
+	uint32_t held;       /* bytes at the tail that the caller has */
 	uint64_t *captured;  /* by rule, as given */
 	uint64_t *matched;   /* by rule, as asked */
 };
@@ -45,18 +49,27 @@ static int module_open(struct ktrxer_error *err)
 	int fd = open("/dev/krx", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 && errno == EPERM)
-		return ktrxer_fail(err, -EPERM, "/dev/krx needs CAP_NET_RAW, which this process does not have: run it as root (sudo)");
+		return ktrxer_fail(
+			err, -EPERM,
+			"/dev/krx needs CAP_NET_RAW, which this process does not have: run it as root (sudo)");
 	/* Root in a user namespace alone: the other back ends may still work. */
 	if (fd < 0 && errno == EACCES)
-		return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx may not be opened by this user: run it as root (sudo), or join the group that the file belongs to");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "/dev/krx may not be opened by this user: run it as root (sudo), or join the group "
+				   "that the file belongs to");
 	if (fd < 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the kernel module is not here (/dev/krx: %s): `modprobe ktrxer` loads it where it is installed "
-				   "(docs/howto/module.md)", ktrxer_strerror(-errno, word, sizeof word));
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the kernel module is not here (/dev/krx: %s): `modprobe ktrxer` loads it where it "
+				   "is installed "
+				   "(docs/howto/module.md)",
+				   ktrxer_strerror(-errno, word, sizeof word));
 	if (!ioctl(fd, KTRXER_IOC_VERSION, &version) && version.version == KTRXER_UAPI_VERSION)
 		return fd;
 	close(fd);
-	return ktrxer_fail(err, -EOPNOTSUPP, "/dev/krx is of version %u, and this ktrxer speaks version %d: install both from one release", version.version,
-			   KTRXER_UAPI_VERSION);
+	return ktrxer_fail(
+		err, -EOPNOTSUPP,
+		"/dev/krx is of version %u, and this ktrxer speaks version %d: install both from one release",
+		version.version, KTRXER_UAPI_VERSION);
 }
 
 int krx_module_check(struct ktrxer_error *err)
@@ -77,14 +90,17 @@ static int fail_errno(struct ktrxer_error *err, const char *what)
 	return ktrxer_fail(err, code, "/dev/krx: %s: %m", what);
 }
 
-static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, uint32_t hook, struct ktrxer_error *err)
+static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup *setup, uint32_t hook,
+		     struct ktrxer_error *err)
 {
 	uint32_t bytes = setup->options->ring_bytes;
 
 	if (bytes < KTRXER_RX_RING_MIN)
 		bytes = KTRXER_RX_RING_MIN;
 	for (;; bytes /= 2) {
-		s->setup = (struct ktrxer_rx_setup){ .size = sizeof s->setup, .hook = hook, .snap = setup->options->snap_length, .ring_bytes = bytes };
+		s->setup = (struct ktrxer_rx_setup){
+			.size = sizeof s->setup, .hook = hook, .snap = setup->options->snap_length, .ring_bytes = bytes
+		};
 		if (setup->device) {
 			s->setup.ifindex = setup->device->index;
 			s->setup.flags = setup->options->promiscuous ? KTRXER_RX_PROMISCUOUS : 0;
@@ -105,7 +121,9 @@ static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup
 static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 {
 	const int count = krx_ruleset_count(s->rules);
-	struct ktrxer_rx_rules table = { .size = sizeof table, .count = (uint32_t)count, .rule_size = sizeof(struct ktrxer_rx_rule) };
+	struct ktrxer_rx_rules table = { .size = sizeof table,
+					 .count = (uint32_t)count,
+					 .rule_size = sizeof(struct ktrxer_rx_rule) };
 	struct ktrxer_rx_rule *to = calloc((size_t)count, sizeof *to);
 	int ret;
 
@@ -120,12 +138,19 @@ static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 	case 0:
 		return 0;
 	case -EPERM:
-		return ktrxer_fail(err, ret, "rules that drop need CAP_NET_ADMIN, which this process does not have: run it as root (sudo)");
+		return ktrxer_fail(
+			err, ret,
+			"rules that drop need CAP_NET_ADMIN, which this process does not have: run it as root (sudo)");
 	case -E2BIG:
-		return ktrxer_fail(err, ret, "more than %d rules have wildcards or prefixes, or the device has too many hooks: join some prefixes, or write "
-				   "addresses and ports out", KTRXER_RX_LIST_MAX);
+		return ktrxer_fail(err, ret,
+				   "more than %d rules have wildcards or prefixes, or the device has too many hooks: "
+				   "join some prefixes, or write "
+				   "addresses and ports out",
+				   KTRXER_RX_LIST_MAX);
 	case -EOPNOTSUPP:
-		return ktrxer_fail(err, ret, "this kernel has no ingress hook (CONFIG_NETFILTER_INGRESS): the back end 'module-prerouting' does without");
+		return ktrxer_fail(err, ret,
+				   "this kernel has no ingress hook (CONFIG_NETFILTER_INGRESS): the back end "
+				   "'module-prerouting' does without");
 	default:
 		errno = -ret;
 		return fail_errno(err, "rules");
@@ -145,7 +170,8 @@ static void module_close(struct krx_backend_state *s)
 	free(s);
 }
 
-static int open_at(struct krx_backend_state **out, const struct krx_backend_setup *setup, uint32_t hook, struct ktrxer_error *err)
+static int open_at(struct krx_backend_state **out, const struct krx_backend_setup *setup, uint32_t hook,
+		   struct ktrxer_error *err)
 {
 	const struct timespec pause = { .tv_nsec = KRX_STAMPS_ON_NS };
 	const size_t count = (size_t)krx_ruleset_count(setup->rules);
@@ -153,9 +179,12 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 	int ret;
 
 	if (setup->options->see_outgoing)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the module sees what arrives, not what this host sends: do without outgoing packets, or use the back end 'packet'");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the module sees what arrives, not what this host sends: do without outgoing "
+				   "packets, or use the back end 'packet'");
 	if (setup->device && !setup->device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", setup->device->name, setup->device->name);
+		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
+				   setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
@@ -165,7 +194,8 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 	s->fd = module_open(err);
 	ret = s->fd;
 	if (ret >= 0)
-		ret = s->captured && s->matched ? ring_make(s, setup, hook, err) : ktrxer_fail(err, -ENOMEM, "receiver: no memory");
+		ret = s->captured && s->matched ? ring_make(s, setup, hook, err)
+						: ktrxer_fail(err, -ENOMEM, "receiver: no memory");
 	if (!ret) {
 		nanosleep(&pause, NULL);
 		ret = rules_set(s, err);
@@ -181,11 +211,14 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 static int ingress_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
 	if (!setup->device)
-		return ktrxer_fail(err, -EINVAL, "rules at a device's ingress sit on one device: name the device, or use the back end 'module-prerouting'");
+		return ktrxer_fail(err, -EINVAL,
+				   "rules at a device's ingress sit on one device: name the device, or use the back "
+				   "end 'module-prerouting'");
 	return open_at(out, setup, KTRXER_RX_INGRESS, err);
 }
 
-static int prerouting_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
+static int prerouting_open(struct krx_backend_state **out, const struct krx_backend_setup *setup,
+			   struct ktrxer_error *err)
 {
 	return open_at(out, setup, KTRXER_RX_PREROUTING, err);
 }
@@ -223,7 +256,8 @@ static int module_next(struct krx_backend_state *s, struct krx_packet *packet)
 	for (;;) {
 		s->tail += s->held;
 		if (s->held)
-			__atomic_store_n((uint32_t *)(void *)(s->map + s->setup.tail_offset), s->tail, __ATOMIC_RELEASE);
+			__atomic_store_n((uint32_t *)(void *)(s->map + s->setup.tail_offset), s->tail,
+					 __ATOMIC_RELEASE);
 		s->held = 0;
 		if (s->head == s->tail)
 			s->head = __atomic_load_n(&ring_of(s)->head, __ATOMIC_ACQUIRE);
@@ -273,7 +307,9 @@ static int module_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *
 static int module_rule_stats(struct krx_backend_state *s, struct krx_rule_stats *rules, int count)
 {
 	const int have = krx_ruleset_count(s->rules);
-	struct ktrxer_rx_stats stats = { .size = sizeof stats, .count = (uint32_t)have, .matched = (uintptr_t)s->matched };
+	struct ktrxer_rx_stats stats = { .size = sizeof stats,
+					 .count = (uint32_t)have,
+					 .matched = (uintptr_t)s->matched };
 
 	if (ioctl(s->fd, KTRXER_RX_STATS, &stats))
 		return -errno;
@@ -282,8 +318,11 @@ static int module_rule_stats(struct krx_backend_state *s, struct krx_rule_stats 
 		const int i = (int)(rule - krx_ruleset_rule(s->rules, 0));
 
 		if (i < count)
-			rules[i] = (struct krx_rule_stats){ .matched = s->matched[rank], .captured = s->captured[i],
-							    .dropped = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP ? s->matched[rank] : 0 };
+			rules[i] = (struct krx_rule_stats){
+				.matched = s->matched[rank],
+				.captured = s->captured[i],
+				.dropped = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP ? s->matched[rank] : 0
+			};
 	}
 	return 0;
 }
@@ -291,9 +330,11 @@ static int module_rule_stats(struct krx_backend_state *s, struct krx_rule_stats 
 static void module_describe(const struct krx_backend_state *s, struct krx_stats *stats)
 {
 	stats->mode = s->setup.hook == KTRXER_RX_INGRESS ? "ingress" : "prerouting";
-	stats->note = s->setup.hook == KTRXER_RX_INGRESS ? "dropped behind the taps (tcpdump sees it), and after merging by the device (GRO)" :
-							   "IP packets alone, without those that IP refuses; dropped behind the taps (tcpdump sees it), and "
-							   "after merging by the device (GRO)";
+	stats->note = s->setup.hook == KTRXER_RX_INGRESS
+			      ? "dropped behind the taps (tcpdump sees it), and after merging by the device (GRO)"
+			      : "IP packets alone, without those that IP refuses; dropped behind the taps (tcpdump "
+				"sees it), and "
+				"after merging by the device (GRO)";
 }
 
 /* Both places of the hook: all but their names, and how they begin. */
@@ -315,4 +356,5 @@ static void module_describe(const struct krx_backend_state *s, struct krx_stats 
 
 const struct krx_backend krx_backend_module = BACKEND("module", "a rule drops, and XDP cannot be had", ingress_open);
 const struct krx_backend krx_backend_module_prerouting =
-	BACKEND("module-prerouting", "a rule drops, and nothing that does it at the device's ingress can be had", prerouting_open);
+	BACKEND("module-prerouting", "a rule drops, and nothing that does it at the device's ingress can be had",
+		prerouting_open);

@@ -18,7 +18,7 @@
 
 struct krx_backend_state {
 	struct krx_backend_state *tap; /* of the back end "packet"; NULL: nothing is captured */
-	struct krx_watch watch;	       /* without a tap */
+	struct krx_watch watch;        /* without a tap */
 	struct krx_look look;
 	const struct krx_ruleset *rules;
 	struct rtnl *nft;
@@ -39,13 +39,18 @@ static int commit_failed(int rc, const struct krx_backend_setup *setup, struct k
 	char word[64];
 
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, -EPERM, "a table that drops needs CAP_NET_ADMIN, which this process does not have: run it as root (sudo), or in a "
+		return ktrxer_fail(err, -EPERM,
+				   "a table that drops needs CAP_NET_ADMIN, which this process does not have: run it "
+				   "as root (sudo), or in a "
 				   "network namespace of your own (unshare -Urn)");
 	if (rc == -EOPNOTSUPP || rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EAFNOSUPPORT)
-		return ktrxer_fail(err, -EOPNOTSUPP, "this kernel has no nftables tables that belong to a process (%s): Linux 5.12 with "
-				   "CONFIG_NF_TABLES_NETDEV and CONFIG_NETFILTER_INGRESS has them", ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "this kernel has no nftables tables that belong to a process (%s): Linux 5.12 with "
+				   "CONFIG_NF_TABLES_NETDEV and CONFIG_NETFILTER_INGRESS has them",
+				   ktrxer_strerror(rc, word, sizeof word));
 	if (rc == -ENODEV || rc == -ENOENT)
-		return ktrxer_fail(err, -ENODEV, "device '%s' is gone, or its kernel has no ingress hook", setup->device->name);
+		return ktrxer_fail(err, -ENODEV, "device '%s' is gone, or its kernel has no ingress hook",
+				   setup->device->name);
 	return ktrxer_fail(err, rc, "the nftables table of %d rules is refused: %m", krx_ruleset_count(setup->rules));
 }
 
@@ -80,7 +85,8 @@ static void nft_backend_close(struct krx_backend_state *s)
 	free(s);
 }
 
-static int nft_backend_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
+static int nft_backend_open(struct krx_backend_state **out, const struct krx_backend_setup *setup,
+			    struct ktrxer_error *err)
 {
 	struct krx_backend_state *s;
 	int rc;
@@ -88,7 +94,8 @@ static int nft_backend_open(struct krx_backend_state **out, const struct krx_bac
 	if (!setup->device)
 		return ktrxer_fail(err, -EINVAL, "rules that drop sit on one device: name the device");
 	if (!setup->device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", setup->device->name, setup->device->name);
+		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
+				   setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");

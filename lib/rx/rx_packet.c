@@ -41,7 +41,7 @@
 
 enum {
 	TAG_SIZE = 4,
-	TAG_AT = 12, /* in the frame: behind the addresses */
+	TAG_AT = 12,       /* in the frame: behind the addresses */
 	FILTER_LEAST = 64, /* instructions: enough to look at the protocol, or at nothing */
 	/* What the kernel may put before the packet: its header, the address, alignment, room for a tag. */
 	SLOT_HEADER = 128,
@@ -49,14 +49,14 @@ enum {
 
 struct krx_backend_state {
 	int fd;
-	uint32_t device; /* 0: all */
+	uint32_t device;       /* 0: all */
 	enum ktrxer_link link; /* 0: each packet's own */
 	uint8_t *ring;
 	size_t ring_length;
 	uint32_t slot_size, slots, slots_per_block, block_size;
-	uint32_t at;	     /* the slot that comes next */
+	uint32_t at;               /* the slot that comes next */
 	struct tpacket2_hdr *held; /* given to the caller, to be handed back */
-	uint8_t *large;	     /* room for a packet that came by the queue, behind TAG_SIZE bytes */
+	uint8_t *large;            /* room for a packet that came by the queue, behind TAG_SIZE bytes */
 	uint64_t lost;
 	uint64_t opened_ns;
 	struct ktrxer_clock_map clocks;
@@ -328,7 +328,8 @@ static bool large_take(struct krx_backend_state *s, uint32_t length, uint32_t *g
 	return true;
 }
 
-static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, const struct tpacket2_hdr *header, uint32_t status)
+static void stamp_set(struct krx_backend_state *s, struct krx_packet *packet, const struct tpacket2_hdr *header,
+		      uint32_t status)
 {
 	uint64_t now = ktrxer_now_ns(), earliest = s->opened_ns;
 

@@ -12,12 +12,15 @@
 /* A socket gets the errors of its device only while it is bound to an ethertype: this one is for experiments (IEEE 802). */
 #define NOBODYS_ETHERTYPE 0x88b5
 
-int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous, struct ktrxer_error *err)
+int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous,
+		   struct ktrxer_error *err)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = { .len = 1, .filter = &nothing };
 	struct packet_mreq request = { .mr_ifindex = (int)device->index, .mr_type = PACKET_MR_PROMISC };
-	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(NOBODYS_ETHERTYPE), .sll_ifindex = (int)device->index };
+	struct sockaddr_ll address = { .sll_family = AF_PACKET,
+				       .sll_protocol = htons(NOBODYS_ETHERTYPE),
+				       .sll_ifindex = (int)device->index };
 	int rc;
 
 	watch->device = device->index;
@@ -28,7 +31,9 @@ int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, 
 		rc = -errno;
 		krx_watch_close(watch);
 		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, -EPERM, "receiving needs the capability CAP_NET_RAW, which this process does not have; run it as root (sudo)");
+			return ktrxer_fail(err, -EPERM,
+					   "receiving needs the capability CAP_NET_RAW, which this process does not "
+					   "have; run it as root (sudo)");
 		return ktrxer_fail(err, rc, "%s: cannot be watched: %m", device->name);
 	}
 	return 0;

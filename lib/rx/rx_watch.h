@@ -13,7 +13,8 @@ struct krx_watch {
 	uint32_t device;
 };
 
-int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous, struct ktrxer_error *err);
+int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous,
+		   struct ktrxer_error *err);
 void krx_watch_close(struct krx_watch *watch);
 
 /* What is known of the device between two looks; zero at the start. */

@@ -105,8 +105,8 @@ static void sockets_open(struct krx_backend_state *s, const struct krx_backend_s
 	}
 	if (s->socket_count == s->queues)
 		return;
-	snprintf(text, sizeof text, "capture+drop by the ring buffer%s, not AF_XDP (%.120s)", s->socket_count ? " for some queues" : "",
-		 s->sockets ? why.text : "no memory");
+	snprintf(text, sizeof text, "capture+drop by the ring buffer%s, not AF_XDP (%.120s)",
+		 s->socket_count ? " for some queues" : "", s->sockets ? why.text : "no memory");
 	note_add(s, text);
 }
 
@@ -154,13 +154,17 @@ static int suits(const struct krx_backend_setup *setup, struct ktrxer_error *err
 	if (!device)
 		return ktrxer_fail(err, -EINVAL, "XDP rules sit on one device: name the device");
 	if (setup->options->see_outgoing)
-		return ktrxer_fail(err, -EOPNOTSUPP, "XDP sees what arrives, not what this host sends: do without outgoing packets, or use the back end 'packet'");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "XDP sees what arrives, not what this host sends: do without outgoing packets, or "
+				   "use the back end 'packet'");
 	if (!device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up", device->name, device->name);
+		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
+				   device->name, device->name);
 	return 0;
 }
 
-static int program_place(struct krx_backend_state *s, struct rules_setup *program, const struct ktrxer_device *device, struct ktrxer_error *err)
+static int program_place(struct krx_backend_state *s, struct rules_setup *program, const struct ktrxer_device *device,
+			 struct ktrxer_error *err)
 {
 	int rc = ktrxer_xdp_attach(&s->attachment, ktrxer_rules_program_fd(&s->program), device, false, err);
 
@@ -170,7 +174,8 @@ static int program_place(struct krx_backend_state *s, struct rules_setup *progra
 		program->nic = 0;
 		rc = ktrxer_rules_program_open(&s->program, program, err);
 		if (!rc)
-			rc = ktrxer_xdp_attach(&s->attachment, ktrxer_rules_program_fd(&s->program), device, false, err);
+			rc = ktrxer_xdp_attach(&s->attachment, ktrxer_rules_program_fd(&s->program), device, false,
+					       err);
 	}
 	return rc;
 }
@@ -178,7 +183,9 @@ static int program_place(struct krx_backend_state *s, struct rules_setup *progra
 static int xdp_open(struct krx_backend_state **out, const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
 	const struct ktrxer_device *device = setup->device;
-	struct rules_setup program = { .rules = setup->rules, .snap = setup->options->snap_length, .ring_bytes = setup->options->ring_bytes };
+	struct rules_setup program = { .rules = setup->rules,
+				       .snap = setup->options->snap_length,
+				       .ring_bytes = setup->options->ring_bytes };
 	const int count = krx_ruleset_count(setup->rules);
 	struct krx_backend_state *s;
 	uint32_t chunk;
@@ -263,7 +270,8 @@ static uint8_t direction_of(const struct krx_backend_state *s, const struct krx_
 
 static void tag_restore(struct krx_backend_state *s, struct krx_packet *packet, const struct rules_stamp *stamp)
 {
-	if (!stamp->vlan_tpid || packet->link != KTRXER_LINK_ETHERNET || packet->length < TAG_AT || packet->length > RULES_DATA_MAX)
+	if (!stamp->vlan_tpid || packet->link != KTRXER_LINK_ETHERNET || packet->length < TAG_AT ||
+	    packet->length > RULES_DATA_MAX)
 		return;
 	memcpy(s->scratch, packet->data, TAG_AT);
 	memcpy(s->scratch + TAG_AT, &stamp->vlan_tpid, 2); /* in network order already */
@@ -276,11 +284,16 @@ static void tag_restore(struct krx_backend_state *s, struct krx_packet *packet, 
 	packet->vlan_tci = stamp->vlan_tci;
 }
 
-static void packet_set(struct krx_backend_state *s, struct krx_packet *packet, const struct rules_stamp *stamp, const uint8_t *data,
-		       uint32_t length, uint32_t original)
+static void packet_set(struct krx_backend_state *s, struct krx_packet *packet, const struct rules_stamp *stamp,
+		       const uint8_t *data, uint32_t length, uint32_t original)
 {
-	*packet = (struct krx_packet){ .data = data, .length = length, .original_length = original, .mono_ns = stamp->mono_ns, .rule = stamp->rule,
-				       .device = s->device, .link = (uint8_t)s->link };
+	*packet = (struct krx_packet){ .data = data,
+				       .length = length,
+				       .original_length = original,
+				       .mono_ns = stamp->mono_ns,
+				       .rule = stamp->rule,
+				       .device = s->device,
+				       .link = (uint8_t)s->link };
 	packet->raw_ns = stamp->nic_ns ? (int64_t)stamp->nic_ns : (int64_t)stamp->mono_ns;
 	packet->clock = stamp->nic_ns ? KTRXER_CLOCK_PHC : KTRXER_CLOCK_MONOTONIC;
 	packet->source = KTRXER_STAMP_XDP; /* of mono_ns; rx.c knows the NIC's clock */
@@ -300,7 +313,8 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 	give_back(s);
 	at = ktrxer_bpf_ring_look(&s->program.ring, &length);
 	if (at) {
-		if (length < sizeof *record || ((const struct rules_record *)(const void *)at)->kept > length - sizeof *record)
+		if (length < sizeof *record ||
+		    ((const struct rules_record *)(const void *)at)->kept > length - sizeof *record)
 			return -EBADMSG; /* the program does not do that: the ring is not what we think it is */
 		record = (const void *)at;
 		stamp = record->stamp;
@@ -352,7 +366,9 @@ static int xdp_rule_stats(struct krx_backend_state *s, struct krx_rule_stats *ru
 
 		if (rc < 0)
 			return rc;
-		rules[i] = (struct krx_rule_stats){ .matched = counts.matched, .captured = s->captured[i], .dropped = counts.dropped };
+		rules[i] = (struct krx_rule_stats){ .matched = counts.matched,
+						    .captured = s->captured[i],
+						    .dropped = counts.dropped };
 	}
 	return 0;
 }

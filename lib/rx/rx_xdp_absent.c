@@ -10,7 +10,9 @@ static int absent_open(struct krx_backend_state **out, const struct krx_backend_
 {
 	(void)out;
 	(void)setup;
-	return ktrxer_fail(err, -EOPNOTSUPP, "this ktrxer was built without XDP rules (clang and libbpf were missing): the back end 'nftables' drops, too");
+	return ktrxer_fail(err, -EOPNOTSUPP,
+			   "this ktrxer was built without XDP rules (clang and libbpf were missing): the back end "
+			   "'nftables' drops, too");
 }
 
 const struct krx_backend krx_backend_xdp = {

@@ -29,17 +29,17 @@ struct ktrxer_schedule {
 	uint64_t start;
 	uint64_t whole, part, den; /* mean gap in ns = whole + part / den, part < den */
 
-	uint64_t at;           /* the schedule's own time of the present train, whole ns since start */
-	uint64_t fraction;     /* Poisson: and this many 2^-32 ns */
-	uint64_t rest;         /* and rest / den of the unit above (periodic: ns, Poisson: 2^-32 ns) */
+	uint64_t at;       /* the schedule's own time of the present train, whole ns since start */
+	uint64_t fraction; /* Poisson: and this many 2^-32 ns */
+	uint64_t rest;     /* and rest / den of the unit above (periodic: ns, Poisson: 2^-32 ns) */
 	struct poisson poisson;
 	const uint64_t *offsets;
 	uint64_t offset_count, offset_next;
 
-	uint64_t last;         /* the deadline before this one */
+	uint64_t last; /* the deadline before this one */
 	uint64_t index;
-	uint32_t place;        /* in the train */
-	int end;               /* 0, or what every further call returns */
+	uint32_t place; /* in the train */
+	int end;        /* 0, or what every further call returns */
 };
 
 /* From the first probe of a train to its last. */
@@ -58,12 +58,14 @@ static int check_list(const struct ktrxer_schedule *schedule, struct ktrxer_erro
 	for (uint64_t i = 1; i < schedule->offset_count; i++) {
 		if (at[i] < at[i - 1])
 			return ktrxer_fail(err, -EINVAL,
-					   "schedule: offset %" PRIu64 " of the list (%" PRIu64 " ns) comes before the one ahead of it (%"
-					   PRIu64 " ns); sort them", i + 1, at[i], at[i - 1]);
+					   "schedule: offset %" PRIu64 " of the list (%" PRIu64
+					   " ns) comes before the one ahead of it (%" PRIu64 " ns); sort them",
+					   i + 1, at[i], at[i - 1]);
 		if (at[i] - at[i - 1] < length)
 			return ktrxer_fail(err, -EINVAL,
-					   "schedule: a train lasts %" PRIu64 " ns, but offset %" PRIu64 " of the list is only %" PRIu64
-					   " ns after the one ahead of it", length, i + 1, at[i] - at[i - 1]);
+					   "schedule: a train lasts %" PRIu64 " ns, but offset %" PRIu64
+					   " of the list is only %" PRIu64 " ns after the one ahead of it",
+					   length, i + 1, at[i] - at[i - 1]);
 	}
 	return 0;
 }
@@ -74,14 +76,15 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 	uint64_t divisor, length;
 
 	if (options->train > KTRXER_TRAIN_MAX)
-		return ktrxer_fail(err, -EINVAL, "schedule: a train of %" PRIu32 " probes; the most is %d", options->train,
-				   KTRXER_TRAIN_MAX);
+		return ktrxer_fail(err, -EINVAL, "schedule: a train of %" PRIu32 " probes; the most is %d",
+				   options->train, KTRXER_TRAIN_MAX);
 	schedule->kind = options->kind;
 	schedule->start = options->start_ns;
 	schedule->train = options->train ? options->train : 1;
 	schedule->train_gap = options->train_gap_ns;
 	if (__builtin_mul_overflow((uint64_t)(schedule->train - 1), schedule->train_gap, &length))
-		return ktrxer_fail(err, -EINVAL, "schedule: a train of %" PRIu32 " probes %" PRIu64 " ns apart lasts for centuries",
+		return ktrxer_fail(err, -EINVAL,
+				   "schedule: a train of %" PRIu32 " probes %" PRIu64 " ns apart lasts for centuries",
 				   schedule->train, schedule->train_gap);
 
 	switch (options->kind) {
@@ -98,8 +101,10 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 
 	if (!options->gap_den || !options->gap_num)
 		return ktrxer_fail(err, -EINVAL,
-				   "schedule: a gap of %" PRIu64 "/%" PRIu64 " ns; it must be above zero (probes that leave as fast as "
-				   "they can need no schedule)", options->gap_num, options->gap_den);
+				   "schedule: a gap of %" PRIu64 "/%" PRIu64
+				   " ns; it must be above zero (probes that leave as fast as "
+				   "they can need no schedule)",
+				   options->gap_num, options->gap_den);
 	divisor = common_divisor(options->gap_num, options->gap_den);
 	schedule->den = options->gap_den / divisor;
 	schedule->whole = options->gap_num / options->gap_den;
@@ -107,7 +112,8 @@ static int set_up(struct ktrxer_schedule *schedule, const struct ktrxer_schedule
 	if (options->kind == KTRXER_SCHEDULE_PERIODIC && length > schedule->whole)
 		return ktrxer_fail(err, -EINVAL,
 				   "schedule: a train lasts %" PRIu64 " ns, but the next one begins after %" PRIu64
-				   " ns; fewer probes, a smaller gap in the train, or more time between trains", length, schedule->whole);
+				   " ns; fewer probes, a smaller gap in the train, or more time between trains",
+				   length, schedule->whole);
 	ktrxer_poisson_init(&schedule->poisson, options->seed);
 	return 0;
 }
@@ -123,7 +129,8 @@ int ktrxer_schedule_new(struct ktrxer_schedule **schedule, const struct ktrxer_s
 		return ktrxer_fail(err, -EINVAL, "ktrxer_schedule_new: no place for the schedule (NULL)");
 	*schedule = NULL;
 	ret = ktrxer_options_read(&options, sizeof(options), given,
-				  offsetof(struct ktrxer_schedule_options, offsets) + sizeof(options.offsets), "schedule", err);
+				  offsetof(struct ktrxer_schedule_options, offsets) + sizeof(options.offsets),
+				  "schedule", err);
 	if (ret)
 		return ret;
 	s = calloc(1, sizeof(*s));
@@ -216,7 +223,9 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 
 	s->last = at;
 	s->place = s->place + 1 == s->train ? 0 : s->place + 1;
-	*deadline = (struct ktrxer_deadline){ .at_ns = at, .index = s->index++, .train_goes_on = s->place != 0 && s->train_gap == 0 };
+	*deadline = (struct ktrxer_deadline){ .at_ns = at,
+					      .index = s->index++,
+					      .train_goes_on = s->place != 0 && s->train_gap == 0 };
 	return 0;
 
 overflow:

@@ -16,12 +16,17 @@
 #include <unistd.h>
 
 enum {
-	CHANGE_WAIT_MS = 500, /* a change takes a driver some milliseconds; a process that holds the lock for longer hangs */
-	HALF_VALUES = 256,    /* of tx_type, of rx_filter */
+	CHANGE_WAIT_MS =
+		500, /* a change takes a driver some milliseconds; a process that holds the lock for longer hangs */
+	HALF_VALUES = 256, /* of tx_type, of rx_filter */
 };
 
 /* Bytes of the lock file: the first is the lock of a change; each of the others is one value of struct nic_halves. */
-enum { CHANGE_BYTE = 0, USERS_BYTE = 1, USERS_END = USERS_BYTE + (NIC_SENT | NIC_RECEIVED) * HALF_VALUES * HALF_VALUES };
+enum {
+	CHANGE_BYTE = 0,
+	USERS_BYTE = 1,
+	USERS_END = USERS_BYTE + (NIC_SENT | NIC_RECEIVED) * HALF_VALUES * HALF_VALUES
+};
 
 const char *ktrxer_nic_lock_folder = _PATH_VARRUN "ktrxer";
 
@@ -48,7 +53,8 @@ static bool folder_is_safe(int folder)
 {
 	struct stat st;
 
-	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* One file for each device of each network namespace. -1: this process cannot share the setting with others. */
@@ -152,16 +158,19 @@ static int take(struct nic_setting *s, int fd, int filter)
 
 	if (rc < 0)
 		return rc;
-	if (config.tx_type < 0 || config.tx_type >= HALF_VALUES || config.rx_filter < 0 || config.rx_filter >= HALF_VALUES)
+	if (config.tx_type < 0 || config.tx_type >= HALF_VALUES || config.rx_filter < 0 ||
+	    config.rx_filter >= HALF_VALUES)
 		return -ERANGE;
 	others = others_of(s->place);
 	s->before.sent = others.wants & NIC_SENT && s->before.wants & NIC_SENT ? others.sent : config.tx_type;
-	s->before.received = others.wants & NIC_RECEIVED && s->before.wants & NIC_RECEIVED ? others.received : config.rx_filter;
+	s->before.received =
+		others.wants & NIC_RECEIVED && s->before.wants & NIC_RECEIVED ? others.received : config.rx_filter;
 	if (s->place >= 0)
 		rc = lock_byte(s->place, F_RDLCK, user_byte(&s->before));
 	if (!rc && raise_config(&config, s->before.wants, filter))
 		rc = config_do(fd, SIOCSHWTSTAMP, s->device, &config);
-	s->now = (struct nic_halves){ s->before.wants, config.tx_type, config.rx_filter }; /* the driver may have widened it */
+	s->now = (struct nic_halves){ s->before.wants, config.tx_type,
+				      config.rx_filter }; /* the driver may have widened it */
 	return rc;
 }
 

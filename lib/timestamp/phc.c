@@ -16,12 +16,12 @@
 #define RATE_SPAN_MOST_NS (100ll * KTRXER_NS_PER_S) /* beyond it a rate of long ago would be told for that of now */
 
 enum {
-	SAMPLES = 3,              /* of one call; the narrowest counts */
-	LATCH_NS = 50,            /* of a cross-stamp made by hardware: both clocks are latched within some ns, and rounded */
+	SAMPLES = 3,   /* of one call; the narrowest counts */
+	LATCH_NS = 50, /* of a cross-stamp made by hardware: both clocks are latched within some ns, and rounded */
 	READING_MOST_NS = 1000 * 1000, /* a sample that took longer was interrupted */
-	CRYSTAL_PPB = 100000,     /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
-	WANDER_PPB = 100,         /* what a rate found some 100 ms ago may have changed by, steering by ptp4l included */
-	FRESH_NS = 1000 * 1000,   /* a stamp that cannot be is no reason to read the clock again so soon */
+	CRYSTAL_PPB = 100000,          /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
+	WANDER_PPB = 100,       /* what a rate found some 100 ms ago may have changed by, steering by ptp4l included */
+	FRESH_NS = 1000 * 1000, /* a stamp that cannot be is no reason to read the clock again so soon */
 	RATE_SPAN_NS = 50 * 1000 * 1000, /* of two samples that tell it */
 };
 
@@ -39,8 +39,8 @@ bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc
 }
 
 /* The system's clock before and after the NIC's, which was read at an unknown time between them. */
-static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock_time *before, const struct ptp_clock_time *nic,
-		     const struct ptp_clock_time *after)
+static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock_time *before,
+		     const struct ptp_clock_time *nic, const struct ptp_clock_time *after)
 {
 	const int64_t from = ptp_ns(before), width = ptp_ns(after) - from;
 
@@ -163,10 +163,12 @@ static bool read_both(struct phc *phc, int way, struct phc_reading *reading)
 
 	memset(&told, 0, sizeof told);
 	if (way == PRECISE)
-		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 && ktrxer_phc_of_precise(&told.precise, reading);
+		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 &&
+		       ktrxer_phc_of_precise(&told.precise, reading);
 	if (way == EXTENDED) {
 		told.extended.n_samples = SAMPLES;
-		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 && ktrxer_phc_of_extended(&told.extended, reading);
+		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 &&
+		       ktrxer_phc_of_extended(&told.extended, reading);
 	}
 	told.plain.n_samples = SAMPLES;
 	return ioctl(phc->fd, PTP_SYS_OFFSET, &told.plain) == 0 && ktrxer_phc_of_plain(&told.plain, reading);
@@ -185,7 +187,7 @@ void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t
 			phc->way = way;
 			ktrxer_clock_map_sample(real);
 			ktrxer_phc_map_add(&phc->map, reading.nic_ns, ktrxer_clock_map_mono(real, reading.real_ns),
-				    reading.bound_ns + ktrxer_clock_map_bound(real));
+					   reading.bound_ns + ktrxer_clock_map_bound(real));
 			return;
 		} else if (phc->way) {
 			return;
@@ -195,15 +197,15 @@ void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t
 /* Clocks without a fine counter tick in microseconds. */
 #define GRAIN_NS 1000
 
-bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
-	       uint32_t *bound_ns)
+bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns,
+		      uint64_t latest_ns, uint64_t *mono_ns, uint32_t *bound_ns)
 {
 	for (int tries = 0;; tries++) {
 		const uint64_t now = ktrxer_now_ns();
 
 		ktrxer_phc_refresh(phc, real, now);
-		if (ktrxer_phc_map_mono(&phc->map, nic_ns, mono_ns, bound_ns) && *mono_ns + *bound_ns + GRAIN_NS >= earliest_ns &&
-		    *mono_ns <= latest_ns + *bound_ns + GRAIN_NS)
+		if (ktrxer_phc_map_mono(&phc->map, nic_ns, mono_ns, bound_ns) &&
+		    *mono_ns + *bound_ns + GRAIN_NS >= earliest_ns && *mono_ns <= latest_ns + *bound_ns + GRAIN_NS)
 			return true;
 		if (tries || now - phc->sampled_ns < FRESH_NS)
 			return false;
@@ -234,7 +236,8 @@ static int clock_number(const char *device, int what, int *filter)
 		*filter = HWTSTAMP_FILTER_PTP_V2_EVENT;
 	if (info.rx_filters & 1u << HWTSTAMP_FILTER_ALL)
 		*filter = HWTSTAMP_FILTER_ALL;
-	if ((info.so_timestamping & needs) != needs || info.phc_index < 0 || (what & PHC_SENT && !(info.tx_types & 1u << HWTSTAMP_TX_ON)) ||
+	if ((info.so_timestamping & needs) != needs || info.phc_index < 0 ||
+	    (what & PHC_SENT && !(info.tx_types & 1u << HWTSTAMP_TX_ON)) ||
 	    (what & PHC_RECEIVED && *filter == HWTSTAMP_FILTER_NONE))
 		return -EOPNOTSUPP;
 	return info.phc_index;
@@ -264,7 +267,9 @@ int ktrxer_phc_open(struct phc *phc, const char *device, uint32_t index, int wha
 	}
 	snprintf(path, sizeof path, "/dev/ptp%d", number);
 	phc->fd = open(path, O_RDONLY | O_CLOEXEC);
-	rc = phc->fd < 0 ? -errno : ktrxer_nic_setting_take(&phc->setting, device, index, what & (PHC_SENT | PHC_RECEIVED), filter);
+	rc = phc->fd < 0
+		     ? -errno
+		     : ktrxer_nic_setting_take(&phc->setting, device, index, what & (PHC_SENT | PHC_RECEIVED), filter);
 	if (rc < 0)
 		ktrxer_phc_close(phc);
 	return rc;

@@ -59,8 +59,8 @@ bool ktrxer_phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mo
 #define PHC_SAMPLE_NS (100 * KTRXER_NS_PER_MS) /* between two samples: they cost some PCI reads each */
 
 struct phc {
-	int fd;            /* of /dev/ptpN; -1: stamps are not on */
-	int way;           /* how it is read */
+	int fd;  /* of /dev/ptpN; -1: stamps are not on */
+	int way; /* how it is read */
 	uint64_t sampled_ns;
 	struct phc_map map;
 	struct nic_setting setting;
@@ -84,7 +84,7 @@ void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t
 /*
  * A stamp of what was received, which lies between these two times: false where it cannot, also after a fresh look at the NIC's clock (it was set, say).
  */
-bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns, uint64_t latest_ns, uint64_t *mono_ns,
-	       uint32_t *bound_ns);
+bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns,
+		      uint64_t latest_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 
 #endif

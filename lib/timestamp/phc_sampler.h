@@ -19,7 +19,7 @@ struct phc_sampler {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool has_thread, quit;        /* quit: under lock */
+	bool has_thread, quit; /* quit: under lock */
 
 	/*
 	 * The newest line: a sequence lock (the version is odd during a write) over words of 32 bits, since 32-bit

@@ -37,8 +37,9 @@ void ktrxer_schedmap_free(struct schedmap *map)
 
 void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, uint64_t call_ns, uint64_t after_ns)
 {
-	map->calls[map->end++ & map->mask] = (struct schedmap_call){ .call_ns = call_ns, .after_ns = after_ns, .first = first, .count = count,
-								     .refused = map->refused };
+	map->calls[map->end++ & map->mask] = (struct schedmap_call){
+		.call_ns = call_ns, .after_ns = after_ns, .first = first, .count = count, .refused = map->refused
+	};
 	map->refused = 0;
 	if (map->end - map->begin > map->mask)
 		map->begin = map->end - map->mask;

@@ -23,9 +23,9 @@ struct schedmap {
 	struct schedmap_key *keys;   /* probes by the number of their datagram, a ring */
 	uint32_t mask;
 	uint32_t begin, end;
-	uint32_t next_key;           /* behind the last stamp that was seen */
-	uint32_t refused;            /* datagrams refused since the last call, whose stamp was not seen */
-	bool was_refused;            /* the last stamp was one of those: its number may come again */
+	uint32_t next_key; /* behind the last stamp that was seen */
+	uint32_t refused;  /* datagrams refused since the last call, whose stamp was not seen */
+	bool was_refused;  /* the last stamp was one of those: its number may come again */
 };
 
 /* `size`: probes that can wait for a stamp, a power of two. On a socket that has sent nothing. -ENOMEM. */

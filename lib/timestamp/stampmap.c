@@ -50,7 +50,8 @@ void ktrxer_stampmap_free(struct stampmap *map)
 
 void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 {
-	*entry_at(map, map->next++) = (struct stampmap_entry){ .slot = slot, .call_ns = call_ns, .segment = map->segment };
+	*entry_at(map, map->next++) =
+		(struct stampmap_entry){ .slot = slot, .call_ns = call_ns, .segment = map->segment };
 	map->last_call_ns = call_ns;
 	if (call_ns - map->marks[map->mark].call_ns > 2 * STAMPMAP_OLD_NS / STAMPMAP_MARKS) {
 		map->mark = (map->mark + 1) % STAMPMAP_MARKS;

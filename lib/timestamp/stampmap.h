@@ -24,10 +24,10 @@
 #include <ktrxer.h>
 
 enum {
-	STAMPMAP_SEGMENTS = 64,  /* runs of probes between refusals that are remembered; a power of two */
-	STAMPMAP_SPREAD = 1024,  /* hypotheses beyond which only a reset helps */
+	STAMPMAP_SEGMENTS = 64, /* runs of probes between refusals that are remembered; a power of two */
+	STAMPMAP_SPREAD = 1024, /* hypotheses beyond which only a reset helps */
 	STAMPMAP_MARKS = 16,
-	STAMPMAP_PATIENCE = 16,  /* stamps in a row that settle nothing before a reset is asked for */
+	STAMPMAP_PATIENCE = 16, /* stamps in a row that settle nothing before a reset is asked for */
 };
 
 /* After a reset: how long a datagram from before it may still get its stamp (a queue of a second is a broken device). */
@@ -38,24 +38,24 @@ struct stampmap_entry;
 struct stampmap_segment { /* probes with no refusal between them: one shift for all, in [low, high] */
 	uint64_t first;   /* probe */
 	uint32_t low, high;
-	uint32_t step;    /* refusals between the segment before and this one */
+	uint32_t step; /* refusals between the segment before and this one */
 };
 
 struct stampmap {
 	struct stampmap_entry *entries;
 	uint32_t mask;
-	uint32_t base;        /* number of the first datagram since the last reset */
-	uint64_t next;        /* probes sent since then */
-	uint64_t withheld;    /* probes before this one are given up */
+	uint32_t base;     /* number of the first datagram since the last reset */
+	uint64_t next;     /* probes sent since then */
+	uint64_t withheld; /* probes before this one are given up */
 	uint64_t last_call_ns;
 	struct {
 		uint64_t probe, call_ns;
 	} marks[STAMPMAP_MARKS]; /* where the numbers were in the last two seconds */
 	uint32_t mark;
-	uint64_t segment;     /* the present one; segments[segment & 63] */
+	uint64_t segment; /* the present one; segments[segment & 63] */
 	struct stampmap_segment segments[STAMPMAP_SEGMENTS];
-	uint32_t unsettled;   /* stamps in a row that settled nothing */
-	bool lost;            /* only a reset helps */
+	uint32_t unsettled; /* stamps in a row that settled nothing */
+	bool lost;          /* only a reset helps */
 	bool was_reset;
 	uint64_t reset_ns, old_until_ns;
 	uint32_t old_first, old_count; /* numbers that datagrams from before the reset may carry */

@@ -48,7 +48,8 @@ static uint32_t timestamping_get(int fd)
 	uint32_t flags = 0;
 	socklen_t length = sizeof flags;
 
-	return getsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, &length) == 0 ? flags : TX_FLAGS | SOF_TIMESTAMPING_OPT_ID;
+	return getsockopt(fd, SOL_SOCKET, TIMESTAMPING_OLD, &flags, &length) == 0 ? flags
+										  : TX_FLAGS | SOF_TIMESTAMPING_OPT_ID;
 }
 
 int ktrxer_txstamp_add_sched(int fd)
@@ -59,7 +60,8 @@ int ktrxer_txstamp_add_sched(int fd)
 /* With a NIC's stamp on its way the kernel makes none of its own, unless asked (SWHW, Linux 4.14). */
 int ktrxer_txstamp_add_nic(int fd)
 {
-	return timestamping_set(fd, timestamping_get(fd) | SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE | OPT_TX_SWHW);
+	return timestamping_set(fd, timestamping_get(fd) | SOF_TIMESTAMPING_TX_HARDWARE |
+					    SOF_TIMESTAMPING_RAW_HARDWARE | OPT_TX_SWHW);
 }
 
 void ktrxer_txstamp_restart(int fd)
@@ -76,7 +78,8 @@ int ktrxer_rxstamp_enable(int fd)
 }
 
 #define REPLY_FLAGS (SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY)
-_Static_assert(KTRXER_TXSTAMP_ONE == SOF_TIMESTAMPING_TX_SOFTWARE && KTRXER_TXSTAMP_CONTROL == TIMESTAMPING_OLD, "txstamp.h");
+_Static_assert(KTRXER_TXSTAMP_ONE == SOF_TIMESTAMPING_TX_SOFTWARE && KTRXER_TXSTAMP_CONTROL == TIMESTAMPING_OLD,
+	       "txstamp.h");
 
 int ktrxer_replystamp_enable(int fd)
 {
@@ -110,11 +113,14 @@ static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
 		reporter->family = AF_INET6;
 }
 
-static void refusal_tell(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted, uint32_t length,
-			 const struct ktx_completions *completions)
+static void refusal_tell(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted,
+			 uint32_t length, const struct ktx_completions *completions)
 {
-	struct ktx_network_error error = { .when_ns = ktrxer_now_ns(), .error = (int)e->ee_errno, .origin = e->ee_origin,
-					   .type = e->ee_type, .code = e->ee_code };
+	struct ktx_network_error error = { .when_ns = ktrxer_now_ns(),
+					   .error = (int)e->ee_errno,
+					   .origin = e->ee_origin,
+					   .type = e->ee_type,
+					   .code = e->ee_code };
 
 	if (!completions->refusal)
 		return;
@@ -140,7 +146,8 @@ static int reap_one(struct mmsghdr *received, const struct ktx_completions *comp
 		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, completions);
 	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
 	if (e.ee_origin == ORIGIN_TXTIME && completions->dropped)
-		completions->dropped(completions->context, (uint64_t)e.ee_data << 32 | e.ee_info, e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
+		completions->dropped(completions->context, (uint64_t)e.ee_data << 32 | e.ee_info,
+				     e.ee_errno == ECANCELED ? -ETIME : -EINVAL);
 	if (e.ee_origin != SO_EE_ORIGIN_TIMESTAMPING || (e.ee_info != SCM_TSTAMP_SND && e.ee_info != SCM_TSTAMP_SCHED))
 		return 0;
 	ktrxer_message_read(&m, message);
@@ -177,7 +184,8 @@ int ktrxer_txstamp_reap(int fd, const struct ktx_completions *completions)
 	do {
 		for (int i = 0; i < REAP_BATCH; i++) {
 			vectors[i] = (struct iovec){ .iov_base = quote[i], .iov_len = QUOTE_ROOM };
-			messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vectors[i], .msg_iovlen = 1,
+			messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vectors[i],
+								     .msg_iovlen = 1,
 								     .msg_control = control[i].room,
 								     .msg_controllen = sizeof control[i].room } };
 		}

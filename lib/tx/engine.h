@@ -26,32 +26,32 @@
 struct ktx_request {
 	uint8_t *frame;
 	uint64_t id;
-	uint64_t at_ns;         /* 0: no time */
-	uint64_t call_ns;       /* just before the hand-over that succeeded */
+	uint64_t at_ns;   /* 0: no time */
+	uint64_t call_ns; /* just before the hand-over that succeeded */
 	uint64_t sent_ns;
 	uint32_t length;
 	uint32_t tries;
-	uint16_t flags;         /* enum ktx_probe_flag */
+	uint16_t flags;            /* enum ktx_probe_flag */
 	uint8_t status, departure; /* enum ktx_departure_source */
-	bool stamp_due;         /* handed over; a stamp is still hoped for */
-	bool stamp_missing;     /* it did not come in time */
-	bool buffer_busy;       /* the kernel still reads `frame`: set by send, cleared by reap; not final before
+	bool stamp_due;            /* handed over; a stamp is still hoped for */
+	bool stamp_missing;        /* it did not come in time */
+	bool buffer_busy;          /* the kernel still reads `frame`: set by send, cleared by reap; not final before
 				   that */
-	bool first_of_call;     /* its stamp tells what the hand-over costs */
-	bool sched_due;         /* the packet scheduler's stamp is awaited */
-	bool restarts;          /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
-	bool untimed;           /* the stamp of its send time is missing (KTX_SENT_NONE) */
-	bool bypasses;          /* no packet scheduler delayed it beyond its launch time: its send time is the driver's
+	bool first_of_call;        /* its stamp tells what the hand-over costs */
+	bool sched_due;            /* the packet scheduler's stamp is awaited */
+	bool restarts;             /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
+	bool untimed;              /* the stamp of its send time is missing (KTX_SENT_NONE) */
+	bool bypasses; /* no packet scheduler delayed it beyond its launch time: its send time is the driver's
 				   stamp */
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
-	uint64_t leave_ns;      /* ktx_submit_ops.queue: what the kernel was told; 0: right behind what is before it */
+	uint64_t leave_ns; /* ktx_submit_ops.queue: what the kernel was told; 0: right behind what is before it */
 	int64_t raw_ns;
 	uint32_t bound_ns;
 	int32_t error;
-	uint64_t sched_ns;      /* entry into the packet scheduler; 0: not stamped */
-	uint64_t driver_ns;     /* the driver's stamp; 0: none */
+	uint64_t sched_ns;  /* entry into the packet scheduler; 0: not stamped */
+	uint64_t driver_ns; /* the driver's stamp; 0: none */
 };
 
 struct ktx_engine_state; /* each engine's own */
@@ -62,7 +62,7 @@ struct ktx_engine_setup {
 	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
 	uint32_t frame_size;                /* capacity of a slot */
 	uint32_t slots;                     /* power of two */
-	struct ktx_request *requests;             /* where the kernel waits: a request lies at its number & (slots -
+	struct ktx_request *requests;       /* where the kernel waits: a request lies at its number & (slots -
 						     1) */
 };
 
@@ -71,7 +71,7 @@ struct ktx_engine_setup {
  */
 struct ktx_work {
 	uint32_t done, head;
-	uint32_t cancel_to;  /* requests before it that are not sent yet are to end as cancelled */
+	uint32_t cancel_to; /* requests before it that are not sent yet are to end as cancelled */
 	uint64_t now_ns;
 	uint64_t advance_ns; /* hand over that much before the time */
 };
@@ -91,11 +91,11 @@ struct ktx_stream {
 
 /* How far it is. */
 struct ktx_stream_look {
-	uint64_t taken;  /* numbers, of `count`; each is sent or failed soon */
+	uint64_t taken;                       /* numbers, of `count`; each is sent or failed soon */
 	uint64_t sent, failed, queued, tries; /* queued: the sent ones without a stamp */
 	uint64_t first_ns, last_ns;
-	int error;       /* negative errno of the last failure */
-	int lost;        /* negative errno that ended it early */
+	int error; /* negative errno of the last failure */
+	int lost;  /* negative errno that ended it early */
 	bool ended;
 };
 
@@ -180,14 +180,14 @@ struct ktx_engine {
 	const struct ktx_submit_ops *submit;
 	const struct ktx_kernel_ops *kernel;
 	const struct ktx_stream_ops *stream;
-	uint32_t can;                /* features that are known without trying: KTX_CAN_HOST_STACK */
-	uint32_t frame_max;          /* longest frame, 0: no limit of its own */
-	uint32_t reap_ns;         /* no descriptor tells when there is something to collect: look this often while
+	uint32_t can;               /* features that are known without trying: KTX_CAN_HOST_STACK */
+	uint32_t frame_max;         /* longest frame, 0: no limit of its own */
+	uint32_t reap_ns;           /* no descriptor tells when there is something to collect: look this often while
 				     requests wait; 0: one does */
-	bool nic_stamps;             /* event_fd is the socket that sends, from the start: it can be told to report the
+	bool nic_stamps;            /* event_fd is the socket that sends, from the start: it can be told to report the
 					NIC's stamps, too */
-	bool polls;                  /* takes a processor for itself while it works */
-	int rank_timing, rank_rate;  /* `auto` takes the available one with the highest */
+	bool polls;                 /* takes a processor for itself while it works */
+	int rank_timing, rank_rate; /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
 
 	/*

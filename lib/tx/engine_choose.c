@@ -65,7 +65,9 @@ int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_i
 }
 
 const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
-					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err)
+					   enum ktx_purpose purpose, uint32_t frame_size,
+					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT],
+					   struct ktrxer_error *err)
 {
 	const struct ktx_engine *best = NULL;
 	char passed[KTRXER_ERROR_TEXT] = "";

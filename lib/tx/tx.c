@@ -30,11 +30,13 @@ static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "%u slots: at most %d", o->slots, KTX_SLOTS_MAX);
 	if (o->frame_size > KTX_FRAME_MAX)
 		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: at most %d", o->frame_size, KTX_FRAME_MAX);
-	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP || (unsigned)o->late > KTX_LATE_SHIFT ||
-	    (unsigned)o->reports > KTX_REPORT_NONE)
-		return ktrxer_fail(err, -EINVAL, "an option of the transmitter has a value that this version does not know");
+	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP ||
+	    (unsigned)o->late > KTX_LATE_SHIFT || (unsigned)o->reports > KTX_REPORT_NONE)
+		return ktrxer_fail(err, -EINVAL,
+				   "an option of the transmitter has a value that this version does not know");
 	if (o->flags & ~KTX_FLAGS_KNOWN)
-		return ktrxer_fail(err, -EINVAL, "flags 0x%x of the transmitter: this version does not know 0x%x", o->flags, o->flags & ~KTX_FLAGS_KNOWN);
+		return ktrxer_fail(err, -EINVAL, "flags 0x%x of the transmitter: this version does not know 0x%x",
+				   o->flags, o->flags & ~KTX_FLAGS_KNOWN);
 	return 0;
 }
 
@@ -71,8 +73,8 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 
 	tx->chosen = ktx_engine_is_auto(wanted);
 	if (tx->chosen) {
-		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose, tx->frame_size, NULL,
-					       tx->reason, err);
+		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose,
+					       tx->frame_size, NULL, tx->reason, err);
 		return tx->engine ? 0 : -EOPNOTSUPP;
 	}
 	tx->engine = ktx_engine_find(tx->engines, wanted);
@@ -86,7 +88,8 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
 	}
 	if (ktx_engine_needs_device(tx->engine) && !tx->has_device)
-		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)", wanted);
+		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)",
+				   wanted);
 	if (tx->options.queue) { /* a probe would try the first one; opening tells */
 		strcpy(tx->reason, "as asked");
 		return 0;
@@ -112,7 +115,8 @@ static int frame_size_fit(struct ktx *tx, struct ktrxer_error *err)
 	if (!tx->engine->frame_max || tx->frame_size <= tx->engine->frame_max)
 		return 0;
 	if (tx->options.frame_size)
-		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: the %s engine sends up to %u; the packet engine sends them",
+		return ktrxer_fail(err, -EMSGSIZE,
+				   "frames of %u bytes: the %s engine sends up to %u; the packet engine sends them",
 				   tx->frame_size, tx->engine->name, tx->engine->frame_max);
 	tx->frame_size = tx->engine->frame_max;
 	return 0;
@@ -136,11 +140,13 @@ static int rings_make(struct ktx *tx, struct ktrxer_error *err)
 	tx->ring.slots = round_up_power(tx->options.slots);
 	tx->ring.mask = tx->ring.slots - 1;
 	if (__builtin_mul_overflow((size_t)stride_of(tx), (size_t)tx->ring.slots, &tx->memory_size))
-		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address", tx->ring.slots, tx->frame_size);
+		return ktrxer_fail(err, -ENOMEM, "%u slots of %u bytes are more than this machine can address",
+				   tx->ring.slots, tx->frame_size);
 	tx->ring.requests = pages_get(tx->ring.slots * sizeof *tx->ring.requests);
 	tx->tool.lateness = ktrxer_hist_new();
 	if (!tx->ring.requests || !tx->tool.lateness || ktrxer_stampmap_init(&tx->pump.stamps, tx->ring.slots, 0) < 0 ||
-	    ktrxer_schedmap_init(&tx->pump.scheds, tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
+	    ktrxer_schedmap_init(&tx->pump.scheds,
+				 tx->ring.slots < KTX_SCHED_WAITING ? tx->ring.slots : KTX_SCHED_WAITING) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u slots", tx->ring.slots);
 	return 0;
 }
@@ -176,10 +182,12 @@ static void memory_lock(struct ktx *tx)
 	if (tx->options.flags & KTX_NO_LOCK)
 		return;
 	tx->pump.waiter.locked = lock_pages(tx->ring.requests, tx->ring.slots * sizeof *tx->ring.requests) &&
-			    (!tx->memory || lock_pages(tx->memory, tx->memory_size));
+				 (!tx->memory || lock_pages(tx->memory, tx->memory_size));
 	if (!tx->pump.waiter.locked)
-		ktrxer_waiter_note(&tx->pump.waiter, "memory is not locked (%zu KiB): a probe is late when its page is not there; "
-				   "CAP_IPC_LOCK or `ulimit -l` allows it", tx->memory_size / 1024);
+		ktrxer_waiter_note(&tx->pump.waiter,
+				   "memory is not locked (%zu KiB): a probe is late when its page is not there; "
+				   "CAP_IPC_LOCK or `ulimit -l` allows it",
+				   tx->memory_size / 1024);
 }
 
 static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
@@ -206,7 +214,8 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	int rc = tx->engine->open(&tx->state, setup, &why);
 
 	if (rc < 0 && tx->chosen) {
-		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine, tx->reason, &why);
+		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine,
+					 tx->reason, &why);
 		if (next && next != tx->engine) {
 			tx->engine = next;
 			rc = next->open(&tx->state, setup, &why);
@@ -239,7 +248,9 @@ static void nic_open(struct ktx *tx)
 		return;
 	rc = ktrxer_phc_sampler_open(&tx->nic, tx->device.name, tx->device.index);
 	if (rc == -EPERM || rc == -EACCES)
-		ktrxer_waiter_note(&tx->pump.waiter, "the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
+		ktrxer_waiter_note(
+			&tx->pump.waiter,
+			"the NIC's own stamps need CAP_NET_ADMIN and its clock (/dev/ptp*): the driver's are taken");
 	if (rc < 0)
 		return;
 	if (ktrxer_txstamp_add_nic(fd) < 0)
@@ -280,7 +291,8 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 		if (rc < 0)
 			goto fail;
 		if (!tx->device.up) {
-			rc = ktrxer_fail(err, -ENETDOWN, "device '%s' is down: `ip link set %s up`", tx->device.name, tx->device.name);
+			rc = ktrxer_fail(err, -ENETDOWN, "device '%s' is down: `ip link set %s up`", tx->device.name,
+					 tx->device.name);
 			goto fail;
 		}
 		tx->has_device = true;
@@ -291,8 +303,12 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	frame_size_choose(tx);
 	if ((rc = engine_pick(tx, err)) < 0 || (rc = frame_size_fit(tx, err)) < 0 || (rc = rings_make(tx, err)) < 0)
 		goto fail;
-	setup = (struct ktx_engine_setup){ .options = &tx->options, .device = tx->has_device ? &tx->device : NULL, .link = tx->link,
-					   .frame_size = tx->frame_size, .slots = tx->ring.slots, .requests = tx->ring.requests };
+	setup = (struct ktx_engine_setup){ .options = &tx->options,
+					   .device = tx->has_device ? &tx->device : NULL,
+					   .link = tx->link,
+					   .frame_size = tx->frame_size,
+					   .slots = tx->ring.slots,
+					   .requests = tx->ring.requests };
 	if ((rc = engine_open(tx, &setup, err)) < 0)
 		goto fail;
 	if ((rc = memory_make(tx, err)) < 0 || (rc = descriptors_make(tx, err)) < 0)
@@ -341,9 +357,9 @@ static enum ktx_departure_source best_departure(const struct ktx *tx)
 {
 	uint32_t features = features_of(tx);
 
-	return features & KTX_CAN_NIC_STAMP ? KTX_DEPARTURE_NIC : features & KTX_CAN_DRIVER_STAMP &&
-		stamps_asked(tx) ? KTX_DEPARTURE_DRIVER :
-	       KTX_DEPARTURE_QUEUED;
+	return features & KTX_CAN_NIC_STAMP                          ? KTX_DEPARTURE_NIC
+	       : features & KTX_CAN_DRIVER_STAMP && stamps_asked(tx) ? KTX_DEPARTURE_DRIVER
+								     : KTX_DEPARTURE_QUEUED;
 }
 
 /* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
@@ -372,7 +388,9 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
 		.wakeup_margin_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
-		.compensation_ns = tx->options.flags & KTX_NO_COMPENSATION ? 0 : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
+		.compensation_ns = tx->options.flags & KTX_NO_COMPENSATION
+					   ? 0
+					   : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
 	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 }

@@ -39,14 +39,14 @@ struct ktx_ring {
 /* What one side asks of the other: written by both, and seldom. */
 struct ktx_shared {
 	_Alignas(KTX_LINE) _Atomic uint32_t cancel_to; /* requests before this number are to be cancelled */
-	_Atomic uint32_t cancel_seq;  /* raised with each ktx_cancel() */
-	_Atomic bool idle;            /* the pump sleeps without a deadline: a commit must wake it */
-	_Atomic bool tool_waits;      /* a report is awaited on report_fd */
-	_Atomic bool space_waits;     /* a free slot is awaited on report_fd */
-	_Atomic bool drain_waits;     /* ktx_drain() sleeps until done == head */
-	_Atomic bool stream_runs;     /* the pump is to say when it has ended */
+	_Atomic uint32_t cancel_seq;                   /* raised with each ktx_cancel() */
+	_Atomic bool idle;                             /* the pump sleeps without a deadline: a commit must wake it */
+	_Atomic bool tool_waits;                       /* a report is awaited on report_fd */
+	_Atomic bool space_waits;                      /* a free slot is awaited on report_fd */
+	_Atomic bool drain_waits;                      /* ktx_drain() sleeps until done == head */
+	_Atomic bool stream_runs;                      /* the pump is to say when it has ended */
 	_Atomic bool quit;
-	_Atomic int dead;             /* negative errno: the device is gone */
+	_Atomic int dead; /* negative errno: the device is gone */
 
 	/* ring of one writer (pump) and one reader (tool) */
 	_Atomic uint32_t errors_in, errors_out;
@@ -58,14 +58,14 @@ struct ktx_tool {
 	_Alignas(KTX_LINE) uint32_t written; /* >= head: requests of a train that is not complete yet */
 	uint32_t counted, reaped;
 	bool reserved;
-	bool shortage;     /* a reservation was refused, and none has been granted since */
+	bool shortage; /* a reservation was refused, and none has been granted since */
 	bool event_added;
-	bool restarts;     /* the next one committed is the first after ktx_cancel() */
+	bool restarts; /* the next one committed is the first after ktx_cancel() */
 	uint64_t last_at_ns;
 	uint64_t counted_shift_ns; /* of the probe counted last */
 	struct ktx_accounts sums;
-	bool streams;           /* a range is with the engine; it is entered into `sums` when it has ended */
-	bool stream_open;       /* until it is cancelled */
+	bool streams;     /* a range is with the engine; it is entered into `sums` when it has ended */
+	bool stream_open; /* until it is cancelled */
 	uint64_t stream_count;
 	uint32_t stream_length; /* of its frames */
 	struct ktrxer_hist *lateness;
@@ -80,13 +80,13 @@ struct ktx_pump {
 	bool starved;  /* the last pass ended because nothing was committed, not because it is too early */
 	bool in_train; /* the last one handed over belongs together with the next */
 	uint64_t shift_ns;
-	uint64_t last_call_ns; /* of the last hand-over */
-	uint64_t reaped_ns; /* when stamps were last looked for */
-	uint64_t warm_cost_ns; /* of the last warming */
+	uint64_t last_call_ns;  /* of the last hand-over */
+	uint64_t reaped_ns;     /* when stamps were last looked for */
+	uint64_t warm_cost_ns;  /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */
 	uint64_t retry_until_ns, retry_at_ns, backoff_ns;
 	uint64_t spin_to_ns; /* the next request starts then, and the pump's thread is to spin until then; 0: none */
-	uint32_t expired; /* probes in a row whose retries came to nothing */
+	uint32_t expired;    /* probes in a row whose retries came to nothing */
 	uint32_t cancel_to_kernel;
 	uint64_t busy_ns; /* where the kernel waits: when requests were last with it */
 	struct ktrxer_clock_map clock;
@@ -112,7 +112,7 @@ struct ktx {
 	enum ktrxer_link link;
 	const struct ktx_engine *const *engines; /* to choose from; ends with NULL */
 	const struct ktx_engine *engine;
-	bool chosen;            /* by `auto` */
+	bool chosen; /* by `auto` */
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* ktx_submit_ops.queue */
 	uint32_t frame_size;
@@ -147,8 +147,8 @@ static inline enum ktx_sent_source ktx_sent_time(const struct ktx_request *reque
 	/* An engine of the kernel side has no stamps to match: its report is the driver's time. */
 	if (request->departure >= KTX_DEPARTURE_DRIVER && (request->bypasses || !request->driver_ns)) {
 		*sent_ns = request->driver_ns ? request->driver_ns : request->sent_ns;
-		return request->driver_ns || request->departure == KTX_DEPARTURE_DRIVER ?
-			KTX_SENT_DRIVER : KTX_SENT_NIC;
+		return request->driver_ns || request->departure == KTX_DEPARTURE_DRIVER ? KTX_SENT_DRIVER
+											: KTX_SENT_NIC;
 	}
 	return KTX_SENT_USER;
 }
@@ -184,7 +184,9 @@ void ktx_stream_stop(struct ktx *tx);
 /* engine_choose.c; lists end with NULL */
 /* `refused`: one that was chosen before and could not be opened, as err->text says; or NULL. */
 const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
-					   enum ktx_purpose purpose, uint32_t frame_size, const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT], struct ktrxer_error *err);
+					   enum ktx_purpose purpose, uint32_t frame_size,
+					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT],
+					   struct ktrxer_error *err);
 
 /* tx_signal.c: wake-ups by eventfd; never block */
 void ktx_signal(int fd);

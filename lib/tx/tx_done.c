@@ -43,8 +43,8 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *reques
 
 static bool buffer_overdue(const struct ktx *tx, const struct ktx_request *request, uint64_t now)
 {
-	return request->buffer_busy && request->status == KTX_SENT && tx->engine->submit->give_up && now > request->call_ns &&
-	       now - request->call_ns >= KTX_BUFFER_WAIT_NS;
+	return request->buffer_busy && request->status == KTX_SENT && tx->engine->submit->give_up &&
+	       now > request->call_ns && now - request->call_ns >= KTX_BUFFER_WAIT_NS;
 }
 
 /* Whatever the kernel forgets, accounts close. */
@@ -68,7 +68,7 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 		struct ktx_request *request = ktx_request_at(tx, done);
 
 		if (request->stamp_due && request->departure == KTX_DEPARTURE_DRIVER &&
-			(int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
+		    (int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
 			request->stamp_due = false; /* the NIC's will not come; the driver's is there */
 		if (request->sched_due && looked_for(tx, request) >= KTX_STAMP_WAIT_NS)
 			sched_give_up(request);
@@ -92,7 +92,8 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 
 	if (wanted && atomic_exchange(&tx->shared.tool_waits, false))
 		signal = true;
-	if (left <= tx->ring.slots / 4 * 3 && atomic_load(&tx->shared.space_waits) && atomic_exchange(&tx->shared.space_waits, false))
+	if (left <= tx->ring.slots / 4 * 3 && atomic_load(&tx->shared.space_waits) &&
+	    atomic_exchange(&tx->shared.space_waits, false))
 		signal = true;
 	if (!left && atomic_load(&tx->shared.drain_waits) && atomic_exchange(&tx->shared.drain_waits, false))
 		signal = true;

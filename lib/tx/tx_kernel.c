@@ -23,7 +23,7 @@ static void advance_learn(struct ktx *tx, const struct ktx_request *request)
 	int64_t late = (int64_t)(request->sent_ns - request->planned_ns), step;
 
 	if (!request->at_ns || request->status != KTX_SENT || request->departure < KTX_DEPARTURE_DRIVER ||
-		late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
+	    late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
 		return;
 	if (tx->pump.waiter.advance_samples < 64)
 		tx->pump.waiter.advance_samples++;
@@ -93,7 +93,8 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	}
 	tx->pump.starved = tx->pump.handed == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
 	if (!tx->pump.starved) {
-		uint64_t look = tx->pump.handed == work.head ? work.now_ns + tx->engine->reap_ns : next_look(tx, work.now_ns);
+		uint64_t look =
+			tx->pump.handed == work.head ? work.now_ns + tx->engine->reap_ns : next_look(tx, work.now_ns);
 
 		if (look < *next_ns)
 			*next_ns = look;

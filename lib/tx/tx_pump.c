@@ -16,7 +16,8 @@ static bool queue_waits(const struct ktx *tx)
 /* Stamps tell when there is room. */
 static bool queue_full(const struct ktx *tx)
 {
-	return queue_waits(tx) && tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed) >= tx->queue.depth;
+	return queue_waits(tx) &&
+	       tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed) >= tx->queue.depth;
 }
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
@@ -46,7 +47,8 @@ static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64
 		if (!ktrxer_schedmap_driver(&tx->pump.scheds, key, request_number))
 			return NULL;
 	} else {
-		if (!ktrxer_stampmap_find(&tx->pump.stamps, key, stamp_ns, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+		if (!ktrxer_stampmap_find(&tx->pump.stamps, key, stamp_ns,
+					  ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 			return NULL;
 		*request_number = (uint32_t)number;
 	}
@@ -57,7 +59,8 @@ static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64
 static void cost_learn(struct ktx *tx, const struct ktx_request *request, uint64_t sent_ns)
 {
 	if (!(tx->options.flags & KTX_NO_COMPENSATION) && request->first_of_call)
-		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? request->leave_ns : request->call_ns, sent_ns);
+		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? request->leave_ns : request->call_ns,
+					  sent_ns);
 }
 
 /* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
@@ -103,7 +106,8 @@ static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 	uint32_t number;
 
 	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
-	    !ktrxer_schedmap_sched(&tx->pump.scheds, key, entered, ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
+	    !ktrxer_schedmap_sched(&tx->pump.scheds, key, entered,
+				   ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
 		return;
 	request = request_waiting(tx, number);
 	if (!request || !request->sched_due)
@@ -127,7 +131,7 @@ static void driver_stamped(struct ktx *tx, uint32_t number)
 }
 
 static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source,
-	bool nic_clock)
+			  bool nic_clock)
 {
 	struct ktx *tx = context;
 	const uint64_t now = ktrxer_now_ns();
@@ -143,7 +147,9 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 	tx->pump.driver_seen = true;
 	credible = stamp_mono(tx, real_ns, now, &sent);
 	/* Near a step of CLOCK_REALTIME the time proves nothing about whose stamp it is. */
-	request = request_of_stamp(tx, key, !credible || ktrxer_clock_map_stepped(&tx->pump.clock, now) ? KTRXER_NEVER : sent, &number);
+	request = request_of_stamp(tx, key,
+				   !credible || ktrxer_clock_map_stepped(&tx->pump.clock, now) ? KTRXER_NEVER : sent,
+				   &number);
 	if (!request || !request->stamp_due)
 		return;
 	driver_stamped(tx, number);
@@ -194,8 +200,11 @@ static void device_dead(struct ktx *tx, int rc)
 
 static void reap(struct ktx *tx)
 {
-	const struct ktx_completions to = { .stamp = stamp_arrived, .sched = sched_arrived, .refusal = refusal_arrived, .failed = drop_arrived,
-					.context = tx };
+	const struct ktx_completions to = { .stamp = stamp_arrived,
+					    .sched = sched_arrived,
+					    .refusal = refusal_arrived,
+					    .failed = drop_arrived,
+					    .context = tx };
 	uint64_t now = ktrxer_now_ns();
 	int rc;
 
@@ -271,7 +280,8 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 			 * A device that refuses for long (no carrier) gets half the time with each probe, or a schedule
 			 * would never end.
 			 */
-			tx->pump.retry_until_ns = call + (tx->pump.expired < 63 ? tx->options.retry_ns >> tx->pump.expired : 0);
+			tx->pump.retry_until_ns =
+				call + (tx->pump.expired < 63 ? tx->options.retry_ns >> tx->pump.expired : 0);
 			tx->pump.backoff_ns = BACKOFF_FIRST_NS;
 		}
 		if (now < tx->pump.retry_until_ns) {
@@ -374,7 +384,8 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 		most = tx->queue.depth - out;
 
 	for (; n < most; n++) {
-		const struct ktx_request *before = ktx_request_at(tx, tx->pump.handed + n - 1), *request = ktx_request_at(tx, tx->pump.handed + n);
+		const struct ktx_request *before = ktx_request_at(tx, tx->pump.handed + n - 1),
+					 *request = ktx_request_at(tx, tx->pump.handed + n);
 		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
 		bool at_once = !request->at_ns && !before->at_ns;
 		bool due = tx->options.purpose == KTX_FOR_RATE && request->at_ns && planned_time(tx, request) <= now;
@@ -394,7 +405,8 @@ enum due { DUE_NOW, DUE_LATER, DUE_GONE };
 
 static uint64_t start_of(const struct ktx *tx, const struct ktx_request *request)
 {
-	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx), planned = planned_time(tx, request);
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx),
+		       planned = planned_time(tx, request);
 
 	return planned > early ? planned - early : 0;
 }

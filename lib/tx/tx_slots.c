@@ -105,7 +105,8 @@ void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
 	ktx_count(tx);
 	*accounts = tx->tool.sums;
 	ktx_stream_count(tx, accounts);
-	accounts->pending = accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
+	accounts->pending =
+		accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
 	accounts->uncounted = uncounted(tx, accounts->queued);
 }
 
@@ -138,8 +139,9 @@ static void reap_unwanted(struct ktx *tx)
 
 static int64_t own_queue(const struct ktx_request *request, enum ktx_sent_source source, uint64_t sent_ns)
 {
-	const uint64_t driver = request->driver_ns ? request->driver_ns : request->departure == KTX_DEPARTURE_NIC ?
-		request->sent_ns : 0;
+	const uint64_t driver = request->driver_ns                        ? request->driver_ns
+				: request->departure == KTX_DEPARTURE_NIC ? request->sent_ns
+									  : 0;
 
 	return request->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
 }
@@ -215,7 +217,8 @@ static void head_publish(struct ktx *tx)
 	if (tx->tool.written == atomic_load_explicit(&tx->ring.head, memory_order_relaxed))
 		return;
 	if (tx->engine->kernel)
-		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed), tx->tool.written);
+		tx->engine->kernel->publish(tx->state, atomic_load_explicit(&tx->ring.head, memory_order_relaxed),
+					    tx->tool.written);
 	if (tx->options.flags & KTX_CALLER_PUMPS) {
 		/*
 		 * No thread sleeps: no barrier, which would wait until each frame that was just written reaches the
@@ -266,10 +269,12 @@ int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrx
 		return ktrxer_fail(err, -EINVAL, "ktx_check: no transmitter or no frame (NULL)");
 	dead = atomic_load(&tx->shared.dead);
 	if (dead)
-		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name, dead == -ENETDOWN ? "went down" : "is gone");
+		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name,
+				   dead == -ENETDOWN ? "went down" : "is gone");
 	if (length < 1 || length > tx->frame_size)
-		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes: between 1 and %u (MTU %u%s)", length, tx->frame_size,
-				   tx->has_device ? tx->device.mtu : 1500, tx->link == KTRXER_LINK_ETHERNET ? " and 14 of link header" : "");
+		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes: between 1 and %u (MTU %u%s)", length,
+				   tx->frame_size, tx->has_device ? tx->device.mtu : 1500,
+				   tx->link == KTRXER_LINK_ETHERNET ? " and 14 of link header" : "");
 	if (tx->link == KTRXER_LINK_ETHERNET && length < 14)
 		return ktrxer_fail(err, -EBADMSG, "a frame of %u bytes has no whole link header (14)", length);
 	return tx->engine->check(tx->state, frame, length, err);
@@ -285,7 +290,8 @@ static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct kt
 	if (!tx->tool.reserved)
 		return ktrxer_fail(err, -EINVAL, "nothing is reserved: ktx_reserve() first");
 	if (probe->at_ns && probe->at_ns < tx->tool.last_at_ns)
-		return ktrxer_fail(err, -EINVAL, "a deadline %llu ns before the one committed last: deadlines never decrease",
+		return ktrxer_fail(err, -EINVAL,
+				   "a deadline %llu ns before the one committed last: deadlines never decrease",
 				   (unsigned long long)(tx->tool.last_at_ns - probe->at_ns));
 	return ktx_check(tx, ktx_request_at(tx, tx->tool.written)->frame, probe->length, err);
 }
@@ -421,7 +427,9 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 		if (tx->options.flags & KTX_CALLER_PUMPS)
 			ktx_pump_once(tx, &next);
 		now = ktrxer_now_ns();
-		rc = atomic_load(&tx->ring.done) == atomic_load(&tx->ring.head) && !ktx_stream_running(tx) ? 0 : now >= until_ns ? -ETIMEDOUT : -EAGAIN;
+		rc = atomic_load(&tx->ring.done) == atomic_load(&tx->ring.head) && !ktx_stream_running(tx) ? 0
+		     : now >= until_ns                                                                     ? -ETIMEDOUT
+													   : -EAGAIN;
 		if (rc != -EAGAIN)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);

@@ -14,7 +14,9 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 			   struct ktrxer_error *err)
 {
 	const bool open = range->left == KTRXER_NEVER;
-	const struct ktx_stream stream = { .made = made, .first = range->next, .count = open || range->left > WITHOUT_END ? WITHOUT_END : range->left,
+	const struct ktx_stream stream = { .made = made,
+					   .first = range->next,
+					   .count = open || range->left > WITHOUT_END ? WITHOUT_END : range->left,
 					   .threads = range->threads ? range->threads : 1 };
 	int rc;
 
@@ -62,7 +64,8 @@ int ktx_template_send(struct ktx *tx, const struct ktx_template *made, struct kt
 		      struct ktrxer_error *err)
 {
 	struct ktx_range own;
-	int rc = ktrxer_options_read(&own, sizeof own, range, offsetof(struct ktx_range, threads) + sizeof own.threads, "ktx_range", err);
+	int rc = ktrxer_options_read(&own, sizeof own, range, offsetof(struct ktx_range, threads) + sizeof own.threads,
+				     "ktx_range", err);
 
 	if (rc < 0)
 		return rc;

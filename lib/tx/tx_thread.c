@@ -54,7 +54,8 @@ static bool spin_until(struct ktx *tx, uint64_t start)
 {
 	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
 	uint64_t now = ktrxer_now_ns();
-	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS && before < tx->pump.waiter.lead_ns;
+	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS &&
+		    before < tx->pump.waiter.lead_ns;
 
 	for (; now < start; now = ktrxer_now_ns()) {
 		if (cancel_due(tx))

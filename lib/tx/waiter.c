@@ -20,7 +20,10 @@
 
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter)
 {
-	*waiter = (struct ktrxer_waiter){ .lead_ns = KTX_LEAD_PRIOR_NS, .base_ns = KTX_LEAD_PRIOR_NS, .usual_ns = KTX_LEAD_MIN_NS, .latency_fd = -1 };
+	*waiter = (struct ktrxer_waiter){ .lead_ns = KTX_LEAD_PRIOR_NS,
+					  .base_ns = KTX_LEAD_PRIOR_NS,
+					  .usual_ns = KTX_LEAD_MIN_NS,
+					  .latency_fd = -1 };
 	ktrxer_waiter_show(waiter);
 }
 
@@ -86,11 +89,15 @@ static void prepare_realtime(struct ktrxer_waiter *waiter)
 		return;
 	ktrxer_strerror(-rc, word, sizeof word);
 	if (setpriority(PRIO_PROCESS, 0, WAITER_NICE) == 0)
-		ktrxer_waiter_note(waiter, "no real-time priority (%s), nice %d instead: rare probes are later when the machine is busy",
-				   word, WAITER_NICE);
+		ktrxer_waiter_note(
+			waiter,
+			"no real-time priority (%s), nice %d instead: rare probes are later when the machine is busy",
+			word, WAITER_NICE);
 	else
-		ktrxer_waiter_note(waiter, "no real-time priority (%s): probes are later when the machine is busy; "
-				   "CAP_SYS_NICE or `ulimit -r 40` gives it", word);
+		ktrxer_waiter_note(waiter,
+				   "no real-time priority (%s): probes are later when the machine is busy; "
+				   "CAP_SYS_NICE or `ulimit -r 40` gives it",
+				   word);
 }
 
 static void prepare_processor(struct ktrxer_waiter *waiter, int cpu)
@@ -123,7 +130,8 @@ void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu
 	 */
 	if (spin) {
 		waiter->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-		if (waiter->latency_fd >= 0 && write(waiter->latency_fd, &no_sleep_states, sizeof no_sleep_states) < 0) {
+		if (waiter->latency_fd >= 0 &&
+		    write(waiter->latency_fd, &no_sleep_states, sizeof no_sleep_states) < 0) {
 			close(waiter->latency_fd);
 			waiter->latency_fd = -1;
 		}
@@ -160,8 +168,8 @@ void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter)
 	qsort(late, KTX_CALIBRATION_ROUNDS, sizeof late[0], compare_u64);
 	/* Spinning is cheap beside a probe that is late: well past the usual case, and past all but the worst seen. */
 	waiter->base_ns = clamp_lead(4 * late[KTX_CALIBRATION_ROUNDS / 2] > 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]
-				     ? 4 * late[KTX_CALIBRATION_ROUNDS / 2]
-				     : 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]);
+					     ? 4 * late[KTX_CALIBRATION_ROUNDS / 2]
+					     : 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]);
 	waiter->lead_ns = waiter->base_ns;
 	waiter->usual_ns = late[KTX_CALIBRATION_ROUNDS * 3 / 4];
 	waiter->rested_ns = ktrxer_now_ns();
@@ -247,5 +255,5 @@ void ktrxer_waiter_no_rest(struct ktrxer_waiter *waiter, uint64_t now_ns)
 	(void)!setpriority(PRIO_PROCESS, 0, WAITER_NICE);
 	waiter->realtime = false;
 	ktrxer_waiter_note(waiter, "at this rate the waiter never sleeps: real-time priority given up, "
-			   "since the kernel stops such a thread for 50 ms of each second");
+				   "since the kernel stops such a thread for 50 ms of each second");
 }

@@ -12,17 +12,17 @@
 #include <stdatomic.h>
 
 struct ktrxer_waiter {
-	uint64_t lead_ns;     /* now */
-	uint64_t base_ns;     /* as calibrated: it decays back to this */
-	uint64_t usual_ns;    /* how late a wake-up is in three of four cases */
-	int64_t advance_ns;   /* median of (stamp - call) */
+	uint64_t lead_ns;   /* now */
+	uint64_t base_ns;   /* as calibrated: it decays back to this */
+	uint64_t usual_ns;  /* how late a wake-up is in three of four cases */
+	int64_t advance_ns; /* median of (stamp - call) */
 	uint32_t advance_samples;
-	uint64_t rested_ns;   /* when we last slept */
+	uint64_t rested_ns;         /* when we last slept */
 	uint64_t since_ns, rest_ns; /* time slept in the current window */
 	bool realtime, locked;
 	uint32_t timer_slack_ns;
-	int latency_fd;       /* /dev/cpu_dma_latency held open, or -1 */
-	char notes[512];      /* only grows: what lies before shown.notes_length never changes again */
+	int latency_fd;  /* /dev/cpu_dma_latency held open, or -1 */
+	char notes[512]; /* only grows: what lies before shown.notes_length never changes again */
 
 	/*
 	 * Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no

@@ -45,7 +45,8 @@ struct span {
 struct segment {
 	struct point *room;
 	struct corridor straight, curved;
-	struct limits upper, lower; /* of an offset whose rate is at most RATE, in any pattern: no cone contains another one's tip */
+	struct limits upper,
+		lower; /* of an offset whose rate is at most RATE, in any pattern: no cone contains another one's tip */
 	uint64_t base_t, last_t1, last_t4;
 	int64_t base_v;
 	double sum_t, end;
@@ -65,7 +66,8 @@ struct clock_offset {
 
 static void segment_clear(struct segment *s)
 {
-	struct limits *const sets[] = { &s->straight.upper, &s->straight.lower, &s->curved.upper, &s->curved.lower, &s->upper, &s->lower };
+	struct limits *const sets[] = { &s->straight.upper, &s->straight.lower, &s->curved.upper,
+					&s->curved.lower,   &s->upper,          &s->lower };
 	struct point *const room = s->room;
 
 	memset(s, 0, sizeof *s);
@@ -298,7 +300,8 @@ static double farthest(const struct corridor *c, const struct limits *l, double 
 
 static struct span reach(const struct corridor *c, double t, double slowest, double fastest)
 {
-	struct span s = { .low = farthest(c, &c->lower, t, slowest, fastest), .high = farthest(c, &c->upper, t, slowest, fastest) };
+	struct span s = { .low = farthest(c, &c->lower, t, slowest, fastest),
+			  .high = farthest(c, &c->upper, t, slowest, fastest) };
 
 	s.middle = (s.high + s.low) / 2;
 	return s;
@@ -435,17 +438,19 @@ void clock_offset_result(const struct clock_offset *est, enum clock_offset_segme
 	skew_find(s, r);
 }
 
-int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, uint64_t *bound_ns)
+int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
+			uint64_t *bound_ns)
 {
 	return clock_offset_within(est, which, at_ns, INT64_MIN, INT64_MAX, bound_ns);
 }
 
-int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, int64_t low_ns, int64_t high_ns,
-			    uint64_t *bound_ns)
+int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
+			    int64_t low_ns, int64_t high_ns, uint64_t *bound_ns)
 {
 	const struct segment *s = segment_of(est, which);
 	struct span span = span_at(s, time_in(s, at_ns));
-	const double low = low_ns == INT64_MIN ? span.low : above_base(s, low_ns), high = high_ns == INT64_MAX ? span.high : above_base(s, high_ns);
+	const double low = low_ns == INT64_MIN ? span.low : above_base(s, low_ns),
+		     high = high_ns == INT64_MAX ? span.high : above_base(s, high_ns);
 	double middle;
 
 	if (low > span.high + STAMP_ERROR_NS || high < span.low - STAMP_ERROR_NS) {
@@ -456,7 +461,8 @@ int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_se
 	span.high = clamp(high, span.low, span.high);
 	middle = (double)whole_ns(clamp(span.middle, span.low, span.high));
 	/* + 1: rounding to nanoseconds */
-	*bound_ns = (uint64_t)whole_ns(span.high - middle > middle - span.low ? span.high - middle : middle - span.low) + 1;
+	*bound_ns =
+		(uint64_t)whole_ns(span.high - middle > middle - span.low ? span.high - middle : middle - span.low) + 1;
 	return (int64_t)((uint64_t)s->base_v + (uint64_t)whole_ns(middle));
 }
 
@@ -467,7 +473,8 @@ int64_t clock_offset_line(const struct clock_offset_result *r, uint64_t at_ns)
 	return (int64_t)((uint64_t)r->offset_ns + (uint64_t)whole_ns(r->skew_ppm * 1e-6 * d));
 }
 
-uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns, uint64_t to_ns)
+uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns,
+				 uint64_t to_ns)
 {
 	const uint64_t part = to_ns > from_ns ? (to_ns - from_ns) / GRID + 1 : 1;
 	struct clock_offset_result r;
@@ -477,7 +484,8 @@ uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offs
 	for (int i = 0; i <= GRID && r.points; i++) {
 		const uint64_t at_ns = from_ns + part * (uint64_t)i;
 		uint64_t bound_ns;
-		const int64_t apart = (int64_t)((uint64_t)clock_offset_at(est, which, at_ns, &bound_ns) - (uint64_t)clock_offset_line(&r, at_ns));
+		const int64_t apart = (int64_t)((uint64_t)clock_offset_at(est, which, at_ns, &bound_ns) -
+						(uint64_t)clock_offset_line(&r, at_ns));
 
 		bound_ns += (uint64_t)(apart < 0 ? -apart : apart);
 		most = bound_ns > most ? bound_ns : most;
@@ -543,7 +551,8 @@ static bool contradicts(const struct segment *s, const struct clock_exchange *x)
 static bool disagree(const struct clock_exchange *a, const struct clock_exchange *b)
 {
 	const struct pair x = limits_of(a), y = limits_of(b);
-	const double slack = RATE * (double)(b->t4_ns - a->t1_ns) + (double)a->widen_ns + (double)b->widen_ns + STAMP_ERROR_NS;
+	const double slack =
+		RATE * (double)(b->t4_ns - a->t1_ns) + (double)a->widen_ns + (double)b->widen_ns + STAMP_ERROR_NS;
 
 	return (double)y.low - (double)x.high > slack || (double)x.low - (double)y.high > slack;
 }
@@ -567,14 +576,16 @@ enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct 
 	struct segment *s = est->open;
 
 	/* Less than no time on the path: one of the stamps is wrong. */
-	if (x->t4_ns < x->t1_ns || limits.low > limits.high || (s->points && (x->t1_ns < s->last_t1 || x->t4_ns < s->last_t4)))
+	if (x->t4_ns < x->t1_ns || limits.low > limits.high ||
+	    (s->points && (x->t1_ns < s->last_t1 || x->t4_ns < s->last_t4)))
 		return CLOCK_OFFSET_IGNORED;
 	if (!contradicts(s, x)) {
 		est->doubted_count = 0;
 		take(s, x);
 		return CLOCK_OFFSET_TAKEN;
 	}
-	if (n && (x->t1_ns < est->doubted[n - 1].t1_ns || x->t4_ns < est->doubted[n - 1].t4_ns || disagree(&est->doubted[n - 1], x)))
+	if (n && (x->t1_ns < est->doubted[n - 1].t1_ns || x->t4_ns < est->doubted[n - 1].t4_ns ||
+		  disagree(&est->doubted[n - 1], x)))
 		est->doubted_count = 0;
 	est->doubted[est->doubted_count++] = *x;
 	if (est->doubted_count < CONFIRM)

@@ -36,11 +36,11 @@ struct clock_offset_result {
 	uint64_t at_ns;          /* half of the segment */
 	int64_t offset_ns;       /* far minus ours, at at_ns */
 	uint64_t offset_bound_ns;
-	double skew_ppm;         /* mean rate of the far clock against ours in the segment */
+	double skew_ppm; /* mean rate of the far clock against ours in the segment */
 	double skew_bound_ppm;
-	bool skew_known;         /* the bound is below 1000 ppm */
-	bool free_running;       /* all stamps are free of adjustments */
-	bool drifts;             /* they contradict the free-running model */
+	bool skew_known;   /* the bound is below 1000 ppm */
+	bool free_running; /* all stamps are free of adjustments */
+	bool drifts;       /* they contradict the free-running model */
 };
 
 struct clock_offset;
@@ -49,35 +49,39 @@ void clock_offset_free(struct clock_offset *est);
 
 enum clock_offset_taken {
 	CLOCK_OFFSET_TAKEN = 0,
-	CLOCK_OFFSET_DOUBTED = 1, /* contradicts the round trips before: a step or a wrong stamp, which the next round trips show */
+	CLOCK_OFFSET_DOUBTED =
+		1, /* contradicts the round trips before: a step or a wrong stamp, which the next round trips show */
 	CLOCK_OFFSET_STEPPED = 2, /* it was a step: a new segment has begun */
 	CLOCK_OFFSET_IGNORED = 3, /* out of order, or less than no time on the path */
 };
 
 struct clock_exchange {
-	uint64_t t1_ns, t4_ns;   /* our clock */
-	int64_t t2_ns, t3_ns;    /* the far clock */
-	uint64_t widen_ns;       /* error of the stamps */
-	bool free_running;       /* no stamp contains an adjustment of its clock */
+	uint64_t t1_ns, t4_ns; /* our clock */
+	int64_t t2_ns, t3_ns;  /* the far clock */
+	uint64_t widen_ns;     /* error of the stamps */
+	bool free_running;     /* no stamp contains an adjustment of its clock */
 };
 enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct clock_exchange *exchange);
 
 uint32_t clock_offset_steps(const struct clock_offset *est);
 /* After the last round trip: looks for contradictions over the whole of both segments, and makes clock_offset_at() fast. */
 void clock_offset_settle(struct clock_offset *est);
-void clock_offset_result(const struct clock_offset *est, enum clock_offset_segment which, struct clock_offset_result *result);
+void clock_offset_result(const struct clock_offset *est, enum clock_offset_segment which,
+			 struct clock_offset_result *result);
 /* The offset at a time, also beyond the segment, and its uncertainty. The segment has at least one round trip. */
-int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, uint64_t *bound_ns);
+int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
+			uint64_t *bound_ns);
 /*
  * The same where the offset is also known to lie between two limits, those of a round trip at that time. *bound_ns UINT64_MAX: they contradict the
  * segment, one of the stamps is wrong.
  */
-int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns, int64_t low_ns, int64_t high_ns,
-			    uint64_t *bound_ns);
+int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
+			    int64_t low_ns, int64_t high_ns, uint64_t *bound_ns);
 
 /* The line through the middle of a result, for a reader that has the result only. */
 int64_t clock_offset_line(const struct clock_offset_result *result, uint64_t at_ns);
 /* The uncertainty of that line over a span of time. */
-uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns, uint64_t to_ns);
+uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns,
+				 uint64_t to_ns);
 
 #endif

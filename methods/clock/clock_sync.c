@@ -16,13 +16,15 @@
 static void sync_of(struct clock_sync *sync, int state, const struct timex *tx)
 {
 	/* The part of the last correction that is still to be slewed. */
-	const uint64_t pending = (uint64_t)llabs((long long)tx->offset) * (tx->status & STA_NANO ? 1 : (uint64_t)KTRXER_NS_PER_US);
+	const uint64_t pending =
+		(uint64_t)llabs((long long)tx->offset) * (tx->status & STA_NANO ? 1 : (uint64_t)KTRXER_NS_PER_US);
 
 	*sync = (struct clock_sync){ .bound_ns = UINT64_MAX };
 	if (state < 0)
 		return;
 	sync->synchronised = state != TIME_ERROR && !(tx->status & STA_UNSYNC);
-	sync->bound_ns = (uint64_t)tx->maxerror * (uint64_t)KTRXER_NS_PER_US + pending + FLOOR_NS + (tx->esterror ? 0 : UNSTATED_NS);
+	sync->bound_ns = (uint64_t)tx->maxerror * (uint64_t)KTRXER_NS_PER_US + pending + FLOOR_NS +
+			 (tx->esterror ? 0 : UNSTATED_NS);
 }
 
 void clock_sync_read(struct clock_sync *sync)

@@ -14,8 +14,8 @@ static double rate(uint64_t bits, double gap_ns)
 
 /* ---------------------------------------------------------------------------------------------------- minimum delay */
 
-int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns, uint32_t resolution_ns,
-			   struct capacity_minimum *r)
+int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns,
+			   uint32_t resolution_ns, struct capacity_minimum *r)
 {
 	double first = INFINITY, last = INFINITY, least = INFINITY, gap;
 
@@ -41,7 +41,8 @@ int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint
 	gap = (double)pairs[r->index].gap_ns;
 	r->excess_ns = least - first - last < 9e18 ? (int64_t)(least - first - last) : INT64_MAX;
 	r->accepted = r->excess_ns <= (int64_t)tolerance_ns;
-	r->capacity = (struct capacity_estimate){ rate(bits, gap), rate(bits, gap + resolution_ns), rate(bits, gap - resolution_ns) };
+	r->capacity = (struct capacity_estimate){ rate(bits, gap), rate(bits, gap + resolution_ns),
+						  rate(bits, gap - resolution_ns) };
 	return 0;
 }
 
@@ -147,8 +148,9 @@ int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t 
 		if (center.to - center.from < least && r->count)
 			break;
 		mode = spread(values, taken, n, r->window_bit_s, center);
-		r->modes[r->count++] = (struct capacity_mode){ values[mode.from], values[mode.to - 1], mean(values, center),
-							       mode.to - mode.from, center.to - center.from };
+		r->modes[r->count++] =
+			(struct capacity_mode){ values[mode.from], values[mode.to - 1], mean(values, center),
+						mode.to - mode.from, center.to - center.from };
 		for (size_t i = mode.from; i < mode.to; i++)
 			taken[i] = true;
 		if (center.to - center.from < least)

@@ -13,19 +13,20 @@
 /* The first and the last packet of a pair, or of a bulk. Delays may all contain the same unknown clock offset. */
 struct capacity_pair {
 	int64_t first_delay_ns, last_delay_ns;
-	int64_t gap_ns;              /* last arrival minus first */
+	int64_t gap_ns; /* last arrival minus first */
 };
 
 struct capacity_estimate {
 	double bit_s;
-	double low_bit_s, high_bit_s; /* the gap plus and minus the clock's resolution; high is INFINITY where the gap is not larger than that */
+	double low_bit_s,
+		high_bit_s; /* the gap plus and minus the clock's resolution; high is INFINITY where the gap is not larger than that */
 };
 
 struct capacity_minimum {
 	struct capacity_estimate capacity;
-	size_t used, left_out;       /* pairs with a gap above zero, and the others */
-	size_t index;                /* of the pair that was chosen: the least sum of both delays */
-	int64_t excess_ns;           /* of this sum over the sum of both least delays */
+	size_t used, left_out; /* pairs with a gap above zero, and the others */
+	size_t index;          /* of the pair that was chosen: the least sum of both delays */
+	int64_t excess_ns;     /* of this sum over the sum of both least delays */
 	/* excess_ns is within the tolerance: neither packet of the pair waited behind cross traffic. Otherwise more pairs are needed. */
 	bool accepted;
 };
@@ -34,8 +35,8 @@ struct capacity_minimum {
  * CapProbe, equation min(d1 + d2) = min(d1) + min(d2). `bits`: the length in bits of the packets after the first (on the wire where the
  * answer is to be the link's rate). -EINVAL: no pair with a gap above zero, or no bits.
  */
-int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns, uint32_t resolution_ns,
-			   struct capacity_minimum *result);
+int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns,
+			   uint32_t resolution_ns, struct capacity_minimum *result);
 
 /*
  * PBProbe: how many packets the next bulk has after the first. Ten times as many while the gap of the bulk is below `threshold_ns`, at most
@@ -55,7 +56,7 @@ struct capacity_mode {
 struct capacity_modes {
 	struct capacity_mode modes[CAPACITY_MODES_MAX]; /* the densest first */
 	size_t count;
-	size_t used, left_out;        /* gaps above zero, and the others */
+	size_t used, left_out; /* gaps above zero, and the others */
 	double window_bit_s;
 };
 
@@ -63,7 +64,8 @@ struct capacity_modes {
  * The local modes of the rates bits / gap. The window is a tenth of the interquartile range, and not less than what one step of the clock
  * changes. Sorts `gaps_ns`. -EINVAL: no gap above zero; -ENOMEM.
  */
-int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns, struct capacity_modes *result);
+int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
+			struct capacity_modes *result);
 
 /*
  * The mode that is the capacity: the densest of those above the asymptotic dispersion rate of long trains, `adr_bit_s`, because modes below it

@@ -50,7 +50,8 @@ static size_t best_split(const int64_t *values, size_t count, int64_t base)
 		if (values[i] == values[i + 1])
 			continue;
 		high = (struct moments){ all.sum - low.sum, all.squares - low.squares };
-		between = low.sum * low.sum / n + high.sum * high.sum / rest; /* the larger, the smaller is the sum of squares within */
+		between = low.sum * low.sum / n +
+			  high.sum * high.sum / rest; /* the larger, the smaller is the sum of squares within */
 		if (!split || between > best) {
 			best = between;
 			split = i + 1;
@@ -61,7 +62,8 @@ static size_t best_split(const int64_t *values, size_t count, int64_t base)
 
 static void describe(const int64_t *values, size_t count, size_t split, struct gap_clusters *r)
 {
-	struct moments low = moments_of(values, split, values[0]), high = moments_of(values + split, count - split, values[split]);
+	struct moments low = moments_of(values, split, values[0]),
+		       high = moments_of(values + split, count - split, values[split]);
 
 	r->low_count = split;
 	r->high_count = count - split;

@@ -13,8 +13,8 @@
 
 struct gap_clusters {
 	size_t low_count, high_count;
-	size_t left_out;             /* gaps above the upper group: outliers */
-	double low_ns, high_ns;      /* mean of each group; with coalescing the upper one is the period */
+	size_t left_out;        /* gaps above the upper group: outliers */
+	double low_ns, high_ns; /* mean of each group; with coalescing the upper one is the period */
 	double low_sigma_ns, high_sigma_ns;
 	/* Each group has 5 % of the gaps (3 at least), the groups are apart, and the mean of the lower is at most a tenth of the upper's. */
 	bool separate;

@@ -25,37 +25,37 @@ struct pairs_set {
 	size_t count;
 	uint64_t bits; /* of one packet, at the layer of which the capacity is wanted */
 	/* Results. Each pair is in one of these counts. */
-	size_t lost; /* one packet or both did not arrive */
-	size_t unsent; /* no send time of a packet */
+	size_t lost;      /* one packet or both did not arrive */
+	size_t unsent;    /* no send time of a packet */
 	size_t reordered; /* the second packet arrived before the first */
-	size_t together; /* both arrivals have one stamp */
-	size_t spread; /* not back to back: the gap between the send times is more than half of that between the
+	size_t together;  /* both arrivals have one stamp */
+	size_t spread;    /* not back to back: the gap between the send times is more than half of that between the
 			  arrivals */
 	size_t usable;
-	size_t undisturbed; /* of them, those that the estimate uses */
+	size_t undisturbed;             /* of them, those that the estimate uses */
 	double gap_ns, low_ns, high_ns; /* the mean gap of the undisturbed pairs, and its interval of 95 % */
-	double excess_ns; /* the largest excess of an undisturbed pair */
+	double excess_ns;               /* the largest excess of an undisturbed pair */
 	double capacity_bit_s, low_bit_s, high_bit_s; /* bits / gap */
 };
 
 enum pairs_reading {
 	PAIRS_RESOLVED,
-	PAIRS_TOO_FEW, /* fewer than PAIRS_LEAST usable pairs of a size */
-	PAIRS_SPREAD, /* most pairs were not back to back: the sender is as slow as the link */
+	PAIRS_TOO_FEW,   /* fewer than PAIRS_LEAST usable pairs of a size */
+	PAIRS_SPREAD,    /* most pairs were not back to back: the sender is as slow as the link */
 	PAIRS_COALESCED, /* the gaps are those of the receiver's interrupts: period_ns */
 	PAIRS_DISTURBED, /* no pair whose packets both had the least delay */
-	PAIRS_CHANGED, /* the path was another one in the first half than in the second */
+	PAIRS_CHANGED,   /* the path was another one in the first half than in the second */
 	PAIRS_READINGS,
 };
 
 struct pairs_result {
 	enum pairs_reading reading;
 	struct pairs_set *large;
-	double skew_ppm; /* the receiver's clock against the sender's, taken out of the delays */
-	double link_bit_s; /* from the slope over both sizes: the link's own rate, without the bytes that it adds to
+	double skew_ppm;       /* the receiver's clock against the sender's, taken out of the delays */
+	double link_bit_s;     /* from the slope over both sizes: the link's own rate, without the bytes that it adds to
 			      each packet */
 	double overhead_bytes; /* and these bytes; may be negative by the uncertainty of the gaps */
-	double period_ns; /* PAIRS_COALESCED */
+	double period_ns;      /* PAIRS_COALESCED */
 };
 
 /*

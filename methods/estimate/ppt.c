@@ -41,7 +41,8 @@ static size_t bins_needed(const int64_t *sorted, size_t count, int64_t width)
 
 static int bins_make(struct bins *b, const int64_t *sorted, size_t count, uint32_t resolution_ns)
 {
-	int64_t width = (int64_t)(2 * (double)(sorted[count * 3 / 4] - sorted[count / 4]) / cbrt((double)count)), base = 0;
+	int64_t width = (int64_t)(2 * (double)(sorted[count * 3 / 4] - sorted[count / 4]) / cbrt((double)count)),
+		base = 0;
 	size_t n = 0;
 
 	/* A multiple of the resolution: otherwise some bins would hold more steps of the clock than others. */
@@ -132,7 +133,8 @@ static double gamma_of(double gamma_ns, double slope)
 	return gamma_ns < 0 ? PPT_GAMMA_BITS / 8 * slope : gamma_ns;
 }
 
-void ppt_phase1(const struct ppt_gaps *one, uint32_t size1, const struct ppt_gaps *two, uint32_t size2, double gamma_ns, struct ppt_phase1 *r)
+void ppt_phase1(const struct ppt_gaps *one, uint32_t size1, const struct ppt_gaps *two, uint32_t size2, double gamma_ns,
+		struct ppt_phase1 *r)
 {
 	const double step = (double)size2 - (double)size1;
 
@@ -252,7 +254,8 @@ static double spread_sigma(const struct spread *s)
 /* The 97.5 % quantile of Student's t, by the first terms of its expansion around the normal one (Cornish, Fisher): 0.3 % low at 4 degrees of freedom, 3 % at 2. */
 static double student(double freedom)
 {
-	return 1.959964 + 2.372271 / freedom + 2.822499 / (freedom * freedom) + 2.555863 / (freedom * freedom * freedom);
+	return 1.959964 + 2.372271 / freedom + 2.822499 / (freedom * freedom) +
+	       2.555863 / (freedom * freedom * freedom);
 }
 
 /* What half a step of the clock does to G_avg where the gaps do not spread over several steps: the filter then keeps one step alone. */
@@ -265,8 +268,8 @@ struct errors {
 	double slope, delta; /* half the width of their intervals */
 };
 
-static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double gamma_ns, uint32_t resolution_ns, const struct ppt_gaps gaps[2],
-		     struct errors *errors)
+static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double gamma_ns, uint32_t resolution_ns,
+		     const struct ppt_gaps gaps[2], struct errors *errors)
 {
 	const double step = (double)sizes[1] - (double)sizes[0], middle = ((double)sizes[0] + (double)sizes[1]) / 2;
 	const double clock = quantisation(&gaps[0], resolution_ns) + quantisation(&gaps[1], resolution_ns);
@@ -283,7 +286,8 @@ static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double 
 	if (!counts)
 		return -ENOMEM;
 	for (int i = 0; i < PPT_RESAMPLES; i++) {
-		double one = resample_average(&bins[0], counts, &random), two = resample_average(&bins[1], counts, &random);
+		double one = resample_average(&bins[0], counts, &random),
+		       two = resample_average(&bins[1], counts, &random);
 
 		if (isnan(one) || isnan(two))
 			continue;
@@ -313,7 +317,8 @@ static bool coalesced(const struct gap_clusters c[2], const uint32_t sizes[2])
 {
 	double expected = proportional_slope(c[0].low_ns, sizes[0]) * ((double)sizes[1] - (double)sizes[0]);
 
-	return c[0].separate && c[1].separate && fabs(c[1].high_ns - c[0].high_ns) <= (c[0].high_ns + c[1].high_ns) / 10 &&
+	return c[0].separate && c[1].separate &&
+	       fabs(c[1].high_ns - c[0].high_ns) <= (c[0].high_ns + c[1].high_ns) / 10 &&
 	       c[1].low_ns - c[0].low_ns < expected / 4;
 }
 
@@ -352,12 +357,15 @@ static int leave_out(struct ppt_train *train, struct ktrxer_error *err)
 	}
 	train->count = kept;
 	if (kept < 2)
-		return ktrxer_fail(err, -EINVAL, "size %u: %zu gaps above zero (%zu negative and %zu zero ones are left out): give two or more",
-				   train->size_bytes, kept, train->negative, train->zero);
+		return ktrxer_fail(
+			err, -EINVAL,
+			"size %u: %zu gaps above zero (%zu negative and %zu zero ones are left out): give two or more",
+			train->size_bytes, kept, train->negative, train->zero);
 	return 0;
 }
 
-int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *r, struct ktrxer_error *err)
+int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *r,
+		 struct ktrxer_error *err)
 {
 	struct gap_clusters clusters[2];
 	struct bins bins[2] = { { 0 } };
@@ -367,7 +375,9 @@ int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamm
 
 	*r = (struct ppt_result){ 0 };
 	if (trains[0].size_bytes == trains[1].size_bytes)
-		return ktrxer_fail(err, -EINVAL, "both trains have trailing packets of %u bytes: the slope needs two sizes", trains[0].size_bytes);
+		return ktrxer_fail(err, -EINVAL,
+				   "both trains have trailing packets of %u bytes: the slope needs two sizes",
+				   trains[0].size_bytes);
 	if (trains[0].size_bytes > trains[1].size_bytes) {
 		struct ppt_train larger = trains[0];
 
@@ -380,8 +390,10 @@ int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamm
 			goto end;
 		rc = filter(trains[i].gaps_ns, trains[i].count, resolution_ns, &r->gaps[i], &bins[i]);
 		if (rc < 0) {
-			ktrxer_fail(err, rc, "size %u: %s", sizes[i], rc == -ENOMEM ? "no memory for the histogram" :
-				    rc == -ERANGE ? "a gap is longer than 2^61 ns" : "the resolution of the clock is 0");
+			ktrxer_fail(err, rc, "size %u: %s", sizes[i],
+				    rc == -ENOMEM   ? "no memory for the histogram"
+				    : rc == -ERANGE ? "a gap is longer than 2^61 ns"
+						    : "the resolution of the clock is 0");
 			goto end;
 		}
 		gap_clusters(trains[i].gaps_ns, trains[i].count, &clusters[i]);

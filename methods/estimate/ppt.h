@@ -21,9 +21,9 @@ enum { PPT_GAMMA_BITS = 96, PPT_RESAMPLES = 1000 };
 /* The filter of one train, before phase 1. */
 struct ppt_gaps {
 	size_t count, kept;
-	int64_t bin_ns;              /* of the histogram */
-	int64_t small_ns, peak_ns;   /* G_small: the minimum. G_peak: the mean of the first bin with the highest count */
-	int64_t limit_ns;            /* G_peak + J, J = G_peak - G_small; larger gaps are dropped */
+	int64_t bin_ns;            /* of the histogram */
+	int64_t small_ns, peak_ns; /* G_small: the minimum. G_peak: the mean of the first bin with the highest count */
+	int64_t limit_ns;          /* G_peak + J, J = G_peak - G_small; larger gaps are dropped */
 	double average_ns, sigma_ns; /* G_avg and the population's standard deviation of what is kept */
 	double low_ns, high_ns;      /* (18), (19): G_avg - sigma, G_avg + sigma */
 };
@@ -35,20 +35,21 @@ struct ppt_gaps {
 int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct ppt_gaps *result);
 
 struct ppt_phase1 {
-	double m_low, m_high, m_avg; /* (3), (4), (5): ns a byte. m_low is the larger number */
-	double gamma_ns;             /* the inter-frame gap */
+	double m_low, m_high, m_avg;       /* (3), (4), (5): ns a byte. m_low is the larger number */
+	double gamma_ns;                   /* the inter-frame gap */
 	double expected1_ns, expected2_ns; /* (6), (7): t^ of both sizes */
-	double delta1_ns, delta2_ns; /* (8): dPPT by the first and by the second size; equal but for rounding */
+	double delta1_ns, delta2_ns;       /* (8): dPPT by the first and by the second size; equal but for rounding */
 };
 
 /* Only low_ns, high_ns and average_ns of the gaps are used. `gamma_ns` below 0: 96 bit times at the capacity 8 / m_avg. The sizes differ. */
-void ppt_phase1(const struct ppt_gaps *one, uint32_t size1, const struct ppt_gaps *two, uint32_t size2, double gamma_ns, struct ppt_phase1 *result);
+void ppt_phase1(const struct ppt_gaps *one, uint32_t size1, const struct ppt_gaps *two, uint32_t size2, double gamma_ns,
+		struct ppt_phase1 *result);
 
 /* Fixed by construction: 8 (s2 - s1) / c. */
 struct ppt_phase2 {
-	double trailing_ns;          /* (15): PPT_t */
-	double heading_ns;           /* (16): PPT_h */
-	double average_ns;           /* the mean of both */
+	double trailing_ns; /* (15): PPT_t */
+	double heading_ns;  /* (16): PPT_h */
+	double average_ns;  /* the mean of both */
 };
 
 void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct ppt_phase2 *result);
@@ -59,18 +60,19 @@ void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct 
 uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count);
 
 enum ppt_reading {
-	PPT_RESOLVED,                /* capacity and dPPT are results */
-	PPT_UNRESOLVED,              /* the interval of the slope contains 0: more probes, a larger s2 - s1, or a finer clock */
-	PPT_SERVICE_TIME,            /* G does not depend on the size: it is the time that the receiver needs for a packet */
-	PPT_DECREASING,              /* G falls with the size: no model of a link does that */
-	PPT_COALESCED,               /* the receiver's interrupts are coalesced: the gaps are those of the interrupts */
+	PPT_RESOLVED,     /* capacity and dPPT are results */
+	PPT_UNRESOLVED,   /* the interval of the slope contains 0: more probes, a larger s2 - s1, or a finer clock */
+	PPT_SERVICE_TIME, /* G does not depend on the size: it is the time that the receiver needs for a packet */
+	PPT_DECREASING,   /* G falls with the size: no model of a link does that */
+	PPT_COALESCED,    /* the receiver's interrupts are coalesced: the gaps are those of the interrupts */
 };
 
 struct ppt_train {
-	uint32_t size_bytes;         /* of the trailing packet, on the wire */
-	int64_t *gaps_ns;            /* sorted, and shortened to what is used, by ppt_estimate() */
+	uint32_t size_bytes; /* of the trailing packet, on the wire */
+	int64_t *gaps_ns;    /* sorted, and shortened to what is used, by ppt_estimate() */
 	size_t count;
-	size_t negative, zero;       /* left out by ppt_estimate(): reordering or a clock step; below the clock's resolution */
+	size_t negative,
+		zero; /* left out by ppt_estimate(): reordering or a clock step; below the clock's resolution */
 };
 
 struct ppt_interval {
@@ -82,14 +84,14 @@ struct ppt_result {
 	struct ppt_gaps gaps[2];
 	struct ppt_phase1 phase1;
 	struct ppt_phase2 phase2;
-	double capacity_bit_s;       /* 8 / m_avg; INFINITY or negative unless PPT_RESOLVED */
+	double capacity_bit_s;        /* 8 / m_avg; INFINITY or negative unless PPT_RESOLVED */
 	struct ppt_interval capacity; /* 95 %; high is INFINITY where the slope's interval contains 0 */
-	double delta_ns;             /* dPPT, the mean of both sizes */
-	struct ppt_interval delta;   /* 95 % */
-	struct ppt_interval slope;   /* 95 %, ns a byte */
-	double service_ns;           /* the mean of both G_avg; a result where PPT_SERVICE_TIME */
-	double coalescing_ns;        /* the period; a result where PPT_COALESCED */
-	size_t together;             /* pairs whose packets came with one interrupt; likewise */
+	double delta_ns;              /* dPPT, the mean of both sizes */
+	struct ppt_interval delta;    /* 95 % */
+	struct ppt_interval slope;    /* 95 %, ns a byte */
+	double service_ns;            /* the mean of both G_avg; a result where PPT_SERVICE_TIME */
+	double coalescing_ns;         /* the period; a result where PPT_COALESCED */
+	size_t together;              /* pairs whose packets came with one interrupt; likewise */
 };
 
 /*
@@ -97,6 +99,7 @@ struct ppt_result {
  * PPT_RESAMPLES bootstrap resamples of filter and phases; a train whose gaps vary by less than the clock's resolution widens them by half of
  * it. The random numbers are the same at each call. -EINVAL with a text: equal sizes, or a train without two gaps above zero; -ERANGE; -ENOMEM.
  */
-int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *result, struct ktrxer_error *err);
+int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *result,
+		 struct ktrxer_error *err);
 
 #endif

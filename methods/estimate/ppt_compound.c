@@ -30,7 +30,8 @@ static int half_interval(const struct ppt_arrival *arrivals, size_t count, uint3
 	return 0;
 }
 
-int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *sizes, int64_t *gaps_ns, struct ppt_compound *r)
+int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *sizes, int64_t *gaps_ns,
+		 struct ppt_compound *r)
 {
 	int64_t half;
 	int rc;
@@ -72,7 +73,9 @@ static int two_sizes(const uint32_t *sizes, size_t count, uint32_t *size1, uint3
 	if (*size1 || *size2) {
 		if (*size1 && *size2 && *size1 != *size2)
 			return 0;
-		return ktrxer_fail(err, -EINVAL, "trailing packets of %u and %u bytes: the slope needs two different sizes", *size1, *size2);
+		return ktrxer_fail(err, -EINVAL,
+				   "trailing packets of %u and %u bytes: the slope needs two different sizes", *size1,
+				   *size2);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (!*size1 || sizes[i] == *size1)
@@ -80,16 +83,19 @@ static int two_sizes(const uint32_t *sizes, size_t count, uint32_t *size1, uint3
 		else if (!*size2 || sizes[i] == *size2)
 			*size2 = sizes[i];
 		else
-			return ktrxer_fail(err, -EINVAL, "trailing packets have three or more sizes (%u, %u, %u bytes): choose two", *size1, *size2,
-					   sizes[i]);
+			return ktrxer_fail(err, -EINVAL,
+					   "trailing packets have three or more sizes (%u, %u, %u bytes): choose two",
+					   *size1, *size2, sizes[i]);
 	}
 	if (!*size2)
-		return ktrxer_fail(err, -EINVAL, "all trailing packets have the same size (%u bytes): the slope needs two sizes", *size1);
+		return ktrxer_fail(err, -EINVAL,
+				   "all trailing packets have the same size (%u bytes): the slope needs two sizes",
+				   *size1);
 	return 0;
 }
 
-int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const int64_t *gaps_ns, size_t count, uint32_t size1, uint32_t size2,
-		     struct ktrxer_error *err)
+int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const int64_t *gaps_ns, size_t count,
+		     uint32_t size1, uint32_t size2, struct ktrxer_error *err)
 {
 	int rc;
 
@@ -105,7 +111,8 @@ int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const in
 		for (size_t i = 0; i < count; i++)
 			n += sizes[i] == trains[t].size_bytes;
 		if (!n)
-			return ktrxer_fail(err, -EINVAL, "there is no trailing packet of %u bytes", trains[t].size_bytes);
+			return ktrxer_fail(err, -EINVAL, "there is no trailing packet of %u bytes",
+					   trains[t].size_bytes);
 		trains[t].gaps_ns = calloc(n, sizeof *trains[t].gaps_ns);
 		if (!trains[t].gaps_ns)
 			return ktrxer_fail(err, -ENOMEM, "no memory for %zu gaps", n);

@@ -15,13 +15,14 @@ static double transmission(double bytes, uint64_t capacity_bit_s)
 static int path_check(const struct ppt_path *path, uint32_t heading, struct ktrxer_error *err)
 {
 	if (!path->links || path->links > PPT_LINKS_MAX)
-		return ktrxer_fail(err, -EINVAL, "a path of %u links: give 1 to %d capacities", path->links, PPT_LINKS_MAX);
+		return ktrxer_fail(err, -EINVAL, "a path of %u links: give 1 to %d capacities", path->links,
+				   PPT_LINKS_MAX);
 	for (uint32_t i = 0; i < path->links; i++)
 		if (!path->capacity_bit_s[i])
 			return ktrxer_fail(err, -EINVAL, "link %u has a capacity of 0", i + 1);
 	if (heading < PPT_SIZE_MIN || heading > PPT_SIZE_MAX)
-		return ktrxer_fail(err, -EINVAL, "a heading packet of %u bytes: frames have %d to %d bytes on the wire", heading, PPT_SIZE_MIN,
-				   PPT_SIZE_MAX);
+		return ktrxer_fail(err, -EINVAL, "a heading packet of %u bytes: frames have %d to %d bytes on the wire",
+				   heading, PPT_SIZE_MIN, PPT_SIZE_MAX);
 	return 0;
 }
 
@@ -61,14 +62,16 @@ static double largest_trailing(const struct ppt_path *path, uint32_t heading, ui
 	return heading * after / before;
 }
 
-void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross, struct ppt_dispersion *r)
+void ppt_disperse(const struct ppt_path *path, uint32_t heading, uint32_t trailing, const struct ppt_cross *cross,
+		  struct ppt_dispersion *r)
 {
 	const uint64_t *c = path->capacity_bit_s;
 	double delta = 0;
 
 	for (uint32_t i = 1; i < path->links; i++) {
 		double one = cross ? transmission(cross->bytes, c[i]) : 0;
-		double before = cross ? cross->links[i].before * one : 0, between = cross ? cross->links[i].between * one : 0; /* (27), (28) */
+		double before = cross ? cross->links[i].before * one : 0,
+		       between = cross ? cross->links[i].between * one : 0;                             /* (27), (28) */
 		double ahead = transmission(heading, c[i]) + before - transmission(trailing, c[i - 1]); /* (26) */
 
 		delta = fmax(delta - ahead, between); /* (25) */
@@ -91,8 +94,8 @@ static uint32_t largest_undispersed(const struct ppt_path *path, uint32_t headin
 	return 0;
 }
 
-int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, const struct ppt_cross *cross, struct ppt_sizing *r,
-	     struct ktrxer_error *err)
+int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, const struct ppt_cross *cross,
+	     struct ppt_sizing *r, struct ktrxer_error *err)
 {
 	double step;
 	int rc = path_check(path, heading, err);
@@ -103,7 +106,8 @@ int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_
 	find_turns(path, r);
 	r->trailing_max_bytes = largest_trailing(path, heading, r->node);
 	r->alpha_min = fmax(1, heading / r->trailing_max_bytes);
-	step = ceil((double)resolution_ns * (double)path->capacity_bit_s[path->links - 1] / 4e9); /* 2 R c / 8, R in ns */
+	step = ceil((double)resolution_ns * (double)path->capacity_bit_s[path->links - 1] /
+		    4e9); /* 2 R c / 8, R in ns */
 	r->step_min = step < 1 ? 1 : step > UINT32_MAX ? UINT32_MAX : (uint32_t)step;
 	r->size1 = PPT_SIZE_MIN;
 	/* What a billionth of a byte is short of a byte is rounding. */

@@ -74,7 +74,8 @@ void control_link_push(struct control_link *link)
 {
 	link->held = false;
 	while (control_link_waiting(link)) {
-		ssize_t n = send(link->source.fd, link->out + link->out_at, control_link_waiting(link), MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = send(link->source.fd, link->out + link->out_at, control_link_waiting(link),
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && errno != EAGAIN && errno != EINTR && !link->error)
 			link->error = -errno;

@@ -14,14 +14,14 @@ struct control_link {
 	struct loop *loop;
 	struct control_keys keys;
 	bool keyed;
-	uint32_t most;        /* the longest body that is taken now */
-	uint32_t out_limit;   /* bytes that may wait */
+	uint32_t most;      /* the longest body that is taken now */
+	uint32_t out_limit; /* bytes that may wait */
 	uint8_t *in, *out;
 	uint32_t in_used, in_size, out_at, out_used, out_size;
-	uint64_t heard_ns;    /* when something last came */
-	uint64_t frames;      /* that came */
-	int error;            /* of the socket, met by a write */
-	bool held;            /* what is said waits for control_link_push(): many frames, one write */
+	uint64_t heard_ns; /* when something last came */
+	uint64_t frames;   /* that came */
+	int error;         /* of the socket, met by a write */
+	bool held;         /* what is said waits for control_link_push(): many frames, one write */
 	/*
 	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there are
 	 * keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC; -EMSGSIZE,

@@ -23,8 +23,8 @@ enum client_state {
 	CLIENT_CONNECTING,   /* that all are connected */
 	CLIENT_TIMING,       /* how far apart the clocks are */
 	CLIENT_RUNNING,
-	CLIENT_HEARING,      /* ours have ended, its last words are awaited */
-	CLIENT_PARTING,      /* the clocks once more */
+	CLIENT_HEARING, /* ours have ended, its last words are awaited */
+	CLIENT_PARTING, /* the clocks once more */
 	CLIENT_DONE,
 };
 
@@ -45,18 +45,18 @@ struct flow_client {
 	struct flow_spec *specs;
 	struct flow_set *flows;
 	struct flow_history history;
-	bool *heard;             /* flows of which the server has said how they ended */
+	bool *heard; /* flows of which the server has said how they ended */
 	uint32_t heard_count;
 	struct flow_connect *connect;
 	struct flow_register *registers;
 	struct clock_offset *clock;
 	struct loop_timer timer;
-	uint64_t deadline_ns;    /* of what this state awaits */
-	uint64_t ping_ns;        /* when the next one is due */
+	uint64_t deadline_ns;             /* of what this state awaits */
+	uint64_t ping_ns;                 /* when the next one is due */
 	uint64_t lived_ns, live_bound_ns; /* what `live_ns` is of: many flows are sampled at one time */
 	int64_t live_ns;
 	uint32_t pongs;
-	uint64_t over_ns;        /* when our flows had ended */
+	uint64_t over_ns; /* when our flows had ended */
 };
 
 static int describe(const struct flow_client *c, struct ktrxer_error *err, const struct flow_failure *failure)
@@ -66,7 +66,8 @@ static int describe(const struct flow_client *c, struct ktrxer_error *err, const
 
 static void describe_gone(struct flow_client *c, int error, bool greeted)
 {
-	describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_LINK_GONE, .error = error, .greeted = greeted });
+	describe(c, &c->result.error,
+		 &(struct flow_failure){ .kind = FLOW_LINK_GONE, .error = error, .greeted = greeted });
 }
 
 static void client_done(struct flow_client *c)
@@ -77,7 +78,8 @@ static void client_done(struct flow_client *c)
 	c->timer.at_ns = KTRXER_NEVER;
 	clock_offset_settle(c->clock);
 	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
-	c->result.clock_bound_ns = clock_offset_line_bound(c->clock, CLOCK_OFFSET_OPEN, c->result.start_ns, c->result.clock.to_ns);
+	c->result.clock_bound_ns =
+		clock_offset_line_bound(c->clock, CLOCK_OFFSET_OPEN, c->result.start_ns, c->result.clock.to_ns);
 	c->result.remote_missing = c->flows && c->result.started ? c->options.request.flows - c->heard_count : 0;
 	c->options.done(c->options.context);
 }
@@ -111,7 +113,8 @@ static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 {
 	if (!c->lived_ns || theirs_ns - c->lived_ns > (uint64_t)KTRXER_NS_PER_MS) {
 		c->lived_ns = theirs_ns;
-		c->live_ns = clock_offset_at(c->clock, CLOCK_OFFSET_OPEN, theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
+		c->live_ns = clock_offset_at(c->clock, CLOCK_OFFSET_OPEN,
+					     theirs_ns - (uint64_t)c->result.clock.offset_ns, &c->live_bound_ns);
 	}
 	return theirs_ns - (uint64_t)c->live_ns;
 }
@@ -132,12 +135,14 @@ static void all_is_said(struct flow_client *c)
 
 static void start(struct flow_client *c)
 {
-	const uint64_t now_ns = ktrxer_now_ns(), soonest = now_ns + c->result.rtt_ns + AHEAD_NS, asked = c->options.start_ns;
+	const uint64_t now_ns = ktrxer_now_ns(), soonest = now_ns + c->result.rtt_ns + AHEAD_NS,
+		       asked = c->options.start_ns;
 	const uint64_t at_ns = asked > soonest ? asked : soonest;
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 
 	if (body)
-		control_link_send(&c->link, CONTROL_START, control_time_write(body, at_ns + (uint64_t)offset_at(c, at_ns)));
+		control_link_send(&c->link, CONTROL_START,
+				  control_time_write(body, at_ns + (uint64_t)offset_at(c, at_ns)));
 	c->state = CLIENT_RUNNING;
 	c->result.started = true;
 	c->result.start_ns = at_ns;
@@ -155,7 +160,9 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 
 	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
 		return;
-	exchange = (struct clock_exchange){ .t1_ns = p.t1_ns, .t2_ns = (int64_t)p.t2_ns, .t3_ns = (int64_t)p.t3_ns, .t4_ns = now_ns };
+	exchange = (struct clock_exchange){
+		.t1_ns = p.t1_ns, .t2_ns = (int64_t)p.t2_ns, .t3_ns = (int64_t)p.t3_ns, .t4_ns = now_ns
+	};
 	if (clock_offset_add(c->clock, &exchange) == CLOCK_OFFSET_STEPPED)
 		c->result.clock_steps++;
 	clock_offset_result(c->clock, CLOCK_OFFSET_OPEN, &c->result.clock);
@@ -234,7 +241,8 @@ static void on_connect_failed(void *context, uint32_t flow, int error)
 	struct ktrxer_error why;
 
 	describe(c, &why, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
-	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow, c->options.request.flows, why.text);
+	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow,
+		    c->options.request.flows, why.text);
 	client_fail(c);
 }
 
@@ -260,9 +268,16 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 {
 	const struct flow_client_options *o = &c->options;
 	struct control_grant grant;
-	struct flow_set_options f = { .loop = o->loop, .flows = o->request.flows, .for_ns = o->request.for_ns, .bytes = o->request.bytes,
-				      .sample_ns = o->request.sample_ns, .sample = on_sample, .ended = on_ended,
-				      .tick = on_tick, .packet = on_packet, .context = c };
+	struct flow_set_options f = { .loop = o->loop,
+				      .flows = o->request.flows,
+				      .for_ns = o->request.for_ns,
+				      .bytes = o->request.bytes,
+				      .sample_ns = o->request.sample_ns,
+				      .sample = on_sample,
+				      .ended = on_ended,
+				      .tick = on_tick,
+				      .packet = on_packet,
+				      .context = c };
 	int rc;
 
 	if (control_grant_read(&grant, frame) < 0) {
@@ -289,9 +304,18 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 {
 	const struct flow_client_options *o = &c->options;
 	struct control_port ports[KTRXER_FLOW_UDP_MOST];
-	struct flow_register_options r = { .loop = o->loop, .flows = c->flows, .keys = &c->link.keys, .session = c->session, .ports = ports,
-					   .way = { .from = o->from, .to = o->to, .to_port = o->port, .device = o->device, .engine = o->engine,
-						    .precise = o->precise, .cpu = o->cpu } };
+	struct flow_register_options r = { .loop = o->loop,
+					   .flows = c->flows,
+					   .keys = &c->link.keys,
+					   .session = c->session,
+					   .ports = ports,
+					   .way = { .from = o->from,
+						    .to = o->to,
+						    .to_port = o->port,
+						    .device = o->device,
+						    .engine = o->engine,
+						    .precise = o->precise,
+						    .cpu = o->cpu } };
 	struct ktrxer_error why = { .text = "no memory" };
 	uint32_t flow;
 	int rc;
@@ -307,9 +331,16 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 
 static void on_planned(struct flow_client *c, const struct control_frame *frame)
 {
-	struct flow_connect_options f = { .loop = c->options.loop, .to = c->options.to, .from = c->options.from, .port = c->options.port,
-					  .flows = c->flows, .keys = &c->link.keys, .session = c->session, .connected = on_connected,
-					  .failed = on_connect_failed, .context = c };
+	struct flow_connect_options f = { .loop = c->options.loop,
+					  .to = c->options.to,
+					  .from = c->options.from,
+					  .port = c->options.port,
+					  .flows = c->flows,
+					  .keys = &c->link.keys,
+					  .session = c->session,
+					  .connected = on_connected,
+					  .failed = on_connect_failed,
+					  .context = c };
 
 	c->state = CLIENT_CONNECTING;
 	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + KTRXER_CONTROL_CONNECT_S * (uint64_t)KTRXER_NS_PER_S;
@@ -463,7 +494,8 @@ static void on_closed(struct control_link *link, int error)
 		return;
 	}
 	c->result.server_gone = true;
-	if (c->state == CLIENT_GREETING && (error == -ECONNREFUSED || error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH))
+	if (c->state == CLIENT_GREETING &&
+	    (error == -ECONNREFUSED || error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH))
 		describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
 	else
 		describe_gone(c, error, c->state > CLIENT_GREETING);
@@ -480,8 +512,10 @@ static void too_long(struct flow_client *c)
 {
 	static const char *const awaited[] = {
 		[CLIENT_GREETING] = "it took the connection and then said nothing; is it `ktrxer serve`?",
-		[CLIENT_ASKING] = "it did not answer the request", [CLIENT_TELLING] = "it did not take note of the flows",
-		[CLIENT_CONNECTING] = "it did not find all flows connected", [CLIENT_TIMING] = "it did not answer the exchange of clocks",
+		[CLIENT_ASKING] = "it did not answer the request",
+		[CLIENT_TELLING] = "it did not take note of the flows",
+		[CLIENT_CONNECTING] = "it did not find all flows connected",
+		[CLIENT_TIMING] = "it did not answer the exchange of clocks",
 	};
 	char host[KTRXER_ADDR_TEXT];
 
@@ -512,12 +546,16 @@ static void too_long(struct flow_client *c)
 		break;
 	}
 	if (c->state == CLIENT_GREETING && !flow_connect_established(c->link.source.fd))
-		describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = -ETIMEDOUT });
+		describe(c, &c->result.error,
+			 &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = -ETIMEDOUT });
 	else if (c->state == CLIENT_CONNECTING && c->registers)
-		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
+		ktrxer_fail(&c->result.error, -ETIMEDOUT,
+			    "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP "
+			    "pass alone",
 			    ktrxer_addr_format(&c->options.to, host), c->options.port);
 	else
-		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s port %u: %s", ktrxer_addr_format(&c->options.to, host), c->options.port, awaited[c->state]);
+		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s port %u: %s", ktrxer_addr_format(&c->options.to, host),
+			    c->options.port, awaited[c->state]);
 	client_fail(c);
 }
 
@@ -619,7 +657,8 @@ void flow_client_free(struct flow_client *c)
 void flow_client_result(const struct flow_client *c, struct flow_client_result *result)
 {
 	*result = c->result;
-	result->control_known = c->link.source.fd >= 0 && flow_tcp_traffic(c->link.source.fd, &result->control_up_bytes, &result->control_down_bytes);
+	result->control_known = c->link.source.fd >= 0 && flow_tcp_traffic(c->link.source.fd, &result->control_up_bytes,
+									   &result->control_down_bytes);
 }
 
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)

@@ -24,8 +24,8 @@ enum flow_failure_kind {
 };
 struct flow_failure {
 	enum flow_failure_kind kind;
-	int error;              /* negative errno */
-	bool greeted;           /* the other end has identified itself as a server of flows */
+	int error;    /* negative errno */
+	bool greeted; /* the other end has identified itself as a server of flows */
 	struct control_refuse refuse;
 };
 
@@ -34,16 +34,18 @@ struct flow_client_options {
 	struct ktrxer_addr to, from; /* from.family 0: the route decides */
 	uint16_t port;
 	const struct hmac_key *token; /* copied */
-	const char *device, *engine; /* of UDP senders; NULL: the route's, udp */
+	const char *device, *engine;  /* of UDP senders; NULL: the route's, udp */
 	bool precise;
 	int cpu;
 	const struct flow_spec *specs; /* request.flows of them; copied */
 	struct control_request request;
-	uint64_t start_ns;       /* 0: as soon as all is ready */
+	uint64_t start_ns; /* 0: as soon as all is ready */
 	/* `origin` NULL: taken here. Else by the server, and sample->time_ns is on our clock. */
-	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin);
+	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample,
+		       const struct flow_origin *origin);
 	void (*connected)(void *context, uint32_t flow, int fd);
-	void (*started)(void *context, uint64_t start_ns, uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
+	void (*started)(void *context, uint64_t start_ns,
+			uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
 	/* end->time_ns on our clock. */
 	void (*ended)(void *context, uint32_t flow, bool remote, const struct flow_end *end);
 	/* Of a FLOW_TRAIN; needed where there is one. `remote`: seen by the server, packet->time_ns is on its clock. */
@@ -51,21 +53,22 @@ struct flow_client_options {
 	void (*tick)(void *context, uint64_t at_ns);
 	void (*done)(void *context); /* nothing more comes */
 	/* Describes a failure in `err`, and returns its code: what to do about it depends on the program's options. */
-	int (*describe)(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure);
+	int (*describe)(struct ktrxer_error *err, const struct flow_client_options *options,
+			const struct flow_failure *failure);
 	void *context;
 };
 
 struct flow_client_result {
 	bool granted, started;
-	bool server_gone;         /* the control connection broke; `error` says how */
-	uint32_t remote_missing;  /* flows of which the server never said how they ended */
+	bool server_gone;          /* the control connection broke; `error` says how */
+	uint32_t remote_missing;   /* flows of which the server never said how they ended */
 	struct ktrxer_error error; /* code 0: none */
 	uint64_t start_ns, pace_bps;
 	struct clock_offset_result clock; /* offset of the server's CLOCK_MONOTONIC */
-	uint64_t clock_bound_ns;  /* uncertainty of its line, from the start to the end of the flows */
-	uint32_t clock_steps;     /* that clock does not step: another host answers, or it was suspended */
-	uint64_t rtt_ns;          /* the shortest exchange over the control connection */
-	bool control_known;       /* what the control connection has taken of the path, in bytes of IP packets */
+	uint64_t clock_bound_ns;          /* uncertainty of its line, from the start to the end of the flows */
+	uint32_t clock_steps;             /* that clock does not step: another host answers, or it was suspended */
+	uint64_t rtt_ns;                  /* the shortest exchange over the control connection */
+	bool control_known; /* what the control connection has taken of the path, in bytes of IP packets */
 	uint64_t control_up_bytes, control_down_bytes;
 };
 
@@ -76,6 +79,7 @@ void flow_client_free(struct flow_client *client);
 void flow_client_stop(struct flow_client *client);
 void flow_client_result(const struct flow_client *client, struct flow_client_result *result);
 /* The books of a UDP sender here, and how late it was: see flow_udp.h. NULL: it is none. */
-struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow, struct ktx_accounts *accounts);
+struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow,
+					 struct ktx_accounts *accounts);
 
 #endif

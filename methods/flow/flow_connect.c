@@ -28,7 +28,8 @@ struct flow_connect {
 	struct attempt attempts[WINDOW];
 };
 
-int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port, const struct flow_spec *spec, int *error)
+int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port,
+			const struct flow_spec *spec, int *error)
 {
 	int fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
 	union ktrxer_name name;
@@ -81,7 +82,9 @@ static void attempts_fill(struct flow_connect *c);
 static int introduce(struct flow_connect *c, uint32_t flow, int fd)
 {
 	const uint64_t acked = flow_tcp_acked(fd);
-	struct control_preface preface = { .kind = CONTROL_DATA, .version = CONTROL_VERSION, .session = c->options.session, .flow = flow };
+	struct control_preface preface = {
+		.kind = CONTROL_DATA, .version = CONTROL_VERSION, .session = c->options.session, .flow = flow
+	};
 	uint8_t bytes[CONTROL_PREFACE];
 
 	control_cookie(c->options.keys, preface.session, flow, preface.cookie);
@@ -130,7 +133,8 @@ static void attempts_fill(struct flow_connect *c)
 			continue;
 		a->flow = c->next++;
 		a->source.ready = attempt_ready;
-		a->source.fd = flow_connect_socket(&o->to, &o->from, o->port, &flow_set_at(o->flows, a->flow)->spec, &error);
+		a->source.fd =
+			flow_connect_socket(&o->to, &o->from, o->port, &flow_set_at(o->flows, a->flow)->spec, &error);
 		if (a->source.fd < 0 || (error = loop_watch(o->loop, &a->source, EPOLLOUT)) < 0)
 			connect_fail(c, a->flow, error);
 	}

@@ -6,15 +6,15 @@
 #include "flow_spec.h"
 
 enum {
-	FLOW_COUNT_WINDOW = 4096, /* so far back a packet is known to be a second copy */
+	FLOW_COUNT_WINDOW = 4096,  /* so far back a packet is known to be a second copy */
 	FLOW_COUNT_LEAP = 1 << 24, /* nobody loses so many in a row: it is no number of this flow */
 };
 
 struct flow_count {
-	uint64_t next;       /* one more than the highest number so far */
+	uint64_t next;           /* one more than the highest number so far */
 	uint64_t packets, bytes; /* without second copies */
 	uint64_t ect0, ect1, ce;
-	uint64_t reordered;  /* that came after a later one */
+	uint64_t reordered; /* that came after a later one */
 	uint64_t duplicates;
 	uint64_t strange;
 	uint64_t seen[FLOW_COUNT_WINDOW / 64];

@@ -18,7 +18,9 @@ static void call_all(struct flow_register *r)
 
 	for (uint32_t i = 0; i < flow_set_count(o->flows); i++) {
 		struct flow *flow = flow_set_flow(o->flows, i);
-		struct control_preface p = { .kind = CONTROL_DATAGRAM, .version = CONTROL_VERSION, .session = o->session, .flow = i };
+		struct control_preface p = {
+			.kind = CONTROL_DATAGRAM, .version = CONTROL_VERSION, .session = o->session, .flow = i
+		};
 		uint8_t bytes[CONTROL_PREFACE];
 
 		if (!flow->spec.udp || !flow->udp)
@@ -55,7 +57,8 @@ static int open_one(struct flow_register *r, struct flow *flow, struct ktrxer_er
 	return rc;
 }
 
-int flow_register_new(struct flow_register **out, const struct flow_register_options *o, uint32_t *flow, struct ktrxer_error *err)
+int flow_register_new(struct flow_register **out, const struct flow_register_options *o, uint32_t *flow,
+		      struct ktrxer_error *err)
 {
 	const uint32_t count = flow_set_count(o->flows);
 	struct flow_register *r;

@@ -12,7 +12,7 @@
 
 struct flow_register_options {
 	struct loop *loop;
-	struct flow_udp_way way;   /* to the server; its cookie is not used */
+	struct flow_udp_way way; /* to the server; its cookie is not used */
 	struct flow_set *flows;
 	const struct control_keys *keys;
 	uint32_t session;
@@ -22,7 +22,8 @@ struct flow_register_options {
 
 struct flow_register;
 /* -ENODATA: no flow is UDP, and nothing is made. Another errno: `flow` is the one that could not be opened. */
-int flow_register_new(struct flow_register **reg, const struct flow_register_options *options, uint32_t *flow, struct ktrxer_error *err);
+int flow_register_new(struct flow_register **reg, const struct flow_register_options *options, uint32_t *flow,
+		      struct ktrxer_error *err);
 /* The server has them. */
 void flow_register_done(struct flow_register *reg);
 void flow_register_free(struct flow_register *reg);

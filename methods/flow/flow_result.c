@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote, const struct flow_sample *sample)
+void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote,
+			const struct flow_sample *sample)
 {
 	struct flow_side *side = remote ? &record->remote : &record->local;
 
@@ -58,16 +59,21 @@ static uint64_t missing(const struct flow_side *side, uint64_t start_ns, uint64_
 	return due > side->samples ? due - side->samples : 0;
 }
 
-void flow_result(struct flow_result *r, const struct flow_spec *spec, const struct flow_record *record, uint64_t start_ns, uint64_t sample_ns)
+void flow_result(struct flow_result *r, const struct flow_spec *spec, const struct flow_record *record,
+		 uint64_t start_ns, uint64_t sample_ns)
 {
-	const struct flow_side *s = spec->down ? &record->remote : &record->local, *d = spec->down ? &record->local : &record->remote;
+	const struct flow_side *s = spec->down ? &record->remote : &record->local,
+			       *d = spec->down ? &record->local : &record->remote;
 	const struct flow_side *counter = is_known(d) ? d : s;
 
-	*r = (struct flow_result){ .sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns };
+	*r = (struct flow_result){
+		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns
+	};
 	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
 	r->end_ns = end_of(counter);
 	r->lasted_ns = span(r->start_ns, end_of(r->decider));
-	r->bytes = counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
+	r->bytes =
+		counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
 	r->duration_ns = span(r->start_ns, r->end_ns);
 	r->rate_bps = flow_rate_bps(r->bytes, r->duration_ns);
 	r->received_known = is_known(d);
@@ -75,11 +81,12 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	r->acked_known = is_known(s);
 	r->acked_bytes = s->ended ? s->end.bytes : s->last_bytes;
 	r->samples = record->local.samples + record->remote.samples;
-	r->missing_samples = missing(&record->local, r->start_ns, sample_ns) + missing(&record->remote, r->start_ns, sample_ns);
+	r->missing_samples =
+		missing(&record->local, r->start_ns, sample_ns) + missing(&record->remote, r->start_ns, sample_ns);
 }
 
-void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
-		const struct flow_result *results)
+void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs,
+		const struct flow_record *records, const struct flow_result *results)
 {
 	uint64_t from_ns = UINT64_MAX, to_ns = 0;
 

@@ -18,12 +18,13 @@ struct flow_side {
 
 struct flow_record {
 	struct flow_side local, remote;
-	bool info;              /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
+	bool info; /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
 	uint64_t values[FLOW_VALUES_MAX];
 };
 
 /* A sample, or the end, as it comes; `remote`: from the other host. */
-void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote, const struct flow_sample *sample);
+void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote,
+			const struct flow_sample *sample);
 void flow_record_end(struct flow_record *record, bool remote, const struct flow_end *end);
 /* enum flow_value or flow_udp_value; UINT64_MAX: not known. */
 uint64_t flow_value(const struct flow_record *record, int which);
@@ -32,32 +33,35 @@ uint64_t flow_rate_bps(uint64_t bytes, uint64_t span_ns);
 
 struct flow_result {
 	const struct flow_side *sender, *receiver;
-	const struct flow_side *decider; /* the end that decides whether the flow was complete: the sender, because a receiver cannot see data that
+	const struct flow_side *
+		decider; /* the end that decides whether the flow was complete: the sender, because a receiver cannot see data that
 					    was never sent; the receiver where the sender's end is not known */
-	bool as_planned;        /* it ended after its time or its bytes */
+	bool as_planned;           /* it ended after its time or its bytes */
 	uint64_t start_ns, end_ns; /* end_ns: of what `bytes` counts */
-	uint64_t duration_ns;   /* from start to end; the start is the same at both ends */
-	uint64_t lasted_ns;     /* from its start to its end at the decider */
+	uint64_t duration_ns;      /* from start to end; the start is the same at both ends */
+	uint64_t lasted_ns;        /* from its start to its end at the decider */
 	uint64_t bytes;
-	uint64_t rate_bps;      /* of these bytes over duration_ns */
+	uint64_t rate_bps; /* of these bytes over duration_ns */
 	bool received_known, acked_known;
 	uint64_t received_bytes, acked_bytes; /* by the receiver and by the sender alone */
-	uint64_t samples, missing_samples; /* of both ends; missing: between start and end, by the interval of samples */
+	uint64_t samples,
+		missing_samples; /* of both ends; missing: between start and end, by the interval of samples */
 };
 
 /* `start_ns`: of all flows; the flow's own start is spec->start_ns after it. */
-void flow_result(struct flow_result *result, const struct flow_spec *spec, const struct flow_record *record, uint64_t start_ns, uint64_t sample_ns);
+void flow_result(struct flow_result *result, const struct flow_spec *spec, const struct flow_record *record,
+		 uint64_t start_ns, uint64_t sample_ns);
 
 /* The flows of one direction together. */
 struct flow_total {
 	uint32_t flows;
 	uint64_t bytes;
-	uint64_t rate_bps;      /* bytes over the time from the first start to the last end */
+	uint64_t rate_bps;                 /* bytes over the time from the first start to the last end */
 	uint64_t slowest_bps, fastest_bps; /* of one flow */
-	uint64_t sent, lost;    /* UDP packets, of the flows whose receiver reported */
-	uint64_t retransmits;   /* TCP segments */
+	uint64_t sent, lost;               /* UDP packets, of the flows whose receiver reported */
+	uint64_t retransmits;              /* TCP segments */
 };
-void flow_total(struct flow_total *total, bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
-		const struct flow_result *results);
+void flow_total(struct flow_total *total, bool down, uint32_t flows, const struct flow_spec *specs,
+		const struct flow_record *records, const struct flow_result *results);
 
 #endif

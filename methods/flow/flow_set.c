@@ -15,17 +15,17 @@ struct flow_set {
 	struct flow_set_options options;
 	struct loop_timer timer;
 	uint32_t count, open, idle; /* added, not ended, not yet attached */
-	uint32_t same[2][2]; /* flows of a direction, of TCP and of UDP */
+	uint32_t same[2][2];        /* flows of a direction, of TCP and of UDP */
 	bool started, stopping, closing;
-	bool again; /* something has changed behind the walk over the flows */
-	uint8_t walk; /* enum walk */
-	uint32_t at; /* the flow that the walk looks at next */
-	uint32_t grid_missed; /* times of the grid that have passed without a sample */
-	uint64_t next_ns; /* what the walk has found to be due first */
+	bool again;                 /* something has changed behind the walk over the flows */
+	uint8_t walk;               /* enum walk */
+	uint32_t at;                /* the flow that the walk looks at next */
+	uint32_t grid_missed;       /* times of the grid that have passed without a sample */
+	uint64_t next_ns;           /* what the walk has found to be due first */
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
 	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
-	struct flow *blocks[]; /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
+	struct flow *blocks[];            /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
 };
 
 enum { FLOWS_BLOCK = 256 };
@@ -105,8 +105,15 @@ int flow_set_add(struct flow_set *set, const struct flow_ops *ops, const struct 
 	if (!*block)
 		return -ENOMEM;
 	flow = flow_of(set, set->count);
-	*flow = (struct flow){ .set = set, .ops = ops, .spec = *spec, .index = set->count, .source.fd = -1, .start_ns = KTRXER_NEVER,
-			       .end_ns = KTRXER_NEVER, .grid_ns = KTRXER_NEVER, .acked_base = UINT64_MAX };
+	*flow = (struct flow){ .set = set,
+			       .ops = ops,
+			       .spec = *spec,
+			       .index = set->count,
+			       .source.fd = -1,
+			       .start_ns = KTRXER_NEVER,
+			       .end_ns = KTRXER_NEVER,
+			       .grid_ns = KTRXER_NEVER,
+			       .acked_base = UINT64_MAX };
 	flow->sends = spec->down == set->options.server;
 	set->same[spec->down][spec->udp]++;
 	set->count++;
@@ -294,7 +301,10 @@ static void last_sample(struct flow *flow, enum flow_reason reason)
 	flow->end.waited = waited_share(flow);
 	if (flow->ops->stop)
 		flow->ops->stop(flow);
-	flow->end.time_ns = sample_take(flow, flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0, true);
+	flow->end.time_ns =
+		sample_take(flow,
+			    flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0,
+			    true);
 }
 
 void flow_finish(struct flow *flow, enum flow_reason reason, int error)
@@ -304,8 +314,8 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	const bool was_going = flow->state == FLOW_GOING || flow->state == FLOW_SETTLING;
 	const bool gently = !error && (flow->state == FLOW_SETTLING || !flow->sends);
 	/* A receiver whose time is over lets the sender end first: to close now would look like a fault to it. */
-	const bool settles = reason == FLOW_PLANNED && !flow->sends && flow->end_ns != KTRXER_NEVER && flow->ops->settle &&
-			     flow->state == FLOW_GOING && !(o->bytes && flow->bytes == o->bytes);
+	const bool settles = reason == FLOW_PLANNED && !flow->sends && flow->end_ns != KTRXER_NEVER &&
+			     flow->ops->settle && flow->state == FLOW_GOING && !(o->bytes && flow->bytes == o->bytes);
 
 	if (set->closing) { /* its turn to be dropped comes soon */
 		flow->ops->close(flow, false);
@@ -449,7 +459,8 @@ static uint64_t end_of(struct flow *flow, uint64_t now_ns)
 
 static bool ends_now(struct flow *flow, uint64_t now_ns)
 {
-	return (flow->state == FLOW_GOING || flow->state == FLOW_SETTLING) && !flow->end.reason && end_of(flow, now_ns) <= now_ns;
+	return (flow->state == FLOW_GOING || flow->state == FLOW_SETTLING) && !flow->end.reason &&
+	       end_of(flow, now_ns) <= now_ns;
 }
 
 /* What is due of one flow; returns when the next thing is. */

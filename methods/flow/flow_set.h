@@ -13,11 +13,11 @@
 #include "loop.h"
 
 enum flow_state {
-	FLOW_IDLE = 0,  /* nothing connects it yet */
-	FLOW_ATTACHED,  /* connected, waits for its start */
+	FLOW_IDLE = 0, /* nothing connects it yet */
+	FLOW_ATTACHED, /* connected, waits for its start */
 	FLOW_GOING,
-	FLOW_SETTLING,  /* nothing is sent any more; what is on its way comes in */
-	FLOW_CUT,       /* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
+	FLOW_SETTLING, /* nothing is sent any more; what is on its way comes in */
+	FLOW_CUT, /* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
 	FLOW_OVER,
 };
 
@@ -35,11 +35,15 @@ struct flow_ops {
 	/* When it is to end, at the earliest; later than now: not yet. NULL: at its end_ns. */
 	uint64_t (*end_ns)(struct flow *flow, uint64_t now_ns);
 	void (*stop)(struct flow *flow); /* nothing more is sent */
-	uint64_t (*last_ns)(const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
+	uint64_t (*last_ns)(
+		const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
 	void (*told)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
-	void (*account)(struct flow *flow, struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */
+	void (*account)(struct flow *flow,
+			struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */
 	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
-	void (*settle)(struct flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
+	void (*settle)(
+		struct
+		flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
 	void (*close)(struct flow *flow, bool gently); /* in order, or at once, with what is still unsent */
 	void (*free)(struct flow *flow);
 };
@@ -51,15 +55,15 @@ struct flow {
 	struct flow_udp *udp;
 	struct flow_spec spec;
 	uint32_t index;
-	bool sends, sampled;   /* sampled: at least once */
-	uint8_t state;         /* enum flow_state */
-	uint8_t told;          /* enum flow_reason: the other end's word, once it came */
-	int cut_error;         /* errno's; 0: it was closed in order */
+	bool sends, sampled;       /* sampled: at least once */
+	uint8_t state;             /* enum flow_state */
+	uint8_t told;              /* enum flow_reason: the other end's word, once it came */
+	int cut_error;             /* errno's; 0: it was closed in order */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
-	uint64_t grid_ns;      /* the last time of the grid that it was sampled for */
-	uint64_t bytes;        /* handed to the kernel, or read */
-	uint64_t acked_base;   /* what the kernel's count began with */
-	uint64_t settle_ns;    /* settling, or waiting for that word, ends then at the latest */
+	uint64_t grid_ns;          /* the last time of the grid that it was sampled for */
+	uint64_t bytes;            /* handed to the kernel, or read */
+	uint64_t acked_base;       /* what the kernel's count began with */
+	uint64_t settle_ns;        /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
 	uint64_t began_ns, began_waited_ns; /* run delay of the thread at that time; UINT64_MAX: not known */
@@ -67,16 +71,16 @@ struct flow {
 
 struct flow_set_options {
 	struct loop *loop;
-	uint32_t flows;        /* how many there will be */
+	uint32_t flows; /* how many there will be */
 	bool server;
-	uint64_t for_ns;       /* of each; 0: none */
-	uint64_t bytes;        /* of each; 0: none */
+	uint64_t for_ns; /* of each; 0: none */
+	uint64_t bytes;  /* of each; 0: none */
 	uint64_t sample_ns;
-	uint64_t pace_bps;     /* of all TCP flows of one direction; 0: none */
+	uint64_t pace_bps; /* of all TCP flows of one direction; 0: none */
 	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample);
 	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
 	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
-	void (*turned)(void *context); /* after all that was due at one time; NULL: nothing */
+	void (*turned)(void *context);               /* after all that was due at one time; NULL: nothing */
 	/* Of a FLOW_TRAIN; needed where there is one. */
 	void (*packet)(void *context, uint32_t flow, const struct flow_packet *packet);
 	void *context;

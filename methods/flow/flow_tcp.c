@@ -192,7 +192,8 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 	TAKE(FLOW_RTTVAR_US, tcpi_rttvar, info.tcpi_rttvar);
 	TAKE(FLOW_MIN_RTT_US, tcpi_min_rtt, info.tcpi_min_rtt == UINT32_MAX ? UINT64_MAX : info.tcpi_min_rtt);
 	TAKE(FLOW_CWND, tcpi_snd_cwnd, info.tcpi_snd_cwnd);
-	TAKE(FLOW_SSTHRESH, tcpi_snd_ssthresh, info.tcpi_snd_ssthresh >= 0x7fffffff ? UINT64_MAX : info.tcpi_snd_ssthresh);
+	TAKE(FLOW_SSTHRESH, tcpi_snd_ssthresh,
+	     info.tcpi_snd_ssthresh >= 0x7fffffff ? UINT64_MAX : info.tcpi_snd_ssthresh);
 	TAKE(FLOW_UNACKED, tcpi_unacked, info.tcpi_unacked);
 	TAKE(FLOW_LOST, tcpi_lost, info.tcpi_lost);
 	TAKE(FLOW_RETRANSMITS, tcpi_total_retrans, info.tcpi_total_retrans);
@@ -235,8 +236,8 @@ static void move_out(struct flow *flow)
 
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
 		uint64_t left = o->bytes ? o->bytes - flow->bytes : FLOW_BLOCK;
-		ssize_t n = send(flow->source.fd, flow_set_block(flow->set), left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = send(flow->source.fd, flow_set_block(flow->set),
+				 left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
 			return;
@@ -268,9 +269,11 @@ static void move_in(struct flow *flow)
 			return;
 		if (n <= 0) {
 			const int error = n < 0 ? errno : flow->cut_error;
-			const bool all = flow->sends ? flow->state == FLOW_SETTLING : o->bytes && flow->bytes == o->bytes;
+			const bool all =
+				flow->sends ? flow->state == FLOW_SETTLING : o->bytes && flow->bytes == o->bytes;
 
-			if (!flow->sends && flow->state == FLOW_GOING && !flow->end.reason && flow->end_ns != KTRXER_NEVER && !all)
+			if (!flow->sends && flow->state == FLOW_GOING && !flow->end.reason &&
+			    flow->end_ns != KTRXER_NEVER && !all)
 				flow_cut(flow, error);
 			else
 				flow_finish(flow, error ? FLOW_BROKEN : all ? FLOW_PLANNED : FLOW_CLOSED, error);

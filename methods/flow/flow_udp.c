@@ -21,12 +21,15 @@
 
 enum {
 	PORT_TRIES = 16,
-	SLOTS_LEAST = 64, SLOTS_MOST = 4096,
+	SLOTS_LEAST = 64,
+	SLOTS_MOST = 4096,
 	AHEAD_PACKETS = 32, /* committed to a transmitter that the loop pumps: it may have to send them in one call */
-	DUE_DRAWS = 1024,    /* packets that were never made and are counted one by one */
+	DUE_DRAWS = 1024,   /* packets that were never made and are counted one by one */
 	LATE_FLOOR_NS = 100 * 1000,
-	RETRY_NS = 100 * 1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
-	BATCH = 32, ROUNDS = 8,
+	RETRY_NS = 100 *
+		1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	BATCH = 32,
+	ROUNDS = 8,
 	RECEIVE_BYTES = 4 << 20,
 	HEADERS = 14 + 40 + 8,
 };
@@ -40,19 +43,19 @@ struct flow_udp {
 	uint8_t tag[8];
 	/* sender */
 	struct loop_timer timer;
-	struct loop_source events;   /* of the transmitter */
+	struct loop_source events; /* of the transmitter */
 	struct ktx *tx;
 	struct ktx_info info;
 	struct ktrxer_path path;
 	struct ktrxer_frame_spec frame;
-	uint32_t head;                /* bytes of a frame before its payload */
+	uint32_t head; /* bytes of a frame before its payload */
 	struct traffic_model model;
-	uint64_t due_ns, next;        /* the packet that is next: when, and its number */
+	uint64_t due_ns, next; /* the packet that is next: when, and its number */
 	uint32_t due_payload;
 	bool have_due, exhausted, pumps;
-	bool crowded;                 /* AHEAD_PACKETS are committed, and more are due soon */
+	bool crowded; /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
-	struct ktx_accounts before;   /* what was sent before it began: introductions */
+	struct ktx_accounts before; /* what was sent before it began: introductions */
 	int network_error;
 	/* receiver */
 	struct flow_count count;
@@ -60,7 +63,7 @@ struct flow_udp {
 	uint64_t last_ns, told_ns, told_packets;
 	uint64_t overflows;
 	uint32_t overflow_seen;
-	uint64_t shared_first;        /* of a socket that several flows share: its overflows when the first packet came */
+	uint64_t shared_first; /* of a socket that several flows share: its overflows when the first packet came */
 	bool told, has_socket, shared_seen;
 	struct ktrxer_clock_map clock; /* train: of the stamps of arrivals */
 };
@@ -166,7 +169,9 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	if (!(u->info.features & KTX_CAN_WHOLE_FRAME))
 		return 0;
 	if (u->path.needs_stack)
-		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use the engine udp");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
+				   "engine udp");
 	return path_find(u, way, true, err);
 }
 
@@ -196,11 +201,13 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 		u->frame.payload_length = payload;
 		length = ktrxer_frame_build(frame, HEADERS + payload, &u->frame);
 		if (length == -EMSGSIZE)
-			rc = ktrxer_fail(err, length, "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give a smaller payload",
+			rc = ktrxer_fail(err, length,
+					 "a payload of %u bytes makes a packet larger than the MTU of %u on '%s'; give "
+					 "a smaller payload",
 					 payload, u->path.mtu, u->path.device.name);
 		else
-			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way") :
-					  ktx_check(u->tx, frame, (uint32_t)length, err);
+			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way")
+					: ktx_check(u->tx, frame, (uint32_t)length, err);
 	}
 	free(frame);
 	return rc;
@@ -279,7 +286,8 @@ static bool commit(struct flow_udp *u)
 	memcpy(payload, u->tag, sizeof u->tag);
 	store_be64(payload + 8, u->next);
 	store_be64(payload + 16, u->due_ns);
-	memcpy(payload + FLOW_PACKET_HEAD, flow_set_block(u->flow->set) + FLOW_PACKET_HEAD, u->due_payload - FLOW_PACKET_HEAD);
+	memcpy(payload + FLOW_PACKET_HEAD, flow_set_block(u->flow->set) + FLOW_PACKET_HEAD,
+	       u->due_payload - FLOW_PACKET_HEAD);
 	u->frame.payload = payload;
 	u->frame.payload_length = u->due_payload;
 	length = ktrxer_frame_build(slot.frame, slot.capacity, &u->frame);
@@ -399,8 +407,8 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 
 /* ----------------------------------------------------------------------------------------------------------- receiver */
 
-bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos,
-		     uint64_t now_ns, int64_t real_ns)
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,
+		     int64_t real_ns)
 {
 	struct flow_udp *u = flow->udp;
 	struct bytes b = bytes_of(data, length < FLOW_PACKET_HEAD ? length : FLOW_PACKET_HEAD);
@@ -453,8 +461,12 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 
 		for (int i = 0; i < BATCH; i++) {
 			vectors[i] = (struct iovec){ data[i], sizeof data[i] };
-			messages[i].msg_hdr = (struct msghdr){ .msg_name = &from[i], .msg_namelen = sizeof from[i], .msg_iov = &vectors[i],
-							       .msg_iovlen = 1, .msg_control = control[i], .msg_controllen = sizeof control[i] };
+			messages[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
+							       .msg_namelen = sizeof from[i],
+							       .msg_iov = &vectors[i],
+							       .msg_iovlen = 1,
+							       .msg_control = control[i],
+							       .msg_controllen = sizeof control[i] };
 		}
 		/* MSG_TRUNC: the true length is told, the rest of the packet is not wanted. */
 		n = recvmmsg(source->fd, messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
@@ -500,7 +512,8 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 	return udp_new(flow, cookie);
 }
 
-int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
+int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
+		  const uint8_t preface[CONTROL_PREFACE])
 {
 	union ktrxer_name name;
 	const socklen_t length = ktrxer_name_make(&name, &way->to, to_port);
@@ -595,8 +608,12 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 	 * how many there were.
 	 */
 	if (u->told)
-		return u->count.packets >= u->told_packets ? 0 : quiet_ns(u, u->told_ns, KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
-	return flow->end_ns == KTRXER_NEVER ? KTRXER_NEVER : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
+		return u->count.packets >= u->told_packets
+			       ? 0
+			       : quiet_ns(u, u->told_ns, KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
+	return flow->end_ns == KTRXER_NEVER
+		       ? KTRXER_NEVER
+		       : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
 }
 
 static uint64_t udp_last_ns(const struct flow *flow)
@@ -635,7 +652,8 @@ static uint64_t mean_packets(const struct flow_spec *spec, uint64_t span_ns)
  */
 static void udp_account(struct flow *flow, struct flow_end *end)
 {
-	const uint64_t most = flow_set_options(flow->set)->bytes, until_ns = flow->end_ns < end->time_ns ? flow->end_ns : end->time_ns;
+	const uint64_t most = flow_set_options(flow->set)->bytes,
+		       until_ns = flow->end_ns < end->time_ns ? flow->end_ns : end->time_ns;
 	struct flow_udp *u = flow->udp;
 	struct ktx_accounts a;
 

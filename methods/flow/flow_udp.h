@@ -29,15 +29,16 @@ int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]
 int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket says who it is, to this port of the sender. */
-int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
+int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
+		  const uint8_t preface[CONTROL_PREFACE]);
 /* A packet of the flow came by a socket that others share, which has dropped so many datagrams so far: an upper bound of what it dropped of the flow. */
 void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows);
 /*
  * True: it was a packet of this flow. `length` of its payload, of which at least FLOW_PACKET_HEAD bytes are at `data`.
  * `real_ns`: the kernel's stamp of its arrival on CLOCK_REALTIME; 0: none.
  */
-bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos,
-		     uint64_t now_ns, int64_t real_ns);
+bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,
+		     int64_t real_ns);
 
 extern const struct flow_ops flow_udp_ops;
 

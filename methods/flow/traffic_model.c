@@ -5,7 +5,8 @@
 #include "limiter.h"
 
 /* Times whose differences are exponential with this mean. */
-static int exponential(struct ktrxer_schedule **times, uint64_t mean_num, uint64_t mean_den, const uint8_t seed[16], uint8_t salt)
+static int exponential(struct ktrxer_schedule **times, uint64_t mean_num, uint64_t mean_den, const uint8_t seed[16],
+		       uint8_t salt)
 {
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 
@@ -33,8 +34,9 @@ int traffic_model_begin(struct traffic_model *model, const struct flow_spec *spe
 	model->random = load_be64(seed);
 	/* (min + max) / 2 bytes, 8 bits each */
 	if (spec->model == FLOW_POISSON)
-		rc = exponential(&model->times, ((uint64_t)spec->payload_min + spec->payload_max) * 4 * (uint64_t)KTRXER_NS_PER_S, spec->rate_bps,
-				 seed, 0);
+		rc = exponential(&model->times,
+				 ((uint64_t)spec->payload_min + spec->payload_max) * 4 * (uint64_t)KTRXER_NS_PER_S,
+				 spec->rate_bps, seed, 0);
 	if (spec->model != FLOW_VOIP)
 		return rc;
 	rc = exponential(&model->times, TRAFFIC_TALK_NS, 1, seed, 1);

@@ -15,14 +15,14 @@
 
 struct traffic_model {
 	const struct flow_spec *spec;
-	struct ktrxer_schedule *times; /* poisson: of packets; voip: ends of talk spurts, in time of speech */
+	struct ktrxer_schedule *times;  /* poisson: of packets; voip: ends of talk spurts, in time of speech */
 	struct ktrxer_schedule *pauses; /* voip: sums of pauses */
-	uint64_t random;         /* sizes */
-	uint64_t bits;           /* of all payload so far, eight times its bytes */
-	uint64_t paused_ns;      /* so far */
-	uint64_t talk_ns;        /* the end of this talk spurt, in time of speech */
-	uint64_t at_ns, gap_ns;  /* train: of its last packet, and the gap after it */
-	uint32_t of_train;       /* packets of this train so far */
+	uint64_t random;                /* sizes */
+	uint64_t bits;                  /* of all payload so far, eight times its bytes */
+	uint64_t paused_ns;             /* so far */
+	uint64_t talk_ns;               /* the end of this talk spurt, in time of speech */
+	uint64_t at_ns, gap_ns;         /* train: of its last packet, and the gap after it */
+	uint32_t of_train;              /* packets of this train so far */
 };
 
 /* `spec` stays where it is. 0 or -ENOMEM; traffic_model_end() in both cases. */

@@ -153,7 +153,8 @@ void loop_wait_blind(struct loop *loop)
 /* ppoll() keeps nanoseconds on every kernel, epoll_wait() milliseconds alone; the epoll descriptor itself can be polled. */
 static int wait_until(struct loop *loop, int stop_fd, uint64_t until_ns)
 {
-	struct pollfd fds[2] = { { .fd = stop_fd, .events = POLLIN }, { .fd = loop->blind ? -1 : loop->epoll, .events = POLLIN } };
+	struct pollfd fds[2] = { { .fd = stop_fd, .events = POLLIN },
+				 { .fd = loop->blind ? -1 : loop->epoll, .events = POLLIN } };
 	const uint64_t now = ktrxer_now_ns();
 	const struct timespec span = ktrxer_span(until_ns > now ? until_ns - now : 0);
 

@@ -17,9 +17,9 @@ struct loop_source {
 };
 
 struct loop_timer {
-	uint64_t at_ns; /* KTRXER_NEVER: off. May be changed at any time */
+	uint64_t at_ns;                                         /* KTRXER_NEVER: off. May be changed at any time */
 	void (*due)(struct loop_timer *timer, uint64_t now_ns); /* sets at_ns anew, or it is off */
-	struct loop_timer *next; /* of loop.c */
+	struct loop_timer *next;                                /* of loop.c */
 };
 
 int loop_new(struct loop **loop);

@@ -38,6 +38,7 @@ int privilege_drop(struct privilege_left *left, struct ktrxer_error *err)
 	left->no_capabilities = capabilities_are_gone();
 	left->uid = geteuid();
 	if (!left->no_capabilities)
-		return ktrxer_fail(err, -EPERM, "privileges could not be dropped: the kernel keeps capabilities of this process");
+		return ktrxer_fail(err, -EPERM,
+				   "privileges could not be dropped: the kernel keeps capabilities of this process");
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include <ktrxer.h>
 
 struct privilege_left {
-	uint32_t uid;          /* effective user id from now on */
-	bool no_new_privs;     /* nothing that we start can gain any */
+	uint32_t uid;      /* effective user id from now on */
+	bool no_new_privs; /* nothing that we start can gain any */
 	bool no_capabilities;
 };
 

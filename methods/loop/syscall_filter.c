@@ -48,6 +48,7 @@
 
 #ifdef ARCH
 /* By frequency: older kernels search the list at each call. 32-bit systems have more numbers for calls with times. */
+/* clang-format off */
 static const uint16_t allowed[] = {
 	SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_sendmmsg, SYS_recvmsg, SYS_recvmmsg, SYS_ppoll, SYS_epoll_pwait,
 	SYS_epoll_ctl,
@@ -89,6 +90,7 @@ static const uint16_t allowed[] = {
 	SYS_statx,
 #endif
 };
+/* clang-format on */
 
 /* Allowed if (argument & mask) == value, of several rows for a call by one of them. */
 static const struct check {
@@ -117,7 +119,7 @@ static const struct check {
 #endif
 	{ SYS_ioctl, 1, UINT32_MAX, SIOCOUTQ },
 	{ SYS_ioctl, 1, UINT32_MAX, SIOCETHTOOL }, /* without privileges: reads */
-	{ SYS_ioctl, 1, UINT32_MAX, TCGETS }, /* isatty() */
+	{ SYS_ioctl, 1, UINT32_MAX, TCGETS },      /* isatty() */
 	{ SYS_ioctl, 1, UINT32_MAX, TIOCGWINSZ },
 	{ SYS_sched_setscheduler, 1, UINT32_MAX, SCHED_OTHER },
 	{ SYS_prctl, 0, UINT32_MAX, PR_SET_TIMERSLACK },

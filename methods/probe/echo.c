@@ -26,7 +26,7 @@ struct echo_book {
 	uint64_t timeout_ns, secret;
 	bool icmp;
 	uint64_t answered_sent_ns; /* the latest send time of a probe that has its answer */
-	uint64_t begin, end;      /* numbers that may still wait: [begin, end) */
+	uint64_t begin, end;       /* numbers that may still wait: [begin, end) */
 	uint64_t highest_answered; /* + 1; 0: none */
 	struct echo_counts counts;
 };
@@ -129,9 +129,17 @@ static void begin_advance(struct echo_book *book)
 
 static struct echo_result result_of(const struct entry *e)
 {
-	return (struct echo_result){ .number = e->number, .at_ns = e->at_ns, .sent_ns = e->sent_ns, .received_ns = e->received_ns,
-				     .rtt_ns = (int64_t)(e->received_ns - e->sent_ns), .own_queue_ns = e->own_queue_ns,
-				     .sent_source = e->sent_source, .source = e->source, .ttl = e->ttl, .reordered = e->reordered, .from = e->from };
+	return (struct echo_result){ .number = e->number,
+				     .at_ns = e->at_ns,
+				     .sent_ns = e->sent_ns,
+				     .received_ns = e->received_ns,
+				     .rtt_ns = (int64_t)(e->received_ns - e->sent_ns),
+				     .own_queue_ns = e->own_queue_ns,
+				     .sent_source = e->sent_source,
+				     .source = e->source,
+				     .ttl = e->ttl,
+				     .reordered = e->reordered,
+				     .from = e->from };
 }
 
 static enum echo_event round_trip(struct echo_book *book, struct entry *e, struct echo_result *result)
@@ -189,8 +197,8 @@ static bool number_of(const struct echo_book *book, const struct echo_reply *rep
 	return *number < book->end;
 }
 
-enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply, const struct echo_arrival *arrival,
-				struct echo_result *result)
+enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply,
+				const struct echo_arrival *arrival, struct echo_result *result)
 {
 	struct entry *e;
 	uint64_t number = 0;
@@ -213,7 +221,8 @@ enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply 
 	e->from = arrival->from;
 	if (e->state == LOST) {
 		book->counts.too_late++;
-		e->state = ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
+		e->state =
+			ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
 		*result = result_of(e);
 		return ECHO_TOO_LATE;
 	}

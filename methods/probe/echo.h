@@ -16,21 +16,21 @@
 #define ECHO_PAYLOAD_FULL 16
 
 struct echo_reply {
-	uint16_t id, seq;        /* ICMP only */
+	uint16_t id, seq; /* ICMP only */
 	bool has_number, has_secret;
 	uint64_t number, secret;
-	uint32_t bytes;          /* of payload */
+	uint32_t bytes; /* of payload */
 };
 
 /* `packet` begins at the payload for UDP, at the ICMP header for ICMP (version 4 or 6). False: no echo reply. */
 bool echo_reply_parse(struct echo_reply *reply, const uint8_t *packet, uint32_t length, uint8_t proto);
 
 enum echo_event {
-	ECHO_NOTHING = 0,    /* one of the two stamps is still missing */
+	ECHO_NOTHING = 0, /* one of the two stamps is still missing */
 	ECHO_ROUND_TRIP = 1,
 	ECHO_DUPLICATE = 2,
-	ECHO_TOO_LATE = 3,   /* after its probe was given up as lost; the result has its times */
-	ECHO_FOREIGN = 4,    /* no probe of ours */
+	ECHO_TOO_LATE = 3, /* after its probe was given up as lost; the result has its times */
+	ECHO_FOREIGN = 4,  /* no probe of ours */
 };
 
 struct echo_result {
@@ -38,10 +38,10 @@ struct echo_result {
 	uint64_t at_ns, sent_ns, received_ns;
 	int64_t rtt_ns;
 	int64_t own_queue_ns; /* of it: the wait in this host's packet scheduler; -1: not known */
-	uint8_t sent_source; /* enum ktx_sent_source of sent_ns */
-	uint8_t source;      /* enum ktrxer_stamp_source of received_ns */
+	uint8_t sent_source;  /* enum ktx_sent_source of sent_ns */
+	uint8_t source;       /* enum ktrxer_stamp_source of received_ns */
 	uint8_t ttl;
-	bool reordered;      /* a later probe's answer came first */
+	bool reordered; /* a later probe's answer came first */
 	struct ktrxer_addr from;
 };
 
@@ -70,8 +70,8 @@ struct echo_arrival {
 	uint8_t source, ttl;
 	struct ktrxer_addr from;
 };
-enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply, const struct echo_arrival *arrival,
-				struct echo_result *result);
+enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply,
+				const struct echo_arrival *arrival, struct echo_result *result);
 /* Gives up what has waited too long, oldest first: true and its number for each. */
 bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number);
 /* When the oldest that waits will be given up; KTRXER_NEVER: none waits. */

@@ -11,7 +11,7 @@ struct one_way {
 	struct clock_sync own, peer; /* the worst that was reported */
 	bool own_seen, peer_seen;
 	int64_t real_minus_mono_ns;
-	uint64_t host_ns;            /* the worst that converting T1 and T4 to one clock may err */
+	uint64_t host_ns; /* the worst that converting T1 and T4 to one clock may err */
 };
 
 struct one_way *one_way_new(int64_t real_minus_mono_ns)
@@ -53,8 +53,11 @@ void one_way_own_clock(struct one_way *w, const struct clock_sync *own)
 int one_way_add(struct one_way *w, const struct stamp_sample *s)
 {
 	/* Without the queues of the two hosts, which only widen the interval that the offset lies in. */
-	const struct clock_exchange exchange = { .t1_ns = s->t1_ns + (uint64_t)(s->own_queue_ns > 0 ? s->own_queue_ns : 0), .t2_ns = s->t2_real_ns,
-						 .t3_ns = s->t3_real_ns + (s->far_queue_ns > 0 ? s->far_queue_ns : 0), .t4_ns = s->t4_ns,
+	const struct clock_exchange exchange = { .t1_ns = s->t1_ns +
+							  (uint64_t)(s->own_queue_ns > 0 ? s->own_queue_ns : 0),
+						 .t2_ns = s->t2_real_ns,
+						 .t3_ns = s->t3_real_ns + (s->far_queue_ns > 0 ? s->far_queue_ns : 0),
+						 .t4_ns = s->t4_ns,
 						 .widen_ns = s->bound_ns };
 	const bool stepped = clock_offset_add(w->clock, &exchange) == CLOCK_OFFSET_STEPPED;
 
@@ -78,7 +81,8 @@ static void use_claims(const struct one_way *w, struct one_way_result *r, int64_
 	claim = (int64_t)(w->own.bound_ns + w->peer.bound_ns);
 	*low_ns = w->real_minus_mono_ns - claim;
 	*high_ns = w->real_minus_mono_ns + claim;
-	r->clock.offset_ns = clock_offset_within(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns, *low_ns, *high_ns, &bound_ns);
+	r->clock.offset_ns =
+		clock_offset_within(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns, *low_ns, *high_ns, &bound_ns);
 	r->contradicted = bound_ns == UINT64_MAX;
 	if (r->contradicted) {
 		*low_ns = INT64_MIN;

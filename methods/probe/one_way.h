@@ -11,18 +11,19 @@
 #include "stamp_samples.h"
 
 struct one_way_result {
-	bool known;               /* else nothing below but the delays (empty), steps and synchronised is valid */
+	bool known;                 /* else nothing below but the delays (empty), steps and synchronised is valid */
 	struct stamp_delays delays; /* ns */
 	/* The parts of the uncertainty of each delay, in ns: offset at the middle of the run, what its change until each delay adds, the conversion
 	   of T1 and T4, the resolution of the reflector's stamps; and their sum. */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns, total_ns;
-	int64_t offset_ns;        /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
-	struct clock_offset_result clock; /* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
-	bool claimed;             /* what the clocks report made the bound smaller */
-	bool contradicted;        /* both clocks claim to be synchronised, and the round trips prove the opposite */
-	bool synchronised;        /* both clocks report so */
-	uint64_t every;           /* the delays are of every so many round trips: memory is bounded */
-	uint32_t steps;           /* of the clocks against each other */
+	int64_t offset_ns; /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
+	struct clock_offset_result
+		clock; /* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
+	bool claimed;      /* what the clocks report made the bound smaller */
+	bool contradicted; /* both clocks claim to be synchronised, and the round trips prove the opposite */
+	bool synchronised; /* both clocks report so */
+	uint64_t every;    /* the delays are of every so many round trips: memory is bounded */
+	uint32_t steps;    /* of the clocks against each other */
 };
 
 struct one_way;

@@ -70,11 +70,14 @@ static void take_replies(struct ping *ping)
 
 	/* At most so many in a turn: a flood of packets that are no answers ends with the next look at the clock. */
 	for (int i = 0; i < TURN && ((rc = reply_receiver_next(&ping->p.receiver, &in)) > 0 || rc == -EAGAIN); i++) {
-		const struct echo_arrival arrival = { .received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from };
+		const struct echo_arrival arrival = {
+			.received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from
+		};
 		struct echo_result result;
 		struct echo_reply reply;
 
-		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, ping->proto) && (ping->proto == KTRXER_UDP || reply.id == ping->p.id))
+		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, ping->proto) &&
+		    (ping->proto == KTRXER_UDP || reply.id == ping->p.id))
 			answer(ping, echo_book_reply(ping->book, &reply, &arrival, &result), &result);
 	}
 	if (rc < 0 && rc != -EAGAIN)
@@ -155,7 +158,9 @@ static uint32_t window_for(const struct probe_spec *s)
 
 int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_error *err)
 {
-	static const struct prober_client client = { .commit = commit, .take = take, .ended = ended, .next_loss = next_loss };
+	static const struct prober_client client = {
+		.commit = commit, .take = take, .ended = ended, .next_loss = next_loss
+	};
 	const struct probe_spec *s = &spec->probe;
 	struct ping *ping = calloc(1, sizeof *ping);
 	int rc;
@@ -170,9 +175,11 @@ int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_erro
 	if ((rc = prober_begin(&ping->p, s, 1, err)) < 0)
 		return rc;
 	ping->secret = load_be64(ping->p.seed);
-	if (echo_book_new(&ping->book, window_for(s), s->timeout_ns, s->payload < ECHO_PAYLOAD_FULL ? 0 : ping->secret, !spec->udp) < 0)
+	if (echo_book_new(&ping->book, window_for(s), s->timeout_ns, s->payload < ECHO_PAYLOAD_FULL ? 0 : ping->secret,
+			  !spec->udp) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
-	if ((rc = prober_open(&ping->p, 64, 14 + 40 + 8 + s->payload, err)) < 0 || (rc = prober_identify(&ping->p, make_frame, err)) < 0)
+	if ((rc = prober_open(&ping->p, 64, 14 + 40 + 8 + s->payload, err)) < 0 ||
+	    (rc = prober_identify(&ping->p, make_frame, err)) < 0)
 		return rc;
 	return prober_listen(&ping->p, ping->proto, SNAP, err);
 }

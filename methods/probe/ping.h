@@ -10,9 +10,10 @@
 #include "prober.h"
 
 struct ping_spec {
-	struct probe_spec probe; /* payload: with ECHO_PAYLOAD_FULL bytes and more an answer is proven to belong to this run */
-	bool udp;                /* UDP echo (RFC 862), with ECHO_PAYLOAD_NUMBER bytes at least; else ICMP */
-	uint8_t tos;             /* DSCP and ECN */
+	struct probe_spec
+		probe; /* payload: with ECHO_PAYLOAD_FULL bytes and more an answer is proven to belong to this run */
+	bool udp;      /* UDP echo (RFC 862), with ECHO_PAYLOAD_NUMBER bytes at least; else ICMP */
+	uint8_t tos;   /* DSCP and ECN */
 };
 
 struct ping_events {

@@ -212,7 +212,8 @@ static uint64_t send_step(struct prober *p)
 {
 	/* What is due leaves first. */
 	uint64_t pump_at = time_to_look(p) ? prober_take(p) : pump(p, false), commit_at = commit_soon(p);
-	const bool no_more = commit_at == KTRXER_NEVER && (p->result.committed == p->result.wanted || (p->have_due && p->due.at_ns >= p->end_ns));
+	const bool no_more = commit_at == KTRXER_NEVER &&
+			     (p->result.committed == p->result.wanted || (p->have_due && p->due.at_ns >= p->end_ns));
 
 	if (p->fresh_ns < pump_at)
 		pump_at = pump(p, false);

@@ -11,34 +11,36 @@
 #include "template.h"
 
 struct probe_spec {
-	struct ktrxer_addr to, from;  /* from.family 0: the address of the route */
-	const char *device, *engine;  /* device NULL: the device of the route */
-	uint64_t count;               /* send times; 0: no limit */
-	uint64_t for_ns;              /* 0: no limit */
-	uint64_t interval_ns;         /* mean time between send times */
-	uint64_t timeout_ns;          /* a probe without an answer for so long is lost */
-	uint64_t late_ns;             /* a probe is late if it leaves later than this after its scheduled time */
-	bool poisson;                 /* exponential intervals */
-	bool precise;                 /* spin before each send time */
-	int cpu;                      /* of the spinning thread; -1: any */
-	uint16_t port;                /* of the responder, for UDP */
+	struct ktrxer_addr to, from; /* from.family 0: the address of the route */
+	const char *device, *engine; /* device NULL: the device of the route */
+	uint64_t count;              /* send times; 0: no limit */
+	uint64_t for_ns;             /* 0: no limit */
+	uint64_t interval_ns;        /* mean time between send times */
+	uint64_t timeout_ns;         /* a probe without an answer for so long is lost */
+	uint64_t late_ns;            /* a probe is late if it leaves later than this after its scheduled time */
+	bool poisson;                /* exponential intervals */
+	bool precise;                /* spin before each send time */
+	int cpu;                     /* of the spinning thread; -1: any */
+	uint16_t port;               /* of the responder, for UDP */
 	uint8_t ttl;
-	uint32_t payload;             /* bytes; 0: the smallest */
+	uint32_t payload; /* bytes; 0: the smallest */
 };
 
 /* What a client adds to the prober; `client` is the client's own. */
 struct prober_client {
-	bool (*commit)(void *client, uint64_t at_ns); /* the probes of number `next`; false: no room for all of them now, or a failure */
-	void (*take)(void *client);                   /* reports, answers, losses */
-	bool (*ended)(void *client);                  /* each committed probe has been accounted for */
-	uint64_t (*next_loss)(void *client);          /* when the next probe is given up; KTRXER_NEVER */
+	bool (*commit)(
+		void *client,
+		uint64_t at_ns);     /* the probes of number `next`; false: no room for all of them now, or a failure */
+	void (*take)(void *client);  /* reports, answers, losses */
+	bool (*ended)(void *client); /* each committed probe has been accounted for */
+	uint64_t (*next_loss)(void *client); /* when the next probe is given up; KTRXER_NEVER */
 };
 
 /* Calls while the prober runs. `context` is that of prober_run(). */
 struct probe_events {
 	void (*lost)(void *context, uint64_t number, uint32_t which); /* which: of the probes at one send time */
 	void (*network_error)(void *context, const struct ktx_network_error *error); /* an ICMP error about a probe */
-	void (*tick)(void *context);                  /* after each look at what has arrived */
+	void (*tick)(void *context); /* after each look at what has arrived */
 	void *context;
 };
 
@@ -48,14 +50,16 @@ struct probe_result {
 	uint64_t committed;           /* send times of which each probe was committed */
 	uint64_t arrivals[5];         /* round trips, by the enum ktrxer_stamp_source of their answer */
 	uint64_t network_errors;
-	uint64_t contradictions;      /* round trips left out of the times: an answer before its probe */
-	uint64_t unstamped;           /* round trips left out of the times: the stamp of the send time or of the answer is missing */
-	uint64_t socket_drops, receiver_drops; /* packets lost in this host's receive socket or receiver: loss is overstated */
+	uint64_t contradictions; /* round trips left out of the times: an answer before its probe */
+	uint64_t
+		unstamped; /* round trips left out of the times: the stamp of the send time or of the answer is missing */
+	uint64_t socket_drops,
+		receiver_drops; /* packets lost in this host's receive socket or receiver: loss is overstated */
 	struct ktrxer_hist *rtt, *own_queue; /* ns; own_queue: the wait in the packet scheduler of this host */
-	struct ktrxer_hist *lateness; /* ns; NULL before the end */
-	struct ktrxer_qdiscs qdiscs;  /* of the device, when the probes began */
-	bool stopped;                 /* by stop_fd, before all probes had ended */
-	struct ktrxer_error failure;  /* code 0: none; the first one */
+	struct ktrxer_hist *lateness;        /* ns; NULL before the end */
+	struct ktrxer_qdiscs qdiscs;         /* of the device, when the probes began */
+	bool stopped;                        /* by stop_fd, before all probes had ended */
+	struct ktrxer_error failure;         /* code 0: none; the first one */
 };
 
 struct prober {
@@ -66,22 +70,22 @@ struct prober {
 	struct ktrxer_path path;
 	struct ktx *tx;
 	struct ktx_info info;
-	struct template frame;       /* all but what changes from probe to probe */
+	struct template frame; /* all but what changes from probe to probe */
 	struct ktrxer_schedule *schedule;
 	struct reply_receiver receiver;
-	uint16_t id;                 /* ICMP identifier or UDP source port */
-	uint8_t seed[16];            /* random: of the schedule, and of all else that must be hard to guess */
-	uint32_t each, part;         /* probes at each send time, and how many of the next are committed already */
+	uint16_t id;         /* ICMP identifier or UDP source port */
+	uint8_t seed[16];    /* random: of the schedule, and of all else that must be hard to guess */
+	uint32_t each, part; /* probes at each send time, and how many of the next are committed already */
 	uint64_t start_ns, end_ns;
-	uint64_t ahead_ns;           /* probes are committed so long before their time */
+	uint64_t ahead_ns;               /* probes are committed so long before their time */
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
 	struct ktrxer_deadline due;
 	bool have_due;
-	bool unhurried;              /* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
-	bool blind;                  /* nothing but time has ended the last sleep */
-	uint64_t looked_ns, looked;  /* time of the last look, and `committed` then */
-	uint64_t exact_ns;           /* the send time that ends the present sleep; KTRXER_NEVER: another reason ends it */
-	uint64_t wake_ns;            /* the end of the present sleep; 0: not by time */
+	bool unhurried; /* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
+	bool blind;     /* nothing but time has ended the last sleep */
+	uint64_t looked_ns, looked; /* time of the last look, and `committed` then */
+	uint64_t exact_ns; /* the send time that ends the present sleep; KTRXER_NEVER: another reason ends it */
+	uint64_t wake_ns;  /* the end of the present sleep; 0: not by time */
 	uint64_t margin_ns, margin_max_ns; /* a sleep ends so long before exact_ns, then the thread spins */
 	struct loop *loop;
 	struct loop_timer timer;

@@ -47,10 +47,12 @@ static int resolve_path(struct prober *p, bool with_mac, struct ktrxer_error *er
 /* For the probes that are committed ahead of their time; and, in half of them, for those that wait in this host's own queue (lib/tx/tx_done.c). */
 static uint32_t slots_for(const struct prober *p, uint32_t slots, uint32_t frame_size)
 {
-	const uint64_t queued_ns = 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S, interval_ns = p->spec.interval_ns;
+	const uint64_t queued_ns = 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S,
+		       interval_ns = p->spec.interval_ns;
 
 	while ((slots < 1024 && slots * interval_ns < p->ahead_ns * p->each) ||
-	       (slots < SLOTS_MAX && (uint64_t)slots * frame_size < SLOTS_BYTES && slots * interval_ns < queued_ns * p->each))
+	       (slots < SLOTS_MAX && (uint64_t)slots * frame_size < SLOTS_BYTES &&
+		slots * interval_ns < queued_ns * p->each))
 		slots *= 2;
 	return slots;
 }
@@ -66,7 +68,8 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.wait = s->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	t.flags = s->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = s->cpu;
-	t.retry_ns = 1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
+	t.retry_ns =
+		1; /* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
 	t.late_ns = s->late_ns;
 	t.slots = slots_for(p, slots, frame_size);
 	t.frame_size = frame_size;
@@ -83,7 +86,9 @@ int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct kt
 	if (!(p->info.features & KTX_CAN_WHOLE_FRAME))
 		return 0;
 	if (p->path.needs_stack)
-		return ktrxer_fail(err, -EOPNOTSUPP, "whole frames from this host to itself are dropped by its kernel as forged: use the engine udp");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
+				   "engine udp");
 	return resolve_path(p, true, err);
 }
 
@@ -122,7 +127,9 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err)
 {
-	const struct reply_receiver_options o = { .path = &p->path, .tx = p->tx, .proto = proto, .port = p->id, .snap = snap };
+	const struct reply_receiver_options o = {
+		.path = &p->path, .tx = p->tx, .proto = proto, .port = p->id, .snap = snap
+	};
 	int rc;
 
 	p->start_ns = ktrxer_now_ns();

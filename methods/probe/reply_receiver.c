@@ -50,11 +50,14 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	return rc;
 }
 
-int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *o, struct ktrxer_error *err)
+int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *o,
+			struct ktrxer_error *err)
 {
 	int fd = ktx_reply_fd(o->tx);
 
-	*receiver = (struct reply_receiver){ .fd = -1, .socket = -1, .link = o->path->device.link, .proto = o->proto, .snap = o->snap };
+	*receiver = (struct reply_receiver){
+		.fd = -1, .socket = -1, .link = o->path->device.link, .proto = o->proto, .snap = o->snap
+	};
 	receiver->clock = calloc(1, sizeof *receiver->clock);
 	receiver->data = calloc(1, o->snap);
 	if (!receiver->clock || !receiver->data)
@@ -86,8 +89,12 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	_Alignas(struct cmsghdr) char control[KTRXER_MESSAGE_CONTROL];
 	union ktrxer_name from = { 0 };
 	struct iovec vector = { .iov_base = receiver->data, .iov_len = receiver->snap };
-	struct msghdr header = { .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &vector, .msg_iovlen = 1,
-				 .msg_control = control, .msg_controllen = sizeof control };
+	struct msghdr header = { .msg_name = &from,
+				 .msg_namelen = sizeof from,
+				 .msg_iov = &vector,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof control };
 	const uint64_t before = ktrxer_now_ns();
 	ssize_t n = recvmsg(receiver->socket, &header, MSG_DONTWAIT);
 	struct ktrxer_message m;
@@ -112,7 +119,8 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	ktrxer_clock_map_refresh(receiver->clock, now, 0);
 	/* It came after the socket was last seen empty, or just before: that tells the two sides of a step apart. */
 	earliest = receiver->empty_ns > KRX_STAMP_BEFORE_NS ? receiver->empty_ns - KRX_STAMP_BEFORE_NS : 0;
-	if (m.real_ns && ktrxer_clock_map_mono_checked(receiver->clock, m.real_ns, earliest, now, &reply->received_ns)) {
+	if (m.real_ns &&
+	    ktrxer_clock_map_mono_checked(receiver->clock, m.real_ns, earliest, now, &reply->received_ns)) {
 		reply->source = KTRXER_STAMP_KERNEL;
 		reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
 	} else if (m.real_ns && reply->received_ns >= earliest && reply->received_ns <= now) {
@@ -148,15 +156,20 @@ static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 	if (rc <= 0)
 		return rc;
 	/* The first fragment has the number of the probe. */
-	if (ktrxer_frame_read(&view, packet.data, packet.length, receiver->link) < 0 && (!view.fragment ||
-		view.malformed))
+	if (ktrxer_frame_read(&view, packet.data, packet.length, receiver->link) < 0 &&
+	    (!view.fragment || view.malformed))
 		return -EAGAIN;
 	at = receiver->proto == KTRXER_UDP ? view.payload : view.transport;
 	if (!view.transport || view.proto != receiver->proto)
 		return -EAGAIN;
-	*reply = (struct reply){ .data = packet.data + at, .length = view.payload + view.payload_length - at,
-				 .received_ns = packet.mono_ns, .bound_ns = packet.bound_ns,
-				 .source = packet.source, .ttl = view.ttl, .tos = view.tos, .from = view.from };
+	*reply = (struct reply){ .data = packet.data + at,
+				 .length = view.payload + view.payload_length - at,
+				 .received_ns = packet.mono_ns,
+				 .bound_ns = packet.bound_ns,
+				 .source = packet.source,
+				 .ttl = view.ttl,
+				 .tos = view.tos,
+				 .from = view.from };
 	return 1;
 }
 

@@ -9,19 +9,19 @@ struct reply_receiver_options {
 	const struct ktrxer_path *path;
 	struct ktx *tx;
 	uint8_t proto;
-	uint16_t port;       /* of this host, for UDP; ICMP: unused */
-	uint32_t snap;       /* bytes of each answer that are wanted */
+	uint16_t port; /* of this host, for UDP; ICMP: unused */
+	uint32_t snap; /* bytes of each answer that are wanted */
 };
 
 struct reply_receiver {
-	int fd;              /* to poll */
-	int socket;          /* >= 0: the engine's socket */
-	bool ip_header;      /* raw ICMP over IPv4 includes it */
+	int fd;         /* to poll */
+	int socket;     /* >= 0: the engine's socket */
+	bool ip_header; /* raw ICMP over IPv4 includes it */
 	enum ktrxer_link link;
 	uint8_t proto;
-	struct krx *krx;     /* or this */
+	struct krx *krx; /* or this */
 	struct ktrxer_clock_map *clock;
-	uint64_t empty_ns;   /* when the socket was last seen empty */
+	uint64_t empty_ns; /* when the socket was last seen empty */
 	uint8_t *data;
 	uint32_t snap;
 	uint32_t drops_seen;
@@ -29,16 +29,18 @@ struct reply_receiver {
 };
 
 struct reply {
-	const uint8_t *data; /* from the payload on for UDP, from the ICMP header on for ICMP; valid until the next call */
+	const uint8_t
+		*data; /* from the payload on for UDP, from the ICMP header on for ICMP; valid until the next call */
 	uint32_t length;
 	uint64_t received_ns; /* CLOCK_MONOTONIC */
-	uint32_t bound_ns;   /* of the conversion to CLOCK_MONOTONIC */
-	uint8_t source;      /* enum ktrxer_stamp_source */
+	uint32_t bound_ns;    /* of the conversion to CLOCK_MONOTONIC */
+	uint8_t source;       /* enum ktrxer_stamp_source */
 	uint8_t ttl, tos;
 	struct ktrxer_addr from;
 };
 
-int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *options, struct ktrxer_error *err);
+int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *options,
+			struct ktrxer_error *err);
 void reply_receiver_close(struct reply_receiver *receiver);
 /* 1 and one datagram, 0 when the queue is empty, -EAGAIN for a datagram of no use (call again), or a negative errno: the device is gone. */
 int reply_receiver_next(struct reply_receiver *receiver, struct reply *reply);

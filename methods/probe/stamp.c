@@ -22,14 +22,17 @@ static bool commit_one(struct stamp *stamp, uint32_t which, bool last, uint64_t 
 {
 	struct stamp_session *session = stamp->classes[which].session;
 	const uint64_t number = stamp->p.result.committed + stamp->result.closing;
-	struct ktx_probe probe = { .id = number * stamp->spec.class_count + which, .length = stamp->classes[which].frame.length, .at_ns = at_ns,
+	struct ktx_probe probe = { .id = number * stamp->spec.class_count + which,
+				   .length = stamp->classes[which].frame.length,
+				   .at_ns = at_ns,
 				   .flags = last ? 0 : KTX_TRAIN_GOES_ON };
 	struct ktrxer_error err;
 	struct ktx_slot slot;
 
 	if (ktx_reserve(stamp->p.tx, &slot) < 0)
 		return false;
-	if (stamp_session_commit(session, number, stamp_fill(stamp, which, slot.frame, number, at_ns ? at_ns : ktrxer_now_ns())) < 0)
+	if (stamp_session_commit(session, number,
+				 stamp_fill(stamp, which, slot.frame, number, at_ns ? at_ns : ktrxer_now_ns())) < 0)
 		return false;
 	if (ktx_commit(stamp->p.tx, &probe, &err) < 0) {
 		const struct ktx_report refused = { .id = number, .status = KTX_CANCELLED };
@@ -48,7 +51,8 @@ static bool commit_one(struct stamp *stamp, uint32_t which, bool last, uint64_t 
 static bool commit(void *client, uint64_t at_ns)
 {
 	struct stamp *stamp = client;
-	const uint32_t n = stamp->spec.class_count, first = (uint32_t)((stamp->p.result.committed + stamp->result.closing) % n);
+	const uint32_t n = stamp->spec.class_count,
+		       first = (uint32_t)((stamp->p.result.committed + stamp->result.closing) % n);
 
 	for (; stamp->p.part < n; stamp->p.part++)
 		if (!commit_one(stamp, (first + stamp->p.part) % n, stamp->p.part + 1 == n, at_ns))
@@ -85,7 +89,9 @@ static struct stamp_session *session_of(struct stamp *stamp, const uint8_t *pack
 	if (stamp->spec.class_count == 1 || !stamp_reply_read(&reply, packet, length, stamp->auth))
 		return stamp->classes[0].session;
 	if (!reply.ssid) {
-		prober_fail(&stamp->p, -EPROTO, "this reflector does not support session identifiers (RFC 8972), and cannot count several classes "
+		prober_fail(&stamp->p, -EPROTO,
+			    "this reflector does not support session identifiers (RFC 8972), and cannot count several "
+			    "classes "
 			    "apart: measure one DSCP at a time");
 		return NULL;
 	}
@@ -95,8 +101,12 @@ static struct stamp_session *session_of(struct stamp *stamp, const uint8_t *pack
 
 static void take_answer(struct stamp *stamp, struct reply *in)
 {
-	const struct stamp_arrival arrival = { .received_ns = in->received_ns, .bound_ns = in->bound_ns, .source = in->source, .ttl = in->ttl,
-					       .tos = in->tos, .real_near_ns = (int64_t)in->received_ns + stamp->real_minus_mono };
+	const struct stamp_arrival arrival = { .received_ns = in->received_ns,
+					       .bound_ns = in->bound_ns,
+					       .source = in->source,
+					       .ttl = in->ttl,
+					       .tos = in->tos,
+					       .real_near_ns = (int64_t)in->received_ns + stamp->real_minus_mono };
 	struct stamp_session *session;
 	enum stamp_event event;
 
@@ -294,7 +304,9 @@ static void read_clock(struct stamp *stamp, struct clock_sync *own)
 	struct stamp_error error;
 
 	clock_sync_read(own);
-	error = (struct stamp_error){ .ptp = stamp->spec.ptp, .synchronised = own->synchronised, .bound_ns = own->bound_ns };
+	error = (struct stamp_error){ .ptp = stamp->spec.ptp,
+				      .synchronised = own->synchronised,
+				      .bound_ns = own->bound_ns };
 	stamp->error = stamp_error_write(&error);
 	ktrxer_clock_pair_read(&pair);
 	stamp->real_minus_mono = pair.real_ns - (int64_t)pair.mono_ns;
@@ -303,10 +315,15 @@ static void read_clock(struct stamp *stamp, struct clock_sync *own)
 static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 {
 	const struct probe_spec *spec = &stamp->spec.probe;
-	struct stamp_session_options s = { .window = 64, .timeout_ns = spec->timeout_ns, .follow_up = stamp->spec.follow_up,
-					   .auth_key = stamp->auth ? &stamp->key : NULL, .tlv_key = stamp->auth ? NULL : stamp->tlv_mac_key };
+	struct stamp_session_options s = { .window = 64,
+					   .timeout_ns = spec->timeout_ns,
+					   .follow_up = stamp->spec.follow_up,
+					   .auth_key = stamp->auth ? &stamp->key : NULL,
+					   .tlv_key = stamp->auth ? NULL : stamp->tlv_mac_key };
 	const uint64_t waiting =
-		(spec->timeout_ns * 3 + stamp->p.ahead_ns + KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S) / spec->interval_ns + 16;
+		(spec->timeout_ns * 3 + stamp->p.ahead_ns + KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S) /
+			spec->interval_ns +
+		16;
 	struct stamp_result *r = &stamp->result;
 	struct clock_sync own;
 
@@ -330,7 +347,8 @@ static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 		class->rtt = ktrxer_hist_new();
 		if (!class->rtt || stamp_session_new(&class->session, &s) < 0)
 			goto no_memory;
-		r->classes[i] = (struct stamp_class_result){ .tos = stamp->spec.tos[i], .ssid = s.ssid, .rtt = class->rtt };
+		r->classes[i] =
+			(struct stamp_class_result){ .tos = stamp->spec.tos[i], .ssid = s.ssid, .rtt = class->rtt };
 	}
 	return 0;
 no_memory:
@@ -365,8 +383,11 @@ static void copy_keys(struct stamp *stamp, const struct stamp_spec *spec)
 
 int stamp_new(struct stamp **out, const struct stamp_spec *spec, struct ktrxer_error *err)
 {
-	static const struct prober_client client = { .commit = commit, .take = take, .ended = ended, .next_loss = next_loss };
-	const uint16_t last = (uint16_t)(UINT16_MAX - (spec->class_count - 1)); /* the last SSID that leaves room for all classes */
+	static const struct prober_client client = {
+		.commit = commit, .take = take, .ended = ended, .next_loss = next_loss
+	};
+	const uint16_t last =
+		(uint16_t)(UINT16_MAX - (spec->class_count - 1)); /* the last SSID that leaves room for all classes */
 	struct stamp *stamp = calloc(1, sizeof *stamp);
 	uint16_t *ssid;
 	int rc;
@@ -375,7 +396,8 @@ int stamp_new(struct stamp **out, const struct stamp_spec *spec, struct ktrxer_e
 	if (!stamp)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a client");
 	if (!spec->class_count || spec->class_count > STAMP_CLASSES || spec->tlv_count > STAMP_TLVS)
-		return ktrxer_fail(err, -EINVAL, "1 to %d classes and at most %d extensions can be measured", STAMP_CLASSES, STAMP_TLVS);
+		return ktrxer_fail(err, -EINVAL, "1 to %d classes and at most %d extensions can be measured",
+				   STAMP_CLASSES, STAMP_TLVS);
 	stamp->spec = *spec;
 	stamp->p.work = &client;
 	stamp->p.client = stamp;
@@ -387,8 +409,10 @@ int stamp_new(struct stamp **out, const struct stamp_spec *spec, struct ktrxer_e
 	*ssid = *ssid > last ? last : *ssid;
 	copy_keys(stamp, spec);
 	stamp->making = spec->tos[0];
-	if ((rc = prober_begin(&stamp->p, &spec->probe, spec->class_count, err)) < 0 || (rc = open_books(stamp, err)) < 0 ||
-	    (rc = prober_open(&stamp->p, 64, 14 + 40 + 8 + stamp_payload_length(stamp, spec->probe.payload) + 64, err)) < 0 ||
+	if ((rc = prober_begin(&stamp->p, &spec->probe, spec->class_count, err)) < 0 ||
+	    (rc = open_books(stamp, err)) < 0 ||
+	    (rc = prober_open(&stamp->p, 64, 14 + 40 + 8 + stamp_payload_length(stamp, spec->probe.payload) + 64,
+			      err)) < 0 ||
 	    (rc = prober_identify(&stamp->p, stamp_make_frame, err)) < 0 || (rc = make_frames(stamp, err)) < 0)
 		return rc;
 	return prober_listen(&stamp->p, KTRXER_UDP, stamp->result.payload + 1, err);

@@ -16,20 +16,23 @@ enum { STAMP_CLASSES = 8, STAMP_TLVS = 16 };
 
 struct stamp_spec {
 	struct probe_spec probe;
-	uint8_t tos[STAMP_CLASSES];  /* DSCP and ECN of each class */
+	uint8_t tos[STAMP_CLASSES]; /* DSCP and ECN of each class */
 	uint32_t class_count;
 	const struct hmac_key *auth_key; /* authenticated mode; NULL: open mode. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for the HMAC of extensions. Copied */
-	uint8_t tlvs[STAMP_TLVS];    /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
+	uint8_t tlvs[STAMP_TLVS]; /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
 	uint32_t tlv_count;
-	uint16_t ssid;               /* of the first class, the others follow; 0: a random one */
-	bool ptp;                    /* timestamps in the truncated format of PTP instead of NTP's */
-	bool follow_up;              /* request the driver's stamp of each answer: the far host's own queue */
+	uint16_t ssid;  /* of the first class, the others follow; 0: a random one */
+	bool ptp;       /* timestamps in the truncated format of PTP instead of NTP's */
+	bool follow_up; /* request the driver's stamp of each answer: the far host's own queue */
 };
 
 struct stamp_events {
-	struct probe_events probe;   /* its context is that of all */
-	void (*sample)(void *context, uint32_t which, const struct stamp_sample *sample); /* a round trip that counts in the times, or one that is too late; which: the class */
+	struct probe_events probe; /* its context is that of all */
+	void (*sample)(
+		void *context, uint32_t which,
+		const struct stamp_sample
+			*sample); /* a round trip that counts in the times, or one that is too late; which: the class */
 	void (*answer)(void *context, enum stamp_event event); /* an answer that counts otherwise */
 	void (*clock_step)(void *context); /* the clocks of the two hosts were stepped against each other */
 };
@@ -39,17 +42,18 @@ struct stamp_class_result {
 	uint16_t ssid;
 	struct stamp_session_counts counts;
 	const struct ktrxer_hist *rtt; /* ns */
-	uint64_t untimed;            /* round trips without times */
+	uint64_t untimed;              /* round trips without times */
 };
 
 struct stamp_result {
-	uint32_t payload;            /* bytes of each probe */
-	uint16_t ssid;               /* of the first class */
+	uint32_t payload;                   /* bytes of each probe */
+	uint16_t ssid;                      /* of the first class */
 	struct stamp_session_counts counts; /* of all classes together */
-	const struct ktrxer_hist *far_queue, *ipdv, *ipdv_up, *ipdv_down; /* ns; far_queue: the wait in the reflector's own queue */
-	int64_t dwell_max_ns;        /* the longest time that the reflector held a probe */
-	uint64_t elsewhere;          /* packets from another address than the reflector's */
-	uint64_t closing;            /* probes beyond the measured ones, which settle in which direction the last were lost */
+	const struct ktrxer_hist *far_queue, *ipdv, *ipdv_up,
+		*ipdv_down;   /* ns; far_queue: the wait in the reflector's own queue */
+	int64_t dwell_max_ns; /* the longest time that the reflector held a probe */
+	uint64_t elsewhere;   /* packets from another address than the reflector's */
+	uint64_t closing;     /* probes beyond the measured ones, which settle in which direction the last were lost */
 	struct one_way_result one_way;
 	uint32_t class_count;
 	struct stamp_class_result classes[STAMP_CLASSES];

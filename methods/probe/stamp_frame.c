@@ -73,7 +73,10 @@ static int make_payload(struct stamp *stamp, uint8_t **payload, struct ktrxer_er
 	uint32_t length = asked > least ? asked : least;
 
 	if (asked && asked < least)
-		return ktrxer_fail(err, -EINVAL, "a payload of %u bytes is too short: a probe with these extensions has at least %u bytes", asked, least);
+		return ktrxer_fail(
+			err, -EINVAL,
+			"a payload of %u bytes is too short: a probe with these extensions has at least %u bytes",
+			asked, least);
 	/* Room that is too small for a TLV's head becomes room that is just enough. */
 	if (length > least && length - least < STAMP_TLV_HEAD)
 		length = least + STAMP_TLV_HEAD;
@@ -115,8 +118,11 @@ int stamp_make_frame(void *client, struct ktrxer_error *err)
 uint64_t stamp_fill(const struct stamp *stamp, uint32_t which, uint8_t *frame, uint64_t number, uint64_t at_ns)
 {
 	const struct template *t = &stamp->classes[which].frame;
-	const struct stamp_probe probe = { .seq = (uint32_t)number, .error = stamp->error, .ssid = (uint16_t)(stamp->result.ssid + which),
-					   .time = stamp_time_of_ns((int64_t)at_ns + stamp->real_minus_mono, stamp->spec.ptp) };
+	const struct stamp_probe probe = { .seq = (uint32_t)number,
+					   .error = stamp->error,
+					   .ssid = (uint16_t)(stamp->result.ssid + which),
+					   .time = stamp_time_of_ns((int64_t)at_ns + stamp->real_minus_mono,
+								    stamp->spec.ptp) };
 	uint8_t *payload = frame + stamp->payload_at;
 
 	memcpy(frame, t->frame, t->length);
@@ -126,7 +132,8 @@ uint64_t stamp_fill(const struct stamp *stamp, uint32_t which, uint8_t *frame, u
 	if (stamp->auth)
 		stamp_sign(payload, &stamp->key);
 	if (stamp->mac_at)
-		stamp_tlv_mac(payload, stamp->auth, stamp->mac_at, stamp->tlv_mac_key, payload + stamp->mac_at + STAMP_TLV_HEAD);
+		stamp_tlv_mac(payload, stamp->auth, stamp->mac_at, stamp->tlv_mac_key,
+			      payload + stamp->mac_at + STAMP_TLV_HEAD);
 	ktrxer_frame_checksum(frame, t->length, stamp->p.info.link);
 	return probe.time;
 }

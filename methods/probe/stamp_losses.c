@@ -66,8 +66,9 @@ static void epoch_end(struct stamp_losses *l)
 	l->past_highest = e->highest;
 	l->past_real_ns = e->highest_real_ns;
 	memset(l->seen, 0, l->bits / 8);
-	l->epoch = (struct stamp_epoch){ .number = e->number + 1, .highest = -1, .copies_at = -1,
-			.highest_probe = e->highest_probe };
+	l->epoch = (struct stamp_epoch){
+		.number = e->number + 1, .highest = -1, .copies_at = -1, .highest_probe = e->highest_probe
+	};
 }
 
 /* A count is noted; false: it was there before. */
@@ -104,8 +105,8 @@ static bool seen_before(const struct stamp_losses *l, int64_t count)
  */
 static bool is_past(const struct stamp_losses *l, const struct stamp_counted *a, int64_t count)
 {
-	return l->epoch.number && a->received_real_ns < l->epoch.first_real_ns && (count > l->epoch.first ||
-			a->received_real_ns <= l->past_real_ns);
+	return l->epoch.number && a->received_real_ns < l->epoch.first_real_ns &&
+	       (count > l->epoch.first || a->received_real_ns <= l->past_real_ns);
 }
 
 static void take_past(struct stamp_losses *l, uint32_t seq)
@@ -124,7 +125,7 @@ static void take_past(struct stamp_losses *l, uint32_t seq)
 }
 
 enum stamp_counted_as stamp_losses_first(struct stamp_losses *l, const struct stamp_counted *a,
-		struct stamp_place *place)
+					 struct stamp_place *place)
 {
 	struct stamp_epoch *e = &l->epoch;
 	enum stamp_counted_as as = STAMP_COUNTED;
@@ -191,8 +192,8 @@ struct stamp_split stamp_losses_split(const struct stamp_losses *l, uint64_t los
 	const uint64_t missing = l->missing + missing_of(e), copies = l->missing_copies + missing_copies_of(e);
 	const uint64_t uncounted = l->missing_open + (copies_known(e) ? 0 : missing_of(e));
 	/* A base of 0 after all, and no restart: each count is ours. */
-	const uint64_t unplaced = e->number || e->base ? l->unplaced : 0, down_most = missing -
-			copies + unplaced + open;
+	const uint64_t unplaced = e->number || e->base ? l->unplaced : 0,
+		       down_most = missing - copies + unplaced + open;
 	struct stamp_split split = { 0 };
 	uint64_t doubtful = copies + closing;
 

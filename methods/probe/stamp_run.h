@@ -16,13 +16,13 @@ struct stamp {
 	struct stamp_spec spec;
 	struct stamp_events events;
 	struct stamp_class classes[STAMP_CLASSES];
-	uint8_t making;            /* the DSCP and ECN byte of the frame that is being made */
+	uint8_t making; /* the DSCP and ECN byte of the frame that is being made */
 	uint32_t payload_at;
 	uint32_t direct_at, mac_at; /* offsets in the payload; 0: none */
 	bool auth;
 	struct hmac_key key, tlv_key;
 	const struct hmac_key *tlv_mac_key;
-	uint16_t error;            /* this host's error estimate, as it is in packets */
+	uint16_t error; /* this host's error estimate, as it is in packets */
 	int64_t real_minus_mono;
 	struct one_way *one_way;
 	struct ktrxer_hist *far_queue, *ipdv, *ipdv_up, *ipdv_down;

@@ -88,7 +88,8 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void delays_add(struct stamp_delays *d, const struct clock_offset *clock, const struct kept *k, int64_t low_ns, int64_t high_ns)
+static void delays_add(struct stamp_delays *d, const struct clock_offset *clock, const struct kept *k, int64_t low_ns,
+		       int64_t high_ns)
 {
 	const uint64_t trip = (uint64_t)k->trip << 8;
 	const int64_t change = (int64_t)(trip / 1000000 * CLOCK_OFFSET_RATE_PPM) + CLOCK_OFFSET_RATE_PPM;
@@ -96,8 +97,10 @@ static void delays_add(struct stamp_delays *d, const struct clock_offset *clock,
 	int64_t up, down;
 
 	/* The offset is at most T2 - T1 at T1, and at least T3 - T4 at T4. */
-	up = k->up - clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1, larger(low_ns, -k->down - change), smaller(high_ns, k->up), &at_t1);
-	down = k->down + clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1 + trip, larger(low_ns, -k->down), smaller(high_ns, k->up + change), &at_t4);
+	up = k->up - clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1, larger(low_ns, -k->down - change),
+					 smaller(high_ns, k->up), &at_t1);
+	down = k->down + clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1 + trip, larger(low_ns, -k->down),
+					     smaller(high_ns, k->up + change), &at_t4);
 	if (at_t1 == UINT64_MAX || at_t4 == UINT64_MAX) {
 		d->contradicted++;
 		return;
@@ -109,8 +112,8 @@ static void delays_add(struct stamp_delays *d, const struct clock_offset *clock,
 	d->bound_ns = at_t1 > d->bound_ns ? at_t1 : d->bound_ns;
 }
 
-void stamp_samples_delays(const struct stamp_samples *s, const struct clock_offset *clock, int64_t low_ns, int64_t high_ns,
-			  struct stamp_delays *delays)
+void stamp_samples_delays(const struct stamp_samples *s, const struct clock_offset *clock, int64_t low_ns,
+			  int64_t high_ns, struct stamp_delays *delays)
 {
 	struct clock_offset_result r;
 

@@ -25,7 +25,7 @@ struct stamp_delays {
 	uint64_t contradicted; /* samples that contradict the offset: they are left out */
 };
 /* The delays of the longest segment, by its offset at the time of each. The synchronisation of the clocks limits the offset to low to high. */
-void stamp_samples_delays(const struct stamp_samples *samples, const struct clock_offset *clock, int64_t low_ns, int64_t high_ns,
-			  struct stamp_delays *delays);
+void stamp_samples_delays(const struct stamp_samples *samples, const struct clock_offset *clock, int64_t low_ns,
+			  int64_t high_ns, struct stamp_delays *delays);
 
 #endif

@@ -24,13 +24,14 @@ struct stamp_session {
 	struct hmac_key auth_key, tlv_key;
 	struct entry *entries;
 	uint32_t mask;
-	uint64_t begin, end;   /* numbers that may still wait */
-	uint64_t held_begin;   /* the oldest that may be held */
+	uint64_t begin, end;     /* numbers that may still wait */
+	uint64_t held_begin;     /* the oldest that may be held */
 	uint64_t answered_t1_ns; /* the latest send time of a probe that has its answer */
-	uint64_t replied_end;  /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
+	uint64_t
+		replied_end; /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
 	uint64_t close_from;
 	struct stamp_losses losses;
-	uint64_t answered_end;  /* highest measured number answered + 1 */
+	uint64_t answered_end; /* highest measured number answered + 1 */
 	uint64_t closing_answered;
 	bool last_valid, limits_seen;
 	struct stamp_limits limits; /* the last that the reflector reported */
@@ -141,7 +142,8 @@ static void complete(struct stamp_session *s, struct entry *e)
 	if (e->sample.t1_ns > s->answered_t1_ns)
 		s->answered_t1_ns = e->sample.t1_ns;
 	/* The next answer passes the same far queue before it tells. */
-	e->released_ns = s->options.follow_up && e->sample.far_queue_ns < 0 ? e->sample.t4_ns + 2 * s->options.timeout_ns : 0;
+	e->released_ns =
+		s->options.follow_up && e->sample.far_queue_ns < 0 ? e->sample.t4_ns + 2 * s->options.timeout_ns : 0;
 	if (is_measured(s, e->number)) {
 		s->counts.received++;
 		s->counts.waiting--;
@@ -219,8 +221,9 @@ static void unplace(struct stamp_session *s, uint64_t from, uint64_t number)
 
 static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 {
-	const struct stamp_counted answer = { .number = e->number, .seq = seq,
-			.received_real_ns = e->sample.t2_real_ns };
+	const struct stamp_counted answer = { .number = e->number,
+					      .seq = seq,
+					      .received_real_ns = e->sample.t2_real_ns };
 	const uint64_t highest_probe = s->losses.epoch.highest_probe;
 	const enum stamp_counted_as as = stamp_losses_first(&s->losses, &answer, &e->reflector);
 
@@ -253,8 +256,8 @@ static int64_t unfold(uint32_t low, int64_t near)
 }
 
 /* The driver's stamp of an earlier answer. It is no older than T3. Stamps come in the order of the answers: those before it have none to come. */
-static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp, const struct stamp_arrival *a,
-		      int64_t newest)
+static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp,
+		      const struct stamp_arrival *a, int64_t newest)
 {
 	const int64_t count = unfold(follow->seq, newest);
 	int64_t left;
@@ -330,8 +333,7 @@ static void limits_take(struct stamp_session *s, struct stamp_limits limits)
 
 /* Returns whether the reflector understands follow-up telemetry. */
 static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e,
-		const struct stamp_place *place, bool ptp,
-		      const struct stamp_arrival *a)
+		      const struct stamp_place *place, bool ptp, const struct stamp_arrival *a)
 {
 	uint32_t at = (uint32_t)stamp_base_length(s->options.auth_key != NULL);
 	struct stamp_tlv tlv;
@@ -343,7 +345,9 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 		s->counts.tlvs_refused++;
 		return false;
 	}
-	for (int i = 0; i < 64 && stamp_tlv_next(&tlv, packet, length, &at) == STAMP_TLV_OK && !(tlv.flags & STAMP_TLV_MALFORMED); i++) {
+	for (int i = 0;
+	     i < 64 && stamp_tlv_next(&tlv, packet, length, &at) == STAMP_TLV_OK && !(tlv.flags & STAMP_TLV_MALFORMED);
+	     i++) {
 		if (tlv.flags & STAMP_TLV_UNKNOWN || !stamp_tlv_length_ok(tlv.type, tlv.length))
 			continue;
 		if (tlv.type == STAMP_TLV_FOLLOW_UP) {
@@ -379,7 +383,8 @@ static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply 
 		return NULL;
 	e = entry_of(s, (uint64_t)number);
 	/* The time that we wrote comes back: whoever forges an answer must have seen the probe. */
-	if (!e || e->state == UNSENT || e->time != reply->sender_time || (reply->ssid && reply->ssid != s->options.ssid))
+	if (!e || e->state == UNSENT || e->time != reply->sender_time ||
+	    (reply->ssid && reply->ssid != s->options.ssid))
 		return NULL;
 	return e;
 }
@@ -409,8 +414,7 @@ static bool stamps_read(struct entry *e, const struct stamp_reply *reply, const 
 
 /* A further answer: of a copy of the request, which the reflector has counted, or a copy of an answer. */
 static enum stamp_event again(struct stamp_session *s, const uint8_t *packet, size_t length, struct entry *e,
-		const struct stamp_reply *reply,
-			      const struct stamp_arrival *a)
+			      const struct stamp_reply *reply, const struct stamp_arrival *a)
 {
 	const bool ptp = stamp_error_read(reply->error).ptp;
 	struct stamp_counted answer = { .number = e->number, .seq = reply->seq };
@@ -430,7 +434,8 @@ static enum stamp_event again(struct stamp_session *s, const uint8_t *packet, si
 	return STAMP_DUPLICATE;
 }
 
-enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *packet, size_t length, const struct stamp_arrival *a)
+enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *packet, size_t length,
+				     const struct stamp_arrival *a)
 {
 	const bool auth = s->options.auth_key != NULL;
 	struct stamp_reply reply;
@@ -474,7 +479,8 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 
 static uint64_t lost_at(const struct stamp_session *s, const struct entry *e)
 {
-	const uint64_t overtaken_ns = e->sample.t1_ns + STAMP_OVERTAKEN_NS, timeout_ns = e->sample.t1_ns + s->options.timeout_ns;
+	const uint64_t overtaken_ns = e->sample.t1_ns + STAMP_OVERTAKEN_NS,
+		       timeout_ns = e->sample.t1_ns + s->options.timeout_ns;
 
 	return overtaken_ns < timeout_ns && s->answered_t1_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
 }
@@ -596,7 +602,7 @@ void stamp_session_counts(const struct stamp_session *s, struct stamp_session_co
 	}
 	if (s->closing_answered)
 		doubtful = s->replied_end - s->close_from - unsent_between(s, s->close_from, s->replied_end) -
-				s->closing_answered;
+			   s->closing_answered;
 	else if (closing && s->close_from > s->answered_end)
 		open = s->close_from - s->answered_end - unsent_between(s, s->answered_end, s->close_from);
 	split = stamp_losses_split(&s->losses, lost, open, doubtful);

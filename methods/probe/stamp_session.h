@@ -25,11 +25,11 @@
 #define STAMP_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
 
 struct stamp_session_options {
-	uint32_t window;       /* probes that may wait at once, a power of two, 2 to 65536 */
-	uint64_t timeout_ns;   /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
+	uint32_t window;     /* probes that may wait at once, a power of two, 2 to 65536 */
+	uint64_t timeout_ns; /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
 	uint16_t ssid;
-	uint8_t tos;           /* DSCP and ECN of our probes */
-	bool follow_up;        /* we ask for it */
+	uint8_t tos;                     /* DSCP and ECN of our probes */
+	bool follow_up;                  /* we ask for it */
 	const struct hmac_key *auth_key; /* authenticated mode; copied */
 	const struct hmac_key *tlv_key;  /* open mode: TLVs are believed only with their HMAC; copied */
 };
@@ -38,22 +38,23 @@ struct stamp_sample {
 	uint64_t number;
 	uint64_t at_ns, t1_ns, t4_ns; /* CLOCK_MONOTONIC; at_ns: when it should have left */
 	int64_t t2_real_ns, t3_real_ns;
-	int64_t rtt_ns;      /* (T4 - T1) - (T3 - T2) */
-	int64_t dwell_ns;    /* T3 - T2 */
-	int64_t own_queue_ns, far_queue_ns; /* of the round trip: waits in the packet schedulers of the two hosts; -1: not known */
+	int64_t rtt_ns;   /* (T4 - T1) - (T3 - T2) */
+	int64_t dwell_ns; /* T3 - T2 */
+	int64_t own_queue_ns,
+		far_queue_ns;   /* of the round trip: waits in the packet schedulers of the two hosts; -1: not known */
 	int64_t up_ns, down_ns; /* T2 - T1 and T4 - T3 across two clocks: worth as much as their offset is known */
-	uint32_t bound_ns;   /* of T1 and T4 together: what their conversion may err */
+	uint32_t bound_ns;      /* of T1 and T4 together: what their conversion may err */
 	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
 	bool peer_synchronised;
 	uint8_t sent_source; /* enum ktx_sent_source of T1 */
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
 	uint8_t ttl_up, ttl_down;
 	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else 0xff */
-	uint8_t tos_back;    /* and so is this: the DSCP with which the reflector sent its answer */
+	uint8_t tos_back;         /* and so is this: the DSCP with which the reflector sent its answer */
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;
-	bool too_late;       /* it came after its probe was given up as lost */
-	bool follows;        /* the probe before it was answered, too, and these are the differences (RFC 3393) */
+	bool too_late; /* it came after its probe was given up as lost */
+	bool follows;  /* the probe before it was answered, too, and these are the differences (RFC 3393) */
 	int64_t ipdv_ns, ipdv_up_ns, ipdv_down_ns;
 };
 
@@ -62,27 +63,28 @@ enum stamp_event {
 	STAMP_ANSWER = 1,
 	STAMP_DUPLICATE = 2,
 	STAMP_TOO_LATE = 3,
-	STAMP_FOREIGN = 4,   /* no answer to a probe of ours */
+	STAMP_FOREIGN = 4, /* no answer to a probe of ours */
 	STAMP_WRONG_HMAC = 5,
 };
 
 struct stamp_session_counts {
 	uint64_t sent, failed, received, waiting;
-	uint64_t lost;         /* given up: up + down + unknown + too late */
+	uint64_t lost; /* given up: up + down + unknown + too late */
 	uint64_t lost_up, lost_down, lost_unknown, too_late;
 	uint64_t duplicates_up, duplicates_down;
 	uint64_t reordered_up, reordered_down;
 	uint64_t foreign, wrong_hmac;
 	uint64_t restarts;     /* of the reflector, or of its memory of us */
 	uint64_t tlvs_refused; /* answers whose TLVs say that ours failed their HMAC, or whose own fail */
-	uint64_t server_refused, server_dropped; /* of the reflector, between the first and the last answer: of all its clients */
+	uint64_t server_refused,
+		server_dropped; /* of the reflector, between the first and the last answer: of all its clients */
 	/*
 	 * Of the answers with a class-of-service TLV: another DSCP came than was sent, or no ECN where there was some.
 	 */
 	uint64_t mark_changed_up, mark_changed_down;
-	uint64_t server_rate;  /* its limit, answers a second; 0: none, or not known */
-	bool direction_known;  /* the reflector counts, or nothing was lost. From here on no numbers */
-	bool stateful;         /* it was seen to count */
+	uint64_t server_rate; /* its limit, answers a second; 0: none, or not known */
+	bool direction_known; /* the reflector counts, or nothing was lost. From here on no numbers */
+	bool stateful;        /* it was seen to count */
 	bool follow_up_seen;
 };
 
@@ -107,7 +109,8 @@ enum stamp_event stamp_session_reply(struct stamp_session *session, const uint8_
 bool stamp_session_lost(struct stamp_session *session, uint64_t now_ns, uint64_t *number);
 /* Samples that are complete, in the order in which they became so; true and one. `flush`: nothing more will come. */
 bool stamp_session_sample(struct stamp_session *session, uint64_t now_ns, bool flush, struct stamp_sample *sample);
-uint64_t stamp_session_next(const struct stamp_session *session); /* when something is to be given up; KTRXER_NEVER: nothing waits */
+uint64_t stamp_session_next(
+	const struct stamp_session *session); /* when something is to be given up; KTRXER_NEVER: nothing waits */
 
 /*
  * Probes from this number on only settle what became of those before them: they count in nothing else. The last probes

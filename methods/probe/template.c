@@ -17,16 +17,20 @@ int template_make(struct template *t, const struct ktrxer_frame_spec *spec, stru
 		return ktrxer_fail(err, head, "a probe of this kind cannot be built");
 	packet = (uint32_t)head - (spec->path->device.link == KTRXER_LINK_ETHERNET ? 14 : 0);
 	if (spec->path->mtu && packet + (uint64_t)spec->payload_length > spec->path->mtu)
-		return ktrxer_fail(err, -EMSGSIZE, "a payload of %u bytes makes a packet of %llu, more than the MTU of %u on '%s': "
-				   "at most %u bytes fit", spec->payload_length, packet + (unsigned long long)spec->payload_length,
-				   spec->path->mtu, spec->path->device.name, spec->path->mtu > packet ? spec->path->mtu - packet : 0);
+		return ktrxer_fail(err, -EMSGSIZE,
+				   "a payload of %u bytes makes a packet of %llu, more than the MTU of %u on '%s': "
+				   "at most %u bytes fit",
+				   spec->payload_length, packet + (unsigned long long)spec->payload_length,
+				   spec->path->mtu, spec->path->device.name,
+				   spec->path->mtu > packet ? spec->path->mtu - packet : 0);
 	t->frame = calloc(1, (size_t)head + spec->payload_length);
 	if (!t->frame)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a frame of %u bytes", spec->payload_length);
 	length = ktrxer_frame_build(t->frame, (uint32_t)head + spec->payload_length, spec);
 	if (length < 0) {
 		template_free(t);
-		return ktrxer_fail(err, length, "a payload of %u bytes does not fit into one packet", spec->payload_length);
+		return ktrxer_fail(err, length, "a payload of %u bytes does not fit into one packet",
+				   spec->payload_length);
 	}
 	t->length = (uint32_t)length;
 	/* Both headers have 8 bytes. */
@@ -57,7 +61,8 @@ void template_fill(const struct template *t, uint8_t *frame, uint64_t number)
 	/* Both lie at even offsets of the packet (all our headers are even). */
 	if (t->number_at) {
 		store_be64(frame + t->number_at, number);
-		sum += (uint32_t)(uint16_t)(number >> 48) + (uint16_t)(number >> 32) + (uint16_t)(number >> 16) + (uint16_t)number;
+		sum += (uint32_t)(uint16_t)(number >> 48) + (uint16_t)(number >> 32) + (uint16_t)(number >> 16) +
+		       (uint16_t)number;
 	}
 	if (t->seq_at) {
 		store_be16(frame + t->seq_at, (uint16_t)number);

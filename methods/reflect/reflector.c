@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 
 const char *const reflector_verdict_names[REFLECTOR_VERDICTS] = {
-	"answered", "too_short", "too_long", "own_port", "source_address", "group_address", "answer_itself", "wrong_hmac", "rate", "rate_of_all",
+	"answered",      "too_short",     "too_long",   "own_port", "source_address",
+	"group_address", "answer_itself", "wrong_hmac", "rate",     "rate_of_all",
 };
 
 struct reflector {
@@ -84,7 +85,8 @@ static bool is_one_host(const struct ktrxer_addr *addr)
 
 static bool is_own_port(const struct reflector *r, uint16_t port)
 {
-	for (size_t i = 0; i < sizeof r->options.own_ports / sizeof *r->options.own_ports && r->options.own_ports[i]; i++)
+	for (size_t i = 0; i < sizeof r->options.own_ports / sizeof *r->options.own_ports && r->options.own_ports[i];
+	     i++)
 		if (port == r->options.own_ports[i])
 			return true;
 	return false;
@@ -134,9 +136,14 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 {
 	const bool auth = r->options.auth_key != NULL;
 	const uint64_t granted = auth || a->trusted ? r->options.dscp_trusted : r->options.dscp_granted;
-	struct reflector_tlv_context c = { .arrival = a, .auth = auth, .ptp = r->options.ptp, .synchronised = r->synchronised,
-					   .dscp_granted = granted, .rate = r->options.rate,
-					   .refused = (uint32_t)(r->counts.verdicts[REFLECTOR_RATE] + r->counts.verdicts[REFLECTOR_RATE_ALL]),
+	struct reflector_tlv_context c = { .arrival = a,
+					   .auth = auth,
+					   .ptp = r->options.ptp,
+					   .synchronised = r->synchronised,
+					   .dscp_granted = granted,
+					   .rate = r->options.rate,
+					   .refused = (uint32_t)(r->counts.verdicts[REFLECTOR_RATE] +
+								 r->counts.verdicts[REFLECTOR_RATE_ALL]),
 					   .tos = granted >> (a->tos >> 2) & 1 ? a->tos & 0xfc : 0 };
 	struct reflector_session *session = NULL;
 	enum reflector_verdict verdict = judge(r, packet, length, whole, a);
@@ -166,12 +173,17 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 	if (length > stamp_base_length(auth))
 		reflector_tlvs(packet, length, probe.seq, &c);
 	r->counts.tlv_integrity += c.integrity_bad;
-	*answer = (struct reflector_answer){ .tos = c.tos, .auth = auth, .follow = c.follow, .seq = reply.seq,
-					     .session = session ? reflector_session_name(&r->sessions, session) : UINT32_MAX };
+	*answer = (struct reflector_answer){ .tos = c.tos,
+					     .auth = auth,
+					     .follow = c.follow,
+					     .seq = reply.seq,
+					     .session = session ? reflector_session_name(&r->sessions, session)
+								: UINT32_MAX };
 	return REFLECTOR_ANSWER;
 }
 
-void reflector_finish(const struct reflector *r, uint8_t *packet, const struct reflector_answer *answer, int64_t now_real_ns)
+void reflector_finish(const struct reflector *r, uint8_t *packet, const struct reflector_answer *answer,
+		      int64_t now_real_ns)
 {
 	stamp_reply_set_time(packet, stamp_time_of_ns(now_real_ns, r->options.ptp), answer->auth);
 	if (answer->auth)
@@ -181,7 +193,9 @@ void reflector_finish(const struct reflector *r, uint8_t *packet, const struct r
 void reflector_sent(struct reflector *r, uint32_t name, uint32_t seq, int64_t real_ns, bool nic)
 {
 	struct reflector_session *s = reflector_session_by_name(&r->sessions, name);
-	const struct reflector_left left = { .real_ns = real_ns, .seq = seq, .method = nic ? STAMP_BY_HARDWARE : STAMP_BY_SOFTWARE };
+	const struct reflector_left left = { .real_ns = real_ns,
+					     .seq = seq,
+					     .method = nic ? STAMP_BY_HARDWARE : STAMP_BY_SOFTWARE };
 
 	if (s)
 		reflector_session_left(s, &left);

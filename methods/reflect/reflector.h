@@ -20,9 +20,10 @@
 
 struct reflector_options {
 	bool stateless;
-	bool ptp;              /* our timestamps are PTP's, not NTP's */
-	uint32_t rate, burst;  /* answers of up to 512 bytes a second to each /24 and /56; larger ones count as several. 0: no limit */
-	uint64_t max_bps;      /* of all answers, by their UDP payload; 0: no limit */
+	bool ptp; /* our timestamps are PTP's, not NTP's */
+	uint32_t rate,
+		burst; /* answers of up to 512 bytes a second to each /24 and /56; larger ones count as several. 0: no limit */
+	uint64_t max_bps;                /* of all answers, by their UDP payload; 0: no limit */
 	const struct hmac_key *auth_key; /* authenticated mode: nothing else is answered. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for HMAC TLVs. Copied */
 	/* Bit n: an answer may carry DSCP n because its request asks for it; for other peers and for trusted ones. */
@@ -44,16 +45,16 @@ enum reflector_verdict {
 	REFLECTOR_REFLECTED, /* an answer itself */
 	REFLECTOR_HMAC,      /* wrong, in authenticated mode */
 	REFLECTOR_RATE,
-	REFLECTOR_RATE_ALL,  /* above the limit of all answers */
+	REFLECTOR_RATE_ALL, /* above the limit of all answers */
 	REFLECTOR_VERDICTS,
 };
 extern const char *const reflector_verdict_names[REFLECTOR_VERDICTS];
 
 struct reflector_answer {
-	uint8_t tos;         /* of the answer's IP header */
+	uint8_t tos; /* of the answer's IP header */
 	bool auth;
-	bool follow;         /* its stamp is wanted by reflector_sent() */
-	uint32_t session;    /* for it */
+	bool follow;      /* its stamp is wanted by reflector_sent() */
+	uint32_t session; /* for it */
 	uint32_t seq;
 };
 
@@ -68,16 +69,17 @@ void reflector_set_clock(struct reflector *reflector, bool synchronised, uint64_
 enum reflector_verdict reflector_answer(struct reflector *reflector, uint8_t *packet, uint32_t length, uint32_t whole,
 					const struct reflector_arrival *arrival, struct reflector_answer *answer);
 /* T3, at the last moment, and what depends on it. */
-void reflector_finish(const struct reflector *reflector, uint8_t *packet, const struct reflector_answer *answer, int64_t now_real_ns);
+void reflector_finish(const struct reflector *reflector, uint8_t *packet, const struct reflector_answer *answer,
+		      int64_t now_real_ns);
 /* The driver's or the NIC's stamp of an answer, once for each: a later answer of its session carries it. The session may be gone. */
 void reflector_sent(struct reflector *reflector, uint32_t session, uint32_t seq, int64_t real_ns, bool nic);
 
 struct reflector_counts {
 	uint64_t received;
 	uint64_t verdicts[REFLECTOR_VERDICTS];
-	uint64_t sessions;         /* made so far */
-	uint64_t without_session;  /* answered as in stateless mode, since the table was full */
-	uint64_t tlv_integrity;    /* requests whose TLVs failed their HMAC */
+	uint64_t sessions;        /* made so far */
+	uint64_t without_session; /* answered as in stateless mode, since the table was full */
+	uint64_t tlv_integrity;   /* requests whose TLVs failed their HMAC */
 };
 void reflector_counts(const struct reflector *reflector, struct reflector_counts *counts);
 

@@ -8,13 +8,13 @@
 struct reflector_arrival {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;
-	bool to_group;       /* the kernel says that it was sent to a group or to all */
-	bool trusted;         /* a client at this address has proven the token */
+	bool to_group; /* the kernel says that it was sent to a group or to all */
+	bool trusted;  /* a client at this address has proven the token */
 	uint8_t ttl, tos;
-	bool nic_stamp;      /* T2 is the NIC's */
+	bool nic_stamp;           /* T2 is the NIC's */
 	int64_t received_real_ns; /* T2 */
-	uint64_t now_ns;     /* CLOCK_MONOTONIC */
-	uint64_t overflows;  /* of the socket so far: datagrams that it had no room for */
+	uint64_t now_ns;          /* CLOCK_MONOTONIC */
+	uint64_t overflows;       /* of the socket so far: datagrams that it had no room for */
 };
 
 #endif

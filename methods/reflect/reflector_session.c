@@ -61,7 +61,8 @@ static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, 
 }
 
 /* The session of the set whose prefix has most sessions, if those are far more than the newcomer's; else NULL. */
-static struct reflector_session *greediest(const struct reflector_sessions *sessions, struct reflector_session *set, uint16_t group)
+static struct reflector_session *greediest(const struct reflector_sessions *sessions, struct reflector_session *set,
+					   uint16_t group)
 {
 	struct reflector_session *found = &set[0];
 
@@ -76,10 +77,12 @@ static bool starts_again(const struct reflector_session *s, uint32_t seq, uint64
 {
 	const bool was_idle = now_ns > s->seen_ns && now_ns - s->seen_ns >= (uint64_t)KTRXER_NS_PER_S;
 
-	return seq == 0 && s->last_seq && (was_idle || (s->last_seq >= RESTART_SEQ && s->last_seq < UINT32_MAX - RESTART_SEQ));
+	return seq == 0 && s->last_seq &&
+	       (was_idle || (s->last_seq >= RESTART_SEQ && s->last_seq < UINT32_MAX - RESTART_SEQ));
 }
 
-struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a, uint16_t ssid, uint32_t seq)
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *a,
+					       uint16_t ssid, uint32_t seq)
 {
 	const uint16_t group = limiter_mix(limiter_prefix(&a->from) ^ sessions->secret) % KTRXER_REFLECTOR_GROUPS;
 	struct reflector_session *set, *room = NULL;
@@ -107,9 +110,15 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	}
 	sessions->counts[group]++;
 	serial = (uint8_t)(room->serial + 1);
-	*room = (struct reflector_session){ .from = a->from, .to = a->to, .from_port = a->from_port, .to_port = a->to_port,
-					    .ssid = ssid, .group = group, .used = true, .serial = serial,
-							.next_seq = seq };
+	*room = (struct reflector_session){ .from = a->from,
+					    .to = a->to,
+					    .from_port = a->from_port,
+					    .to_port = a->to_port,
+					    .ssid = ssid,
+					    .group = group,
+					    .used = true,
+					    .serial = serial,
+					    .next_seq = seq };
 	sessions->made++;
 seen:
 	room->seen_ns = a->now_ns;

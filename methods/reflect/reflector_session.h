@@ -14,15 +14,15 @@ enum {
 struct reflector_session {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port, ssid;
-	uint16_t group;       /* of its prefix, in `counts` of the table */
+	uint16_t group; /* of its prefix, in `counts` of the table */
 	bool used;
-	uint8_t serial;       /* of this place: a stamp for the one before is not taken for ours */
+	uint8_t serial;                    /* of this place: a stamp for the one before is not taken for ours */
 	uint32_t received, sent, last_seq; /* last_seq: of the last request */
 	uint32_t next_seq, copies; /* the highest sequence number answered + 1; requests that were answered before */
-	bool copies_unknown;  /* a request was further behind than `answered` reaches */
+	bool copies_unknown;       /* a request was further behind than `answered` reaches */
 	uint64_t seen_ns;
 	uint64_t answered[KTRXER_REFLECTOR_SEQUENCES / 64]; /* sequence numbers: sequence_set.h */
-	uint64_t stamped;     /* of the last REFLECTOR_STAMPED answers: those that had their stamp; sequence_set.h */
+	uint64_t stamped; /* of the last REFLECTOR_STAMPED answers: those that had their stamp; sequence_set.h */
 	uint32_t next_stamped;
 	/* Stamps of answers that no later answer has carried yet: the oldest first, a ring from left_first on. */
 	uint32_t left_first, left_count;
@@ -47,14 +47,14 @@ bool reflector_session_tell(struct reflector_session *session, struct reflector_
 
 struct reflector_sessions {
 	uint64_t secret, made, refused, evicted;
-	uint64_t swept_ns;    /* when the sessions that are over were last looked for */
+	uint64_t swept_ns;                        /* when the sessions that are over were last looked for */
 	uint16_t counts[KTRXER_REFLECTOR_GROUPS]; /* used sessions of each group of prefixes */
 	struct reflector_session table[KTRXER_REFLECTOR_SESSIONS];
 };
 
 /* The session of this packet, made if need be; NULL: no room. A sender that starts again on the same port, at 0, gets a new one. */
-struct reflector_session *reflector_session_of(struct reflector_sessions *sessions, const struct reflector_arrival *arrival,
-					       uint16_t ssid, uint32_t seq);
+struct reflector_session *reflector_session_of(struct reflector_sessions *sessions,
+					       const struct reflector_arrival *arrival, uint16_t ssid, uint32_t seq);
 /* A name for it that does not outlive it. */
 uint32_t reflector_session_name(const struct reflector_sessions *sessions, const struct reflector_session *session);
 struct reflector_session *reflector_session_by_name(struct reflector_sessions *sessions, uint32_t name);

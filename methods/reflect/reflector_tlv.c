@@ -6,13 +6,13 @@
 /* What a first walk finds; nothing is changed by it. */
 struct survey {
 	uint32_t ends[KTRXER_REFLECTOR_TLVS_MAX]; /* offsets of headers */
-	int count;             /* whole TLVs */
-	bool cut;              /* and one behind them whose length lies, at `cut_at` */
+	int count;                                /* whole TLVs */
+	bool cut;                                 /* and one behind them whose length lies, at `cut_at` */
 	uint32_t cut_at;
-	int malformed;         /* the first with a length that is wrong for its type; count: none */
-	int hmac;              /* index of the HMAC TLV, -1: none */
-	bool hmac_misplaced;   /* something other than padding behind it, or another one */
-	bool needs_hmac;       /* there is something else than one padding TLV */
+	int malformed;       /* the first with a length that is wrong for its type; count: none */
+	int hmac;            /* index of the HMAC TLV, -1: none */
+	bool hmac_misplaced; /* something other than padding behind it, or another one */
+	bool needs_hmac;     /* there is something else than one padding TLV */
 };
 
 static void survey_take(struct survey *s, const uint8_t *packet, uint32_t length, bool auth)
@@ -22,7 +22,8 @@ static void survey_take(struct survey *s, const uint8_t *packet, uint32_t length
 	struct stamp_tlv tlv;
 
 	*s = (struct survey){ .hmac = -1, .malformed = KTRXER_REFLECTOR_TLVS_MAX };
-	while ((found = stamp_tlv_next(&tlv, packet, length, &at)) == STAMP_TLV_OK && s->count < KTRXER_REFLECTOR_TLVS_MAX) {
+	while ((found = stamp_tlv_next(&tlv, packet, length, &at)) == STAMP_TLV_OK &&
+	       s->count < KTRXER_REFLECTOR_TLVS_MAX) {
 		if (s->hmac >= 0 && tlv.type != STAMP_TLV_PADDING)
 			s->hmac_misplaced = true;
 		if (tlv.type == STAMP_TLV_HMAC && s->hmac < 0)
@@ -41,7 +42,8 @@ static void survey_take(struct survey *s, const uint8_t *packet, uint32_t length
 }
 
 /* Over the sequence number of the request, which is in the packet no more. */
-static bool hmac_right(uint8_t *packet, const struct survey *s, uint32_t request_seq, const struct reflector_tlv_context *c)
+static bool hmac_right(uint8_t *packet, const struct survey *s, uint32_t request_seq,
+		       const struct reflector_tlv_context *c)
 {
 	const uint32_t own_seq = load_be32(packet);
 	const uint8_t *value = packet + s->ends[s->hmac] + STAMP_TLV_HEAD;
@@ -54,7 +56,8 @@ static bool hmac_right(uint8_t *packet, const struct survey *s, uint32_t request
 }
 
 /* RFC 8972, 4.8: HMAC first, before any data is used. */
-static bool integrity_holds(uint8_t *packet, const struct survey *s, uint32_t request_seq, const struct reflector_tlv_context *c)
+static bool integrity_holds(uint8_t *packet, const struct survey *s, uint32_t request_seq,
+			    const struct reflector_tlv_context *c)
 {
 	if (s->hmac < 0)
 		return !(c->auth && s->needs_hmac);
@@ -66,14 +69,14 @@ static bool integrity_holds(uint8_t *packet, const struct survey *s, uint32_t re
 /* ------------------------------------------------------------------------------------------------------ one by one */
 
 enum location { /* RFC 8972, table 5 */
-	LOCATION_MAC = 1,
-	LOCATION_EUI64 = 3,
-	LOCATION_TO = 4,
-	LOCATION_TO_V4 = 5,
-	LOCATION_TO_V6 = 6,
-	LOCATION_FROM = 7,
-	LOCATION_FROM_V4 = 8,
-	LOCATION_FROM_V6 = 9,
+		LOCATION_MAC = 1,
+		LOCATION_EUI64 = 3,
+		LOCATION_TO = 4,
+		LOCATION_TO_V4 = 5,
+		LOCATION_TO_V6 = 6,
+		LOCATION_FROM = 7,
+		LOCATION_FROM_V4 = 8,
+		LOCATION_FROM_V6 = 9,
 };
 
 static void location_address(uint8_t *sub, const struct ktrxer_addr *addr, uint8_t v4, uint8_t v6)
@@ -113,7 +116,9 @@ static void location(uint8_t *value, uint16_t length, const struct reflector_arr
 
 	store_be16(value, a->to_port);
 	store_be16(value + 2, a->from_port);
-	for (int i = 0; i < KTRXER_REFLECTOR_TLVS_MAX && (found = stamp_tlv_next(&sub, value, length, &at)) != STAMP_TLV_END; i++) {
+	for (int i = 0;
+	     i < KTRXER_REFLECTOR_TLVS_MAX && (found = stamp_tlv_next(&sub, value, length, &at)) != STAMP_TLV_END;
+	     i++) {
 		if (found == STAMP_TLV_CUT)
 			value[sub.at] = STAMP_TLV_MALFORMED;
 		if (found != STAMP_TLV_OK)
@@ -168,8 +173,9 @@ static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 static void limits(uint8_t value[16], const struct reflector_tlv_context *c)
 {
 	const struct reflector_session *s = c->session;
-	const struct stamp_limits l = { .rate = c->rate, .refused = c->refused,
-			.dropped = (uint32_t)c->arrival->overflows,
+	const struct stamp_limits l = { .rate = c->rate,
+					.refused = c->refused,
+					.dropped = (uint32_t)c->arrival->overflows,
 					.copies = s && !s->copies_unknown ? STAMP_COPIES_COUNTED | s->copies : 0 };
 
 	stamp_limits_write(value, &l);

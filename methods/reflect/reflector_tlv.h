@@ -8,14 +8,14 @@
 
 struct reflector_tlv_context {
 	const struct reflector_arrival *arrival;
-	struct reflector_session *session;       /* NULL: stateless */
-	const struct hmac_key *key;              /* NULL: none */
+	struct reflector_session *session; /* NULL: stateless */
+	const struct hmac_key *key;        /* NULL: none */
 	bool auth, ptp, synchronised;
 	uint64_t dscp_granted;
-	uint32_t rate, refused;                  /* the limit, and the requests beyond it so far */
-	uint8_t tos;        /* in: of the answer so far; out: as a class-of-service TLV may have made it */
-	bool follow;        /* out: follow-up telemetry was asked for */
-	bool integrity_bad; /* out */
+	uint32_t rate, refused; /* the limit, and the requests beyond it so far */
+	uint8_t tos;            /* in: of the answer so far; out: as a class-of-service TLV may have made it */
+	bool follow;            /* out: follow-up telemetry was asked for */
+	bool integrity_bad;     /* out */
 };
 
 /*

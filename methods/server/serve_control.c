@@ -37,7 +37,7 @@ struct serve_control {
 	struct serve_registry registry;
 	struct hmac_key token;
 	struct limiter *limiter;
-	struct loop_timer timer;  /* strangers who are slow, listeners that rest */
+	struct loop_timer timer; /* strangers who are slow, listeners that rest */
 	bool resting;
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
@@ -111,10 +111,12 @@ static bool claim_cookie(struct serve_control *control, const struct serve_datag
 	struct control_preface preface;
 	struct session *session;
 
-	if (d->whole != CONTROL_PREFACE || control_preface_read(&preface, d->data, d->length) < 0 || preface.kind != CONTROL_DATAGRAM)
+	if (d->whole != CONTROL_PREFACE || control_preface_read(&preface, d->data, d->length) < 0 ||
+	    preface.kind != CONTROL_DATAGRAM)
 		return false;
 	session = registry_session(&control->registry, preface.session);
-	if (!session || session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
+	if (!session ||
+	    session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
 		control->registry.counts.strange++;
 	return true;
 }
@@ -128,9 +130,10 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 		return false;
 	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
 	for (; p; p = p->next)
-		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) && p->session->flows &&
-		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole,
-				    d->arrival.tos, d->arrival.now_ns, d->arrival.received_real_ns)) {
+		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) &&
+		    p->session->flows &&
+		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos,
+				    d->arrival.now_ns, d->arrival.received_real_ns)) {
 			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->arrival.overflows);
 			return true;
 		}
@@ -251,7 +254,9 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 	const uint64_t now_ns = ktrxer_now_ns();
 	struct stranger *place = stranger_place(control);
 
-	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready }, .control = control, .since_ns = now_ns };
+	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready },
+				    .control = control,
+				    .since_ns = now_ns };
 	ktrxer_name_read(from, &place->from);
 	place->from.scope_id = 0; /* the same host by whichever device it comes */
 	if (loop_watch(control->registry.loop, &place->source, EPOLLIN) < 0) {
@@ -259,7 +264,8 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 		place->source.fd = -1;
 		return;
 	}
-	place->group = limiter_mix(limiter_prefix(&place->from) ^ control->registry.options.secret) % KTRXER_CONTROL_GROUPS;
+	place->group =
+		limiter_mix(limiter_prefix(&place->from) ^ control->registry.options.secret) % KTRXER_CONTROL_GROUPS;
 	control->counts[place->group]++;
 	if (control->timer.at_ns == KTRXER_NEVER)
 		control->timer.at_ns = now_ns + KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
@@ -328,14 +334,17 @@ static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_add
 
 	ktrxer_addr_format(bind_to, text);
 	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc, "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which",
+		return ktrxer_fail(err, rc,
+				   "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which",
 				   port, text, port);
 	if (rc == -EACCES)
-		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", port);
+		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do",
+				   port);
 	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);
 }
 
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, struct ktrxer_error *err)
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port,
+			 struct ktrxer_error *err)
 {
 	struct listener *l = &control->listeners[control->listener_count];
 	const bool v6 = to->family == AF_INET6;
@@ -367,12 +376,14 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	return 0;
 }
 
-int serve_control_new(struct serve_control **out, struct loop *loop, const struct serve_control_options *options, struct ktrxer_error *err)
+int serve_control_new(struct serve_control **out, struct loop *loop, const struct serve_control_options *options,
+		      struct ktrxer_error *err)
 {
 	struct serve_control *control = calloc(1, sizeof *control);
 
 	*out = NULL;
-	if (!control || limiter_new(&control->limiter, KTRXER_CONTROL_RATE, KTRXER_CONTROL_BURST, options->secret) < 0) {
+	if (!control ||
+	    limiter_new(&control->limiter, KTRXER_CONTROL_RATE, KTRXER_CONTROL_BURST, options->secret) < 0) {
 		free(control);
 		return ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	}

@@ -17,12 +17,14 @@
 extern const char *const control_refusal_names[CONTROL_REFUSALS];
 
 struct serve_control;
-int serve_control_new(struct serve_control **control, struct loop *loop, const struct serve_control_options *options, struct ktrxer_error *err);
+int serve_control_new(struct serve_control **control, struct loop *loop, const struct serve_control_options *options,
+		      struct ktrxer_error *err);
 /* All clients are told that it stops, and their flows end. */
 void serve_control_end(struct serve_control *control);
 void serve_control_free(struct serve_control *control);
 /* One listening TCP socket more. */
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, struct ktrxer_error *err);
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port,
+			 struct ktrxer_error *err);
 /* For serve_udp: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
 /* For serve_udp: true when a client at this address has proven the token within KTRXER_CONTROL_TRUSTED_S. */

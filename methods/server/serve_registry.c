@@ -64,7 +64,8 @@ bool registry_trusted(const struct serve_registry *registry, const struct ktrxer
 
 static struct peer **peer_place(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port)
 {
-	const uint64_t mixed = load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ registry->options.secret;
+	const uint64_t mixed =
+		load_be64(addr->bytes) ^ load_be64(addr->bytes + 8) ^ (uint64_t)port << 16 ^ registry->options.secret;
 
 	return &registry->peers[limiter_mix(mixed) % SERVE_PEERS];
 }
@@ -74,7 +75,8 @@ const struct peer *registry_peers(struct serve_registry *registry, const struct 
 	return *peer_place(registry, addr, port);
 }
 
-int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port)
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
+		      const struct ktrxer_addr *from, uint16_t port)
 {
 	struct peer **place = peer_place(registry, from, port), *peer = malloc(sizeof *peer);
 

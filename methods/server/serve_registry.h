@@ -10,24 +10,24 @@
 struct session;
 
 struct serve_control_options {
-	const struct hmac_key *token; /* copied */
+	const struct hmac_key *token;    /* copied */
 	uint32_t max_clients, max_flows; /* clients at once; flows of one */
-	uint64_t max_ns, max_bps;     /* of one client; max_bps 0: no limit */
-	uint64_t secret;              /* random */
-	uint64_t dscp_granted;        /* bit n: flows may carry DSCP n */
+	uint64_t max_ns, max_bps;        /* of one client; max_bps 0: no limit */
+	uint64_t secret;                 /* random */
+	uint64_t dscp_granted;           /* bit n: flows may carry DSCP n */
 };
 
 struct serve_control_counts {
-	uint64_t connections;      /* of all kinds */
-	uint64_t sessions;         /* that were granted */
-	uint64_t flows;            /* that began */
-	uint64_t bytes_in, bytes_out; /* of flows that ended */
+	uint64_t connections;             /* of all kinds */
+	uint64_t sessions;                /* that were granted */
+	uint64_t flows;                   /* that began */
+	uint64_t bytes_in, bytes_out;     /* of flows that ended */
 	uint64_t packets_in, packets_out; /* UDP */
 	uint64_t refused[CONTROL_REFUSALS];
-	uint64_t displaced;        /* strangers who made room for newer ones */
-	uint64_t slow;             /* strangers who did not say what they want in time */
-	uint64_t strange;          /* who spoke something else, or showed a cookie that is not right */
-	uint64_t lost_clients;     /* gone in the middle of it */
+	uint64_t displaced;    /* strangers who made room for newer ones */
+	uint64_t slow;         /* strangers who did not say what they want in time */
+	uint64_t strange;      /* who spoke something else, or showed a cookie that is not right */
+	uint64_t lost_clients; /* gone in the middle of it */
 };
 
 /* Where the packets of a flow come from. */
@@ -65,7 +65,8 @@ uint32_t registry_clients(const struct serve_registry *registry); /* who have sh
 void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 /* What comes from there is of this flow. 0 or -ENOMEM. */
-int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, const struct ktrxer_addr *from, uint16_t port);
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
+		      const struct ktrxer_addr *from, uint16_t port);
 void registry_peers_forget(struct serve_registry *registry, const struct session *session);
 /* Those that may be meant, in a list. */
 const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);

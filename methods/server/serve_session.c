@@ -174,10 +174,19 @@ static enum control_refusal request_judge(struct session *s, uint64_t *value)
 static int flows_make(struct session *s)
 {
 	const struct control_request *r = &s->request;
-	const struct flow_set_options f = { .loop = s->registry->loop, .flows = r->flows, .server = true, .for_ns = r->for_ns,
-					    .bytes = r->bytes, .sample_ns = r->sample_ns, .pace_bps = s->registry->options.max_bps,
-					    .sample = on_sample, .ended = on_ended, .tick = on_tick, .turned = on_turned,
-					    .packet = on_packet, .context = s };
+	const struct flow_set_options f = { .loop = s->registry->loop,
+					    .flows = r->flows,
+					    .server = true,
+					    .for_ns = r->for_ns,
+					    .bytes = r->bytes,
+					    .sample_ns = r->sample_ns,
+					    .pace_bps = s->registry->options.max_bps,
+					    .sample = on_sample,
+					    .ended = on_ended,
+					    .tick = on_tick,
+					    .turned = on_turned,
+					    .packet = on_packet,
+					    .context = s };
 
 	s->block = malloc(CONTROL_BODY_MAX + FLOW_SAMPLE_MOST);
 	if (!s->block || flow_history_new(&s->history, r->flows) < 0)
@@ -368,7 +377,8 @@ static void on_start(struct session *s, const struct control_frame *frame)
 	const uint64_t now_ns = ktrxer_now_ns(), most = seconds(KTRXER_CONTROL_CONNECT_S);
 	uint64_t at_ns, whole = s->registry->options.max_ns;
 
-	if (s->state != SESSION_READY || control_time_read(&at_ns, frame) < 0 || at_ns > now_ns + most || at_ns + most < now_ns) {
+	if (s->state != SESSION_READY || control_time_read(&at_ns, frame) < 0 || at_ns > now_ns + most ||
+	    at_ns + most < now_ns) {
 		session_refuse(s, CONTROL_MALFORMED, 0);
 		return;
 	}
@@ -425,7 +435,8 @@ static void on_closed(struct control_link *link, int error)
 	struct session *s = (struct session *)link;
 
 	if (s->state != SESSION_LEAVING && (error == -EBADMSG || error == -EMSGSIZE)) {
-		session_refuse(s, error == -EBADMSG && s->state == SESSION_NEW ? CONTROL_NO_TOKEN : CONTROL_MALFORMED, 0);
+		session_refuse(s, error == -EBADMSG && s->state == SESSION_NEW ? CONTROL_NO_TOKEN : CONTROL_MALFORMED,
+			       0);
 		return;
 	}
 	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
@@ -486,7 +497,8 @@ static bool same_host(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
 	return ktrxer_addr_equal(&one, &other);
 }
 
-int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from, uint16_t port)
+int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE],
+		     const struct ktrxer_addr *from, uint16_t port)
 {
 	uint8_t right[CONTROL_COOKIE];
 	struct flow *f;

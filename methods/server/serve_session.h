@@ -11,14 +11,14 @@
 #include "serve_registry.h"
 
 enum session_state {
-	SESSION_NEW = 0,   /* keys are made, but has he the token? */
-	SESSION_GRANTED,   /* he has; his flows are being told */
-	SESSION_PLANNED,   /* they are being connected */
+	SESSION_NEW = 0, /* keys are made, but has he the token? */
+	SESSION_GRANTED, /* he has; his flows are being told */
+	SESSION_PLANNED, /* they are being connected */
 	SESSION_READY,
 	SESSION_RUNNING,
-	SESSION_ENDED,     /* all flows have; he may still ask for the time */
-	SESSION_LEAVING,   /* he was refused; the refusal is on its way */
-	SESSION_CLOSING,   /* the client is gone; the flows are closed in shares */
+	SESSION_ENDED,   /* all flows have; he may still ask for the time */
+	SESSION_LEAVING, /* he was refused; the refusal is on its way */
+	SESSION_CLOSING, /* the client is gone; the flows are closed in shares */
 };
 
 struct session {
@@ -28,18 +28,18 @@ struct session {
 	struct loop_timer timer; /* the end of patience */
 	uint8_t state;
 	uint32_t id;
-	uint64_t dead_ns;         /* it ends then, whatever happens */
+	uint64_t dead_ns; /* it ends then, whatever happens */
 	struct control_request request;
 	struct flow_set *flows;
-	struct flow_set *closing; /* flows of a session that is over */
+	struct flow_set *closing;  /* flows of a session that is over */
 	struct loop_timer opening; /* UDP flows are opened one in each turn of the loop */
-	uint32_t opened;          /* the flow that is looked at next */
-	uint64_t rates[2];        /* bit/s of UDP flows, by direction */
+	uint32_t opened;           /* the flow that is looked at next */
+	uint64_t rates[2];         /* bit/s of UDP flows, by direction */
 	uint32_t udp_flows, port_count;
 	struct control_port ports[KTRXER_FLOW_UDP_MOST]; /* of UDP flows that the server sends */
 	struct flow_history history;
 	struct ktrxer_addr peer;
-	uint8_t *block;           /* samples on their way */
+	uint8_t *block; /* samples on their way */
 	uint32_t block_used;
 	uint64_t block_ns;
 	struct serve_packets packets;
@@ -57,8 +57,8 @@ void session_free(struct session *session);
 /* A connection that has shown this cookie: 0, then `fd` is the session's; else a negative errno. */
 int session_attach(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd);
 /* A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative errno. */
-int session_register(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], const struct ktrxer_addr *from,
-		     uint16_t port);
+int session_register(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE],
+		     const struct ktrxer_addr *from, uint16_t port);
 /* A last word; the connection ends. */
 void session_refuse(struct session *session, enum control_refusal why, uint64_t value);
 

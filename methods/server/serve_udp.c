@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-	BATCHES = 16,        /* in a row, before other sources get their turn */
+	BATCHES = 16, /* in a row, before other sources get their turn */
 	CONTROL_OUT = CMSG_SPACE(sizeof(struct in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(uint32_t)),
 	MAP_SIZE = 4096,
 	SOCKET_BYTES = 4 << 20,
@@ -46,8 +46,8 @@ struct serve_udp {
 	bool v6, can_tell; /* when answers leave */
 	struct ktrxer_clock_map clock;
 	struct stampmap map;
-	uint64_t asked, told; /* stamps */
-	int came, looked_at;  /* of the batch: packets, and those that have their answers */
+	uint64_t asked, told;    /* stamps */
+	int came, looked_at;     /* of the batch: packets, and those that have their answers */
 	struct loop_timer timer; /* goes on with a batch whose packets took more than their share */
 	uint32_t overflow_seen;
 	struct serve_udp_counts counts;
@@ -78,12 +78,14 @@ static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_erro
 	rc = -errno;
 	ktrxer_addr_format(&o->bind, text);
 	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc, "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which",
+		return ktrxer_fail(err, rc,
+				   "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which",
 				   o->port, text, o->port);
 	if (rc == -EADDRNOTAVAIL)
 		return ktrxer_fail(err, rc, "%s is no address of this host; `ip address` lists them", text);
 	if (rc == -EACCES)
-		return ktrxer_fail(err, rc, "UDP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do", o->port);
+		return ktrxer_fail(err, rc, "UDP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do",
+				   o->port);
 	return ktrxer_fail(err, rc, "UDP port %u of %s: %m", o->port, text);
 }
 
@@ -127,7 +129,8 @@ fail:
 static void udp_ready(struct loop_source *source, uint32_t events);
 static void udp_due(struct loop_timer *timer, uint64_t now_ns);
 
-int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err)
+int serve_udp_open(struct serve_udp **out, struct loop *loop, const struct serve_udp_options *options,
+		   struct ktrxer_error *err)
 {
 	struct serve_udp *udp = calloc(1, sizeof *udp);
 	int rc;
@@ -201,8 +204,13 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 
 	ktrxer_message_read(&m, header);
 	ktrxer_message_drops(&m, &udp->overflow_seen, &udp->counts.overflows);
-	in->arrival = (struct reflector_arrival){ .to = m.to, .to_port = udp->options.port, .ttl = m.ttl, .tos = m.tos, .received_real_ns = m.real_ns,
-						  .now_ns = now_ns, .overflows = udp->counts.overflows };
+	in->arrival = (struct reflector_arrival){ .to = m.to,
+						  .to_port = udp->options.port,
+						  .ttl = m.ttl,
+						  .tos = m.tos,
+						  .received_real_ns = m.real_ns,
+						  .now_ns = now_ns,
+						  .overflows = udp->counts.overflows };
 	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
 	/* A group or broadcast address in the IP header is no address of this host. */
 	in->arrival.to_group = !ktrxer_addr_equal(&m.to, &m.local);
@@ -300,7 +308,8 @@ static void answers_send(struct serve_udp *udp, int count)
 	int at = 0;
 
 	for (int i = 0; i < count; i++)
-		reflector_finish(udp->options.reflector, udp->out_data[i].iov_base, &udp->outgoing[i].of->answer, real_now());
+		reflector_finish(udp->options.reflector, udp->out_data[i].iov_base, &udp->outgoing[i].of->answer,
+				 real_now());
 	while (at < count) {
 		const uint64_t call_ns = ktrxer_now_ns();
 		int n;
@@ -329,8 +338,9 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_departur
 
 	(void)source;
 	udp->told++;
-	if (!ktrxer_stampmap_find(&udp->map, key, ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
-			   ktrxer_clock_map_bound(&udp->clock), &slot))
+	if (!ktrxer_stampmap_find(&udp->map, key,
+				  ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
+				  ktrxer_clock_map_bound(&udp->clock), &slot))
 		return;
 	if (nic_clock) /* of another clock than T2: of no use to the sender */
 		return;
@@ -394,8 +404,8 @@ static bool batch(struct serve_udp *udp)
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;
 		}
-		if (in->local.family &&
-		    reflector_answer(udp->options.reflector, udp->data[i], length, length + cut, &in->arrival, &in->answer) == REFLECTOR_ANSWER)
+		if (in->local.family && reflector_answer(udp->options.reflector, udp->data[i], length, length + cut,
+							 &in->arrival, &in->answer) == REFLECTOR_ANSWER)
 			answer_prepare(udp, answers++, in, length);
 	} while (udp->looked_at < udp->came && !loop_share_used(udp->loop));
 	answers_send(udp, answers);

@@ -31,14 +31,15 @@ struct serve_udp_options {
 
 struct serve_udp_counts {
 	uint64_t received, sent;
-	uint64_t refused;       /* answers that the kernel did not take */
-	uint64_t overflows;     /* datagrams that the socket had no room for */
-	uint64_t user_stamps;   /* arrivals without the kernel's stamp */
-	uint64_t left_stamps;   /* times of leaving that were told */
+	uint64_t refused;     /* answers that the kernel did not take */
+	uint64_t overflows;   /* datagrams that the socket had no room for */
+	uint64_t user_stamps; /* arrivals without the kernel's stamp */
+	uint64_t left_stamps; /* times of leaving that were told */
 };
 
 struct serve_udp;
-int serve_udp_open(struct serve_udp **udp, struct loop *loop, const struct serve_udp_options *options, struct ktrxer_error *err);
+int serve_udp_open(struct serve_udp **udp, struct loop *loop, const struct serve_udp_options *options,
+		   struct ktrxer_error *err);
 void serve_udp_close(struct serve_udp *udp);
 void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts);
 

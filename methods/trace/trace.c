@@ -40,7 +40,7 @@ struct flight {
 struct job {
 	struct trace_want want;
 	uint32_t tries;
-	uint64_t at_ns;	   /* not sent before */
+	uint64_t at_ns;    /* not sent before */
 	uint64_t until_ns; /* for the present try; 0: it waits to be sent */
 	bool done;
 };
@@ -70,7 +70,7 @@ struct trace {
 	uint64_t send_ns;  /* when the next probe may leave */
 	uint64_t check_ns; /* no try ends before */
 	uint64_t rtt_max_ns;
-	bool by_socket;			 /* the host's socket sends and gets the ICMP errors; rx is NULL */
+	bool by_socket;                  /* the host's socket sends and gets the ICMP errors; rx is NULL */
 	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */
 	uint8_t first_route;
 	struct loop *loop;
@@ -277,9 +277,9 @@ enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer
 		return TRACE_ARRIVED;
 	/* The port, or the protocol, is unreachable: the destination itself says so. From another address it is a
 	 * firewall. */
-	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain) ?
-		       TRACE_ARRIVED :
-		       TRACE_UNREACHABLE;
+	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain)
+		       ? TRACE_ARRIVED
+		       : TRACE_UNREACHABLE;
 }
 
 /* A reply that fits a probe by its number. */
@@ -595,8 +595,8 @@ static int make_identity(struct trace *t, struct ktrxer_error *err)
 	memcpy(t->probe.secret, random.secret, sizeof random.secret);
 	t->probe.icmp_id = random.icmp_id;
 	t->probe.tcp_base = random.tcp_base;
-	t->probe.flow_base = (uint16_t)(TRACE_FLOW_BASE_MIN +
-					random.base % (TRACE_FLOW_BASE_MAX - TRACE_FLOW_BASE_MIN));
+	t->probe.flow_base =
+		(uint16_t)(TRACE_FLOW_BASE_MIN + random.base % (TRACE_FLOW_BASE_MAX - TRACE_FLOW_BASE_MIN));
 	t->probe.proto = t->spec.proto == KTRXER_ICMP && t->spec.to.family == AF_INET6 ? KTRXER_ICMPV6 : t->spec.proto;
 	t->probe.port = t->spec.port;
 	t->probe.tos = t->spec.tos;
@@ -609,8 +609,8 @@ static int check_frame(struct trace *t, struct ktrxer_error *err)
 	uint8_t frame[TRACE_FRAME_MAX];
 	int rc = trace_probe_build(&t->probe, frame, sizeof frame, &first);
 
-	return rc < 0 ? ktrxer_fail(err, rc, "the probe could not be built: %m") :
-			ktx_check(t->tx, frame, (uint32_t)rc, err);
+	return rc < 0 ? ktrxer_fail(err, rc, "the probe could not be built: %m")
+		      : ktx_check(t->tx, frame, (uint32_t)rc, err);
 }
 
 int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_error *err)

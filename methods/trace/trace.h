@@ -14,11 +14,11 @@
 struct trace_spec {
 	struct ktrxer_addr to, from; /* from.family 0: the address of the route */
 	const char *device, *engine; /* device NULL: the device of the route */
-	uint8_t proto;		     /* KTRXER_UDP, KTRXER_TCP or KTRXER_ICMP (for IPv6 too) */
+	uint8_t proto;               /* KTRXER_UDP, KTRXER_TCP or KTRXER_ICMP (for IPv6 too) */
 	uint16_t port;
 	uint8_t tos;
 	uint8_t hops_max, silent_max;
-	double failure;	     /* see trace_graph_options; 0: one flow */
+	double failure;      /* see trace_graph_options; 0: one flow */
 	uint64_t gap_ns;     /* between two probes */
 	uint64_t timeout_ns; /* for the last try */
 	uint32_t tries;
@@ -33,11 +33,11 @@ struct trace_sample {
 	struct ktrxer_addr from;
 	uint64_t sent_ns, received_ns;
 	int64_t rtt_ns;
-	uint8_t stage;			/* enum trace_stage */
-	uint8_t sent_source;		/* enum ktx_sent_source */
-	uint8_t source;			/* enum ktrxer_stamp_source */
-	uint8_t kind, type, code;	/* enum trace_reply_kind; of ICMP */
-	uint8_t ttl;			/* of the answer on arrival */
+	uint8_t stage;                  /* enum trace_stage */
+	uint8_t sent_source;            /* enum ktx_sent_source */
+	uint8_t source;                 /* enum ktrxer_stamp_source */
+	uint8_t kind, type, code;       /* enum trace_reply_kind; of ICMP */
+	uint8_t ttl;                    /* of the answer on arrival */
 	uint8_t quoted_ttl, quoted_tos; /* of the probe, where it met the router; errors only */
 	uint8_t label_count;
 	struct trace_changes changes;
@@ -51,13 +51,13 @@ struct trace_hop_counts {
 struct trace_result {
 	struct trace_hop_counts hops[TRACE_HOPS_MAX + 1];
 	uint64_t sent, answered, unanswered, failed;
-	uint64_t duplicates; /* a second answer to one probe */
-	uint64_t late;	     /* an answer after its probe was given up */
-	uint64_t foreign;    /* ICMP messages and segments that are no answers */
+	uint64_t duplicates;   /* a second answer to one probe */
+	uint64_t late;         /* an answer after its probe was given up */
+	uint64_t foreign;      /* ICMP messages and segments that are no answers */
 	uint64_t user_stamped; /* answers whose arrival this program has stamped: the round trip includes its delay */
 	uint64_t receiver_drops;
 	uint64_t begin_ns, end_ns;
-	bool stopped;		     /* by stop_fd */
+	bool stopped;                /* by stop_fd */
 	struct ktrxer_error failure; /* code 0: none; the first one */
 };
 

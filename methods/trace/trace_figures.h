@@ -7,9 +7,9 @@
 
 struct trace_figures {
 	uint32_t answers;
-	int64_t min_ns, p50_ns, max_ns;	 /* of the round trips; -1: no answer has a time */
+	int64_t min_ns, p50_ns, max_ns;  /* of the round trips; -1: no answer has a time */
 	const struct trace_sample *last; /* NULL: no answer */
-	struct trace_changes changes;	 /* seen in any answer */
+	struct trace_changes changes;    /* seen in any answer */
 };
 
 /* Of the answers of these stages, each a bit: 1 << TRACE_SEARCH... 0 or -ENOMEM. */

@@ -14,7 +14,7 @@ struct hop {
 	struct trace_node *nodes;
 	uint32_t count, room;
 	uint16_t *passed; /* by flow */
-	uint32_t flows;	  /* flows below this number were probed */
+	uint32_t flows;   /* flows below this number were probed */
 };
 
 struct scan {
@@ -30,9 +30,9 @@ struct trace_graph {
 		      1]; /* probes that exclude a further next hop after so many were seen; 0: not computed */
 	/* The first flow, which finds the length of the route, several hops at a time. */
 	struct scan scans[TRACE_HOPS_MAX + 1];
-	bool scanned;	  /* the flow has ended */
+	bool scanned;     /* the flow has ended */
 	uint8_t scan_hop; /* hops below it were asked for */
-	uint8_t length;	  /* of its route */
+	uint8_t length;   /* of its route */
 	bool cut;
 };
 
@@ -172,8 +172,8 @@ static int scan_take(struct trace_graph *g)
 		if (rc < 0)
 			return rc;
 		node = node_at(g, g->length, 0);
-		g->scanned = ends(node) || g->length == g->options.hops_max ||
-			     node->silent_hops >= g->options.silent_max;
+		g->scanned =
+			ends(node) || g->length == g->options.hops_max || node->silent_hops >= g->options.silent_max;
 	}
 	return 0;
 }

@@ -14,27 +14,27 @@ enum {
 	TRACE_HOPS_MAX = 64,
 	TRACE_FLOWS_MAX = 8192, /* probes of different flows at one hop */
 	TRACE_NODES_MAX = 1024, /* of one hop */
-	TRACE_AHEAD = 8,	/* hops that the first flow probes at once */
+	TRACE_AHEAD = 8,        /* hops that the first flow probes at once */
 };
 
 enum trace_end {
 	TRACE_GOES_ON = 0,
 	TRACE_ARRIVED = 1,     /* the destination */
 	TRACE_UNREACHABLE = 2, /* a router or a firewall refuses the packets */
-	TRACE_LOOP = 3,	       /* the address occurs at two earlier hops of the same flow */
+	TRACE_LOOP = 3,        /* the address occurs at two earlier hops of the same flow */
 	TRACE_SILENCE = 4,     /* too many hops in a row do not answer */
 };
 
 struct trace_node {
 	struct ktrxer_addr addr; /* family 0: no answer */
-	uint8_t hop;		 /* 1: the first router */
-	uint8_t end;		 /* enum trace_end */
-	uint8_t silent_hops;	 /* hops in a row without an answer, up to this one */
-	bool complete;		 /* enough flows have passed to exclude a further next hop */
-	bool balances;		 /* it has more than one next hop */
-	uint32_t flows;		 /* that have passed */
-	uint32_t tested;	 /* of these: probed at the next hop as well */
-	uint16_t *next;		 /* the nodes of the next hop, by their index in that hop */
+	uint8_t hop;             /* 1: the first router */
+	uint8_t end;             /* enum trace_end */
+	uint8_t silent_hops;     /* hops in a row without an answer, up to this one */
+	bool complete;           /* enough flows have passed to exclude a further next hop */
+	bool balances;           /* it has more than one next hop */
+	uint32_t flows;          /* that have passed */
+	uint32_t tested;         /* of these: probed at the next hop as well */
+	uint16_t *next;          /* the nodes of the next hop, by their index in that hop */
 	uint32_t next_count, next_room;
 	bool starved; /* no flow is left that could pass */
 	bool linked;  /* a node of the hop before it leads here */
@@ -43,7 +43,7 @@ struct trace_node {
 struct trace_graph_options {
 	uint8_t hops_max;   /* TRACE_HOPS_MAX at most */
 	uint8_t silent_max; /* so many hops in a row without an answer end the search */
-	double failure;	    /* of missing a next hop of one balancing router, at most; 0: one flow, no search */
+	double failure;     /* of missing a next hop of one balancing router, at most; 0: one flow, no search */
 };
 
 struct trace_want {

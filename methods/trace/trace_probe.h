@@ -16,7 +16,7 @@ struct trace_probe {
 	enum ktrxer_link link;
 	uint8_t proto; /* KTRXER_UDP, KTRXER_TCP, KTRXER_ICMP, KTRXER_ICMPV6 */
 	uint8_t tos;
-	uint16_t port;	    /* of the destination, for UDP and TCP */
+	uint16_t port;      /* of the destination, for UDP and TCP */
 	uint16_t flow_base; /* flow 0: source port, or ICMP checksum */
 	uint16_t icmp_id;
 	uint32_t tcp_base; /* sequence number of probe 0 */

@@ -28,7 +28,7 @@ struct trace_label {
 struct trace_quote {
 	struct ktrxer_addr from, to;
 	uint8_t proto, tos, ttl;
-	uint16_t ip_id;			       /* IPv4 */
+	uint16_t ip_id;                        /* IPv4 */
 	uint16_t from_port, to_port, checksum; /* UDP; `checksum` also of ICMP */
 	uint16_t icmp_id, icmp_seq;
 	uint32_t tcp_sequence;
@@ -41,11 +41,11 @@ enum { TRACE_PAYLOAD_READ = 12 };
 struct trace_reply {
 	enum trace_reply_kind kind;
 	struct ktrxer_addr from;
-	uint8_t type, code;	     /* of ICMP */
-	uint8_t ttl;		     /* of the answer's own IP header */
+	uint8_t type, code;          /* of ICMP */
+	uint8_t ttl;                 /* of the answer's own IP header */
 	struct trace_quote quote;    /* of an ICMP error */
 	uint16_t icmp_id, icmp_seq;  /* of an echo reply */
-	const uint8_t *payload;	     /* of an echo reply: TRACE_PAYLOAD_READ bytes, or NULL */
+	const uint8_t *payload;      /* of an echo reply: TRACE_PAYLOAD_READ bytes, or NULL */
 	uint16_t from_port, to_port; /* of a TCP segment */
 	uint32_t tcp_acknowledgement;
 	bool tcp_reset;

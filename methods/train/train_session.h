@@ -15,9 +15,9 @@ struct train_packets {
 	uint32_t trains; /* packet n is packet n % spec.train of train n / spec.train */
 	uint64_t *sent_ns, *arrived_ns;
 	bool *committed; /* the send time is the one before the system call: there was no stamp of a driver or NIC */
-	uint64_t sent, arrived; /* how many are known */
-	uint64_t twice; /* arrivals of a number that had arrived */
-	uint64_t strange; /* records of packets that the plan does not have */
+	uint64_t sent, arrived;  /* how many are known */
+	uint64_t twice;          /* arrivals of a number that had arrived */
+	uint64_t strange;        /* records of packets that the plan does not have */
 	struct flow_end ends[2]; /* as this host and the server reported them; reason FLOW_RUNNING: not */
 };
 
@@ -30,9 +30,9 @@ struct train_session_options {
 	int cpu;
 	const struct flow_spec *specs; /* each FLOW_TRAIN, and passes flow_train_fits() */
 	uint32_t flows;
-	uint32_t trains; /* of each flow */
+	uint32_t trains;   /* of each flow */
 	uint64_t start_ns; /* 0: at once */
-	int stop_fd; /* readable: stop; -1: none */
+	int stop_fd;       /* readable: stop; -1: none */
 	int (*describe)(struct ktrxer_error *err, const struct flow_client_options *options,
 			const struct flow_failure *failure);
 };
@@ -42,7 +42,7 @@ struct train_session {
 	struct train_packets *packets; /* one for each flow */
 	struct flow_client_result result;
 	uint64_t late_packets; /* of this host's flows, later than flow_udp.h allows */
-	bool stopped; /* by stop_fd */
+	bool stopped;          /* by stop_fd */
 };
 
 /* Runs from the request to the last record. 0, or a negative errno with a text. train_session_free() in any case. */

@@ -93,7 +93,8 @@ void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t 
 
 /* ------------------------------------------------------------------------------------------------------------ frames */
 
-static void frame_mac(const struct hmac_key *key, uint64_t number, const uint8_t *frame, uint32_t length, uint8_t mac[SHA256_LENGTH])
+static void frame_mac(const struct hmac_key *key, uint64_t number, const uint8_t *frame, uint32_t length,
+		      uint8_t mac[SHA256_LENGTH])
 {
 	struct sha256 message;
 	uint8_t place[8];
@@ -122,7 +123,8 @@ uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length)
 	return CONTROL_HEAD + length + CONTROL_MAC;
 }
 
-int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most, struct control_frame *frame, uint32_t *taken)
+int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most,
+		 struct control_frame *frame, uint32_t *taken)
 {
 	struct bytes b = bytes_of(data, have);
 	const uint32_t head = bytes_be32(&b);
@@ -137,7 +139,8 @@ int control_open(struct control_keys *keys, const uint8_t *data, size_t have, ui
 	if (bytes_left(&b) < (size_t)frame->length + CONTROL_MAC)
 		return 0;
 	frame->body = bytes_take(&b, frame->length);
-	frame_mac(keys->server ? &keys->to_server : &keys->to_client, keys->received, data, CONTROL_HEAD + frame->length, mac);
+	frame_mac(keys->server ? &keys->to_server : &keys->to_client, keys->received, data,
+		  CONTROL_HEAD + frame->length, mac);
 	frame->sealed = secret_equal(mac, bytes_take(&b, CONTROL_MAC), CONTROL_MAC);
 	*taken = CONTROL_HEAD + frame->length + CONTROL_MAC;
 	if (frame->sealed)

@@ -20,13 +20,13 @@ enum {
 	CONTROL_PREFACE = 32,
 	CONTROL_NONCE = 24,
 	CONTROL_COOKIE = 16,
-	CONTROL_HEAD = 4,        /* of a frame: type, 24 bits of length */
+	CONTROL_HEAD = 4, /* of a frame: type, 24 bits of length */
 	CONTROL_MAC = 16,
 	CONTROL_FIRST_MAX = 512, /* body of the one frame that is read before its sender is known */
 	CONTROL_BODY_MAX = 16384,
-	CONTROL_CCS = 16,        /* congestion controls that a request may name */
-	CONTROL_RECORD = 40,     /* a flow in CONTROL_FLOWS */
-	CONTROL_RECORDS = 256,   /* of them in one frame */
+	CONTROL_CCS = 16,      /* congestion controls that a request may name */
+	CONTROL_RECORD = 40,   /* a flow in CONTROL_FLOWS */
+	CONTROL_RECORDS = 256, /* of them in one frame */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- prefaces */
@@ -82,7 +82,7 @@ enum control_type {
 
 struct control_frame {
 	uint8_t type;
-	bool sealed;      /* its HMAC is right */
+	bool sealed; /* its HMAC is right */
 	const uint8_t *body;
 	uint32_t length;
 };
@@ -95,26 +95,26 @@ uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length);
  * The first frame of what has come: 1, and how many bytes it takes; 0: more must come; -EMSGSIZE: longer than `most`;
  * -EBADMSG: a wrong HMAC (never for CONTROL_REFUSE).
  */
-int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most, struct control_frame *frame,
-		 uint32_t *taken);
+int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most,
+		 struct control_frame *frame, uint32_t *taken);
 
 /* ------------------------------------------------------------------------------------------------------ what they say */
 
 struct control_request {
 	uint32_t flows;
-	uint64_t for_ns;    /* of one flow; 0: until its bytes are through */
-	uint64_t bytes;     /* of one flow; 0: until its time is over */
-	uint64_t whole_ns;  /* from the first start to the last end; 0: not known */
+	uint64_t for_ns;   /* of one flow; 0: until its bytes are through */
+	uint64_t bytes;    /* of one flow; 0: until its time is over */
+	uint64_t whole_ns; /* from the first start to the last end; 0: not known */
 	uint64_t sample_ns;
-	uint64_t rate_bps;  /* of all flows together, in the direction that asks for more; 0: as fast as they get */
+	uint64_t rate_bps; /* of all flows together, in the direction that asks for more; 0: as fast as they get */
 	uint8_t cc_count;
 	char ccs[CONTROL_CCS][FLOW_CC_MAX];
 };
 
 struct control_grant {
 	uint32_t session;
-	uint64_t max_ns;    /* nothing lasts longer */
-	uint64_t pace_bps;  /* of all TCP flows of one direction together; 0: no limit */
+	uint64_t max_ns;   /* nothing lasts longer */
+	uint64_t pace_bps; /* of all TCP flows of one direction together; 0: no limit */
 };
 
 enum control_refusal {
@@ -128,12 +128,12 @@ enum control_refusal {
 	CONTROL_TOO_FAST,   /* value: bit/s */
 	CONTROL_TOO_FINE,   /* value: the shortest interval of samples, in nanoseconds */
 	CONTROL_NO_MEMORY,
-	CONTROL_NO_CC,      /* value: which of those named is not there */
-	CONTROL_CC_LOCKED,  /* value: which of those named is not allowed to it */
-	CONTROL_NO_DSCP,    /* value: the DSCP that is not granted */
-	CONTROL_SILENT,     /* nothing was heard for value nanoseconds */
-	CONTROL_NO_FAMILY,  /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
-	CONTROL_STOPPING,   /* the server is told to end */
+	CONTROL_NO_CC,         /* value: which of those named is not there */
+	CONTROL_CC_LOCKED,     /* value: which of those named is not allowed to it */
+	CONTROL_NO_DSCP,       /* value: the DSCP that is not granted */
+	CONTROL_SILENT,        /* nothing was heard for value nanoseconds */
+	CONTROL_NO_FAMILY,     /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
+	CONTROL_STOPPING,      /* the server is told to end */
 	CONTROL_OTHER_ADDRESS, /* UDP flows down are requested from another address than that of the control connection */
 	CONTROL_REFUSALS,
 };
@@ -162,7 +162,8 @@ int control_grant_read(struct control_grant *grant, const struct control_frame *
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);
 int control_pong_read(struct control_pong *pong, const struct control_frame *frame);
 /* At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked: what it says can be done. `ccs` names are the request's. */
-int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame, const struct control_request *request);
+int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,
+		       const struct control_request *request);
 int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct control_frame *frame);
 int control_time_read(uint64_t *ns, const struct control_frame *frame);
 

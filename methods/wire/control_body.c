@@ -71,8 +71,8 @@ static bool cc_name_ok(const char name[FLOW_CC_MAX])
 	if (!length || length == FLOW_CC_MAX)
 		return false;
 	for (size_t i = 0; i < length; i++)
-		if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= '0' && name[i] <= '9') ||
-		      name[i] == '_' || name[i] == '-' || name[i] == '.'))
+		if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+		      (name[i] >= '0' && name[i] <= '9') || name[i] == '_' || name[i] == '-' || name[i] == '.'))
 			return false;
 	return true;
 }
@@ -203,7 +203,8 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 
 static bool spec_ok(const struct flow_spec *s, const struct control_request *request)
 {
-	if (s->start_ns > INT64_MAX || s->rate_bps > INT64_MAX || s->model >= FLOW_MODELS || s->cc_index > request->cc_count)
+	if (s->start_ns > INT64_MAX || s->rate_bps > INT64_MAX || s->model >= FLOW_MODELS ||
+	    s->cc_index > request->cc_count)
 		return false;
 	if (!s->udp)
 		return true;
@@ -212,10 +213,12 @@ static bool spec_ok(const struct flow_spec *s, const struct control_request *req
 		return false;
 	if (s->model == FLOW_TRAIN && !flow_train_fits(s))
 		return false;
-	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max && s->payload_max <= FLOW_PAYLOAD_MAX;
+	return s->rate_bps && s->payload_min >= FLOW_PACKET_HEAD && s->payload_min <= s->payload_max &&
+	       s->payload_max <= FLOW_PAYLOAD_MAX;
 }
 
-int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame, const struct control_request *request)
+int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,
+		       const struct control_request *request)
 {
 	struct bytes b = body_of(frame);
 	uint16_t count;

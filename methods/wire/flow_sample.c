@@ -31,7 +31,8 @@ uint32_t flow_samples_begin(uint8_t *out, uint64_t base_ns)
 	return FLOW_SAMPLES_HEAD;
 }
 
-uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *s, struct flow_history *history)
+uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *s,
+			   struct flow_history *history)
 {
 	uint8_t *at = leb128_write(out, flow);
 
@@ -52,7 +53,8 @@ int flow_samples_open(struct bytes *block, const uint8_t *data, size_t length, u
 	return block->ok ? 0 : -EPROTO;
 }
 
-int flow_sample_read(struct bytes *block, uint64_t base_ns, uint32_t *flow, struct flow_sample *s, struct flow_history *history)
+int flow_sample_read(struct bytes *block, uint64_t base_ns, uint32_t *flow, struct flow_sample *s,
+		     struct flow_history *history)
 {
 	uint64_t which;
 

@@ -25,11 +25,13 @@ void flow_history_free(struct flow_history *history);
 
 /* A block begins with a time. `out` has room for FLOW_SAMPLE_MOST more each time. Both return how many bytes they wrote. */
 uint32_t flow_samples_begin(uint8_t *out, uint64_t base_ns);
-uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *sample, struct flow_history *history);
+uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *sample,
+			   struct flow_history *history);
 
 /* 0, or -EPROTO. */
 int flow_samples_open(struct bytes *block, const uint8_t *data, size_t length, uint64_t *base_ns);
 /* 1 and one of them; 0 after the last; -EPROTO. */
-int flow_sample_read(struct bytes *block, uint64_t base_ns, uint32_t *flow, struct flow_sample *sample, struct flow_history *history);
+int flow_sample_read(struct bytes *block, uint64_t base_ns, uint32_t *flow, struct flow_sample *sample,
+		     struct flow_history *history);
 
 #endif

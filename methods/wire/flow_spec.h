@@ -8,8 +8,8 @@
 #include <ktrxer.h>
 
 enum {
-	FLOW_CC_MAX = 16, /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
-	FLOW_PACKET_HEAD = 24, /* of a UDP flow's payload: tag, number, time of leaving */
+	FLOW_CC_MAX = 16,        /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
+	FLOW_PACKET_HEAD = 24,   /* of a UDP flow's payload: tag, number, time of leaving */
 	FLOW_PAYLOAD_MAX = 9000, /* what the server's socket takes in whole */
 };
 
@@ -22,16 +22,16 @@ enum flow_model {
 };
 
 struct flow_spec {
-	bool down;         /* from server to client */
+	bool down; /* from server to client */
 	bool udp;
-	uint8_t tos;       /* DSCP times 4; UDP: and ECN */
-	uint8_t model;     /* enum flow_model; UDP */
-	uint8_t cc_index;  /* on the wire: which of the request's names, from 1; 0: the sender's default */
+	uint8_t tos;          /* DSCP times 4; UDP: and ECN */
+	uint8_t model;        /* enum flow_model; UDP */
+	uint8_t cc_index;     /* on the wire: which of the request's names, from 1; 0: the sender's default */
 	char cc[FLOW_CC_MAX]; /* "": the sender's default */
-	uint64_t start_ns; /* after the start of all */
-	uint64_t rate_bps; /* of payload; TCP: 0, or paced at it. UDP: never 0 */
+	uint64_t start_ns;    /* after the start of all */
+	uint64_t rate_bps;    /* of payload; TCP: 0, or paced at it. UDP: never 0 */
 	uint16_t payload_min, payload_max; /* UDP: drawn evenly; FLOW_TRAIN: of the others, of the first */
-	uint16_t train;    /* FLOW_TRAIN: packets of a train; rate_bps is the mean rate, with the time between trains */
+	uint16_t train; /* FLOW_TRAIN: packets of a train; rate_bps is the mean rate, with the time between trains */
 	uint16_t train_shrink; /* each gap in 1/65536 of the one before; 0: all gaps are equal */
 	uint64_t train_gap_ns; /* between the first two packets; 0: all are sent back to back */
 };
@@ -46,10 +46,10 @@ bool flow_train_fits(const struct flow_spec *spec);
 /* How a flow ended, by the end that says so. */
 enum flow_reason {
 	FLOW_RUNNING = 0,
-	FLOW_PLANNED = 1,  /* its time or bytes were over */
-	FLOW_STOPPED = 2,  /* it was told to stop */
-	FLOW_BROKEN = 3,   /* an error of the network; see flow_error */
-	FLOW_CLOSED = 4,   /* the other end closed it */
+	FLOW_PLANNED = 1, /* its time or bytes were over */
+	FLOW_STOPPED = 2, /* it was told to stop */
+	FLOW_BROKEN = 3,  /* an error of the network; see flow_error */
+	FLOW_CLOSED = 4,  /* the other end closed it */
 	FLOW_REASONS,
 };
 
@@ -68,17 +68,40 @@ enum flow_error {
 	FLOW_ERRORS,
 };
 extern const char *const flow_error_words[FLOW_ERRORS]; /* as the end of a sentence */
-enum flow_error flow_error_of(int error); /* an errno, of either sign */
+enum flow_error flow_error_of(int error);               /* an errno, of either sign */
 
 /* What the kernel says of a TCP sender, and the counts of a UDP flow; UINT64_MAX: not known, or infinite. */
 enum flow_value {
-	FLOW_RTT_US, FLOW_RTTVAR_US, FLOW_MIN_RTT_US, FLOW_CWND, FLOW_SSTHRESH, FLOW_UNACKED, FLOW_LOST, FLOW_RETRANSMITS,
-	FLOW_DELIVERY_BPS, FLOW_PACING_BPS, FLOW_DELIVERED, FLOW_DELIVERED_CE, FLOW_NOTSENT, FLOW_MSS, FLOW_PMTU, FLOW_RCV_WINDOW,
-	FLOW_REORDERING, FLOW_CA_STATE, FLOW_OPTIONS,
+	FLOW_RTT_US,
+	FLOW_RTTVAR_US,
+	FLOW_MIN_RTT_US,
+	FLOW_CWND,
+	FLOW_SSTHRESH,
+	FLOW_UNACKED,
+	FLOW_LOST,
+	FLOW_RETRANSMITS,
+	FLOW_DELIVERY_BPS,
+	FLOW_PACING_BPS,
+	FLOW_DELIVERED,
+	FLOW_DELIVERED_CE,
+	FLOW_NOTSENT,
+	FLOW_MSS,
+	FLOW_PMTU,
+	FLOW_RCV_WINDOW,
+	FLOW_REORDERING,
+	FLOW_CA_STATE,
+	FLOW_OPTIONS,
 	FLOW_TCP_VALUES,
 };
 enum flow_udp_value {
-	FLOW_PACKETS, FLOW_ECT0, FLOW_ECT1, FLOW_CE, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_OVERFLOWS,
+	FLOW_PACKETS,
+	FLOW_ECT0,
+	FLOW_ECT1,
+	FLOW_CE,
+	FLOW_UDP_LOST,
+	FLOW_REORDERED,
+	FLOW_DUPLICATES,
+	FLOW_OVERFLOWS,
 	FLOW_UDP_VALUES,
 };
 enum { FLOW_VALUES_MAX = FLOW_TCP_VALUES };
@@ -87,22 +110,22 @@ extern const char *const flow_tcp_names[FLOW_TCP_VALUES], *const flow_udp_names[
 enum { FLOW_ECN_NEGOTIATED = 8 }; /* in FLOW_OPTIONS, as tcpi_options has it */
 
 enum flow_sample_kind {
-	FLOW_BYTES = 0,    /* nothing but them */
-	FLOW_TCP = 1,      /* a TCP sender's */
-	FLOW_UDP = 2,      /* either end of a UDP flow */
+	FLOW_BYTES = 0, /* nothing but them */
+	FLOW_TCP = 1,   /* a TCP sender's */
+	FLOW_UDP = 2,   /* either end of a UDP flow */
 	FLOW_SAMPLE_KINDS,
 };
 
 struct flow_sample {
-	uint64_t time_ns;  /* of the host that took it */
-	uint64_t bytes;    /* so far: a sender's that were acknowledged (UDP: that left), a receiver's that were read */
+	uint64_t time_ns; /* of the host that took it */
+	uint64_t bytes;   /* so far: a sender's that were acknowledged (UDP: that left), a receiver's that were read */
 	uint8_t kind;
 	uint64_t values[FLOW_VALUES_MAX];
 };
 
 enum flow_packet_kind {
-	FLOW_PACKET_ARRIVED = 0,  /* the kernel's stamp of its arrival */
-	FLOW_PACKET_SENT = 1,     /* the stamp of the driver or the NIC */
+	FLOW_PACKET_ARRIVED = 0,   /* the kernel's stamp of its arrival */
+	FLOW_PACKET_SENT = 1,      /* the stamp of the driver or the NIC */
 	FLOW_PACKET_COMMITTED = 2, /* sent without such a stamp: the time before the system call */
 	FLOW_PACKET_KINDS,
 };
@@ -110,17 +133,17 @@ enum flow_packet_kind {
 /* One packet of a FLOW_TRAIN, as one end saw it. */
 struct flow_packet {
 	uint64_t number;
-	uint64_t time_ns;  /* CLOCK_MONOTONIC of the host that saw it */
-	uint8_t kind;      /* enum flow_packet_kind */
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the host that saw it */
+	uint8_t kind;     /* enum flow_packet_kind */
 };
 
 struct flow_end {
-	uint8_t reason;    /* enum flow_reason */
-	uint8_t error;     /* enum flow_error */
-	uint64_t time_ns;  /* of the host that says it */
-	uint64_t bytes;    /* as in a sample */
-	uint64_t packets;  /* UDP; else 0 */
-	uint32_t missed;   /* samples that could not be taken in time, or sent */
+	uint8_t reason;   /* enum flow_reason */
+	uint8_t error;    /* enum flow_error */
+	uint64_t time_ns; /* of the host that says it */
+	uint64_t bytes;   /* as in a sample */
+	uint64_t packets; /* UDP; else 0 */
+	uint32_t missed;  /* samples that could not be taken in time, or sent */
 	/* Of a sender; UINT64_MAX, "": not known. */
 	uint64_t due_packets;  /* UDP: so many its schedule had */
 	uint64_t late_packets; /* UDP: of those sent, so many later than a tenth of their gap, and than 100 us */

@@ -22,7 +22,8 @@ static uint32_t rotate(uint32_t x, unsigned n)
 
 static void compress(uint32_t state[8], const uint8_t *block)
 {
-	uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
+	uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5],
+			g = state[6], h = state[7];
 
 	for (int i = 0; i < 16; i++)
 		w[i] = load_be32(block + 4 * i);
@@ -33,7 +34,8 @@ static void compress(uint32_t state[8], const uint8_t *block)
 		w[i] = w[i - 16] + s0 + w[i - 7] + s1;
 	}
 	for (int i = 0; i < 64; i++) {
-		uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + round_constant[i] + w[i];
+		uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) +
+			      round_constant[i] + w[i];
 		uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 
 		h = g;
@@ -57,8 +59,8 @@ static void compress(uint32_t state[8], const uint8_t *block)
 
 void sha256_begin(struct sha256 *sha)
 {
-	static const uint32_t initial[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
-					     0x5be0cd19 };
+	static const uint32_t initial[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+					     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 
 	memcpy(sha->state, initial, sizeof initial);
 	sha->length = 0;

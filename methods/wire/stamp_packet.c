@@ -19,7 +19,8 @@ uint64_t stamp_time_of_ns(int64_t real_ns, bool ptp)
 	if (ptp)
 		return (uint64_t)(uint32_t)seconds << 32 | (uint32_t)ns;
 	/* To the nearest 2^-32 s, so that reading gives the same nanosecond again. */
-	return (uint64_t)(uint32_t)(seconds + NTP_EPOCH) << 32 | (((uint64_t)ns << 32) + KTRXER_NS_PER_S / 2) / KTRXER_NS_PER_S;
+	return (uint64_t)(uint32_t)(seconds + NTP_EPOCH) << 32 |
+	       (((uint64_t)ns << 32) + KTRXER_NS_PER_S / 2) / KTRXER_NS_PER_S;
 }
 
 bool stamp_time_to_ns(int64_t *real_ns, uint64_t time, bool ptp, int64_t near_ns)
@@ -141,7 +142,8 @@ bool stamp_probe_read(struct stamp_probe *probe, const uint8_t *packet, size_t l
 bool stamp_reply_read(struct stamp_reply *reply, const uint8_t *packet, size_t length, bool auth)
 {
 	struct bytes b = bytes_of(packet, length);
-	struct bytes base = bytes_sub(&b, !auth && length < STAMP_OPEN_LENGTH ? STAMP_TWAMP_REPLY : stamp_base_length(auth));
+	struct bytes base =
+		bytes_sub(&b, !auth && length < STAMP_OPEN_LENGTH ? STAMP_TWAMP_REPLY : stamp_base_length(auth));
 	const size_t gap[4] = { 12, 4, 8, 12 };
 
 	reply->seq = bytes_be32(&base);
@@ -179,7 +181,8 @@ bool stamp_looks_reflected(const uint8_t *packet, size_t length, bool auth)
 	if (length < (auth ? AUTH_SENDER_TTL : OPEN_SENDER_TTL) + 1u)
 		return false;
 	if (auth) {
-		if (!all_zero(packet + 28, 4) || !all_zero(packet + 40, 8) || !all_zero(packet + 52, 12) || !all_zero(packet + 74, 6))
+		if (!all_zero(packet + 28, 4) || !all_zero(packet + 40, 8) || !all_zero(packet + 52, 12) ||
+		    !all_zero(packet + 74, 6))
 			return false;
 		reply.time = load_be64(packet + AUTH_TIME);
 		reply.received = load_be64(packet + AUTH_RECEIVED);
@@ -226,7 +229,8 @@ enum stamp_tlv_found stamp_tlv_next(struct stamp_tlv *tlv, const uint8_t *packet
 		return STAMP_TLV_FILL;
 	tlv->value = bytes_take(&b, tlv->length);
 	if (!b.ok)
-		return length - *at < STAMP_TLV_HEAD && all_zero(packet + *at, length - *at) ? STAMP_TLV_FILL : STAMP_TLV_CUT;
+		return length - *at < STAMP_TLV_HEAD && all_zero(packet + *at, length - *at) ? STAMP_TLV_FILL
+											     : STAMP_TLV_CUT;
 	*at += STAMP_TLV_HEAD + tlv->length;
 	return STAMP_TLV_OK;
 }
@@ -262,7 +266,8 @@ uint32_t stamp_tlv_write(uint8_t *to, uint8_t type, uint16_t length)
 	return STAMP_TLV_HEAD + (uint32_t)length;
 }
 
-void stamp_tlv_mac(const uint8_t *packet, bool auth, uint32_t mac_at, const struct hmac_key *key, uint8_t mac[STAMP_MAC_LENGTH])
+void stamp_tlv_mac(const uint8_t *packet, bool auth, uint32_t mac_at, const struct hmac_key *key,
+		   uint8_t mac[STAMP_MAC_LENGTH])
 {
 	const size_t base = stamp_base_length(auth);
 	uint8_t full[SHA256_LENGTH];
@@ -306,7 +311,7 @@ void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *foll
 struct stamp_limits stamp_limits_read(const uint8_t value[16])
 {
 	return (struct stamp_limits){ load_be32(value), load_be32(value + 4), load_be32(value + 8),
-			load_be32(value + 12) };
+				      load_be32(value + 12) };
 }
 
 void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits)

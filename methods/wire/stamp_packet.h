@@ -14,7 +14,7 @@ enum {
 	STAMP_OPEN_LENGTH = 44,
 	STAMP_AUTH_LENGTH = 112,
 	STAMP_TWAMP_REPLY = 41, /* the shortest answer of TWAMP (RFC 5357, 4.2.1): it ends with the sender's TTL */
-	STAMP_MAC_LENGTH = 16, /* HMAC-SHA-256, its first half */
+	STAMP_MAC_LENGTH = 16,  /* HMAC-SHA-256, its first half */
 	STAMP_MAC_AT = 96,
 	STAMP_TLV_HEAD = 4,
 };
@@ -37,9 +37,9 @@ bool stamp_time_to_ns(int64_t *real_ns, uint64_t time, bool ptp, int64_t near_ns
 
 /* The Error Estimate (RFC 4656, 4.1.2; RFC 8186): Multiplier * 2^(Scale - 32) seconds. */
 struct stamp_error {
-	bool synchronised;  /* S: by an external source */
-	bool ptp;           /* Z: the format of the timestamps beside it */
-	uint64_t bound_ns;  /* rounded up; UINT64_MAX: Multiplier 0, which says that the timestamp means nothing */
+	bool synchronised; /* S: by an external source */
+	bool ptp;          /* Z: the format of the timestamps beside it */
+	uint64_t bound_ns; /* rounded up; UINT64_MAX: Multiplier 0, which says that the timestamp means nothing */
 };
 uint16_t stamp_error_write(const struct stamp_error *error);
 struct stamp_error stamp_error_read(uint16_t wire);
@@ -55,7 +55,7 @@ struct stamp_probe {
 
 struct stamp_reply {
 	uint32_t seq;
-	uint64_t time;     /* T3 */
+	uint64_t time; /* T3 */
 	uint16_t error;
 	uint16_t ssid;
 	uint64_t received; /* T2 */
@@ -109,7 +109,7 @@ struct stamp_tlv {
 };
 
 enum stamp_tlv_found {
-	STAMP_TLV_END = 0,  /* no more */
+	STAMP_TLV_END = 0, /* no more */
 	STAMP_TLV_OK = 1,
 	STAMP_TLV_CUT = 2,  /* its length lies, or its header is not all there: nothing behind it can be read */
 	STAMP_TLV_FILL = 3, /* type 0 and length 0, no TLV: the zeros that a TWAMP sender fills up with */
@@ -122,14 +122,16 @@ bool stamp_tlv_length_ok(uint8_t type, uint16_t length);
 /* A sender's TLV: header (U is 1, RFC 8972 section 4) and zeros. Returns how long both are; `to` NULL: just that. */
 uint32_t stamp_tlv_write(uint8_t *to, uint8_t type, uint16_t length);
 /* HMAC over the sequence number and what stands between base packet and the HMAC TLV at `mac_at`. */
-void stamp_tlv_mac(const uint8_t *packet, bool auth, uint32_t mac_at, const struct hmac_key *key, uint8_t mac[STAMP_MAC_LENGTH]);
+void stamp_tlv_mac(const uint8_t *packet, bool auth, uint32_t mac_at, const struct hmac_key *key,
+		   uint8_t mac[STAMP_MAC_LENGTH]);
 
 /* Values. */
 enum stamp_sync { STAMP_SYNC_NTP = 1, STAMP_SYNC_PTP = 2, STAMP_SYNC_FREE = 5 };
 enum stamp_method { STAMP_BY_HARDWARE = 1, STAMP_BY_SOFTWARE = 2, STAMP_BY_CONTROL_PLANE = 3 };
 
 struct stamp_cos {
-	uint8_t dscp1, dscp2, ecn, reverse; /* asked for; received; received; reverse path: 1 when dscp1 was not granted */
+	uint8_t dscp1, dscp2, ecn,
+		reverse; /* asked for; received; received; reverse path: 1 when dscp1 was not granted */
 };
 struct stamp_cos stamp_cos_read(const uint8_t value[4]);
 void stamp_cos_write(uint8_t value[4], const struct stamp_cos *cos);

@@ -84,10 +84,15 @@ static void bodies(const uint8_t *data, size_t size)
 
 static void datagram(struct world *w, const struct control_keys *keys, uint8_t flow)
 {
-	struct control_preface p = { .kind = CONTROL_DATAGRAM, .version = CONTROL_VERSION, .session = w->session->id, .flow = flow };
+	struct control_preface p = {
+		.kind = CONTROL_DATAGRAM, .version = CONTROL_VERSION, .session = w->session->id, .flow = flow
+	};
 	uint8_t bytes[CONTROL_PREFACE + 32] = { 0 };
-	struct serve_datagram d = { .data = bytes, .length = CONTROL_PREFACE, .whole = CONTROL_PREFACE,
-				    .arrival = { .from = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .from_port = 1000u + flow } };
+	struct serve_datagram d = { .data = bytes,
+				    .length = CONTROL_PREFACE,
+				    .whole = CONTROL_PREFACE,
+				    .arrival = { .from = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } },
+						 .from_port = 1000u + flow } };
 
 	control_cookie(keys, p.session, p.flow, p.cookie);
 	control_preface_write(bytes, &p);
@@ -133,8 +138,12 @@ static void talk(struct world *w, struct control_link *link, struct control_keys
 
 static void server(struct world *w, struct bytes *b)
 {
-	const struct serve_control_options o = { .token = &w->token, .max_clients = 2, .max_flows = 300, .max_ns = 1000000000000ull,
-						 .max_bps = 1000000000, .dscp_granted = UINT64_MAX >> 16 };
+	const struct serve_control_options o = { .token = &w->token,
+						 .max_clients = 2,
+						 .max_flows = 300,
+						 .max_ns = 1000000000000ull,
+						 .max_bps = 1000000000,
+						 .dscp_granted = UINT64_MAX >> 16 };
 	const struct ktrxer_addr peer = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
 	struct control_preface hello = { .kind = CONTROL_CLIENT, .version = CONTROL_VERSION };
 	uint8_t mine[CONTROL_PREFACE], theirs[CONTROL_PREFACE];
@@ -143,7 +152,8 @@ static void server(struct world *w, struct bytes *b)
 	struct session *session;
 	int fds[2];
 
-	if (serve_control_new(&control, w->loop, &o, NULL) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0)
+	if (serve_control_new(&control, w->loop, &o, NULL) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0)
 		abort();
 	control_preface_write(mine, &hello);
 	if (session_new(&session, serve_control_registry(control), fds[0], &peer, mine, &w->token) < 0)
@@ -228,19 +238,30 @@ static uint16_t listener(int *fd)
 
 static void client(struct world *w, struct bytes *b)
 {
+	/* clang-format off */
 	static const struct flow_spec specs[4] = {
 		{ .down = false },
 		{ .down = true },
 		{ .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 },
 		{ .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24, .payload_max = 24, .train = 2 },
 	};
+	/* clang-format on */
 	int fd;
-	const struct flow_client_options o = { .loop = w->loop, .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } }, .port = listener(&fd), .token = &w->token,
+	const struct flow_client_options o = { .loop = w->loop,
+					       .to = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } },
+					       .port = listener(&fd),
+					       .token = &w->token,
 					       .specs = specs,
 					       .request = { .flows = 4, .for_ns = 1000000000, .sample_ns = 1000000000 },
-					       .sample = on_sample, .connected = on_connected, .started = on_started, .ended = on_ended,
-					       .packet = on_packet, .done = on_done, .describe = describe,
-					       .context = w, .cpu = -1 };
+					       .sample = on_sample,
+					       .connected = on_connected,
+					       .started = on_started,
+					       .ended = on_ended,
+					       .packet = on_packet,
+					       .done = on_done,
+					       .describe = describe,
+					       .context = w,
+					       .cpu = -1 };
 	struct control_preface hello = { .kind = CONTROL_SERVER, .version = CONTROL_VERSION };
 	uint8_t theirs[CONTROL_PREFACE];
 	struct flow_client *c;

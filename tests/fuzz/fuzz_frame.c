@@ -59,10 +59,13 @@ static void read_built(const uint8_t *frame, uint32_t length, uint32_t headers, 
 
 	if (ktrxer_frame_read(&view, frame, length, spec->path->device.link))
 		abort();
-	if (view.proto != spec->proto || view.from_port != spec->from_port || view.to_port != spec->to_port || view.tos != spec->tos ||
-	    view.payload != headers || view.payload_length != spec->payload_length || view.vlan != spec->vlan || view.vlan_tci != spec->vlan_tci ||
-	    !ktrxer_addr_equal(&view.from, &spec->path->source) || !ktrxer_addr_equal(&view.to, &spec->path->to) || view.tcp_flags != spec->tcp_flags ||
-	    (tcp && (view.tcp_sequence != spec->tcp_sequence || view.tcp_acknowledgement != spec->tcp_acknowledgement || view.tcp_window != spec->tcp_window)))
+	if (view.proto != spec->proto || view.from_port != spec->from_port || view.to_port != spec->to_port ||
+	    view.tos != spec->tos || view.payload != headers || view.payload_length != spec->payload_length ||
+	    view.vlan != spec->vlan || view.vlan_tci != spec->vlan_tci ||
+	    !ktrxer_addr_equal(&view.from, &spec->path->source) || !ktrxer_addr_equal(&view.to, &spec->path->to) ||
+	    view.tcp_flags != spec->tcp_flags ||
+	    (tcp && (view.tcp_sequence != spec->tcp_sequence || view.tcp_acknowledgement != spec->tcp_acknowledgement ||
+		     view.tcp_window != spec->tcp_window)))
 		abort();
 }
 

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(text, data, size);
 	text[size] = '\0';
-	if (ssh_session_parse(&session, text) && (!session.from_port || !session.to_port || session.from.family != session.to.family))
+	if (ssh_session_parse(&session, text) &&
+	    (!session.from_port || !session.to_port || session.from.family != session.to.family))
 		abort();
 	free(text);
 	return 0;

@@ -14,7 +14,8 @@ static void estimate(const struct ppt_samples *samples)
 
 	if (ppt_trains_split(trains, samples->sizes, samples->gaps_ns, samples->count, 0, 0, &err) == 0 &&
 	    ppt_estimate(trains, ppt_resolution_ns(samples->gaps_ns, samples->count), -1, &result, &err) == 0) {
-		if (result.gaps[0].kept < 1 || result.gaps[0].kept > result.gaps[0].count || result.reading > PPT_COALESCED)
+		if (result.gaps[0].kept < 1 || result.gaps[0].kept > result.gaps[0].count ||
+		    result.reading > PPT_COALESCED)
 			abort();
 	} else if (!err.text[0]) {
 		abort();

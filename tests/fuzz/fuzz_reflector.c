@@ -12,7 +12,11 @@ static void one(struct reflector *r, const uint8_t *data, uint32_t length, uint8
 {
 	struct reflector_arrival a = { .from = { .family = how & 1 ? AF_INET6 : AF_INET, .bytes = { 10, how } },
 				       .to = { .family = how & 1 ? AF_INET6 : AF_INET, .bytes = { 10, 9 } },
-				       .from_port = 1000, .to_port = 862, .tos = how, .ttl = how, .now_ns = now,
+				       .from_port = 1000,
+				       .to_port = 862,
+				       .tos = how,
+				       .ttl = how,
+				       .now_ns = now,
 				       .received_real_ns = 1795000000000000000LL };
 	struct reflector_answer answer;
 	uint8_t *packet = malloc(length ? length : 1); /* of the exact size, so that a byte beyond it is seen */
@@ -48,8 +52,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		hmac_key_set(&key, "", 0);
 		for (int i = 0; i < 4; i++) {
-			struct reflector_options o = { .dscp_granted = REFLECTOR_DSCP_DEFAULT, .dscp_trusted = REFLECTOR_DSCP_TRUSTED, .stateless = i == 1, .ptp = i == 2,
-						       .tlv_key = i == 2 ? &key : NULL, .auth_key = i == 3 ? &key : NULL };
+			struct reflector_options o = { .dscp_granted = REFLECTOR_DSCP_DEFAULT,
+						       .dscp_trusted = REFLECTOR_DSCP_TRUSTED,
+						       .stateless = i == 1,
+						       .ptp = i == 2,
+						       .tlv_key = i == 2 ? &key : NULL,
+						       .auth_key = i == 3 ? &key : NULL };
 
 			if (reflector_new(&kinds[i], &o) < 0)
 				abort();

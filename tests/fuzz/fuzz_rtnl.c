@@ -35,7 +35,8 @@ static int take(void *context, uint16_t type, struct bytes body)
 		if (ktrxer_qdisc_parse(&qdiscs[used], body) < 0)
 			memset(&qdiscs[used], 0, sizeof qdiscs[used]);
 		must_end(qdiscs[used].kind, sizeof qdiscs[used].kind);
-		if (ktrxer_qdisc_judge(&launch, qdiscs, QDISCS, "dev", &err) == 0 && launch.priority >= QDISC_PRIORITIES)
+		if (ktrxer_qdisc_judge(&launch, qdiscs, QDISCS, "dev", &err) == 0 &&
+		    launch.priority >= QDISC_PRIORITIES)
 			abort();
 		break;
 	}

@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t i = 0; i < list.count; i++) {
 		if (list.offsets_ns[i] == KTRXER_NEVER)
 			break;
-		if (ktrxer_schedule_next(schedule, &deadline) || deadline.at_ns != list.offsets_ns[i] || deadline.index != i)
+		if (ktrxer_schedule_next(schedule, &deadline) || deadline.at_ns != list.offsets_ns[i] ||
+		    deadline.index != i)
 			abort();
 	}
 	if (ktrxer_schedule_next(schedule, &deadline) == 0)

@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			if (stamp_time_to_ns(&ns, reply.received, ptp, 1795000000000000000LL)) {
 				int64_t again;
 
-				if (!stamp_time_to_ns(&again, stamp_time_of_ns(ns, ptp), ptp, 1795000000000000000LL) || again != ns)
+				if (!stamp_time_to_ns(&again, stamp_time_of_ns(ns, ptp), ptp, 1795000000000000000LL) ||
+				    again != ns)
 					abort();
 			}
 		}

@@ -25,7 +25,9 @@ struct run {
 
 static void answer(struct run *r, const uint8_t *bytes, uint32_t length, bool right)
 {
-	const struct stamp_arrival a = { .received_ns = r->now, .real_near_ns = REAL + (int64_t)r->now, .source = KTRXER_STAMP_KERNEL };
+	const struct stamp_arrival a = { .received_ns = r->now,
+					 .real_near_ns = REAL + (int64_t)r->now,
+					 .source = KTRXER_STAMP_KERNEL };
 	uint8_t packet[256];
 
 	if (length)
@@ -43,7 +45,9 @@ static void answer(struct run *r, const uint8_t *bytes, uint32_t length, bool ri
 
 static void probe(struct run *r, bool sent)
 {
-	const struct ktx_report report = { .id = r->next, .status = sent ? KTX_SENT : KTX_FAILED, .at_ns = r->now, .sent_ns = r->now };
+	const struct ktx_report report = {
+		.id = r->next, .status = sent ? KTX_SENT : KTX_FAILED, .at_ns = r->now, .sent_ns = r->now
+	};
 
 	if (stamp_session_commit(r->session, r->next, TIME(r->next)) < 0)
 		return;
@@ -59,7 +63,10 @@ static void take(struct run *r, bool flush)
 	while (stamp_session_lost(r->session, r->now, &number))
 		;
 	while (stamp_session_sample(r->session, r->now, flush, &sample)) {
-		const struct clock_exchange exchange = { .t1_ns = sample.t1_ns, .t2_ns = sample.t2_real_ns, .t3_ns = sample.t3_real_ns, .t4_ns = sample.t4_ns,
+		const struct clock_exchange exchange = { .t1_ns = sample.t1_ns,
+							 .t2_ns = sample.t2_real_ns,
+							 .t3_ns = sample.t3_real_ns,
+							 .t4_ns = sample.t4_ns,
 							 .free_running = sample.number % 3 };
 
 		clock_offset_add(r->clock, &exchange);

@@ -16,10 +16,12 @@ enum { FIELD = 24, FIELDS = 3 };
 
 static struct ktx_vary field_of(const uint8_t *at)
 {
+	/* clang-format off */
 	struct ktx_vary vary = {
 		.field = (enum ktx_field)(at[0] % 14), .how = (enum ktx_vary_how)(1 + at[1] % 2), .at = at[2], .width = 1u << (at[3] & 3),
 		.step = at[4], .every = at[5], .seed = at[6], .from = load_be64(at + 8), .count = load_be64(at + 16),
 	};
+	/* clang-format on */
 
 	if (at[7] & 1)
 		vary.from &= 0xff;
@@ -42,16 +44,19 @@ static bool checksum_right(const uint8_t *frame, uint32_t length, enum ktrxer_li
 	       (load_be16(frame + at) || (known && view.proto != KTRXER_UDP));
 }
 
-static void check_frame(const struct ktx_template *t, const uint8_t *original, uint32_t length, enum ktrxer_link link, uint64_t number)
+static void check_frame(const struct ktx_template *t, const uint8_t *original, uint32_t length, enum ktrxer_link link,
+			uint64_t number)
 {
 	uint8_t *frame = malloc(length); /* of that size: whoever writes behind it is seen */
 	const struct vary_plan *plan = &t->plan;
 
 	ktx_template_fill(t, frame, number);
-	if (checksum_right(original, length, link, false) && plan->transport_sum_at && !checksum_right(frame, length, link, true))
+	if (checksum_right(original, length, link, false) && plan->transport_sum_at &&
+	    !checksum_right(frame, length, link, true))
 		abort();
 	for (uint32_t i = 0; i < length; i++) {
-		bool may = (plan->ip_sum_at && i - plan->ip_sum_at < 2) || (plan->transport_sum_at && i - plan->transport_sum_at < 2);
+		bool may = (plan->ip_sum_at && i - plan->ip_sum_at < 2) ||
+			   (plan->transport_sum_at && i - plan->transport_sum_at < 2);
 
 		for (uint32_t p = 0; p < plan->parts; p++)
 			may |= i - plan->part[p].at < plan->part[p].width;

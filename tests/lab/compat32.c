@@ -14,7 +14,9 @@ static long call(long number, long a, long b, long c, long d, long e)
 
 	/* mmap2 has a sixth argument, the offset in pages, which is 0 here: in ebp, which the compiler does not give away. */
 	__asm__ volatile("push %%ebp; xor %%ebp, %%ebp; int $0x80; pop %%ebp"
-			 : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e) : "memory");
+			 : "=a"(result)
+			 : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e)
+			 : "memory");
 	return result;
 }
 
@@ -22,9 +24,15 @@ static long call(long number, long a, long b, long c, long d, long e)
 
 /* The layout that a 64-bit program sees. */
 _Static_assert(sizeof(void *) == 4, "built for 32 bits");
-_Static_assert(sizeof(struct ktrxer_tx_setup) == 96 && sizeof(struct ktrxer_tx_slot) == 16 && sizeof(struct ktrxer_tx_report) == 32, "as in 64 bits");
-_Static_assert(sizeof(struct ktrxer_tx_kick) == 24 && sizeof(struct ktrxer_tx_ring) == 384 && sizeof(struct ktrxer_rx_setup) == 48, "as in 64 bits");
-_Static_assert(sizeof(struct ktrxer_rx_rules) == 24 && sizeof(struct ktrxer_rx_stats) == 40 && sizeof(struct ktrxer_rx_record) == 48, "as in 64 bits");
+_Static_assert(sizeof(struct ktrxer_tx_setup) == 96 && sizeof(struct ktrxer_tx_slot) == 16 &&
+		       sizeof(struct ktrxer_tx_report) == 32,
+	       "as in 64 bits");
+_Static_assert(sizeof(struct ktrxer_tx_kick) == 24 && sizeof(struct ktrxer_tx_ring) == 384 &&
+		       sizeof(struct ktrxer_rx_setup) == 48,
+	       "as in 64 bits");
+_Static_assert(sizeof(struct ktrxer_rx_rules) == 24 && sizeof(struct ktrxer_rx_stats) == 40 &&
+		       sizeof(struct ktrxer_rx_record) == 48,
+	       "as in 64 bits");
 
 static unsigned int number_of(const char *text)
 {
@@ -47,8 +55,13 @@ static void frame_make(volatile unsigned char *frame, unsigned int number)
 
 static void work(const char *from, const char *to)
 {
-	static struct ktrxer_tx_setup tx = { .size = sizeof(tx), .slots = 8, .frame_size = FRAME, .queue = KTRXER_TX_ANY_QUEUE,
-					     .cpu = KTRXER_TX_ANY_CPU, .late_ns = 1000000000, .retry_ns = 1000000 };
+	static struct ktrxer_tx_setup tx = { .size = sizeof(tx),
+					     .slots = 8,
+					     .frame_size = FRAME,
+					     .queue = KTRXER_TX_ANY_QUEUE,
+					     .cpu = KTRXER_TX_ANY_CPU,
+					     .late_ns = 1000000000,
+					     .retry_ns = 1000000 };
 	static struct ktrxer_rx_setup rx = { .size = sizeof(rx), .hook = KTRXER_RX_INGRESS, .ring_bytes = 65536 };
 	static struct ktrxer_rx_rule rule = { .op = KTRXER_RX_CAPTURE_DROP };
 	static struct ktrxer_rx_rules rules = { .size = sizeof(rules), .count = 1, .rule_size = sizeof(rule) };
@@ -56,7 +69,8 @@ static void work(const char *from, const char *to)
 	static struct ktrxer_tx_kick kick = { .size = sizeof(kick) };
 	static struct ktrxer_version version;
 	static unsigned long long matched;
-	const long ktx = call(OPEN, (long)"/dev/ktx", O_RDWR_, 0, 0, 0), krx = call(OPEN, (long)"/dev/krx", O_RDWR_, 0, 0, 0);
+	const long ktx = call(OPEN, (long)"/dev/ktx", O_RDWR_, 0, 0, 0),
+		   krx = call(OPEN, (long)"/dev/krx", O_RDWR_, 0, 0, 0);
 	volatile unsigned char *out, *in;
 	unsigned int i, j, at = 0;
 
@@ -87,9 +101,11 @@ static void work(const char *from, const char *to)
 	for (i = 0; i < 200 && ((volatile struct ktrxer_tx_ring *)out)->tail != COUNT; i++)
 		call(POLL, 0, 0, 5, 0, 0);
 	for (i = 0; i < COUNT; i++) {
-		volatile struct ktrxer_tx_report *report = (volatile void *)(out + tx.reports_offset + i * sizeof(*report));
+		volatile struct ktrxer_tx_report *report =
+			(volatile void *)(out + tx.reports_offset + i * sizeof(*report));
 
-		CHECK(report->status == KTRXER_TX_SENT && report->error == 0 && report->planned_ns == i && report->sent_ns > 1000000);
+		CHECK(report->status == KTRXER_TX_SENT && report->error == 0 && report->planned_ns == i &&
+		      report->sent_ns > 1000000);
 	}
 	for (i = 0; i < 200 && ((volatile struct ktrxer_rx_ring *)in)->head == 0; i++)
 		call(POLL, 0, 0, 5, 0, 0);
@@ -99,7 +115,8 @@ static void work(const char *from, const char *to)
 		unsigned char wanted[FRAME];
 
 		CHECK(((volatile struct ktrxer_rx_ring *)in)->head > at);
-		CHECK(record->kept == FRAME && record->length == FRAME && record->ifindex == rx.ifindex && record->mono_ns > 1000000);
+		CHECK(record->kept == FRAME && record->length == FRAME && record->ifindex == rx.ifindex &&
+		      record->mono_ns > 1000000);
 		frame_make(wanted, i);
 		for (j = 0; j < FRAME; j++)
 			CHECK(record->data[j] == wanted[j]);

@@ -114,10 +114,12 @@ static int run_say(struct cli *cli, const void *arguments)
 	return out_finish(cli, out_end(cli));
 }
 
+/* clang-format off */
 static const struct command cmd_say = {
 	.name = "say", .summary = "End with a verdict", .options = say_options, .positionals = say_words,
 	.options_size = sizeof(struct say_options), .run = run_say, .measures = true,
 };
+/* clang-format on */
 
 struct look_options {
 	bool v4, v6, flood;
@@ -161,10 +163,12 @@ static int run_look(struct cli *cli, const void *arguments)
 	return out_finish(cli, end);
 }
 
+/* clang-format off */
 static const struct command cmd_look = {
 	.name = "look up", .summary = "Resolve a name", .options = look_options, .positionals = look_words,
 	.options_size = sizeof(struct look_options), .run = run_look, .reports = true,
 };
+/* clang-format on */
 
 struct every_options {
 	bool color;
@@ -210,8 +214,11 @@ static int run_every(struct cli *cli, const void *arguments)
 }
 
 static const struct command cmd_every = {
-	.name = "look every", .summary = "Take an option of every type", .options = every_options,
-	.options_size = sizeof(struct every_options), .run = run_every,
+	.name = "look every",
+	.summary = "Take an option of every type",
+	.options = every_options,
+	.options_size = sizeof(struct every_options),
+	.run = run_every,
 };
 static const struct command cmd_secret = {
 	.name = "secret", .summary = "Not spoken of", .run = run_every, .hidden = true
@@ -249,10 +256,12 @@ static int run_numbers(struct cli *cli, const void *arguments)
 	return out_finish(cli, end);
 }
 
+/* clang-format off */
 static const struct command cmd_numbers = {
 	.name = "numbers", .summary = "Print numbers in every form", .positionals = number_words,
 	.options_size = sizeof(struct number_options), .run = run_numbers, .reports = true, .hidden = true,
 };
+/* clang-format on */
 
 static const struct command *const commands[] = { &cmd_every,  &cmd_look, &cmd_numbers, &cmd_say,
 						  &cmd_secret, &cmd_tick, NULL };

@@ -65,7 +65,8 @@ static void *announce(void *unused)
 
 __attribute__((constructor)) static void shim_start(void)
 {
-	const char *step = getenv("CLOCK_SHIM_STEP_NS"), *after = getenv("CLOCK_SHIM_AFTER_MS"), *back = getenv("CLOCK_SHIM_BACK_MS");
+	const char *step = getenv("CLOCK_SHIM_STEP_NS"), *after = getenv("CLOCK_SHIM_AFTER_MS"),
+		   *back = getenv("CLOCK_SHIM_BACK_MS");
 
 	step_ns = step ? atoll(step) : 0;
 	begin_ns = true_ns() + (after ? atoll(after) : 0) * 1000000;

@@ -16,7 +16,8 @@
 
 #define GAP_NS 100000
 
-static int commit(struct ktx *tx, struct ktrxer_frame_spec *spec, uint64_t number, uint64_t at_ns, struct ktrxer_error *err)
+static int commit(struct ktx *tx, struct ktrxer_frame_spec *spec, uint64_t number, uint64_t at_ns,
+		  struct ktrxer_error *err)
 {
 	uint8_t payload[8];
 	struct ktx_slot slot;

@@ -104,7 +104,7 @@ static int fake_reap(struct ktx_engine_state *state, const struct ktx_completion
 	fake_clocks(&pair);
 	for (; fake.scheds && fake.sched_key != fake.next_key; fake.sched_key++)
 		completions->sched(completions->context, fake.sched_key,
-			       pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
+				   pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
 
@@ -112,11 +112,12 @@ static int fake_reap(struct ktx_engine_state *state, const struct ktx_completion
 			break;
 		if (fake.lost_key == fake.stamped_key + 1)
 			continue;
-		completions->stamp(completions->context, fake.stamped_key, pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
-			       KTX_DEPARTURE_DRIVER, false);
+		completions->stamp(completions->context, fake.stamped_key,
+				   pair.real_ns - (int64_t)pair.mono_ns + sent + fake.stamp_after_ns,
+				   KTX_DEPARTURE_DRIVER, false);
 		if (fake.nic_ahead_ns)
 			completions->stamp(completions->context, fake.stamped_key,
-				sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_DEPARTURE_NIC, true);
+					   sent + fake.nic_ahead_ns + fake.nic_after_ns, KTX_DEPARTURE_NIC, true);
 	}
 	return n;
 }
@@ -167,11 +168,12 @@ static int queue_reap(struct ktx_engine_state *state, const struct ktx_completio
 			break;
 		if (fake.drop) {
 			fake.drop--;
-			completions->failed(completions->context, &fake.requests[fake.stamped_key & fake.mask], fake.drop_with);
+			completions->failed(completions->context, &fake.requests[fake.stamped_key & fake.mask],
+					    fake.drop_with);
 			continue;
 		}
 		completions->stamp(completions->context, fake.stamped_key,
-			pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_DEPARTURE_DRIVER, false);
+				   pair.real_ns - (int64_t)pair.mono_ns + (int64_t)at, KTX_DEPARTURE_DRIVER, false);
 	}
 	return n;
 }
@@ -280,28 +282,42 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap };
 static const struct ktx_submit_ops holder_submit = { .send = fake_send, .reap = fake_reap, .give_up = fake_give_up };
 static const struct ktx_submit_ops queue_submit = {
-	.send = queue_send, .reap = queue_reap, .queue = queue_queue, .left_early = queue_early,
+	.send = queue_send,
+	.reap = queue_reap,
+	.queue = queue_queue,
+	.left_early = queue_early,
 };
-static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish, .tend = fake_tend, .collect = fake_collect };
+static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish,
+						     .tend = fake_tend,
+						     .collect = fake_collect };
 static const struct ktx_stream_ops kernel_stream = {
-	.start = fake_stream_start, .stop = fake_stream_stop, .look = fake_stream_look, .ended = fake_stream_ended,
+	.start = fake_stream_start,
+	.stop = fake_stream_stop,
+	.look = fake_stream_look,
+	.ended = fake_stream_ended,
 };
 
 #define COMMON \
 	.summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open, .close = fake_close, .check = fake_check, \
 	.event_fd = fake_event_fd
 
+/* clang-format off */
 static const struct ktx_engine fake_engine = {
 	COMMON, .name = "fake", .submit = &fake_submit, .why_timing = "the only one", .why_rate = "the only one", .features = fake_features,
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct ktx_engine holder_engine = {
 	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000, .features = fake_features,
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct ktx_engine kernel_engine = {
 	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000, .features = kernel_features,
 };
+/* clang-format on */
 
 static const struct ktx_engine queue_engine = {
 	COMMON, .name = "queue", .submit = &queue_submit, .reap_ns = 200000, .features = fake_features,
@@ -309,7 +325,8 @@ static const struct ktx_engine queue_engine = {
 
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	static const struct ktx_engine *const list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine, NULL };
+	static const struct ktx_engine *const list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine,
+							 NULL };
 
 	return ktx_open_of(out, list, options, err);
 }

@@ -15,19 +15,21 @@
 
 struct fake_script {
 	/* fake, holder */
-	_Atomic int refuse;          /* so many hand-overs are refused ... */
-	_Atomic int refuse_with;     /* ... with this */
-	_Atomic int take_most;       /* of one batch; 0: all */
+	_Atomic int refuse;      /* so many hand-overs are refused ... */
+	_Atomic int refuse_with; /* ... with this */
+	_Atomic int take_most;   /* of one batch; 0: all */
 	_Atomic bool stamps, stamps_come;
 	int64_t stamp_after_ns; /* the hand-over */
-	uint32_t clock_bound_ns; /* the worst error of the stamps by CLOCK_REALTIME: a reader of both clocks may be descheduled between them */
-	int64_t nic_ahead_ns, nic_after_ns; /* a NIC's clock, and when it stamps after the hand-over; 0: there is none */
+	uint32_t
+		clock_bound_ns; /* the worst error of the stamps by CLOCK_REALTIME: a reader of both clocks may be descheduled between them */
+	int64_t nic_ahead_ns,
+		nic_after_ns; /* a NIC's clock, and when it stamps after the hand-over; 0: there is none */
 	int send_lasts_ms;
 	_Atomic int sends, largest; /* seen */
 	uint32_t next_key, stamped_key;
-	bool scheds;                /* the packet scheduler stamps each frame when it is handed over, before the driver does */
+	bool scheds; /* the packet scheduler stamps each frame when it is handed over, before the driver does */
 	uint32_t sched_key;
-	_Atomic uint32_t lost_key;  /* plus 1: the queue dropped this one, and the driver never stamps it */
+	_Atomic uint32_t lost_key; /* plus 1: the queue dropped this one, and the driver never stamps it */
 	uint64_t sent_at[4096];
 	uint64_t order[4096];
 	_Atomic int sent;
@@ -40,25 +42,25 @@ struct fake_script {
 	/* queue; stamps and stamps_come as above, stamp_after_ns the time that the queue was told */
 	struct ktx_queue queue;
 	uint64_t told[4096];
-	_Atomic int drop;           /* so many of those it took are dropped ... */
-	_Atomic int drop_with;      /* ... with this */
-	_Atomic int left_early;     /* seen */
+	_Atomic int drop;       /* so many of those it took are dropped ... */
+	_Atomic int drop_with;  /* ... with this */
+	_Atomic int left_early; /* seen */
 
 	/* kernel */
 	struct ktx_request *requests;
 	uint32_t mask;
 	_Atomic uint32_t published, publishes; /* by the tool's thread */
-	_Atomic uint32_t sends_to;  /* the kernel has sent those before this; UINT32_MAX: all whose time has come */
-	_Atomic int gone;           /* negative errno */
+	_Atomic uint32_t sends_to; /* the kernel has sent those before this; UINT32_MAX: all whose time has come */
+	_Atomic int gone;          /* negative errno */
 	_Atomic uint32_t tends;
 	_Atomic uint32_t cancel_to;
 	_Atomic uint32_t advance_ns;
-	int64_t late_ns;            /* of each stamp */
-	int fail_with;              /* instead of being sent */
+	int64_t late_ns; /* of each stamp */
+	int fail_with;   /* instead of being sent */
 	uint32_t last_from;
-	struct ktx_stream stream;   /* as it was started */
+	struct ktx_stream stream;          /* as it was started */
 	int stream_starts, stream_refused; /* negative errno */
-	struct ktx_stream_look look; /* what the engine says of it */
+	struct ktx_stream_look look;       /* what the engine says of it */
 	_Atomic bool stream_ends, stream_stopped;
 };
 extern struct fake_script fake;

@@ -44,7 +44,8 @@ static inline uint16_t offset_of(const struct bytes *b, const uint8_t *frame)
 }
 
 /* `claimed_end` is where the packet ends by its own word, which may lie beyond what was captured. */
-static inline void parse_transport(struct ktrxer_packet_view *view, const uint8_t *frame, struct bytes b, uint32_t claimed_end)
+static inline void parse_transport(struct ktrxer_packet_view *view, const uint8_t *frame, struct bytes b,
+				   uint32_t claimed_end)
 {
 	if (!view->first_fragment || view->proto == PROTO_NONE)
 		return;
@@ -54,7 +55,8 @@ static inline void parse_transport(struct ktrxer_packet_view *view, const uint8_
 		return;
 	}
 	view->l4 = offset_of(&b, frame);
-	if (view->proto != KTRXER_UDP && view->proto != KTRXER_TCP && view->proto != PROTO_SCTP && view->proto != PROTO_DCCP && view->proto != PROTO_UDP_LITE)
+	if (view->proto != KTRXER_UDP && view->proto != KTRXER_TCP && view->proto != PROTO_SCTP &&
+	    view->proto != PROTO_DCCP && view->proto != PROTO_UDP_LITE)
 		return;
 	view->from_port = bytes_be16(&b);
 	view->to_port = bytes_be16(&b);
@@ -182,7 +184,8 @@ static inline void parse_ipv6(struct ktrxer_packet_view *view, const uint8_t *fr
 		parse_transport(view, frame, b, claimed_end);
 }
 
-static inline void reference_parse(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
+static inline void reference_parse(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length,
+				   enum ktrxer_link link)
 {
 	struct bytes b = bytes_of(frame, length);
 	uint8_t version;

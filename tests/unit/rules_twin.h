@@ -21,7 +21,8 @@ static inline const uint8_t *krx_take(const struct krx_source *s, unsigned long 
 #include <linux/ktrxer_classify.h>
 
 /* As rx_hook.c calls it. The kernel has removed the outer tag before that, `untag`. */
-static inline void module_twin_classify(struct krx_view *v, const uint8_t *frame, uint32_t length, enum ktrxer_link link, bool untag)
+static inline void module_twin_classify(struct krx_view *v, const uint8_t *frame, uint32_t length,
+					enum ktrxer_link link, bool untag)
 {
 	struct krx_source s = { frame, length };
 	uint32_t type = KRX_TYPE_RAW, tags = 0;
@@ -59,7 +60,8 @@ static inline const char *module_twin_differs(const uint8_t *frame, uint32_t len
 		return "the module's protocol";
 	if (memcmp(got.from, want.from.bytes, 16) != 0 || memcmp(got.to, want.to.bytes, 16) != 0)
 		return "the module's addresses";
-	if (ntohs(got.from_port) != (want.ports ? want.from_port : 0) || ntohs(got.to_port) != (want.ports ? want.to_port : 0))
+	if (ntohs(got.from_port) != (want.ports ? want.from_port : 0) ||
+	    ntohs(got.to_port) != (want.ports ? want.to_port : 0))
 		return "the module's ports";
 	return NULL;
 }

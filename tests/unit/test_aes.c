@@ -33,8 +33,10 @@ static void check(const char *key_text, const char *plain_text, const char *ciph
 static void fips_197(void **state)
 {
 	(void)state;
-	check("2b7e151628aed2a6abf7158809cf4f3c", "3243f6a8885a308d313198a2e0370734", "3925841d02dc09fbdc118597196a0b32");
-	check("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff", "69c4e0d86a7b0430d8cdb78070b4c55a");
+	check("2b7e151628aed2a6abf7158809cf4f3c", "3243f6a8885a308d313198a2e0370734",
+	      "3925841d02dc09fbdc118597196a0b32");
+	check("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff",
+	      "69c4e0d86a7b0430d8cdb78070b4c55a");
 }
 
 static void sp_800_38a(void **state)
@@ -63,7 +65,8 @@ static void chain_reaches_the_whole_table(void **state)
 	(void)state;
 	ktrxer_aes128_key(&aes, key);
 	ktrxer_aes128_encrypt(&aes, block, block);
-	check("00000000000000000000000000000000", "00000000000000000000000000000000", "66e94bd4ef8a2c3b884cfa59ca342b2e");
+	check("00000000000000000000000000000000", "00000000000000000000000000000000",
+	      "66e94bd4ef8a2c3b884cfa59ca342b2e");
 	for (int i = 0; i < 1000; i++) {
 		ktrxer_aes128_encrypt(&aes, block, block);
 		for (int j = 0; j < 16; j++) {

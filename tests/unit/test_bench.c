@@ -23,7 +23,9 @@ static void test_lists(void **state)
 	assert_int_equal(bench_list_parse(v, &n, ",1", false, "--cross", &err), -EINVAL);
 	assert_int_equal(bench_list_parse(v, &n, "1,-2", false, "--cross", &err), -EINVAL);
 	assert_int_equal(bench_list_parse(v, &n, "1,2,3,4,5,6,7,8,9", false, "--cross", &err), -EINVAL);
-	assert_int_equal(bench_list_parse(v, &n, "111111111111111111111111111111111111111111111111111111111", false, "--cross", &err), -EINVAL);
+	assert_int_equal(bench_list_parse(v, &n, "111111111111111111111111111111111111111111111111111111111", false,
+					  "--cross", &err),
+			 -EINVAL);
 }
 
 int main(void)

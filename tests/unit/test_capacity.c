@@ -14,7 +14,8 @@
 static void make_pairs(struct capacity_pair *pairs, int64_t offset_ns)
 {
 	for (int i = 0; i < COUNT; i++) {
-		double first = random_uniform() < 0.5 ? 0 : 500000 * random_uniform(), last = random_uniform() < 0.5 ? 0 : 300000 * random_uniform();
+		double first = random_uniform() < 0.5 ? 0 : 500000 * random_uniform(),
+		       last = random_uniform() < 0.5 ? 0 : 300000 * random_uniform();
 		double gap = fmax(120000, 120000 + last - first * 0.3);
 
 		pairs[i].first_delay_ns = offset_ns + 2000000 + (int64_t)first;
@@ -35,14 +36,17 @@ static void the_pair_without_queue(void **state)
 		assert_true(r.accepted);
 		assert_int_equal(pairs[r.index].gap_ns, 120000);
 		assert_true(fabs(r.capacity.bit_s - 100e6) < 1);
-		assert_true(r.capacity.low_bit_s < 100e6 && r.capacity.high_bit_s > 100e6 && r.capacity.high_bit_s < 100.01e6);
+		assert_true(r.capacity.low_bit_s < 100e6 && r.capacity.high_bit_s > 100e6 &&
+			    r.capacity.high_bit_s < 100.01e6);
 	}
 }
 
 static void no_pair_without_queue(void **state)
 {
 	/* The least delays belong to different pairs. */
-	const struct capacity_pair pairs[] = { { 1000, 900000, 899000 }, { 500000, 620000, 120000 }, { 400000, 700000, 300000 } };
+	const struct capacity_pair pairs[] = { { 1000, 900000, 899000 },
+					       { 500000, 620000, 120000 },
+					       { 400000, 700000, 300000 } };
 	struct capacity_minimum r;
 
 	(void)state;
@@ -87,7 +91,9 @@ static void the_mode_above_the_asymptotic_rate(void **state)
 
 	(void)state;
 	for (int i = 0; i < COUNT; i++) {
-		double u = random_uniform(), rate = u < 0.5 ? 60 + 0.5 * random_normal() : u < 0.9 ? 100 + 0.5 * random_normal() : 30 + 150 * random_uniform();
+		double u = random_uniform(), rate = u < 0.5   ? 60 + 0.5 * random_normal()
+						    : u < 0.9 ? 100 + 0.5 * random_normal()
+							      : 30 + 150 * random_uniform();
 
 		gaps[i] = (int64_t)(BITS * 1e3 / rate);
 	}
@@ -123,8 +129,12 @@ static void modes_of_bad_gaps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_pair_without_queue), cmocka_unit_test(no_pair_without_queue), cmocka_unit_test(gaps_that_are_none),
-		cmocka_unit_test(bulks_grow), cmocka_unit_test(the_mode_above_the_asymptotic_rate), cmocka_unit_test(modes_of_bad_gaps),
+		cmocka_unit_test(the_pair_without_queue),
+		cmocka_unit_test(no_pair_without_queue),
+		cmocka_unit_test(gaps_that_are_none),
+		cmocka_unit_test(bulks_grow),
+		cmocka_unit_test(the_mode_above_the_asymptotic_rate),
+		cmocka_unit_test(modes_of_bad_gaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,9 +50,11 @@ static void a_step_is_found_and_both_sides_of_it_convert(void **state)
 	assert_true(llabs((int64_t)(ktrxer_clock_map_mono(&map, pair.real_ns) - pair.mono_ns)) < 100000);
 	/* a stamp from before the step */
 	assert_true(llabs((int64_t)(ktrxer_clock_map_mono_within(&map, pair.real_ns - step, pair.mono_ns - 1000,
-								 pair.mono_ns + 1000) - pair.mono_ns)) < 100000);
+								 pair.mono_ns + 1000) -
+				    pair.mono_ns)) < 100000);
 	assert_true(llabs((int64_t)(ktrxer_clock_map_mono_within(&map, pair.real_ns, pair.mono_ns - 1000,
-								 pair.mono_ns + 1000) - pair.mono_ns)) < 100000);
+								 pair.mono_ns + 1000) -
+				    pair.mono_ns)) < 100000);
 }
 
 /* What was read before the sample that found the step is as near to it as what is read after. */
@@ -87,7 +89,8 @@ static void near_a_step_the_later_one_that_can_be_is_right(void **state)
 		assert_true(ktrxer_clock_map_sample(&map));
 		ktrxer_clock_pair_read(&pair);
 		earliest = pair.mono_ns - 2 * KTRXER_NS_PER_S;
-		expect_near(ktrxer_clock_map_mono_within(&map, pair.real_ns - step, earliest, ktrxer_now_ns()), pair.mono_ns);
+		expect_near(ktrxer_clock_map_mono_within(&map, pair.real_ns - step, earliest, ktrxer_now_ns()),
+			    pair.mono_ns);
 		expect_near(ktrxer_clock_map_mono_within(&map, pair.real_ns, earliest, ktrxer_now_ns()), pair.mono_ns);
 	}
 }
@@ -107,12 +110,14 @@ static void a_stamp_that_cannot_be_shows_a_step(void **state)
 		map.last_ns -= step;
 		ktrxer_clock_pair_read(&pair);
 		/* Nothing has been sampled since the step. */
-		assert_true(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		assert_true(
+			ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
 		expect_near(got, pair.mono_ns);
 		assert_int_equal(map.steps, 1);
 		/* And a good one costs no sample. */
 		map.sampled_ns = 0;
-		assert_true(ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		assert_true(
+			ktrxer_clock_map_mono_checked(&map, pair.real_ns, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
 		expect_near(got, pair.mono_ns);
 		assert_int_equal(map.sampled_ns, 0);
 	}
@@ -130,7 +135,8 @@ static void a_stamp_from_there_and_back_is_not_believed(void **state)
 
 		ktrxer_clock_map_init(&map);
 		ktrxer_clock_pair_read(&pair);
-		assert_false(ktrxer_clock_map_mono_checked(&map, pair.real_ns + step, pair.mono_ns - 10000, ktrxer_now_ns(), &got));
+		assert_false(ktrxer_clock_map_mono_checked(&map, pair.real_ns + step, pair.mono_ns - 10000,
+							   ktrxer_now_ns(), &got));
 		assert_int_equal(map.steps, 0);
 	}
 }
@@ -147,8 +153,12 @@ static void small_steps_convert_or_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 		const uint64_t at = 500 * (uint64_t)KTRXER_NS_PER_S; /* the step, between two samples 100 us apart */
-		struct ktrxer_clock_map map = { .low_ns = 1000000 + steps[i], .high_ns = 1000000 + steps[i], .last_ns = 1000000, .steps = 1,
-						.unstepped_ns = at - 50000, .stepped_ns = at + 50000 };
+		struct ktrxer_clock_map map = { .low_ns = 1000000 + steps[i],
+						.high_ns = 1000000 + steps[i],
+						.last_ns = 1000000,
+						.steps = 1,
+						.unstepped_ns = at - 50000,
+						.stepped_ns = at + 50000 };
 
 		/* Nothing here may take a sample of this machine's clock: it would show a step. */
 		for (int64_t made = -10000000; made <= 800000000; made += made > 20000000 ? 7000000 : 11000) {
@@ -161,13 +171,15 @@ static void small_steps_convert_or_are_refused(void **state)
 				struct ktrxer_clock_map copy = map;
 
 				refused++;
-				if (!ktrxer_clock_map_mono_checked(&copy, real, t - 5000000, read, &got) || copy.steps != 1)
+				if (!ktrxer_clock_map_mono_checked(&copy, real, t - 5000000, read, &got) ||
+				    copy.steps != 1)
 					continue;
 				refused--;
 			}
 			converted++;
 			if (llabs((int64_t)(got - t)) > 2 * 1000)
-				fail_msg("a stamp %lld ns after a step of %lld ns is %lld ns off", (long long)made, (long long)steps[i], (long long)(got - t));
+				fail_msg("a stamp %lld ns after a step of %lld ns is %lld ns off", (long long)made,
+					 (long long)steps[i], (long long)(got - t));
 		}
 	}
 	assert_true(refused > 10 && converted > 5 * refused);

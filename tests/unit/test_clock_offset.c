@@ -48,11 +48,14 @@ struct world {
 
 static enum clock_offset_taken one(struct clock_offset *est, struct world *w)
 {
-	const double forward = w->there + (uniform() < w->share ? 0 : queue(w->noise)), backward = w->back + (uniform() < w->share ? 0 : queue(w->noise));
+	const double forward = w->there + (uniform() < w->share ? 0 : queue(w->noise)),
+		     backward = w->back + (uniform() < w->share ? 0 : queue(w->noise));
 	const uint64_t arrives = w->t1 + (uint64_t)forward, leaves = arrives + 20000;
-	const struct clock_exchange x = { .t1_ns = w->t1, .t2_ns = BASE + (int64_t)(w->offset + (double)arrives * (1 + w->skew)),
+	const struct clock_exchange x = { .t1_ns = w->t1,
+					  .t2_ns = BASE + (int64_t)(w->offset + (double)arrives * (1 + w->skew)),
 					  .t3_ns = BASE + (int64_t)(w->offset + (double)leaves * (1 + w->skew)),
-					  .t4_ns = leaves + (uint64_t)backward, .free_running = w->free_running };
+					  .t4_ns = leaves + (uint64_t)backward,
+					  .free_running = w->free_running };
 
 	w->t1 += (uint64_t)w->interval;
 	return clock_offset_add(est, &x);
@@ -80,8 +83,15 @@ static void a_skew_of_50_ppm_within_1(void **state)
 {
 	(void)state;
 	for (uint64_t round = 1; round <= 30; round++) {
-		struct world w = { .skew = (round % 2 ? 50e-6 : -50e-6), .offset = 3e6, .there = 200000, .back = 200000, .noise = 500000,
-				   .share = 0.01, .interval = 0.1 * S, .t1 = 1000000000, .free_running = round % 3 };
+		struct world w = { .skew = (round % 2 ? 50e-6 : -50e-6),
+				   .offset = 3e6,
+				   .there = 200000,
+				   .back = 200000,
+				   .noise = 500000,
+				   .share = 0.01,
+				   .interval = 0.1 * S,
+				   .t1 = 1000000000,
+				   .free_running = round % 3 };
 		struct clock_offset *est = estimator();
 		struct clock_offset_result r;
 		uint64_t bound;
@@ -108,7 +118,9 @@ static void a_skew_of_50_ppm_within_1(void **state)
 /* The uncertainty assumes no symmetry of the path: here all of the delay is up. */
 static void an_asymmetric_path_stays_within_its_bound(void **state)
 {
-	struct world w = { .offset = -5e9, .there = 10e6, .back = 1000, .noise = 1e6, .share = 0.1, .interval = 0.01 * S, .t1 = 77 };
+	struct world w = {
+		.offset = -5e9, .there = 10e6, .back = 1000, .noise = 1e6, .share = 0.1, .interval = 0.01 * S, .t1 = 77
+	};
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
@@ -132,7 +144,13 @@ static void in_mid_run_over_a_filling_queue(void **state)
 	for (uint64_t round = 1; round <= 40; round++) {
 		const bool up = round % 4 < 3, down = round % 4 != 1;
 		const double skew = ((double)(round % 7) - 3) * (round < 20 ? 15e-6 : 150e-6);
-		struct world w = { .skew = skew, .offset = -7e9, .there = 5e6, .back = 5e6, .noise = 300000, .interval = 0.25 * S, .t1 = 5000000000,
+		struct world w = { .skew = skew,
+				   .offset = -7e9,
+				   .there = 5e6,
+				   .back = 5e6,
+				   .noise = 300000,
+				   .interval = 0.25 * S,
+				   .t1 = 5000000000,
 				   .free_running = round % 3 == 0 };
 		struct clock_offset *est = estimator();
 
@@ -146,12 +164,15 @@ static void in_mid_run_over_a_filling_queue(void **state)
 				w.back = 5e6 + (down ? 2 * S * fill : 0);
 			}
 			one(est, &w);
-			for (uint64_t at = w.t1 - 3000000000 * (i > 20); at < w.t1 + 1000000000 && i > 2; at += 500000000) {
+			for (uint64_t at = w.t1 - 3000000000 * (i > 20); at < w.t1 + 1000000000 && i > 2;
+			     at += 500000000) {
 				uint64_t bound;
 				const int64_t wrong = error_at(est, at, truth(&w, at), &bound);
 
 				assert_true(wrong <= (int64_t)bound);
-				assert_true(bound < 48000000); /* half the idle round trip, and 600 ppm for a minute and some seconds */
+				assert_true(
+					bound <
+					48000000); /* half the idle round trip, and 600 ppm for a minute and some seconds */
 				assert_true(round >= 20 || wrong < 7000000); /* the same with usual rates */
 			}
 		}
@@ -180,7 +201,13 @@ static void few_points_say_little(void **state)
 
 static void steps_begin_segments(void **state)
 {
-	struct world w = { .skew = 20e-6, .offset = 1e6, .there = 100000, .back = 100000, .noise = 50000, .share = 0.05, .interval = 0.01 * S,
+	struct world w = { .skew = 20e-6,
+			   .offset = 1e6,
+			   .there = 100000,
+			   .back = 100000,
+			   .noise = 50000,
+			   .share = 0.05,
+			   .interval = 0.01 * S,
 			   .t1 = 1000 };
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
@@ -209,7 +236,13 @@ static void steps_begin_segments(void **state)
 
 static void wrong_stamps_do_no_harm(void **state)
 {
-	struct world w = { .offset = 1e6, .there = 100000, .back = 100000, .noise = 50000, .share = 0.05, .interval = 0.01 * S, .t1 = 1000 };
+	struct world w = { .offset = 1e6,
+			   .there = 100000,
+			   .back = 100000,
+			   .noise = 50000,
+			   .share = 0.05,
+			   .interval = 0.01 * S,
+			   .t1 = 1000 };
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
@@ -217,6 +250,7 @@ static void wrong_stamps_do_no_harm(void **state)
 	for (int i = 0; i < 300; i++) {
 		one(est, &w);
 		if (i % 50 == 20) { /* a wrong stamp, alone */
+			/* clang-format off */
 			const struct clock_exchange wrong[] = {
 				{ .t1_ns = w.t1, .t2_ns = 0, .t3_ns = 1, .t4_ns = w.t1 + 100 },
 				{ .t1_ns = w.t1 + 1, .t2_ns = INT64_MAX / 2, .t3_ns = INT64_MAX / 2, .t4_ns = w.t1 + 100 },
@@ -224,9 +258,11 @@ static void wrong_stamps_do_no_harm(void **state)
 				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE, .t4_ns = w.t1 - 1 },     /* it came before it left */
 				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE + 101, .t4_ns = w.t1 + 100 }, /* a round trip below 0 */
 			};
+			/* clang-format on */
 
 			for (int k = 0; k < 5; k++)
-				assert_int_equal(clock_offset_add(est, &wrong[k]), k < 2 ? CLOCK_OFFSET_DOUBTED : CLOCK_OFFSET_IGNORED);
+				assert_int_equal(clock_offset_add(est, &wrong[k]),
+						 k < 2 ? CLOCK_OFFSET_DOUBTED : CLOCK_OFFSET_IGNORED);
 		}
 	}
 	assert_int_equal(clock_offset_steps(est), 0);
@@ -239,7 +275,14 @@ static void wrong_stamps_do_no_harm(void **state)
 /* An oscillator does not change its rate by 50 ppm at once. If the stamps are said to be free of adjustments, they are not. */
 static void a_change_of_rate_contradicts_free_running_clocks(void **state)
 {
-	struct world w = { .skew = 0, .there = 1000, .back = 1000, .noise = 100, .share = 0.5, .interval = 0.1 * S, .t1 = 1000, .free_running = true };
+	struct world w = { .skew = 0,
+			   .there = 1000,
+			   .back = 1000,
+			   .noise = 100,
+			   .share = 0.5,
+			   .interval = 0.1 * S,
+			   .t1 = 1000,
+			   .free_running = true };
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 	uint64_t bound;
@@ -254,7 +297,8 @@ static void a_change_of_rate_contradicts_free_running_clocks(void **state)
 	assert_int_equal(r.points, 600);
 	assert_true(r.drifts && r.free_running);
 	for (int i = 0; i < 600; i++)
-		assert_true(error_at(est, 1000 + (uint64_t)i * 100000000, BASE + (i < 301 ? 0 : (i - 300) * 5000), &bound) <= (int64_t)bound);
+		assert_true(error_at(est, 1000 + (uint64_t)i * 100000000, BASE + (i < 301 ? 0 : (i - 300) * 5000),
+				     &bound) <= (int64_t)bound);
 	assert_true(bound < 60000); /* the disciplined model, between two round trips */
 	clock_offset_free(est);
 }
@@ -288,7 +332,7 @@ enum { CHANGES = 40 };
 struct simulated {
 	double skew, wave, wave_length; /* wave: amplitude of the rate */
 	struct {
-		double from, length, rate;  /* a slew */
+		double from, length, rate; /* a slew */
 	} slews[CHANGES];
 	int slew_count;
 	struct {
@@ -300,12 +344,14 @@ struct simulated {
 /* The rate is a triangular wave: it rises to `wave` in a quarter of the length. */
 static double oscillator(const struct simulated *c, double x)
 {
-	const double length = c->wave ? c->wave_length : 4 * S, u = x - length * (double)(int64_t)(x / length), change = 4 * c->wave / length;
+	const double length = c->wave ? c->wave_length : 4 * S, u = x - length * (double)(int64_t)(x / length),
+		     change = 4 * c->wave / length;
 	const double v = u - length / 4, w = length - u;
 
 	if (v < 0)
 		return x * c->skew + change * u * u / 2;
-	return x * c->skew + (v > length / 2 ? change * w * w / 2 : change * length * length / 32 + c->wave * v - change * v * v / 2);
+	return x * c->skew +
+	       (v > length / 2 ? change * w * w / 2 : change * length * length / 32 + c->wave * v - change * v * v / 2);
 }
 
 /* What its kernel adds. */
@@ -406,12 +452,16 @@ static double loaded(const struct scenario *s, double x, double queue_ns)
 /* `x` is the true time at which the probe leaves. */
 static double exchange_make(const struct scenario *s, double x, struct clock_exchange *e)
 {
-	const double arrives = x + s->up + queue(s->noise) + loaded(s, x, s->load_up), leaves = arrives + between(5, 60) * US;
+	const double arrives = x + s->up + queue(s->noise) + loaded(s, x, s->load_up),
+		     leaves = arrives + between(5, 60) * US;
 	const double back = leaves + s->down + queue(s->noise) + loaded(s, leaves, s->load_down);
 
-	*e = (struct clock_exchange){ .t1_ns = (uint64_t)reading(&s->own, x, s->raw), .t2_ns = BASE + (int64_t)reading(&s->far, arrives, s->raw),
-				      .t3_ns = BASE + (int64_t)reading(&s->far, leaves, s->raw), .t4_ns = (uint64_t)reading(&s->own, back, s->raw),
-				      .widen_ns = 1, .free_running = s->raw };
+	*e = (struct clock_exchange){ .t1_ns = (uint64_t)reading(&s->own, x, s->raw),
+				      .t2_ns = BASE + (int64_t)reading(&s->far, arrives, s->raw),
+				      .t3_ns = BASE + (int64_t)reading(&s->far, leaves, s->raw),
+				      .t4_ns = (uint64_t)reading(&s->own, back, s->raw),
+				      .widen_ns = 1,
+				      .free_running = s->raw };
 	return back;
 }
 
@@ -470,8 +520,12 @@ static void simulate(const struct scenario *s, struct tally *t)
 		error = fabs((double)(clock_offset_at(est, CLOCK_OFFSET_LONGEST, at, &bound) - BASE) - true_ns);
 		t->wrong += error > (double)bound + 2;
 		/* With its own limits, as the delay of this probe is computed. */
-		error = fabs((double)(clock_offset_within(est, CLOCK_OFFSET_LONGEST, at, x->t3_ns - (int64_t)x->t4_ns - (int64_t)((x->t4_ns - at) * 6 / 10000) - 2,
-							  x->t2_ns - (int64_t)at + 2, &bound) - BASE) - true_ns);
+		error = fabs((double)(clock_offset_within(est, CLOCK_OFFSET_LONGEST, at,
+							  x->t3_ns - (int64_t)x->t4_ns -
+								  (int64_t)((x->t4_ns - at) * 6 / 10000) - 2,
+							  x->t2_ns - (int64_t)at + 2, &bound) -
+				      BASE) -
+			     true_ns);
 		t->samples += 2;
 		t->wrong += error > (double)bound + 2;
 		t->worst_error = error > t->worst_error ? error : t->worst_error;
@@ -493,7 +547,8 @@ static void the_truth_is_within_the_bound_in_every_sample(void **state)
 		scenario_make(&s, kind);
 		simulate(&s, &t);
 		if (t.wrong)
-			fail_msg("clocks %d: %" PRIu64 " of %" PRIu64 " samples beyond the bound; error up to %.0f ns", kind, t.wrong, t.samples, t.worst_error);
+			fail_msg("clocks %d: %" PRIu64 " of %" PRIu64 " samples beyond the bound; error up to %.0f ns",
+				 kind, t.wrong, t.samples, t.worst_error);
 		assert_true(t.samples > 50);
 		if (s.raw)
 			assert_int_equal(t.drifts + t.steps, 0); /* neither slews nor steps are in the stamps */
@@ -501,7 +556,9 @@ static void the_truth_is_within_the_bound_in_every_sample(void **state)
 		 * Useful, too: the smallest round trip, and what the clocks may do while a load hides it. Smooth rates that are known from before and
 		 * after the load add nearly nothing to that.
 		 */
-		hidden = s.raw && s.load_from > 8 * S && s.load_to < s.length - 4 * S ? 200 * US : 650e-6 * (s.load_to - s.load_from + S);
+		hidden = s.raw && s.load_from > 8 * S && s.load_to < s.length - 4 * S
+				 ? 200 * US
+				 : 650e-6 * (s.load_to - s.load_from + S);
 		assert_true(t.worst_bound < s.up + s.down + 9 * s.noise + hidden);
 	}
 }
@@ -511,14 +568,21 @@ static void a_slow_drift_over_a_long_run(void **state)
 {
 	(void)state;
 	for (int raw = 0; raw < 2; raw++) {
-		struct scenario s = { .length = 600 * S, .interval = 0.1 * S, .up = 25 * US, .down = 25 * US, .noise = US, .raw = raw,
+		struct scenario s = { .length = 600 * S,
+				      .interval = 0.1 * S,
+				      .up = 25 * US,
+				      .down = 25 * US,
+				      .noise = US,
+				      .raw = raw,
 				      .far = { .skew = 3e-6, .wave = 0.6e-6, .wave_length = 2400 * S } };
 		struct tally t = { 0 };
 
 		seed = 4;
 		simulate(&s, &t);
-		print_message("drift of 0.6 ppm in 600 s, %s: error up to %.1f us, bound up to %.1f us, %" PRIu64 " of %" PRIu64 " samples beyond\n",
-			      raw ? "free running" : "disciplined", t.worst_error / US, t.worst_bound / US, t.wrong, t.samples);
+		print_message("drift of 0.6 ppm in 600 s, %s: error up to %.1f us, bound up to %.1f us, %" PRIu64
+			      " of %" PRIu64 " samples beyond\n",
+			      raw ? "free running" : "disciplined", t.worst_error / US, t.worst_bound / US, t.wrong,
+			      t.samples);
 		assert_int_equal(t.wrong, 0);
 		assert_true(t.worst_bound < (raw ? 32 : 65) * US);
 	}
@@ -529,15 +593,27 @@ static void a_slew_under_load(void **state)
 {
 	(void)state;
 	for (int raw = 0; raw < 2; raw++) {
-		struct scenario s = { .length = 30 * S, .interval = 0.05 * S, .up = 20 * US, .down = 20 * US, .noise = 2 * US, .raw = raw, .load_from = 8 * S,
-				      .load_to = 22 * S, .load_down = 5 * MS,
-				      .far = { .skew = 10e-6, .wave_length = S, .slews = { { 12 * S, 4 * S, 500e-6 } }, .slew_count = 1 } };
+		struct scenario s = { .length = 30 * S,
+				      .interval = 0.05 * S,
+				      .up = 20 * US,
+				      .down = 20 * US,
+				      .noise = 2 * US,
+				      .raw = raw,
+				      .load_from = 8 * S,
+				      .load_to = 22 * S,
+				      .load_down = 5 * MS,
+				      .far = { .skew = 10e-6,
+					       .wave_length = S,
+					       .slews = { { 12 * S, 4 * S, 500e-6 } },
+					       .slew_count = 1 } };
 		struct tally t = { 0 };
 
 		seed = 4;
 		simulate(&s, &t);
-		print_message("slew of 500 ppm under load, %s: error up to %.1f us, bound up to %.1f us, %" PRIu64 " of %" PRIu64 " samples beyond\n",
-			      raw ? "free running" : "disciplined", t.worst_error / US, t.worst_bound / US, t.wrong, t.samples);
+		print_message("slew of 500 ppm under load, %s: error up to %.1f us, bound up to %.1f us, %" PRIu64
+			      " of %" PRIu64 " samples beyond\n",
+			      raw ? "free running" : "disciplined", t.worst_error / US, t.worst_bound / US, t.wrong,
+			      t.samples);
 		assert_int_equal(t.wrong, 0);
 		assert_true(t.worst_bound < (raw ? 40 * US : 6 * MS));
 	}
@@ -545,6 +621,7 @@ static void a_slew_under_load(void **state)
 
 int main(void)
 {
+	/* clang-format off */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_skew_of_50_ppm_within_1), cmocka_unit_test(an_asymmetric_path_stays_within_its_bound),
 		cmocka_unit_test(in_mid_run_over_a_filling_queue), cmocka_unit_test(few_points_say_little), cmocka_unit_test(steps_begin_segments),
@@ -552,6 +629,7 @@ int main(void)
 		cmocka_unit_test(long_runs_in_little_memory), cmocka_unit_test(the_truth_is_within_the_bound_in_every_sample),
 		cmocka_unit_test(a_slow_drift_over_a_long_run), cmocka_unit_test(a_slew_under_load),
 	};
+	/* clang-format on */
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,12 @@ static uint32_t seal(struct control_keys *keys, uint8_t *out, uint8_t type, cons
 
 static void prefaces(void **state)
 {
-	struct control_preface p = { .kind = CONTROL_DATA, .version = 9, .session = 0x01020304, .flow = 77, .cookie = { 1, 2, 3, [15] = 16 } }, q;
+	struct control_preface p = { .kind = CONTROL_DATA,
+				     .version = 9,
+				     .session = 0x01020304,
+				     .flow = 77,
+				     .cookie = { 1, 2, 3, [15] = 16 } },
+			       q;
 	uint8_t bytes[CONTROL_PREFACE];
 
 	(void)state;
@@ -140,8 +145,15 @@ static struct control_frame as_frame(const uint8_t *body, uint32_t length)
 
 static void a_request(void **state)
 {
-	struct control_request r = { .flows = 3, .for_ns = 10, .bytes = 11, .whole_ns = 12, .sample_ns = 13, .rate_bps = 14, .cc_count = 2,
-				     .ccs = { "cubic", "bbr" } }, q;
+	struct control_request r = { .flows = 3,
+				     .for_ns = 10,
+				     .bytes = 11,
+				     .whole_ns = 12,
+				     .sample_ns = 13,
+				     .rate_bps = 14,
+				     .cc_count = 2,
+				     .ccs = { "cubic", "bbr" } },
+			       q;
 	uint8_t body[CONTROL_FIRST_MAX];
 	uint32_t n;
 	struct control_frame f;
@@ -184,8 +196,10 @@ static void a_request(void **state)
 static void flows(void **state)
 {
 	struct control_request r = { .flows = 2, .cc_count = 1, .ccs = { "reno" } };
-	struct flow_spec in[2] = { { .down = true, .tos = 0xb8, .cc_index = 1, .cc = "reno", .start_ns = 5, .rate_bps = 6 },
-				   { .udp = true, .tos = 2, .model = FLOW_VOIP, .rate_bps = 64000, .payload_min = 24, .payload_max = 200 } };
+	struct flow_spec in[2] = {
+		{ .down = true, .tos = 0xb8, .cc_index = 1, .cc = "reno", .start_ns = 5, .rate_bps = 6 },
+		{ .udp = true, .tos = 2, .model = FLOW_VOIP, .rate_bps = 64000, .payload_min = 24, .payload_max = 200 }
+	};
 	struct flow_spec out[CONTROL_RECORDS];
 	uint8_t body[CONTROL_BODY_MAX];
 	struct control_frame f = as_frame(body, control_flows_write(body, 7, 2, in));
@@ -221,8 +235,14 @@ static void flows(void **state)
 static void trains(void **state)
 {
 	const struct control_request r = { .flows = 1 };
-	const struct flow_spec in = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
-				      .payload_max = 900, .train = 2, .train_shrink = 3, .train_gap_ns = 200000 };
+	const struct flow_spec in = { .udp = true,
+				      .model = FLOW_TRAIN,
+				      .rate_bps = 8000000,
+				      .payload_min = 100,
+				      .payload_max = 900,
+				      .train = 2,
+				      .train_shrink = 3,
+				      .train_gap_ns = 200000 };
 	struct flow_spec out, bad = in;
 	uint8_t body[CONTROL_BODY_MAX];
 	struct control_frame f = as_frame(body, control_flows_write(body, 0, 1, &in));
@@ -240,7 +260,8 @@ static void packets_of_trains(void **state)
 {
 	const struct flow_packet in[] = { { 0, 5000000000ull, FLOW_PACKET_ARRIVED },
 					  { 1, 4999999000ull, FLOW_PACKET_SENT },
-					  { 7, UINT64_MAX, FLOW_PACKET_COMMITTED }, { 3, 0, FLOW_PACKET_ARRIVED } };
+					  { 7, UINT64_MAX, FLOW_PACKET_COMMITTED },
+					  { 3, 0, FLOW_PACKET_ARRIVED } };
 	struct flow_packets before = { 0 };
 	struct flow_packet out;
 	uint8_t block[4 * FLOW_PACKET_RECORD_MOST];
@@ -270,9 +291,14 @@ static void packets_of_trains(void **state)
 
 static void last_words(void **state)
 {
-	struct flow_end end = { .reason = FLOW_BROKEN, .error = FLOW_RESET, .time_ns = 1, .bytes = 2, .packets = 3,
-			.missed = 4,
-				.waited = 5 }, back = { 0 };
+	struct flow_end end = { .reason = FLOW_BROKEN,
+				.error = FLOW_RESET,
+				.time_ns = 1,
+				.bytes = 2,
+				.packets = 3,
+				.missed = 4,
+				.waited = 5 },
+			back = { 0 };
 	struct control_refuse refuse = { CONTROL_TOO_FAST, 1000 }, again;
 	struct control_pong pong = { 1, 2, 3 }, gnop;
 	struct control_port ports[2] = { { 1, 2 }, { 3, 4 } }, strop[2];
@@ -282,8 +308,8 @@ static void last_words(void **state)
 
 	(void)state;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
-	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 && back.bytes == 2 && back.packets == 3 &&
-		    back.missed == 4 && back.waited == 5);
+	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 &&
+		    back.bytes == 2 && back.packets == 3 && back.missed == 4 && back.waited == 5);
 	f.length -= 4; /* of a version without it */
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(back.missed == 4 && back.waited == UINT32_MAX);
@@ -309,8 +335,10 @@ static void samples(void **state)
 {
 	struct flow_history said, heard;
 	uint8_t block[4 * FLOW_SAMPLE_MOST + FLOW_SAMPLES_HEAD];
-	struct flow_sample in[4] = { { .time_ns = 1000000, .bytes = 0 }, { .time_ns = 1000500, .bytes = UINT64_MAX, .kind = FLOW_TCP },
-				     { .time_ns = 2000000, .bytes = 5000000000ull, .kind = FLOW_UDP }, { .time_ns = 3000000, .bytes = 127 } };
+	struct flow_sample in[4] = { { .time_ns = 1000000, .bytes = 0 },
+				     { .time_ns = 1000500, .bytes = UINT64_MAX, .kind = FLOW_TCP },
+				     { .time_ns = 2000000, .bytes = 5000000000ull, .kind = FLOW_UDP },
+				     { .time_ns = 3000000, .bytes = 127 } };
 	const uint32_t flow[4] = { 0, 1, 2, 0 };
 	struct flow_sample out;
 	struct bytes b;
@@ -350,8 +378,10 @@ static void samples(void **state)
 
 static void samples_of_nobody(void **state)
 {
-	static const uint8_t unknown_flow[] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0 }, unknown_kind[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0 },
-			     too_long[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0, 0 };
+	static const uint8_t unknown_flow[] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0 },
+			     unknown_kind[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0 },
+			     too_long[] = { 0,    0,    0,    0,    0,    0,    0, 0, 0x80, 0x80, 0x80,
+					    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0,    0 };
 	struct flow_history heard;
 	struct flow_sample out;
 	struct bytes b;

@@ -19,13 +19,17 @@ static struct echo_book *book_new(uint32_t window)
 
 static struct echo_reply reply_to(uint64_t number)
 {
-	return (struct echo_reply){ .seq = (uint16_t)number, .has_number = true, .has_secret = true, .number = number, .secret = SECRET };
+	return (struct echo_reply){
+		.seq = (uint16_t)number, .has_number = true, .has_secret = true, .number = number, .secret = SECRET
+	};
 }
 
 static enum echo_event report(struct echo_book *book, uint64_t number, uint64_t sent_ns, struct echo_result *result)
 {
-	const struct ktx_report r = { .id = number, .status = sent_ns ? KTX_SENT : KTX_FAILED,
-		.departure_source = KTX_DEPARTURE_DRIVER, .sent_ns = sent_ns,
+	const struct ktx_report r = { .id = number,
+				      .status = sent_ns ? KTX_SENT : KTX_FAILED,
+				      .departure_source = KTX_DEPARTURE_DRIVER,
+				      .sent_ns = sent_ns,
 				      .at_ns = sent_ns };
 
 	return echo_book_report(book, &r, result);
@@ -52,7 +56,8 @@ static void a_round_trip_in_either_order(void **state)
 	assert_int_equal(r.rtt_ns, 2 * MS);
 	assert_int_equal(r.ttl, 63);
 	assert_int_equal(echo_book_commit(book, 1), 0);
-	assert_int_equal(reply(book, 1, 23 * MS, &r), ECHO_NOTHING); /* the stamp of sending is slower than the answer */
+	assert_int_equal(reply(book, 1, 23 * MS, &r),
+			 ECHO_NOTHING); /* the stamp of sending is slower than the answer */
 	assert_int_equal(report(book, 1, 20 * MS, &r), ECHO_ROUND_TRIP);
 	assert_int_equal(r.rtt_ns, 3 * MS);
 	assert_int_equal(r.number, 1);

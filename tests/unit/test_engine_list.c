@@ -21,8 +21,10 @@ static void those_that_need_a_device_say_so(void **state)
 
 		if (engines[i].features & KTX_CAN_HOST_STACK)
 			assert_false(asks);
-		assert_int_equal(ktx_engine_by_stack(engines[i].name, false), (engines[i].features & KTX_CAN_HOST_STACK) != 0);
-		assert_int_equal(ktx_engine_by_stack(engines[i].name, true), (engines[i].features & KTX_CAN_HOST_STACK) != 0);
+		assert_int_equal(ktx_engine_by_stack(engines[i].name, false),
+				 (engines[i].features & KTX_CAN_HOST_STACK) != 0);
+		assert_int_equal(ktx_engine_by_stack(engines[i].name, true),
+				 (engines[i].features & KTX_CAN_HOST_STACK) != 0);
 		free_of_it += !asks;
 	}
 	assert_in_range(free_of_it, 2, n); /* udp and raw; and engines that this build leaves out */

@@ -50,7 +50,9 @@ static void sizes_are_drawn_evenly(void **state)
 
 static void poisson_has_its_rate(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .model = FLOW_POISSON, .rate_bps = 8000000, .payload_min = 1000, .payload_max = 1000 };
+	const struct flow_spec spec = {
+		.udp = true, .model = FLOW_POISSON, .rate_bps = 8000000, .payload_min = 1000, .payload_max = 1000
+	};
 	struct traffic_model model;
 	uint64_t at = 0, last = 0, longer = 0;
 	uint32_t payload;
@@ -69,8 +71,14 @@ static void poisson_has_its_rate(void **state)
 
 static void trains_have_their_rate_gaps_and_sizes(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 100,
-					.payload_max = 600, .train = 5, .train_gap_ns = 10000, .train_shrink = 32768 };
+	const struct flow_spec spec = { .udp = true,
+					.model = FLOW_TRAIN,
+					.rate_bps = 8000000,
+					.payload_min = 100,
+					.payload_max = 600,
+					.train = 5,
+					.train_gap_ns = 10000,
+					.train_shrink = 32768 };
 	const uint64_t period_ns = 1000 * 1000; /* 1000 bytes at 8 Mbit/s */
 	struct traffic_model model;
 	uint64_t jitter_min = UINT64_MAX, jitter_max = 0;
@@ -106,8 +114,13 @@ static void trains_have_their_rate_gaps_and_sizes(void **state)
 
 static void trains_have_limits(void **state)
 {
-	const struct flow_spec fits = { .udp = true, .model = FLOW_TRAIN, .rate_bps = 8000000, .payload_min = 500,
-					.payload_max = 500, .train = 2, .train_gap_ns = 250000 };
+	const struct flow_spec fits = { .udp = true,
+					.model = FLOW_TRAIN,
+					.rate_bps = 8000000,
+					.payload_min = 500,
+					.payload_max = 500,
+					.train = 2,
+					.train_gap_ns = 250000 };
 	struct flow_spec spec = fits;
 
 	(void)state;
@@ -134,7 +147,9 @@ static void trains_have_limits(void **state)
 
 static void voip_talks_and_pauses(void **state)
 {
-	const struct flow_spec spec = { .udp = true, .model = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172 };
+	const struct flow_spec spec = {
+		.udp = true, .model = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172
+	};
 	struct traffic_model model;
 	uint64_t last = 0, pauses = 0, silent = 0, at = 0;
 	uint32_t payload;
@@ -185,11 +200,11 @@ static void each_fate_is_told(void **state)
 	(void)state;
 	count(&c, 0);
 	count(&c, 1);
-	count(&c, 1);    /* twice */
-	count(&c, 5);    /* 2, 3, 4 are missing */
+	count(&c, 1); /* twice */
+	count(&c, 5); /* 2, 3, 4 are missing */
 	assert_int_equal(flow_count_lost(&c, 0), 3);
-	count(&c, 3);    /* overtaken */
-	count(&c, 3);    /* and twice */
+	count(&c, 3); /* overtaken */
+	count(&c, 3); /* and twice */
 	assert_true(c.packets == 4 && c.reordered == 1 && c.duplicates == 2 && flow_count_lost(&c, 0) == 2);
 	count(&c, 5 + FLOW_COUNT_LEAP + 1); /* not a number of this flow */
 	assert_true(c.strange == 1 && c.next == 6);
@@ -227,10 +242,14 @@ static void any_order_within_the_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(constant_never_drifts),       cmocka_unit_test(sizes_are_drawn_evenly),
-		cmocka_unit_test(poisson_has_its_rate),        cmocka_unit_test(voip_talks_and_pauses),
-		cmocka_unit_test(trains_have_their_rate_gaps_and_sizes), cmocka_unit_test(trains_have_limits),
-		cmocka_unit_test(in_order_nothing_is_missing), cmocka_unit_test(each_fate_is_told),
+		cmocka_unit_test(constant_never_drifts),
+		cmocka_unit_test(sizes_are_drawn_evenly),
+		cmocka_unit_test(poisson_has_its_rate),
+		cmocka_unit_test(voip_talks_and_pauses),
+		cmocka_unit_test(trains_have_their_rate_gaps_and_sizes),
+		cmocka_unit_test(trains_have_limits),
+		cmocka_unit_test(in_order_nothing_is_missing),
+		cmocka_unit_test(each_fate_is_told),
 		cmocka_unit_test(any_order_within_the_window),
 	};
 

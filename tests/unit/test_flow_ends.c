@@ -120,8 +120,13 @@ static void act(const struct play *play)
 {
 	static const uint8_t some[SENT];
 	struct stage s = { .play = play };
-	struct flow_set_options o = { .flows = 1, .server = play->server, .for_ns = FOR_S * (uint64_t)KTRXER_NS_PER_S, .sample_ns = 3 * MS,
-				      .sample = on_sample, .ended = on_ended, .context = &s };
+	struct flow_set_options o = { .flows = 1,
+				      .server = play->server,
+				      .for_ns = FOR_S * (uint64_t)KTRXER_NS_PER_S,
+				      .sample_ns = 3 * MS,
+				      .sample = on_sample,
+				      .ended = on_ended,
+				      .context = &s };
 	const struct flow_spec spec = { .down = !play->server };
 	const int fd = connected(&s.peer);
 	const uint64_t start_ns = ktrxer_now_ns();
@@ -202,7 +207,9 @@ static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *
 static void a_sample_is_of_its_time_or_missing(void **state)
 {
 	static const struct flow_ops ops = { .begin = clock_begin, .sample = clock_sample, .close = clock_close };
-	struct flow_set_options o = { .flows = 1, .for_ns = 200 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_on_ended };
+	struct flow_set_options o = {
+		.flows = 1, .for_ns = 200 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_on_ended
+	};
 	const struct flow_spec spec = { .down = true };
 	struct flow_set *set;
 
@@ -216,7 +223,7 @@ static void a_sample_is_of_its_time_or_missing(void **state)
 	flow_set_start(set, clockwork.start_ns);
 	assert_int_equal(loop_run(clockwork.loop, -1), 0);
 	assert_true(clockwork.samples > 3);
-	assert_true(clockwork.wrong <= 1); /* the last one is needed, whatever it is worth */
+	assert_true(clockwork.wrong <= 1);      /* the last one is needed, whatever it is worth */
 	assert_true(clockwork.end.missed >= 4); /* 20 calls in a row, four tries for each sample */
 	flow_set_free(set);
 	loop_free(clockwork.loop);

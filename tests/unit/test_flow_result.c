@@ -33,8 +33,10 @@ static void the_rate_is_of_what_the_receiver_read(void **state)
 
 	(void)state;
 	run_for(&record, &spec, 10 * S);
-	flow_record_end(&record, false, &(struct flow_end){ .reason = FLOW_CLOSED, .time_ns = end_ns, .bytes = 1250000 });
-	flow_record_end(&record, true, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = end_ns, .bytes = 1300000 });
+	flow_record_end(&record, false,
+			&(struct flow_end){ .reason = FLOW_CLOSED, .time_ns = end_ns, .bytes = 1250000 });
+	flow_record_end(&record, true,
+			&(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = end_ns, .bytes = 1300000 });
 	flow_result(&r, &spec, &record, START, 200 * MS);
 	assert_true(r.receiver == &record.local && r.sender == &record.remote && r.decider == r.sender && r.as_planned);
 	assert_true(r.bytes == 1250000 && r.rate_bps == 1000000 && r.duration_ns == 10 * S && r.lasted_ns == 10 * S);
@@ -80,7 +82,8 @@ static void a_flow_without_any_report(void **state)
 
 	(void)state;
 	flow_result(&r, &spec, &record, START, 200 * MS);
-	assert_true(!r.bytes && !r.rate_bps && !r.duration_ns && !r.lasted_ns && !r.samples && !r.missing_samples && !r.as_planned);
+	assert_true(!r.bytes && !r.rate_bps && !r.duration_ns && !r.lasted_ns && !r.samples && !r.missing_samples &&
+		    !r.as_planned);
 	assert_true(!r.received_known && !r.acked_known);
 }
 
@@ -108,7 +111,9 @@ static void values_are_those_of_the_end_that_knows(void **state)
 /* Two flows up, the second one 5 s later; one down that does not count there. */
 static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
 {
-	const struct flow_spec specs[3] = { { .udp = true }, { .udp = true, .start_ns = 5 * S }, { .udp = true, .down = true } };
+	const struct flow_spec specs[3] = { { .udp = true },
+					    { .udp = true, .start_ns = 5 * S },
+					    { .udp = true, .down = true } };
 	struct flow_record records[3] = { 0 };
 	struct flow_result results[3];
 	struct flow_total total;
@@ -119,14 +124,17 @@ static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
 
 		s.values[FLOW_UDP_LOST] = 2;
 		flow_record_sample(&records[i], &specs[i], !specs[i].down, &s);
-		flow_record_end(&records[i], !specs[i].down, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns,
-										.bytes = i ? 1250000 : 625000 });
-		flow_record_end(&records[i], specs[i].down, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns, .packets = 100 });
+		flow_record_end(&records[i], !specs[i].down,
+				&(struct flow_end){
+					.reason = FLOW_PLANNED, .time_ns = s.time_ns, .bytes = i ? 1250000 : 625000 });
+		flow_record_end(&records[i], specs[i].down,
+				&(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns, .packets = 100 });
 		flow_result(&results[i], &specs[i], &records[i], START, S);
 	}
 	flow_total(&total, false, 3, specs, records, results);
 	assert_true(total.flows == 2 && total.bytes == 1875000 && total.rate_bps == 1500000); /* over 10 s */
-	assert_true(total.slowest_bps == 1000000 && total.fastest_bps == 2000000 && total.lost == 4 && total.sent == 200);
+	assert_true(total.slowest_bps == 1000000 && total.fastest_bps == 2000000 && total.lost == 4 &&
+		    total.sent == 200);
 	flow_total(&total, true, 3, specs, records, results);
 	assert_true(total.flows == 1 && total.rate_bps == 2000000 && total.lost == 2);
 }

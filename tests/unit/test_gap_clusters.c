@@ -94,8 +94,11 @@ static void few_gaps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_period_of_a_timer), cmocka_unit_test(outliers_are_left_out), cmocka_unit_test(one_group_is_no_coalescing),
-		cmocka_unit_test(cross_traffic_is_no_coalescing), cmocka_unit_test(few_gaps),
+		cmocka_unit_test(the_period_of_a_timer),
+		cmocka_unit_test(outliers_are_left_out),
+		cmocka_unit_test(one_group_is_no_coalescing),
+		cmocka_unit_test(cross_traffic_is_no_coalescing),
+		cmocka_unit_test(few_gaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,8 +44,8 @@ static int64_t exact_quantile(const int64_t *sorted, uint64_t n, uint32_t ppm)
 
 static void compare(struct ktrxer_hist *hist, int64_t *values, uint64_t n)
 {
-	static const uint32_t ppm[] = { 0, 1, 10, 1000, 10000, 100000, 250000, 333333, 499999, 500000, 500001, 750000, 900000,
-					990000, 999000, 999999, 1000000 };
+	static const uint32_t ppm[] = { 0,      1,      10,     1000,   10000,  100000, 250000, 333333, 499999,
+					500000, 500001, 750000, 900000, 990000, 999000, 999999, 1000000 };
 	double sum = 0, largest = 1;
 
 	for (uint64_t i = 0; i < n; i++) {
@@ -72,17 +72,28 @@ static int64_t shape(int kind, uint64_t i)
 	uint64_t r = draw();
 
 	switch (kind) {
-	case 0: return (int64_t)(r % 2048);                            /* exact range */
-	case 1: return (int64_t)(r % 100000);                          /* lateness */
-	case 2: return (int64_t)(r % 200000) - 100000;                 /* signed */
-	case 3: return (int64_t)(r >> (r % 64));                       /* all magnitudes */
-	case 4: return (int64_t)r >> (draw() % 64);                    /* and signs */
-	case 5: return -(int64_t)(r % 5000) - 1;                       /* all negative */
-	case 6: return i & 1 ? INT64_MAX : INT64_MIN;                  /* beyond the ends */
-	case 7: return ((int64_t)1 << (r % 63)) - (int64_t)(draw() % 3) + 1; /* edges of buckets */
-	case 8: return -(((int64_t)1 << (r % 63)) - (int64_t)(draw() % 3) + 1);
-	case 9: return 123456789;                                      /* one value */
-	default: return i % 1000 ? 5 : 50000000;                       /* rare outliers */
+	case 0:
+		return (int64_t)(r % 2048); /* exact range */
+	case 1:
+		return (int64_t)(r % 100000); /* lateness */
+	case 2:
+		return (int64_t)(r % 200000) - 100000; /* signed */
+	case 3:
+		return (int64_t)(r >> (r % 64)); /* all magnitudes */
+	case 4:
+		return (int64_t)r >> (draw() % 64); /* and signs */
+	case 5:
+		return -(int64_t)(r % 5000) - 1; /* all negative */
+	case 6:
+		return i & 1 ? INT64_MAX : INT64_MIN; /* beyond the ends */
+	case 7:
+		return ((int64_t)1 << (r % 63)) - (int64_t)(draw() % 3) + 1; /* edges of buckets */
+	case 8:
+		return -(((int64_t)1 << (r % 63)) - (int64_t)(draw() % 3) + 1);
+	case 9:
+		return 123456789; /* one value */
+	default:
+		return i % 1000 ? 5 : 50000000; /* rare outliers */
 	}
 }
 
@@ -130,7 +141,9 @@ static void empty_is_zero(void **state)
 
 static void one_value_is_itself(void **state)
 {
-	static const int64_t values[] = { 0, 1, -1, 2047, 2048, -2047, -2048, 999999999, INT64_MAX, INT64_MIN, (int64_t)1 << 62 };
+	static const int64_t values[] = {
+		0, 1, -1, 2047, 2048, -2047, -2048, 999999999, INT64_MAX, INT64_MIN, (int64_t)1 << 62
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

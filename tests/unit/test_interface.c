@@ -86,10 +86,14 @@ static const struct opener openers[] = {
 	{ "ktx_open", make_tx, sizeof(struct ktx_options), END_OF(ktx_options, cpu) },
 	{ "ktx_template_send", make_range, sizeof(struct ktx_range), END_OF(ktx_range, threads) },
 	{ "krx_open", make_krx, sizeof(struct krx_options), END_OF(krx_options, see_outgoing) },
-	{ "ktrxer_schedule_new", make_schedule, sizeof(struct ktrxer_schedule_options), END_OF(ktrxer_schedule_options, offsets) },
-	{ "ktx_template_new", make_template, sizeof(struct ktx_template_options), END_OF(ktx_template_options, every_combination) },
-	{ "ktrxer_path_resolve", make_path, sizeof(struct ktrxer_path_options), END_OF(ktrxer_path_options, timeout_ms) },
-	{ "ktrxer_frame_build", make_frame, sizeof(struct ktrxer_frame_spec), offsetof(struct ktrxer_frame_spec, payload) },
+	{ "ktrxer_schedule_new", make_schedule, sizeof(struct ktrxer_schedule_options),
+	  END_OF(ktrxer_schedule_options, offsets) },
+	{ "ktx_template_new", make_template, sizeof(struct ktx_template_options),
+	  END_OF(ktx_template_options, every_combination) },
+	{ "ktrxer_path_resolve", make_path, sizeof(struct ktrxer_path_options),
+	  END_OF(ktrxer_path_options, timeout_ms) },
+	{ "ktrxer_frame_build", make_frame, sizeof(struct ktrxer_frame_spec),
+	  offsetof(struct ktrxer_frame_spec, payload) },
 };
 
 static int make(const struct opener *o, const void *options)
@@ -132,7 +136,9 @@ static void one_policy_for_size(void **state)
 static void a_smaller_size_means_zeros(void **state)
 {
 	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
-	struct ktrxer_path path = { .device.link = KTRXER_LINK_ETHERNET, .source = { AF_INET, { 192, 0, 2, 1 }, 0 }, .to = { AF_INET, { 192, 0, 2, 2 }, 0 } };
+	struct ktrxer_path path = { .device.link = KTRXER_LINK_ETHERNET,
+				    .source = { AF_INET, { 192, 0, 2, 1 }, 0 },
+				    .to = { AF_INET, { 192, 0, 2, 2 }, 0 } };
 	struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktx_template_options template = KTX_TEMPLATE_OPTIONS_INIT;
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;

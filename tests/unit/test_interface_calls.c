@@ -25,7 +25,8 @@ static void rows_hold(const struct row *rows, size_t count)
 
 static struct ktx *open_pumped(void)
 {
-	return fake_open_with((struct ktx_options){ .size = sizeof(struct ktx_options), .flags = KTX_CALLER_PUMPS, .cpu = -1 });
+	return fake_open_with(
+		(struct ktx_options){ .size = sizeof(struct ktx_options), .flags = KTX_CALLER_PUMPS, .cpu = -1 });
 }
 
 static void null_is_refused(void **state)
@@ -108,10 +109,8 @@ static void sizes_below_zero_are_refused(void **state)
 
 	(void)state;
 	const struct row rows[] = {
-		ROW(ktx_reports(tx, &report, -1), -EINVAL),
-		ROW(ktx_reports(tx, &report, 0), 0),
-		ROW(ktx_reports(tx, NULL, 0), 0),
-		ROW(ktx_network_errors(tx, &error, -1), -EINVAL),
+		ROW(ktx_reports(tx, &report, -1), -EINVAL), ROW(ktx_reports(tx, &report, 0), 0),
+		ROW(ktx_reports(tx, NULL, 0), 0),           ROW(ktx_network_errors(tx, &error, -1), -EINVAL),
 		ROW(ktx_network_errors(tx, NULL, 0), 0),
 	};
 

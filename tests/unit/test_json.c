@@ -64,12 +64,14 @@ static void fixed(void **state)
 		int64_t value;
 		int decimals;
 		const char *text;
+		/* clang-format off */
 	} cases[] = {
 		{ 1234, 3, "1.234" },    { -1234, 3, "-1.234" }, { 5, 3, "0.005" },
 		{ -5, 3, "-0.005" },     { 0, 3, "0.000" },      { 7, 0, "7" },
 		{ 7, -1, "7" },          { 7, 19, "7" },         { INT64_MIN, 3, "-9223372036854775.808" },
 		{ INT64_MAX, 18, "9.223372036854775807" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -86,9 +88,9 @@ static void doubles(void **state)
 		double value;
 		const char *text;
 	} cases[] = {
-		{ 0.1, "0.1" },	       { 1.0 / 3, "0.333333333333333315" },
+		{ 0.1, "0.1" },        { 1.0 / 3, "0.333333333333333315" },
 		{ 1e300, "1e+300" },   { 5e-324, "4.94065645841247e-324" },
-		{ -0.0, "-0" },	       { 0.1 + 0.2, "0.30000000000000004" },
+		{ -0.0, "-0" },        { 0.1 + 0.2, "0.30000000000000004" },
 		{ 1e15, "1e+15" },     { 123456.789, "123456.789" },
 		{ NAN, "null" },       { INFINITY, "null" },
 		{ -INFINITY, "null" },
@@ -115,11 +117,13 @@ static void rounded(void **state)
 	static const struct {
 		double value;
 		const char *text;
+		/* clang-format off */
 	} cases[] = {
 		{ 0, "0.000000" },	      { 0.1, "0.100000" },  { -12.3456789, "-12.345679" }, { -4e-7, "0.000000" },
 		{ 9e11, "900000000000.000000" }, { 9.3e12, "null" },   { -1e300, "null" },	   { NAN, "null" },
 		{ INFINITY, "null" },	      { -INFINITY, "null" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -142,13 +146,13 @@ static void strings(void **state)
 		{ "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"" },
 		{ "\xff", "\"\xef\xbf\xbd\"" },
 		{ "a\x80z", "\"a\xef\xbf\xbdz\"" },
-		{ "\xc3", "\"\xef\xbf\xbd\"" },                                 /* cut short by the end */
+		{ "\xc3", "\"\xef\xbf\xbd\"" }, /* cut short by the end */
 		{ "\xe2\x82", "\"\xef\xbf\xbd\"" },
 		{ "\xf0\x9f\x98", "\"\xef\xbf\xbd\"" },
 		{ "\xe2\x82z", "\"\xef\xbf\xbdz\"" },
-		{ "\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },                 /* overlong '/' */
+		{ "\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"" }, /* overlong '/' */
 		{ "\xe0\x80\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
-		{ "\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* a surrogate */
+		{ "\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },                 /* a surrogate */
 		{ "\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* past U+10FFFF */
 		{ "\xf4\x8f\xbf\xbf", "\"\xf4\x8f\xbf\xbf\"" },
 		{ NULL, "null" },
@@ -286,10 +290,9 @@ static void nesting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(compact), cmocka_unit_test(pretty),  cmocka_unit_test(fixed),
-		cmocka_unit_test(doubles), cmocka_unit_test(rounded),
-		cmocka_unit_test(strings), cmocka_unit_test(grows_and_resets),
-		cmocka_unit_test(nesting),
+		cmocka_unit_test(compact),          cmocka_unit_test(pretty),  cmocka_unit_test(fixed),
+		cmocka_unit_test(doubles),          cmocka_unit_test(rounded), cmocka_unit_test(strings),
+		cmocka_unit_test(grows_and_resets), cmocka_unit_test(nesting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

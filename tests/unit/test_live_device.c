@@ -105,10 +105,8 @@ static void lengths_that_lie_say_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(family_is_found_among_others),
-		cmocka_unit_test(family_of_another_size_is_none),
-		cmocka_unit_test(features_are_the_device_s),
-		cmocka_unit_test(cut_short_anywhere_says_nothing),
+		cmocka_unit_test(family_is_found_among_others), cmocka_unit_test(family_of_another_size_is_none),
+		cmocka_unit_test(features_are_the_device_s),    cmocka_unit_test(cut_short_anywhere_says_nothing),
 		cmocka_unit_test(lengths_that_lie_say_nothing),
 	};
 

@@ -9,8 +9,12 @@ static struct ktx_stream_look look_at(struct stream_worker *counters, bool trace
 	struct live_stream_worker worker = { .state = counters };
 	struct stream_share share = { .taken = 1000, .count = 2000 };
 	const struct live_stream stream = {
-		.phase = STREAM_RUNS, .workers = &worker, .workers_count = 1, .share = &share, .count = 2000,
-			.traced = traced,
+		.phase = STREAM_RUNS,
+		.workers = &worker,
+		.workers_count = 1,
+		.share = &share,
+		.count = 2000,
+		.traced = traced,
 	};
 	struct ktx_stream_look look;
 

@@ -4,7 +4,8 @@
 
 static void the_published_numbers(void **state)
 {
-	static const uint32_t at_95[] = { 6, 11, 16, 21, 27, 33, 38, 44, 51, 57, 63 }, at_99[] = { 8, 15, 21, 28, 36, 43, 51, 58, 66, 74, 82 };
+	static const uint32_t at_95[] = { 6, 11, 16, 21, 27, 33, 38, 44, 51, 57, 63 },
+			      at_99[] = { 8, 15, 21, 28, 36, 43, 51, 58, 66, 74, 82 };
 
 	(void)state;
 	for (uint32_t i = 0; i < 11; i++) {

@@ -36,7 +36,8 @@ static void nothing_is_reported(void **state)
 	(void)state;
 	memset(&m, 0xff, sizeof m);
 	ktrxer_message_read(&m, &c.header);
-	assert_true(!m.real_ns && !m.nic_ns && !m.to.family && !m.local.family && !m.ifindex && !m.has_drops && !m.ttl && !m.tos);
+	assert_true(!m.real_ns && !m.nic_ns && !m.to.family && !m.local.family && !m.ifindex && !m.has_drops &&
+		    !m.ttl && !m.tos);
 }
 
 static void stamps_of_both_widths(void **state)
@@ -78,7 +79,8 @@ static void ipv4_with_a_destination(void **state)
 	add(&c, SOL_SOCKET, SO_RXQ_OVFL, &drops, sizeof drops);
 	ktrxer_message_read(&m, &c.header);
 	assert_true(m.ttl == 63 && m.tos == 0xb8 && m.ifindex == 3 && m.has_drops && m.drops == 7);
-	assert_true(m.to.family == AF_INET && m.to.bytes[3] == 255 && m.local.family == AF_INET && m.local.bytes[3] == 1);
+	assert_true(m.to.family == AF_INET && m.to.bytes[3] == 255 && m.local.family == AF_INET &&
+		    m.local.bytes[3] == 1);
 }
 
 static void ipv6_with_a_destination(void **state)
@@ -133,7 +135,9 @@ static void a_datagram_over_loopback(void **state)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &size), 0);
 	assert_int_equal(setsockopt(fd, SOL_IP, IP_TOS, &tos, sizeof tos), 0);
 	assert_int_equal(sendto(fd, "x", 1, 0, (struct sockaddr *)&name, sizeof name), 1);
-	c.header = (struct msghdr){ .msg_iov = &vector, .msg_iovlen = 1, .msg_control = c.room, .msg_controllen = sizeof c.room };
+	c.header = (struct msghdr){
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = c.room, .msg_controllen = sizeof c.room
+	};
 	assert_int_equal(recvmsg(fd, &c.header, 0), 1);
 	ktrxer_message_read(&m, &c.header);
 	assert_true(m.ttl > 0 && m.tos == 0xb8);
@@ -143,12 +147,9 @@ static void a_datagram_over_loopback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_reported),
-		cmocka_unit_test(stamps_of_both_widths),
-		cmocka_unit_test(ipv4_with_a_destination),
-		cmocka_unit_test(ipv6_with_a_destination),
-		cmocka_unit_test(drops_across_the_wrap),
-		cmocka_unit_test(a_datagram_over_loopback),
+		cmocka_unit_test(nothing_is_reported),     cmocka_unit_test(stamps_of_both_widths),
+		cmocka_unit_test(ipv4_with_a_destination), cmocka_unit_test(ipv6_with_a_destination),
+		cmocka_unit_test(drops_across_the_wrap),   cmocka_unit_test(a_datagram_over_loopback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,8 +37,10 @@ int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *length)
 	return rc;
 }
 
-ssize_t __wrap_sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to, socklen_t to_length);
-ssize_t __wrap_sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to, socklen_t to_length)
+ssize_t __wrap_sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to,
+		      socklen_t to_length);
+ssize_t __wrap_sendto(int fd, const void *data, size_t length, int flags, const struct sockaddr *to,
+		      socklen_t to_length)
 {
 	struct nlmsghdr header;
 
@@ -72,7 +74,10 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 		errno = EINTR;
 		return -1;
 	}
-	answer.header = (struct nlmsghdr){ .nlmsg_len = sizeof answer, .nlmsg_seq = first + step->sequence, .nlmsg_pid = port, .nlmsg_type = NLMSG_ERROR };
+	answer.header = (struct nlmsghdr){ .nlmsg_len = sizeof answer,
+					   .nlmsg_seq = first + step->sequence,
+					   .nlmsg_pid = port,
+					   .nlmsg_type = NLMSG_ERROR };
 	if (step->what != MESSAGE) {
 		answer.header.nlmsg_type = step->what & DONE ? NLMSG_DONE : RTM_NEWLINK;
 		answer.header.nlmsg_flags = (uint16_t)(NLM_F_MULTI | (step->what & CHANGED ? NLM_F_DUMP_INTR : 0));
@@ -81,7 +86,8 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 	answer.error.msg.nlmsg_len = sizeof answer.error.msg;
 	assert_true(message->msg_iov->iov_len >= sizeof answer);
 	memcpy(message->msg_iov->iov_base, &answer, sizeof answer);
-	*(struct sockaddr_nl *)message->msg_name = (struct sockaddr_nl){ .nl_family = AF_NETLINK, .nl_pid = step->sender };
+	*(struct sockaddr_nl *)message->msg_name =
+		(struct sockaddr_nl){ .nl_family = AF_NETLINK, .nl_pid = step->sender };
 	message->msg_namelen = sizeof(struct sockaddr_nl);
 	message->msg_flags = 0;
 	return sizeof answer;
@@ -108,8 +114,9 @@ static void a_commit(void **state)
 {
 	static const struct step good[] = { { SIGNAL, 0, 0, 0 }, { MESSAGE, 0, 2, 0 }, { END, 0, 0, 0 } };
 	/* Another process, an earlier transaction and a later one say no; the kernel says yes. */
-	static const struct step forged[] = { { MESSAGE, 4711, 1, -EPERM }, { MESSAGE, 0, (uint32_t)-1, -ENOENT }, { MESSAGE, 0, 7, -ENOENT },
-					      { MESSAGE, 0, 1, 0 }, { MESSAGE, 0, 2, 0 }, { END, 0, 0, 0 } };
+	static const struct step forged[] = { { MESSAGE, 4711, 1, -EPERM }, { MESSAGE, 0, (uint32_t)-1, -ENOENT },
+					      { MESSAGE, 0, 7, -ENOENT },   { MESSAGE, 0, 1, 0 },
+					      { MESSAGE, 0, 2, 0 },         { END, 0, 0, 0 } };
 	/* Another process says yes. */
 	static const struct step yes[] = { { MESSAGE, 4711, 2, 0 }, { MESSAGE, 0, 1, -EEXIST }, { END, 0, 0, 0 } };
 	static const struct step whole[] = { { MESSAGE, 0, 0, -EPERM }, { END, 0, 0, 0 } };
@@ -192,9 +199,13 @@ static void count_again(void *context)
 
 static void a_table_that_changes_under_a_dump(void **state)
 {
-	static const struct step once[] = { { PART, 0, 0, 0 }, { PART | CHANGED, 0, 0, 0 }, { DONE, 0, 0, 0 }, { PART, 0, 0, 0 }, { DONE, 0, 0, 0 }, { END, 0, 0, 0 } };
-	static const struct step always[] = { { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 }, { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 },
-					      { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 }, { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 }, { END, 0, 0, 0 } };
+	static const struct step once[] = { { PART, 0, 0, 0 }, { PART | CHANGED, 0, 0, 0 }, { DONE, 0, 0, 0 },
+					    { PART, 0, 0, 0 }, { DONE, 0, 0, 0 },           { END, 0, 0, 0 } };
+	static const struct step always[] = { { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 },
+					      { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 },
+					      { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 },
+					      { PART, 0, 0, 0 }, { DONE | CHANGED, 0, 0, 0 },
+					      { END, 0, 0, 0 } };
 	const struct ifinfomsg info = { 0 };
 	struct rtnl_request request;
 	struct rtnl *rtnl;

@@ -55,7 +55,8 @@ static void check_batch(const struct rtnl_request *batch, int *rules)
 			++*rules;
 		ended = header.nlmsg_type == NFNL_MSG_BATCH_END;
 		/* The last before the end is the one that is acknowledged. */
-		assert_int_equal(!!(header.nlmsg_flags & NLM_F_ACK), bytes_left(&b) == sizeof header + sizeof(struct nfgenmsg));
+		assert_int_equal(!!(header.nlmsg_flags & NLM_F_ACK),
+				 bytes_left(&b) == sizeof header + sizeof(struct nfgenmsg));
 	}
 	assert_true(ended);
 }
@@ -84,7 +85,9 @@ static void makes_well_formed_transactions(void **state)
 	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any", NULL }), 1);
 	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any:53", NULL }), 2);
 	assert_int_equal(rules_of((const char *const[]){ "drop any from any to any:53", NULL }), 10);
-	assert_int_equal(rules_of((const char *const[]){ "drop tcp from 10.0.0.1:1 to 10.0.0.2:2", "capture any from fe80::/10 to any", NULL }), 2);
+	assert_int_equal(rules_of((const char *const[]){ "drop tcp from 10.0.0.1:1 to 10.0.0.2:2",
+							 "capture any from fe80::/10 to any", NULL }),
+			 2);
 }
 
 static void takes_any_rules(void **state)

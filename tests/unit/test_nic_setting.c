@@ -30,9 +30,9 @@ static uint32_t device; /* an index that nobody else here uses: two builds' test
 /* In memory that children share. */
 static struct nic {
 	int sent, received;
-	int sets, refuse, silent; /* refuse: what SIOCSHWTSTAMP says; silent: no SIOCGHWTSTAMP */
-	int widen;                /* to this filter, whatever is asked */
-	int leave;                /* the other process is to end */
+	int sets, refuse, silent;  /* refuse: what SIOCSHWTSTAMP says; silent: no SIOCGHWTSTAMP */
+	int widen;                 /* to this filter, whatever is asked */
+	int leave;                 /* the other process is to end */
 	int64_t ahead_ns, read_ns; /* of the clock; how long a reading takes */
 } *nic;
 
@@ -114,11 +114,14 @@ static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "ktrxer/nic/%u/3bb/0", device); /* both halves were on */
+	int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "ktrxer/nic/%u/3bb/0",
+			 device); /* both halves were on */
 	struct nic_setting s;
 
 	(void)state;
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
+			 0);
 	assert_int_equal(take(&s, NIC_SENT | NIC_RECEIVED), 0);
 	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
 	ktrxer_nic_setting_give(&s);
@@ -202,7 +205,9 @@ static void two_transmitters_the_last_puts_it_back(void **state)
 static void each_half_goes_with_the_last_who_wants_it(void **state)
 {
 	static const int wants[] = { NIC_SENT, NIC_RECEIVED, NIC_SENT | NIC_RECEIVED };
-	static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	static const int orders[6][3] = {
+		{ 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 }
+	};
 	struct nic_setting s[3];
 
 	(void)state;
@@ -215,14 +220,16 @@ static void each_half_goes_with_the_last_who_wants_it(void **state)
 
 				assert_int_equal(take(&s[who], wants[who]), 0);
 				left |= wants[who];
-				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0, left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
+				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0,
+				       left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
 			}
 			for (int i = 0; i < 3; i++) {
 				ktrxer_nic_setting_give(&s[orders[out][i]]);
 				left = 0;
 				for (int j = i + 1; j < 3; j++)
 					left |= wants[orders[out][j]];
-				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0, left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
+				expect(left & NIC_SENT ? HWTSTAMP_TX_ON : 0,
+				       left & NIC_RECEIVED ? HWTSTAMP_FILTER_ALL : 0);
 			}
 		}
 }
@@ -309,7 +316,9 @@ static void drivers_that_refuse_or_do_not_tell(void **state)
 	/* Before ndo_hwtstamp_get: taken to be as at the start, and put back to that. */
 	nic->silent = 1;
 	nic->widen = HWTSTAMP_FILTER_ALL;
-	assert_int_equal(ktrxer_nic_setting_take(&s, "eth0", device, NIC_SENT | NIC_RECEIVED, HWTSTAMP_FILTER_PTP_V2_EVENT), 0);
+	assert_int_equal(ktrxer_nic_setting_take(&s, "eth0", device, NIC_SENT | NIC_RECEIVED,
+						 HWTSTAMP_FILTER_PTP_V2_EVENT),
+			 0);
 	expect(HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL);
 	ktrxer_nic_setting_give(&s);
 	assert_true(nic->sets >= 3);

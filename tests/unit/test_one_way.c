@@ -26,7 +26,12 @@ static struct one_way *begin(bool synchronised, uint64_t bound_ns)
 static struct stamp_sample round_trip(uint64_t number, int64_t up, int64_t down, int64_t offset)
 {
 	const uint64_t t1 = 1000 * MS + number * 10 * MS;
-	struct stamp_sample s = { .number = number, .at_ns = t1, .t1_ns = t1, .own_queue_ns = -1, .far_queue_ns = -1, .bound_ns = 300,
+	struct stamp_sample s = { .number = number,
+				  .at_ns = t1,
+				  .t1_ns = t1,
+				  .own_queue_ns = -1,
+				  .far_queue_ns = -1,
+				  .bound_ns = 300,
 				  .peer_error_ns = UINT64_MAX };
 
 	s.t2_real_ns = (int64_t)t1 + up + BASE + offset;
@@ -49,7 +54,8 @@ static void nothing_is_known_without_round_trips(void **state)
 
 	(void)state;
 	assert_int_equal(one_way_result(w, &r), 0);
-	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.delays.up) == 0 && ktrxer_hist_count(r.delays.down) == 0);
+	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.delays.up) == 0 &&
+		    ktrxer_hist_count(r.delays.down) == 0);
 	one_way_result_free(&r);
 	one_way_free(w);
 }
@@ -62,7 +68,8 @@ static void the_truth_lies_within_the_uncertainty(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 500; i++) {
-		const struct stamp_sample s = round_trip(i, 200 * US + (int64_t)(i * 37 % 50) * US, 700 * US + (int64_t)(i * 53 % 90) * US, OFFSET);
+		const struct stamp_sample s = round_trip(i, 200 * US + (int64_t)(i * 37 % 50) * US,
+							 700 * US + (int64_t)(i * 53 % 90) * US, OFFSET);
 
 		assert_int_equal(one_way_add(w, &s), 0);
 	}
@@ -70,10 +77,12 @@ static void the_truth_lies_within_the_uncertainty(void **state)
 	assert_true(r.known && !r.claimed && !r.contradicted && !r.steps);
 	assert_true(is_near(r.offset_ns, OFFSET, r.clock_ns));
 	assert_true(r.clock_ns <= 500 * US); /* half the smallest round trip, and what clocks may change in between */
-	assert_true(r.total_ns == r.clock_ns + r.skew_ns + r.host_ns + r.resolution_ns && r.host_ns == 300 && r.resolution_ns == 1);
+	assert_true(r.total_ns == r.clock_ns + r.skew_ns + r.host_ns + r.resolution_ns && r.host_ns == 300 &&
+		    r.resolution_ns == 1);
 	assert_true(ktrxer_hist_count(r.delays.up) == 500 && ktrxer_hist_count(r.delays.down) == 500);
 	/* A histogram keeps values to one part in a thousand or better. */
-	assert_true(is_near(ktrxer_hist_min(r.delays.up), 200 * US, r.total_ns + 2 * US) && is_near(ktrxer_hist_max(r.delays.down), 789 * US, r.total_ns + 2 * US));
+	assert_true(is_near(ktrxer_hist_min(r.delays.up), 200 * US, r.total_ns + 2 * US) &&
+		    is_near(ktrxer_hist_max(r.delays.down), 789 * US, r.total_ns + 2 * US));
 	one_way_result_free(&r);
 	one_way_free(w);
 }

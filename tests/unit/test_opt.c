@@ -36,7 +36,10 @@ static const struct opt_positional all_positionals[] = {
 	{ NULL },
 };
 static const struct command all_command = {
-	.name = "all", .summary = "Everything", .options = all_options, .positionals = all_positionals,
+	.name = "all",
+	.summary = "Everything",
+	.options = all_options,
+	.positionals = all_positionals,
 	.options_size = sizeof(struct all),
 };
 
@@ -126,8 +129,8 @@ static void every_type(void **state)
 	assert_string_equal(all.string, "a=b");
 	opt_free(&all_command, &all);
 
-	takes(&all,
-	      "--rule|one|--rule=two|h|--from=192.0.2.1|--no-precise|--dscp|ef|--ecn=2|--mac|02:00:5e:aB:cd:FF|--payload=64|x|y");
+	takes(&all, "--rule|one|--rule=two|h|--from=192.0.2.1|--no-precise|--dscp|ef|--ecn=2|--mac|02:00:5e:aB:cd:FF|--"
+		    "payload=64|x|y");
 	assert_int_equal(all.list.count, 2);
 	assert_string_equal(all.list.items[1], "two");
 	assert_int_equal(all.address.family, AF_INET);
@@ -277,8 +280,8 @@ static void suggestions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),        cmocka_unit_test(every_type),     cmocka_unit_test(short_options),
-		cmocka_unit_test(ends_of_options), cmocka_unit_test(refusals),       cmocka_unit_test(further_tables),
+		cmocka_unit_test(defaults),        cmocka_unit_test(every_type),  cmocka_unit_test(short_options),
+		cmocka_unit_test(ends_of_options), cmocka_unit_test(refusals),    cmocka_unit_test(further_tables),
 		cmocka_unit_test(too_many_words),  cmocka_unit_test(suggestions),
 	};
 

@@ -215,11 +215,11 @@ static void walks_extension_headers(void **state)
 	(void)state;
 	put_ethernet(&f, 0x86dd);
 	put_ipv6(&f, 8 + 16 + 8 + 8 + 16 + 12, 0);
-	put(&f, "\x3c\0\1\4\0\0\0\0", 8);                 /* hop by hop */
+	put(&f, "\x3c\0\1\4\0\0\0\0", 8);                    /* hop by hop */
 	put(&f, "\x2b\1\1\x0c\0\0\0\0\0\0\0\0\0\0\0\0", 16); /* destination */
-	put(&f, "\x2c\0\0\0\0\0\0\0", 8);                 /* routing, no segments left */
-	put(&f, "\x33\0\0\0\0\0\0\1", 8);                 /* fragment, atomic */
-	put(&f, "\x11\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16); /* AH */
+	put(&f, "\x2c\0\0\0\0\0\0\0", 8);                    /* routing, no segments left */
+	put(&f, "\x33\0\0\0\0\0\0\1", 8);                    /* fragment, atomic */
+	put(&f, "\x11\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);   /* AH */
 	put_udp(&f, 11, 12, 4);
 	v = parse(&f);
 	assert_int_equal(v.version, 6);

@@ -13,11 +13,11 @@ enum { PAIRS = 200, LARGE = 1500, SMALL = 764, FRAME = 14 };
 
 struct world {
 	double rate, load; /* bit/s; share of it that cross traffic takes */
-	double skew; /* of the receiver's clock */
-	double noise_ns; /* mean of the stamps' errors */
-	double step_ns; /* of the receiver's clock */
-	double period_ns; /* the receiver delivers in groups: 0 never */
-	bool throttled; /* the first packet at once, the next ones after period_ns; else on a grid */
+	double skew;       /* of the receiver's clock */
+	double noise_ns;   /* mean of the stamps' errors */
+	double step_ns;    /* of the receiver's clock */
+	double period_ns;  /* the receiver delivers in groups: 0 never */
+	bool throttled;    /* the first packet at once, the next ones after period_ns; else on a grid */
 	double loss, send_gap_ns;
 	double rate_later; /* of the second half; 0: the same */
 	uint64_t seed;
@@ -79,9 +79,8 @@ static void make(struct world *w, struct pair_times times[2][PAIRS])
 			const double arrived = delivered(w, &l, through(w, &l, at, bytes, rate)) * (1 + w->skew) + 5e12;
 
 			p->sent_ns[half] = (uint64_t)at;
-			p->arrived_ns[half] = uniform(&w->seed) < w->loss
-						      ? 0
-						      : (uint64_t)(floor(arrived / w->step_ns) * w->step_ns);
+			p->arrived_ns[half] =
+				uniform(&w->seed) < w->loss ? 0 : (uint64_t)(floor(arrived / w->step_ns) * w->step_ns);
 		}
 	}
 }

@@ -357,7 +357,8 @@ static void reads_back_what_it_wrote(void **state)
 		data[i] = (uint8_t)i;
 	assert_int_equal(ktrxer_pcapng_create(&file, path, "ktrxer test", "a comment", &err), 0);
 	assert_int_equal(ktrxer_pcapng_interface(file, "veth0", NULL, KTRXER_LINK_ETHERNET, 0), 0);
-	assert_int_equal(ktrxer_pcapng_interface(file, "tun0", "stamps of the NIC's own clock", KTRXER_LINK_RAW_IP, 96), 1);
+	assert_int_equal(ktrxer_pcapng_interface(file, "tun0", "stamps of the NIC's own clock", KTRXER_LINK_RAW_IP, 96),
+			 1);
 	for (uint32_t i = 0; i < 1500; i++) {
 		packet.length = i;
 		packet.original_length = i + 3;
@@ -366,7 +367,9 @@ static void reads_back_what_it_wrote(void **state)
 		assert_int_equal(ktrxer_pcapng_packet(file, (int)(i % 2), &packet, i % 3 ? NULL : "because"), 0);
 	}
 	assert_int_equal(ktrxer_pcapng_packet(file, 2, &packet, NULL), -EINVAL);
-	assert_int_equal(ktrxer_pcapng_statistics(file, 0, &(struct ktrxer_pcapng_stats){ .lost = 7, .delivered = 1500 }), 0);
+	assert_int_equal(ktrxer_pcapng_statistics(file, 0,
+						  &(struct ktrxer_pcapng_stats){ .lost = 7, .delivered = 1500 }),
+			 0);
 	assert_int_equal(ktrxer_pcapng_close(file, &err), 0);
 
 	assert_int_equal(ktrxer_capture_open(&c, path, &err), 0);
@@ -420,7 +423,11 @@ static __attribute__((noinline)) size_t stack_zeros(bool paint)
 static void a_packet_does_not_clear_the_room_for_a_block(void **state)
 {
 	const uint8_t data[64] = { 1 };
-	const struct krx_packet packet = { .data = data, .length = sizeof data, .original_length = sizeof data, .raw_ns = 1, .clock = KTRXER_CLOCK_REALTIME };
+	const struct krx_packet packet = { .data = data,
+					   .length = sizeof data,
+					   .original_length = sizeof data,
+					   .raw_ns = 1,
+					   .clock = KTRXER_CLOCK_REALTIME };
 	struct ktrxer_pcapng *file;
 
 	(void)state;
@@ -436,9 +443,12 @@ static void a_packet_does_not_clear_the_room_for_a_block(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_pcap),	    cmocka_unit_test(reads_every_pcapng),
-		cmocka_unit_test(keeps_to_64_bits),	    cmocka_unit_test(refuses_lies),
-		cmocka_unit_test(reads_back_what_it_wrote), cmocka_unit_test(says_when_nothing_can_be_written),
+		cmocka_unit_test(reads_every_pcap),
+		cmocka_unit_test(reads_every_pcapng),
+		cmocka_unit_test(keeps_to_64_bits),
+		cmocka_unit_test(refuses_lies),
+		cmocka_unit_test(reads_back_what_it_wrote),
+		cmocka_unit_test(says_when_nothing_can_be_written),
 		cmocka_unit_test(a_packet_does_not_clear_the_room_for_a_block),
 	};
 

@@ -20,18 +20,12 @@ static struct ptp_clock_time at(int64_t ns)
 
 /* The first of the three samples of each PTP_SYS_OFFSET_EXTENDED, 100 ms apart: before, NIC, after; less 1767225622 s. */
 static const int64_t recorded[][3] = {
-	{ 703668266, 703653361, 703668338 },
-	{ 803769203, 803754203, 803769275 },
-	{ 903869339, 903854243, 903869411 },
-	{ 1003969502, 1003954311, 1003969574 },
-	{ 1104070299, 1104055012, 1104070371 },
-	{ 1204170407, 1204155025, 1204170479 },
-	{ 1304271053, 1304255575, 1304271125 },
-	{ 1404370994, 1404355421, 1404371066 },
-	{ 1504470936, 1504455267, 1504471008 },
-	{ 1604570877, 1604555113, 1604570949 },
-	{ 1704671130, 1704655270, 1704671202 },
-	{ 1804771842, 1804755887, 1804771914 },
+	{ 703668266, 703653361, 703668338 },    { 803769203, 803754203, 803769275 },
+	{ 903869339, 903854243, 903869411 },    { 1003969502, 1003954311, 1003969574 },
+	{ 1104070299, 1104055012, 1104070371 }, { 1204170407, 1204155025, 1204170479 },
+	{ 1304271053, 1304255575, 1304271125 }, { 1404370994, 1404355421, 1404371066 },
+	{ 1504470936, 1504455267, 1504471008 }, { 1604570877, 1604555113, 1604570949 },
+	{ 1704671130, 1704655270, 1704671202 }, { 1804771842, 1804755887, 1804771914 },
 };
 #define RECORDED (sizeof recorded / sizeof *recorded)
 #define EPOCH (1767225622 * S)
@@ -88,7 +82,8 @@ static void plain_and_precise(void **state)
 /* CLOCK_REALTIME stands for CLOCK_MONOTONIC here, a second behind. */
 static void add(struct phc_map *map, size_t i)
 {
-	ktrxer_phc_map_add(map, EPOCH + recorded[i][1], (uint64_t)(EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S), 37);
+	ktrxer_phc_map_add(map, EPOCH + recorded[i][1], (uint64_t)(EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S),
+			   37);
 }
 
 static void the_line_predicts_the_next_sample_within_its_error(void **state)
@@ -130,10 +125,11 @@ static void a_step_of_the_nic_begins_a_new_line(void **state)
 		add(&map, i);
 	/* ptp4l sets it to TAI: 37 s. */
 	ktrxer_phc_map_add(&map, EPOCH + recorded[RECORDED - 1][1] + 100 * KTRXER_NS_PER_MS + 37 * S,
-		    (uint64_t)(EPOCH + recorded[RECORDED - 1][0] + 100 * KTRXER_NS_PER_MS - S), 37);
+			   (uint64_t)(EPOCH + recorded[RECORDED - 1][0] + 100 * KTRXER_NS_PER_MS - S), 37);
 	assert_int_equal(map.steps, 1);
 	assert_int_equal(map.count, 1);
-	assert_true(ktrxer_phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] + 101 * KTRXER_NS_PER_MS + 37 * S, &mono, &bound));
+	assert_true(ktrxer_phc_map_mono(&map, EPOCH + recorded[RECORDED - 1][1] + 101 * KTRXER_NS_PER_MS + 37 * S,
+					&mono, &bound));
 	assert_true(llabs((int64_t)mono - (EPOCH + recorded[RECORDED - 1][0] + 101 * KTRXER_NS_PER_MS - S)) < 200);
 	assert_true(bound >= 100); /* 1 ms of 100 ppm: the rate is to be found anew */
 }
@@ -159,7 +155,7 @@ static void ends_of_the_clock(void **state)
 
 /* The clock of the NIC is this file's, by the linker (--wrap). */
 static struct {
-	pthread_t pump;             /* the thread that pumps */
+	pthread_t pump;                 /* the thread that pumps */
 	_Atomic int by_pump, by_others; /* readings */
 } clock_of_nic;
 
@@ -228,7 +224,8 @@ static void a_nic_s_stamp_is_better_than_the_driver_s(void **state)
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_NIC);
 		assert_int_equal(reports[i].raw_ns, (int64_t)fake.sent_at[i] + AHEAD + 300);
-		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i]) - 300) <= (int64_t)reports[i].bound_ns);
+		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i]) - 300) <=
+			    (int64_t)reports[i].bound_ns);
 	}
 	ktx_close(tx);
 }

@@ -68,7 +68,8 @@ static void filter_of_a_fine_clock(void **state)
 
 static void filter_of_bad_gaps(void **state)
 {
-	int64_t gaps[] = { 5, -1, 7 }, one[] = { 79000 }, far[] = { 1, (int64_t)1 << 62 }, wide[] = { 1, (int64_t)1 << 61 };
+	int64_t gaps[] = { 5, -1, 7 }, one[] = { 79000 }, far[] = { 1, (int64_t)1 << 62 },
+		wide[] = { 1, (int64_t)1 << 61 };
 	struct ppt_gaps r;
 
 	(void)state;
@@ -143,8 +144,9 @@ static void phase2_rows(void **state)
 	static const struct {
 		double g1, g2, delta, trailing, heading, average, actual, error;
 	} rows[] = {
-		{ 79, 98, 2, 19, 17, 18, 21, 14.3 }, { 5, 6, -2, 1, 3, 2, 14, 85.7 }, { 4, 6, -4, 2, 6, 4, 14, 71.4 },
-		{ 79, 99, -1, 20, 21, 20.5, 16, 28.1 }, { 7, 9, -1, 2, 3, 2.5, 7, 64.3 },
+		{ 79, 98, 2, 19, 17, 18, 21, 14.3 }, { 5, 6, -2, 1, 3, 2, 14, 85.7 },
+		{ 4, 6, -4, 2, 6, 4, 14, 71.4 },     { 79, 99, -1, 20, 21, 20.5, 16, 28.1 },
+		{ 7, 9, -1, 2, 3, 2.5, 7, 64.3 },
 	};
 
 	(void)state;
@@ -163,7 +165,8 @@ static void phase2_rows(void **state)
 
 struct world {
 	double capacity, delta, noise; /* bit/s, ns, ns */
-	double queue_share, queue;   /* how many probes have cross traffic between their packets, and for how long at most */
+	double queue_share,
+		queue; /* how many probes have cross traffic between their packets, and for how long at most */
 	uint32_t sizes[2], resolution;
 };
 
@@ -172,18 +175,22 @@ static void train_of(struct ppt_train *train, const struct world *w, uint32_t si
 	train->size_bytes = size;
 	train->count = count;
 	for (size_t i = 0; i < count; i++) {
-		double gap = (8.0 * size + 96) * 1e9 / w->capacity + w->delta + w->noise * random_normal(), start = random_uniform() * 1e6;
+		double gap = (8.0 * size + 96) * 1e9 / w->capacity + w->delta + w->noise * random_normal(),
+		       start = random_uniform() * 1e6;
 
 		if (random_uniform() < w->queue_share)
 			gap += w->queue * random_uniform();
 		/* Both stamps are read from a clock that stands still between its steps. */
-		train->gaps_ns[i] = ((int64_t)(start + gap) / (int64_t)w->resolution - (int64_t)start / (int64_t)w->resolution) * (int64_t)w->resolution;
+		train->gaps_ns[i] =
+			((int64_t)(start + gap) / (int64_t)w->resolution - (int64_t)start / (int64_t)w->resolution) *
+			(int64_t)w->resolution;
 	}
 }
 
 static void world_run(const struct world *w, size_t count, struct ppt_result *r)
 {
-	struct ppt_train trains[2] = { { .gaps_ns = calloc(count, sizeof(int64_t)) }, { .gaps_ns = calloc(count, sizeof(int64_t)) } };
+	struct ppt_train trains[2] = { { .gaps_ns = calloc(count, sizeof(int64_t)) },
+				       { .gaps_ns = calloc(count, sizeof(int64_t)) } };
 	struct ktrxer_error err = { 0 };
 
 	assert_non_null(trains[0].gaps_ns);
@@ -222,7 +229,8 @@ static void the_intervals_contain_the_truth(void **state)
 				capacity += r.capacity.low <= w->capacity && w->capacity <= r.capacity.high;
 				delta += r.delta.low <= w->delta && w->delta <= r.delta.high;
 			}
-			print_message("world %d, %zu probes: capacity in %d, dPPT in %d of %d\n", i, count, capacity, delta, runs);
+			print_message("world %d, %zu probes: capacity in %d, dPPT in %d of %d\n", i, count, capacity,
+				      delta, runs);
 			assert_true(capacity >= least);
 			assert_true(delta >= least);
 		}
@@ -356,7 +364,8 @@ static void coalesced_interrupts(void **state)
 		for (int i = 0; i < 200; i++) {
 			double phase = 125000 * random_uniform();
 
-			gaps[t][i] = phase + transmission + 12000 > 125000 ? (int64_t)(125000 + 800 * random_normal()) : (int64_t)(700 + 50 * random_normal());
+			gaps[t][i] = phase + transmission + 12000 > 125000 ? (int64_t)(125000 + 800 * random_normal())
+									   : (int64_t)(700 + 50 * random_normal());
 		}
 	}
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
@@ -442,7 +451,8 @@ static void ten_million(void **state)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-	print_message("ten million gaps: %ld ms of processor time\n", (long)(to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
+	print_message("ten million gaps: %ld ms of processor time\n",
+		      (long)(to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
 	assert_true(to.tv_sec - from.tv_sec < 30);
 	free(trains[0].gaps_ns);
 	free(trains[1].gaps_ns);
@@ -450,6 +460,7 @@ static void ten_million(void **state)
 
 int main(void)
 {
+	/* clang-format off */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_bad_gaps),
 		cmocka_unit_test(phase1_rows), cmocka_unit_test(the_inter_frame_gap), cmocka_unit_test(phase2_rows),
@@ -459,6 +470,7 @@ int main(void)
 		cmocka_unit_test(coalesced_interrupts), cmocka_unit_test(cross_traffic_is_not_coalescing), cmocka_unit_test(gaps_that_are_none),
 		cmocka_unit_test(resolution_of_zero_and_gaps_without_end), cmocka_unit_test(ten_million),
 	};
+	/* clang-format on */
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,14 +49,14 @@ static void halves_that_were_lost(void **state)
 
 	(void)state;
 	count = 0;
-	add(0, 87);                  /* its heading packet was lost */
+	add(0, 87); /* its heading packet was lost */
 	probes(1, 3, 87);
-	add(30 * MS, 1502);          /* its trailing packet was lost */
+	add(30 * MS, 1502); /* its trailing packet was lost */
 	probes(4, 6, 87);
-	add(60 * MS, 1502);          /* the trailing packet of this one and the heading packet of the next were lost */
+	add(60 * MS, 1502); /* the trailing packet of this one and the heading packet of the next were lost */
 	add(70 * MS + 79000, 87);
 	probes(8, 10, 87);
-	add(100 * MS, 1502);         /* the capture ends here */
+	add(100 * MS, 1502); /* the capture ends here */
 	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), 0);
 	assert_int_equal(r.probes, 6);
 	assert_int_equal(r.trailing_alone, 1);
@@ -76,7 +76,7 @@ static void reordering_and_clock_steps(void **state)
 		add(i * 10 * MS + 100, 1502);
 	}
 	probes(6, 8, 87);
-	add(80 * MS, 1502);          /* the clock steps back inside the probe */
+	add(80 * MS, 1502); /* the clock steps back inside the probe */
 	add(20 * MS, 87);
 	add(INT64_MIN, 1502);
 	add(INT64_MAX, 87);
@@ -102,7 +102,8 @@ static void captures_without_probes(void **state)
 
 static void trains_by_size(void **state)
 {
-	const uint32_t mixed[] = { 87, 112, 87, 87, 112 }, three[] = { 87, 112, 99, 87, 87 }, one[] = { 87, 87, 87, 87, 87 };
+	const uint32_t mixed[] = { 87, 112, 87, 87, 112 }, three[] = { 87, 112, 99, 87, 87 },
+		       one[] = { 87, 87, 87, 87, 87 };
 	const int64_t values[] = { 1, 2, 3, 4, 5 };
 	struct ktrxer_error err = { 0 };
 	struct ppt_train trains[2];
@@ -131,8 +132,11 @@ static void trains_by_size(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_probe_is_found), cmocka_unit_test(halves_that_were_lost),
-					    cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(captures_without_probes), cmocka_unit_test(trains_by_size) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_probe_is_found),
+					    cmocka_unit_test(halves_that_were_lost),
+					    cmocka_unit_test(reordering_and_clock_steps),
+					    cmocka_unit_test(captures_without_probes),
+					    cmocka_unit_test(trains_by_size) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

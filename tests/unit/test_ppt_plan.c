@@ -71,7 +71,11 @@ static void the_step_that_the_clock_resolves(void **state)
 	static const struct {
 		uint64_t capacity;
 		uint32_t resolution_ns, step;
-	} cases[] = { { 10 * M, 1000, 3 }, { 100 * M, 1000, 25 }, { 1000 * M, 1000, 250 }, { 1000 * M, 1, 1 }, { 10000 * M, 1, 3 } };
+	} cases[] = { { 10 * M, 1000, 3 },
+		      { 100 * M, 1000, 25 },
+		      { 1000 * M, 1000, 250 },
+		      { 1000 * M, 1, 1 },
+		      { 10000 * M, 1, 3 } };
 	static const struct ppt_cross cross = { 64, { { 0, 0 }, { 1, 1 }, { 1, 1 } } };
 	struct ppt_sizing s;
 	struct ktrxer_error err;
@@ -130,8 +134,11 @@ static void paths_that_are_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_papers_paths), cmocka_unit_test(without_dispersion_the_gap_is_the_end_links),
-		cmocka_unit_test(the_step_that_the_clock_resolves), cmocka_unit_test(the_rule_for_each_node), cmocka_unit_test(paths_that_are_none),
+		cmocka_unit_test(the_papers_paths),
+		cmocka_unit_test(without_dispersion_the_gap_is_the_end_links),
+		cmocka_unit_test(the_step_that_the_clock_resolves),
+		cmocka_unit_test(the_rule_for_each_node),
+		cmocka_unit_test(paths_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

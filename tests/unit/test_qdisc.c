@@ -216,7 +216,8 @@ static void roots_that_keep_times(void **state)
 
 static void roots_that_ignore_them(void **state)
 {
-	static const char *const kinds[] = { "pfifo_fast", "fq_codel", "noqueue", "cake", "htb", "netem", "fq_pie", "fqx", "etfx" };
+	static const char *const kinds[] = { "pfifo_fast", "fq_codel", "noqueue", "cake", "htb",
+					     "netem",      "fq_pie",   "fqx",     "etfx" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -263,8 +264,8 @@ static void every_queue_of_a_device_must(void **state)
 
 static void the_priority_that_leads_to_timed_queues(void **state)
 {
-	struct qdisc q[5] = { mqprio(), etf(0x01000001, 200000, 11, 2), plain("fq_codel", 0, 0x01000002), plain("fq_codel", 0, 0x01000003),
-			      plain("fq_codel", 0, 0x01000004) };
+	struct qdisc q[5] = { mqprio(), etf(0x01000001, 200000, 11, 2), plain("fq_codel", 0, 0x01000002),
+			      plain("fq_codel", 0, 0x01000003), plain("fq_codel", 0, 0x01000004) };
 	struct qdisc_launch launch;
 
 	(void)state;

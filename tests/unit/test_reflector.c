@@ -30,7 +30,12 @@ static struct reflector_arrival arrival(void)
 {
 	return (struct reflector_arrival){ .from = { .family = AF_INET, .bytes = { 192, 0, 2, 7 } },
 					   .to = { .family = AF_INET, .bytes = { 198, 51, 100, 1 } },
-					   .from_port = 50000, .to_port = 862, .ttl = 61, .tos = 0xb9, .received_real_ns = NOW, .now_ns = 1000 * S };
+					   .from_port = 50000,
+					   .to_port = 862,
+					   .ttl = 61,
+					   .tos = 0xb9,
+					   .received_real_ns = NOW,
+					   .now_ns = 1000 * S };
 }
 
 static uint32_t probe(uint8_t *packet, uint32_t seq, const char *tlvs)
@@ -41,8 +46,8 @@ static uint32_t probe(uint8_t *packet, uint32_t seq, const char *tlvs)
 	return STAMP_OPEN_LENGTH + (uint32_t)from_hex(packet + STAMP_OPEN_LENGTH, 1400, tlvs);
 }
 
-static enum reflector_verdict send_one(struct reflector *r, uint8_t *packet, uint32_t length, const struct reflector_arrival *a,
-				       struct stamp_reply *reply)
+static enum reflector_verdict send_one(struct reflector *r, uint8_t *packet, uint32_t length,
+				       const struct reflector_arrival *a, struct stamp_reply *reply)
 {
 	struct reflector_answer answer;
 	enum reflector_verdict v = reflector_answer(r, packet, length, length, a, &answer);
@@ -156,7 +161,9 @@ static void reasons_to_stay_silent(void **state)
 	struct reflector_counts counts;
 	struct stamp_reply reply;
 	uint8_t packet[10000], before[64];
-	static const uint8_t strangers[][4] = { { 224, 0, 0, 1 }, { 255, 255, 255, 255 }, { 0, 0, 0, 0 }, { 239, 1, 2, 3 }, { 0, 1, 2, 3 } };
+	static const uint8_t strangers[][4] = {
+		{ 224, 0, 0, 1 }, { 255, 255, 255, 255 }, { 0, 0, 0, 0 }, { 239, 1, 2, 3 }, { 0, 1, 2, 3 }
+	};
 
 	(void)state;
 	a = arrival();
@@ -165,7 +172,9 @@ static void reasons_to_stay_silent(void **state)
 		assert_int_equal(send_one(r, packet, n, &a, &reply), REFLECTOR_SHORT);
 	probe(packet, 1, "");
 	assert_int_equal(reflector_answer(r, packet, 64, 65, &a, &answer), REFLECTOR_LONG); /* cut by the socket */
-	assert_int_equal(reflector_answer(r, packet, KTRXER_REFLECTOR_PACKET_MAX + 1, KTRXER_REFLECTOR_PACKET_MAX + 1, &a, &answer), REFLECTOR_LONG);
+	assert_int_equal(reflector_answer(r, packet, KTRXER_REFLECTOR_PACKET_MAX + 1, KTRXER_REFLECTOR_PACKET_MAX + 1,
+					  &a, &answer),
+			 REFLECTOR_LONG);
 	for (int i = 0; i < 4; i++) {
 		const uint16_t ports[] = { 0, 862, 8620, 862 };
 
@@ -257,7 +266,8 @@ static void rates_by_neighbourhood(void **state)
 
 static void limiter_by_prefix(void **state)
 {
-	struct ktrxer_addr addr = { .family = AF_INET6, .bytes = { 0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5 } }, v4 = { .family = AF_INET };
+	struct ktrxer_addr addr = { .family = AF_INET6, .bytes = { 0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5 } },
+			   v4 = { .family = AF_INET };
 	struct limiter *limiter;
 	uint64_t taken = 0;
 
@@ -399,28 +409,30 @@ static void tlvs_are_answered(void **state)
 	struct reflector_arrival a = arrival();
 	struct reflector_answer answer;
 	uint8_t packet[512], want[512];
-	uint32_t n = probe(packet, 0,
-			   "80030004 00000000"                          /* timestamp information */
-			   "80040004 28000000"                          /* class of service: DSCP 10 */
-			   "8005000c 00000009 00000000 00000000"        /* direct measurement */
-			   "80060004 10020000"                          /* access report */
-			   "80060004 30020000"                          /* one with an id that there is not */
-			   "80630002 abcd"                              /* what nobody knows */
-			   "8002002c 00000000 80040010 00000000000000000000000000000000 80070010 00000000000000000000000000000000"
-			   "80010003 010203");
+	uint32_t n = probe(
+		packet, 0,
+		"80030004 00000000"                   /* timestamp information */
+		"80040004 28000000"                   /* class of service: DSCP 10 */
+		"8005000c 00000009 00000000 00000000" /* direct measurement */
+		"80060004 10020000"                   /* access report */
+		"80060004 30020000"                   /* one with an id that there is not */
+		"80630002 abcd"                       /* what nobody knows */
+		"8002002c 00000000 80040010 00000000000000000000000000000000 80070010 00000000000000000000000000000000"
+		"80010003 010203");
 	size_t w;
 
 	(void)state;
 	assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer), REFLECTOR_ANSWER);
-	w = from_hex(want, sizeof want,
-		     "00030004 01020102"
-		     "00040004 2ae40000" /* DSCP2 46, ECN 1, granted */
-		     "0005000c 00000009 00000001 00000001"
-		     "00060004 10020000"
-		     "80060004 30020000"
-		     "80630002 abcd"
-		     "0002002c 035ec350 00050010 c6336401000000000000000000000000 00080010 c0000207000000000000000000000000"
-		     "00010003 010203");
+	w = from_hex(
+		want, sizeof want,
+		"00030004 01020102"
+		"00040004 2ae40000" /* DSCP2 46, ECN 1, granted */
+		"0005000c 00000009 00000001 00000001"
+		"00060004 10020000"
+		"80060004 30020000"
+		"80630002 abcd"
+		"0002002c 035ec350 00050010 c6336401000000000000000000000000 00080010 c0000207000000000000000000000000"
+		"00010003 010203");
 	assert_int_equal(w, n - STAMP_OPEN_LENGTH);
 	assert_memory_equal(packet + STAMP_OPEN_LENGTH, want, w);
 	assert_int_equal(answer.tos, 10 << 2);
@@ -438,9 +450,9 @@ static void malformed_tlvs(void **state)
 	static const struct {
 		const char *request, *answer;
 	} cases[] = {
-		{ "80040003 280000", "40040003 280000" },                          /* wrong for its type */
+		{ "80040003 280000", "40040003 280000" }, /* wrong for its type */
 		{ "80030004 00000000 80040003 280000 80030004 00000000",
-		  "00030004 01020102 40040003 280000 80030004 00000000" },         /* the rest comes back as it was */
+		  "00030004 01020102 40040003 280000 80030004 00000000" }, /* the rest comes back as it was */
 		{ "80030004 00000000 8004ffff 28", "00030004 01020102 4004ffff 28" }, /* a length that lies */
 		{ "80 03", "40 03" },
 		{ "80070011 0102030405060708090a0b0c0d0e0f1011", "40070011 0000000000000000000000000d0e0f1011" },
@@ -448,8 +460,9 @@ static void malformed_tlvs(void **state)
 		{ "80020003 000000", "40020003 000000" },
 		{ "80020009 00000000 8004ffff 01", "00020009 035ec350 4004ffff 01" }, /* inside a location */
 		{ "80020010 00000000 80040002 0102 80630002 0304", "00020010 035ec350 40040002 0102 80630002 0304" },
-		{ "0000000000000000", "0000000000000000" },                        /* a TWAMP sender's zeros */
-		{ "80080010 00112233445566778899aabbccddeeff", "20080010 00112233445566778899aabbccddeeff" }, /* we have no key */
+		{ "0000000000000000", "0000000000000000" }, /* a TWAMP sender's zeros */
+		{ "80080010 00112233445566778899aabbccddeeff",
+		  "20080010 00112233445566778899aabbccddeeff" }, /* we have no key */
 	};
 	struct reflector *r = make(NULL);
 	struct reflector_arrival a = arrival();
@@ -570,7 +583,8 @@ static void authenticated_mode(void **state)
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer), REFLECTOR_HMAC);
 	n = authenticated(packet, &key, "80030004 00000000", true);
-	assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer), REFLECTOR_ANSWER); /* forgers have not used up his rate */
+	assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer),
+			 REFLECTOR_ANSWER); /* forgers have not used up his rate */
 	reflector_finish(r, packet, &answer, NOW);
 	assert_true(stamp_is_signed(packet, &key));
 	assert_int_equal(packet[STAMP_AUTH_LENGTH], 0);

@@ -22,7 +22,8 @@ static void parses_every_part(void **state)
 	assert_int_equal(r.to_port, 53);
 	assert_int_equal(r.priority, 0);
 
-	assert_int_equal(krx_rule_parse(&r, "  capture+drop\ttcp from [2001:db8::1]:80 to 2001:db8::/32 prio 7 ", NULL), 0);
+	assert_int_equal(krx_rule_parse(&r, "  capture+drop\ttcp from [2001:db8::1]:80 to 2001:db8::/32 prio 7 ", NULL),
+			 0);
 	assert_int_equal(r.op, KRX_CAPTURE_DROP);
 	assert_int_equal(r.from.family, AF_INET6);
 	assert_int_equal(r.from_prefix, 128);
@@ -156,8 +157,10 @@ static void checks_rules_made_by_programs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses_every_part),	   cmocka_unit_test(formats_what_it_parsed),
-		cmocka_unit_test(says_what_is_wrong),	   cmocka_unit_test(checks_rules_made_by_programs),
+		cmocka_unit_test(parses_every_part),
+		cmocka_unit_test(formats_what_it_parsed),
+		cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(checks_rules_made_by_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

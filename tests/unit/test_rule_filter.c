@@ -158,8 +158,9 @@ static void compare(struct chance *c, const struct krx_rule *rules, int count, c
 	assert_true(filter.length <= 4096);
 	kernel_takes(&filter);
 	for (int i = 0; i < 200; i++) {
-		enum ktrxer_link link = options->link ? options->link :
-				       chance_next(c, 2) ? KTRXER_LINK_ETHERNET : KTRXER_LINK_RAW_IP;
+		enum ktrxer_link link = options->link       ? options->link
+					: chance_next(c, 2) ? KTRXER_LINK_ETHERNET
+							    : KTRXER_LINK_RAW_IP;
 		struct ancillary aux = { .packet_type = chance_next(c, 5) };
 		struct ktrxer_packet_view view;
 		uint8_t frame[256], *exact;

@@ -31,7 +31,8 @@ static void equals_a_linear_scan(void **state)
 			ktrxer_packet_parse(&view, frame, length, KTRXER_LINK_ETHERNET);
 			want = reference_scan(rules, count, &view);
 			if (krx_ruleset_match(set, &view) != want)
-				fail_msg("round %d packet %d: rule %d, not %d", round, i, krx_ruleset_match(set, &view), want);
+				fail_msg("round %d packet %d: rule %d, not %d", round, i, krx_ruleset_match(set, &view),
+					 want);
 			met += want >= 0;
 			missed += want < 0;
 		}

@@ -61,7 +61,9 @@ static void walks_every_chain(void **state)
 			next = at;
 			frame[at + 1] = (uint8_t)chance_next(&c, 3);
 			store_be16(frame + at + 2, (uint16_t)(chance_next(&c, 3) ? 0 : 8));
-			at += kinds[left % 7] == 44 ? 8 : kinds[left % 7] == 51 ? (frame[at + 1] + 2u) * 4 : (frame[at + 1] + 1u) * 8;
+			at += kinds[left % 7] == 44   ? 8
+			      : kinds[left % 7] == 51 ? (frame[at + 1] + 2u) * 4
+						      : (frame[at + 1] + 1u) * 8;
 		}
 		frame[next] = 17;
 		store_be16(frame + at, 1000);
@@ -170,10 +172,8 @@ static void refuses_rules_that_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classifies_as_the_parser_does),
-		cmocka_unit_test(walks_every_chain),
-		cmocka_unit_test(ends_after_sixteen_headers),
-		cmocka_unit_test(refuses_a_list_that_is_too_long),
+		cmocka_unit_test(classifies_as_the_parser_does), cmocka_unit_test(walks_every_chain),
+		cmocka_unit_test(ends_after_sixteen_headers),    cmocka_unit_test(refuses_a_list_that_is_too_long),
 		cmocka_unit_test(refuses_rules_that_cannot_be),
 	};
 

@@ -25,9 +25,15 @@ static struct krx_ruleset *ruleset(const struct krx_rule *rules, int count)
 	return set;
 }
 
-static int program_as(struct rules_program *program, const struct krx_ruleset *set, uint32_t ring, uint32_t snap, bool plain)
+static int program_as(struct rules_program *program, const struct krx_ruleset *set, uint32_t ring, uint32_t snap,
+		      bool plain)
 {
-	const struct rules_setup setup = { .rules = set, .ring_bytes = ring, .snap = snap, .link = KTRXER_LINK_ETHERNET, .traced = true, .plain = plain };
+	const struct rules_setup setup = { .rules = set,
+					   .ring_bytes = ring,
+					   .snap = snap,
+					   .link = KTRXER_LINK_ETHERNET,
+					   .traced = true,
+					   .plain = plain };
 	struct ktrxer_error err = { 0 };
 	int rc = ktrxer_rules_program_open(program, &setup, &err);
 
@@ -102,11 +108,14 @@ static struct rules_case *cases_map(struct rules_program *program)
 	return at;
 }
 
-static void one_ruleset(struct chance *c, const struct krx_rule *rules, int count, uint64_t *met, uint64_t *missed, uint64_t by_op[5])
+static void one_ruleset(struct chance *c, const struct krx_rule *rules, int count, uint64_t *met, uint64_t *missed,
+			uint64_t by_op[5])
 {
 	const struct rules_object object = { ktrxer_rules_cases_object, ktrxer_rules_cases_object_size, "rules_cases" };
 	struct krx_ruleset *set = ruleset(rules, count);
-	const struct rules_setup setup = { .rules = set, .ring_bytes = 1 << 20, .link = KTRXER_LINK_ETHERNET, .traced = true, .object = &object };
+	const struct rules_setup setup = {
+		.rules = set, .ring_bytes = 1 << 20, .link = KTRXER_LINK_ETHERNET, .traced = true, .object = &object
+	};
 	const uint8_t first[RULES_CASE_MOST] = { 0 };
 	struct rules_program program;
 	struct rules_case *cases;
@@ -131,9 +140,10 @@ static void one_ruleset(struct chance *c, const struct krx_rule *rules, int coun
 		want = krx_ruleset_match(set, &view);
 		op = want < 0 ? KRX_FORWARD : (int)rules[want].op;
 		if ((int)cases[i].decided - 1 != want || cases[i].action != actions[op])
-			fail_msg("packet %u: rule %d and action %u, not rule %d and action %u", i, (int)cases[i].decided - 1, cases[i].action, want,
-				 actions[op]);
-		check_record(&program, cases[i].data, cases[i].length, want, op == KRX_CAPTURE || op == KRX_CAPTURE_DROP);
+			fail_msg("packet %u: rule %d and action %u, not rule %d and action %u", i,
+				 (int)cases[i].decided - 1, cases[i].action, want, actions[op]);
+		check_record(&program, cases[i].data, cases[i].length, want,
+			     op == KRX_CAPTURE || op == KRX_CAPTURE_DROP);
 		*met += want >= 0;
 		*missed += want < 0;
 		if (want >= 0) {
@@ -181,8 +191,9 @@ static void equals_a_linear_scan_in_the_kernel(void **state)
 /* The program as it is attached, not its twin that takes cases. */
 static void decides_one_packet_at_a_time(void **state)
 {
-	static const char *const texts[] = { "capture udp from any to any:1", "drop udp from any to any:2", "capture+drop udp from any to any:3",
-					     "forward udp from any to any:4", "drop udp from 10.0.0.1:9 to 10.0.0.2:1" };
+	static const char *const texts[] = { "capture udp from any to any:1", "drop udp from any to any:2",
+					     "capture+drop udp from any to any:3", "forward udp from any to any:4",
+					     "drop udp from 10.0.0.1:9 to 10.0.0.2:1" };
 	static const int decided[] = { -1, 0, 1, 2, 3, -1 };
 	struct krx_rule rules[5];
 	struct rules_program program;
@@ -197,7 +208,8 @@ static void decides_one_packet_at_a_time(void **state)
 	rules[4].priority = 0;
 	set = ruleset(rules, 5);
 	assert_int_equal(program_of(&program, set, 65536, 0), 0);
-	memcpy(frame + 12, "\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02", 22);
+	memcpy(frame + 12, "\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02",
+	       22);
 	for (uint16_t port = 0; port <= 5; port++) {
 		const int want = decided[port], op = want < 0 ? KRX_FORWARD : (int)rules[want].op;
 
@@ -227,18 +239,26 @@ static void takes_full_tables(void **state)
 	assert_non_null(rules);
 	for (int i = 0; i < count; i++) {
 		if (i < (int)RULES_LIST_MAX) {
-			rules[i] = (struct krx_rule){ .op = KRX_FORWARD, .proto = 17, .to_port = (uint16_t)(1 + i), .to_prefix = 24 };
+			rules[i] = (struct krx_rule){
+				.op = KRX_FORWARD, .proto = 17, .to_port = (uint16_t)(1 + i), .to_prefix = 24
+			};
 			assert_int_equal(ktrxer_addr_parse(&rules[i].to, "10.9.0.0"), 0);
 			continue;
 		}
-		rules[i] = (struct krx_rule){ .op = KRX_DROP, .proto = 17, .from_port = (uint16_t)(1 + i), .to_port = 7, .from_prefix = 32, .to_prefix = 32 };
+		rules[i] = (struct krx_rule){ .op = KRX_DROP,
+					      .proto = 17,
+					      .from_port = (uint16_t)(1 + i),
+					      .to_port = 7,
+					      .from_prefix = 32,
+					      .to_prefix = 32 };
 		assert_int_equal(ktrxer_addr_parse(&rules[i].from, "10.0.0.1"), 0);
 		assert_int_equal(ktrxer_addr_parse(&rules[i].to, "10.0.0.2"), 0);
 	}
 	set = ruleset(rules, count);
 	assert_int_equal(program_of(&program, set, 4096, 0), 0);
 
-	memcpy(frame + 12, "\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02", 22);
+	memcpy(frame + 12, "\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02",
+	       22);
 	store_be16(frame + 36, 7);
 	for (int i = RULES_LIST_MAX; i < count; i += 3201) {
 		store_be16(frame + 34, (uint16_t)(1 + i));

@@ -16,9 +16,16 @@
 
 static void reads_what_sshd_sets(void **state)
 {
-	static const char *const bad[] = { "", "192.0.2.7", "192.0.2.7 50022 192.0.2.1", "192.0.2.7 50022 192.0.2.1 22 x", "host 50022 192.0.2.1 22",
-					   "192.0.2.7 0 192.0.2.1 22", "192.0.2.7 65536 192.0.2.1 22", "192.0.2.7 -1 192.0.2.1 22",
-					   "192.0.2.7 1x 192.0.2.1 22", "192.0.2.7 1 2001:db8::1 22" };
+	static const char *const bad[] = { "",
+					   "192.0.2.7",
+					   "192.0.2.7 50022 192.0.2.1",
+					   "192.0.2.7 50022 192.0.2.1 22 x",
+					   "host 50022 192.0.2.1 22",
+					   "192.0.2.7 0 192.0.2.1 22",
+					   "192.0.2.7 65536 192.0.2.1 22",
+					   "192.0.2.7 -1 192.0.2.1 22",
+					   "192.0.2.7 1x 192.0.2.1 22",
+					   "192.0.2.7 1 2001:db8::1 22" };
 	struct krx_session s;
 	char text[KTRXER_ADDR_TEXT];
 
@@ -64,8 +71,9 @@ static void refuses_what_drops_everything(void **state)
 		{ "forward tcp from any to any:22", "drop any from any to any" },
 	};
 	static const char *const good[][3] = {
-		{ "capture any from any to any" }, { "forward any from any to any" }, { "drop udp from any to any" },
-		{ "drop any from any to 10.0.0.0/8" }, { "drop any from any to any:9" },
+		{ "capture any from any to any" }, { "forward any from any to any" },
+		{ "drop udp from any to any" },    { "drop any from any to 10.0.0.0/8" },
+		{ "drop any from any to any:9" },
 	};
 	struct ktrxer_error err;
 
@@ -116,8 +124,8 @@ static bool is_found(const char *text)
 
 	assert_true(ssh_session_parse(&want, text));
 	for (int i = 0; i < count; i++)
-		if (sessions[i].from_port == want.from_port && sessions[i].to_port == want.to_port && ktrxer_addr_equal(&sessions[i].from, &want.from) &&
-		    ktrxer_addr_equal(&sessions[i].to, &want.to))
+		if (sessions[i].from_port == want.from_port && sessions[i].to_port == want.to_port &&
+		    ktrxer_addr_equal(&sessions[i].from, &want.from) && ktrxer_addr_equal(&sessions[i].to, &want.to))
 			return true;
 	return false;
 }
@@ -134,7 +142,8 @@ static int status_below_a_shell(const char *argument)
 	assert_true(child >= 0);
 	if (!child) {
 		/* This shell has it; what it starts has not. */
-		execl("/bin/sh", "sh", "-c", "env -u SSH_CONNECTION \"$0\" \"$1\"; exit $?", self, argument, (char *)NULL);
+		execl("/bin/sh", "sh", "-c", "env -u SSH_CONNECTION \"$0\" \"$1\"; exit $?", self, argument,
+		      (char *)NULL);
 		_exit(99);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -161,7 +170,8 @@ static void finds_a_standard_stream_that_is_tcp(void **state)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof address;
-	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), saved = dup(0), server;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), saved = dup(0),
+	    server;
 	char text[128];
 	struct sockaddr_in own;
 

@@ -61,13 +61,13 @@ static void a_refused_datagram_that_used_a_number(void **state)
 	start();
 	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	assert_found(0, 110, 0);
-	ktrxer_schedmap_refused(&map);               /* number 1, at 210 */
-	ktrxer_schedmap_refused(&map);               /* number 2, at 310 */
+	ktrxer_schedmap_refused(&map); /* number 1, at 210 */
+	ktrxer_schedmap_refused(&map); /* number 2, at 310 */
 	ktrxer_schedmap_sent(&map, 1, 1, 400, 420);
 	assert_none(1, 210);
 	assert_none(2, 310);
 	assert_found(3, 410, 1);
-	ktrxer_schedmap_refused(&map);               /* its stamp is read before the next call */
+	ktrxer_schedmap_refused(&map); /* its stamp is read before the next call */
 	assert_none(4, 510);
 	ktrxer_schedmap_sent(&map, 2, 2, 600, 640);
 	assert_found(5, 610, 2);
@@ -116,7 +116,7 @@ static void lost_stamps_take_nobody_elses(void **state)
 	assert_found(7, 5030, 7); /* 6 was lost */
 	assert_found(8, 5040, 8);
 	ktrxer_schedmap_sent(&map, 9, 3, 6000, 6100);
-	assert_none(10, 6020);    /* the first of a train was lost, or one before it: nobody can tell */
+	assert_none(10, 6020); /* the first of a train was lost, or one before it: nobody can tell */
 	ktrxer_schedmap_sent(&map, 12, 1, 7000, 7100);
 	assert_none(11, 6030);
 	assert_found(12, 7010, 12);

@@ -15,9 +15,12 @@
 static uint64_t draw_wild(void)
 {
 	switch (draw() % 4) {
-	case 0: return UINT64_MAX - draw() % 3;
-	case 1: return ((uint64_t)1 << draw() % 64) - draw() % 2;
-	default: return draw() >> draw() % 64;
+	case 0:
+		return UINT64_MAX - draw() % 3;
+	case 1:
+		return ((uint64_t)1 << draw() % 64) - draw() % 2;
+	default:
+		return draw() >> draw() % 64;
 	}
 }
 
@@ -205,7 +208,8 @@ static void poisson_property(void **state)
 			if (i % o.train == 0) {
 				sum += ktrxer_poisson_next(&poisson);
 				/* floor(floor(x / den) / 2^32) == floor(x / den / 2^32) */
-				want = wide_divide_portable(wide_multiply_portable(sum, o.gap_num), o.gap_den, &rest) >> 32;
+				want = wide_divide_portable(wide_multiply_portable(sum, o.gap_num), o.gap_den, &rest) >>
+				       32;
 				begin = o.start_ns + want;
 				begin = begin < last ? last : begin;
 			}
@@ -318,7 +322,10 @@ static void refuses_nonsense(void **state)
 {
 	static const uint64_t wrong[] = { 3, 7, 6 }, near[] = { 0, 10, 19 };
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT, p;
-	struct { struct ktrxer_schedule_options o; uint64_t more; } newer = { KTRXER_SCHEDULE_OPTIONS_INIT, 0 };
+	struct {
+		struct ktrxer_schedule_options o;
+		uint64_t more;
+	} newer = { KTRXER_SCHEDULE_OPTIONS_INIT, 0 };
 	struct ktrxer_schedule *s;
 
 	(void)state;
@@ -373,14 +380,10 @@ static void refuses_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wide_arithmetic),
-		cmocka_unit_test(periodic_is_exact_after_ten_million),
-		cmocka_unit_test(other_rates),
-		cmocka_unit_test(periodic_property),
-		cmocka_unit_test(poisson_property),
-		cmocka_unit_test(poisson_vector_and_mean),
-		cmocka_unit_test(poisson_overflows),
-		cmocka_unit_test(lists),
+		cmocka_unit_test(wide_arithmetic),   cmocka_unit_test(periodic_is_exact_after_ten_million),
+		cmocka_unit_test(other_rates),       cmocka_unit_test(periodic_property),
+		cmocka_unit_test(poisson_property),  cmocka_unit_test(poisson_vector_and_mean),
+		cmocka_unit_test(poisson_overflows), cmocka_unit_test(lists),
 		cmocka_unit_test(refuses_nonsense),
 	};
 

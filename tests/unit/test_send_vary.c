@@ -26,6 +26,7 @@ static void ranges_of_numbers(void **state)
 	static const struct {
 		const char *text;
 		struct ktx_vary is;
+		/* clang-format off */
 	} cases[] = {
 		{ "dst-port=counter:1000-2000", { .field = KTX_FIELD_DESTINATION_PORT, .how = KTX_VARY_COUNTER, .from = 1000, .step = 1, .count = 1001 } },
 		{ "src-port=random:1024-65535@7", { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_RANDOM, .from = 1024, .step = 1, .count = 64512, .seed = 7 } },
@@ -38,6 +39,7 @@ static void ranges_of_numbers(void **state)
 		{ "frame+6.2=counter:5-5", { .field = KTX_FIELD_BYTES, .how = KTX_VARY_COUNTER, .at = 6, .width = 2, .from = 5, .step = 1, .count = 1 } },
 		{ "payload+0.8=counter:0-18446744073709551615", { .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8, .step = 1 } },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -115,6 +117,7 @@ static void nonsense_is_refused_with_what_to_type(void **state)
 {
 	static const struct {
 		const char *text, *words;
+		/* clang-format off */
 	} cases[] = {
 		{ "", "FIELD=counter:FROM-TO" }, { "dst-port", "FIELD=counter:FROM-TO" }, { "=", "fields are src, dst" },
 		{ "port=counter", "fields are src, dst" }, { "dst-port=", "FIELD=counter" }, { "dst-port=up:1-2", "FIELD=counter" },
@@ -129,6 +132,7 @@ static void nonsense_is_refused_with_what_to_type(void **state)
 		{ "payload+8.3=counter", "1, 2, 4 or 8" }, { "payload=counter", "fields are" }, { "ttl+1=counter", "fields are" },
 		{ "payload+=counter", "a number is missing" }, { "frame+70000=counter", "behind every frame" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -163,6 +167,7 @@ static void destinations_are_guarded(void **state)
 		const char *text;
 		uint8_t family;
 		int rc;
+		/* clang-format off */
 	} cases[] = {
 		{ "dst=counter:10.0.0.1-10.255.0.0", AF_INET, 0 }, { "dst=counter:10.255.255.0-11.0.0.1", AF_INET, -EPERM },
 		{ "dst=random:192.168.0.0/16", AF_INET, 0 }, { "dst=counter:192.167.255.255-192.168.0.9", AF_INET, -EPERM },
@@ -172,6 +177,7 @@ static void destinations_are_guarded(void **state)
 		{ "dst=counter:fd00::/64", AF_INET6, 0 }, { "dst=counter:2600::1-2600::5", AF_INET6, -EPERM }, { "dst=counter:::1-::5", AF_INET6, -EPERM },
 		{ "dst=table:fd00::1,2600::1", AF_INET6, -EPERM },
 	};
+	/* clang-format on */
 	const struct opt_rate rate = { 0 };
 
 	(void)state;

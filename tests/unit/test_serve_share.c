@@ -84,7 +84,8 @@ struct client {
 
 static struct sockaddr_in here(uint16_t port)
 {
-	return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port),
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
@@ -397,8 +398,11 @@ static void watch(struct loop_timer *timer, uint64_t now_ns)
 static void server_open(struct server *s)
 {
 	struct reflector_options r = { .dscp_granted = REFLECTOR_DSCP_TRUSTED, .secret = 1 };
-	struct serve_control_options o = { .max_clients = 8, .max_flows = KTRXER_FLOW_FLOWS_MOST, .secret = 2,
-					   .max_ns = 3600 * 1000 * MS, .dscp_granted = UINT64_MAX };
+	struct serve_control_options o = { .max_clients = 8,
+					   .max_flows = KTRXER_FLOW_FLOWS_MOST,
+					   .secret = 2,
+					   .max_ns = 3600 * 1000 * MS,
+					   .dscp_granted = UINT64_MAX };
 	struct ktrxer_addr local = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
 	struct serve_udp_options u = { .bind = local, .claim = serve_control_claim };
 	struct hmac_key token;
@@ -490,8 +494,10 @@ static void judge(const struct request *r, uint64_t seed)
 			least = s.figures.longest_ns;
 	}
 	print_message("request %llu, %s: %u flows: at most %llu us of the loop at once\n", (unsigned long long)seed,
-		      r->stamps ? "STAMP" : r->connects ? "connected" : "described", r->flows,
-		      (unsigned long long)least / 1000);
+		      r->stamps     ? "STAMP"
+		      : r->connects ? "connected"
+				    : "described",
+		      r->flows, (unsigned long long)least / 1000);
 	if (least > limit_ns())
 		fail_msg("request %llu takes more than %llu us, each of %d times", (unsigned long long)seed,
 			 (unsigned long long)limit_ns() / 1000, TRIES);

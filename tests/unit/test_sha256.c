@@ -37,7 +37,8 @@ static void vectors_of_fips_180_4(void **state)
 		{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
 		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
 		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-		{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+		{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnop"
+		  "qrstnopqrstu",
 		  "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
 	};
 	uint8_t digest[SHA256_LENGTH];
@@ -126,8 +127,10 @@ static void vectors_of_rfc_4231(void **state)
 	hmac_key_set(&key, secret, sizeof secret);
 	hmac_sha256(&key, "Test Using Larger Than Block-Size Key - Hash Key First", 54, mac);
 	hex_equal(mac, 32, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-	hmac_sha256(&key, "This is a test using a larger than block-size key and a larger than block-size data. "
-			  "The key needs to be hashed before being used by the HMAC algorithm.", 152, mac);
+	hmac_sha256(&key,
+		    "This is a test using a larger than block-size key and a larger than block-size data. "
+		    "The key needs to be hashed before being used by the HMAC algorithm.",
+		    152, mac);
 	hex_equal(mac, 32, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
 
@@ -170,8 +173,8 @@ static void comparison(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_of_fips_180_4), cmocka_unit_test(a_million_letters_in_odd_pieces),
-		cmocka_unit_test(pieces_do_not_matter),  cmocka_unit_test(vectors_of_rfc_4231),
+		cmocka_unit_test(vectors_of_fips_180_4),      cmocka_unit_test(a_million_letters_in_odd_pieces),
+		cmocka_unit_test(pieces_do_not_matter),       cmocka_unit_test(vectors_of_rfc_4231),
 		cmocka_unit_test(a_key_serves_many_messages), cmocka_unit_test(comparison),
 	};
 

@@ -115,8 +115,10 @@ static void answers_make(struct world *w)
 	for (uint32_t i = 0; i < w->request_count; i++) {
 		struct event answer = w->requests[i];
 		const struct reflector_arrival a = { .from = { .family = AF_INET, .bytes = { 10, 1 } },
-				.to = { .family = AF_INET, .bytes = { 10, 2 } },
-						     .from_port = 5, .to_port = 862, .now_ns = answer.at_ns,
+						     .to = { .family = AF_INET, .bytes = { 10, 2 } },
+						     .from_port = 5,
+						     .to_port = 862,
+						     .now_ns = answer.at_ns,
 						     .received_real_ns = REAL + (int64_t)answer.at_ns };
 		struct reflector_answer about;
 		uint64_t arrivals[2];
@@ -128,7 +130,8 @@ static void answers_make(struct world *w)
 			reflector = reflector_start();
 		}
 		assert_int_equal(reflector_answer(reflector, answer.packet, (uint32_t)answer.length,
-				(uint32_t)answer.length, &a, &about), REFLECTOR_ANSWER);
+						  (uint32_t)answer.length, &a, &about),
+				 REFLECTOR_ANSWER);
 		reflector_finish(reflector, answer.packet, &about, a.received_real_ns + 1000);
 		n = carry(w, answer.at_ns, answer.number < PROBES, arrivals);
 		w->indices[answer.number] += n != 0;
@@ -157,8 +160,9 @@ static struct truth truth_of(const struct world *w)
 
 static void send_one(struct stamp_session *session, const struct event *e)
 {
-	const struct ktx_report report = { .id = e->number, .status = KTX_SENT, .sent_ns = e->at_ns, .at_ns = e->at_ns,
-			.own_queue_ns = -1 };
+	const struct ktx_report report = {
+		.id = e->number, .status = KTX_SENT, .sent_ns = e->at_ns, .at_ns = e->at_ns, .own_queue_ns = -1
+	};
 	uint64_t number;
 
 	if (e->number >= PROBES) {
@@ -183,8 +187,9 @@ static struct stamp_session_counts measure(struct world *w)
 	assert_int_equal(stamp_session_new(&session, &options), 0);
 	for (uint32_t i = 0; i < w->event_count; i++) {
 		const struct event *e = &w->events[i];
-		const struct stamp_arrival a = { .received_ns = e->at_ns, .real_near_ns = REAL + (int64_t)e->at_ns,
-				.source = KTRXER_STAMP_KERNEL };
+		const struct stamp_arrival a = { .received_ns = e->at_ns,
+						 .real_near_ns = REAL + (int64_t)e->at_ns,
+						 .source = KTRXER_STAMP_KERNEL };
 
 		if (e->send)
 			send_one(session, e);
@@ -211,8 +216,9 @@ static void no_direction_is_wrong(void **state)
 			struct truth t;
 
 			memset(w, 0, sizeof *w);
-			w->path = (struct path){ .copies = kind & 1, .overtaking = kind & 2, .limits = kind & 4,
-					.closing_lost = kind & 8 };
+			w->path = (struct path){
+				.copies = kind & 1, .overtaking = kind & 2, .limits = kind & 4, .closing_lost = kind & 8
+			};
 			w->seed = 100 * kind + round;
 			c = measure(w);
 			t = truth_of(w);
@@ -250,8 +256,10 @@ static void a_restart_among_copies_and_overtaking(void **state)
 		struct truth t;
 
 		memset(w, 0, sizeof *w);
-		w->path = (struct path){ .copies = round & 1, .overtaking = round & 2, .limits = round & 4,
-				.restart_ns = sent_ns(20 + 2 * round) };
+		w->path = (struct path){ .copies = round & 1,
+					 .overtaking = round & 2,
+					 .limits = round & 4,
+					 .restart_ns = sent_ns(20 + 2 * round) };
 		w->seed = round;
 		c = measure(w);
 		t = truth_of(w);

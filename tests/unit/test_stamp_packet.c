@@ -7,15 +7,26 @@
 
 static void times_there_and_back(void **state)
 {
-	const int64_t times[] = { 0, 1, 999999999, 1000000000, NOW, NOW + 1, 2085978495999999999LL, 2085978496000000000LL, -1, 4294967296000000001LL };
+	const int64_t times[] = { 0,
+				  1,
+				  999999999,
+				  1000000000,
+				  NOW,
+				  NOW + 1,
+				  2085978495999999999LL,
+				  2085978496000000000LL,
+				  -1,
+				  4294967296000000001LL };
 	int64_t back;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		for (int ptp = 0; ptp < 2; ptp++) {
-			assert_true(stamp_time_to_ns(&back, stamp_time_of_ns(times[i], ptp), ptp, times[i] + 1000000000LL * 86400 * 365 * 60));
+			assert_true(stamp_time_to_ns(&back, stamp_time_of_ns(times[i], ptp), ptp,
+						     times[i] + 1000000000LL * 86400 * 365 * 60));
 			assert_int_equal(back, times[i]);
-			assert_true(stamp_time_to_ns(&back, stamp_time_of_ns(times[i], ptp), ptp, times[i] - 1000000000LL * 86400 * 365 * 60));
+			assert_true(stamp_time_to_ns(&back, stamp_time_of_ns(times[i], ptp), ptp,
+						     times[i] - 1000000000LL * 86400 * 365 * 60));
 			assert_int_equal(back, times[i]);
 		}
 	for (int64_t t = NOW; t < NOW + 100000; t += 7) { /* each nanosecond has its own */
@@ -71,9 +82,10 @@ static void error_estimates(void **state)
 static void packets_of_scapy(void **state)
 {
 	uint8_t packet[128];
-	size_t n = from_hex(packet, sizeof packet,
-			    "01020304 e875470080000000 8ac8 beef 00000000000000000000000000000000000000000000000000000000"
-			    "01010003616263 0107001000000000000000000000000000000000");
+	size_t n =
+		from_hex(packet, sizeof packet,
+			 "01020304 e875470080000000 8ac8 beef 00000000000000000000000000000000000000000000000000000000"
+			 "01010003616263 0107001000000000000000000000000000000000");
 	struct stamp_probe probe;
 	struct stamp_reply reply;
 	struct stamp_error error;
@@ -99,8 +111,9 @@ static void packets_of_scapy(void **state)
 	stamp_probe_write(ours, &probe, false);
 	assert_memory_equal(ours, packet, sizeof ours);
 
-	n = from_hex(packet, sizeof packet,
-		     "00000007 e875470140000000 8001 beef e875470100000000 00000009 e875470080000000 0304 0000 3d000000");
+	n = from_hex(
+		packet, sizeof packet,
+		"00000007 e875470140000000 8001 beef e875470100000000 00000009 e875470080000000 0304 0000 3d000000");
 	assert_int_equal(n, STAMP_OPEN_LENGTH);
 	assert_true(stamp_reply_read(&reply, packet, n, false));
 	assert_int_equal(reply.seq, 7);
@@ -129,7 +142,8 @@ static void authenticated_by_hand(void **state)
 	assert_memory_equal(packet + STAMP_MAC_AT, mac, sizeof mac);
 	assert_true(stamp_is_signed(packet, &key));
 	assert_true(stamp_probe_read(&back, packet, sizeof packet, true));
-	assert_true(back.seq == probe.seq && back.time == probe.time && back.error == probe.error && back.ssid == probe.ssid);
+	assert_true(back.seq == probe.seq && back.time == probe.time && back.error == probe.error &&
+		    back.ssid == probe.ssid);
 	for (size_t i = 0; i < sizeof packet; i++) { /* every bit of it counts */
 		packet[i] ^= 0x10;
 		assert_false(stamp_is_signed(packet, &key));
@@ -142,7 +156,12 @@ static void authenticated_by_hand(void **state)
 /* RFC 5357, 4.2.1: a reflector of TWAMP Light need not pad its answer. */
 static void the_shortest_reply_of_twamp(void **state)
 {
-	const struct stamp_reply reply = { .seq = 3, .time = 4ULL << 32, .error = 1, .received = 3ULL << 32, .sender_seq = 9, .sender_time = 2ULL << 32,
+	const struct stamp_reply reply = { .seq = 3,
+					   .time = 4ULL << 32,
+					   .error = 1,
+					   .received = 3ULL << 32,
+					   .sender_seq = 9,
+					   .sender_time = 2ULL << 32,
 					   .sender_ttl = 62 };
 	uint8_t packet[STAMP_OPEN_LENGTH];
 	struct stamp_reply back;
@@ -160,8 +179,8 @@ static void the_shortest_reply_of_twamp(void **state)
 
 static void a_reply_there_and_back(void **state)
 {
-	const struct stamp_reply reply = { 1, 0x0203040506070809ULL, 0x0a0b, 0x0c0d, 0x0e0f101112131415ULL, 0x16171819, 0x1a1b1c1d1e1f2021ULL,
-					   0x2223, 0x24 };
+	const struct stamp_reply reply = { 1,          0x0203040506070809ULL, 0x0a0b, 0x0c0d, 0x0e0f101112131415ULL,
+					   0x16171819, 0x1a1b1c1d1e1f2021ULL, 0x2223, 0x24 };
 	uint8_t packet[STAMP_AUTH_LENGTH];
 	struct stamp_reply back;
 
@@ -174,7 +193,8 @@ static void a_reply_there_and_back(void **state)
 		stamp_reply_write(packet, &reply, auth);
 		assert_true(stamp_reply_read(&back, packet, base, auth));
 		assert_int_equal(back.seq, reply.seq);
-		assert_true(back.time == reply.time && back.received == reply.received && back.sender_time == reply.sender_time);
+		assert_true(back.time == reply.time && back.received == reply.received &&
+			    back.sender_time == reply.sender_time);
 		assert_int_equal(back.error, reply.error);
 		assert_int_equal(back.ssid, reply.ssid);
 		assert_int_equal(back.sender_seq, reply.sender_seq);
@@ -191,7 +211,9 @@ static void a_reply_there_and_back(void **state)
 
 static void answers_are_known_as_such(void **state)
 {
-	struct stamp_reply reply = { .seq = 3, .time = stamp_time_of_ns(NOW + 5000, false), .received = stamp_time_of_ns(NOW, false),
+	struct stamp_reply reply = { .seq = 3,
+				     .time = stamp_time_of_ns(NOW + 5000, false),
+				     .received = stamp_time_of_ns(NOW, false),
 				     .sender_ttl = 64 };
 	const struct stamp_probe probe = { .seq = 3, .time = reply.time, .error = 1 };
 	uint8_t packet[STAMP_AUTH_LENGTH];
@@ -232,7 +254,7 @@ static void tlvs_that_lie(void **state)
 		{ "000000", 0, STAMP_TLV_FILL },
 		{ "00", 0, STAMP_TLV_FILL },
 		{ "80010001 aa 0000", 1, STAMP_TLV_FILL },
-		{ "80000001 aa", 1, STAMP_TLV_END },  /* type 0 with a value is a TLV that nobody knows */
+		{ "80000001 aa", 1, STAMP_TLV_END }, /* type 0 with a value is a TLV that nobody knows */
 		{ "80ff0000 80fd0000", 2, STAMP_TLV_END },
 	};
 
@@ -298,6 +320,7 @@ static void values(void **state)
 
 int main(void)
 {
+	/* clang-format off */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(times_there_and_back),   cmocka_unit_test(times_by_the_book), cmocka_unit_test(error_estimates),
 		cmocka_unit_test(packets_of_scapy),       cmocka_unit_test(authenticated_by_hand),
@@ -305,6 +328,7 @@ int main(void)
 		cmocka_unit_test(a_reply_there_and_back), cmocka_unit_test(answers_are_known_as_such),
 		cmocka_unit_test(tlvs_that_lie),          cmocka_unit_test(lengths_of_types), cmocka_unit_test(values),
 	};
+	/* clang-format on */
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

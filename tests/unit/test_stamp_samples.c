@@ -31,7 +31,11 @@ static void world_free(struct world *w)
 static void add(struct world *w, uint64_t t1, int64_t up, int64_t down, int64_t wrong)
 {
 	const int64_t t2 = (int64_t)t1 + up + OFFSET + wrong;
-	const struct stamp_sample s = { .t1_ns = t1, .t4_ns = t1 + (uint64_t)(up + down), .t2_real_ns = t2, .t3_real_ns = t2, .up_ns = t2 - (int64_t)t1,
+	const struct stamp_sample s = { .t1_ns = t1,
+					.t4_ns = t1 + (uint64_t)(up + down),
+					.t2_real_ns = t2,
+					.t3_real_ns = t2,
+					.up_ns = t2 - (int64_t)t1,
 					.down_ns = (int64_t)t1 + up + down - t2 };
 	const struct clock_exchange x = { .t1_ns = s.t1_ns, .t2_ns = t2, .t3_ns = t2, .t4_ns = s.t4_ns };
 

@@ -32,8 +32,12 @@ static void reflector_start(struct world *w, bool stateless)
 
 static struct world world_new(bool auth, bool follow_up, bool stateless)
 {
-	struct world w = { .auth = auth, .follow_up = follow_up, .now = 1000 * MS, .there_ns = 300000, .back_ns = 500000 };
-	struct stamp_session_options options = { .window = 1024, .timeout_ns = 100 * MS, .ssid = 9, .follow_up = follow_up };
+	struct world w = {
+		.auth = auth, .follow_up = follow_up, .now = 1000 * MS, .there_ns = 300000, .back_ns = 500000
+	};
+	struct stamp_session_options options = {
+		.window = 1024, .timeout_ns = 100 * MS, .ssid = 9, .follow_up = follow_up
+	};
 
 	hmac_key_set(&w.key, "k", 1);
 	options.auth_key = auth ? &w.key : NULL;
@@ -50,7 +54,9 @@ static void world_free(struct world *w)
 
 static size_t probe(struct world *w, uint8_t *packet, uint64_t number)
 {
-	const struct stamp_probe p = { .seq = (uint32_t)number, .time = 0xabcd000000000000ULL + number, .error = 1, .ssid = 9 };
+	const struct stamp_probe p = {
+		.seq = (uint32_t)number, .time = 0xabcd000000000000ULL + number, .error = 1, .ssid = 9
+	};
 	size_t n = stamp_base_length(w->auth);
 
 	assert_int_equal(stamp_session_commit(w->session, number, p.time), 0);
@@ -73,8 +79,13 @@ static size_t probe(struct world *w, uint8_t *packet, uint64_t number)
 
 static void left(struct world *w, uint64_t number, uint64_t sent)
 {
-	const struct ktx_report report = { .id = number, .status = sent ? KTX_SENT : KTX_FAILED, .sent_ns = sent, .at_ns = sent ? sent - 1000 : 0,
-					   .sent_source = KTX_SENT_SCHED, .own_queue_ns = 2000, .bound_ns = 5 };
+	const struct ktx_report report = { .id = number,
+					   .status = sent ? KTX_SENT : KTX_FAILED,
+					   .sent_ns = sent,
+					   .at_ns = sent ? sent - 1000 : 0,
+					   .sent_source = KTX_SENT_SCHED,
+					   .own_queue_ns = 2000,
+					   .bound_ns = 5 };
 
 	stamp_session_report(w->session, &report);
 }
@@ -83,8 +94,13 @@ static void left(struct world *w, uint64_t number, uint64_t sent)
 static bool reflect(struct world *w, uint8_t *packet, size_t n)
 {
 	const int64_t t2 = REAL + (int64_t)(w->now + w->there_ns) + SKEW_NS;
-	const struct reflector_arrival a = { .from = { .family = AF_INET, .bytes = { 10, 1 } }, .to = { .family = AF_INET, .bytes = { 10, 2 } },
-					     .from_port = 5, .to_port = 862, .ttl = 60, .now_ns = w->now, .received_real_ns = t2 };
+	const struct reflector_arrival a = { .from = { .family = AF_INET, .bytes = { 10, 1 } },
+					     .to = { .family = AF_INET, .bytes = { 10, 2 } },
+					     .from_port = 5,
+					     .to_port = 862,
+					     .ttl = 60,
+					     .now_ns = w->now,
+					     .received_real_ns = t2 };
 	struct reflector_answer answer;
 
 	if (reflector_answer(w->reflector, packet, (uint32_t)n, (uint32_t)n, &a, &answer) != REFLECTOR_ANSWER)
@@ -97,8 +113,11 @@ static bool reflect(struct world *w, uint8_t *packet, size_t n)
 
 static enum stamp_event back(struct world *w, const uint8_t *packet, size_t n)
 {
-	const struct stamp_arrival a = { .received_ns = w->now + w->there_ns + 25000 + w->back_ns, .real_near_ns = REAL + (int64_t)w->now,
-					 .bound_ns = 7, .source = KTRXER_STAMP_KERNEL, .ttl = 59 };
+	const struct stamp_arrival a = { .received_ns = w->now + w->there_ns + 25000 + w->back_ns,
+					 .real_near_ns = REAL + (int64_t)w->now,
+					 .bound_ns = 7,
+					 .source = KTRXER_STAMP_KERNEL,
+					 .ttl = 59 };
 
 	return stamp_session_reply(w->session, packet, n, &a);
 }
@@ -144,7 +163,9 @@ static void a_sample_says_all(void **state)
 		uint64_t sent = w.now;
 
 		one(&w, 0, FINE);
-		assert_false(stamp_session_sample(w.session, w.now, false, &sample)); /* the driver's stamp of the answer comes with the next one */
+		assert_false(
+			stamp_session_sample(w.session, w.now, false,
+					     &sample)); /* the driver's stamp of the answer comes with the next one */
 		one(&w, 1, FINE);
 		assert_true(stamp_session_sample(w.session, w.now, false, &sample));
 		assert_int_equal(sample.number, 0);
@@ -191,7 +212,8 @@ static void loss_by_direction_is_exact(void **state)
 	(void)state;
 	for (uint64_t round = 1; round <= 100; round++) {
 		struct world w = world_new(round % 2, true, false);
-		uint64_t there = 0, lost_down = 0, twice_there = 0, twice_back = 0, unsent = 0, seed = round, samples = 0;
+		uint64_t there = 0, lost_down = 0, twice_there = 0, twice_back = 0, unsent = 0, seed = round,
+			 samples = 0;
 		struct stamp_session_counts c;
 		struct stamp_sample sample;
 		const uint64_t count = 500;

@@ -20,14 +20,14 @@ struct stamp {
 
 struct plan {
 	uint32_t size, first_key;
-	uint64_t gap;             /* between calls: up to this */
-	uint64_t latency;         /* of a stamp: up to this */
-	uint64_t reading;         /* and until it can be read */
+	uint64_t gap;                        /* between calls: up to this */
+	uint64_t latency;                    /* of a stamp: up to this */
+	uint64_t reading;                    /* and until it can be read */
 	uint32_t refused, eats, lost, twice; /* per mille */
-	uint32_t burst;           /* refusals in a row: up to this */
-	uint32_t bound;           /* error of the stamps' times: up to this */
-	uint32_t silent;          /* per mille: numbers used up that nobody announces */
-	bool cure;                /* the engine resets when asked */
+	uint32_t burst;                      /* refusals in a row: up to this */
+	uint32_t bound;                      /* error of the stamps' times: up to this */
+	uint32_t silent;                     /* per mille: numbers used up that nobody announces */
+	bool cure;                           /* the engine resets when asked */
 	bool no_time;
 };
 
@@ -61,10 +61,12 @@ static struct outcome run(const struct plan *plan, int calls)
 		} else {
 			ktrxer_stampmap_sent(&map, (uint64_t)i, now);
 			out.sent++;
-			for (int copies = chance(plan->lost) ? 0 : 1 + chance(plan->twice); copies && queued < QUEUE; copies--) {
+			for (int copies = chance(plan->lost) ? 0 : 1 + chance(plan->twice); copies && queued < QUEUE;
+			     copies--) {
 				uint64_t at = now + draw() % plan->latency;
 
-				queue[queued++] = (struct stamp){ at, at + draw() % plan->reading, (uint64_t)i, counter };
+				queue[queued++] =
+					(struct stamp){ at, at + draw() % plan->reading, (uint64_t)i, counter };
 			}
 			counter++;
 		}
@@ -75,7 +77,8 @@ static struct outcome run(const struct plan *plan, int calls)
 				k++;
 				continue;
 			}
-			if (ktrxer_stampmap_find(&map, queue[k].key, plan->no_time ? KTRXER_NEVER : at, plan->bound, &slot)) {
+			if (ktrxer_stampmap_find(&map, queue[k].key, plan->no_time ? KTRXER_NEVER : at, plan->bound,
+						 &slot)) {
 				out.right += slot == queue[k].slot;
 				out.wrong += slot != queue[k].slot;
 				row = 0;
@@ -97,7 +100,9 @@ static struct outcome run(const struct plan *plan, int calls)
 	return out;
 }
 
-static const struct plan calm = { .size = 1024, .gap = 20000, .latency = 3000, .reading = 5000, .burst = 1, .bound = 200 };
+static const struct plan calm = {
+	.size = 1024, .gap = 20000, .latency = 3000, .reading = 5000, .burst = 1, .bound = 200
+};
 
 static void without_refusals_all_is_found(void **state)
 {
@@ -172,17 +177,19 @@ static void never_a_wrong_probe(void **state)
 		plan.no_time = draw() % 8 == 0;
 		out = run(&plan, 3000);
 		if (out.wrong)
-			fail_msg("round %d: %llu wrong (size %u gap %llu latency %llu refused %u eats %u lost %u burst %u bound %u cure %d "
-				 "time %d resets %llu)", round, (unsigned long long)out.wrong, plan.size, (unsigned long long)plan.gap,
-				 (unsigned long long)plan.latency, plan.refused, plan.eats, plan.lost, plan.burst, plan.bound,
-				 plan.cure, !plan.no_time, (unsigned long long)out.resets);
+			fail_msg("round %d: %llu wrong (size %u gap %llu latency %llu refused %u eats %u lost %u burst "
+				 "%u bound %u cure %d "
+				 "time %d resets %llu)",
+				 round, (unsigned long long)out.wrong, plan.size, (unsigned long long)plan.gap,
+				 (unsigned long long)plan.latency, plan.refused, plan.eats, plan.lost, plan.burst,
+				 plan.bound, plan.cure, !plan.no_time, (unsigned long long)out.resets);
 		assert_int_equal(out.contradictions, 0);
 		right += out.right;
 		none += out.none;
 		sent += out.sent;
 	}
-	print_message("%llu probes, %llu stamps found, %llu withheld\n", (unsigned long long)sent, (unsigned long long)right,
-		      (unsigned long long)none);
+	print_message("%llu probes, %llu stamps found, %llu withheld\n", (unsigned long long)sent,
+		      (unsigned long long)right, (unsigned long long)none);
 	assert_true(right > sent / 10);
 }
 
@@ -336,14 +343,10 @@ static void reset_with_old_ones_on_their_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_refusals_all_is_found),
-		cmocka_unit_test(paced_probes_settle_at_once),
-		cmocka_unit_test(the_four_cases_of_one_refusal),
-		cmocka_unit_test(never_a_wrong_probe),
-		cmocka_unit_test(settles_within_bounds),
-		cmocka_unit_test(unannounced_shift_is_noticed),
-		cmocka_unit_test(strangers_are_nobodys),
-		cmocka_unit_test(reset_with_old_ones_on_their_way),
+		cmocka_unit_test(without_refusals_all_is_found), cmocka_unit_test(paced_probes_settle_at_once),
+		cmocka_unit_test(the_four_cases_of_one_refusal), cmocka_unit_test(never_a_wrong_probe),
+		cmocka_unit_test(settles_within_bounds),         cmocka_unit_test(unannounced_shift_is_noticed),
+		cmocka_unit_test(strangers_are_nobodys),         cmocka_unit_test(reset_with_old_ones_on_their_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

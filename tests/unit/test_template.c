@@ -21,7 +21,8 @@ struct made {
 static struct made frame_of(uint8_t family, uint8_t proto, uint32_t payload)
 {
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
-	struct ktrxer_path path = { .device = { .link = KTRXER_LINK_ETHERNET, .mac = { 2, 0, 0, 0, 0, 1 } }, .next_hop_mac = { 2, 0, 0, 0, 0, 2 } };
+	struct ktrxer_path path = { .device = { .link = KTRXER_LINK_ETHERNET, .mac = { 2, 0, 0, 0, 0, 1 } },
+				    .next_hop_mac = { 2, 0, 0, 0, 0, 2 } };
 	struct made made = { .link = KTRXER_LINK_ETHERNET };
 	uint8_t bytes[ROOM];
 	int n;
@@ -67,8 +68,8 @@ static struct made tcp_frame(void)
 	return made;
 }
 
-static int try_make(struct ktx_template **t, const struct made *made, const struct ktx_vary *fields, uint32_t count, bool combine,
-		    struct ktrxer_error *err)
+static int try_make(struct ktx_template **t, const struct made *made, const struct ktx_vary *fields, uint32_t count,
+		    bool combine, struct ktrxer_error *err)
 {
 	struct ktx_template_options o = KTX_TEMPLATE_OPTIONS_INIT;
 
@@ -123,18 +124,22 @@ static void counters_are_where_they_belong(void **state)
 		enum ktx_field field;
 		uint32_t at, width; /* behind the link header */
 	} cases[] = {
-		{ AF_INET, 17, KTX_FIELD_SOURCE, 12, 4 }, { AF_INET, 17, KTX_FIELD_DESTINATION, 16, 4 },
-		{ AF_INET, 17, KTX_FIELD_SOURCE_PORT, 20, 2 }, { AF_INET, 17, KTX_FIELD_DESTINATION_PORT, 22, 2 },
-		{ AF_INET, 17, KTX_FIELD_IP_ID, 4, 2 }, { AF_INET, 17, KTX_FIELD_TOS, 1, 1 }, { AF_INET, 17, KTX_FIELD_TTL, 8, 1 },
-		{ AF_INET6, 17, KTX_FIELD_SOURCE, 16, 8 }, { AF_INET6, 17, KTX_FIELD_DESTINATION, 32, 8 }, { AF_INET6, 17, KTX_FIELD_TTL, 7, 1 },
-		{ AF_INET6, 17, KTX_FIELD_SOURCE_PORT, 40, 2 }, { AF_INET, 1, KTX_FIELD_ICMP_ID, 24, 2 }, { AF_INET, 1, KTX_FIELD_ICMP_SEQUENCE, 26, 2 },
-		{ AF_INET6, 58, KTX_FIELD_ICMP_SEQUENCE, 46, 2 }, { AF_INET6, 58, KTX_FIELD_SOURCE, 16, 8 }, { AF_INET, 1, KTX_FIELD_SOURCE, 12, 4 },
+		{ AF_INET, 17, KTX_FIELD_SOURCE, 12, 4 },       { AF_INET, 17, KTX_FIELD_DESTINATION, 16, 4 },
+		{ AF_INET, 17, KTX_FIELD_SOURCE_PORT, 20, 2 },  { AF_INET, 17, KTX_FIELD_DESTINATION_PORT, 22, 2 },
+		{ AF_INET, 17, KTX_FIELD_IP_ID, 4, 2 },         { AF_INET, 17, KTX_FIELD_TOS, 1, 1 },
+		{ AF_INET, 17, KTX_FIELD_TTL, 8, 1 },           { AF_INET6, 17, KTX_FIELD_SOURCE, 16, 8 },
+		{ AF_INET6, 17, KTX_FIELD_DESTINATION, 32, 8 }, { AF_INET6, 17, KTX_FIELD_TTL, 7, 1 },
+		{ AF_INET6, 17, KTX_FIELD_SOURCE_PORT, 40, 2 }, { AF_INET, 1, KTX_FIELD_ICMP_ID, 24, 2 },
+		{ AF_INET, 1, KTX_FIELD_ICMP_SEQUENCE, 26, 2 }, { AF_INET6, 58, KTX_FIELD_ICMP_SEQUENCE, 46, 2 },
+		{ AF_INET6, 58, KTX_FIELD_SOURCE, 16, 8 },      { AF_INET, 1, KTX_FIELD_SOURCE, 12, 4 },
 	};
 
 	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct made made = frame_of(cases[c].family, cases[c].proto, 33);
-		const struct ktx_vary field = { .field = cases[c].field, .how = KTX_VARY_COUNTER, .from = 3, .step = 5, .count = 40 };
+		const struct ktx_vary field = {
+			.field = cases[c].field, .how = KTX_VARY_COUNTER, .from = 3, .step = 5, .count = 40
+		};
 		struct ktx_template *t = make(&made, &field, 1);
 		uint8_t frame[ROOM];
 
@@ -178,15 +183,21 @@ static void checksums_are_those_of_summing_all_again(void **state)
 	(void)state;
 	srandom(7);
 	for (int round = 0; round < 3000; round++) {
-		static const uint8_t protos[][2] = { { AF_INET, 17 }, { AF_INET6, 17 }, { AF_INET, 1 }, { AF_INET6, 58 } };
+		static const uint8_t protos[][2] = {
+			{ AF_INET, 17 }, { AF_INET6, 17 }, { AF_INET, 1 }, { AF_INET6, 58 }
+		};
 		const int which = (int)(random() % 5);
-		struct made made = which == 4 ? tcp_frame() : frame_of(protos[which][0], protos[which][1], 24 + (uint32_t)random() % 9);
+		struct made made = which == 4
+					   ? tcp_frame()
+					   : frame_of(protos[which][0], protos[which][1], 24 + (uint32_t)random() % 9);
 		const uint32_t width = widths[random() % 4], at = (uint32_t)random() % (which == 4 ? 6 : 17);
+		/* clang-format off */
 		struct ktx_vary fields[3] = {
 			{ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .at = at, .width = width, .from = random() % 2 ? 0 : (width == 8 ? ~0ULL : (1ULL << 8 * width) - 1) },
 			{ .field = KTX_FIELD_DESTINATION, .how = KTX_VARY_RANDOM, .from = 0xfffffff0, .count = 16, .seed = (uint64_t)random() },
 			{ .field = which < 2 || which == 4 ? KTX_FIELD_SOURCE_PORT : KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = (uint64_t)random() % 200 },
 		};
+		/* clang-format on */
 		struct ktx_template *t = make(&made, fields, 3);
 		struct made got = made;
 
@@ -263,15 +274,21 @@ static void an_echo_reply_of_zeros_sums_to_nothing(void **state)
 
 static void orders_are_permutations(void **state)
 {
-	static const uint64_t counts[] = { 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 1000, 1001, 4096, 4097, 65536, 65537, 99991 };
+	static const uint64_t counts[] = { 1,  2,  3,    4,    5,    7,    8,     9,     31,
+					   32, 33, 1000, 1001, 4096, 4097, 65536, 65537, 99991 };
 	struct made made = frame_of(AF_INET, 17, 20);
 	uint8_t frame[ROOM], *seen = malloc(100000);
 
 	(void)state;
 	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
 		for (uint64_t seed = 0; seed < 3; seed++) {
-			const struct ktx_vary field = { .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_RANDOM, .width = 4, .from = 100, .step = 3,
-							.count = counts[c], .seed = seed };
+			const struct ktx_vary field = { .field = KTX_FIELD_PAYLOAD,
+							.how = KTX_VARY_RANDOM,
+							.width = 4,
+							.from = 100,
+							.step = 3,
+							.count = counts[c],
+							.seed = seed };
 			struct ktx_template *t = make(&made, &field, 1);
 			uint64_t as_they_were = 0;
 
@@ -330,7 +347,9 @@ static void numbers_near_both_ends(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < 4; c++) {
-		struct vary_part part = { .count = counts[c], .bits = (uint8_t)(63 - __builtin_clzll(counts[c])), .keys = { 3, 99, ~0ULL, 5, 1, 7, 11, 13 } };
+		struct vary_part part = { .count = counts[c],
+					  .bits = (uint8_t)(63 - __builtin_clzll(counts[c])),
+					  .keys = { 3, 99, ~0ULL, 5, 1, 7, 11, 13 } };
 
 		for (uint64_t n = 0; n < 1000; n++) {
 			assert_true(vary_permute(&part, n) < counts[c]);
@@ -342,7 +361,8 @@ static void numbers_near_both_ends(void **state)
 static void tables_and_pace(void **state)
 {
 	static const uint8_t ports[] = { 0, 80, 1, 187, 31, 144 };
-	static const uint8_t hosts[] = { 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9 };
+	static const uint8_t hosts[] = { 0x20, 1,    0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1,
+					 0xfe, 0x80, 0,   0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9 };
 	const struct ktx_vary fields[] = {
 		{ .field = KTX_FIELD_DESTINATION_PORT, .how = KTX_VARY_TABLE, .count = 3, .table = ports, .every = 2 },
 		{ .field = KTX_FIELD_SOURCE, .how = KTX_VARY_TABLE, .count = 2, .table = hosts },
@@ -430,6 +450,7 @@ static void refusals_say_why(void **state)
 		uint32_t count;
 		int rc;
 		const char *words;
+		/* clang-format off */
 	} cases[] = {
 		{ { { .field = KTX_FIELD_TCP_SEQUENCE, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "no TCP sequence" },
 		{ { { .field = KTX_FIELD_FLOW_LABEL, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "no flow label" },
@@ -454,6 +475,7 @@ static void refusals_say_why(void **state)
 		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER }, { .field = KTX_FIELD_BYTES, .at = 35, .width = 1, .how = KTX_VARY_COUNTER } }, 2,
 		  -EINVAL, "vary already" },
 	};
+	/* clang-format on */
 	struct made made = frame_of(AF_INET, 17, 8);
 
 	(void)state;
@@ -472,7 +494,8 @@ static void refusals_say_why(void **state)
 
 static void frames_that_nobody_can_vary(void **state)
 {
-	const struct ktx_vary port = { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER }, source = { .field = KTX_FIELD_SOURCE, .how = KTX_VARY_COUNTER };
+	const struct ktx_vary port = { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER },
+			      source = { .field = KTX_FIELD_SOURCE, .how = KTX_VARY_COUNTER };
 	struct made sctp = frame_of(AF_INET, 17, 20), fragment = sctp, arp = sctp, cut = sctp;
 	struct ktrxer_error err;
 	struct ktx_template *t;
@@ -503,7 +526,8 @@ static void options_of_other_sizes(void **state)
 	struct {
 		struct ktx_vary field;
 		uint64_t newer;
-	} wide[2] = { { .field = { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER } }, { .field = { .field = KTX_FIELD_TOS, .how = KTX_VARY_COUNTER } } };
+	} wide[2] = { { .field = { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER } },
+		      { .field = { .field = KTX_FIELD_TOS, .how = KTX_VARY_COUNTER } } };
 	struct ktrxer_error err;
 	struct ktx_template *t;
 

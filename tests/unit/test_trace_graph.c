@@ -387,8 +387,8 @@ static void loop(void **state)
 	assert_int_equal(trace_graph_new(&graph, &usual), 0);
 	while ((n = trace_graph_want(graph, wants, WANTS)) > 0)
 		for (int i = 0; i < n; i++) {
-			const struct ktrxer_addr from = address(wants[i].hop > 3 ? 4 + wants[i].hop % 2 : wants[i].hop,
-								0);
+			const struct ktrxer_addr from =
+				address(wants[i].hop > 3 ? 4 + wants[i].hop % 2 : wants[i].hop, 0);
 
 			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), 0);
 		}

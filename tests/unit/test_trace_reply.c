@@ -114,11 +114,11 @@ static void flows_keep_their_identifier(void **state)
 			if (kinds[k].proto == KTRXER_ICMP)
 				assert_int_equal(sum(other + ip, (uint32_t)length - ip, 0), 0xffff);
 			else
-				assert_int_equal(
-					sum(other + ip, (uint32_t)length - ip,
-					    (uint32_t)length - ip + kinds[k].proto +
-						    sum(other + (kinds[k].six ? 8 : 12), kinds[k].six ? 32 : 8, 0)),
-					0xffff);
+				assert_int_equal(sum(other + ip, (uint32_t)length - ip,
+						     (uint32_t)length - ip + kinds[k].proto +
+							     sum(other + (kinds[k].six ? 8 : 12), kinds[k].six ? 32 : 8,
+								 0)),
+						 0xffff);
 		}
 	}
 }
@@ -158,8 +158,8 @@ static void quotes_are_recognized(void **state)
 				assert_false(changes.address || changes.checksum || changes.ip_id || changes.tos);
 			}
 			for (uint32_t quoted = 0; quoted < least; quoted++) {
-				const struct error_packet e = error_of(probe, quoted, quoted, NULL, 0,
-								       kinds[k].six ? 3 : 11, 0);
+				const struct error_packet e =
+					error_of(probe, quoted, quoted, NULL, 0, kinds[k].six ? 3 : 11, 0);
 				struct trace_reply reply;
 
 				assert_false(read_error(&reply, &e));
@@ -234,8 +234,8 @@ static void changes_on_the_way(void **state)
 	bool whole;
 
 	(void)state;
-	probe[1] = 0;	       /* TOS */
-	probe[12] ^= 1;	       /* source */
+	probe[1] = 0;          /* TOS */
+	probe[12] ^= 1;        /* source */
 	probe[20 + 7] ^= 0x10; /* checksum */
 	e = error_of(probe, length, length, NULL, 0, 11, 0);
 	assert_true(read_error(&reply, &e));
@@ -274,7 +274,7 @@ static void no_answers(void **state)
 
 	(void)state;
 	assert_false(trace_reply_parse(&reply, probe, length, KTRXER_LINK_RAW_IP)); /* UDP */
-	e = error_of(probe, length, length, NULL, 0, 11, 1);			    /* reassembly */
+	e = error_of(probe, length, length, NULL, 0, 11, 1);                        /* reassembly */
 	assert_false(read_error(&reply, &e));
 	e = error_of(probe, length, length, NULL, 0, 5, 0); /* redirect */
 	assert_false(read_error(&reply, &e));

@@ -36,7 +36,8 @@ static void sends_in_order_at_their_times(void **state)
 		assert_int_equal(reports[i].status, KTX_SENT);
 		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_DRIVER);
 		assert_int_equal(reports[i].at_ns, start + i * 1000000ULL);
-		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i])) <= reports[i].bound_ns + fake.clock_bound_ns);
+		assert_true(llabs((int64_t)(reports[i].departure_ns - fake.sent_at[i])) <=
+			    reports[i].bound_ns + fake.clock_bound_ns);
 		/* without a stamp of the packet scheduler: the time just before the call */
 		assert_true(reports[i].sent_ns <= fake.sent_at[i]);
 		assert_true(i == 0 || reports[i].sent_ns > fake.sent_at[i - 1]);
@@ -235,7 +236,9 @@ static void info_can_be_asked_while_the_thread_works(void **state)
 	last_ns = ktrxer_now_ns() + 5 * (uint64_t)KTRXER_NS_PER_S;
 	do
 		ktx_info(tx, &info);
-	while ((info.compensation_ns != tx->pump.waiter.advance_ns || info.wakeup_margin_ns != tx->pump.waiter.lead_ns) && ktrxer_now_ns() < last_ns);
+	while ((info.compensation_ns != tx->pump.waiter.advance_ns ||
+		info.wakeup_margin_ns != tx->pump.waiter.lead_ns) &&
+	       ktrxer_now_ns() < last_ns);
 	assert_int_equal(info.compensation_ns, tx->pump.waiter.advance_ns);
 	assert_int_equal(info.wakeup_margin_ns, tx->pump.waiter.lead_ns);
 	ktx_close(tx);
@@ -311,11 +314,13 @@ static void the_two_threads_write_to_lines_of_their_own(void **state)
 	const struct {
 		const void *at;
 		size_t size;
+		/* clang-format off */
 	} parts[] = {
 		{ &tx->ring.requests, sizeof tx->ring.requests }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
 		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done }, { &tx->shared, sizeof tx->shared },
 		{ &tx->tool, sizeof tx->tool },             { &tx->pump, sizeof tx->pump },
 	};
+	/* clang-format on */
 	const size_t constant = 3;
 
 	(void)state;
@@ -444,7 +449,8 @@ static void the_pump_never_waits(void **state)
 
 		before = ktrxer_now_ns();
 		assert_int_equal(ktx_pump(tx, &next), 0);
-		assert_in_range(fake.sends - sends, 1, 100); /* more than one only where this thread was stopped meanwhile */
+		assert_in_range(fake.sends - sends, 1,
+				100); /* more than one only where this thread was stopped meanwhile */
 		assert_in_range(next - before, 1000, KTRXER_NS_PER_S);
 		while (ktrxer_now_ns() < next)
 			;

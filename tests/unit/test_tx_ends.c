@@ -88,7 +88,13 @@ static void late_probes_are_skipped_shifted_or_sent(void **state)
 		tx = fake_open_with(options);
 		start = ktrxer_now_ns() - 500 * KTRXER_NS_PER_MS;
 		for (int i = 0; i < 3; i++) /* 500 ms late, 200 ms late, 200 ms ahead */
-			assert_int_equal(fake_commit(tx, i, start + (i == 1 ? 300 : i == 2 ? 700 : 0) * (uint64_t)KTRXER_NS_PER_MS, 0), 0);
+			assert_int_equal(fake_commit(tx, i,
+						     start + (i == 1   ? 300
+							      : i == 2 ? 700
+								       : 0) *
+								     (uint64_t)KTRXER_NS_PER_MS,
+						     0),
+					 0);
 		a = fake_drain(tx);
 		assert_int_equal(ktx_reports(tx, reports, 3), 3);
 		if (policy == KTX_LATE_SKIP) {
@@ -356,8 +362,10 @@ static void numbers_of_requests_wrap(void **state)
 	for (int i = 0; i < 1000; i++) {
 		uint64_t next;
 
-		assert_int_equal(fake_commit(tx, i, i % 100 == 99 ? ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S : 0,
-					    i % 3 ? KTX_TRAIN_GOES_ON : 0), 0);
+		assert_int_equal(fake_commit(tx, i,
+					     i % 100 == 99 ? ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S : 0,
+					     i % 3 ? KTX_TRAIN_GOES_ON : 0),
+				 0);
 		if (i % 100 == 99)
 			ktx_cancel(tx);
 		for (int n = 0; ktx_pump(tx, &next) == 0 && (n = ktx_reports(tx, reports, 8)) > 0; got += n)
@@ -423,7 +431,8 @@ static void accounts_always_close(void **state)
 			fake.take_most = (int)(random() % 4);
 			if (random() % 100 == 0)
 				ktx_cancel(tx);
-			rc = fake_commit(tx, committed, random() % 3 ? at : 0, random() % 3 == 0 ? KTX_TRAIN_GOES_ON : 0);
+			rc = fake_commit(tx, committed, random() % 3 ? at : 0,
+					 random() % 3 == 0 ? KTX_TRAIN_GOES_ON : 0);
 			assert_true(rc == 0 || rc == -EAGAIN);
 			committed += rc == 0;
 			if (options.flags & KTX_CALLER_PUMPS) {

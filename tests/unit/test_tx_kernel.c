@@ -212,7 +212,8 @@ static void close_with_pending_ends(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(fake_commit(tx, i, ktrxer_now_ns() + KTRXER_NS_PER_S, i % 3 ? KTX_TRAIN_GOES_ON : 0), 0);
+		assert_int_equal(fake_commit(tx, i, ktrxer_now_ns() + KTRXER_NS_PER_S, i % 3 ? KTX_TRAIN_GOES_ON : 0),
+				 0);
 	ktx_close(tx);
 }
 

@@ -10,7 +10,9 @@
 
 static struct ktx *open_queue(uint32_t flags)
 {
-	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = flags };
+	struct ktx_options options = {
+		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = flags
+	};
 	struct ktx *tx = fake_open_with(options);
 
 	fake.stamps = fake.stamps_come = true;
@@ -33,7 +35,8 @@ static void frames_are_handed_over_ahead_with_their_times(void **state)
 	assert_int_equal(ktx_reports(tx, reports, 64), 50);
 	for (uint64_t i = 0; i < 50; i++) {
 		assert_int_equal(fake.told[i], start + i * MS);
-		assert_true(fake.sent_at[i] + KTX_QUEUE_AHEAD_NS >= start + i * MS); /* not earlier: it could not be cancelled any more */
+		assert_true(fake.sent_at[i] + KTX_QUEUE_AHEAD_NS >=
+			    start + i * MS); /* not earlier: it could not be cancelled any more */
 		/* The stamp of the queue, but for the clock's conversion; later where the machine was away at the hand-over. */
 		assert_true(reports[i].sent_ns + 5000 > start + i * MS);
 		assert_int_equal(reports[i].planned_ns, start + i * MS);
@@ -99,7 +102,9 @@ static void what_the_queue_drops_has_failed(void **state)
 
 static void a_full_queue_is_given_no_more(void **state)
 {
-	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS };
+	struct ktx_options options = {
+		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS
+	};
 	struct ktx *tx = fake_open_with(options);
 	uint64_t next;
 
@@ -120,7 +125,9 @@ static void a_full_queue_is_given_no_more(void **state)
 
 static void a_queue_that_keeps_no_times_is_noticed(void **state)
 {
-	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS };
+	struct ktx_options options = {
+		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS
+	};
 	struct ktx *tx = fake_open_with(options);
 	uint64_t next;
 
@@ -157,7 +164,9 @@ static void cancel_reaches_what_is_not_in_the_queue(void **state)
 
 static void late_ones_are_skipped_when_asked(void **state)
 {
-	struct ktx_options options = { .size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .late = KTX_LATE_SKIP };
+	struct ktx_options options = {
+		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .late = KTX_LATE_SKIP
+	};
 	struct ktx *tx = fake_open_with(options);
 
 	(void)state;

@@ -9,7 +9,9 @@
 
 static struct ktx_template *numbered(void)
 {
-	static const struct ktx_vary field = { .field = KTX_FIELD_BYTES, .how = KTX_VARY_COUNTER, .at = 20, .width = 8 };
+	static const struct ktx_vary field = {
+		.field = KTX_FIELD_BYTES, .how = KTX_VARY_COUNTER, .at = 20, .width = 8
+	};
 	struct ktx_template_options o = KTX_TEMPLATE_OPTIONS_INIT;
 	struct ktrxer_error err = { 0 };
 	struct ktx_template *made;
@@ -143,7 +145,13 @@ static void an_engine_of_its_own_takes_it_at_once(void **state)
 	/* one at a time */
 	assert_int_equal(ktx_template_send(tx, made, &more, &err), -EAGAIN);
 	assert_int_equal(ktx_drain(tx, ktrxer_now_ns() + 30 * KTRXER_NS_PER_MS), -ETIMEDOUT);
-	fake.look = (struct ktx_stream_look){ .taken = 1000000, .sent = 999990, .failed = 10, .queued = 5, .tries = 1000500, .first_ns = 50, .last_ns = 90,
+	fake.look = (struct ktx_stream_look){ .taken = 1000000,
+					      .sent = 999990,
+					      .failed = 10,
+					      .queued = 5,
+					      .tries = 1000500,
+					      .first_ns = 50,
+					      .last_ns = 90,
 					      .error = -ENOBUFS };
 	fake.stream_ends = true;
 	a = fake_drain(tx);
@@ -204,7 +212,9 @@ static void a_device_that_is_gone_fails_the_rest(void **state)
 
 	(void)state;
 	assert_int_equal(ktx_template_send(tx, made, &range, &err), 0);
-	fake.look = (struct ktx_stream_look){ .taken = 3000, .sent = 1500, .failed = 20, .error = -ENETDOWN, .lost = -ENETDOWN };
+	fake.look = (struct ktx_stream_look){
+		.taken = 3000, .sent = 1500, .failed = 20, .error = -ENETDOWN, .lost = -ENETDOWN
+	};
 	fake.gone = -ENETDOWN;
 	fake.stream_ends = true;
 	a = fake_drain(tx);

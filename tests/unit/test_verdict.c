@@ -193,10 +193,11 @@ static void figures(void **state)
 		ktrxer_hist_record(hist, i * 10 - 500);
 	json_hist_us(json, "some", hist);
 	json_object_end(json);
-	assert_string_equal(json_text(json, NULL),
-			    "{\"none\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
-			    "\"null\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
-			    "\"some\":{\"min\":-0.490,\"p50\":0.000,\"iqr\":0.500,\"p95\":0.450,\"p99\":0.490,\"max\":0.500}}");
+	assert_string_equal(
+		json_text(json, NULL),
+		"{\"none\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+		"\"null\":{\"min\":null,\"p50\":null,\"iqr\":null,\"p95\":null,\"p99\":null,\"max\":null},"
+		"\"some\":{\"min\":-0.490,\"p50\":0.000,\"iqr\":0.500,\"p95\":0.450,\"p99\":0.490,\"max\":0.500}}");
 	json_free(json);
 	ktrxer_hist_free(hist);
 }
@@ -252,7 +253,7 @@ static void load_of_the_host(void **state)
 	assert_false(host_load_too_busy(&load));
 	add_windows(&load, &cpu, 5, 90, 0); /* exactly 90 % is not above */
 	assert_false(host_load_too_busy(&load));
-	add_windows(&load, &cpu, 5, 80, 11); /* stolen time is time that we did not have */
+	add_windows(&load, &cpu, 5, 80, 11);     /* stolen time is time that we did not have */
 	assert_false(host_load_too_busy(&load)); /* 5 of 105 windows are below 5 % */
 	add_windows(&load, &cpu, 1, 100, 0);
 	assert_true(host_load_too_busy(&load));

@@ -19,16 +19,16 @@ enum { RING = 64 };
 static struct kernel {
 	_Atomic uint32_t producer, consumer, flags;
 	struct xdp_desc descs[RING];
-	uint32_t seen, next;    /* cached producer and consumer, as net/xdp keeps them */
+	uint32_t seen, next; /* cached producer and consumer, as net/xdp keeps them */
 	uint64_t invalid;
 	uint32_t budget;
-	bool publishes_always;  /* 6.17 */
+	bool publishes_always;   /* 6.17 */
 	bool one_invalid_a_call; /* 6.6 */
 	uint32_t random;
 	int busy_share, drop_share; /* of 256 */
-	int refuse_from;        /* the n-th frame from now on: EAGAIN for ever; < 0: never */
-	int down;               /* negative errno after so many calls ... */
-	int calls_until_down;   /* ... < 0: never */
+	int refuse_from;            /* the n-th frame from now on: EAGAIN for ever; < 0: never */
+	int down;                   /* negative errno after so many calls ... */
+	int calls_until_down;       /* ... < 0: never */
 	uint64_t sent[4096];
 	int sent_count, dropped_count;
 	uint64_t last_dropped;
@@ -121,12 +121,25 @@ static void kernel_new(uint32_t budget, bool newer)
 {
 	const uint32_t start = UINT32_MAX - 40;
 
-	kernel = (struct kernel){ .producer = start, .consumer = start, .seen = start, .next = start, .budget = budget,
-				  .publishes_always = newer, .one_invalid_a_call = newer, .random = 1, .refuse_from = -1,
+	kernel = (struct kernel){ .producer = start,
+				  .consumer = start,
+				  .seen = start,
+				  .next = start,
+				  .budget = budget,
+				  .publishes_always = newer,
+				  .one_invalid_a_call = newer,
+				  .random = 1,
+				  .refuse_from = -1,
 				  .calls_until_down = -1 };
-	ring = (struct xsk_ring){ .producer = &kernel.producer, .consumer = &kernel.consumer, .flags = &kernel.flags,
-				  .entries = kernel.descs, .mask = RING - 1, .mine = start };
-	sender = (struct xsk_sender){ .tx = &ring, .kick = kernel_kick, .invalid = kernel_invalid, .batch = 64, .most = 64 };
+	ring = (struct xsk_ring){ .producer = &kernel.producer,
+				  .consumer = &kernel.consumer,
+				  .flags = &kernel.flags,
+				  .entries = kernel.descs,
+				  .mask = RING - 1,
+				  .mine = start };
+	sender = (struct xsk_sender){
+		.tx = &ring, .kick = kernel_kick, .invalid = kernel_invalid, .batch = 64, .most = 64
+	};
 }
 
 static uint32_t descs_make(struct xdp_desc descs[RING], uint64_t first, uint32_t count)
@@ -149,7 +162,9 @@ static void all_go_when_nothing_is_in_the_way(void **state)
 		for (int b = 0; b < 3; b++) {
 			kernel_new(budgets[b], newer);
 			for (int i = 0; i < 40; i++) {
-				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, (uint64_t)i * 64, 64), &dropped), 64);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs,
+								 descs_make(descs, (uint64_t)i * 64, 64), &dropped),
+						 64);
 				assert_false(dropped);
 			}
 			assert_int_equal(kernel.sent_count, 40 * 64);
@@ -171,7 +186,8 @@ static void a_refusal_leaves_nothing_behind(void **state)
 		for (int from = 0; from < 64; from++) {
 			kernel_new(32, newer);
 			kernel.refuse_from = from;
-			assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped), from ? from : -EAGAIN);
+			assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 64), &dropped),
+					 from ? from : -EAGAIN);
 			assert_int_equal(kernel.sent_count, from);
 			assert_int_equal(xsk_ring_left(&ring), 0);
 			assert_false(dropped);
@@ -198,7 +214,8 @@ static void whatever_the_kernel_does_the_accounts_are_exact(void **state)
 		for (int i = 0; i < 30 && next < 3000; i++) {
 			const int before = kernel.sent_count, drops = kernel.dropped_count;
 			bool dropped;
-			int n = ktrxer_xsk_send(&sender, descs, descs_make(descs, next, 1 + (uint32_t)i * 7 % 64), &dropped);
+			int n = ktrxer_xsk_send(&sender, descs, descs_make(descs, next, 1 + (uint32_t)i * 7 % 64),
+						&dropped);
 
 			assert_int_equal(kernel.sent_count - before, n > 0 ? n : 0);
 			assert_int_equal(kernel.dropped_count - drops, dropped);
@@ -242,9 +259,11 @@ static void a_lost_device_is_lost_for_good(void **state)
 
 				/* down first, then removed */
 				kernel.down = -ENXIO;
-				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), -ENXIO);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped),
+						 -ENXIO);
 				kernel.calls_until_down = -1;
-				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped), sender.lost);
+				assert_int_equal(ktrxer_xsk_send(&sender, descs, descs_make(descs, 0, 4), &dropped),
+						 sender.lost);
 				assert_int_equal(kernel.sent_count, sent);
 			}
 }
@@ -270,7 +289,9 @@ static void completions_are_read_across_the_wrap(void **state)
 {
 	_Atomic uint32_t producer = UINT32_MAX - 2, consumer = UINT32_MAX - 2;
 	uint64_t entries[8];
-	struct xsk_ring back = { .producer = &producer, .consumer = &consumer, .entries = entries, .mask = 7, .mine = UINT32_MAX - 2 };
+	struct xsk_ring back = {
+		.producer = &producer, .consumer = &consumer, .entries = entries, .mask = 7, .mine = UINT32_MAX - 2
+	};
 
 	(void)state;
 	assert_int_equal(xsk_ring_ready(&back), 0);
@@ -299,7 +320,8 @@ static void chunks_hold_their_frames(void **state)
 	assert_int_equal(ktrxer_xsk_chunk_size(4032), 4096);
 	assert_int_equal(ktrxer_xsk_chunk_size(4033), 0);
 	assert_int_equal(ktrxer_xsk_chunk_size(UINT32_MAX), 0);
-	assert_int_equal(sizeof(struct xsk_metadata), 24); /* what the kernel of 6.15 has; a multiple of 8 below 256 for all */
+	assert_int_equal(sizeof(struct xsk_metadata),
+			 24); /* what the kernel of 6.15 has; a multiple of 8 below 256 for all */
 	for (uint32_t slot = 0; slot < 4; slot++) {
 		uint64_t at = xsk_frame_offset(&xsk, slot);
 
@@ -311,7 +333,8 @@ static void chunks_hold_their_frames(void **state)
 	}
 	/* no colour takes a frame past the end of its chunk, and no line is left unused */
 	for (uint32_t size = 0; size <= XSK_FRAME_MAX; size++) {
-		const uint32_t chunk = ktrxer_xsk_chunk_size(size), end = XSK_HEADROOM + (ktrxer_xsk_chunk_colours(chunk, size) - 1) * XSK_LINE + size;
+		const uint32_t chunk = ktrxer_xsk_chunk_size(size),
+			       end = XSK_HEADROOM + (ktrxer_xsk_chunk_colours(chunk, size) - 1) * XSK_LINE + size;
 
 		assert_true(end <= chunk && end + XSK_LINE > chunk);
 	}

@@ -45,11 +45,22 @@ int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup
 	assert_int_equal(setup->slots, SLOTS);
 	assert_int_equal(setup->spares, SPARES);
 	*xsk = (struct xsk_socket){
-		.fd = -1, .zero_copy = kernel.zero_copy, .budget = 32, .memory = kernel.memory, .chunk = XSK_CHUNK_MIN, .slots = SLOTS,
-		.chunks = CHUNKS, .colours = 2,
-		.tx = { .producer = &kernel.tx_producer, .consumer = &kernel.tx_consumer, .flags = &kernel.tx_flags,
-			.entries = kernel.descs, .mask = SLOTS - 1 },
-		.completion = { .producer = &kernel.back_producer, .consumer = &kernel.back_consumer, .entries = kernel.back,
+		.fd = -1,
+		.zero_copy = kernel.zero_copy,
+		.budget = 32,
+		.memory = kernel.memory,
+		.chunk = XSK_CHUNK_MIN,
+		.slots = SLOTS,
+		.chunks = CHUNKS,
+		.colours = 2,
+		.tx = { .producer = &kernel.tx_producer,
+			.consumer = &kernel.tx_consumer,
+			.flags = &kernel.tx_flags,
+			.entries = kernel.descs,
+			.mask = SLOTS - 1 },
+		.completion = { .producer = &kernel.back_producer,
+				.consumer = &kernel.back_consumer,
+				.entries = kernel.back,
 				.mask = BACK - 1 },
 	};
 	kernel.open = true;
@@ -105,7 +116,9 @@ static void engine_new(bool zero_copy)
 {
 	static const struct ktx_options options = { .size = sizeof options, .purpose = KTX_FOR_RATE };
 	static const struct ktrxer_device device = { .name = "test", .link = KTRXER_LINK_ETHERNET };
-	const struct ktx_engine_setup setup = { .options = &options, .device = &device, .frame_size = 100, .slots = SLOTS };
+	const struct ktx_engine_setup setup = {
+		.options = &options, .device = &device, .frame_size = 100, .slots = SLOTS
+	};
 	struct ktrxer_error err;
 
 	memset(&kernel, 0, sizeof kernel);

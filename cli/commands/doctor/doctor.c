@@ -26,13 +26,14 @@ struct doctor_options {
 
 static const struct opt doctor_opts[] = {
 	OPTION_DEVICE(FIELD(device), .help = "Try the engines on this device; by default the first one that is up "
-			"and not the loopback"),
+					     "and not the loopback"),
 	{ 0 },
 };
 
 static const struct {
 	uint32_t bit;
 	const char *name;
+	/* clang-format off */
 } feature_names[] = {
 	{ KTX_CAN_WHOLE_FRAME, "whole-frame" }, { KTX_CAN_IPV4, "ipv4" }, { KTX_CAN_IPV6, "ipv6" }, { KTX_CAN_TRAIN, "train" },
 	{ KTX_CAN_SCHED_STAMP, "sched-stamp" },
@@ -42,6 +43,7 @@ static const struct {
 	{ KTX_CAN_BYPASS, "qdisc-bypass" }, { KTX_CAN_ZERO_COPY, "zero-copy" },
 	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" }, { KTX_CAN_HOST_STACK, "host-stack" },
 };
+/* clang-format on */
 
 /* ---------------------------------------------------------------------------------------------------------- device */
 
@@ -55,7 +57,8 @@ static bool choose_device(struct ktrxer_device *chosen, const char *wanted, stru
 	n = ktrxer_device_list(devices, DEVICES_MOST, err);
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < n && i < DEVICES_MOST; i++)
-			if (devices[i].link && devices[i].up && (pass == 1 || (!devices[i].loopback && devices[i].running))) {
+			if (devices[i].link && devices[i].up &&
+			    (pass == 1 || (!devices[i].loopback && devices[i].running))) {
 				*chosen = devices[i];
 				return true;
 			}
@@ -65,8 +68,12 @@ static bool choose_device(struct ktrxer_device *chosen, const char *wanted, stru
 
 static void say_device(struct cli *cli, struct json *json, const struct ktrxer_device *d)
 {
-	out_text(cli, "device %s: %s%s, MTU %u, qdisc %s, driver %s", d->name, d->kind[0] ? d->kind : d->loopback ? "loopback" : "physical",
-		 d->running ? "" : " (no carrier)", d->mtu, d->qdisc[0] ? d->qdisc : "unknown", d->driver[0] ? d->driver : "unknown");
+	out_text(cli, "device %s: %s%s, MTU %u, qdisc %s, driver %s", d->name,
+		 d->kind[0]    ? d->kind
+		 : d->loopback ? "loopback"
+			       : "physical",
+		 d->running ? "" : " (no carrier)", d->mtu, d->qdisc[0] ? d->qdisc : "unknown",
+		 d->driver[0] ? d->driver : "unknown");
 	json_object(json, "device");
 	json_string(json, "name", d->name);
 	json_u64(json, "mtu", d->mtu);
@@ -102,7 +109,8 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 		char features[256];
 
 		feature_list(e->features, features, sizeof features);
-		out_text(cli, "engine %-7s %s %s", e->name, e->available ? "works:  " : "missing:", e->available ? e->summary : e->reason);
+		out_text(cli, "engine %-7s %s %s", e->name,
+			 e->available ? "works:  " : "missing:", e->available ? e->summary : e->reason);
 		if (e->available)
 			out_text(cli, "               can: %s", features);
 		json_object(json, NULL);
@@ -125,8 +133,8 @@ static void say_receive_module(struct cli *cli, struct json *json)
 	struct ktrxer_error err = { 0 };
 	const bool works = krx_module_check(&err) == 0;
 
-	out_text(cli, "receive module %s %s", works ? "works:  " : "missing:",
-		 works ? "rules at the ingress of any device" : err.text);
+	out_text(cli, "receive module %s %s",
+		 works ? "works:  " : "missing:", works ? "rules at the ingress of any device" : err.text);
 	json_object(json, "receive_module");
 	json_bool(json, "available", works);
 	json_string(json, "reason", works ? NULL : err.text);
@@ -167,12 +175,15 @@ static void say_clocks(struct cli *cli, struct json *json)
 
 	ktrxer_clock_pair_read(&pair);
 	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof source);
-	out_text(cli, "clock: source %s, %" PRIu64 " ns to read, CLOCK_REALTIME to CLOCK_MONOTONIC within %u ns, %s, TAI offset %ld s%s",
+	out_text(cli,
+		 "clock: source %s, %" PRIu64
+		 " ns to read, CLOCK_REALTIME to CLOCK_MONOTONIC within %u ns, %s, TAI offset %ld s%s",
 		 source[0] ? source : "unknown", cost, pair.bound_ns,
-		 state >= 0 && !(tx.status & STA_UNSYNC) ? "synchronised" : "not synchronised (no NTP or PTP)", (long)tx.tai,
-		 tx.tai ? "" : " (not set)");
+		 state >= 0 && !(tx.status & STA_UNSYNC) ? "synchronised" : "not synchronised (no NTP or PTP)",
+		 (long)tx.tai, tx.tai ? "" : " (not set)");
 	if (cost > 200)
-		out_text(cli, "       slow to read: the clock source is not the processor's own; times and spins are coarser");
+		out_text(cli, "       slow to read: the clock source is not the processor's own; times and spins are "
+			      "coarser");
 	json_object(json, "clocks");
 	json_string(json, "source", source);
 	json_u64(json, "read_ns", cost);
@@ -266,11 +277,11 @@ static int run_doctor(struct cli *cli, const void *options)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.summary = "What works on this machine, what does not, and what would help",
-	.description = OPT_PROSE(
-		"Tries each engine on a device, the clocks and the privileges, and says in one line what is missing and how to get it. "
-		"It sends nothing and changes nothing."),
+	.description = OPT_PROSE("Tries each engine on a device, the clocks and the privileges, and says in one line "
+				 "what is missing and how to get it. "
+				 "It sends nothing and changes nothing."),
 	.examples = OPT_PROSE("ktrxer doctor\tThe first device that is up.\n"
-		    "ktrxer doctor --device eth0 --json\tFor a program.\n"),
+			      "ktrxer doctor --device eth0 --json\tFor a program.\n"),
 	.options = doctor_opts,
 	.options_size = sizeof(struct doctor_options),
 	.run = run_doctor,

@@ -10,9 +10,12 @@
 
 #define FIELD(name) offsetof(struct flow_options, name)
 
-static const char *const models[] = { [FLOW_CONSTANT] = "constant", [FLOW_POISSON] = "poisson", [FLOW_VOIP] = "voip", NULL };
+static const char *const models[] = {
+	[FLOW_CONSTANT] = "constant", [FLOW_POISSON] = "poisson", [FLOW_VOIP] = "voip", NULL
+};
 static const char *const directions[] = { "up", "down", "both", NULL };
 
+/* clang-format off */
 static const struct opt flow_opts[] = {
 	{ .name = "flows", .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
 	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "So many, in each direction" },
@@ -55,9 +58,13 @@ static const struct opt flow_opts[] = {
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
+/* clang-format on */
 
 static const struct opt_positional flow_positionals[] = {
-	{ .name = "DIRECTION", .offset = FIELD(direction), .choices = directions, .help = "up: from here to HOST; down: from HOST to here; both" },
+	{ .name = "DIRECTION",
+	  .offset = FIELD(direction),
+	  .choices = directions,
+	  .help = "up: from here to HOST; down: from HOST to here; both" },
 	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name of a host where `ktrxer serve` runs" },
 	{ 0 },
 };
@@ -137,20 +144,27 @@ static int run_flow(struct cli *cli, const void *options)
 const struct command cmd_flow = {
 	.name = "flow",
 	.summary = "TCP and UDP flows up and down, counted at both ends",
-	.description = OPT_PROSE(
-		"Moves bytes between this host and one where `ktrxer serve` runs, by many TCP connections at once, and samples what each of them has "
-		"moved: at the sender what was acknowledged, with the kernel's figures of the connection (TCP_INFO), at the receiver what was "
-		"read. Samples are taken of all flows at the same times, by the clock, at both ends: a slow flow has as many as a fast one. Those "
-		"of the far end come over the control connection and are told in this host's time.\n\n"
-		"The rate of a flow is what its receiver read, over the time from its start to its end. A flow that ends before its time makes the "
-		"result degraded, and is named.\n\n"
-		"With --udp the packets of each flow leave on a schedule, and its receiver counts by their numbers what was lost, overtaken or came "
-		"twice, and the ECN marks with which they arrived.\n\n"
-		"The server asks for its token; it never crosses the wire."),
+	.description = OPT_PROSE("Moves bytes between this host and one where `ktrxer serve` runs, by many TCP "
+				 "connections at once, and samples what each of them has "
+				 "moved: at the sender what was acknowledged, with the kernel's figures of the "
+				 "connection (TCP_INFO), at the receiver what was "
+				 "read. Samples are taken of all flows at the same times, by the clock, at both ends: "
+				 "a slow flow has as many as a fast one. Those "
+				 "of the far end come over the control connection and are told in this host's time.\n\n"
+				 "The rate of a flow is what its receiver read, over the time from its start to its "
+				 "end. A flow that ends before its time makes the "
+				 "result degraded, and is named.\n\n"
+				 "With --udp the packets of each flow leave on a schedule, and its receiver counts by "
+				 "their numbers what was lost, overtaken or came "
+				 "twice, and the ECN marks with which they arrived.\n\n"
+				 "The server asks for its token; it never crosses the wire."),
 	.examples = OPT_PROSE("ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
-		    "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe load of an RRUL test.\n"
-		    "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl --token-file token\tHow two congestion controls share.\n"
-		    "ktrxer flow up far --udp --bitrate 10M --payload 1k --model poisson --ecn ect1 --token-file token\tA marked Poisson stream.\n"),
+			      "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe "
+			      "load of an RRUL test.\n"
+			      "ktrxer flow up far --flows 2 --cc cubic,bbr --stagger 10s --for 60s --jsonl "
+			      "--token-file token\tHow two congestion controls share.\n"
+			      "ktrxer flow up far --udp --bitrate 10M --payload 1k --model poisson --ecn ect1 "
+			      "--token-file token\tA marked Poisson stream.\n"),
 	.options = flow_opts,
 	.positionals = flow_positionals,
 	.options_size = sizeof(struct flow_options),

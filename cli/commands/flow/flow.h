@@ -21,9 +21,9 @@ enum flow_ecn { FLOW_ECN_ANY = 0, FLOW_ECN_ON, FLOW_ECN_OFF };
 
 /* State of one flow in the command, beside the records of its two ends. */
 struct flow_shown {
-	uint8_t ecn_wanted;        /* enum flow_ecn */
-	char cc[FLOW_CC_MAX];      /* in force at this end; "": not known */
-	uint64_t bytes;            /* by the last line for people */
+	uint8_t ecn_wanted;   /* enum flow_ecn */
+	char cc[FLOW_CC_MAX]; /* in force at this end; "": not known */
+	uint64_t bytes;       /* by the last line for people */
 };
 
 struct flow_pending {
@@ -46,8 +46,8 @@ struct flow_run {
 	struct flow_shown *shown;
 	struct hmac_key token;
 	bool up, down, interrupted, done;
-	uint64_t shown_ns;         /* of the last line for people */
-	uint64_t late_ns;          /* the start, against --start-at */
+	uint64_t shown_ns; /* of the last line for people */
+	uint64_t late_ns;  /* the start, against --start-at */
 	/* Samples that wait for room in the output: all flows are sampled at once, and a reader takes them as it can. */
 	struct flow_pending *pending;
 	uint32_t pending_at, pending_count, pending_size;
@@ -71,7 +71,8 @@ void flow_pending_due(struct loop_timer *timer, uint64_t now_ns);
 void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
 
 /* flow_failure.c */
-int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options, const struct flow_failure *failure);
+int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options,
+			  const struct flow_failure *failure);
 
 /* flow_report.c */
 void flow_say_what(struct flow_run *run);

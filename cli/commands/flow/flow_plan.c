@@ -30,7 +30,8 @@ static int words_split(struct words *w, const char *option, const char *text, st
 		const size_t length = comma ? (size_t)(comma - at) : strlen(at);
 
 		if (!length || w->count == NAMES_MOST)
-			return ktrxer_fail(err, -EINVAL, "--%s %.64s: 1 to %d words with a comma between", option, text, NAMES_MOST);
+			return ktrxer_fail(err, -EINVAL, "--%s %.64s: 1 to %d words with a comma between", option, text,
+					   NAMES_MOST);
 		w->at[w->count] = at;
 		w->length[w->count++] = length;
 		at = comma ? comma + 1 : NULL;
@@ -49,11 +50,16 @@ static int cc_check(const char *name, struct ktrxer_error *err)
 {
 	const int rc = flow_tcp_cc(name);
 	if (rc == -ENOENT)
-		return ktrxer_fail(err, rc, "this kernel has no congestion control '%s'; `sysctl net.ipv4.tcp_available_congestion_control` lists what it "
-				   "has, `modprobe tcp_%s` may add it", name, name);
+		return ktrxer_fail(err, rc,
+				   "this kernel has no congestion control '%s'; `sysctl "
+				   "net.ipv4.tcp_available_congestion_control` lists what it "
+				   "has, `modprobe tcp_%s` may add it",
+				   name, name);
 	if (rc == -EPERM)
-		return ktrxer_fail(err, rc, "congestion control '%s' is not allowed to this user; add it to `sysctl "
-				   "net.ipv4.tcp_allowed_congestion_control`, or run as root", name);
+		return ktrxer_fail(err, rc,
+				   "congestion control '%s' is not allowed to this user; add it to `sysctl "
+				   "net.ipv4.tcp_allowed_congestion_control`, or run as root",
+				   name);
 	return rc < 0 ? ktrxer_fail(err, rc, "congestion control '%s': %m", name) : 0;
 }
 
@@ -71,7 +77,8 @@ static int plan_cc(struct flow_run *run, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "--cc: at most %d names", CONTROL_CCS);
 	for (int i = 0; i < w.count; i++) {
 		if (w.length[i] >= FLOW_CC_MAX)
-			return ktrxer_fail(err, -EINVAL, "--cc %.*s: no congestion control has so long a name", 64, w.at[i]);
+			return ktrxer_fail(err, -EINVAL, "--cc %.*s: no congestion control has so long a name", 64,
+					   w.at[i]);
 		memcpy(r->ccs[i], w.at[i], w.length[i]);
 		if (run->up && (rc = cc_check(r->ccs[i], err)) < 0)
 			return rc;
@@ -125,7 +132,8 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 		while (!run->o->udp && which < 3 && !word_is(&w, i, tcp_words[which]))
 			which++;
 		if (which == 3)
-			return ktrxer_fail(err, -EINVAL, "--ecn %.*s: not one of any, on, off (off, ect1 and ect0 are for --udp)",
+			return ktrxer_fail(err, -EINVAL,
+					   "--ecn %.*s: not one of any, on, off (off, ect1 and ect0 are for --udp)",
 					   (int)(w.length[i] < 32 ? w.length[i] : 32), w.at[i]);
 		if (run->o->udp && (rc = ecn_parse(&which, w.at[i], w.length[i], &word)) < 0)
 			return ktrxer_fail(err, rc, "--ecn: %s", word.text);
@@ -149,7 +157,8 @@ static int plan_times(struct flow_run *run, struct ktrxer_error *err)
 	r->bytes = o->bytes;
 	r->sample_ns = o->sample_ns;
 	if (o->stagger_ns && o->flows - 1 > 86400ull * KTRXER_NS_PER_S / o->stagger_ns)
-		return ktrxer_fail(err, -EINVAL, "--stagger: the last of %llu flows would begin after more than a day", (unsigned long long)o->flows);
+		return ktrxer_fail(err, -EINVAL, "--stagger: the last of %llu flows would begin after more than a day",
+				   (unsigned long long)o->flows);
 	r->whole_ns = r->for_ns ? r->for_ns + (o->flows - 1) * o->stagger_ns : 0;
 	if (r->for_ns && r->sample_ns > r->for_ns)
 		r->sample_ns = r->for_ns;
@@ -165,17 +174,22 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 {
 	const struct flow_options *o = run->o;
 	const uint64_t payload = o->model == FLOW_VOIP ? VOIP_PAYLOAD : PAYLOAD;
-	const uint64_t least = o->payload.given ? o->payload.from : payload, most = o->payload.given ? o->payload.to : payload;
+	const uint64_t least = o->payload.given ? o->payload.from : payload,
+		       most = o->payload.given ? o->payload.to : payload;
 	/* Packets a second of all flows up: rate / (8 * (least + most) / 2) */
 	const struct opt_rate pps = { .num = rate_bps * o->flows, .den = 4 * (least + most), .given = true };
 
 	if (!rate_bps)
 		return ktrxer_fail(err, -EINVAL, "--udp needs --bitrate: UDP flows have no other limit");
 	if (run->plan.request.flows > KTRXER_FLOW_UDP_MOST)
-		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together", KTRXER_FLOW_UDP_MOST);
+		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together",
+				   KTRXER_FLOW_UDP_MOST);
 	if (o->model == FLOW_VOIP && rate_bps < 8 * most)
-		return ktrxer_fail(err, -EINVAL, "--model voip: at this --bitrate a packet of %llu bytes takes longer than a second; give a higher "
-				   "--bitrate or a smaller --payload", (unsigned long long)most);
+		return ktrxer_fail(err, -EINVAL,
+				   "--model voip: at this --bitrate a packet of %llu bytes takes longer than a second; "
+				   "give a higher "
+				   "--bitrate or a smaller --payload",
+				   (unsigned long long)most);
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		struct flow_spec *s = &run->specs[i];
 
@@ -197,9 +211,11 @@ static int plan_rate(struct flow_run *run, struct ktrxer_error *err)
 
 	run->plan.cpu = (int)o->cpu;
 	if (rate_bps && rate_bps > INT64_MAX / o->flows)
-		return ktrxer_fail(err, -EINVAL, "--bitrate: %llu flows of it are more than anything can carry", (unsigned long long)o->flows);
+		return ktrxer_fail(err, -EINVAL, "--bitrate: %llu flows of it are more than anything can carry",
+				   (unsigned long long)o->flows);
 	if (!o->udp && (o->payload.given || o->model != FLOW_CONSTANT || o->precise))
-		return ktrxer_fail(err, -EINVAL, "--payload, --model and --precise are for UDP flows: give --udp as well");
+		return ktrxer_fail(err, -EINVAL,
+				   "--payload, --model and --precise are for UDP flows: give --udp as well");
 	if (o->udp && o->cc)
 		return ktrxer_fail(err, -EINVAL, "--cc is for TCP flows");
 	run->plan.request.rate_bps = rate_bps * o->flows;
@@ -217,8 +233,10 @@ static int plan_descriptors(uint32_t flows, struct ktrxer_error *err)
 		return 0;
 	limit.rlim_cur = limit.rlim_max;
 	if (limit.rlim_max < wanted)
-		return ktrxer_fail(err, -EMFILE, "%u flows need %llu descriptors, and this process may have %llu: `ulimit -Hn` as root allows more", flows,
-				   (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+		return ktrxer_fail(err, -EMFILE,
+				   "%u flows need %llu descriptors, and this process may have %llu: `ulimit -Hn` as "
+				   "root allows more",
+				   flows, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
 	(void)!setrlimit(RLIMIT_NOFILE, &limit);
 	return 0;
 }
@@ -229,8 +247,11 @@ int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_
 	int length = secret_token_read(token_file, token, err);
 
 	if (length == 0)
-		return ktrxer_fail(err, -EINVAL, "--token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at "
-				   "its start, into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
+		return ktrxer_fail(
+			err, -EINVAL,
+			"--token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which "
+			"names its file at "
+			"its start, into a file of mode 0600, or into the environment variable KTRXER_TOKEN");
 	if (length > 0)
 		hmac_key_set(key, token, (size_t)length);
 	secret_forget(token, sizeof token);
@@ -263,8 +284,8 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	p->specs = run->specs;
 	for (uint32_t i = 0; i < p->request.flows; i++)
 		run->specs[i].down = !run->up || i >= o->flows;
-	if ((rc = plan_times(run, err)) < 0 || (rc = plan_rate(run, err)) < 0 || (rc = plan_cc(run, err)) < 0 || (rc = plan_dscp(run, err)) < 0 ||
-	    (rc = plan_ecn(run, err)) < 0)
+	if ((rc = plan_times(run, err)) < 0 || (rc = plan_rate(run, err)) < 0 || (rc = plan_cc(run, err)) < 0 ||
+	    (rc = plan_dscp(run, err)) < 0 || (rc = plan_ecn(run, err)) < 0)
 		return rc;
 	return plan_descriptors(p->request.flows, err);
 }

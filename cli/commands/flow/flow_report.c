@@ -23,9 +23,11 @@ void flow_say_what(struct flow_run *run)
 
 	ktrxer_format_size(size, r->bytes);
 	ktrxer_format_duration(span, r->for_ns);
-	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " %s flow%s%s, %s%s%s each, sampled each %s", o->direction, o->host,
-		 ktrxer_addr_format(&run->plan.to, to), o->port, o->flows, o->udp ? "UDP" : "TCP", o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
-		 r->bytes ? size : "", r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "", ktrxer_format_duration(sample, r->sample_ns));
+	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " %s flow%s%s, %s%s%s each, sampled each %s",
+		 o->direction, o->host, ktrxer_addr_format(&run->plan.to, to), o->port, o->flows,
+		 o->udp ? "UDP" : "TCP", o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
+		 r->bytes ? size : "", r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "",
+		 ktrxer_format_duration(sample, r->sample_ns));
 }
 
 /* ------------------------------------------------------------------------------------------------------------ verdict */
@@ -65,14 +67,16 @@ static void judge_ends(struct flow_run *run)
 		ktrxer_format_ns(after, (int64_t)lasted);
 		ktrxer_format_ns(early, (int64_t)(q->for_ns > lasted ? q->for_ns - lasted : 0));
 		if (q->for_ns > lasted)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended %s early, after %s: %s", i, direction_of(run, i), early, after,
-				    why_ended(run, i));
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended %s early, after %s: %s", i,
+				    direction_of(run, i), early, after, why_ended(run, i));
 		else
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i, direction_of(run, i), after,
-				    r->bytes, why_ended(run, i));
+			verdict_say(run->cli, VERDICT_DEGRADED,
+				    "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i, direction_of(run, i),
+				    after, r->bytes, why_ended(run, i));
 	}
 	if (stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped, q->flows);
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped,
+			    q->flows);
 }
 
 static void judge_samples(struct flow_run *run)
@@ -92,10 +96,14 @@ static void judge_samples(struct flow_run *run)
 		}
 	}
 	if (flows)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " samples are missing, of flow %u (%s) and %u others: one of the hosts "
-			    "was too busy, or the control connection too slow", lost, all, worst, direction_of(run, worst), flows - 1);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " of %" PRIu64
+			    " samples are missing, of flow %u (%s) and %u others: one of the hosts "
+			    "was too busy, or the control connection too slow",
+			    lost, all, worst, direction_of(run, worst), flows - 1);
 	if (run->pending_lost)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the reader of the output was too slow: %" PRIu64 " samples found no room and are lost",
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the reader of the output was too slow: %" PRIu64 " samples found no room and are lost",
 			    run->pending_lost);
 }
 
@@ -103,30 +111,39 @@ static void judge_ecn(struct flow_run *run)
 {
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		const struct flow_record *r = &run->records[i];
-		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX && r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
+		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX &&
+				r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
 
-		if (run->o->udp || !r->info || run->shown[i].ecn_wanted == FLOW_ECN_ANY || on == (run->shown[i].ecn_wanted == FLOW_ECN_ON))
+		if (run->o->udp || !r->info || run->shown[i].ecn_wanted == FLOW_ECN_ANY ||
+		    on == (run->shown[i].ecn_wanted == FLOW_ECN_ON))
 			continue;
-		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i, direction_of(run, i),
-			    on ? "agreed on" : "no", on ? 0 : 1, on ? "either host" : "both hosts");
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i,
+			    direction_of(run, i), on ? "agreed on" : "no", on ? 0 : 1,
+			    on ? "either host" : "both hosts");
 	}
 }
 
 /* A full socket of the receiver is no loss of the path. */
 static void judge_receiver(struct flow_run *run, uint32_t i)
 {
-	const uint64_t dropped = flow_value(&run->records[i], FLOW_OVERFLOWS), lost = flow_value(&run->records[i], FLOW_UDP_LOST);
+	const uint64_t dropped = flow_value(&run->records[i], FLOW_OVERFLOWS),
+		       lost = flow_value(&run->records[i], FLOW_UDP_LOST);
 	const struct flow_side *receiver = run->results[i].receiver;
 
 	if (!receiver->ended || dropped == UINT64_MAX || !dropped)
 		return;
 	if (receiver == &run->records[i].local)
-		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
-			    "overstated", i, direction_of(run, i), dropped);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+			    "overstated",
+			    i, direction_of(run, i), dropped);
 	else
-		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: its socket dropped %" PRIu64 " packets, so of %" PRIu64
-			    " lost packets the path lost %" PRIu64 " at the least; the server's processor was too busy, or the server was stopped", i,
-			    direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): limited by the server: its socket dropped %" PRIu64
+			    " packets, so of %" PRIu64 " lost packets the path lost %" PRIu64
+			    " at the least; the server's processor was too busy, or the server was stopped",
+			    i, direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
 }
 
 /* Packets that never left are no loss either. */
@@ -139,13 +156,16 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 	if (!s->ended || due == UINT64_MAX)
 		return;
 	if (s->end.packets + due / 100 < due)
-		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s", i,
-			    direction_of(run, i), here ? "this host" : "the server", s->end.packets, due, 100.0 * (double)s->end.packets / (double)due,
-			    here ? "its processor was too busy, or its own queue was full" :
-				   "limited by the server: its processor was too busy, or its own queue was full");
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s",
+			    i, direction_of(run, i), here ? "this host" : "the server", s->end.packets, due,
+			    100.0 * (double)s->end.packets / (double)due,
+			    here ? "its processor was too busy, or its own queue was full"
+				 : "limited by the server: its processor was too busy, or its own queue was full");
 	if (!here && s->end.late_packets > due / 100)
-		verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there", i,
-			    direction_of(run, i), s->end.late_packets, due);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there",
+			    i, direction_of(run, i), s->end.late_packets, due);
 }
 
 /* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
@@ -160,8 +180,8 @@ static void judge_udp(struct flow_run *run)
 			verdict_probes(run->cli, &accounts, lateness, verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i, direction_of(run, i),
-				    flow_error_words[s->end.error]);
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,
+				    direction_of(run, i), flow_error_words[s->end.error]);
 		judge_receiver(run, i);
 		judge_sender(run, i);
 	}
@@ -213,18 +233,26 @@ static void judge(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server's final counts of %u of %u flows did not arrive: the path down is lost or slow. The figures of "
-			    "the server's end are from its last samples", run->result.remote_missing, q->flows);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the server's final counts of %u of %u flows did not arrive: the path down is lost or "
+			    "slow. The figures of "
+			    "the server's end are from its last samples",
+			    run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
 	judge_udp(run);
 	judge_waits(run);
 	if (run->late_ns > 0)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the flows started %s after the time of --start-at: to connect them took longer than there was",
-			    ktrxer_format_ns(late, (int64_t)run->late_ns));
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"the flows started %s after the time of --start-at: to connect them took longer than there was",
+			ktrxer_format_ns(late, (int64_t)run->late_ns));
 	if (run->result.clock_steps)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm, %u times: a "
-			    "host was suspended, another one answers, or a time daemon corrects a large error", CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm, %u "
+			    "times: a "
+			    "host was suspended, another one answers, or a time daemon corrects a large error",
+			    CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- JSON */
@@ -255,8 +283,11 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
-	json_string(json, "cc", run->shown[i].cc[0] ? run->shown[i].cc : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc :
-		    run->specs[i].cc[0] ? run->specs[i].cc : NULL);
+	json_string(json, "cc",
+		    run->shown[i].cc[0]                 ? run->shown[i].cc
+		    : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc
+		    : run->specs[i].cc[0]               ? run->specs[i].cc
+							: NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
@@ -364,10 +395,12 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 
 static void udp_table_text(struct flow_run *run)
 {
-	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES, FLOW_ECT0, FLOW_ECT1, FLOW_CE };
+	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES,
+				       FLOW_ECT0,    FLOW_ECT1,     FLOW_CE };
 	char rate[KTRXER_UNITS_TEXT], dscp[8], cells[7][24];
 
-	out_text(run->cli, "flow  dir   rate             received       lost  reordered     twice       ect0       ect1         ce  dscp");
+	out_text(run->cli, "flow  dir   rate             received       lost  reordered     twice       ect0       "
+			   "ect1         ce  dscp");
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
 		for (int c = 0; c < 7; c++) {
 			const uint64_t value = flow_value(&run->records[i], columns[c]);
@@ -375,8 +408,8 @@ static void udp_table_text(struct flow_run *run)
 			snprintf(cells[c], sizeof cells[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
 		}
 		out_text(run->cli, "%4u  %-4s  %-15s  %8s  %9s  %9s  %8s  %9s  %9s  %9s  %s", i, direction_of(run, i),
-			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), cells[0], cells[1], cells[2],
-			 cells[3], cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
+			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), cells[0], cells[1], cells[2], cells[3],
+			 cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
 	}
 }
 
@@ -390,16 +423,23 @@ static void table_text(struct flow_run *run)
 		const uint64_t retransmits = flow_value(r, FLOW_RETRANSMITS), options = flow_value(r, FLOW_OPTIONS);
 
 		snprintf(again, sizeof again, "%" PRIu64, retransmits);
-		out_text(run->cli, "%4u  %-4s  %-12s  %-15s  %11s  %-8s  %-4s  %s", i, direction_of(run, i), ktrxer_format_size(bytes, run->results[i].bytes),
+		out_text(run->cli, "%4u  %-4s  %-12s  %-15s  %11s  %-8s  %-4s  %s", i, direction_of(run, i),
+			 ktrxer_format_size(bytes, run->results[i].bytes),
 			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), retransmits == UINT64_MAX ? "-" : again,
-			 run->shown[i].cc[0] ? run->shown[i].cc : run->specs[i].cc[0] ? run->specs[i].cc : "-", dscp_name(run->specs[i].tos >> 2, dscp),
-			 options == UINT64_MAX ? "-" : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+			 run->shown[i].cc[0]   ? run->shown[i].cc
+			 : run->specs[i].cc[0] ? run->specs[i].cc
+					       : "-",
+			 dscp_name(run->specs[i].tos >> 2, dscp),
+			 options == UINT64_MAX           ? "-"
+			 : options & FLOW_ECN_NEGOTIATED ? "on"
+							 : "off");
 	}
 }
 
 static void total_text(struct flow_run *run, const char *direction, const struct flow_total *t)
 {
-	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], what[96];
+	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT],
+		what[96];
 
 	if (!t->flows)
 		return;
@@ -413,8 +453,9 @@ static void total_text(struct flow_run *run, const char *direction, const struct
 	if (t->flows == 1)
 		out_text(run->cli, "%s: %s, %s received, %s", direction, rate, bytes, what);
 	else
-		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s", direction, rate, bytes, what, t->flows,
-			 ktrxer_format_bitrate(low, t->slowest_bps), ktrxer_format_bitrate(high, t->fastest_bps));
+		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s",
+			 direction, rate, bytes, what, t->flows, ktrxer_format_bitrate(low, t->slowest_bps),
+			 ktrxer_format_bitrate(high, t->fastest_bps));
 }
 
 static void report_text(struct flow_run *run, const struct flow_total totals[2])
@@ -428,8 +469,10 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 	total_text(run, "up", &totals[0]);
 	total_text(run, "down", &totals[1]);
 	if (run->result.pace_bps)
-		out_text(run->cli, "the server limits each direction to %s", ktrxer_format_bitrate(pace, run->result.pace_bps));
-	out_text(run->cli, "uncertainty of the times of the far end: +- %s", ktrxer_format_ns(bound, (int64_t)run->result.clock_bound_ns));
+		out_text(run->cli, "the server limits each direction to %s",
+			 ktrxer_format_bitrate(pace, run->result.pace_bps));
+	out_text(run->cli, "uncertainty of the times of the far end: +- %s",
+		 ktrxer_format_ns(bound, (int64_t)run->result.clock_bound_ns));
 }
 
 int flow_finish_report(struct flow_run *run)
@@ -449,7 +492,8 @@ int flow_finish_report(struct flow_run *run)
 	flow_pending_flush(run);
 	end = out_end(run->cli);
 	for (uint32_t i = 0; i < flows; i++)
-		flow_result(&run->results[i], &run->specs[i], &run->records[i], run->result.start_ns, run->plan.request.sample_ns);
+		flow_result(&run->results[i], &run->specs[i], &run->records[i], run->result.start_ns,
+			    run->plan.request.sample_ns);
 	judge(run);
 	for (int down = 0; down < 2; down++)
 		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);

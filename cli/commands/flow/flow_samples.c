@@ -150,7 +150,9 @@ void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *samp
 	const bool remote = origin != NULL;
 
 	flow_record_sample(&run->records[flow], &run->specs[flow], remote, sample);
-	pending_put(run, &(struct flow_pending){ .flow = flow, .remote = remote, .origin = remote ? *origin : (struct flow_origin){ 0 },
+	pending_put(run, &(struct flow_pending){ .flow = flow,
+						 .remote = remote,
+						 .origin = remote ? *origin : (struct flow_origin){ 0 },
 						 .sample = *sample });
 }
 
@@ -193,8 +195,11 @@ void flow_on_started(void *context, uint64_t start_ns, uint64_t late_ns)
 
 void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_end *end)
 {
-	static const char *const reasons[FLOW_REASONS] = { [FLOW_RUNNING] = "running", [FLOW_PLANNED] = "planned", [FLOW_STOPPED] = "stopped",
-							   [FLOW_BROKEN] = "broken", [FLOW_CLOSED] = "closed" };
+	static const char *const reasons[FLOW_REASONS] = { [FLOW_RUNNING] = "running",
+							   [FLOW_PLANNED] = "planned",
+							   [FLOW_STOPPED] = "stopped",
+							   [FLOW_BROKEN] = "broken",
+							   [FLOW_CLOSED] = "closed" };
 	struct flow_run *run = context;
 	struct json *event;
 
@@ -235,6 +240,6 @@ void flow_on_tick(void *context, uint64_t at_ns)
 		bytes[d] = flow_rate_bps(bytes[d], span);
 	ktrxer_format_bitrate(up, bytes[0]);
 	ktrxer_format_bitrate(down, bytes[1]);
-	out_text(run->cli, "%7.1f s%s%s%s%s", (double)(at_ns - run->result.start_ns) / 1e9, run->up ? "   up " : "", run->up ? up : "",
-		 run->down ? "   down " : "", run->down ? down : "");
+	out_text(run->cli, "%7.1f s%s%s%s%s", (double)(at_ns - run->result.start_ns) / 1e9, run->up ? "   up " : "",
+		 run->up ? up : "", run->down ? "   down " : "", run->down ? down : "");
 }

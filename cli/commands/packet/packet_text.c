@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "packet_text.h"
 
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -92,8 +91,7 @@ const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 
 	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	localtime_r(&seconds, &day);
-	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec,
-	    (long long)(ns % KTRXER_NS_PER_S));
+	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec, (long long)(ns % KTRXER_NS_PER_S));
 	if (view.vlan)
 		add(text, &n, " vlan %u", view.vlan_tci & 0xfffu);
 	if (!view.version) {
@@ -169,6 +167,8 @@ bool packet_udp(struct packet_udp *udp, const uint8_t *frame, uint32_t length, e
 	(void)ktrxer_frame_read(&view, frame, length, link);
 	if (!view.version || view.proto != KTRXER_UDP || !view.ports)
 		return false;
-	*udp = (struct packet_udp){ .from = view.from, .to = view.to, .from_port = view.from_port, .to_port = view.to_port };
+	*udp = (struct packet_udp){
+		.from = view.from, .to = view.to, .from_port = view.from_port, .to_port = view.to_port
+	};
 	return true;
 }

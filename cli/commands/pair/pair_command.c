@@ -18,15 +18,22 @@ enum { PAYLOAD_LEAST = 256, PAYLOAD_USUAL = 1472, MODE_SHARE = 100 /* of a gap: 
 static const char *const directions[] = { "both", "up", "down", NULL };
 
 static const struct opt pair_opts[] = {
-	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both",
-	  .choices = directions, .heading = "Pairs", .help = "up: from here to HOST; down: from HOST to here; both" },
+	{ .name = "direction",
+	  .type = OPT_CHOICE,
+	  .offset = FIELD(direction),
+	  .argument = "D",
+	  .fallback = "both",
+	  .choices = directions,
+	  .heading = "Pairs",
+	  .help = "up: from here to HOST; down: from HOST to here; both" },
 	OPTION_COUNT(FIELD(count), .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
-	  .help = "Pairs of each of two sizes, in each direction"),
+		     .help = "Pairs of each of two sizes, in each direction"),
 	OPTION_INTERVAL(FIELD(interval_ns), "two pairs of one size", .fallback = "20ms", .min = 1000000,
-	  .max = 60ULL * 1000000000),
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
-	  .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; "
-		  "the small ones have half of it"),
+			.max = 60ULL * 1000000000),
+	OPTION_PAYLOAD(
+		FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
+		.help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; "
+			"the small ones have half of it"),
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of pairs up", "How"),
 	OPTION_ENGINE_OF_STACK(FIELD(engine), " of pairs up"),
@@ -34,7 +41,8 @@ static const struct opt pair_opts[] = {
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"),
 
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts"),
+			  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the "
+				  "environment counts"),
 	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
@@ -90,8 +98,8 @@ static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 			run->plan.flows++;
 		}
 	}
-	run->probe_bps = (uint64_t)(payloads[0] + payloads[1] + 2 * head) * 2 * 8 * (uint64_t)KTRXER_NS_PER_S /
-			 o->interval_ns;
+	run->probe_bps =
+		(uint64_t)(payloads[0] + payloads[1] + 2 * head) * 2 * 8 * (uint64_t)KTRXER_NS_PER_S / o->interval_ns;
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 
 static const struct opt ping_opts[] = {
 	OPTION_COUNT(PROBING(count), .min = 1, .max = UINT64_MAX - 1, .heading = "Probes",
-		.help = "Stop after so many probes; without it, on Ctrl-C"),
+		     .help = "Stop after so many probes; without it, on Ctrl-C"),
 	OPTION_FOR_PROBES(PROBING(for_ns)),
 	OPTION_INTERVAL(PROBING(interval_ns), "probes", .fallback = "1s", .min = 1000, .max = OPTION_DAYS(1)),
 	OPTION_MODEL_OF_PROBES(PROBING(model)),
@@ -36,7 +36,8 @@ static const struct opt_positional ping_positionals[] = {
 static int make_spec(struct ping_spec *spec, const struct ping_options *o, struct ktrxer_error *err)
 {
 	if (o->udp && o->p.payload < ECHO_PAYLOAD_NUMBER)
-		return ktrxer_fail(err, -EINVAL, "a UDP echo needs its number in the payload: at least --payload %d", ECHO_PAYLOAD_NUMBER);
+		return ktrxer_fail(err, -EINVAL, "a UDP echo needs its number in the payload: at least --payload %d",
+				   ECHO_PAYLOAD_NUMBER);
 	if (o->p.port != 7 && !o->udp)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --udp: ICMP has no ports");
 	spec->udp = o->udp;
@@ -69,7 +70,8 @@ static int run_ping(struct cli *cli, const void *options)
 {
 	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
 	const struct ping_options *o = options;
-	struct ping_run run = { .o = o, .report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = columns } } };
+	struct ping_run run = { .o = o,
+				.report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = columns } } };
 	const int status = ping_all(&run);
 
 	ping_free(run.ping);
@@ -79,14 +81,16 @@ static int run_ping(struct cli *cli, const void *options)
 const struct command cmd_ping = {
 	.name = "ping",
 	.summary = "Round-trip times, stamped by the kernel at both ends",
-	.description = OPT_PROSE(
-		"Sends ICMP or UDP echo requests on a schedule and measures the round trip from the kernel's stamp at the entry into this host's "
-		"packet scheduler to its stamp of the answer's arrival. This program's own delays are not in it, the queue of this host's device is, "
-		"and is a figure of its own. Times are never taken out of a packet.\n\n"
-		"Loss is by the timeout (RFC 2681); answers that come later are counted apart. Duplicates (RFC 5560) and reordering (RFC 4737) "
-		"are counted. The probes' own lateness is reported beside."),
-	.examples =
-		OPT_PROSE("ktrxer ping 192.0.2.1\tOne probe a second until Ctrl-C.\n"
+	.description = OPT_PROSE("Sends ICMP or UDP echo requests on a schedule and measures the round trip from the "
+				 "kernel's stamp at the entry into this host's "
+				 "packet scheduler to its stamp of the answer's arrival. This program's own delays are "
+				 "not in it, the queue of this host's device is, "
+				 "and is a figure of its own. Times are never taken out of a packet.\n\n"
+				 "Loss is by the timeout (RFC 2681); answers that come later are counted apart. "
+				 "Duplicates (RFC 5560) and reordering (RFC 4737) "
+				 "are counted. The probes' own lateness is reported beside."),
+	.examples = OPT_PROSE(
+		"ktrxer ping 192.0.2.1\tOne probe a second until Ctrl-C.\n"
 		"ktrxer ping 192.0.2.1 --interval 10ms --count 1000 --precise\tA thousand probes at exact times.\n"
 		"ktrxer ping --udp 2001:db8::1 --jsonl\tUDP echo, a line of JSON for each probe.\n"),
 	.options = ping_opts,

@@ -14,9 +14,9 @@ void ping_say_what(const struct ping_run *run)
 	const struct prober *p = run->report.prober;
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->report.cli, "ping %s (%s) from %s on %s: %s echo, %u bytes of payload, by %s (%s)", run->o->p.host,
-		 ktrxer_addr_format(&p->path.to, to), ktrxer_addr_format(&p->path.source, from), p->path.device.name,
-		 run->o->udp ? "UDP" : "ICMP", p->spec.payload, p->info.engine, p->info.reason);
+	out_text(run->report.cli, "ping %s (%s) from %s on %s: %s echo, %u bytes of payload, by %s (%s)",
+		 run->o->p.host, ktrxer_addr_format(&p->path.to, to), ktrxer_addr_format(&p->path.source, from),
+		 p->path.device.name, run->o->udp ? "UDP" : "ICMP", p->spec.payload, p->info.engine, p->info.reason);
 }
 
 static void say_line(const struct ping_run *run, enum echo_event event, const struct echo_result *r)
@@ -27,11 +27,12 @@ static void say_line(const struct ping_run *run, enum echo_event event, const st
 	if (event == ECHO_DUPLICATE)
 		out_text(run->report.cli, "%s: number %" PRIu64 " once more: a duplicate", from, r->number);
 	else if (event == ECHO_TOO_LATE)
-		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, after it was given up as lost", from, r->number,
-			 ktrxer_format_ns(rtt, r->rtt_ns));
+		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, after it was given up as lost", from,
+			 r->number, ktrxer_format_ns(rtt, r->rtt_ns));
 	else
-		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from, r->number,
-			 ktrxer_format_ns(rtt, r->rtt_ns), r->ttl, ktrxer_format_ns(late, (int64_t)(r->sent_ns - r->at_ns)), r->reordered ? ", reordered" : "");
+		out_text(run->report.cli, "%s: number %" PRIu64 ", round trip %s, TTL %u, sent %s late%s", from,
+			 r->number, ktrxer_format_ns(rtt, r->rtt_ns), r->ttl,
+			 ktrxer_format_ns(late, (int64_t)(r->sent_ns - r->at_ns)), r->reordered ? ", reordered" : "");
 }
 
 void ping_say_answer(void *context, enum echo_event event, const struct echo_result *r)
@@ -44,8 +45,8 @@ void ping_say_answer(void *context, enum echo_event event, const struct echo_res
 	if (probe_is_talkative(&run->o->p))
 		say_line(run, event, r);
 	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
-		probe_batch_add(&run->report, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns, (int64_t)r->sent_ns, r->rtt_ns,
-								 r->own_queue_ns });
+		probe_batch_add(&run->report, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns,
+								 (int64_t)r->sent_ns, r->rtt_ns, r->own_queue_ns });
 		return;
 	}
 	sample = out_sample(run->report.cli, names[event]);
@@ -80,23 +81,28 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 	uint64_t lost_tenths = c->sent ? c->lost * 1000 / c->sent : 0;
 
 	probe_unsent_text(&run->report);
-	out_text(cli, "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
-		 " duplicates, %" PRIu64 " reordered", c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates,
-		 c->reordered);
+	out_text(cli,
+		 "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
+		 " duplicates, %" PRIu64 " reordered",
+		 c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates, c->reordered);
 	if (ktrxer_hist_count(rtt))
-		out_text(cli, "round trip: min %s, p50 %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_min(rtt)),
+		out_text(cli, "round trip: min %s, p50 %s, p99 %s, max %s",
+			 ktrxer_format_ns(x[0], ktrxer_hist_min(rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(rtt, 500000)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(rtt, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(rtt)));
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(rtt, 990000)),
+			 ktrxer_format_ns(x[3], ktrxer_hist_max(rtt)));
 	if (ktrxer_hist_count(own_queue))
 		out_text(cli, "of it in this host's own queue (%s): p50 %s, p99 %s, max %s",
-			 probe_own_qdisc(&run->report),
-			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(own_queue, 500000)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(own_queue, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(own_queue)));
+			 probe_own_qdisc(&run->report), ktrxer_format_ns(x[1], ktrxer_hist_quantile(own_queue, 500000)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(own_queue, 990000)),
+			 ktrxer_format_ns(x[3], ktrxer_hist_max(own_queue)));
 	if (ktrxer_hist_count(lateness))
 		out_text(cli, "our own lateness: p50 %s, IQR %s, p99 %s, max %s; %" PRIu64 " late (by more than %s)",
-			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)), ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)), ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)),
-			 result->accounts.late, ktrxer_format_ns(x[4], (int64_t)run->report.prober->spec.late_ns));
+			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
+			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
+			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)), result->accounts.late,
+			 ktrxer_format_ns(x[4], (int64_t)run->report.prober->spec.late_ns));
 }
 
 static void finish_json(const struct ping_run *run, struct json *end, const struct echo_counts *c)
@@ -132,16 +138,19 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 	struct cli *cli = run->report.cli;
 
 	probe_judge(&run->report, result->accounts.sent);
-	if (!result->failure.code && result->stopped && result->wanted != UINT64_MAX && result->committed < result->wanted)
+	if (!result->failure.code && result->stopped && result->wanted != UINT64_MAX &&
+	    result->committed < result->wanted)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 	probe_judge_times(&run->report, c->received);
 	if (c->sent && !c->received)
 		verdict_say(cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
 	if (result->socket_drops)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
 			    result->socket_drops);
 	if (result->receiver_drops)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
 			    result->receiver_drops);
 }
 

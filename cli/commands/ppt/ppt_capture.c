@@ -11,9 +11,9 @@
 
 enum {
 	ETHERNET_HEADER = 14,
-	FRAME_MIN = 64,              /* with its check sequence; shorter ones are padded */
+	FRAME_MIN = 64, /* with its check sequence; shorter ones are padded */
 	CHECK_SEQUENCE = 4,
-	PREAMBLE = 8,                /* and start delimiter */
+	PREAMBLE = 8, /* and start delimiter */
 };
 
 struct arrivals {
@@ -21,16 +21,19 @@ struct arrivals {
 	size_t count, room;
 };
 
-static int arrivals_add(struct arrivals *a, const struct ktrxer_capture_packet *p, const char *name, struct ktrxer_error *err)
+static int arrivals_add(struct arrivals *a, const struct ktrxer_capture_packet *p, const char *name,
+			struct ktrxer_error *err)
 {
-	uint32_t frame = p->original_length + (p->linktype == KTRXER_LINKTYPE_RAW ? ETHERNET_HEADER : 0) + CHECK_SEQUENCE;
+	uint32_t frame =
+		p->original_length + (p->linktype == KTRXER_LINKTYPE_RAW ? ETHERNET_HEADER : 0) + CHECK_SEQUENCE;
 
 	if (a->count == a->room) {
 		size_t room = a->room ? 2 * a->room : 1024;
 		struct ppt_arrival *list;
 
 		if (a->room >= KTRXER_PPT_SAMPLES_MAX)
-			return ktrxer_fail(err, -E2BIG, "%s: more than %d packets of probes: split the capture", name, KTRXER_PPT_SAMPLES_MAX);
+			return ktrxer_fail(err, -E2BIG, "%s: more than %d packets of probes: split the capture", name,
+					   KTRXER_PPT_SAMPLES_MAX);
 		list = realloc(a->list, room * sizeof *list);
 		if (!list)
 			return ktrxer_fail(err, -ENOMEM, "%s: no memory for %zu packets", name, room);
@@ -45,17 +48,18 @@ static bool udp_of(struct packet_udp *udp, const struct ktrxer_capture_packet *p
 {
 	if (p->linktype != KTRXER_LINKTYPE_ETHERNET && p->linktype != KTRXER_LINKTYPE_RAW)
 		return false;
-	return packet_udp(udp, p->data, p->length, p->linktype == KTRXER_LINKTYPE_RAW ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET);
+	return packet_udp(udp, p->data, p->length,
+			  p->linktype == KTRXER_LINKTYPE_RAW ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET);
 }
 
 static bool same_flow(const struct ppt_capture_counts *c, const struct packet_udp *udp)
 {
-	return udp->from_port == c->from_port && udp->to_port == c->to_port && ktrxer_addr_equal(&udp->from, &c->from) &&
-	       ktrxer_addr_equal(&udp->to, &c->to);
+	return udp->from_port == c->from_port && udp->to_port == c->to_port &&
+	       ktrxer_addr_equal(&udp->from, &c->from) && ktrxer_addr_equal(&udp->to, &c->to);
 }
 
-static int take(struct arrivals *a, const struct ktrxer_capture_packet *p, uint16_t port, const char *name, struct ppt_capture_counts *c,
-		struct ktrxer_error *err)
+static int take(struct arrivals *a, const struct ktrxer_capture_packet *p, uint16_t port, const char *name,
+		struct ppt_capture_counts *c, struct ktrxer_error *err)
 {
 	struct packet_udp udp;
 
@@ -79,7 +83,8 @@ static int take(struct arrivals *a, const struct ktrxer_capture_packet *p, uint1
 	return 0;
 }
 
-static int probes_of(struct ppt_samples *s, const struct arrivals *a, const char *name, struct ppt_capture_counts *c, struct ktrxer_error *err)
+static int probes_of(struct ppt_samples *s, const struct arrivals *a, const char *name, struct ppt_capture_counts *c,
+		     struct ktrxer_error *err)
 {
 	size_t room = a->count / 2 ? a->count / 2 : 1;
 	int rc;
@@ -94,12 +99,16 @@ static int probes_of(struct ppt_samples *s, const struct arrivals *a, const char
 	if (rc == -ENOMEM)
 		return ktrxer_fail(err, rc, "%s: no memory for the times of %zu packets", name, a->count);
 	if (rc < 0)
-		return ktrxer_fail(err, -ENODATA, "%s: no compound probe (a large packet and a smaller one right behind it) among %zu packets of the flow and "
-				   "%zu other packets", name, c->packets, c->other_packets);
+		return ktrxer_fail(err, -ENODATA,
+				   "%s: no compound probe (a large packet and a smaller one right behind it) among %zu "
+				   "packets of the flow and "
+				   "%zu other packets",
+				   name, c->packets, c->other_packets);
 	return 0;
 }
 
-int ppt_capture_read(struct ppt_samples *s, FILE *stream, const char *name, uint16_t port, struct ppt_capture_counts *c, struct ktrxer_error *err)
+int ppt_capture_read(struct ppt_samples *s, FILE *stream, const char *name, uint16_t port, struct ppt_capture_counts *c,
+		     struct ktrxer_error *err)
 {
 	struct ktrxer_capture_packet packet;
 	struct arrivals arrivals = { 0 };
@@ -115,7 +124,9 @@ int ppt_capture_read(struct ppt_samples *s, FILE *stream, const char *name, uint
 		if ((rc = take(&arrivals, &packet, port, name, c, err)) < 0)
 			break;
 	if (rc == 0 && c->other_flows && !port)
-		rc = ktrxer_fail(err, -EINVAL, "%s: it has several UDP flows: choose that of the probes by their destination port", name);
+		rc = ktrxer_fail(err, -EINVAL,
+				 "%s: it has several UDP flows: choose that of the probes by their destination port",
+				 name);
 	if (rc == 0)
 		rc = probes_of(s, &arrivals, name, c, err);
 	ktrxer_capture_close(capture);

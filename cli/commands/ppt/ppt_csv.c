@@ -67,7 +67,8 @@ static int line_read(struct csv *csv, char **line, struct ktrxer_error *err)
 
 		csv->line++;
 		if ((!length || csv->text[length - 1] != '\n') && !feof(csv->stream))
-			return ktrxer_fail(err, -EBADMSG, "%s: line %llu is no text, or longer than %d bytes", csv->name, csv->line, KTRXER_PPT_LINE_MAX - 2);
+			return ktrxer_fail(err, -EBADMSG, "%s: line %llu is no text, or longer than %d bytes",
+					   csv->name, csv->line, KTRXER_PPT_LINE_MAX - 2);
 		*line = trim(csv->text);
 		if (**line && **line != '#')
 			return 1;
@@ -75,7 +76,8 @@ static int line_read(struct csv *csv, char **line, struct ktrxer_error *err)
 	if (ferror(csv->stream)) {
 		int code = errno ? -errno : -EIO;
 
-		return ktrxer_fail(err, code, "%s: cannot be read after line %llu: %s", csv->name, csv->line, ktrxer_strerror(code, word, sizeof word));
+		return ktrxer_fail(err, code, "%s: cannot be read after line %llu: %s", csv->name, csv->line,
+				   ktrxer_strerror(code, word, sizeof word));
 	}
 	return 0;
 }
@@ -106,7 +108,8 @@ static int row_parse(struct ppt_samples *s, char *line, const char *unit, struct
 	if (!comma || strchr(comma + 1, ','))
 		return ktrxer_fail(err, -EBADMSG, "'%s' is not two numbers with a comma between", line);
 	*comma = '\0';
-	if ((rc = ktrxer_parse_u64(&size, trim(line), err)) < 0 || (rc = gap_parse(&s->gaps_ns[s->count], trim(comma + 1), unit, err)) < 0)
+	if ((rc = ktrxer_parse_u64(&size, trim(line), err)) < 0 ||
+	    (rc = gap_parse(&s->gaps_ns[s->count], trim(comma + 1), unit, err)) < 0)
 		return rc;
 	if (!size || size > UINT16_MAX)
 		return ktrxer_fail(err, -ERANGE, "a packet of %llu bytes", (unsigned long long)size);
@@ -127,7 +130,10 @@ int ppt_csv_read(struct ppt_samples *s, FILE *stream, const char *name, struct k
 		return rc;
 	unit = rc && !strcmp(line, "wire_bytes,gap_ns") ? "ns" : rc && !strcmp(line, "wire_bytes,gap_us") ? "us" : NULL;
 	if (!unit)
-		return ktrxer_fail(err, -EBADMSG, "%s: neither a capture nor a CSV file with the first line `wire_bytes,gap_ns` or `wire_bytes,gap_us`", name);
+		return ktrxer_fail(err, -EBADMSG,
+				   "%s: neither a capture nor a CSV file with the first line `wire_bytes,gap_ns` or "
+				   "`wire_bytes,gap_us`",
+				   name);
 	while ((rc = line_read(&csv, &line, err)) == 1) {
 		if ((rc = samples_grow(s, name, err)) < 0)
 			return rc;

@@ -18,6 +18,7 @@ struct ppt_estimate_options {
 
 #define FIELD(name) offsetof(struct ppt_estimate_options, name)
 
+/* clang-format off */
 static const struct opt ppt_estimate_opts[] = {
 	OPTION_PORT(FIELD(port), .help = "Destination port of the probes, where a capture has several UDP flows"),
 	{ .name = "size1", .type = OPT_UINT, .offset = FIELD(size1), .argument = "BYTES", .min = 1, .max = 65535,
@@ -29,9 +30,13 @@ static const struct opt ppt_estimate_opts[] = {
 	  .help = "Inter-frame gap of the end link; without it, 96 bit times at the estimated capacity" },
 	{ 0 },
 };
+/* clang-format on */
 
 static const struct opt_positional ppt_estimate_positionals[] = {
-	{ .name = "FILE", .offset = FIELD(file), .help = "CSV with the first line `wire_bytes,gap_ns` or `wire_bytes,gap_us`, pcap or pcapng; -: standard input" },
+	{ .name = "FILE",
+	  .offset = FIELD(file),
+	  .help = "CSV with the first line `wire_bytes,gap_ns` or `wire_bytes,gap_us`, pcap or pcapng; -: standard "
+		  "input" },
 	{ 0 },
 };
 
@@ -77,7 +82,7 @@ static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o,
 /* ------------------------------------------------------------------------------------------------------------ results */
 
 static const char *const reading_names[] = {
-	[PPT_RESOLVED] = "resolved", [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
+	[PPT_RESOLVED] = "resolved",     [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
 	[PPT_DECREASING] = "decreasing", [PPT_COALESCED] = "coalesced",
 };
 
@@ -95,18 +100,25 @@ static void say_captured(struct cli *cli, const struct ppt_capture_counts *c)
 {
 	char from[KTRXER_ADDR_TEXT], to[KTRXER_ADDR_TEXT];
 
-	out_text(cli, "capture: %zu packets from %s port %u to %s port %u, heading packets of %u bytes on the wire; not used: %zu heading and %zu trailing packets "
-		 "alone, %zu probes with a clock that steps back, %zu with halves of different probes, %zu packets without time, %zu of other flows",
-		 c->packets, ktrxer_addr_format(&c->from, from), c->from_port, ktrxer_addr_format(&c->to, to), c->to_port, c->compound.heading_bytes,
-		 c->compound.heading_alone, c->compound.trailing_alone, c->compound.backwards, c->compound.split, c->no_time, c->other_flows);
+	out_text(cli,
+		 "capture: %zu packets from %s port %u to %s port %u, heading packets of %u bytes on the wire; not "
+		 "used: %zu heading and %zu trailing packets "
+		 "alone, %zu probes with a clock that steps back, %zu with halves of different probes, %zu packets "
+		 "without time, %zu of other flows",
+		 c->packets, ktrxer_addr_format(&c->from, from), c->from_port, ktrxer_addr_format(&c->to, to),
+		 c->to_port, c->compound.heading_bytes, c->compound.heading_alone, c->compound.trailing_alone,
+		 c->compound.backwards, c->compound.split, c->no_time, c->other_flows);
 }
 
 static void say_train(struct cli *cli, const struct ppt_train *train, const struct ppt_gaps *gaps)
 {
 	char x[3][KTRXER_UNITS_TEXT];
 
-	out_text(cli, "trailing packets of %u bytes on the wire: %zu gaps, %zu after the filter (up to %s): mean %s, standard deviation %s; left out: "
-		 "%zu negative, %zu zero", train->size_bytes, gaps->count, gaps->kept, ns_text(x[0], (double)gaps->limit_ns),
+	out_text(cli,
+		 "trailing packets of %u bytes on the wire: %zu gaps, %zu after the filter (up to %s): mean %s, "
+		 "standard deviation %s; left out: "
+		 "%zu negative, %zu zero",
+		 train->size_bytes, gaps->count, gaps->kept, ns_text(x[0], (double)gaps->limit_ns),
 		 ns_text(x[1], gaps->average_ns), ns_text(x[2], gaps->sigma_ns), train->negative, train->zero);
 }
 
@@ -116,33 +128,47 @@ static void say_reading(struct cli *cli, const struct ppt_input *in, const struc
 
 	switch (r->reading) {
 	case PPT_RESOLVED:
-		out_text(cli, "end-link capacity: %s (95 %%: %s to %s)", rate_text(x[0], r->capacity_bit_s), rate_text(x[1], r->capacity.low),
-			 rate_text(x[2], r->capacity.high));
-		out_text(cli, "dPPT, trailing minus heading packet: %s (95 %%: %s to %s)", ns_text(x[0], r->delta_ns), ns_text(x[1], r->delta.low),
-			 ns_text(x[2], r->delta.high));
-		out_text(cli, "fixed by construction, 8 (s2 - s1) / c: PPT_t %s, and PPT_h = PPT_t - dPPT %s; neither is a measurement of the host",
+		out_text(cli, "end-link capacity: %s (95 %%: %s to %s)", rate_text(x[0], r->capacity_bit_s),
+			 rate_text(x[1], r->capacity.low), rate_text(x[2], r->capacity.high));
+		out_text(cli, "dPPT, trailing minus heading packet: %s (95 %%: %s to %s)", ns_text(x[0], r->delta_ns),
+			 ns_text(x[1], r->delta.low), ns_text(x[2], r->delta.high));
+		out_text(cli,
+			 "fixed by construction, 8 (s2 - s1) / c: PPT_t %s, and PPT_h = PPT_t - dPPT %s; neither is a "
+			 "measurement of the host",
 			 ns_text(x[0], r->phase2.trailing_ns), ns_text(x[1], r->phase2.heading_ns));
 		break;
 	case PPT_UNRESOLVED:
-		out_text(cli, "no result: the gaps do not show whether they grow with the packet's size (slope %.3f to %.3f ns a byte): use more probes, a larger "
-			 "difference of the sizes, or a finer clock (it has %s)", r->slope.low, r->slope.high, ns_text(x[0], in->resolution_ns));
+		out_text(cli,
+			 "no result: the gaps do not show whether they grow with the packet's size (slope %.3f to %.3f "
+			 "ns a byte): use more probes, a larger "
+			 "difference of the sizes, or a finer clock (it has %s)",
+			 r->slope.low, r->slope.high, ns_text(x[0], in->resolution_ns));
 		break;
 	case PPT_SERVICE_TIME:
-		out_text(cli, "service time of the receiver: %s a packet. The gaps do not grow with the packet's size, so the receiver, and not its link, "
-			 "sets them: capacity and dPPT cannot be estimated", ns_text(x[0], r->service_ns));
+		out_text(cli,
+			 "service time of the receiver: %s a packet. The gaps do not grow with the packet's size, so "
+			 "the receiver, and not its link, "
+			 "sets them: capacity and dPPT cannot be estimated",
+			 ns_text(x[0], r->service_ns));
 		break;
 	case PPT_DECREASING:
-		out_text(cli, "no result: the gaps fall as packets grow (slope %.3f to %.3f ns a byte), which no link does: check the sizes in the file",
+		out_text(cli,
+			 "no result: the gaps fall as packets grow (slope %.3f to %.3f ns a byte), which no link does: "
+			 "check the sizes in the file",
 			 r->slope.low, r->slope.high);
 		break;
 	case PPT_COALESCED:
-		out_text(cli, "no result: the receiver coalesces interrupts with a period of about %s (%zu pairs came with one interrupt): switch it off with "
-			 "`ethtool -C DEV rx-usecs 0`, or use NIC stamps", ns_text(x[0], r->coalescing_ns), r->together);
+		out_text(cli,
+			 "no result: the receiver coalesces interrupts with a period of about %s (%zu pairs came with "
+			 "one interrupt): switch it off with "
+			 "`ethtool -C DEV rx-usecs 0`, or use NIC stamps",
+			 ns_text(x[0], r->coalescing_ns), r->together);
 		break;
 	}
 }
 
-static void interval_json(struct json *json, const char *key, double value, const struct ppt_interval *interval, int decimals)
+static void interval_json(struct json *json, const char *key, double value, const struct ppt_interval *interval,
+			  int decimals)
 {
 	json_object(json, key);
 	json_rounded(json, "value", value, decimals);
@@ -239,7 +265,8 @@ static void result_json(struct json *json, const struct ppt_input *in, const str
 	paper_json(json, r);
 }
 
-static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struct ppt_input *in, struct ktrxer_error *err)
+static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struct ppt_input *in,
+		    struct ktrxer_error *err)
 {
 	struct ppt_result r;
 	struct json *json;
@@ -247,8 +274,10 @@ static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struc
 
 	if (rc < 0)
 		return rc;
-	in->resolution_ns = o->resolution_ns ? (uint32_t)o->resolution_ns : ppt_resolution_ns(in->samples.gaps_ns, in->samples.count);
-	rc = ppt_trains_split(in->trains, in->samples.sizes, in->samples.gaps_ns, in->samples.count, (uint32_t)o->size1, (uint32_t)o->size2, err);
+	in->resolution_ns = o->resolution_ns ? (uint32_t)o->resolution_ns
+					     : ppt_resolution_ns(in->samples.gaps_ns, in->samples.count);
+	rc = ppt_trains_split(in->trains, in->samples.sizes, in->samples.gaps_ns, in->samples.count, (uint32_t)o->size1,
+			      (uint32_t)o->size2, err);
 	if (rc < 0)
 		return rc;
 	rc = ppt_estimate(in->trains, in->resolution_ns, o->gap_ns ? (double)o->gap_ns : -1, &r, err);
@@ -289,17 +318,22 @@ static int run_ppt_estimate(struct cli *cli, const void *options)
 const struct command cmd_ppt_estimate = {
 	.name = "ppt estimate",
 	.summary = "End-link capacity and packet processing time from stored gaps of compound probes",
-	.description = OPT_PROSE(
-		"A compound probe is a large packet, followed back to back by a small one; two trains of probes differ in the size of the small packet. From the "
-		"gaps between the time stamps of both packets at the receiver this command estimates the capacity of the receiver's link, and dPPT, the difference of the "
-		"processing times of both packets in the receiver (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat). Sizes are bytes on the wire: the IP packet, 18 bytes "
-		"of Ethernet header and check sequence, 8 of preamble.\n\n"
-		"The method gives no processing time of one packet: PPT_t and PPT_h of the paper equal 8 (s2 - s1) / c for every host, and are printed with this remark. "
-		"Gaps that do not depend on the size are reported as the receiver's service time, and coalesced interrupts with their period; then there is no "
-		"estimate, and the exit status is 1."),
-	.examples = "ktrxer ppt estimate gaps.csv\tEach line a size and a gap; the first line `wire_bytes,gap_ns`.\n"
-		    "ktrxer ppt estimate receiver.pcapng --port 9000\tProbes to UDP port 9000, captured at the receiver.\n"
-		    "ktrxer ppt estimate - --json <gaps.csv\tFor a program.\n",
+	.description = OPT_PROSE("A compound probe is a large packet, followed back to back by a small one; two trains "
+				 "of probes differ in the size of the small packet. From the "
+				 "gaps between the time stamps of both packets at the receiver this command estimates "
+				 "the capacity of the receiver's link, and dPPT, the difference of the "
+				 "processing times of both packets in the receiver (Salehin, Rojas-Cessa, Lin, Dong, "
+				 "Kijkanjanarat). Sizes are bytes on the wire: the IP packet, 18 bytes "
+				 "of Ethernet header and check sequence, 8 of preamble.\n\n"
+				 "The method gives no processing time of one packet: PPT_t and PPT_h of the paper "
+				 "equal 8 (s2 - s1) / c for every host, and are printed with this remark. "
+				 "Gaps that do not depend on the size are reported as the receiver's service time, and "
+				 "coalesced interrupts with their period; then there is no "
+				 "estimate, and the exit status is 1."),
+	.examples =
+		"ktrxer ppt estimate gaps.csv\tEach line a size and a gap; the first line `wire_bytes,gap_ns`.\n"
+		"ktrxer ppt estimate receiver.pcapng --port 9000\tProbes to UDP port 9000, captured at the receiver.\n"
+		"ktrxer ppt estimate - --json <gaps.csv\tFor a program.\n",
 	.options = ppt_estimate_opts,
 	.positionals = ppt_estimate_positionals,
 	.options_size = sizeof(struct ppt_estimate_options),

@@ -22,6 +22,7 @@ struct ppt_plan_options {
 
 enum { CROSS_MAX = 1000, TRAILING_MIN = 1 };
 
+/* clang-format off */
 static const struct opt ppt_plan_opts[] = {
 	{ .name = "heading", .type = OPT_SIZE, .offset = FIELD(heading), .argument = "BYTES", .fallback = "1502", .min = PPT_SIZE_MIN, .max = PPT_SIZE_MAX,
 	  .help = "Size of the heading packet on the wire" },
@@ -34,9 +35,13 @@ static const struct opt ppt_plan_opts[] = {
 	  .help = "Size of a packet of the cross traffic on the wire" },
 	{ 0 },
 };
+/* clang-format on */
 
 static const struct opt_positional ppt_plan_positionals[] = {
-	{ .name = "CAPACITY", .offset = FIELD(links), .help = "Capacity of each link from the sender to the receiver, as 100M 155M 10M", .many = true },
+	{ .name = "CAPACITY",
+	  .offset = FIELD(links),
+	  .help = "Capacity of each link from the sender to the receiver, as 100M 155M 10M",
+	  .many = true },
 	{ 0 },
 };
 
@@ -52,7 +57,8 @@ struct ppt_plan {
 static int read_path(struct ppt_path *path, const struct opt_list *links, struct ktrxer_error *err)
 {
 	if (links->count > PPT_LINKS_MAX)
-		return ktrxer_fail(err, -EINVAL, "%d capacities: a path has at most %d links", links->count, PPT_LINKS_MAX);
+		return ktrxer_fail(err, -EINVAL, "%d capacities: a path has at most %d links", links->count,
+				   PPT_LINKS_MAX);
 	for (int i = 0; i < links->count; i++) {
 		int rc = ktrxer_parse_bitrate(&path->capacity_bit_s[i], links->items[i], err);
 
@@ -68,7 +74,8 @@ static bool read_cross(struct ppt_plan *plan, const char *text)
 	unsigned link, before, between;
 	char rest;
 
-	if (strspn(text, "0123456789:") != strlen(text) || strlen(text) > 20 || sscanf(text, "%3u:%5u:%5u%c", &link, &before, &between, &rest) != 3)
+	if (strspn(text, "0123456789:") != strlen(text) || strlen(text) > 20 ||
+	    sscanf(text, "%3u:%5u:%5u%c", &link, &before, &between, &rest) != 3)
 		return false;
 	if (link < 2 || link > plan->path.links || before > CROSS_MAX || between > CROSS_MAX)
 		return false;
@@ -89,15 +96,19 @@ static int plan_make(struct cli *cli, const struct ppt_plan_options *o, struct p
 	plan->cross.bytes = (uint32_t)o->cross_bytes;
 	for (int i = 0; i < o->cross.count; i++)
 		if (!read_cross(plan, o->cross.items[i])) {
-			cli_complain(cli, "--cross '%s': write LINK:A:B, a link from 2 to %u and numbers of packets up to %d", o->cross.items[i],
-				     plan->path.links, CROSS_MAX);
+			cli_complain(
+				cli,
+				"--cross '%s': write LINK:A:B, a link from 2 to %u and numbers of packets up to %d",
+				o->cross.items[i], plan->path.links, CROSS_MAX);
 			return EXIT_USAGE;
 		}
 	if (o->trailing.given && o->trailing.to > o->heading) {
-		cli_complain(cli, "--trailing: %" PRIu64 " bytes are more than the heading packet has (%" PRIu64 ")", o->trailing.to, o->heading);
+		cli_complain(cli, "--trailing: %" PRIu64 " bytes are more than the heading packet has (%" PRIu64 ")",
+			     o->trailing.to, o->heading);
 		return EXIT_USAGE;
 	}
-	if (ppt_size(&plan->path, (uint32_t)o->heading, (uint32_t)o->resolution_ns, &plan->cross, &plan->sizing, &err) < 0) {
+	if (ppt_size(&plan->path, (uint32_t)o->heading, (uint32_t)o->resolution_ns, &plan->cross, &plan->sizing, &err) <
+	    0) {
 		cli_complain(cli, "%s", err.text);
 		return EXIT_USAGE;
 	}
@@ -114,28 +125,34 @@ static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const s
 	out_text(cli, "narrow link: %u of %u (%s); end link: %s", s->narrow, plan->path.links,
 		 ktrxer_format_bitrate(x[0], plan->path.capacity_bit_s[s->narrow - 1]),
 		 ktrxer_format_bitrate(x[1], plan->path.capacity_bit_s[plan->path.links - 1]));
-	out_text(cli, "heading packet %" PRIu64 " bytes: trailing packets of at most %.3f bytes stay without dispersion (heading / trailing at least %.4f; at least "
-		 "%.4f by the rule for each node)", o->heading, s->trailing_max_bytes, s->alpha_min, s->alpha_rule);
+	out_text(cli,
+		 "heading packet %" PRIu64 " bytes: trailing packets of at most %.3f bytes stay without dispersion "
+		 "(heading / trailing at least %.4f; at least "
+		 "%.4f by the rule for each node)",
+		 o->heading, s->trailing_max_bytes, s->alpha_min, s->alpha_rule);
 	if (plan->crossed && s->largest_undispersed)
 		out_text(cli, "with this cross traffic: at most %u bytes", s->largest_undispersed);
 	else if (plan->crossed)
 		out_text(cli, "with this cross traffic every trailing packet is dispersed");
 	if (s->resolvable)
-		out_text(cli, "use trailing packets of %u and %u bytes (at least %u apart for a clock of %s)", s->size1, s->size2, s->step_min,
-			 ktrxer_format_duration(x[0], o->resolution_ns));
+		out_text(cli, "use trailing packets of %u and %u bytes (at least %u apart for a clock of %s)", s->size1,
+			 s->size2, s->step_min, ktrxer_format_duration(x[0], o->resolution_ns));
 	else
-		out_text(cli, "no two sizes: the smallest frame has %u bytes, the largest trailing packet without dispersion %u, and a clock of %s needs %u between",
+		out_text(cli,
+			 "no two sizes: the smallest frame has %u bytes, the largest trailing packet without "
+			 "dispersion %u, and a clock of %s needs %u between",
 			 s->size1, s->size2, ktrxer_format_duration(x[0], o->resolution_ns), s->step_min);
 }
 
-static void row(struct cli *cli, struct json *json, const struct ppt_plan_options *o, const struct ppt_plan *plan, uint32_t trailing)
+static void row(struct cli *cli, struct json *json, const struct ppt_plan_options *o, const struct ppt_plan *plan,
+		uint32_t trailing)
 {
 	char rate[KTRXER_UNITS_TEXT];
 	struct ppt_dispersion d;
 
 	ppt_disperse(&plan->path, (uint32_t)o->heading, trailing, &plan->cross, &d);
-	out_text(cli, "%8u  %7.3f  %14.3f  %14.3f  %s", trailing, (double)o->heading / trailing, d.gap_ns / 1000, d.delta_ns / 1000,
-		 ktrxer_format_bitrate(rate, (uint64_t)llround(d.capacity_bit_s)));
+	out_text(cli, "%8u  %7.3f  %14.3f  %14.3f  %s", trailing, (double)o->heading / trailing, d.gap_ns / 1000,
+		 d.delta_ns / 1000, ktrxer_format_bitrate(rate, (uint64_t)llround(d.capacity_bit_s)));
 	json_object(json, NULL);
 	json_u64(json, "trailing_wire_bytes", trailing);
 	json_rounded(json, "alpha", (double)o->heading / trailing, 6);
@@ -207,13 +224,16 @@ static int run_ppt_plan(struct cli *cli, const void *options)
 const struct command cmd_ppt_plan = {
 	.name = "ppt plan",
 	.summary = "Sizes of compound probes for a path of known links, and their dispersion",
-	.description = OPT_PROSE(
-		"Computes the largest trailing packet that arrives right behind the heading packet on a path whose capacities are known, the least difference of two sizes "
-		"that the receiver's clock resolves, and for each size of --trailing the gap at the receiver and the capacity that the gap would show, with cross traffic of "
-		"--cross (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat; --trailing prints the data of its figure of estimated capacity against the ratio of "
-		"sizes). Sizes are bytes on the wire. It sends nothing."),
+	.description = OPT_PROSE("Computes the largest trailing packet that arrives right behind the heading packet on "
+				 "a path whose capacities are known, the least difference of two sizes "
+				 "that the receiver's clock resolves, and for each size of --trailing the gap at the "
+				 "receiver and the capacity that the gap would show, with cross traffic of "
+				 "--cross (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat; --trailing prints the data "
+				 "of its figure of estimated capacity against the ratio of "
+				 "sizes). Sizes are bytes on the wire. It sends nothing."),
 	.examples = "ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
-		    "ktrxer ppt plan 10M 155M 10M 100M --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, under cross traffic.\n",
+		    "ktrxer ppt plan 10M 155M 10M 100M --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, "
+		    "under cross traffic.\n",
 	.options = ppt_plan_opts,
 	.positionals = ppt_plan_positionals,
 	.options_size = sizeof(struct ppt_plan_options),

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 struct ppt_samples {
-	uint32_t *sizes;             /* of the trailing packets, in bytes on the wire */
-	int64_t *gaps_ns;            /* not checked: negative and zero where the file has them */
+	uint32_t *sizes;  /* of the trailing packets, in bytes on the wire */
+	int64_t *gaps_ns; /* not checked: negative and zero where the file has them */
 	size_t count, room;
 };
 
@@ -19,10 +19,10 @@ struct ppt_capture_counts {
 	struct ppt_compound compound;
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;
-	size_t packets;              /* of the probes' flow */
-	size_t other_packets;        /* no UDP, or of another port */
-	size_t other_flows;          /* UDP to the same port, of other flows */
-	size_t no_time;              /* of the flow, without a time stamp */
+	size_t packets;       /* of the probes' flow */
+	size_t other_packets; /* no UDP, or of another port */
+	size_t other_flows;   /* UDP to the same port, of other flows */
+	size_t no_time;       /* of the flow, without a time stamp */
 };
 
 /*
@@ -35,8 +35,8 @@ int ppt_csv_read(struct ppt_samples *samples, FILE *stream, const char *name, st
  * The probes of a capture file: UDP to `port`; with port 0, of the one UDP flow that the capture has. Closes `stream`. -EBADMSG: no capture file, or a
  * damaged one; -ENODATA: no probes; -EINVAL: several flows and no port.
  */
-int ppt_capture_read(struct ppt_samples *samples, FILE *stream, const char *name, uint16_t port, struct ppt_capture_counts *counts,
-		     struct ktrxer_error *err);
+int ppt_capture_read(struct ppt_samples *samples, FILE *stream, const char *name, uint16_t port,
+		     struct ppt_capture_counts *counts, struct ktrxer_error *err);
 
 void ppt_samples_free(struct ppt_samples *samples);
 

@@ -26,7 +26,8 @@ struct probe_options {
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), OPTION_FLOOD(FIELD(flood), "probes a second")
 
 /* probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was found. */
-int probe_spec_make(struct probe_spec *spec, const struct probe_options *options, uint32_t each, struct ktrxer_error *err);
+int probe_spec_make(struct probe_spec *spec, const struct probe_options *options, uint32_t each,
+		    struct ktrxer_error *err);
 /* Each answer gets a line of text. */
 static inline bool probe_is_talkative(const struct probe_options *o)
 {

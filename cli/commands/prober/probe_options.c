@@ -11,10 +11,20 @@ int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint
 	const struct opt_rate rate = { .num = (uint64_t)KTRXER_NS_PER_S * each, .den = o->interval_ns, .given = true };
 	int rc;
 
-	*spec = (struct probe_spec){ .from = o->from, .device = o->device, .engine = o->engine, .count = o->count, .for_ns = o->for_ns,
-				     .interval_ns = o->interval_ns, .timeout_ns = o->timeout_ns, .late_ns = verdict_late_ns(o->interval_ns),
-				     .poisson = o->model == MODEL_POISSON, .precise = o->precise, .cpu = (int)o->cpu, .port = (uint16_t)o->port,
-				     .ttl = (uint8_t)o->ttl, .payload = (uint32_t)o->payload };
+	*spec = (struct probe_spec){ .from = o->from,
+				     .device = o->device,
+				     .engine = o->engine,
+				     .count = o->count,
+				     .for_ns = o->for_ns,
+				     .interval_ns = o->interval_ns,
+				     .timeout_ns = o->timeout_ns,
+				     .late_ns = verdict_late_ns(o->interval_ns),
+				     .poisson = o->model == MODEL_POISSON,
+				     .precise = o->precise,
+				     .cpu = (int)o->cpu,
+				     .port = (uint16_t)o->port,
+				     .ttl = (uint8_t)o->ttl,
+				     .payload = (uint32_t)o->payload };
 	/* Once: a name may have other addresses the second time, and the guard must have seen the one that is used. */
 	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &rate, o->flood, err);

@@ -87,7 +87,8 @@ void probe_judge(const struct probe_report *r, uint64_t sent)
 
 	verdict_probes(r->cli, &result->accounts, result->lateness, p->spec.late_ns);
 	if (result->failure.code)
-		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s", result->failure.text);
+		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
+			    result->failure.text);
 }
 
 void probe_judge_times(const struct probe_report *r, uint64_t received)
@@ -96,14 +97,21 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 	const struct probe_result *result = &p->result;
 
 	if (result->contradictions)
-		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
-			    "are left out of the times", result->contradictions);
+		verdict_say(r->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
+			    "are left out of the times",
+			    result->contradictions);
 	if (result->unstamped * 100 > received)
-		verdict_say(r->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " round trips lack the stamp of their send time or of their answer and are left out of "
-			    "the times", result->unstamped, received);
+		verdict_say(r->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " of %" PRIu64
+			    " round trips lack the stamp of their send time or of their answer and are left out of "
+			    "the times",
+			    result->unstamped, received);
 	if (p->info.features & KTX_CAN_BYPASS && result->qdiscs.shaper[0])
-		verdict_say(r->cli, VERDICT_DEGRADED, "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "
-			    "round trip is without this delay; --engine udp has it", p->info.engine, result->qdiscs.shaper, p->path.device.name);
+		verdict_say(r->cli, VERDICT_DEGRADED,
+			    "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "
+			    "round trip is without this delay; --engine udp has it",
+			    p->info.engine, result->qdiscs.shaper, p->path.device.name);
 }
 
 const char *probe_own_qdisc(const struct probe_report *r)
@@ -159,5 +167,6 @@ void probe_unsent_text(const struct probe_report *r)
 	const struct ktx_accounts *a = &r->prober->result.accounts;
 
 	if (a->failed || a->skipped || a->cancelled)
-		out_text(r->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed, a->skipped, a->cancelled);
+		out_text(r->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed,
+			 a->skipped, a->cancelled);
 }

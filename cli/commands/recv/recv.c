@@ -28,7 +28,7 @@ static const char *const backends[] = { "auto", "packet", "xdp", "module", "nfta
 
 static const struct opt recv_table[] = {
 	OPTION_DEVICE(FIELD(device), .help = "Listen on this device; without it, on all of them",
-		.heading = "What to receive"),
+		      .heading = "What to receive"),
 	{ "rule", 0, OPT_LIST, FIELD(rules), "RULE",
 	  .help = "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]; the smallest prio decides, "
 		  "then the first; without any rule everything is captured" },
@@ -38,12 +38,13 @@ static const struct opt recv_table[] = {
 	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
 	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
 	{ "nic-stamps", 0, OPT_FLAG, FIELD(nic_stamps),
-	  .help = "Switch the NIC's stamps of what it receives on, and back at the end; some NICs lose their carrier for a moment at that. "
+	  .help = "Switch the NIC's stamps of what it receives on, and back at the end; some NICs lose their carrier "
+		  "for a moment at that. "
 		  "Stamps that are on are taken in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
 	  .help = "Also rules that drop everything, or what this SSH session lives by" },
 	OPTION_COUNT(FIELD(count), .fallback = "0", .help = "End after so many packets; 0 is no end",
-		.heading = "How long"),
+		     .heading = "How long"),
 	OPTION_FOR(FIELD(duration_ns), .fallback = "0", .help = "End after this time; 0 is no end"),
 	{ "write", 'w', OPT_STRING, FIELD(write), "FILE",
 	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
@@ -52,7 +53,7 @@ static const struct opt recv_table[] = {
 	{ "snap", 0, OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
 	  .max = KRX_SNAP_MAX },
 	OPTION_RING(FIELD(ring), .help = "Room for packets that wait for us; what finds none is counted as lost",
-		.min = 1, .max = KRX_RING_MAX),
+		    .min = 1, .max = KRX_RING_MAX),
 	{ NULL },
 };
 
@@ -86,9 +87,9 @@ struct receiver {
 	struct capture_file to;
 	uint64_t captured, by_source[PACKET_SOURCES];
 	uint64_t start_ns, end_ns;
-	uint64_t stopped_ns;  /* when to stop was found; 0: not yet */
-	uint64_t down_ns;     /* when the device went down; 0: it is up */
-	int error;            /* why nothing is received any more */
+	uint64_t stopped_ns; /* when to stop was found; 0: not yet */
+	uint64_t down_ns;    /* when the device went down; 0: it is up */
+	int error;           /* why nothing is received any more */
 	bool finished;
 	struct ktrxer_clock_pair start;
 	struct loop *loop;
@@ -130,8 +131,8 @@ static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_
 			return i;
 	if (i == INTERFACES_MAX)
 		return -ENOSPC;
-	ret = ktrxer_pcapng_interface(to->file, if_indextoname(device, name) ? name : NULL, nic ? "stamps of the NIC's own clock" : NULL, link,
-				      to->snap);
+	ret = ktrxer_pcapng_interface(to->file, if_indextoname(device, name) ? name : NULL,
+				      nic ? "stamps of the NIC's own clock" : NULL, link, to->snap);
 	if (ret < 0)
 		return ret;
 	to->interface[i].device = device;
@@ -163,7 +164,8 @@ static int file_open(struct receiver *r)
 
 static int file_packet(struct capture_file *to, const struct krx_packet *packet)
 {
-	int interface = file_interface(to, packet->device, (enum ktrxer_link)packet->link, packet->clock == KTRXER_CLOCK_PHC);
+	int interface =
+		file_interface(to, packet->device, (enum ktrxer_link)packet->link, packet->clock == KTRXER_CLOCK_PHC);
 
 	if (interface < 0)
 		return interface;
@@ -418,8 +420,9 @@ static void listening_say(struct receiver *r)
 		backend_json(&stats, event);
 		out_put(r->cli, event);
 	}
-	out_text(r->cli, "listening on %s by %s%s%s, %d rule%s (%s)", r->options->device ? r->options->device : "all devices",
-		 stats.backend, stats.mode[0] ? ", " : "", stats.mode, r->rule_count, r->rule_count == 1 ? "" : "s", stats.why);
+	out_text(r->cli, "listening on %s by %s%s%s, %d rule%s (%s)",
+		 r->options->device ? r->options->device : "all devices", stats.backend, stats.mode[0] ? ", " : "",
+		 stats.mode, r->rule_count, r->rule_count == 1 ? "" : "s", stats.why);
 	if (stats.note[0])
 		out_text(r->cli, "note: %s", stats.note);
 }
@@ -481,19 +484,25 @@ const struct command cmd_recv = {
 		"stands in brackets when a port follows: [2001:db8::/32]:53. Fragments after the first have no ports "
 		"and meet only rules without them. A rule of wildcards alone also means what is not IP.\n\n"
 		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
-		"cannot drop. Stamps are those of the kernel that libpcap shows, too; or the NIC's, where they are on. Forwarded packets reach this "
+		"cannot drop. Stamps are those of the kernel that libpcap shows, too; or the NIC's, where they are on. "
+		"Forwarded packets reach this "
 		"process cut to their headers, to be counted.\n\n"
-		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's driver where "
-		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver passes its stamps on. What is "
-		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its own "
-		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where no "
+		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's "
+		"driver where "
+		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver passes its "
+		"stamps on. What is "
+		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its "
+		"own "
+		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where "
+		"no "
 		"rule drops, else xdp, else nftables.\n\n"
-		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, is "
+		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, "
+		"is "
 		"refused without --force.\n\n"
 		"The text is for people and may change; programs read --jsonl. With --write nothing is printed for "
 		"each packet."),
-	.examples =
-		OPT_PROSE("ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
+	.examples = OPT_PROSE(
+		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
 		"Ten questions for a name server.\n"
 		"ktrxer recv --device eth0 --write all.pcapng --for 10s\tEverything of ten seconds, for Wireshark.\n"
 		"ktrxer recv --device eth0 --rule 'capture icmp from 192.0.2.0/24 to any' --jsonl\t"

@@ -62,8 +62,9 @@ bool ssh_session_parse(struct krx_session *session, const char *text)
 {
 	char words[4][KTRXER_ADDR_TEXT];
 
-	if (!words_split(words, 4, text) || ktrxer_addr_parse(&session->from, words[0]) || !port_parse(&session->from_port, words[1]) ||
-	    ktrxer_addr_parse(&session->to, words[2]) || !port_parse(&session->to_port, words[3]))
+	if (!words_split(words, 4, text) || ktrxer_addr_parse(&session->from, words[0]) ||
+	    !port_parse(&session->from_port, words[1]) || ktrxer_addr_parse(&session->to, words[2]) ||
+	    !port_parse(&session->to_port, words[3]))
 		return false;
 	unmap(&session->from);
 	unmap(&session->to);
@@ -73,8 +74,9 @@ bool ssh_session_parse(struct krx_session *session, const char *text)
 static int add(struct krx_session sessions[SSH_SESSIONS_MAX], int count, const struct krx_session *session)
 {
 	for (int i = 0; i < count; i++)
-		if (ktrxer_addr_equal(&sessions[i].from, &session->from) && ktrxer_addr_equal(&sessions[i].to, &session->to) &&
-		    sessions[i].from_port == session->from_port && sessions[i].to_port == session->to_port)
+		if (ktrxer_addr_equal(&sessions[i].from, &session->from) &&
+		    ktrxer_addr_equal(&sessions[i].to, &session->to) && sessions[i].from_port == session->from_port &&
+		    sessions[i].to_port == session->to_port)
 			return count;
 	if (count < SSH_SESSIONS_MAX)
 		sessions[count++] = *session;
@@ -157,9 +159,9 @@ static int add_socket(struct krx_session sessions[SSH_SESSIONS_MAX], int count, 
 	struct krx_session session;
 	int type = 0;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) || type != SOCK_STREAM || getpeername(fd, (void *)&peer, &peer_length) ||
-	    getsockname(fd, (void *)&own, &own_length) || !addr_of(&session.from, &session.from_port, &peer) ||
-	    !addr_of(&session.to, &session.to_port, &own))
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) || type != SOCK_STREAM ||
+	    getpeername(fd, (void *)&peer, &peer_length) || getsockname(fd, (void *)&own, &own_length) ||
+	    !addr_of(&session.from, &session.from_port, &peer) || !addr_of(&session.to, &session.to_port, &own))
 		return count;
 	return add(sessions, count, &session);
 }

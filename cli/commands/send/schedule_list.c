@@ -46,7 +46,8 @@ static int parse_offset(uint64_t *ns, const char *word, struct ktrxer_error *err
 	 * it is.
 	 */
 	if ((last >= '0' && last <= '9') || last == '.')
-		return ktrxer_fail(err, -EINVAL, "'%s' is not an offset; write whole nanoseconds, or a unit (250us, 1.5s)", word);
+		return ktrxer_fail(err, -EINVAL,
+				   "'%s' is not an offset; write whole nanoseconds, or a unit (250us, 1.5s)", word);
 	return ktrxer_parse_duration(ns, word, err);
 }
 
@@ -57,13 +58,14 @@ static int append(struct reader *r, uint64_t ns)
 
 	if (list->count && ns < list->offsets_ns[list->count - 1])
 		return ktrxer_fail(r->err, -EINVAL,
-				   "%s:%" PRIu64 ": offset %" PRIu64 " ns comes before the %" PRIu64 " ns of line %" PRIu64
-				   "; sort the file (offsets are from the start, not from one another)", r->name, r->line, ns,
-				   list->offsets_ns[list->count - 1], r->last_line);
+				   "%s:%" PRIu64 ": offset %" PRIu64 " ns comes before the %" PRIu64
+				   " ns of line %" PRIu64
+				   "; sort the file (offsets are from the start, not from one another)",
+				   r->name, r->line, ns, list->offsets_ns[list->count - 1], r->last_line);
 	if (list->count == r->capacity) {
 		if (r->capacity == KTRXER_LIST_MAX)
-			return ktrxer_fail(r->err, -E2BIG, "%s:%" PRIu64 ": more than %d offsets; split the list", r->name, r->line,
-					   KTRXER_LIST_MAX);
+			return ktrxer_fail(r->err, -E2BIG, "%s:%" PRIu64 ": more than %d offsets; split the list",
+					   r->name, r->line, KTRXER_LIST_MAX);
 		r->capacity = r->capacity ? 2 * r->capacity : 256;
 		larger = reallocarray(list->offsets_ns, r->capacity, sizeof(*larger));
 		if (!larger)
@@ -93,7 +95,8 @@ static int read_line(struct reader *r, const uint8_t *text, size_t length)
 	if (!length)
 		return 0;
 	if (length >= sizeof(word) || memchr(text, '\0', length))
-		return ktrxer_fail(r->err, -EINVAL, "%s:%" PRIu64 ": this is not an offset (one a line; `#` begins a comment)", r->name,
+		return ktrxer_fail(r->err, -EINVAL,
+				   "%s:%" PRIu64 ": this is not an offset (one a line; `#` begins a comment)", r->name,
 				   r->line);
 	memcpy(word, text, length);
 	word[length] = '\0';
@@ -114,7 +117,9 @@ static int read_lines(struct reader *r, const uint8_t *text, size_t length, bool
 		newline = memchr(at, '\n', left);
 		line = newline ? (size_t)(newline - at) : left;
 		if (line > KTRXER_LIST_LINE_MAX)
-			return ktrxer_fail(r->err, -EINVAL, "%s:%" PRIu64 ": a line of more than %d characters; this is no list of offsets",
+			return ktrxer_fail(r->err, -EINVAL,
+					   "%s:%" PRIu64
+					   ": a line of more than %d characters; this is no list of offsets",
 					   r->name, r->line, KTRXER_LIST_LINE_MAX);
 		if (!newline && !end)
 			break;
@@ -133,7 +138,8 @@ static int read_lines(struct reader *r, const uint8_t *text, size_t length, bool
 static int finish(struct reader *r, int ret)
 {
 	if (!ret && !r->list->count)
-		ret = ktrxer_fail(r->err, -EINVAL, "%s: no offsets in it; write one a line, in nanoseconds from the start", r->name);
+		ret = ktrxer_fail(r->err, -EINVAL,
+				  "%s: no offsets in it; write one a line, in nanoseconds from the start", r->name);
 	if (ret)
 		schedule_list_free(r->list);
 	return ret;
@@ -175,8 +181,8 @@ int schedule_list_load(struct schedule_list *list, const char *path, struct ktrx
 		}
 		total += (uint64_t)got;
 		if (total > KTRXER_LIST_FILE_MAX) {
-			ret = ktrxer_fail(err, -E2BIG, "%s:%" PRIu64 ": a file of more than %d MiB; split the list", path, r.line,
-					  KTRXER_LIST_FILE_MAX >> 20);
+			ret = ktrxer_fail(err, -E2BIG, "%s:%" PRIu64 ": a file of more than %d MiB; split the list",
+					  path, r.line, KTRXER_LIST_FILE_MAX >> 20);
 			break;
 		}
 		have += (size_t)got;

@@ -12,6 +12,7 @@
 static const char *const late_names[] = { "catch-up", "skip", "shift", NULL };
 static const char *const engine_names[] = { "auto", "live", "module", "packet", "raw", "txtime", "udp", "xsk", NULL };
 
+/* clang-format off */
 static const struct opt send_opts[] = {
 	OPTION_PORT(FIELD(port), .fallback = "9", .heading = "What is sent", .help = "Destination port"),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
@@ -81,6 +82,7 @@ static const struct opt send_opts[] = {
 	  .help = "Write one line for each probe" },
 	{ 0 },
 };
+/* clang-format on */
 
 static void say_replay(struct send_run *run)
 {
@@ -88,16 +90,20 @@ static void say_replay(struct send_run *run)
 	char span[KTRXER_UNITS_TEXT];
 
 	if (!run->replay.scanned)
-		out_text(run->cli, "replay of %s by %s on %s: %s", run->o->pcap, run->info.engine, run->path.device.name, run->reason);
+		out_text(run->cli, "replay of %s by %s on %s: %s", run->o->pcap, run->info.engine,
+			 run->path.device.name, run->reason);
 	else
-		out_text(run->cli, "replay of %s by %s on %s: %" PRIu64 " packets, %s%s", run->o->pcap, run->info.engine,
-			 run->path.device.name, scan->packets, ktrxer_format_ns(span, (int64_t)send_replay_scale(&run->replay, scan->span_ns)),
+		out_text(run->cli, "replay of %s by %s on %s: %" PRIu64 " packets, %s%s", run->o->pcap,
+			 run->info.engine, run->path.device.name, scan->packets,
+			 ktrxer_format_ns(span, (int64_t)send_replay_scale(&run->replay, scan->span_ns)),
 			 run->o->repeat > 1 ? " a round" : "");
 	if (scan->longest_gap_ns > 10 * (uint64_t)KTRXER_NS_PER_S)
 		out_text(run->cli, "note: the longest silence is %s; --max-gap D cuts it",
 			 ktrxer_format_ns(span, (int64_t)send_replay_scale(&run->replay, scan->longest_gap_ns)));
 	if (scan->backwards)
-		out_text(run->cli, "note: %" PRIu64 " packets have times before their predecessor's: they leave right after it", scan->backwards);
+		out_text(run->cli,
+			 "note: %" PRIu64 " packets have times before their predecessor's: they leave right after it",
+			 scan->backwards);
 }
 
 static void say_what(struct send_run *run)
@@ -105,7 +111,8 @@ static void say_what(struct send_run *run)
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
 	if (run->timed && run->precise && !run->o->precise)
-		out_text(run->cli, "note: the %s engine spins before each send time; --no-precise makes it sleep", run->info.engine);
+		out_text(run->cli, "note: the %s engine spins before each send time; --no-precise makes it sleep",
+			 run->info.engine);
 	if (run->o->pcap) {
 		say_replay(run);
 		return;
@@ -156,26 +163,34 @@ static int run_send(struct cli *cli, const void *options)
 }
 
 static const struct opt_positional send_positionals[] = {
-	{ .name = "HOST", .offset = FIELD(host), .optional = true, .help = "Address or name to send to; required without --pcap" },
+	{ .name = "HOST",
+	  .offset = FIELD(host),
+	  .optional = true,
+	  .help = "Address or name to send to; required without --pcap" },
 	{ 0 },
 };
 
 const struct command cmd_send = {
 	.name = "send",
 	.summary = "Send UDP probes at exact times and account for each of them",
-	.description = OPT_PROSE(
-		"Sends UDP probes on a schedule, at a rate, from a list, or as fast as the device takes them, and says of each whether it was "
-		"sent, which stamp shows it (of the NIC, of the driver, or none: the kernel accepted it), its lateness, and how "
-		"often it was tried.\n\n"
-		"Every probe ends in exactly one state: sent, failed, skipped or cancelled. Their sum is what was requested.\n\n"
-		"Lateness is signed: the hand-over begins early by its own median cost, so that half of the probes leave a little before "
-		"their time."),
-	.examples =
-		OPT_PROSE("ktrxer send 192.0.2.1 --port 7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
+	.description = OPT_PROSE("Sends UDP probes on a schedule, at a rate, from a list, or as fast as the device "
+				 "takes them, and says of each whether it was "
+				 "sent, which stamp shows it (of the NIC, of the driver, or none: the kernel accepted "
+				 "it), its lateness, and how "
+				 "often it was tried.\n\n"
+				 "Every probe ends in exactly one state: sent, failed, skipped or cancelled. Their sum "
+				 "is what was requested.\n\n"
+				 "Lateness is signed: the hand-over begins early by its own median cost, so that half "
+				 "of the probes leave a little before "
+				 "their time."),
+	.examples = OPT_PROSE(
+		"ktrxer send 192.0.2.1 --port 7 --interval 10ms --count 1000\tA thousand probes, 10 ms apart.\n"
 		"ktrxer send 192.0.2.1 --rate 36k --for 10s\tExactly 36,000 a second.\n"
-		"ktrxer send 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, from all those ports.\n"
+		"ktrxer send 192.0.2.1 --flood --count 100M --vary src-port=random:1024-65535\tAs fast as it goes, "
+		"from all those ports.\n"
 		"ktrxer send --pcap trace.pcapng --device eth0 --speed 2\tA capture once more, twice as fast.\n"
-		"ktrxer send 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, each probe in a file.\n"),
+		"ktrxer send 192.0.2.1 --train 2 --interval 1ms --count 2000 --reports pairs.csv\tPairs, back to back, "
+		"each probe in a file.\n"),
 	.options = send_opts,
 	.positionals = send_positionals,
 	.options_size = sizeof(struct send_options),

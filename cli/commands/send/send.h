@@ -37,20 +37,20 @@ struct send_worker {
 	struct send_run *run;
 	uint32_t number;
 	struct ktx *tx;
-	struct template probe;     /* the frame of number 0; without --pcap */
-	struct ktx_template *made; /* the same with what varies */
+	struct template probe;            /* the frame of number 0; without --pcap */
+	struct ktx_template *made;        /* the same with what varies */
 	struct ktrxer_schedule *schedule; /* NULL: as fast as it goes */
-	uint64_t next;             /* number of its next probe */
+	uint64_t next;                    /* number of its next probe */
 	uint64_t committed;
-	uint64_t chunk_left;       /* without a schedule: numbers of its chunk that it has not committed */
-	uint64_t network_errors;   /* ICMP errors that came back */
-	int failure;               /* negative errno that ended it early */
+	uint64_t chunk_left;     /* without a schedule: numbers of its chunk that it has not committed */
+	uint64_t network_errors; /* ICMP errors that came back */
+	int failure;             /* negative errno that ended it early */
 	char failure_text[KTRXER_ERROR_TEXT];
 	struct loop *loop;
-	struct loop_timer timer;     /* of the next step */
-	struct loop_source events;   /* ktx_fd() */
+	struct loop_timer timer;                      /* of the next step */
+	struct loop_source events;                    /* ktx_fd() */
 	uint64_t (*step)(struct send_worker *worker); /* when to call it again at the latest; 0: it has finished */
-	struct ktrxer_deadline due;  /* of the probe that is committed next */
+	struct ktrxer_deadline due;                   /* of the probe that is committed next */
 	bool has_due;
 	pthread_t thread;
 };
@@ -63,9 +63,9 @@ struct send_run {
 	struct ktrxer_path path;
 	struct send_worker *workers;
 	uint32_t workers_count;
-	struct ktx_info info; /* of the first one's transmitter */
-	const char *reason;   /* why this engine */
-	bool polled_rate;     /* at a rate, with times that the kernel side polls for */
+	struct ktx_info info;  /* of the first one's transmitter */
+	const char *reason;    /* why this engine */
+	bool polled_rate;      /* at a rate, with times that the kernel side polls for */
 	char auto_reason[256]; /* as `auto` said it, where the engine was opened once more */
 	struct vary vary;
 	struct replay replay; /* with --pcap */
@@ -74,11 +74,11 @@ struct send_run {
 	bool timed;           /* there is a schedule, or the file's own times */
 	bool streams;         /* the engine makes the frames itself */
 	struct schedule_list *list;
-	uint64_t interval_ns; /* between trains; 0: none */
-	uint64_t wanted;      /* probes, UINT64_MAX: until the time is over */
+	uint64_t interval_ns;      /* between trains; 0: none */
+	uint64_t wanted;           /* probes, UINT64_MAX: until the time is over */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: no end in time */
-	pthread_mutex_t lock; /* of what follows, while several workers run */
-	uint64_t next_chunk;  /* first number that no worker has taken yet */
+	pthread_mutex_t lock;      /* of what follows, while several workers run */
+	uint64_t next_chunk;       /* first number that no worker has taken yet */
 	FILE *csv;
 };
 

@@ -19,10 +19,11 @@
 
 enum {
 	SLOTS_TIMING = 65536,
-	SLOTS_LEAST = 4096,         /* where memory is short; half a second at 8 kpps */
-	SLOTS_RATE = 8192,          /* engines for a rate pin theirs in memory */
-	SLOTS_RATE_POLLED = 131072, /* where the kernel side polls: at a million probes a second it runs dry after 130 ms */
-	SLOTS_BYTES = 64 << 20,     /* of those last ones, with what belongs to them */
+	SLOTS_LEAST = 4096, /* where memory is short; half a second at 8 kpps */
+	SLOTS_RATE = 8192,  /* engines for a rate pin theirs in memory */
+	SLOTS_RATE_POLLED =
+		131072,         /* where the kernel side polls: at a million probes a second it runs dry after 130 ms */
+	SLOTS_BYTES = 64 << 20, /* of those last ones, with what belongs to them */
 	SLOT_BESIDE = 192,
 };
 
@@ -34,13 +35,20 @@ static bool is_timed(const struct send_options *o)
 static int check_replay_options(const struct send_options *o, struct ktrxer_error *err)
 {
 	if (!o->device)
-		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are: name the device to send them on (--device DEV)");
+		return ktrxer_fail(err, -EINVAL,
+				   "--pcap sends frames as they are: name the device to send them on (--device DEV)");
 	if (o->host || o->from.family || o->train > 1 || o->schedule_file)
-		return ktrxer_fail(err, -EINVAL, "--pcap takes addresses and times from the file: HOST, --from, --train and --schedule do not go with it");
+		return ktrxer_fail(err, -EINVAL,
+				   "--pcap takes addresses and times from the file: HOST, --from, --train and "
+				   "--schedule do not go with it");
 	if (o->vary.count || o->threads > 1)
-		return ktrxer_fail(err, -EINVAL, "--pcap sends frames as they are, in their order: --vary and --threads do not go with it");
+		return ktrxer_fail(
+			err, -EINVAL,
+			"--pcap sends frames as they are, in their order: --vary and --threads do not go with it");
 	if (o->speed.given && (o->interval_ns || o->rate.given))
-		return ktrxer_fail(err, -EINVAL, "--speed scales the file's timing, --interval and --rate put another in its place: give one of them");
+		return ktrxer_fail(err, -EINVAL,
+				   "--speed scales the file's timing, --interval and --rate put another in its place: "
+				   "give one of them");
 	if (o->speed.given && !o->speed.num)
 		return ktrxer_fail(err, -EINVAL, "--speed 0 never sends");
 	return 0;
@@ -49,7 +57,8 @@ static int check_replay_options(const struct send_options *o, struct ktrxer_erro
 static int check_options(const struct send_options *o, struct ktrxer_error *err)
 {
 	if ((o->interval_ns != 0) + o->rate.given + (o->schedule_file != NULL) > 1)
-		return ktrxer_fail(err, -EINVAL, "--interval, --rate and --schedule each say when to send: give one of them");
+		return ktrxer_fail(err, -EINVAL,
+				   "--interval, --rate and --schedule each say when to send: give one of them");
 	if (o->pcap)
 		return check_replay_options(o, err);
 	if (o->speed.given || o->max_gap_ns || o->repeat > 1)
@@ -57,8 +66,10 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 	if (!o->host)
 		return ktrxer_fail(err, -EINVAL, "HOST is missing: the address or name to send to");
 	if (!is_timed(o) && !o->count && !o->for_ns)
-		return ktrxer_fail(err, -EINVAL, "without --interval, --rate or --schedule it sends as fast as it can: say how much by "
-				   "--count N or --for D");
+		return ktrxer_fail(
+			err, -EINVAL,
+			"without --interval, --rate or --schedule it sends as fast as it can: say how much by "
+			"--count N or --for D");
 	if (o->model == MODEL_POISSON && !o->interval_ns && !o->rate.given)
 		return ktrxer_fail(err, -EINVAL, "--model poisson needs a mean: --interval D or --rate R");
 	if (o->seed && o->model != MODEL_POISSON)
@@ -70,7 +81,9 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 	if (o->combine && o->vary.count < 2)
 		return ktrxer_fail(err, -EINVAL, "--combine is for two fields or more: give --vary for each");
 	if (o->threads > 1 && o->late == KTX_LATE_SHIFT && is_timed(o))
-		return ktrxer_fail(err, -EINVAL, "--late shift moves all later probes, but each thread can move only its own: use --threads 1");
+		return ktrxer_fail(
+			err, -EINVAL,
+			"--late shift moves all later probes, but each thread can move only its own: use --threads 1");
 	return 0;
 }
 
@@ -109,7 +122,9 @@ static enum ktx_purpose purpose_of(const struct send_options *o)
  */
 static uint32_t slots_for(const struct send_options *o, bool polled)
 {
-	uint32_t most = purpose_of(o) == KTX_FOR_TIMING ? SLOTS_TIMING : polled && is_timed(o) ? SLOTS_RATE_POLLED : SLOTS_RATE;
+	uint32_t most = purpose_of(o) == KTX_FOR_TIMING ? SLOTS_TIMING
+			: polled && is_timed(o)         ? SLOTS_RATE_POLLED
+							: SLOTS_RATE;
 	const uint64_t bytes = SLOT_BESIDE + (o->pcap ? 1500 : o->payload);
 	uint64_t a_second = 16384;
 
@@ -145,7 +160,8 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.retry_ns = o->retry_ns;
 	t.cpu = (int)o->cpu;
 	/* Between the packets of a train a second stamp for each would be a gap. */
-	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0) | (o->train > 1 ? KTX_NO_SCHED : 0);
+	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0) |
+		  (o->train > 1 ? KTX_NO_SCHED : 0);
 	t.slots = slots_for(o, false);
 	t.frame_size = o->pcap ? 0 : 14 + 40 + 8 + (uint32_t)o->payload;
 	t.reports = o->reports || out_wants_samples(run->cli) ? KTX_REPORT_ALL : KTX_REPORT_FAILURES;
@@ -216,12 +232,17 @@ static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 	run->timed = is_timed(o);
 	run->streams = wants_stream(run) && run->info.features & KTX_CAN_TEMPLATE;
 	/* Engines that make frames in the kernel poll there; engines with queues and timers (txtime) do not. */
-	if (run->info.features & KTX_CAN_TEMPLATE && !run->streams && o->threads > 1 && o->threads >= (uint64_t)processors())
-		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and one of %d must be left to fill its slots",
+	if (run->info.features & KTX_CAN_TEMPLATE && !run->streams && o->threads > 1 &&
+	    o->threads >= (uint64_t)processors())
+		return ktrxer_fail(err, -EINVAL,
+				   "--threads %llu: each polls a processor in the %s engine, and one of %d must be "
+				   "left to fill its slots",
 				   (unsigned long long)o->threads, run->info.engine, processors());
 	if (run->streams && o->threads > (uint64_t)processors())
-		return ktrxer_fail(err, -EINVAL, "--threads %llu: each polls a processor in the %s engine, and this process may use %d",
-				   (unsigned long long)o->threads, run->info.engine, processors());
+		return ktrxer_fail(
+			err, -EINVAL,
+			"--threads %llu: each polls a processor in the %s engine, and this process may use %d",
+			(unsigned long long)o->threads, run->info.engine, processors());
 	while (rc == 0 && !run->streams && run->workers_count < o->threads)
 		rc = worker_new(run, err);
 	return rc;
@@ -238,7 +259,9 @@ static int plan_fields(struct send_run *run, struct send_worker *worker, struct 
 		fields[count++] = run->vary.fields[i];
 	t.every_combination = run->o->combine;
 	if (worker->probe.number_at)
-		fields[count++] = (struct ktx_vary){ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8, .every = 1 };
+		fields[count++] = (struct ktx_vary){
+			.field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8, .every = 1
+		};
 	t.frame = worker->probe.frame;
 	t.length = worker->probe.length;
 	t.link = run->info.link;
@@ -294,7 +317,9 @@ static int worker_port(struct send_run *run, struct send_worker *worker, struct 
 	if (run->o->from_port) {
 		rc = plan_frame(run, worker, (uint16_t)run->o->from_port, err);
 		if (rc == -EADDRINUSE && worker->number)
-			ktrxer_fail(err, rc, "--from-port: each thread of the %s engine needs a port of its own: leave it out", run->info.engine);
+			ktrxer_fail(err, rc,
+				    "--from-port: each thread of the %s engine needs a port of its own: leave it out",
+				    run->info.engine);
 		return rc;
 	}
 	for (uint32_t i = 0; i < 16 + worker->number && rc == -EADDRINUSE; i++)
@@ -338,7 +363,8 @@ static int seed_parse(uint8_t seed[16], const char *text, struct ktrxer_error *e
 
 	memset(seed, 0, 16);
 	if (n == 0 || n > 32 || n % 2 || strspn(text, "0123456789abcdefABCDEF") != n)
-		return ktrxer_fail(err, -EINVAL, "--seed '%.40s': up to 32 hexadecimal digits, an even number of them", text);
+		return ktrxer_fail(err, -EINVAL, "--seed '%.40s': up to 32 hexadecimal digits, an even number of them",
+				   text);
 	for (size_t i = 0; i < n / 2; i++) {
 		const char digits[3] = { text[2 * i], text[2 * i + 1], '\0' };
 
@@ -362,7 +388,9 @@ int send_schedule(struct send_run *run, struct ktrxer_error *err)
 	run->end_ns = o->for_ns ? run->start_ns + o->for_ns : KTRXER_NEVER;
 	if (!schedule_needed(o))
 		return 0;
-	s.kind = o->model == MODEL_POISSON ? KTRXER_SCHEDULE_POISSON : run->list ? KTRXER_SCHEDULE_LIST : KTRXER_SCHEDULE_PERIODIC;
+	s.kind = o->model == MODEL_POISSON ? KTRXER_SCHEDULE_POISSON
+		 : run->list               ? KTRXER_SCHEDULE_LIST
+					   : KTRXER_SCHEDULE_PERIODIC;
 	s.start_ns = run->start_ns;
 	s.train = (uint32_t)(o->train ? o->train : 1);
 	s.train_gap_ns = o->gap_ns;
@@ -372,7 +400,9 @@ int send_schedule(struct send_run *run, struct ktrxer_error *err)
 		/* R probes a second in trains of N: a train each N / R seconds */
 		if (ktrxer_rate_gap(o->rate.num, o->rate.den, &s.gap_num, &s.gap_den) < 0 ||
 		    __builtin_mul_overflow(s.gap_num, (uint64_t)s.train, &s.gap_num))
-			return ktrxer_fail(err, -ERANGE, "--rate: a train of %u in centuries is more than a schedule can hold", s.train);
+			return ktrxer_fail(err, -ERANGE,
+					   "--rate: a train of %u in centuries is more than a schedule can hold",
+					   s.train);
 	}
 	if (run->list) {
 		s.offsets_ns = run->list->offsets_ns;
@@ -393,7 +423,9 @@ static int plan_replay(struct send_run *run, struct ktrxer_error *err)
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
 	if (!(run->info.features & KTX_CAN_WHOLE_FRAME))
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine cannot send whole frames as they are in a file: use packet", run->info.engine);
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the %s engine cannot send whole frames as they are in a file: use packet",
+				   run->info.engine);
 	return send_replay_open(run, err);
 }
 
@@ -405,9 +437,11 @@ static int plan_probe(struct send_run *run, struct ktrxer_error *err)
 	if (rc < 0 || (rc = plan_engine(run, err)) < 0)
 		return rc;
 	run->reason = run->path.needs_stack && !(run->info.features & KTX_CAN_WHOLE_FRAME) && run->info.chosen
-			      ? "whole frames from this host to itself are dropped by its kernel as forged" : run->reason;
+			      ? "whole frames from this host to itself are dropped by its kernel as forged"
+			      : run->reason;
 	if (run->path.needs_stack && run->info.features & KTX_CAN_WHOLE_FRAME)
-		cli_complain(run->cli, "whole frames from this host to itself are dropped on arrival as forged: the raw and udp engines get through");
+		cli_complain(run->cli, "whole frames from this host to itself are dropped on arrival as forged: the "
+				       "raw and udp engines get through");
 	if (run->info.features & KTX_CAN_WHOLE_FRAME && (rc = plan_path(run, true, run->path.device.name, err)) < 0)
 		return rc;
 	return plan_port(run, err);
@@ -429,10 +463,13 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 	int rc;
 
 	if (o->interval_ns)
-		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1), .den = o->interval_ns, .given = true };
+		rate = (struct opt_rate){ .num = (uint64_t)KTRXER_NS_PER_S * (o->train ? o->train : 1),
+					  .den = o->interval_ns,
+					  .given = true };
 	if ((rc = check_options(o, err)) < 0 ||
 	    (o->host && (rc = cli_resolve(o->host, o->v4, o->v6, &run->to, err)) < 0) ||
-	    (rc = vary_add_all(&run->vary, &o->vary, run->to.family, err)) < 0 || (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
+	    (rc = vary_add_all(&run->vary, &o->vary, run->to.family, err)) < 0 ||
+	    (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
 	    (!o->pcap && (rc = cli_guard_rate(&run->to, &rate, o->flood, err)) < 0) ||
 	    (rc = vary_guard(&run->vary, &rate, o->flood, err)) < 0 || (rc = plan_amount(run, err)) < 0)
 		return rc;

@@ -102,13 +102,18 @@ static int replay_scan(struct send_run *run, struct ktrxer_error *err)
 	if (rc < 0)
 		memcpy(scan->damage, damage.text, sizeof scan->damage);
 	if (!scan->packets)
-		return ktrxer_fail(err, rc < 0 ? rc : -ENODATA, "%s: %s", run->o->pcap, rc < 0 ? damage.text : "there is no packet in it");
+		return ktrxer_fail(err, rc < 0 ? rc : -ENODATA, "%s: %s", run->o->pcap,
+				   rc < 0 ? damage.text : "there is no packet in it");
 	if (scan->other_link == scan->packets)
-		return ktrxer_fail(err, -EOPNOTSUPP, "%s: its packets begin with another link header than those of '%s' (%s)", run->o->pcap,
-				   run->path.device.name, run->path.device.link == KTRXER_LINK_ETHERNET ? "Ethernet" : "raw IP");
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "%s: its packets begin with another link header than those of '%s' (%s)",
+				   run->o->pcap, run->path.device.name,
+				   run->path.device.link == KTRXER_LINK_ETHERNET ? "Ethernet" : "raw IP");
 	if (scan->abroad && !run->o->flood)
-		return ktrxer_fail(err, -EPERM, "%s: %llu packets are for addresses that are not private, link-local or loopback: "
-				   "--flood sends them all the same", run->o->pcap, (unsigned long long)scan->abroad);
+		return ktrxer_fail(err, -EPERM,
+				   "%s: %llu packets are for addresses that are not private, link-local or loopback: "
+				   "--flood sends them all the same",
+				   run->o->pcap, (unsigned long long)scan->abroad);
 	return 0;
 }
 
@@ -239,11 +244,13 @@ int send_replay_next(struct send_run *run, uint64_t *offset_ns, struct ktrxer_er
 		}
 		if (rc <= 0)
 			return rc == 0 ? -ENODATA : rc;
-		*offset_ns = send_replay_scale(replay, send_replay_advance(replay, replay->packet.has_time, replay->packet.time_ns));
+		*offset_ns = send_replay_scale(replay, send_replay_advance(replay, replay->packet.has_time,
+									   replay->packet.time_ns));
 		fit = packet_fit(run, &replay->packet);
 		/* A pipe was not looked through: what is for abroad is found on the way. */
 		if (fit == FITS && !replay->scanned && !run->o->flood && packet_abroad(run, &replay->packet))
-			return ktrxer_fail(err, -EPERM, "a packet is for an address that is not private, link-local or loopback: "
+			return ktrxer_fail(err, -EPERM,
+					   "a packet is for an address that is not private, link-local or loopback: "
 					   "--flood sends it all the same");
 		if (fit == FITS)
 			return 0;

@@ -10,30 +10,30 @@ struct send_run;
 /* What a look through the whole file found, before anything is sent. */
 struct replay_scan {
 	uint64_t packets, bytes;
-	uint64_t cut_short;   /* the file has not all of the frame */
-	uint64_t oversized;   /* larger than the device takes */
-	uint64_t other_link;  /* another link layer than the device's */
-	uint64_t backwards;   /* times before their predecessor's */
-	uint64_t timeless;    /* no time at all: sent with the one before */
-	uint64_t abroad;      /* to addresses that are not for local use */
+	uint64_t cut_short;  /* the file has not all of the frame */
+	uint64_t oversized;  /* larger than the device takes */
+	uint64_t other_link; /* another link layer than the device's */
+	uint64_t backwards;  /* times before their predecessor's */
+	uint64_t timeless;   /* no time at all: sent with the one before */
+	uint64_t abroad;     /* to addresses that are not for local use */
 	uint64_t longest_gap_ns;
 	uint64_t span_ns;
-	bool whole;           /* the file could be read to its end */
+	bool whole;                     /* the file could be read to its end */
 	char damage[KTRXER_ERROR_TEXT]; /* else: why not */
 };
 
 struct replay {
 	struct ktrxer_capture *capture;
 	struct replay_scan scan;
-	bool scanned;         /* not with a pipe */
+	bool scanned;                  /* not with a pipe */
 	uint64_t speed_num, speed_den; /* time is divided by num/den */
-	uint64_t max_gap_ns;  /* longer silences are cut to this; 0: kept */
-	uint64_t left;        /* rounds to go after this one */
+	uint64_t max_gap_ns;           /* longer silences are cut to this; 0: kept */
+	uint64_t left;                 /* rounds to go after this one */
 	/* the packet that is next, and its place in time */
 	struct ktrxer_capture_packet packet;
 	bool have_first;
 	int64_t last_file_ns;
-	uint64_t offset_ns;   /* of the packet from the start, unscaled, silences cut */
+	uint64_t offset_ns; /* of the packet from the start, unscaled, silences cut */
 	/* never handed to an engine */
 	uint64_t refused_cut, refused_size, refused_link;
 };

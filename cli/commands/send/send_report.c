@@ -38,7 +38,8 @@ int send_csv_open(struct send_run *run, struct ktrxer_error *err)
 	if (!run->csv)
 		return ktrxer_fail(err, -errno, "--reports %s: %m", run->o->reports);
 	fputs("id,scheduled_ns,planned_ns,sent_ns,lateness_ns,status,departure_stamp,tries,"
-	      "error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n", run->csv);
+	      "error,bound_ns,sent_stamp,departure_ns,own_queue_ns\n",
+	      run->csv);
 	return 0;
 }
 
@@ -67,8 +68,7 @@ static void csv_line(FILE *csv, const struct ktx_report *r)
 	else
 		fputc(',', csv);
 	fprintf(csv, "%s,%s,%u,%s,%u,%s,", status_names[r->status], departure_names[r->departure_source], r->tries,
-		word, r->bound_ns,
-		sent_source_names[r->sent_source]);
+		word, r->bound_ns, sent_source_names[r->sent_source]);
 	if (r->departure_ns)
 		fprintf(csv, "%" PRIu64, r->departure_ns);
 	fputc(',', csv);
@@ -118,9 +118,11 @@ static bool rate_error_ppm(const struct send_run *run, const struct ktx_accounts
 	const struct send_options *o = run->o;
 	long double wanted, got;
 
-	if (o->model == MODEL_POISSON || run->list || o->pcap || !run->interval_ns || a->sent < 2 || a->sent != a->requested || o->train > 1 || a->last_ns <= a->first_ns)
+	if (o->model == MODEL_POISSON || run->list || o->pcap || !run->interval_ns || a->sent < 2 ||
+	    a->sent != a->requested || o->train > 1 || a->last_ns <= a->first_ns)
 		return false;
-	wanted = o->interval_ns ? 1e9L / (long double)o->interval_ns : (long double)o->rate.num / (long double)o->rate.den;
+	wanted = o->interval_ns ? 1e9L / (long double)o->interval_ns
+				: (long double)o->rate.num / (long double)o->rate.den;
 	got = (long double)(a->sent - 1) * 1e9L / (long double)(a->last_ns - a->first_ns);
 	*ppm = (int64_t)((got / wanted - 1) * 1e6L);
 	return true;
@@ -132,35 +134,41 @@ static void departures_list(const struct ktx_accounts *a, char *text, size_t siz
 	const struct {
 		uint64_t count;
 		const char *words;
-	} departures[] = { { a->nic, "by the NIC's stamp" }, { a->driver, "by the driver's stamp" }, { a->queued,
-		"without a stamp" } };
+	} departures[] = { { a->nic, "by the NIC's stamp" },
+			   { a->driver, "by the driver's stamp" },
+			   { a->queued, "without a stamp" } };
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (size_t i = 0; i < 3; i++)
 		if (departures[i].count && used < size)
 			used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64 " %s", used ? ", " : " (",
-				departures[i].count, departures[i].words);
+						 departures[i].count, departures[i].words);
 	if (used && used + 1 < size)
 		strcpy(text + used, ")");
 }
 
-static void finish_text(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness, uint64_t duration,
-			uint64_t rate_milli)
+static void finish_text(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
+			uint64_t duration, uint64_t rate_milli)
 {
 	struct cli *cli = run->cli;
 	char x[4][KTRXER_UNITS_TEXT], departures[160], late[KTRXER_UNITS_TEXT + 32] = "";
 	int64_t ppm;
 
 	if (run->timed)
-		snprintf(late, sizeof late, "%" PRIu64 " late (by more than %s), ", a->late, ktrxer_format_ns(x[0], (int64_t)run->late_ns));
+		snprintf(late, sizeof late, "%" PRIu64 " late (by more than %s), ", a->late,
+			 ktrxer_format_ns(x[0], (int64_t)run->late_ns));
 
 	departures_list(a, departures, sizeof departures);
-	out_text(cli, "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled; %s%" PRIu64
-		 " tries", a->requested, a->sent, departures, a->failed, a->skipped, a->cancelled, late, a->tries);
+	out_text(cli,
+		 "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64
+		 " cancelled; %s%" PRIu64 " tries",
+		 a->requested, a->sent, departures, a->failed, a->skipped, a->cancelled, late, a->tries);
 	if (ktrxer_hist_count(lateness)) {
-		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s", ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
-			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
+		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s",
+			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
+			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
 			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
 	}
 	if (a->sent > 1) {
@@ -169,8 +177,8 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 		/* Over less than a second it says no more than the lateness of the first and the last one. */
 		if (duration >= (uint64_t)KTRXER_NS_PER_S && rate_error_ppm(run, a, &ppm))
 			snprintf(miss, sizeof miss, ", %+" PRId64 " ppm off the schedule's", ppm);
-		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000, rate_milli % 1000,
-			 ktrxer_format_ns(x[0], (int64_t)duration), miss);
+		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000,
+			 rate_milli % 1000, ktrxer_format_ns(x[0], (int64_t)duration), miss);
 	}
 	if (network_errors(run))
 		out_text(cli, "%" PRIu64 " errors came back from the network", network_errors(run));
@@ -218,12 +226,15 @@ static void replay_verdict(struct send_run *run)
 	const struct replay *r = &run->replay;
 
 	if (r->refused_cut)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were not captured whole, and were not sent", r->refused_cut);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets were not captured whole, and were not sent", r->refused_cut);
 	if (r->refused_size)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets are larger than the MTU of %u on '%s', and were not sent",
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets are larger than the MTU of %u on '%s', and were not sent",
 			    r->refused_size, run->path.device.mtu, run->path.device.name);
 	if (r->refused_link)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets have another link header than '%s', and were not sent",
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets have another link header than '%s', and were not sent",
 			    r->refused_link, run->path.device.name);
 }
 
@@ -237,8 +248,8 @@ static void vary_json(const struct send_run *run, struct json *end)
 	json_array_end(end);
 }
 
-static void finish_json(struct send_run *run, struct json *end, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
-			uint64_t duration, uint64_t rate_milli)
+static void finish_json(struct send_run *run, struct json *end, const struct ktx_accounts *a,
+			const struct ktrxer_hist *lateness, uint64_t duration, uint64_t rate_milli)
 {
 	char address[KTRXER_ADDR_TEXT];
 	int64_t ppm;
@@ -299,7 +310,9 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	path.from = run->path.source;
 	path.to = run->path.to;
 	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH)
-		verdict_say(run->cli, VERDICT_INVALID, "none of the %" PRIu64 " probes that this host's stack took left this host: %s", a->sent, err.text);
+		verdict_say(run->cli, VERDICT_INVALID,
+			    "none of the %" PRIu64 " probes that this host's stack took left this host: %s", a->sent,
+			    err.text);
 }
 
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
@@ -307,11 +320,15 @@ static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, c
 	verdict_probes(run->cli, a, lateness, run->timed ? run->late_ns : 0);
 	replay_verdict(run);
 	if (a->uncounted)
-		verdict_say(run->cli, VERDICT_DEGRADED, "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64 " frames that were "
-			    "handed over %" PRIu64 " are missing in the statistics of '%s'", a->queued, a->uncounted, run->path.device.name);
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64
+			    " frames that were "
+			    "handed over %" PRIu64 " are missing in the statistics of '%s'",
+			    a->queued, a->uncounted, run->path.device.name);
 	judge_neighbour(run, a);
 	if (failed_worker(run))
-		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s", failed_worker(run)->failure_text);
+		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s",
+			    failed_worker(run)->failure_text);
 	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX)
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 }
@@ -399,6 +416,7 @@ int send_finish(struct send_run *run)
 	finish_json(run, end, &a, lateness, duration, rate_milli);
 	ktrxer_hist_free(lateness);
 	if (run->csv && (fflush(run->csv) != 0 || ferror(run->csv)))
-		verdict_say(run->cli, VERDICT_DEGRADED, "not all reports could be written to %s (disk full?)", run->o->reports);
+		verdict_say(run->cli, VERDICT_DEGRADED, "not all reports could be written to %s (disk full?)",
+			    run->o->reports);
 	return out_finish(run->cli, end);
 }

@@ -22,11 +22,13 @@ static const struct field_name {
 	const char *name;
 	enum ktx_field field;
 	uint32_t width; /* 0: an address, or by offset */
+			/* clang-format off */
 } names[] = {
 	{ "src", KTX_FIELD_SOURCE, 0 }, { "dst", KTX_FIELD_DESTINATION, 0 }, { "src-port", KTX_FIELD_SOURCE_PORT, 2 },
 	{ "dst-port", KTX_FIELD_DESTINATION_PORT, 2 }, { "ip-id", KTX_FIELD_IP_ID, 2 }, { "flow-label", KTX_FIELD_FLOW_LABEL, 4 },
 	{ "tos", KTX_FIELD_TOS, 1 }, { "ttl", KTX_FIELD_TTL, 1 }, { "payload", KTX_FIELD_PAYLOAD, 0 }, { "frame", KTX_FIELD_BYTES, 0 },
 };
+/* clang-format on */
 
 /* A word of the text, not the whole of it. */
 struct word {
@@ -98,14 +100,18 @@ static uint64_t address_low(const struct ktrxer_addr *addr)
 	return addr->family == AF_INET ? load_be32(addr->bytes) : load_be64(addr->bytes + 8);
 }
 
-static int address_of(const char *text, const struct word *word, uint8_t family, struct ktrxer_addr *addr, struct ktrxer_error *err)
+static int address_of(const char *text, const struct word *word, uint8_t family, struct ktrxer_addr *addr,
+		      struct ktrxer_error *err)
 {
 	char address[WORD];
 
 	if (!copy(address, word) || ktrxer_addr_parse(addr, address) < 0 || addr->scope_id)
-		return ktrxer_fail(err, -EINVAL, "--vary '%.60s': '%.*s' is no address", text, (int)(word->length < 60 ? word->length : 60), word->at);
+		return ktrxer_fail(err, -EINVAL, "--vary '%.60s': '%.*s' is no address", text,
+				   (int)(word->length < 60 ? word->length : 60), word->at);
 	if (addr->family != family)
-		return bad(text, err, family == AF_INET ? "an IPv6 address, and HOST is IPv4" : "an IPv4 address, and HOST is IPv6");
+		return bad(text, err,
+			   family == AF_INET ? "an IPv6 address, and HOST is IPv4"
+					     : "an IPv4 address, and HOST is IPv6");
 	return 0;
 }
 
@@ -123,8 +129,8 @@ static int range_set(const char *text, struct ktx_vary *field, uint64_t from, ui
 }
 
 /* 10.0.0.1-10.0.0.9, 10.0.0.0/24, fd00::1-fd00::ff */
-static int addresses_take(const char *text, struct word values, uint8_t family, struct ktx_vary *field, struct ktrxer_addr *first,
-			  struct ktrxer_error *err)
+static int addresses_take(const char *text, struct word values, uint8_t family, struct ktx_vary *field,
+			  struct ktrxer_addr *first, struct ktrxer_error *err)
 {
 	const uint64_t bits = family == AF_INET ? 32 : 128, most = family == AF_INET ? UINT32_MAX : UINT64_MAX;
 	struct ktrxer_addr last;
@@ -135,10 +141,12 @@ static int addresses_take(const char *text, struct word values, uint8_t family, 
 	if (cut(&values, '-', &from)) {
 		if (cut_last(&values, '/', &after) && (rc = number_of(text, &after, &field->step, err)) < 0)
 			return rc;
-		if ((rc = address_of(text, &from, family, first, err)) < 0 || (rc = address_of(text, &values, family, &last, err)) < 0)
+		if ((rc = address_of(text, &from, family, first, err)) < 0 ||
+		    (rc = address_of(text, &values, family, &last, err)) < 0)
 			return rc;
 		if (family == AF_INET6 && memcmp(first->bytes, last.bytes, 8) != 0)
-			return bad(text, err, "an IPv6 range stays in one network of 64 bits; a table has any addresses");
+			return bad(text, err,
+				   "an IPv6 range stays in one network of 64 bits; a table has any addresses");
 		return range_set(text, field, address_low(first), address_low(&last), err);
 	}
 	length = bits;
@@ -187,7 +195,8 @@ static uint32_t entry_width(const struct ktx_vary *field, const struct field_nam
 	return name->width ? name->width : field->width;
 }
 
-static int entry_add(const char *text, struct table *table, const struct word *word, bool address, uint8_t family, struct ktrxer_error *err)
+static int entry_add(const char *text, struct table *table, const struct word *word, bool address, uint8_t family,
+		     struct ktrxer_error *err)
 {
 	struct ktrxer_addr addr;
 	uint64_t value;
@@ -195,7 +204,8 @@ static int entry_add(const char *text, struct table *table, const struct word *w
 	int rc;
 
 	if (table->count == VARY_TABLE_MAX)
-		return ktrxer_fail(err, -E2BIG, "--vary '%.60s': a table of more than %d entries", text, VARY_TABLE_MAX);
+		return ktrxer_fail(err, -E2BIG, "--vary '%.60s': a table of more than %d entries", text,
+				   VARY_TABLE_MAX);
 	if (table->count == table->room) {
 		uint64_t room = table->room ? table->room * 2 : 16;
 		uint8_t *more = realloc(table->bytes, room * table->width);
@@ -214,7 +224,8 @@ static int entry_add(const char *text, struct table *table, const struct word *w
 		if ((rc = number_of(text, word, &value, err)) < 0)
 			return rc;
 		if (table->width < 8 && value >> 8 * table->width)
-			return ktrxer_fail(err, -ERANGE, "--vary '%.60s': %llu does not fit into %u bytes", text, (unsigned long long)value, table->width);
+			return ktrxer_fail(err, -ERANGE, "--vary '%.60s': %llu does not fit into %u bytes", text,
+					   (unsigned long long)value, table->width);
 		for (uint32_t i = table->width; i-- > 0; value >>= 8)
 			at[i] = (uint8_t)value;
 	}
@@ -236,7 +247,8 @@ static void trim(struct word *word)
 		word->length--;
 }
 
-static int table_of_file(const char *text, struct table *table, const struct word *name, bool address, uint8_t family, struct ktrxer_error *err)
+static int table_of_file(const char *text, struct table *table, const struct word *name, bool address, uint8_t family,
+			 struct ktrxer_error *err)
 {
 	char path[PATH_MAX], *line = NULL;
 	size_t room = 0, bytes = 0;
@@ -255,7 +267,8 @@ static int table_of_file(const char *text, struct table *table, const struct wor
 		struct word value = { line, (size_t)n - (line[n - 1] == '\n') };
 
 		if ((bytes += (size_t)n) > VARY_FILE_MAX)
-			rc = ktrxer_fail(err, -E2BIG, "--vary '%.60s': %.100s is longer than %d MiB", text, path, VARY_FILE_MAX >> 20);
+			rc = ktrxer_fail(err, -E2BIG, "--vary '%.60s': %.100s is longer than %d MiB", text, path,
+					 VARY_FILE_MAX >> 20);
 		trim(&value);
 		if (rc == 0 && value.length)
 			rc = entry_add(text, table, &value, address, family, err);
@@ -267,8 +280,8 @@ static int table_of_file(const char *text, struct table *table, const struct wor
 	return rc;
 }
 
-static int table_take(const char *text, struct word values, uint8_t family, const struct field_name *name, struct ktx_vary *field,
-		      uint8_t **bytes, struct ktrxer_error *err)
+static int table_take(const char *text, struct word values, uint8_t family, const struct field_name *name,
+		      struct ktx_vary *field, uint8_t **bytes, struct ktrxer_error *err)
 {
 	struct table table = { .width = entry_width(field, name, family) };
 	struct word entry;
@@ -316,7 +329,8 @@ static int offset_take(const char *text, struct word *where, struct ktx_vary *fi
 	return 0;
 }
 
-static int name_take(const char *text, struct word where, struct ktx_vary *field, const struct field_name **name, struct ktrxer_error *err)
+static int name_take(const char *text, struct word where, struct ktx_vary *field, const struct field_name **name,
+		     struct ktrxer_error *err)
 {
 	struct word word = where, before;
 	const bool by_offset = cut(&word, '+', &before);
@@ -342,8 +356,8 @@ static bool word_is(const struct word *word, const char *name)
 	return word->length == strlen(name) && memcmp(word->at, name, word->length) == 0;
 }
 
-static int values_take(const char *text, struct word values, bool given, uint8_t family, struct ktx_vary *field, struct ktrxer_addr *first,
-		       struct ktrxer_error *err)
+static int values_take(const char *text, struct word values, bool given, uint8_t family, struct ktx_vary *field,
+		       struct ktrxer_addr *first, struct ktrxer_error *err)
 {
 	struct word seed;
 	int rc;
@@ -356,8 +370,11 @@ static int values_take(const char *text, struct word values, bool given, uint8_t
 		given = values.length > 0;
 	}
 	if (!given)
-		return is_address(field) ? bad(text, err, "which addresses? counter:10.0.0.1-10.0.0.9 or random:10.0.0.0/24") : 0;
-	return is_address(field) ? addresses_take(text, values, family, field, first, err) : numbers_take(text, values, field, err);
+		return is_address(field)
+			       ? bad(text, err, "which addresses? counter:10.0.0.1-10.0.0.9 or random:10.0.0.0/24")
+			       : 0;
+	return is_address(field) ? addresses_take(text, values, family, field, first, err)
+				 : numbers_take(text, values, field, err);
 }
 
 int vary_add(struct vary *vary, const char *text, uint8_t family, struct ktrxer_error *err)
@@ -424,7 +441,8 @@ bool vary_has(const struct vary *vary, enum ktx_field field)
 
 /* ----------------------------------------------------------------------------------------------- permitted addresses */
 
-static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)
+static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct opt_rate *rate, bool flood,
+		     struct ktrxer_error *err)
 {
 	struct ktrxer_addr addr = *like;
 
@@ -436,14 +454,18 @@ static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct 
 }
 
 /* Networks of local use have 24 bits or fewer, so one address of each /24 tells; in IPv6 the low half says nothing but of ::1. */
-static int guard_range(const struct ktx_vary *field, const struct ktrxer_addr *first, const struct opt_rate *rate, bool flood,
-		       struct ktrxer_error *err)
+static int guard_range(const struct ktx_vary *field, const struct ktrxer_addr *first, const struct opt_rate *rate,
+		       bool flood, struct ktrxer_error *err)
 {
-	const uint64_t last = field->from + (field->count - 1) * field->step, pace = first->family == AF_INET ? 256 : (last - field->from) / 2 + 1;
+	const uint64_t last = field->from + (field->count - 1) * field->step,
+		       pace = first->family == AF_INET ? 256 : (last - field->from) / 2 + 1;
 	int rc = 0;
 
 	if (first->family == AF_INET && last - field->from >= 1 << 24)
-		return flood ? 0 : ktrxer_fail(err, -EPERM, "--vary dst: more than 2^24 addresses are not all of local use: --flood if that is meant");
+		return flood ? 0
+			     : ktrxer_fail(err, -EPERM,
+					   "--vary dst: more than 2^24 addresses are not all of local use: --flood if "
+					   "that is meant");
 	for (uint64_t low = field->from; rc == 0 && low < last; low += last - low < pace ? last - low : pace)
 		rc = guard_low(first, low, rate, flood, err);
 	return rc == 0 ? guard_low(first, last, rate, flood, err) : rc;
@@ -473,15 +495,19 @@ int vary_guard(const struct vary *vary, const struct opt_rate *rate, bool flood,
 	return rc;
 }
 
-int vary_networks(const struct vary *vary, const struct ktrxer_addr *source, const struct ktrxer_addr *destination, struct ktrxer_error *err)
+int vary_networks(const struct vary *vary, const struct ktrxer_addr *source, const struct ktrxer_addr *destination,
+		  struct ktrxer_error *err)
 {
 	for (int i = 0; i < vary->count; i++) {
 		const bool is_source = vary->fields[i].field == KTX_FIELD_SOURCE;
 		const struct ktrxer_addr *of = is_source ? source : destination;
 
-		if (vary->fields[i].how == KTX_VARY_TABLE || vary->first[i].family != AF_INET6 || memcmp(of->bytes, vary->first[i].bytes, 8) == 0)
+		if (vary->fields[i].how == KTX_VARY_TABLE || vary->first[i].family != AF_INET6 ||
+		    memcmp(of->bytes, vary->first[i].bytes, 8) == 0)
 			continue;
-		return ktrxer_fail(err, -EINVAL, "--vary %s: a range of IPv6 addresses is of the network (64 bits) that %s has; a table has any addresses",
+		return ktrxer_fail(err, -EINVAL,
+				   "--vary %s: a range of IPv6 addresses is of the network (64 bits) that %s has; a "
+				   "table has any addresses",
 				   is_source ? "src" : "dst", is_source ? "the source, --from," : "HOST");
 	}
 	return 0;

@@ -30,7 +30,8 @@ void vary_free(struct vary *vary);
 /* Destinations that vary are destinations: each must be one that may be flooded, as HOST itself. */
 int vary_guard(const struct vary *vary, const struct opt_rate *rate, bool flood, struct ktrxer_error *err);
 /* IPv6 ranges count the low 64 bits: their network must be the one that the frame has. */
-int vary_networks(const struct vary *vary, const struct ktrxer_addr *source, const struct ktrxer_addr *destination, struct ktrxer_error *err);
+int vary_networks(const struct vary *vary, const struct ktrxer_addr *source, const struct ktrxer_addr *destination,
+		  struct ktrxer_error *err);
 bool vary_has(const struct vary *vary, enum ktx_field field);
 
 #endif

@@ -60,7 +60,8 @@ static int due_next(struct send_worker *worker, struct ktrxer_deadline *due)
 	*due = (struct ktrxer_deadline){ .index = worker->next };
 	if (run->o->pcap) {
 		rc = send_replay_next(run, &offset, &err);
-		if (rc < 0 && rc != -ENODATA && !cli_stopped(run->cli)) /* a pipe that we stopped listening to is no damaged file */
+		if (rc < 0 && rc != -ENODATA &&
+		    !cli_stopped(run->cli)) /* a pipe that we stopped listening to is no damaged file */
 			fail(worker, &err);
 		if (rc < 0)
 			return rc;
@@ -290,7 +291,7 @@ static int run_steps(struct send_worker *worker)
 	rc = step_until_end(worker, run->timed ? send_timed : run->streams ? send_stream : send_fast);
 	/* A stream does not report that its device went away. */
 	if (run->streams && ktx_check(worker->tx, worker->probe.frame, worker->probe.length, &err) < 0 &&
-		!worker->failure)
+	    !worker->failure)
 		fail(worker, &err);
 	return rc < 0 || run->streams ? rc : step_until_end(worker, drain);
 }

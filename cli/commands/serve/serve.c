@@ -32,6 +32,7 @@ struct serve_options {
 
 #define FIELD(name) offsetof(struct serve_options, name)
 
+/* clang-format off */
 static const struct opt serve_opts[] = {
 	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
 	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
@@ -69,6 +70,7 @@ static const struct opt serve_opts[] = {
 	OPTION_PTP(FIELD(ptp)),
 	{ 0 },
 };
+/* clang-format on */
 
 enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
 
@@ -117,7 +119,9 @@ static int addresses_plan(struct server *s, struct ktrxer_error *err)
 		struct ktrxer_addr *addr = &s->addrs[s->addr_count++];
 
 		if (ktrxer_addr_parse(addr, o->bind.items[i]) < 0)
-			return ktrxer_fail(err, -EINVAL, "--bind %s: not an address of IPv4 or IPv6 (names are not looked up)", o->bind.items[i]);
+			return ktrxer_fail(err, -EINVAL,
+					   "--bind %s: not an address of IPv4 or IPv6 (names are not looked up)",
+					   o->bind.items[i]);
 	}
 	if (!o->bind.count) {
 		if (!o->v6)
@@ -129,7 +133,7 @@ static int addresses_plan(struct server *s, struct ktrxer_error *err)
 }
 
 static int secrets_plan(struct server *s, struct reflector_options *r, struct stamp_keys *keys,
-	struct ktrxer_error *err)
+			struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
 	int rc;
@@ -140,8 +144,10 @@ static int secrets_plan(struct server *s, struct reflector_options *r, struct st
 	r->tlv_key = o->tlv_key_file ? &keys->tlv : NULL;
 	s->token_length = secret_token_read(o->token_file, s->token, err);
 	if (s->token_length == -ENOENT)
-		return ktrxer_fail(err, -ENOENT, "--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
-				   o->token_file, o->token_file);
+		return ktrxer_fail(
+			err, -ENOENT,
+			"--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
+			o->token_file, o->token_file);
 	if (s->token_length != 0 || !o->max_clients)
 		return s->token_length < 0 ? s->token_length : 0;
 	s->token_length = token_keep(s->token_path, sizeof s->token_path, o->port, s->token, err);
@@ -168,7 +174,8 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 {
 	for (int i = 0; i < s->addr_count; i++)
 		for (int second = 0; second <= (s->o->stamp_port && s->o->stamp_port != s->o->port); second++) {
-			struct serve_udp_options u = { .bind = s->addrs[i], .reflector = s->reflector,
+			struct serve_udp_options u = { .bind = s->addrs[i],
+						       .reflector = s->reflector,
 						       .port = (uint16_t)(second ? s->o->stamp_port : s->o->port) };
 			int rc;
 
@@ -183,7 +190,8 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			if (rc < 0)
 				return rc;
 			s->socket_count++;
-			if (!second && s->o->max_clients && (rc = serve_control_listen(s->control, &s->addrs[i], (uint16_t)s->o->port, err)) < 0)
+			if (!second && s->o->max_clients &&
+			    (rc = serve_control_listen(s->control, &s->addrs[i], (uint16_t)s->o->port, err)) < 0)
 				return rc;
 		}
 	return s->socket_count ? 0 : ktrxer_fail(err, -EAFNOSUPPORT, "this kernel has neither IPv4 nor IPv6");
@@ -203,8 +211,12 @@ static void descriptors_allow(void)
 static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_error *err)
 {
 	struct hmac_key token;
-	struct serve_control_options c = { .token = &token, .max_clients = (uint32_t)s->o->max_clients, .max_flows = (uint32_t)s->o->max_flows,
-					   .max_ns = s->o->max_ns, .max_bps = s->o->max_bps, .dscp_granted = s->dscp_granted,
+	struct serve_control_options c = { .token = &token,
+					   .max_clients = (uint32_t)s->o->max_clients,
+					   .max_flows = (uint32_t)s->o->max_flows,
+					   .max_ns = s->o->max_ns,
+					   .max_bps = s->o->max_bps,
+					   .dscp_granted = s->dscp_granted,
 					   .secret = limiter_mix(secret) };
 	int rc;
 
@@ -218,7 +230,10 @@ static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_err
 static int server_open(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
-	struct reflector_options r = { .stateless = o->stateless, .ptp = o->ptp, .rate = (uint32_t)o->rate, .burst = (uint32_t)o->burst,
+	struct reflector_options r = { .stateless = o->stateless,
+				       .ptp = o->ptp,
+				       .rate = (uint32_t)o->rate,
+				       .burst = (uint32_t)o->burst,
 				       .max_bps = o->answer_bps,
 				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
 	struct stamp_keys keys;
@@ -322,7 +337,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 
 	client_commands(s, stamp, flow, sizeof stamp);
 	for (int i = 0; i < s->addr_count; i++)
-		out_text(s->cli, "listening on %s, TCP and UDP port %" PRIu64, ktrxer_addr_format(&s->addrs[i], address), s->o->port);
+		out_text(s->cli, "listening on %s, TCP and UDP port %" PRIu64,
+			 ktrxer_addr_format(&s->addrs[i], address), s->o->port);
 	if (s->o->stamp_port)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
@@ -330,8 +346,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
 	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
 	if (*s->token_path)
-		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path, person ? ": " : "",
-			 person ? s->token_length : 0, (const char *)s->token);
+		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path,
+			 person ? ": " : "", person ? s->token_length : 0, (const char *)s->token);
 	out_text(s->cli, "client: %s", stamp);
 	if (s->o->max_clients)
 		out_text(s->cli, "client: %s", flow);
@@ -394,9 +410,10 @@ static int say_end(struct server *s)
 		sum.user_stamps += one.user_stamps;
 		sum.left_stamps += one.left_stamps;
 	}
-	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", (uint64_t)c.received, (uint64_t)sum.sent);
-	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out", (uint64_t)flows.flows,
-		 (uint64_t)flows.sessions, (uint64_t)flows.bytes_in, (uint64_t)flows.bytes_out);
+	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", (uint64_t)c.received,
+		 (uint64_t)sum.sent);
+	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out",
+		 (uint64_t)flows.flows, (uint64_t)flows.sessions, (uint64_t)flows.bytes_in, (uint64_t)flows.bytes_out);
 	stamp_json(json, &c, &sum);
 	control_json(json, &flows);
 	return out_finish(s->cli, json);
@@ -416,8 +433,7 @@ static void server_close(struct server *s)
 
 static int run_serve(struct cli *cli, const void *options)
 {
-	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look },
-			    .reload = { .fd = -1 } };
+	struct server s = { .cli = cli, .o = options, .clock_timer = { .due = clock_look }, .reload = { .fd = -1 } };
 	struct privilege_left left;
 	struct ktrxer_error err = { 0 };
 	int rc = server_open(&s, &err), status;
@@ -456,17 +472,21 @@ static int run_serve(struct cli *cli, const void *options)
 const struct command cmd_serve = {
 	.name = "serve",
 	.summary = "The far end: answers STAMP and TWAMP Light, with the kernel's stamps",
-	.description = OPT_PROSE(
-		"A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: what `ktrxer stamp` and other people's "
-		"senders talk to. It keeps a count for each sender, so that loss is known by direction, and tells when each answer "
-		"really left where it is asked (follow-up telemetry).\n\n"
-		"An answer is never longer than its request; nothing goes to groups, to other reflectors, or faster than --max-answer-rate to one "
-		"neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
-		"Its first lines say where it listens, how a client reaches it, and the file of its token where it made one. At its end (SIGTERM) it "
-		"says what it did."),
-	.examples = OPT_PROSE("ktrxer serve\tOn all addresses, port 8620.\n"
-		    "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
-		    "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n"),
+	.description = OPT_PROSE("A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: "
+				 "what `ktrxer stamp` and other people's "
+				 "senders talk to. It keeps a count for each sender, so that loss is known by "
+				 "direction, and tells when each answer "
+				 "really left where it is asked (follow-up telemetry).\n\n"
+				 "An answer is never longer than its request; nothing goes to groups, to other "
+				 "reflectors, or faster than --max-answer-rate to one "
+				 "neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
+				 "Its first lines say where it listens, how a client reaches it, and the file of its "
+				 "token where it made one. At its end (SIGTERM) it "
+				 "says what it did."),
+	.examples =
+		OPT_PROSE("ktrxer serve\tOn all addresses, port 8620.\n"
+			  "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
+			  "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n"),
 	.options = serve_opts,
 	.options_size = sizeof(struct serve_options),
 	.run = run_serve,

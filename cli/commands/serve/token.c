@@ -48,7 +48,9 @@ int token_keep(char *path, size_t size, uint64_t port, uint8_t token[SECRET_MAX]
 	int fd, rc;
 
 	if (!where || (size_t)snprintf(path, size, "%s/ktrxer-%" PRIu64 ".token", where, port) >= size)
-		return ktrxer_fail(err, -ENOENT, "no directory for a token (RUNTIME_DIRECTORY, XDG_RUNTIME_DIR and HOME are not set): give --token-file");
+		return ktrxer_fail(err, -ENOENT,
+				   "no directory for a token (RUNTIME_DIRECTORY, XDG_RUNTIME_DIR and HOME are not "
+				   "set): give --token-file");
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
 		return secret_token_read(path, token, err);

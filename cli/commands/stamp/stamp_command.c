@@ -7,6 +7,7 @@
 #define FIELD(name) offsetof(struct stamp_options, name)
 #define PROBING(name) FIELD(p.name)
 
+/* clang-format off */
 static const struct opt stamp_opts[] = {
 	OPTION_COUNT(PROBING(count), .min = 1, .max = UINT32_MAX, .heading = "Probes",
 		.help = "Stop after so many probes; without it, on Ctrl-C"),
@@ -39,16 +40,21 @@ static const struct opt stamp_opts[] = {
 	PROBE_HOW_OPTIONS(PROBING),
 	{ 0 },
 };
+/* clang-format on */
 
 static const struct opt_positional stamp_positionals[] = {
 	{ .name = "HOST", .offset = PROBING(host), .help = "Address or name of the reflector" },
 	{ 0 },
 };
 
-static const char *const columns_of_one[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
-					      "own_queue_ns", "far_queue_ns", NULL };
-static const char *const columns_of_several[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns",
-						  "reflector_sequence", "own_queue_ns", "far_queue_ns", "class", NULL };
+static const char *const columns_of_one[] = {
+	"number",       "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
+	"own_queue_ns", "far_queue_ns", NULL
+};
+static const char *const columns_of_several[] = {
+	"number",       "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
+	"own_queue_ns", "far_queue_ns", "class",   NULL
+};
 
 static int stamp_open(struct stamp_command *run)
 {
@@ -71,7 +77,9 @@ static int stamp_open(struct stamp_command *run)
 
 static int stamp_all(struct stamp_command *run)
 {
-	struct stamp_events events = { .probe = probe_report_events, .sample = stamp_say_sample, .answer = stamp_say_answer,
+	struct stamp_events events = { .probe = probe_report_events,
+				       .sample = stamp_say_sample,
+				       .answer = stamp_say_answer,
 				       .clock_step = stamp_say_step };
 	uint64_t start_ns;
 	const int status = stamp_open(run);
@@ -99,18 +107,24 @@ static int run_stamp(struct cli *cli, const void *options)
 const struct command cmd_stamp = {
 	.name = "stamp",
 	.summary = "Delay up and down, and loss by direction, by STAMP",
-	.description = OPT_PROSE(
-		"Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: `ktrxer serve`, or any other that speaks STAMP "
-		"or TWAMP Light. The round trip is from the entry into this host's packet scheduler to the kernel's stamp of the answer, without the "
-		"time that the reflector held it. The queues of both hosts' own devices are part of it, and figures of their own.\n\n"
-		"One-way delays need the offset of two clocks. It is bounded by the round trips themselves, and each figure is printed with "
-		"its uncertainty; where the clocks of both ends report how well they are synchronised, that bounds it further.\n\n"
-		"From a reflector that counts (stateful) follows in which direction each probe was lost. Up to ten probes after the last one settle "
-		"that for the end of the run; they are counted apart."),
-	.examples =
-		OPT_PROSE("ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
+	.description = OPT_PROSE("Sends test packets of STAMP (RFC 8762, RFC 8972) to a reflector on a schedule: "
+				 "`ktrxer serve`, or any other that speaks STAMP "
+				 "or TWAMP Light. The round trip is from the entry into this host's packet scheduler "
+				 "to the kernel's stamp of the answer, without the "
+				 "time that the reflector held it. The queues of both hosts' own devices are part of "
+				 "it, and figures of their own.\n\n"
+				 "One-way delays need the offset of two clocks. It is bounded by the round trips "
+				 "themselves, and each figure is printed with "
+				 "its uncertainty; where the clocks of both ends report how well they are "
+				 "synchronised, that bounds it further.\n\n"
+				 "From a reflector that counts (stateful) follows in which direction each probe was "
+				 "lost. Up to ten probes after the last one settle "
+				 "that for the end of the run; they are counted apart."),
+	.examples = OPT_PROSE(
+		"ktrxer stamp 192.0.2.1\tTen probes a second to `ktrxer serve`, until Ctrl-C.\n"
 		"ktrxer stamp 192.0.2.1 --for 60s --interval 1ms --precise\tA thousand a second, at exact times.\n"
-		"ktrxer stamp 192.0.2.1 --dscp be,cs1,ef --interval 10ms\tBest effort, background and voice side by side.\n"
+		"ktrxer stamp 192.0.2.1 --dscp be,cs1,ef --interval 10ms\tBest effort, background and voice side by "
+		"side.\n"
 		"ktrxer stamp router.example --port 862 --model poisson --count 1000\tAnother make's reflector.\n"),
 	.options = stamp_opts,
 	.positionals = stamp_positionals,

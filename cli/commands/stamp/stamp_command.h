@@ -25,7 +25,8 @@ struct stamp_command {
 };
 
 /* stamp_options.c */
-int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err);
+int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o,
+		    struct ktrxer_error *err);
 
 /* stamp_report.c */
 void stamp_say_what(const struct stamp_command *run);

@@ -13,11 +13,8 @@ static const struct {
 	const char *name;
 	uint8_t type;
 } tlv_names[] = {
-	{ "location", STAMP_TLV_LOCATION },
-	{ "time-info", STAMP_TLV_TIME_INFO },
-	{ "cos", STAMP_TLV_COS },
-	{ "direct", STAMP_TLV_DIRECT },
-	{ "limits", STAMP_TLV_LIMITS },
+	{ "location", STAMP_TLV_LOCATION }, { "time-info", STAMP_TLV_TIME_INFO }, { "cos", STAMP_TLV_COS },
+	{ "direct", STAMP_TLV_DIRECT },     { "limits", STAMP_TLV_LIMITS },
 };
 
 static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, struct ktrxer_error *err)
@@ -25,12 +22,16 @@ static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, str
 	for (int i = 0; i < o->tlvs.count; i++) {
 		size_t which = 0;
 
-		while (which < sizeof tlv_names / sizeof *tlv_names && strcmp(tlv_names[which].name, o->tlvs.items[i]) != 0)
+		while (which < sizeof tlv_names / sizeof *tlv_names &&
+		       strcmp(tlv_names[which].name, o->tlvs.items[i]) != 0)
 			which++;
 		if (which == sizeof tlv_names / sizeof *tlv_names)
-			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct, limits", o->tlvs.items[i]);
+			return ktrxer_fail(err, -EINVAL,
+					   "--tlv %s: not one of location, time-info, cos, direct, limits",
+					   o->tlvs.items[i]);
 		if (spec->tlv_count == STAMP_TLVS)
-			return ktrxer_fail(err, -EINVAL, "--tlv %s: at most %d extensions at once", o->tlvs.items[i], STAMP_TLVS);
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: at most %d extensions at once", o->tlvs.items[i],
+					   STAMP_TLVS);
 		spec->tlvs[spec->tlv_count++] = tlv_names[which].type;
 	}
 	return 0;
@@ -50,18 +51,21 @@ static int read_classes(struct stamp_spec *spec, const struct stamp_options *o, 
 		spec->tos[spec->class_count++] = (uint8_t)(dscp << 2 | o->ecn);
 	}
 	if (o->ssid > UINT16_MAX - (spec->class_count - 1))
-		return ktrxer_fail(err, -EINVAL, "--ssid %u: with %u classes it may be %u at most", (unsigned)o->ssid, spec->class_count,
-				   UINT16_MAX - (spec->class_count - 1));
+		return ktrxer_fail(err, -EINVAL, "--ssid %u: with %u classes it may be %u at most", (unsigned)o->ssid,
+				   spec->class_count, UINT16_MAX - (spec->class_count - 1));
 	return 0;
 }
 
-int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o, struct ktrxer_error *err)
+int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o,
+		    struct ktrxer_error *err)
 {
 	int rc = secret_stamp_keys_read(keys, o->auth_key_file, o->tlv_key_file, err);
 
 	*spec = (struct stamp_spec){ .auth_key = o->auth_key_file ? &keys->auth : NULL,
 				     .tlv_key = o->tlv_key_file ? &keys->tlv : NULL,
-				     .ssid = (uint16_t)o->ssid, .ptp = o->ptp, .follow_up = o->follow_up };
+				     .ssid = (uint16_t)o->ssid,
+				     .ptp = o->ptp,
+				     .follow_up = o->follow_up };
 	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
 		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
 	return rc;

@@ -15,9 +15,11 @@ void stamp_say_what(const struct stamp_command *run)
 	const struct prober *p = run->report.prober;
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->report.cli, "stamp %s (%s port %u) from %s on %s: %s mode, %u bytes of payload, by %s (%s)", run->o->p.host,
-		 ktrxer_addr_format(&p->path.to, to), p->spec.port, ktrxer_addr_format(&p->path.source, from), p->path.device.name,
-		 run->o->auth_key_file ? "authenticated" : "open", run->result->payload, p->info.engine, p->info.reason);
+	out_text(run->report.cli, "stamp %s (%s port %u) from %s on %s: %s mode, %u bytes of payload, by %s (%s)",
+		 run->o->p.host, ktrxer_addr_format(&p->path.to, to), p->spec.port,
+		 ktrxer_addr_format(&p->path.source, from), p->path.device.name,
+		 run->o->auth_key_file ? "authenticated" : "open", run->result->payload, p->info.engine,
+		 p->info.reason);
 }
 
 static void say_more(struct json *json, const struct stamp_sample *p)
@@ -55,8 +57,10 @@ static void say_json(struct stamp_command *run, uint32_t which, const struct sta
 	struct json *json;
 
 	if (run->o->p.brief && !p->too_late) {
-		probe_batch_add(&run->report, (const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns, p->t2_real_ns,
-								 (int64_t)p->reflector_seq, p->own_queue_ns, p->far_queue_ns, which });
+		probe_batch_add(&run->report,
+				(const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns,
+						   p->t2_real_ns, (int64_t)p->reflector_seq, p->own_queue_ns,
+						   p->far_queue_ns, which });
 		return;
 	}
 	json = out_sample(run->report.cli, p->too_late ? "too_late" : "round_trip");
@@ -79,7 +83,9 @@ void stamp_say_step(void *context)
 	const struct stamp_command *run = context;
 	struct json *event = out_event(run->report.cli, "clock_step");
 
-	out_text(run->report.cli, "the clocks of the two hosts were stepped against each other, or slewed by more than %d ppm", CLOCK_OFFSET_RATE_PPM);
+	out_text(run->report.cli,
+		 "the clocks of the two hosts were stepped against each other, or slewed by more than %d ppm",
+		 CLOCK_OFFSET_RATE_PPM);
 	if (event)
 		out_put(run->report.cli, event);
 }
@@ -91,16 +97,18 @@ void stamp_say_sample(void *context, uint32_t which, const struct stamp_sample *
 
 	if (p->too_late) {
 		if (probe_is_talkative(&run->o->p))
-			out_text(run->report.cli, "number %" PRIu64 ", round trip %s, after it was given up as lost", p->number,
-				 ktrxer_format_ns(rtt, p->rtt_ns));
+			out_text(run->report.cli, "number %" PRIu64 ", round trip %s, after it was given up as lost",
+				 p->number, ktrxer_format_ns(rtt, p->rtt_ns));
 		say_json(run, which, p);
 		return;
 	}
 	if (run->report.each > 1)
-		snprintf(class_text, sizeof class_text, ", DSCP %s", dscp_name(run->result->classes[which].tos >> 2, dscp));
+		snprintf(class_text, sizeof class_text, ", DSCP %s",
+			 dscp_name(run->result->classes[which].tos >> 2, dscp));
 	if (probe_is_talkative(&run->o->p))
-		out_text(run->report.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s", p->number, class_text,
-			 ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_up, p->ttl_down, ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
+		out_text(run->report.cli, "number %" PRIu64 "%s, round trip %s, TTL %u up %u down, sent %s late%s",
+			 p->number, class_text, ktrxer_format_ns(rtt, p->rtt_ns), p->ttl_up, p->ttl_down,
+			 ktrxer_format_ns(late, (int64_t)(p->t1_ns - p->at_ns)),
 			 p->reordered_up || p->reordered_down ? ", reordered" : "");
 	say_json(run, which, p);
 }
@@ -158,12 +166,15 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 	json_bool(end, "clocks_synchronised", w->synchronised);
 }
 
-static void delays_text(const struct stamp_command *run, const char *what, const struct ktrxer_hist *hist, const char *more)
+static void delays_text(const struct stamp_command *run, const char *what, const struct ktrxer_hist *hist,
+			const char *more)
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(run->report.cli, "%s: min %s, p50 %s, p99 %s, max %s%s", what, ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
-		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)), ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
+	out_text(run->report.cli, "%s: min %s, p50 %s, p99 %s, max %s%s", what,
+		 ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
+		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)),
+		 ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
 		 ktrxer_format_ns(x[3], ktrxer_hist_max(hist)), more);
 }
 
@@ -177,13 +188,15 @@ static void one_way_text(const struct stamp_command *run)
 		return;
 	length = snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
 	if (w->every > 1)
-		snprintf(more + length, sizeof more - (size_t)length, "; of every %" PRIu64 "th round trip, for want of memory", w->every);
+		snprintf(more + length, sizeof more - (size_t)length,
+			 "; of every %" PRIu64 "th round trip, for want of memory", w->every);
 	delays_text(run, "one-way delay up", w->delays.up, more);
 	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->report.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
-		out_text(run->report.cli, "and gains %.3f ppm, +- %.3f ppm", w->clock.skew_ppm, w->clock.skew_bound_ppm);
+		out_text(run->report.cli, "and gains %.3f ppm, +- %.3f ppm", w->clock.skew_ppm,
+			 w->clock.skew_bound_ppm);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- the end */
@@ -193,12 +206,17 @@ static void counts_text(const struct stamp_command *run)
 	const struct stamp_session_counts *c = &run->result->counts;
 
 	probe_unsent_text(&run->report);
-	out_text(run->report.cli, "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
-		 c->received, c->lost, c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
+	out_text(run->report.cli,
+		 "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64
+		 " reordered",
+		 c->sent, c->received, c->lost, c->duplicates_up + c->duplicates_down,
+		 c->reordered_up + c->reordered_down);
 	if (!c->lost)
 		return;
 	if (c->direction_known)
-		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown", c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
+		out_text(run->report.cli,
+			 "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown",
+			 c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
 	else
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
 }
@@ -314,15 +332,24 @@ static void judge_server(const struct stamp_command *run)
 	char held[KTRXER_UNITS_TEXT];
 
 	if (c->server_refused)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "limited by the server: it refused %" PRIu64 " probes beyond its limit of %" PRIu64 " answers "
-			    "a second to one network (`serve --max-answer-rate`); of %" PRIu64 " lost probes up to so many are not the path's",
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "limited by the server: it refused %" PRIu64 " probes beyond its limit of %" PRIu64
+			    " answers "
+			    "a second to one network (`serve --max-answer-rate`); of %" PRIu64
+			    " lost probes up to so many are not the path's",
 			    c->server_refused, c->server_rate, c->lost);
 	if (run->result->dwell_max_ns > DWELL_LONG_NS)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "limited by the server: it held a probe for up to %s before its answer (which is not in the "
-			    "round trip): its processor was too busy, or it was stopped", ktrxer_format_ns(held, run->result->dwell_max_ns));
+		verdict_say(
+			run->report.cli, VERDICT_DEGRADED,
+			"limited by the server: it held a probe for up to %s before its answer (which is not in the "
+			"round trip): its processor was too busy, or it was stopped",
+			ktrxer_format_ns(held, run->result->dwell_max_ns));
 	if (c->server_dropped)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "limited by the server: its socket dropped %" PRIu64 " packets, because its processor was too "
-			    "busy or it was stopped; of %" PRIu64 " lost probes up to so many are not the path's", c->server_dropped, c->lost);
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "limited by the server: its socket dropped %" PRIu64
+			    " packets, because its processor was too "
+			    "busy or it was stopped; of %" PRIu64 " lost probes up to so many are not the path's",
+			    c->server_dropped, c->lost);
 }
 
 static void finish_verdict(const struct stamp_command *run)
@@ -334,38 +361,58 @@ static void finish_verdict(const struct stamp_command *run)
 
 	probe_judge(&run->report, c->sent);
 	if (p->stopped && p->wanted != UINT64_MAX)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes", p->accounts.sent,
-			    p->wanted * run->report.each);
+		verdict_say(run->report.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes",
+			    p->accounts.sent, p->wanted * run->report.each);
 	probe_judge_times(&run->report, c->received);
 	if (c->wrong_hmac && !c->received)
-		verdict_say(run->report.cli, VERDICT_INVALID, "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
+		verdict_say(run->report.cli, VERDICT_INVALID,
+			    "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
 	else if (c->sent && !c->received && c->foreign)
-		verdict_say(run->report.cli, VERDICT_INVALID, "%" PRIu64 " packets came from UDP port %" PRIu64 " of %s, but no packet answers a probe of this run: "
-			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or TWAMP Light reflector?", c->foreign,
-			    run->o->p.port, run->o->p.host);
+		verdict_say(run->report.cli, VERDICT_INVALID,
+			    "%" PRIu64 " packets came from UDP port %" PRIu64
+			    " of %s, but no packet answers a probe of this run: "
+			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or "
+			    "TWAMP Light reflector?",
+			    c->foreign, run->o->p.port, run->o->p.host);
 	else if (c->sent && !c->received && run->result->elsewhere)
-		verdict_say(run->report.cli, VERDICT_INVALID, "%" PRIu64 " packets came, but from other addresses than %s: the reflector answers from another "
-			    "address, or a NAT changes it", run->result->elsewhere, run->o->p.host);
+		verdict_say(run->report.cli, VERDICT_INVALID,
+			    "%" PRIu64
+			    " packets came, but from other addresses than %s: the reflector answers from another "
+			    "address, or a NAT changes it",
+			    run->result->elsewhere, run->o->p.host);
 	else if (c->sent && !c->received)
-		verdict_say(run->report.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s", run->o->p.host, run->o->p.port,
+		verdict_say(run->report.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s",
+			    run->o->p.host, run->o->p.port,
 			    run->o->auth_key_file ? " (a reflector with another key stays silent, too)" : "");
 	if (drops)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated", drops);
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
+			    drops);
 	judge_server(run);
 	if (c->restarts)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "the reflector began to count anew %" PRIu64 " times: it was restarted, or has forgotten us",
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the reflector began to count anew %" PRIu64
+			    " times: it was restarted, or has forgotten us",
 			    c->restarts);
 	if (w->steps)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
-			    " times; one-way delays are those of the longest part between", CLOCK_OFFSET_RATE_PPM, w->steps);
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
+			    " times; one-way delays are those of the longest part between",
+			    CLOCK_OFFSET_RATE_PPM, w->steps);
 	if (w->clock.free_running && w->clock.drifts)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way "
-			    "delays is widened to that of clocks that are slewed by %d ppm", CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way "
+			    "delays is widened to that of clocks that are slewed by %d ppm",
+			    CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
 	if (w->contradicted)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "both clocks say that they are synchronised, and the round trips prove that they are not");
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "both clocks say that they are synchronised, and the round trips prove that they are not");
 	if (c->tlvs_refused)
-		verdict_say(run->report.cli, VERDICT_DEGRADED, "the extensions of %" PRIu64 " answers failed their HMAC and were not used: the keys of the "
-			    "two ends differ, or something changes packets on the way", c->tlvs_refused);
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the extensions of %" PRIu64
+			    " answers failed their HMAC and were not used: the keys of the "
+			    "two ends differ, or something changes packets on the way",
+			    c->tlvs_refused);
 }
 
 static void finish_text(const struct stamp_command *run)

@@ -14,6 +14,7 @@ enum { PORT_UDP = 33434, PORT_TCP = 80 };
 
 static const char *const engines[] = { "packet", "raw", "udp", NULL };
 
+/* clang-format off */
 static const struct opt trace_opts[] = {
 	{ .name = "protocol", .type = OPT_CHOICE, .offset = FIELD(protocol), .argument = "P", .fallback = "udp",
 	  .choices = trace_protocols, .heading = "Probes",
@@ -51,6 +52,7 @@ static const struct opt trace_opts[] = {
 	OPTION_FLOOD(FIELD(flood), "probes a second"),
 	{ 0 },
 };
+/* clang-format on */
 
 static const struct opt_positional trace_positionals[] = {
 	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name" },
@@ -73,9 +75,9 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 		.device = o->device,
 		.engine = o->engine,
 		.proto = protos[o->protocol],
-		.port = (uint16_t)(o->port			     ? o->port :
-				   protos[o->protocol] == KTRXER_TCP ? PORT_TCP :
-								       PORT_UDP),
+		.port = (uint16_t)(o->port                             ? o->port
+				   : protos[o->protocol] == KTRXER_TCP ? PORT_TCP
+								       : PORT_UDP),
 		.tos = (uint8_t)(o->dscp << 2 | o->ecn),
 		.hops_max = (uint8_t)o->hops,
 		.silent_max = (uint8_t)o->silent_hops,

@@ -111,9 +111,9 @@ static const struct {
 	const char *name;
 	void (*plant)(void);
 } planted[] = {
-	{ "slab", planted_slab },   { "vmalloc", planted_vmalloc }, { "freed", planted_freed }, { "leak", planted_leak },
-	{ "order", planted_order }, { "sleep", planted_sleep },	    { "shift", planted_shift }, { "bounds", planted_bounds },
-	{ "timer", planted_timer },
+	{ "slab", planted_slab },   { "vmalloc", planted_vmalloc }, { "freed", planted_freed },
+	{ "leak", planted_leak },   { "order", planted_order },     { "sleep", planted_sleep },
+	{ "shift", planted_shift }, { "bounds", planted_bounds },   { "timer", planted_timer },
 };
 
 static int __init planted_init(void)

@@ -21,10 +21,11 @@
 #include <net/net_namespace.h>
 
 enum {
-	SIZE_MIN = 100, SIZE_MOST = 1400, /* on IP */
-	PLANNED = 1 << 15,                /* gaps and sizes, made beforehand: a NIC does not throw dice in its interrupt */
-	AT_ONCE = 64,                     /* packets of one interrupt */
-	FRACTION = 16,                    /* bits of a logarithm behind the point */
+	SIZE_MIN = 100,
+	SIZE_MOST = 1400,  /* on IP */
+	PLANNED = 1 << 15, /* gaps and sizes, made beforehand: a NIC does not throw dice in its interrupt */
+	AT_ONCE = 64,      /* packets of one interrupt */
+	FRACTION = 16,     /* bits of a logarithm behind the point */
 };
 
 static char *device = "in0";
@@ -94,8 +95,13 @@ static void plan_make(void)
 static void head_make(void)
 {
 	struct ethhdr *eth = (void *)head;
-	struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .frag_off = htons(IP_DF),
-			    .saddr = in_aton(source), .daddr = in_aton(target) };
+	struct iphdr ip = { .version = 4,
+			    .ihl = 5,
+			    .ttl = 64,
+			    .protocol = IPPROTO_UDP,
+			    .frag_off = htons(IP_DF),
+			    .saddr = in_aton(source),
+			    .daddr = in_aton(target) };
 	struct udphdr udp = { .source = htons(40999), .dest = htons(9) };
 
 	ether_addr_copy(eth->h_dest, dev->dev_addr);
