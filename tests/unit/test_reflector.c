@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
-#include "limiter.h"
 #include "limits.h"
 #include "reflector.h"
 #include "stamp_hex.h"
@@ -262,35 +261,6 @@ static void rates_by_neighbourhood(void **state)
 	}
 	assert_in_range(answered, 1000, 1012);
 	reflector_free(r);
-}
-
-static void limiter_by_prefix(void **state)
-{
-	struct ktrxer_addr addr = { .family = AF_INET6, .bytes = { 0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5 } },
-			   v4 = { .family = AF_INET };
-	struct limiter *limiter;
-	uint64_t taken = 0;
-
-	(void)state;
-	assert_int_equal(limiter_new(&limiter, 100, 1, 7), 0);
-	assert_true(limiter_take(limiter, &addr, 1, S));
-	addr.bytes[7] = 9; /* the same /56 */
-	assert_false(limiter_take(limiter, &addr, 1, S));
-	addr.bytes[6] = 9; /* another */
-	assert_true(limiter_take(limiter, &addr, 1, S));
-	/* A flood from everywhere: the table is full of debt, the first one's is not forgotten, and no more than a table's worth passes. */
-	for (uint32_t i = 0; i < 1000000; i++) {
-		store_be32(v4.bytes, i << 8);
-		taken += limiter_take(limiter, &v4, 1, S);
-	}
-	assert_in_range(taken, KTRXER_LIMITER_BUCKETS / 2, KTRXER_LIMITER_BUCKETS);
-	assert_false(limiter_take(limiter, &addr, 1, S));
-	assert_true(limiter_take(limiter, &addr, 1, 2 * S)); /* and a second later it works again */
-	limiter_free(limiter);
-	assert_int_equal(limiter_new(&limiter, 0, 0, 7), 0);
-	for (int i = 0; i < 1000; i++)
-		assert_true(limiter_take(limiter, &v4, 1, S));
-	limiter_free(limiter);
 }
 
 static void a_flood_does_not_displace_sessions(void **state)
@@ -640,7 +610,6 @@ int main(void)
 		cmocka_unit_test(reasons_to_stay_silent),
 		cmocka_unit_test(two_reflectors_set_on_each_other),
 		cmocka_unit_test(rates_by_neighbourhood),
-		cmocka_unit_test(limiter_by_prefix),
 		cmocka_unit_test(a_flood_does_not_displace_sessions),
 		cmocka_unit_test(a_greedy_prefix_leaves_room),
 		cmocka_unit_test(large_answers_cost_more),
