@@ -55,8 +55,8 @@ static const struct opt serve_opts[] = {
 	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE", .fallback = "200M", .max = INT64_MAX,
 	  .help = "Of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
-	  .help = "The DSCPs that answers and flows may carry, by name or number, separated by commas (BE,CS1,EF). Without it: those below CS6 for flows "
-		  "and for answers to addresses whose clients have proven the token or the key; best effort for all other answers" },
+	  .help = "The DSCPs of answers and flows, by name or number, separated by commas. Without it: those below CS6 for clients that have the token "
+		  "or the key, best effort for others" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
 	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
