@@ -45,6 +45,8 @@ NOT_RUN = [
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
     ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
+    ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
     ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
     ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum { NOTES = 320 };
@@ -344,7 +345,8 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (r->stopped)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all routes were known");
 	if (r->failed)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent", r->failed);
+		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent (the last one: %s)", r->failed,
+			    strerror(-r->failed_error));
 	if (!s->last_hop)
 		verdict_say(cli, VERDICT_INVALID, "no router and no host answered");
 	else if (!s->arrived)
