@@ -338,7 +338,8 @@ def test_what_is_not_run_exists(ktrxer: Path) -> None:
         text = (ROOT / name).read_text()
         prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
         for said in [*re.findall(r"`([^`\n]+)`", prose), *(one.line for one in read(name).commands if excused(name, one.line))]:
-            words = said.split(" -- ")[0].split("#")[0].split()
+            said = said.replace("\\\n", " ").split(" -- ")[0].split("#")[0]
+            words = re.findall(r"(?:'[^']*'|\S)+", said)
             if words[:1] == ["make"] and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]) and words[1] not in targets:
                 wrong.append(f"{name}: `{said}`: no such target")
             if words[:2] == ["ktrxer", "variation"]:
