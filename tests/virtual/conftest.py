@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 from guests import Lab
-from ktrxer.lab import pytest_plugin
 from ktrxer.lab.pytest_plugin import *
 from ktrxer.lab.pytest_plugin import HERE
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    pytest_plugin.pytest_configure(config)
-    config.addinivalue_line("markers", "slow: takes minutes; run by `make virtual`, not by `make test-virtual`")
-
 
 LIMIT_S = 240  # of one test, on a machine that others use
 
