@@ -481,8 +481,8 @@ static struct request request_of(uint64_t seed)
 }
 
 /*
- * A 32-bit program in the user mode of qemu: the address in an ICMP error (MSG_ERRQUEUE) is written to an address of the
- * host that is cut to 32 bits, into any memory of the program.
+ * A 32-bit program in the user mode of qemu: the address in an ICMP error (MSG_ERRQUEUE) is written to an address of
+ * the host that is cut to 32 bits, into any memory of the program.
  */
 static void need_error_queue(void)
 {
