@@ -48,7 +48,7 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
 
 # Virtual time without an emulator: what its kernel is built with, and what a guest runs.
-VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables
+VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump
 virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in four minutes on 2 cores
 	@sh lab/setup $(VIRTUAL_PACKAGES)
 	@timeout 840 $(LAB) setup --device uml

@@ -149,7 +149,7 @@ static void note_next(const struct trace_run *run, const struct trace_node *node
 	}
 }
 
-/* What stands in a line already, and holds for all hops behind it. */
+/* Changes of the packet that a line of the table states already. They hold for all later hops. */
 struct noted {
 	bool translated;
 	uint8_t tos;
