@@ -18,7 +18,7 @@ struct stamp_samples {
 	struct kept *kept; /* a ring once it has ROOM places */
 	uint32_t first, count, room;
 	uint64_t seen, resolution;
-	/* Of the segment of the clock offset that has the most round trips, at `longest`, and of the one since the last step. */
+	/* Of the segment with the most round trips, at `longest`, and of the one since the last step. */
 	struct stamp_delays delays[2];
 	int longest;
 };
@@ -129,7 +129,7 @@ static void delays_add(struct stamp_delays *d, const struct clock_offset *clock,
 			bound_ns = claimed_ns;
 			up = claimed_up;
 			down = claimed_down;
-			/* Where the claims are wrong, this delay and the true one still lie in the interval without them. */
+			/* Claims may be wrong: this delay and the true one lie in the interval without them. */
 			unclaimed_ns *= 2;
 		}
 	}

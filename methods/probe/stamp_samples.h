@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One-way delays wait here until the offset of the clocks is known. In bounded memory: when it is full, the delays of the oldest samples are
- * computed by the offset that is known then, and recorded. Later round trips can only narrow the offset's interval, so the uncertainty of these
- * delays holds. Every sample is in the delays.
+ * One-way delays wait here until the offset of the clocks is known. In bounded memory: when it is full, the delays of
+ * the oldest samples are computed by the offset that is known then, and recorded. Later round trips can only narrow the
+ * offset's interval, so the uncertainty of these delays holds. Every sample is in the delays.
  */
 #ifndef KTRXER_METHODS_STAMP_SAMPLES_H
 #define KTRXER_METHODS_STAMP_SAMPLES_H
@@ -30,8 +30,8 @@ struct stamp_delays {
 	bool claims_wrong;     /* a round trip proves wrong what the clocks report */
 };
 /*
- * Records the delays of all samples, or of the oldest ones to make room, by the offset at the time of each. The synchronisation of the clocks
- * limits the offset to low to high (INT64_MIN, INT64_MAX: it does not). False: no memory.
+ * Records the delays of all samples, or of the oldest ones to make room, by the offset at the time of each. The
+ * synchronisation of the clocks limits the offset to low to high (INT64_MIN, INT64_MAX: it does not). False: no memory.
  */
 bool stamp_samples_settle(struct stamp_samples *samples, const struct clock_offset *clock, int64_t low_ns,
 			  int64_t high_ns, bool all);

@@ -105,7 +105,7 @@ static void a_long_run_has_every_sample_in_its_delays(void **state)
 	}
 }
 
-/* A step after the first samples were settled: the figures are those of the part with the most round trips, whichever it is. */
+/* A step after the first samples were settled: the figures are those of the part with the most round trips. */
 static void a_step_in_a_long_run_divides_its_delays(void **state)
 {
 	static const struct {
@@ -134,7 +134,7 @@ static void a_step_in_a_long_run_divides_its_delays(void **state)
 	}
 }
 
-/* What the clocks stated when the first samples were settled proves wrong later: the truth is within the uncertainty all the same. */
+/* What the clocks stated proves wrong after the first samples were settled: the truth is within the uncertainty. */
 static void claims_that_prove_wrong_leave_a_bound_that_holds(void **state)
 {
 	const struct stamp_delays *d;

@@ -69,7 +69,7 @@ describe("a report of an rrul", () => {
     await close();
   });
 
-  it("shows lost probes in a lane above the plot", async () => {
+  it("shows lost probes in a strip above the plot", async () => {
     const { page, complaints, close } = await open(browser, "rrul.html");
     await panel(page, "latency");
     expect(await pixels(page, "latency", BLUE, "above")).toBeGreaterThan(20);

@@ -6,7 +6,7 @@ import type { Columns } from "./arrays";
 import type { Panel, Series } from "./data";
 import { button, el } from "./dom";
 import { quantity, ticks } from "./format";
-import { laneHeight, laneRow } from "./lane";
+import { stripHeight, stripRow } from "./strip";
 import { legend, type Legend } from "./legend";
 import type { Link, Member, Selection } from "./link";
 import { extent, nearest, pick, tidy, type Samples } from "./samples";
@@ -176,11 +176,11 @@ export class PanelView implements Member {
   }
 
   private get height(): number {
-    return (innerWidth < 640 ? 220 : 260) + laneHeight(this.lanes);
+    return (innerWidth < 640 ? 220 : 260) + stripHeight(this.lossRows);
   }
 
-  /** Rows of the lane: series with lost probes, shown or not, so that the plot does not move. */
-  private get lanes(): number {
+  /** Rows of the strip: series with lost probes, shown or not, so that the plot does not move. */
+  private get lossRows(): number {
     return this.loaded.filter((one) => one.lost.length > 0).length;
   }
 
@@ -240,7 +240,7 @@ export class PanelView implements Member {
     const options: uPlot.Options = {
       width: Math.max(120, this.holder.clientWidth),
       height: this.height,
-      padding: [8 + laneHeight(this.lanes), 12, 0, 0],
+      padding: [8 + stripHeight(this.lossRows), 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => null } },
       scales: {
@@ -352,14 +352,14 @@ export class PanelView implements Member {
       ctx.setLineDash([]);
     }
     ctx.restore();
-    if (this.lanes > 0) this.lane(plot, view);
+    if (this.lossRows > 0) this.losses(plot, view);
   }
 
-  private lane(plot: uPlot, view: View): void {
+  private losses(plot: uPlot, view: View): void {
     const { ctx, bbox } = plot;
     const ratio = uPlot.pxRatio;
-    const rows = this.lanes;
-    const height = laneHeight(rows) * ratio;
+    const rows = this.lossRows;
+    const height = stripHeight(rows) * ratio;
     let row = 0;
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
@@ -372,7 +372,7 @@ export class PanelView implements Member {
     ctx.clip();
     for (const { series, lost } of this.loaded) {
       if (lost.length === 0) continue;
-      const { above, size } = laneRow(row++, rows);
+      const { above, size } = stripRow(row++, rows);
       if (!this.visible(series)) continue;
       ctx.globalAlpha = this.selection.highlighted !== null && this.selection.highlighted !== series.key ? FAINT : 1;
       ctx.strokeStyle = this.color(series);
