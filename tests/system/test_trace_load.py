@@ -32,10 +32,8 @@ class Line:
     b: hosts.Netns
 
     @contextlib.contextmanager
-    def shaped(self, host: hosts.Netns, device: str, queue: str = "") -> Iterator[None]:
-        host.run(["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", *TBF])
-        if queue:
-            host.run(["tc", "qdisc", "add", "dev", device, "parent", "1:", queue])
+    def shaped(self, host: hosts.Netns, device: str) -> Iterator[None]:
+        host.run(["tc", "qdisc", "add", "dev", device, "root", *TBF])
         try:
             yield
         finally:
@@ -101,11 +99,12 @@ def test_the_queue_that_fills_is_named(line, load, validators, direction, where,
     assert sum(one["stage"] == "loaded" for one in stages) == sum(one["loaded_answers"] for number, one in queues.items() if number)
 
 
-def test_flows_with_a_queue_of_their_own_degrade_the_result(line, load):
-    """fq has a queue for each flow: the probes do not wait behind the packets of the load."""
-    with line.shaped(line.r2, "d73", "fq"):
-        end = load("up")[-1]
-    assert end["verdict"] == "degraded" and any("queues of their own for the flows" in one for one in end["reasons"]), end["reasons"]
+def test_probes_that_do_not_wait_with_the_flows_degrade_the_result(line, load):
+    """The engine packet bypasses the queue of this host's device, as fq_codel of a router takes probes past the queue of a flow."""
+    with line.shaped(line.a, "d71"):
+        end = load("up", "--engine", "packet")[-1]
+    assert end["load"]["queue_before_hop"] is None
+    assert end["verdict"] == "degraded" and any("do not wait in the queue of the flows" in one for one in end["reasons"]), end["reasons"]
 
 
 def test_text(ktrxer, line, serve, token):

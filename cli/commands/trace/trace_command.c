@@ -65,8 +65,9 @@ static const struct opt trace_opts[] = {
 	  .min = 1, .max = 65535, .help = "With --load: port of `ktrxer serve`" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
-	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines,
-		      .help = "Engine: packet or raw; udp (the host's socket, no privilege) follows one flow of UDP"),
+	OPTION_ENGINE(FIELD(engine), .choices = engines,
+		      .help = "Engine: packet, or raw, which sends through the queue of this host's device and is used "
+			      "with --load; udp (the host's socket, no privilege) follows one flow of UDP"),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	OPTION_FLOOD(FIELD(flood), "probes a second"),
@@ -83,17 +84,18 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 {
 	static const uint8_t protos[] = { KTRXER_UDP, KTRXER_TCP, KTRXER_ICMP };
 	static const double failures[] = { 0.05, 0.01, 0.001, 0.0001 };
+	const char *engine = o->engine ? o->engine : o->load == TRACE_NO_LOAD ? "packet" : "raw";
 	int rc;
 
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
-	if (!strcmp(o->engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
+	if (!strcmp(engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
 		return ktrxer_fail(err, -EINVAL,
 				   "--engine udp goes with --one-route and --protocol udp: it has one socket");
 	*spec = (struct trace_spec){
 		.from = o->from,
 		.device = o->device,
-		.engine = o->engine,
+		.engine = engine,
 		.proto = protos[o->protocol],
 		.port = (uint16_t)(o->port                             ? o->port
 				   : protos[o->protocol] == KTRXER_TCP ? PORT_TCP

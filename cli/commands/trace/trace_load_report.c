@@ -66,12 +66,11 @@ static void judge_flows(const struct trace_run *run, int way)
 	char text[2][24];
 
 	if (flows_ns > FLOW_FACTOR * hops_ns + FLOW_ROOM_NS)
-		verdict_say(
-			run->cli, VERDICT_DEGRADED,
-			"the round trips of the flows %s grew by %s ms, those of the probes by %s ms at most: a router "
-			"or this host has queues of their own for the flows (fq_codel, classes), which the probes do "
-			"not show",
-			way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns));
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the round trips of the flows %s grew by %s ms, those of the probes by %s ms at most: the "
+			    "probes do not wait in the queue of the flows, because a router has one for each flow "
+			    "(fq_codel, classes), or because the engine packet bypasses this host's own",
+			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns));
 }
 
 void trace_load_judge(const struct trace_run *run)
