@@ -92,7 +92,7 @@ def test_the_queue_that_fills_is_named(line, load, validators, direction, where,
             assert (one["added_us"] > 0.2 * FULL_US) == (number >= hop), result
     ways = ("up", "down") if direction == "both" else (direction,)
     assert [way for way in ("up", "down") if way in result] == list(ways)
-    assert all(0 < result[way]["bit_s"] and result[way]["flows"] == 4 for way in ways)
+    assert all(result[way]["bit_s"] > 0 and result[way]["flows"] == 4 for way in ways)
     stages = [one for one in objects if one.get("kind") == "hop_answer" and one["stage"] != "search"]
     assert {one["repetition"] for one in stages if one["stage"] == "repeat"} == set(range(50))
     assert {one["repetition"] for one in stages if one["stage"] == "loaded"} <= set(range(50))
