@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from guests import ROOT, Lab
 
+pytestmark = pytest.mark.slow
+
 KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 MBIT, PACKETS = 5, 30
 
