@@ -139,6 +139,8 @@ int hop_queues_estimate(const struct hop_times *hops, size_t count, size_t idle_
 	for (size_t i = 0; i < count; i++)
 		if (queues[i].fills && (*fullest == count || queues[i].queue_ns > queues[*fullest].queue_ns))
 			*fullest = i;
+	for (size_t i = 0; *fullest < count && i < count; i++)
+		queues[i].fills &= queues[i].queue_ns > queues[*fullest].queue_ns / HOP_QUEUES_SHARE;
 	free(room);
 	return 0;
 }

@@ -18,6 +18,8 @@
 enum {
 	HOP_QUEUES_LEAST = 8,         /* answers of a hop, idle and loaded: fewer have no interval of 99 % */
 	HOP_QUEUES_FLOOR_NS = 100000, /* a smaller delay may be that of the answering router */
+	/* Of the largest delay: a smaller one may be the growth of that queue between two probes. */
+	HOP_QUEUES_SHARE = 20,
 };
 
 /* The uncertainties are those of a median, by order statistics, as if the round trips were independent. */
@@ -37,7 +39,7 @@ struct hop_queue {
 	size_t after;
 	bool measured;                          /* enough repetitions have both answers */
 	int64_t queue_ns, queue_uncertainty_ns; /* never negative */
-	bool fills;                             /* above the uncertainty, and above the floor */
+	bool fills;                             /* above the uncertainty, the floor, and a share of the largest delay */
 };
 
 /*

@@ -59,7 +59,7 @@ def line(requires_namespaces: None) -> Iterator[Line]:
 
 
 def command(ktrxer: Any, token: Any, direction: str, *options: str) -> list[Any]:
-    return [ktrxer, "trace", FAR, "--load", direction, "--load-for", "1s", "--interval", "20ms", "--token-file", token, *options]
+    return [ktrxer, "trace", FAR, "--load", direction, "--load-for", "500ms", "--interval", "20ms", "--token-file", token, *options]
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_the_queue_that_fills_is_named(line, load, validators, direction, where,
     assert [way for way in ("up", "down") if way in result] == list(ways)
     assert all(result[way]["bit_s"] > 0 and result[way]["flows"] == 4 for way in ways)
     stages = [one for one in objects if one.get("kind") == "hop_answer" and one["stage"] != "search"]
-    assert {one["repetition"] for one in stages if one["stage"] == "repeat"} == set(range(50))
-    assert {one["repetition"] for one in stages if one["stage"] == "loaded"} <= set(range(50))
+    assert {one["repetition"] for one in stages if one["stage"] == "repeat"} == set(range(25))
+    assert {one["repetition"] for one in stages if one["stage"] == "loaded"} <= set(range(25))
     assert sum(one["stage"] == "loaded" for one in stages) == sum(one["loaded_answers"] for number, one in queues.items() if number)
 
 
@@ -119,7 +119,7 @@ def test_text(ktrxer, line, serve, token):
 
 def test_a_server_that_stops_ends_the_load(ktrxer, line, serve, token):
     server = serve(line.b, "--token-file", token)
-    trace = line.a.popen(command(ktrxer, token, "up", "--jsonl", "--load-for", "3s"))
+    trace = line.a.popen(command(ktrxer, token, "up", "--jsonl", "--load-for", "1s"))
     assert trace.stdout
     lines = list[str]()
     for one in trace.stdout:

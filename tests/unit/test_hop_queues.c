@@ -105,6 +105,27 @@ static void a_router_that_answers_slowly_under_load_is_not_a_queue(void **state)
 	assert_true(p.queues[4].queue_ns > 45 * MS && p.queues[4].queue_ns < 53 * MS);
 }
 
+/*
+ * The queue grows between a probe to one hop and the probe to the next one, 2 ms later: in step with the packets of the
+ * flows, always by the same time. In virtual time this is exact.
+ */
+static void a_queue_that_grows_between_two_probes_is_one_queue(void **state)
+{
+	struct path p;
+
+	(void)state;
+	path_make(&p);
+	for (int hop = 3; hop < HOPS; hop++)
+		for (int i = 0; i < TIMES; i++) {
+			p.idle[hop][i] = hop * MS;
+			p.loaded[hop][i] = hop * MS + 40 * MS + (hop - 3) * (MS / 2);
+		}
+	estimate(&p);
+	assert_int_equal(p.fullest, 3);
+	assert_true(p.queues[4].queue_ns > HOP_QUEUES_FLOOR_NS);
+	assert_false(p.queues[4].fills);
+}
+
 static void hops_without_answers_are_left_out(void **state)
 {
 	struct path p;
@@ -239,6 +260,7 @@ int main(void)
 		cmocka_unit_test(the_queue_that_fills_is_found_at_each_place),
 		cmocka_unit_test(without_a_queue_none_is_named),
 		cmocka_unit_test(a_router_that_answers_slowly_under_load_is_not_a_queue),
+		cmocka_unit_test(a_queue_that_grows_between_two_probes_is_one_queue),
 		cmocka_unit_test(hops_without_answers_are_left_out),
 		cmocka_unit_test(probes_lost_in_a_full_queue_leave_the_others),
 		cmocka_unit_test(hops_that_never_answer_together_have_no_difference),
