@@ -75,6 +75,15 @@ void serve_control_counts(const struct serve_control *control, struct serve_cont
 	*counts = control->registry.counts;
 }
 
+uint32_t serve_control_pending(const struct serve_control *control)
+{
+	uint32_t pending = 0;
+
+	for (int i = 0; i < KTRXER_CONTROL_GROUPS; i++)
+		pending += control->counts[i];
+	return pending;
+}
+
 /* --------------------------------------------------------------------------------------------------------- strangers */
 
 static void stranger_leave(struct stranger *s, bool closes)
@@ -160,7 +169,7 @@ static int unproven_of(const struct serve_control *control, uint64_t prefix)
 	int count = 0;
 
 	for (const struct session *s = control->registry.sessions; s; s = s->next)
-		count += is_unproven(s) && (!prefix || limiter_prefix(&s->peer) == prefix);
+		count += is_unproven(s) && (!prefix || limiter_prefix(&s->client.from) == prefix);
 	return count;
 }
 
@@ -173,7 +182,7 @@ static void new_sessions_thin(struct serve_control *control)
 	if (unproven_of(control, 0) < KTRXER_CONTROL_NEW)
 		return;
 	for (struct session *s = control->registry.sessions; s; s = s->next) {
-		const int count = is_unproven(s) ? unproven_of(control, limiter_prefix(&s->peer)) : 0;
+		const int count = is_unproven(s) ? unproven_of(control, limiter_prefix(&s->client.from)) : 0;
 
 		if (count && count >= most) { /* new sessions stand in front: the last of equals is the oldest */
 			most = count;
@@ -401,16 +410,17 @@ int serve_control_new(struct serve_control **out, struct loop *loop, const struc
 
 void serve_control_end(struct serve_control *control)
 {
-	for (struct session *s = control->registry.sessions; s; s = s->next)
-		session_refuse(s, CONTROL_STOPPING, 0);
+	while (control->registry.sessions) {
+		session_refuse(control->registry.sessions, CONTROL_STOPPING, 0);
+		session_free(control->registry.sessions);
+	}
 }
 
 void serve_control_free(struct serve_control *control)
 {
 	if (!control)
 		return;
-	while (control->registry.sessions)
-		session_free(control->registry.sessions);
+	serve_control_end(control);
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
+#include "client_log.h"
 #include "clock_sync.h"
 #include "dscp.h"
 #include "error.h"
+#include "figures.h"
 #include "limiter.h"
 #include "limits.h"
+#include "metrics.h"
 #include "privilege.h"
 #include "reload.h"
 #include "secret.h"
@@ -26,7 +29,7 @@
 struct serve_options {
 	struct opt_list bind;
 	uint64_t port, stamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
-	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow;
+	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
 
@@ -68,10 +71,22 @@ static const struct opt serve_opts[] = {
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	OPTION_PTP(FIELD(ptp)),
+#ifndef KTRXER_SMALL
+	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
+	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address of this host, without a login" },
+#endif
 	{ 0 },
 };
 /* clang-format on */
 
+/* The small static program has 400,000 bytes, and no room for log and metrics. Of `s`, the server. */
+#ifdef KTRXER_SMALL
+#define LOG_OF_CLIENTS(function) .ended = NULL
+#else
+#define LOG_OF_CLIENTS(function) .ended = (function), .context = &s->log
+#endif
+
+enum { REVIEW_MS = 250 }; /* all places of the reflector's table in 4 s */
 enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
 
 struct server {
@@ -90,6 +105,9 @@ struct server {
 	uint64_t dscp_granted;
 	bool filtered; /* system calls */
 	struct loop_source reload;
+	struct client_log log;
+	struct loop_timer review_timer;
+	struct serve_metrics *metrics;
 };
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
@@ -102,6 +120,29 @@ static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 	clock_sync_read(&sync);
 	reflector_set_clock(s->reflector, sync.synchronised, sync.bound_ns);
 	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- figures */
+
+static void figures_read(struct server *s, struct serve_figures *f)
+{
+	*f = (struct serve_figures){ .clients = registry_clients(serve_control_registry(s->control)),
+				     .pending = serve_control_pending(s->control),
+				     .log_left_out = s->log.left_out };
+	reflector_counts(s->reflector, &f->stamp);
+	serve_control_counts(s->control, &f->flows);
+	loop_figures(s->loop, &f->loop);
+	for (int i = 0; i < s->socket_count; i++) {
+		struct serve_udp_counts one;
+
+		serve_udp_counts(s->sockets[i], &one);
+		f->sockets.received += one.received;
+		f->sockets.sent += one.sent;
+		f->sockets.refused += one.refused;
+		f->sockets.overflows += one.overflows;
+		f->sockets.user_stamps += one.user_stamps;
+		f->sockets.left_stamps += one.left_stamps;
+	}
 }
 
 /* -------------------------------------------------------------------------------------------------------- beginning */
@@ -217,7 +258,8 @@ static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_err
 					   .max_ns = s->o->max_ns,
 					   .max_bps = s->o->max_bps,
 					   .dscp_granted = s->dscp_granted,
-					   .secret = limiter_mix(secret) };
+					   .secret = limiter_mix(secret),
+					   LOG_OF_CLIENTS(client_log_flows) };
 	int rc;
 
 	descriptors_allow();
@@ -235,7 +277,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 				       .rate = (uint32_t)o->rate,
 				       .burst = (uint32_t)o->burst,
 				       .max_bps = o->answer_bps,
-				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
+				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port },
+				       LOG_OF_CLIENTS(client_log_stamp) };
 	struct stamp_keys keys;
 	int rc = addresses_plan(s, err);
 
@@ -247,6 +290,10 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 		rc = secrets_plan(s, &r, &keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
 		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+#ifndef KTRXER_SMALL
+	if (rc == 0 && client_log_open(&s->log, s->cli, limiter_mix(r.secret ^ 1)) < 0)
+		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
+#endif
 	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	secret_forget(&keys, sizeof keys);
@@ -256,6 +303,33 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 }
 
 #ifndef KTRXER_SMALL
+static void sessions_review(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct server *s = (struct server *)((char *)timer - offsetof(struct server, review_timer));
+
+	reflector_review(s->reflector, false, now_ns);
+	timer->at_ns = now_ns + REVIEW_MS * (uint64_t)KTRXER_NS_PER_MS;
+}
+
+static void metrics_fill(void *context, struct metrics_text *text)
+{
+	struct serve_figures figures;
+
+	figures_read(context, &figures);
+	metrics_write(text, &figures);
+}
+
+static int metrics_open(struct server *s, struct ktrxer_error *err)
+{
+	struct serve_metrics_options o = { .fill = metrics_fill, .context = s };
+	int rc;
+
+	if (!s->o->metrics)
+		return 0;
+	rc = metrics_address(&o.bind, &o.port, s->o->metrics, err);
+	return rc < 0 ? rc : serve_metrics_open(&s->metrics, s->loop, &o, err);
+}
+
 /* The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was. */
 static void token_again(struct loop_source *source, uint32_t events)
 {
@@ -285,6 +359,20 @@ static void token_again(struct loop_source *source, uint32_t events)
 		return;
 	json_bool(json, "done", length > 0);
 	out_put(s->cli, json);
+}
+
+/* What the small program does not have. */
+static int extras_open(struct server *s, struct ktrxer_error *err)
+{
+	int rc = metrics_open(s, err);
+
+	s->reload.ready = token_again;
+	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
+		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");
+	s->review_timer = (struct loop_timer){ .at_ns = 0, .due = sessions_review };
+	if (rc == 0)
+		loop_timer_add(s->loop, &s->review_timer);
+	return rc;
 }
 #endif
 
@@ -360,10 +448,10 @@ static void control_json(struct json *json, const struct serve_control_counts *c
 	json_u64(json, "connections", c->connections);
 	json_u64(json, "clients", c->sessions);
 	json_u64(json, "started", c->flows);
-	json_u64(json, "bytes_in", c->bytes_in);
-	json_u64(json, "bytes_out", c->bytes_out);
-	json_u64(json, "packets_in", c->packets_in);
-	json_u64(json, "packets_out", c->packets_out);
+	json_u64(json, "bytes_in", c->bytes[0]);
+	json_u64(json, "bytes_out", c->bytes[1]);
+	json_u64(json, "packets_in", c->packets[0]);
+	json_u64(json, "packets_out", c->packets[1]);
 	json_u64(json, "clients_lost", c->lost_clients);
 	json_u64(json, "pending_displaced", c->displaced);
 	json_u64(json, "pending_slow", c->slow);
@@ -395,27 +483,18 @@ static void stamp_json(struct json *json, const struct reflector_counts *c, cons
 static int say_end(struct server *s)
 {
 	struct json *json = out_end(s->cli);
-	struct serve_udp_counts sum = { 0 }, one;
-	struct serve_control_counts flows;
-	struct reflector_counts c;
+	struct serve_figures f;
 
-	reflector_counts(s->reflector, &c);
-	serve_control_counts(s->control, &flows);
-	for (int i = 0; i < s->socket_count; i++) {
-		serve_udp_counts(s->sockets[i], &one);
-		sum.received += one.received;
-		sum.sent += one.sent;
-		sum.refused += one.refused;
-		sum.overflows += one.overflows;
-		sum.user_stamps += one.user_stamps;
-		sum.left_stamps += one.left_stamps;
-	}
-	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", (uint64_t)c.received,
-		 (uint64_t)sum.sent);
+	figures_read(s, &f);
+	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", f.stamp.received,
+		 f.sockets.sent);
 	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out",
-		 (uint64_t)flows.flows, (uint64_t)flows.sessions, (uint64_t)flows.bytes_in, (uint64_t)flows.bytes_out);
-	stamp_json(json, &c, &sum);
-	control_json(json, &flows);
+		 f.flows.flows, f.flows.sessions, f.flows.bytes[0], f.flows.bytes[1]);
+	stamp_json(json, &f.stamp, &f.sockets);
+	control_json(json, &f.flows);
+#ifndef KTRXER_SMALL
+	json_u64(json, "log_lines_left_out", f.log_left_out);
+#endif
 	return out_finish(s->cli, json);
 }
 
@@ -424,6 +503,10 @@ static void server_close(struct server *s)
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
+#ifndef KTRXER_SMALL
+	serve_metrics_close(s->metrics);
+	client_log_close(&s->log);
+#endif
 	if (s->loop)
 		reload_close(s->loop, &s->reload);
 	loop_free(s->loop);
@@ -439,9 +522,8 @@ static int run_serve(struct cli *cli, const void *options)
 	int rc = server_open(&s, &err), status;
 
 #ifndef KTRXER_SMALL
-	s.reload.ready = token_again;
-	if (rc == 0 && s.o->max_clients && reload_open(s.loop, &s.reload) < 0)
-		rc = ktrxer_fail(&err, -ENOMEM, "the event loop does not take SIGHUP");
+	if (rc == 0)
+		rc = extras_open(&s, &err);
 #endif
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
@@ -464,6 +546,9 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);
+#ifndef KTRXER_SMALL
+	reflector_review(s.reflector, true, ktrxer_now_ns());
+#endif
 	status = say_end(&s);
 	server_close(&s);
 	return rc < 0 ? EXIT_BAD : status;
