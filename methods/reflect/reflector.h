@@ -78,8 +78,8 @@ void reflector_finish(const struct reflector *reflector, uint8_t *packet, const 
 void reflector_sent(struct reflector *reflector, uint32_t session, uint32_t seq, int64_t real_ns, bool nic);
 
 /*
- * Sessions that are idle end when their place is needed. Called regularly, this ends them in time, in the next 256 places of
- * the table; `all`: it ends all sessions, for a reflector that stops.
+ * Sessions that are idle end when their place is needed. Called regularly, this ends them in time, in the next 256
+ * places of the table; `all`: it ends all sessions, for a reflector that stops.
  */
 void reflector_review(struct reflector *reflector, bool all, uint64_t now_ns);
 

@@ -38,7 +38,7 @@ struct serve_metrics {
 	struct scrape scrapes[KTRXER_METRICS_CONNECTIONS];
 };
 
-/* ---------------------------------------------------------------------------------------------------------- the text */
+/* --------------------------------------------------------------------------------------------------------- the text */
 
 static void __attribute__((format(printf, 2, 3))) put(struct metrics_text *t, const char *format, ...)
 {
@@ -73,7 +73,7 @@ void metrics_seconds(struct metrics_text *t, const char *name, uint64_t ns)
 	put(t, "%s %" PRIu64 ".%09" PRIu64 "\n", name, ns / (uint64_t)KTRXER_NS_PER_S, ns % (uint64_t)KTRXER_NS_PER_S);
 }
 
-/* -------------------------------------------------------------------------------------------------------- connections */
+/* ------------------------------------------------------------------------------------------------------ connections */
 
 static void scrape_end(struct scrape *s)
 {
@@ -207,7 +207,7 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 
 	(void)events;
 	if (fd < 0) {
-		/* Without a descriptor for it the connection stays ready: a rest instead of a loop that turns for nothing. */
+		/* Without a descriptor for it the connection stays ready: the loop would turn for nothing. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			loop_unwatch(m->loop, source);
 			m->resting = true;
@@ -251,7 +251,7 @@ static void metrics_due(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = first;
 }
 
-/* --------------------------------------------------------------------------------------------------- beginning and end */
+/* ------------------------------------------------------------------------------------------------ beginning and end */
 
 static int listen_fail(struct ktrxer_error *err, int rc, const struct serve_metrics_options *o)
 {

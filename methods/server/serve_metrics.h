@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Metrics of the server in the text format of OpenMetrics 1.0, by HTTP: GET /metrics. It has a listening socket of its own and
- * few connections at once; each has a few seconds. It reads no more of a request than its first line needs.
+ * Metrics of the server in the text format of OpenMetrics 1.0, by HTTP: GET /metrics. They have a listening socket of
+ * their own and few connections at once; each has a few seconds.
  */
 #ifndef KTRXER_METHODS_SERVE_METRICS_H
 #define KTRXER_METHODS_SERVE_METRICS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A packet that the reflector refuses costs less processor time than answering it would: a flood of an unauthenticated peer costs the
- * server least when it is refused. Both costs are measured in turn in one run, without the system calls: receiving costs the same for
- * both, and only an answer is sent.
+ * A packet that the reflector refuses costs less processor time than answering it would: a flood of an unauthenticated
+ * peer costs the server least when it is refused. Both costs are measured in turn in one run, without the system calls:
+ * receiving costs the same for both, and only an answer is sent.
  */
 #include "cm.h"
 #include "limits.h"

@@ -73,7 +73,7 @@ static const struct opt serve_opts[] = {
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
-	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address of this host, without a login" },
+	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
 	{ 0 },
 };
@@ -122,7 +122,7 @@ static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- figures */
+/* ---------------------------------------------------------------------------------------------------------- figures */
 
 static void figures_read(struct server *s, struct serve_figures *f)
 {

@@ -79,7 +79,8 @@ class _Thrift:
 def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
     """Where the page behind this header begins, its size unpacked, and its size in the file."""
     reader = _Thrift(data, at)
-    number, sizes = 0, {}
+    number = 0
+    sizes: dict[int, int] = {}
     while True:
         number, kind = reader.field(number)
         if not kind:
