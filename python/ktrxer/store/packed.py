@@ -110,7 +110,8 @@ def check_pages(data: memoryview, metadata: Any, where: str) -> None:
                     raise StoreError(f"{where}: damaged: a page of {column.path_in_schema} has no header ({error})") from None
                 total += unpacked
                 if not 0 <= unpacked <= limits.PAGE_BYTES or size < 0 or total > limits.TABLE_BYTES:
-                    raise StoreError(f"{where}: a page of {column.path_in_schema} claims {unpacked} bytes; at most {limits.PAGE_BYTES} are read")
+                    name, most = column.path_in_schema, limits.PAGE_BYTES
+                    raise StoreError(f"{where}: a page of {name} claims {unpacked} bytes; at most {most} are read")
                 at = begin + size
 
 
