@@ -122,6 +122,11 @@ enum ktrxer_limits {
 	KTRXER_LOG_ALL_BURST = 200,
 	KTRXER_METRICS_CONNECTIONS = 4,
 	KTRXER_METRICS_PATIENCE_S = 5,
+#ifdef KTRXER_SMALL
+	KTRXER_SERVER_EXTRAS = 0, /* the small static program has no room for log, metrics, reload and passed sockets */
+#else
+	KTRXER_SERVER_EXTRAS = 1,
+#endif
 
 	/* server and client: flows (docs/reference/control.md) */
 	KTRXER_CONTROL_STRANGERS = 256, /* connections that have not said what they are for */

@@ -152,10 +152,12 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 
 	r->counts.received++;
 	r->counts.verdicts[verdict]++;
-	r->counts.bytes_in += whole;
+	if (KTRXER_SERVER_EXTRAS)
+		r->counts.bytes_in += whole;
 	if (verdict != REFLECTOR_ANSWER)
 		return verdict;
-	r->counts.bytes_out += length;
+	if (KTRXER_SERVER_EXTRAS)
+		r->counts.bytes_out += length;
 	stamp_probe_read(&probe, packet, length, auth);
 	if (!r->options.stateless)
 		session = reflector_session_of(&r->sessions, a, probe.ssid, probe.seq);

@@ -45,7 +45,7 @@ static void forget(struct reflector_sessions *sessions, struct reflector_session
 		return;
 	sessions->counts[s->group]--;
 	s->used = false;
-	if (sessions->ended) {
+	if (KTRXER_SERVER_EXTRAS && sessions->ended) {
 		const struct reflector_client client = { .from = s->from,
 							 .from_port = s->from_port,
 							 .answers = s->sent,
@@ -161,7 +161,8 @@ void reflector_session_count(struct reflector_session *s, uint32_t seq, uint32_t
 
 	s->received++;
 	s->sent++;
-	s->bytes += length;
+	if (KTRXER_SERVER_EXTRAS)
+		s->bytes += length;
 	s->copies += found == SEQUENCE_SEEN;
 	s->copies_unknown |= found == SEQUENCE_OLD;
 }

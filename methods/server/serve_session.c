@@ -116,8 +116,10 @@ static void on_turned(void *context)
 
 static void moved(struct session *s, bool sent, uint64_t bytes, uint64_t packets)
 {
-	s->client.bytes[sent] += bytes;
-	s->client.packets[sent] += packets;
+	if (KTRXER_SERVER_EXTRAS) {
+		s->client.bytes[sent] += bytes;
+		s->client.packets[sent] += packets;
+	}
 	s->registry->counts.bytes[sent] += bytes;
 	s->registry->counts.packets[sent] += packets;
 }
@@ -593,13 +595,13 @@ static void client_ended(struct session *s)
 	const struct serve_control_options *o = &s->registry->options;
 
 	flows_close(s);
-	if (s->closing) {
+	if (KTRXER_SERVER_EXTRAS && s->closing) {
 		const struct flow_set_cut *cut = flow_set_close_now(s->closing);
 
 		for (int sent = 0; sent < 2; sent++)
 			moved(s, sent, cut->bytes[sent], cut->packets[sent]);
 	}
-	if (o->ended)
+	if (KTRXER_SERVER_EXTRAS && o->ended)
 		o->ended(o->context, &s->client);
 }
 

@@ -79,13 +79,6 @@ static const struct opt serve_opts[] = {
 };
 /* clang-format on */
 
-/* The small static program has 400,000 bytes, and no room for log and metrics. Of `s`, the server. */
-#ifdef KTRXER_SMALL
-#define LOG_OF_CLIENTS(function) .ended = NULL
-#else
-#define LOG_OF_CLIENTS(function) .ended = (function), .context = &s->log
-#endif
-
 enum { REVIEW_MS = 250 }; /* all places of the reflector's table in 4 s */
 enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
 
@@ -126,12 +119,15 @@ static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 
 static void figures_read(struct server *s, struct serve_figures *f)
 {
-	*f = (struct serve_figures){ .clients = registry_clients(serve_control_registry(s->control)),
-				     .pending = serve_control_pending(s->control),
-				     .log_left_out = s->log.left_out };
+	*f = (struct serve_figures){ 0 };
+	if (KTRXER_SERVER_EXTRAS) {
+		f->clients = registry_clients(serve_control_registry(s->control));
+		f->pending = serve_control_pending(s->control);
+		f->log_left_out = s->log.left_out;
+		loop_figures(s->loop, &f->loop);
+	}
 	reflector_counts(s->reflector, &f->stamp);
 	serve_control_counts(s->control, &f->flows);
-	loop_figures(s->loop, &f->loop);
 	for (int i = 0; i < s->socket_count; i++) {
 		struct serve_udp_counts one;
 
@@ -259,7 +255,8 @@ static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_err
 					   .max_bps = s->o->max_bps,
 					   .dscp_granted = s->dscp_granted,
 					   .secret = limiter_mix(secret),
-					   LOG_OF_CLIENTS(client_log_flows) };
+					   .ended = KTRXER_SERVER_EXTRAS ? client_log_flows : NULL,
+					   .context = &s->log };
 	int rc;
 
 	descriptors_allow();
@@ -278,7 +275,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 				       .burst = (uint32_t)o->burst,
 				       .max_bps = o->answer_bps,
 				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port },
-				       LOG_OF_CLIENTS(client_log_stamp) };
+				       .ended = KTRXER_SERVER_EXTRAS ? client_log_stamp : NULL,
+				       .context = &s->log };
 	struct stamp_keys keys;
 	int rc = addresses_plan(s, err);
 
@@ -290,11 +288,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 		rc = secrets_plan(s, &r, &keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
 		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-#ifndef KTRXER_SMALL
-	if (rc == 0 && client_log_open(&s->log, s->cli, limiter_mix(r.secret ^ 1)) < 0)
-		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
-#endif
-	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
+	if (rc == 0 && ((KTRXER_SERVER_EXTRAS && client_log_open(&s->log, s->cli, limiter_mix(r.secret ^ 1)) < 0) ||
+			reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	secret_forget(&keys, sizeof keys);
 	if (rc == 0)
@@ -302,7 +297,6 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 	return rc < 0 ? rc : sockets_open(s, err);
 }
 
-#ifndef KTRXER_SMALL
 static void sessions_review(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct server *s = (struct server *)((char *)timer - offsetof(struct server, review_timer));
@@ -361,7 +355,7 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
-/* What the small program does not have. */
+/* What the small static program does not have: KTRXER_SERVER_EXTRAS. */
 static int extras_open(struct server *s, struct ktrxer_error *err)
 {
 	int rc = metrics_open(s, err);
@@ -374,7 +368,6 @@ static int extras_open(struct server *s, struct ktrxer_error *err)
 		loop_timer_add(s->loop, &s->review_timer);
 	return rc;
 }
-#endif
 
 /* --------------------------------------------------------------------------------------------------------- reporting */
 
@@ -492,9 +485,8 @@ static int say_end(struct server *s)
 		 f.flows.flows, f.flows.sessions, f.flows.bytes[0], f.flows.bytes[1]);
 	stamp_json(json, &f.stamp, &f.sockets);
 	control_json(json, &f.flows);
-#ifndef KTRXER_SMALL
-	json_u64(json, "log_lines_left_out", f.log_left_out);
-#endif
+	if (KTRXER_SERVER_EXTRAS)
+		json_u64(json, "log_lines_left_out", f.log_left_out);
 	return out_finish(s->cli, json);
 }
 
@@ -503,10 +495,10 @@ static void server_close(struct server *s)
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
-#ifndef KTRXER_SMALL
-	serve_metrics_close(s->metrics);
-	client_log_close(&s->log);
-#endif
+	if (KTRXER_SERVER_EXTRAS) {
+		serve_metrics_close(s->metrics);
+		client_log_close(&s->log);
+	}
 	if (s->loop)
 		reload_close(s->loop, &s->reload);
 	loop_free(s->loop);
@@ -521,10 +513,8 @@ static int run_serve(struct cli *cli, const void *options)
 	struct ktrxer_error err = { 0 };
 	int rc = server_open(&s, &err), status;
 
-#ifndef KTRXER_SMALL
-	if (rc == 0)
+	if (rc == 0 && KTRXER_SERVER_EXTRAS)
 		rc = extras_open(&s, &err);
-#endif
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
 	if (rc < 0) {
@@ -546,9 +536,8 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);
-#ifndef KTRXER_SMALL
-	reflector_review(s.reflector, true, ktrxer_now_ns());
-#endif
+	if (KTRXER_SERVER_EXTRAS)
+		reflector_review(s.reflector, true, ktrxer_now_ns());
 	status = say_end(&s);
 	server_close(&s);
 	return rc < 0 ? EXIT_BAD : status;
