@@ -68,7 +68,8 @@ static void flow_cut_off(struct flow *flow)
 {
 	struct flow_sample sample = { .values = { 0 } };
 
-	if (KTRXER_SERVER_EXTRAS && flow->set->closing && flow->state >= FLOW_GOING && flow->state != FLOW_OVER && !flow->end.reason) {
+	if (KTRXER_SERVER_EXTRAS && flow->set->closing && flow->state >= FLOW_GOING && flow->state != FLOW_OVER &&
+	    !flow->end.reason) {
 		flow->ops->sample(flow, &sample);
 		flow->set->cut.bytes[flow->sends] += sample.bytes;
 		if (flow->spec.udp)
