@@ -352,11 +352,11 @@ static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_add
 	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);
 }
 
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port,
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err)
 {
 	struct listener *l = &control->listeners[control->listener_count];
-	const bool v6 = to->family == AF_INET6;
+	const bool v6 = to->family == AF_INET6, passed = KTRXER_SERVER_EXTRAS && passed_fd;
 	union ktrxer_name name;
 	const int one = 1;
 	socklen_t length;
@@ -365,7 +365,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (control->listener_count == KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", KTRXER_SERVE_ADDRESSES);
 	length = ktrxer_name_make(&name, to, port);
-	fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = passed ? passed_fd : socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return listen_fail(err, -errno, to, port);
 	/* The connections of a server that was stopped a moment ago are no other program. */
@@ -373,7 +373,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (v6)
 		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .control = control };
-	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
+	if ((!passed && bind(fd, &name.sa, length) != 0) || listen(fd, BACKLOG) != 0)
 		rc = -errno;
 	if (rc == 0)
 		rc = loop_watch(control->registry.loop, &l->source, EPOLLIN);

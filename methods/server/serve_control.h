@@ -22,8 +22,8 @@ int serve_control_new(struct serve_control **control, struct loop *loop, const s
 /* All clients get the refusal `stopping`, their flows and connections end, and `ended` is called for each. */
 void serve_control_end(struct serve_control *control);
 void serve_control_free(struct serve_control *control);
-/* One listening TCP socket more. */
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port,
+/* One listening TCP socket more: `passed_fd`, which serve_control closes, or with 0 one that is opened. */
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err);
 /* For serve_udp: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);

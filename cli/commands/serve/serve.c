@@ -9,6 +9,7 @@
 #include "limiter.h"
 #include "limits.h"
 #include "metrics.h"
+#include "passed_sockets.h"
 #include "privilege.h"
 #include "reload.h"
 #include "secret.h"
@@ -91,6 +92,7 @@ struct server {
 	struct serve_udp *sockets[SOCKETS];
 	struct ktrxer_addr addrs[KTRXER_SERVE_ADDRESSES];
 	int addr_count, socket_count;
+	struct passed_sockets passed; /* instead of sockets that the server opens */
 	struct loop_timer clock_timer;
 	uint8_t token[SECRET_MAX];
 	int token_length;
@@ -143,13 +145,47 @@ static void figures_read(struct server *s, struct serve_figures *f)
 
 /* -------------------------------------------------------------------------------------------------------- beginning */
 
+static int passed_plan(struct server *s, struct ktrxer_error *err)
+{
+	const struct serve_options *o = s->o;
+
+	if (o->bind.count || o->v4 || o->v6)
+		return ktrxer_fail(err, -EINVAL,
+				   "--bind, -4 and -6 choose addresses, but the service manager has passed sockets "
+				   "(LISTEN_FDS=%d); choose the addresses in the .socket unit",
+				   s->passed.count);
+	for (int i = 0; i < s->passed.count; i++) {
+		const struct passed_socket *p = &s->passed.sockets[i];
+
+		if (!p->udp || p->port != o->port)
+			continue;
+		if (s->addr_count == KTRXER_SERVE_ADDRESSES)
+			return ktrxer_fail(err, -EINVAL, "sockets of more than %d addresses were passed",
+					   KTRXER_SERVE_ADDRESSES);
+		s->addrs[s->addr_count++] = p->addr;
+	}
+	return passed_sockets_check(&s->passed, (uint16_t)o->port, (uint16_t)o->stamp_port, o->max_clients, err);
+}
+
+/* 0: the server opens its sockets. */
+static int passed_fd(const struct server *s, const struct ktrxer_addr *addr, uint16_t port, bool udp)
+{
+	const struct passed_socket *p = KTRXER_SERVER_EXTRAS ? passed_sockets_find(&s->passed, addr, port, udp) : NULL;
+
+	return p ? p->fd : 0;
+}
+
 static int addresses_plan(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
 	int rc = cli_family(o->v4, o->v6, err);
 
+	if (rc == 0 && KTRXER_SERVER_EXTRAS)
+		rc = passed_sockets_take(&s->passed, err);
 	if (rc < 0)
 		return rc;
+	if (KTRXER_SERVER_EXTRAS && s->passed.count)
+		return passed_plan(s, err);
 	if (o->bind.count > KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -EINVAL, "at most %d times --bind", KTRXER_SERVE_ADDRESSES);
 	for (int i = 0; i < o->bind.count; i++) {
@@ -219,6 +255,9 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			u.claim = second || !s->o->max_clients ? NULL : serve_control_claim;
 			u.trusted = s->o->max_clients ? serve_control_trusted : NULL;
 			u.context = s->control;
+			u.passed_fd = passed_fd(s, &u.bind, u.port, true);
+			if (KTRXER_SERVER_EXTRAS && s->passed.count && !u.passed_fd)
+				continue; /* not each address has the second port */
 			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
 			/* A kernel without IPv6 is no fault when no option requires IPv6. */
@@ -228,7 +267,8 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 				return rc;
 			s->socket_count++;
 			if (!second && s->o->max_clients &&
-			    (rc = serve_control_listen(s->control, &s->addrs[i], (uint16_t)s->o->port, err)) < 0)
+			    (rc = serve_control_listen(s->control, &s->addrs[i], u.port,
+						       passed_fd(s, &u.bind, u.port, false), err)) < 0)
 				return rc;
 		}
 	return s->socket_count ? 0 : ktrxer_fail(err, -EAFNOSUPPORT, "this kernel has neither IPv4 nor IPv6");
@@ -401,6 +441,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_array_end(json);
 	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
 	json_bool(json, "stateful", !s->o->stateless);
+	if (KTRXER_SERVER_EXTRAS)
+		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
 	json_u64(json, "uid", left->uid);
 	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
@@ -425,6 +467,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
+	if (KTRXER_SERVER_EXTRAS && s->passed.count)
+		out_text(s->cli, "%d sockets passed by the service manager", s->passed.count);
 	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
 	if (*s->token_path)
 		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path,
