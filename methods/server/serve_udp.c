@@ -114,7 +114,8 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 	}
 	ktrxer_message_enable(fd, o->bind.family);
 	for (int i = 0; i < 2; i++) {
-		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0)
+		/* Without privileges a passed socket keeps its buffers, which may be above the limit of SO_RCVBUF. */
+		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0 && !passed)
 			set(fd, SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF, SOCKET_BYTES);
 	}
 	udp->can_tell = ktrxer_replystamp_enable(fd) == 0;

@@ -17,6 +17,7 @@ import pytest
 from flows import wait_for
 
 ACTIVATE = [sys.executable, Path(__file__).with_name("activate.py")]
+UNIT = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.socket"
 FOUR = ("udp=0.0.0.0=8620", "tcp=0.0.0.0=8620", "udp=::=8620", "tcp=::=8620")
 NTP_EPOCH = 2_208_988_800
 
@@ -63,6 +64,15 @@ def end(child):
 def sockets_of(host, port):
     """The inodes of all sockets of this port."""
     return {line.split("ino:")[1].split()[0] for line in host.run(["ss", "-Hlneut", f"sport = :{port}"]).stdout.splitlines()}
+
+
+def test_the_unit_has_these_sockets():
+    """The other tests open what systemd would open for ktrxer-serve.socket."""
+    lines = [line.partition("=")[::2] for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#")]
+    kinds = {"ListenStream": "tcp", "ListenDatagram": "udp"}
+    sockets = ["=".join((kinds[key], *value.rsplit(":", 1))) for key, value in lines if key in kinds]
+    assert sorted(one.translate({ord(c): None for c in "[]"}) for one in sockets) == sorted(FOUR)
+    assert {"Accept": "no", "BindIPv6Only": "ipv6-only", "Timestamping": "ns", "PassPacketInfo": "yes"}.items() <= dict(lines).items()
 
 
 def test_it_serves_by_passed_sockets(shared_pair, activated, flow, stamp, token, validators):

@@ -38,8 +38,8 @@ static int option_of(int fd, int level, int name)
 }
 
 /*
- * Datagrams that arrived before this process started keep their arrival time and their destination only where the socket
- * had these options at that time. For the others the kernel would report the time at which they are read.
+ * Datagrams that arrived before this process started keep their arrival time and their destination only where the
+ * socket had these options at that time. For the others the kernel would report the time at which they are read.
  */
 static int stamped_check(const struct passed_socket *s, struct ktrxer_error *err)
 {
