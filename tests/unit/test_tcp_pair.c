@@ -99,7 +99,7 @@ static void all_events(void **state)
 				const size_t count =
 					round_trip((enum fate)up, (enum fate)down, bare_lost, answers, &originals);
 
-				/* Which probe came first is only seen in an answer that came before the retransmission. */
+				/* Which probe came first is only seen in an answer before the retransmission. */
 				if (down == BOTH_LOST && (up == IN_ORDER || (up == REORDERED && bare_lost)))
 					up_is = TCP_PAIR_COMPLETE;
 				if (originals == 0)
