@@ -46,6 +46,8 @@ SCENARIOS = {
     "groups of 1 ms": Scenario("rate 100mbit slot 1ms 1ms"),
     "groups of 300 us": Scenario("rate 10mbit slot 300us 300us"),
     "loss": Scenario("rate 100mbit loss 3%", "--count 60"),
+    "echo 10": Scenario("rate 10mbit", "--echo --count 60"),
+    "echo 100": Scenario("rate 100mbit", "--echo --count 60"),
 }
 
 
@@ -64,7 +66,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         job.append(SHAPE.format(scenario.netem))
         if scenario.cross:
             job.append(CROSS.format(KTRXER, scenario.cross))
-        job.append(f"{KTRXER} pair far --json --token-file token {scenario.options} >{number}.json")
+        token = "" if "--echo" in scenario.options else "--token-file token"
+        job.append(f"{KTRXER} pair far --json {token} {scenario.options} >{number}.json")
         if scenario.cross:
             job.append("kill -INT $!; wait $!")
     serve = f"far={KTRXER} serve --quiet --token-file token"
@@ -123,3 +126,12 @@ def test_pairs_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dict
             assert size["pairs"] == 60
             assert size["usable"] + size["lost"] + size["reordered"] + size["one_stamp"] + size["not_back_to_back"] + size["unsent"] == 60
         assert result[way]["capacity_bit_s"]["value"] == pytest.approx(truth(100), rel=0.02)
+
+
+@pytest.mark.parametrize("mbit", [10, 100])
+def test_one_sided_by_echo_replies(found: dict[str, dict[str, Any]], mbit: int) -> None:
+    result = found[f"echo {mbit}"]
+    assert result["one_sided"] and "up" not in result and "down" not in result, result["reasons"]
+    capacity = result["round_trip"]["capacity_bit_s"]
+    assert capacity, result["reasons"]
+    assert capacity["value"] == pytest.approx(truth(mbit), rel=0.02) and capacity["low"] <= truth(mbit) <= capacity["high"]
