@@ -169,7 +169,7 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 	c->lived_ns = 0;
 	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
 		c->result.rtt_ns = now_ns - p.t1_ns;
-	/* TCP repeats a lost segment after 0.2, 0.6 and 1.4 s: where segments are lost, one exchange can take longer than TIMING_NS. */
+	/* TCP repeats a lost segment after 0.2, 0.6 and 1.4 s: one exchange can take longer than TIMING_NS. */
 	if (!c->pongs++ && c->state == CLIENT_TIMING)
 		c->deadline_ns = c->timer.at_ns = now_ns + TIMING_NS;
 	if (c->state == CLIENT_TIMING && c->pongs >= PINGS)

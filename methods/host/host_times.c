@@ -65,7 +65,7 @@ void host_times_record(struct host_times *t, enum host_layer layer, int64_t from
 		ktrxer_hist_record(t->layers[layer], to_ns - from_ns);
 }
 
-/* --------------------------------------------------------------------------------------------------------- the socket */
+/* ------------------------------------------------------------------------------------------------------- the socket */
 
 static void open_nic(struct run *run)
 {
@@ -115,7 +115,7 @@ static int open_socket(struct run *run, struct ktrxer_error *err)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- stamps and answers */
+/* ----------------------------------------------------------------------------------------------- stamps and answers */
 
 static void on_sched(void *context, uint32_t key, int64_t real_ns)
 {
@@ -190,7 +190,7 @@ static void read_answer(struct run *run, uint32_t length, const struct ktrxer_me
 	}
 }
 
-/* All that waits in both queues of the socket. A negative errno: nothing listens at the far end, or the device is gone. */
+/* All that waits in both queues of the socket. Negative errno: nothing listens at the far end, or the device is gone. */
 static int take(struct run *run)
 {
 	const struct ktx_completions completions = { .stamp = on_stamp, .sched = on_sched, .context = run };
@@ -198,10 +198,9 @@ static int take(struct run *run)
 	for (;;) {
 		_Alignas(struct cmsghdr) char control[KTRXER_MESSAGE_CONTROL];
 		struct iovec vector = { .iov_base = run->packet, .iov_len = sizeof run->packet };
-		struct msghdr header = { .msg_iov = &vector,
-					 .msg_iovlen = 1,
-					 .msg_control = control,
-					 .msg_controllen = sizeof control };
+		struct msghdr header = {
+			.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+		};
 		const ssize_t n = recvmsg(run->fd, &header, MSG_DONTWAIT);
 		const int64_t returned_ns = real_now();
 		struct ktrxer_message m;
@@ -217,7 +216,7 @@ static int take(struct run *run)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ a probe */
+/* ---------------------------------------------------------------------------------------------------------- a probe */
 
 static int send_probe(struct run *run, uint32_t number)
 {
@@ -326,7 +325,7 @@ static int one(struct run *run, uint32_t number, struct ktrxer_error *err)
 				   "another STAMP reflector",
 				   run->o->port);
 	if (rc < 0)
-		return ktrxer_fail(err, rc, "probes can no longer be sent or received: %s", 
+		return ktrxer_fail(err, rc, "probes can no longer be sent or received: %s",
 				   ktrxer_strerror(rc, word, sizeof word));
 	if (run->counts)
 		record(run);

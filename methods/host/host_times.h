@@ -13,7 +13,7 @@
 #include <ktrxer.h>
 
 enum host_layer {
-	HOST_USER_SCHED,  /* sending: from before the send call to the packet scheduler */
+	HOST_USER_SCHED, /* sending: from before the send call to the packet scheduler */
 	HOST_SCHED_DRIVER,
 	HOST_DRIVER_NIC,
 	HOST_NIC_KERNEL,  /* receiving: from the NIC to the kernel's arrival stamp */
@@ -50,7 +50,7 @@ struct host_times {
 	bool stopped;
 };
 
-/* 0 with what was found; negative errno with a text. -ECONNREFUSED: nothing listens there. host_times_free() in any case. */
+/* 0, or a negative errno with a text. -ECONNREFUSED: nothing listens there. host_times_free() in any case. */
 int host_times_run(struct host_times *times, const struct host_times_options *options, struct ktrxer_error *err);
 void host_times_free(struct host_times *times);
 

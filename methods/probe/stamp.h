@@ -22,9 +22,9 @@ struct stamp_spec {
 	const struct hmac_key *tlv_key;  /* open mode: for the HMAC of extensions. Copied */
 	uint8_t tlvs[STAMP_TLVS]; /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
 	uint32_t tlv_count;
-	uint16_t ssid;  /* of the first class, the others follow; 0: a random one */
-	bool ptp;       /* timestamps in the truncated format of PTP instead of NTP's */
-	bool follow_up; /* request the driver's stamp of each answer: the far host's own queue */
+	uint16_t ssid;   /* of the first class, the others follow; 0: a random one */
+	bool ptp;        /* timestamps in the truncated format of PTP instead of NTP's */
+	bool follow_up;  /* request the driver's stamp of each answer: the far host's own queue */
 	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
 };
 

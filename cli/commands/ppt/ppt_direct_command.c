@@ -27,7 +27,7 @@ static const struct opt ppt_direct_opts[] = {
 	  .fallback = "-1",
 	  .min = (uint64_t)-1,
 	  .max = BUSY_THREADS_MOST,
-	  .help = "Computing threads on this host in the second phase; -1: one for each processor; 0: no second phase" },
+	  .help = "Computing threads on this host in the second phase; -1: one a processor; 0: no second phase" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), ", whose NIC stamps are used", "How"),
 	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of the reflector: `ktrxer serve` has 8620"),
@@ -130,8 +130,8 @@ const struct command cmd_ppt_direct = {
 	.name = "ppt direct",
 	.summary = "Packet processing time of this host and of a server, by the stamps of each layer",
 	.description = OPT_PROSE(
-		"Sends probes of STAMP (RFC 8762), one at a time, to a host where `ktrxer serve` runs, and measures how "
-		"long a packet needs between program and wire in both hosts. In this host: from before the send call "
+		"Sends probes of STAMP (RFC 8762), one at a time, to a host where `ktrxer serve` runs, and measures "
+		"how long a packet needs between program and wire in both hosts. In this host: from before the send call "
 		"to the packet scheduler, to the driver, to the NIC; and from the NIC to the kernel's arrival stamp, "
 		"to the return of the receive call. In the far host: from the kernel's arrival stamp to before the "
 		"send call of the answer, and to the driver's stamp of the answer, which a later answer carries "

@@ -131,14 +131,16 @@ static void judge(const struct ppt_direct *run, int phase)
 			    phase_names[phase], t->sent, run->o->port, run->o->host);
 	else if (t->lost * 100 > t->sent * LOST_PERCENT)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " of %" PRIu64 " probes were lost: times of the answered ones alone are known",
+			    "%s: %" PRIu64 " of %" PRIu64
+			    " probes were lost: times of the answered ones alone are known",
 			    phase_names[phase], t->lost, t->sent);
 	if (t->failed)
 		verdict_say(run->cli, VERDICT_DEGRADED, "%s: this host's kernel refused %" PRIu64 " probes",
 			    phase_names[phase], t->failed);
 	if (t->contradicted)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " times were negative or longer than --timeout and are left out: the clock of "
+			    "%s: %" PRIu64
+			    " times were negative or longer than --timeout and are left out: the clock of "
 			    "a host was stepped",
 			    phase_names[phase], t->contradicted);
 }

@@ -38,8 +38,8 @@ static const struct opt stamp_opts[] = {
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
 	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),
-	  .help = "Subtract from each delay the time between the send call and the driver in both hosts; what remains of the "
-		  "hosts in the delays is printed" },
+	  .help = "Subtract from each delay the time between the send call and the driver in both hosts; what "
+		  "remains of the hosts in the delays is printed" },
 #endif
 
 	PROBE_HOW_OPTIONS(PROBING),

@@ -313,8 +313,8 @@ static void host_delay_text(const struct stamp_command *run)
 	if (!run->o->host_delay || !ktrxer_hist_count(p->rtt))
 		return;
 	out_text(run->report.cli,
-		 "host delay: subtracted %s up (p50, this host) and %s down (p50, far host); residual, driver to wire and "
-		 "wire to kernel in both hosts: at most %s together, the least round trip",
+		 "host delay: subtracted %s up (p50, this host) and %s down (p50, far host); residual, driver to wire "
+		 "and wire to kernel in both hosts: at most %s together, the least round trip",
 		 ktrxer_format_ns(own, ktrxer_hist_quantile(p->own_queue, 500000)),
 		 ktrxer_format_ns(far, ktrxer_hist_quantile(run->result->far_queue, 500000)),
 		 ktrxer_format_ns(least, ktrxer_hist_min(p->rtt)));
@@ -340,10 +340,11 @@ static void judge_host_delay(const struct stamp_command *run)
 	const struct stamp_result *r = run->result;
 
 	if (r->uncorrected && r->uncorrected == r->counts.received)
-		verdict_say(run->report.cli, VERDICT_INVALID,
-			    "--host-delay: no round trip could be corrected: %s reports no driver stamps of its answers "
-			    "(follow-up telemetry), or this host's device gives none",
-			    run->o->p.host);
+		verdict_say(
+			run->report.cli, VERDICT_INVALID,
+			"--host-delay: no round trip could be corrected: %s reports no driver stamps of its answers "
+			"(follow-up telemetry), or this host's device gives none",
+			run->o->p.host);
 	else if (r->uncorrected * 100 > r->counts.received * UNCORRECTED_PERCENT)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "--host-delay: %" PRIu64 " of %" PRIu64
