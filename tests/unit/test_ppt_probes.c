@@ -17,11 +17,11 @@ struct world {
 	double delta_ns, noise_ns, send_gap_ns;
 	double slow_share; /* so many probes are sent with slow_gap_ns instead */
 	double slow_gap_ns;
-	double cross_share; /* so many trailing packets wait behind a packet of 1526 bytes */
-	double service_ns;  /* the receiver needs so long for each packet */
-	double loss;        /* of a packet */
-	double reordered;   /* probes whose packets change places */
-	double together;    /* probes whose packets get one stamp */
+	double cross_share;  /* so many trailing packets wait behind a packet of 1526 bytes */
+	double service_ns;   /* the receiver needs so long for each packet */
+	double loss;         /* of a packet */
+	double reordered;    /* probes whose packets change places */
+	double together;     /* probes whose packets get one stamp */
 	double interrupt_ns; /* packets wait for the next interrupt, one every so long, and have its time */
 };
 

@@ -149,11 +149,12 @@ static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
 		verdict_say(cli, VERDICT_INVALID, "%s: the gaps fall as packets grow, which no link does", name);
 		break;
 	case PPT_COALESCED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s takes packets in groups%s%s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
-			    "there), or a device on the path sends in bursts",
-			    name, receiver, r->coalescing_ns > 0 ? ", one every " : "",
-			    r->coalescing_ns > 0 ? ppt_ns_text(period, r->coalescing_ns) : "");
+		verdict_say(
+			cli, VERDICT_INVALID,
+			"%s: %s takes packets in groups%s%s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
+			"there), or a device on the path sends in bursts",
+			name, receiver, r->coalescing_ns > 0 ? ", one every " : "",
+			r->coalescing_ns > 0 ? ppt_ns_text(period, r->coalescing_ns) : "");
 		break;
 	case PPT_SPREAD:
 		verdict_say(cli, VERDICT_INVALID,
