@@ -41,8 +41,8 @@ struct pairs_set {
 };
 
 /*
- * The groups of the gaps of all pairs of which both packets arrived in order, pairs with one stamp included. The number of these
- * gaps, or -ENOMEM.
+ * The groups of the gaps of all pairs of which both packets arrived in order, pairs with one stamp included. The number
+ * of these gaps, or -ENOMEM.
  */
 int64_t pairs_clusters(const struct pair_times *pairs, size_t count, struct gap_clusters *clusters);
 

@@ -190,7 +190,7 @@ static void read_answer(struct run *run, uint32_t length, const struct ktrxer_me
 	}
 }
 
-/* All that waits in both queues of the socket. Negative errno: nothing listens at the far end, or the device is gone. */
+/* All that waits in both queues of the socket. Negative errno: nothing listens there, or the device is gone. */
 static int take(struct run *run)
 {
 	const struct ktx_completions completions = { .stamp = on_stamp, .sched = on_sched, .context = run };

@@ -12,7 +12,11 @@ import signal
 
 import pytest
 from stamps import parse
-from test_own_queue import FULL_MS, full_queue
+
+
+def slow_device(host, device, kbit, limit):
+    """A device that needs longer for a probe than the time between two of them: each probe waits in its queue, and no other traffic is needed."""
+    host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst", "200", "limit", str(limit)])
 
 
 @pytest.fixture
@@ -60,11 +64,11 @@ def test_a_queue_is_in_the_layer_behind_the_packet_scheduler(pair, direct, serve
     """tbf holds packets between the two stamps of this host that enclose it, and nothing else grows by as much."""
     a, b = pair
     serve(b)
-    with full_queue(a, "a0", b.address):
-        end = json.loads(direct(a, b.address, "--count", 30, "--interval", "5ms", "--busy-threads", 0, "--json").stdout)
+    slow_device(a, "a0", 32, 10_000)  # 106 bytes take 26.5 ms
+    end = json.loads(direct(a, b.address, "--count", 30, "--interval", "1ms", "--busy-threads", 0, "--json").stdout)
     (phase,) = end["phases"]
     queue = phase["here"]["sending"]["sched_to_driver_us"]["p50"] / 1000
-    assert queue > FULL_MS / 2
+    assert 20 < queue < 30
     for names in KNOWN:
         assert names[2] == "sched_to_driver_us" or layer(phase, names)["p50"] / 1000 < queue / 4, (names, phase)
 
@@ -157,16 +161,16 @@ def test_it_is_stopped(shared_pair, ktrxer, serve):
 
 
 def test_the_clock_is_stepped(pair, ktrxer, serve):
-    """Each probe waits most of its time in a full queue, so the steps, forward and back, come between two stamps of a probe."""
+    """Each probe waits most of its time in the queue, so the steps, forward and back, come between two stamps of a probe."""
     shim = ktrxer.parents[1] / "tests" / "system" / "clock_shim.so"
     if not shim.exists():
         pytest.skip("clock_shim.so is not built here (32 bits, or a sanitizer)")
     a, b = pair
     serve(b)
     stepped = ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={3600 * 10**9}", "CLOCK_SHIM_AFTER_MS=700", "CLOCK_SHIM_BACK_MS=500"]
-    with full_queue(a, "a0", b.address):
-        words = [*stepped, ktrxer, "ppt", "direct", b.address, "--count", "50", "--interval", "1ms", "--busy-threads", "0", "--json"]
-        done = a.run(words, check=False, timeout=60)
+    slow_device(a, "a0", 32, 10_000)
+    words = [*stepped, ktrxer, "ppt", "direct", b.address, "--count", "60", "--interval", "1ms", "--busy-threads", "0", "--json"]
+    done = a.run(words, check=False, timeout=60)
     end = json.loads(done.stdout)
     (phase,) = end["phases"]
     assert phase["contradicted"] > 0 and any("the clock of a host was stepped" in reason for reason in end["reasons"]), end
@@ -189,16 +193,15 @@ def test_host_delay_subtracts_what_both_hosts_have_measured(shared_pair, ktrxer,
 
 
 @pytest.mark.parametrize("far", [False, True])
-def test_host_delay_takes_a_full_queue_of_either_host_out(pair, ktrxer, serve, far):
+def test_host_delay_takes_the_queue_of_either_host_out(pair, ktrxer, serve, far):
     """The wire between has no length: what remains is far less than the queue."""
     a, b = pair
     serve(b)
-    sender, device, to = (b, "b0", a.address) if far else (a, "a0", b.address)
-    with full_queue(sender, device, to):
-        done = a.run([ktrxer, "stamp", b.address, "-i", "10ms", "-c", "150", "--host-delay", "--json"], check=False, timeout=60)
+    slow_device(*((b, "b0") if far else (a, "a0")), 90, 1300)  # 126 bytes each 10 ms are 100.8 kbit/s: ten of them wait, 112 ms
+    done = a.run([ktrxer, "stamp", b.address, "-i", "10ms", "-c", "200", "--host-delay", "--json"], check=False, timeout=60)
     end = json.loads(done.stdout)
-    assert end["far_queue_us" if far else "own_queue_us"]["p50"] / 1000 > FULL_MS / 2
-    assert end["rtt_us"]["p50"] / 1000 < FULL_MS / 20, end["rtt_us"]
+    assert end["far_queue_us" if far else "own_queue_us"]["p50"] / 1000 > 40, end["own_queue_us"]
+    assert end["rtt_us"]["p50"] / 1000 < 10, end["rtt_us"]
 
 
 def test_host_delay_without_the_far_hosts_stamps(shared_pair, ktrxer, serve):
