@@ -66,6 +66,18 @@ static void filter_of_a_fine_clock(void **state)
 	near(r.average_ns, 79000, 100);
 }
 
+/* All gaps in one bin, which begins before the shortest half. */
+static void filter_of_a_coarse_resolution(void **state)
+{
+	int64_t gaps[] = { 7000, 7050, 7050, 7050, 7060 };
+	struct ppt_gaps r;
+
+	(void)state;
+	assert_int_equal(ppt_filter(gaps, 5, 1000, &r), 0);
+	assert_int_equal(r.peak_ns, 7042);
+	assert_int_equal(r.kept, 5);
+}
+
 static void filter_of_bad_gaps(void **state)
 {
 	int64_t gaps[] = { 5, -1, 7 }, one[] = { 79000 }, far[] = { 1, (int64_t)1 << 62 },
@@ -238,22 +250,31 @@ static void the_intervals_contain_the_truth(void **state)
 
 /*
  * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered out.
- * At 1 Gbit/s a resample whose mode is a gap of the queue widens the interval: for one seed in three the slope is not resolved.
+ * In some of the runs cross traffic lengthens more than a quarter of the gaps.
  */
 static void capacity_within_three_percent(void **state)
 {
 	static const double capacities[] = { 10e6, 100e6, 1e9 };
+	const int runs = getenv("KTRXER_EMULATED") ? 10 : 60;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const struct world w = { capacities[i], 2000, 100, 0.2, 500000, { 72, 1500 }, 1 };
-		struct ppt_result r;
+		int inside = 0;
 
 		random_state = 1;
-		world_run(&w, 50, &r);
-		if (w.capacity < 1e9)
+		for (int run = 0; run < runs; run++) {
+			struct ppt_result r;
+
+			world_run(&w, 50, &r);
 			assert_int_equal(r.reading, PPT_RESOLVED);
-		near(r.capacity_bit_s, w.capacity, 0.03 * w.capacity);
+			near(r.capacity_bit_s, w.capacity, 0.03 * w.capacity);
+			inside += r.capacity.low <= w.capacity && w.capacity <= r.capacity.high;
+			assert_true(r.capacity.high - r.capacity.low < 0.1 * w.capacity);
+		}
+		print_message("%.0f Mbit/s under cross traffic: capacity in %d of %d\n", w.capacity / 1e6, inside,
+			      runs);
+		assert_true(inside >= runs * 9 / 10);
 	}
 }
 
@@ -462,7 +483,8 @@ int main(void)
 {
 	/* clang-format off */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_bad_gaps),
+		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_a_coarse_resolution),
+		cmocka_unit_test(filter_of_bad_gaps),
 		cmocka_unit_test(phase1_rows), cmocka_unit_test(the_inter_frame_gap), cmocka_unit_test(phase2_rows),
 		cmocka_unit_test(the_intervals_contain_the_truth), cmocka_unit_test(capacity_within_three_percent),
 		cmocka_unit_test(ppt_of_one_packet_is_fixed_by_construction), cmocka_unit_test(the_resolution_of_gaps), cmocka_unit_test(a_clock_that_is_too_coarse),
