@@ -158,8 +158,8 @@ def test_an_aggregate_has_a_limit(flows: Flows) -> None:
 def test_a_route_changes_at_its_time_and_back(flows: Flows) -> None:
     came = flows.arrived["client"]
     assert len(came) == 500
-    slow = [number for number, delay, *_ in came if delay / 1e6 == pytest.approx(20, abs=0.1)]
-    fast = [number for number, delay, *_ in came if delay < 100_000]
+    slow = [number for number, delay, *_ in came if delay / 1e6 == pytest.approx(20, abs=1)]
+    fast = [number for number, delay, *_ in came if delay < 1_000_000]
     assert len(slow) + len(fast) == 500
     assert slow == list(range(slow[0], slow[-1] + 1))
     assert slow[0] == pytest.approx(200, abs=3) and slow[-1] == pytest.approx(400, abs=3), "10 ms between packets: from 2 to 4 s"

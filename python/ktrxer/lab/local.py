@@ -30,7 +30,7 @@ INSIDE = Path(__file__).with_name("inside.py")
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool", "unshare": "util-linux", "setpriv": "util-linux"}
 REFUSED = (
     "this kernel lets only root make user namespaces (kernel.unprivileged_userns_clone, "
-    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces); run it as root"
+    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces); run it as root, or with --time virtual, which needs none"
 )
 
 
