@@ -110,6 +110,21 @@ def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatc
         prepared()
 
 
+def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Archive, "index", {})
+    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*another version of it by now; use --kernel 6\.1"):
+        uml.prepare("7.3", print)
+
+
+def test_options_of_a_kernel(tmp_path: Path) -> None:
+    spec = {"without": ["CONFIG_B"], "also": ["CONFIG_C=y"]}
+    wanted = source._options(spec, "# Text.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_BB=y\n")
+    assert wanted.splitlines() == ["# Text.", "CONFIG_A=y", "CONFIG_BB=y", "CONFIG_C=y"]
+    (tmp_path / ".config").write_text("CONFIG_A=y\n# CONFIG_BB is not set\nCONFIG_C=y\n")
+    with pytest.raises(LabError, match="does not take CONFIG_BB=y: an option"):
+        source._check_options(wanted, tmp_path / ".config")
+
+
 def test_programs_that_a_build_needs_are_named(builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from ktrxer.lab import cache, cpio, packages, places
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
@@ -24,6 +25,7 @@ LIBELF_ARCHES = ("x86",)  # whose build runs objtool
 # What a build makes, and the file that boots.
 TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
 SUM = "vmlinuz.sha256"
+BUILD = "1"  # of this file: raise it when the same inputs are to give another kernel
 # Of the built tree, what modules are built against; of arch/ only the one that was built.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
 KEPT_OF_ARCH = ("Makefile*", "include")
@@ -39,7 +41,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
     tools = Tools.of(str(spec.get("arch", arch)))
     compiler = _compiler(f"{tools.prefix}gcc")
     # Not cache.digest(): other images' code says nothing of this one, which takes minutes.
-    inputs = (package.sha256, options.read_text(), compiler, json.dumps(spec, sort_keys=True), Path(__file__).read_text())
+    inputs = (package.sha256, options.read_text(), compiler, json.dumps(spec, sort_keys=True), BUILD)
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
     with cache.locked(folder.name):
@@ -57,7 +59,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             with cache.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")
                 _replace(tree, spec.get("replace", []))
-                _build(tree, options, tools, _Progress(name, int(spec.get("files", 0)), say))
+                _build(tree, _options(spec, options.read_text()), tools, _Progress(name, int(spec.get("files", 0)), say))
                 _keep(tree, new, tools.arch)
                 shutil.rmtree(new / "source")
             deb.unlink()
@@ -132,21 +134,29 @@ def _unpack(deb: Path, into: Path) -> Path:
     raise LabError(f"{deb}: no kernel source in this package")
 
 
-def _build(tree: Path, options: Path, tools: Tools, progress: _Progress) -> None:
+def _options(spec: dict[str, Any], text: str) -> str:
+    """The options of a kernel: those of its file, less those that its source does not have, and its own."""
+    kept = [line for line in text.splitlines() if line.partition("=")[0] not in spec.get("without", [])]
+    return "\n".join([*kept, *spec.get("also", [])]) + "\n"
+
+
+def _build(tree: Path, options: str, tools: Tools, progress: _Progress) -> None:
     make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
     # Nothing of this host and hour in it.
     fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
-    _run([*make, f"KCONFIG_ALLCONFIG={options.resolve()}", "allnoconfig"])
+    wanted = tree / "wanted.config"
+    wanted.write_text(options)
+    _run([*make, f"KCONFIG_ALLCONFIG={wanted.resolve()}", "allnoconfig"])
     _check_options(options, tree / ".config")
     _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}", *TARGETS[tools.arch][0]], progress)
 
 
-def _check_options(options: Path, config: Path) -> None:
+def _check_options(options: str, config: Path) -> None:
     made = set(config.read_text().splitlines())
-    lost = [line for line in options.read_text().splitlines() if line.startswith("CONFIG_") and line not in made]
+    lost = [line for line in options.splitlines() if line.startswith("CONFIG_") and line not in made]
     if lost:
         said = "an option has another name there, or needs one that is missing"
-        raise LabError(f"{options}: this kernel does not take {', '.join(lost)}: {said}")
+        raise LabError(f"the options of {config.parent.name}: this kernel does not take {', '.join(lost)}: {said}")
 
 
 def _run(command: list[str], progress: _Progress | None = None) -> None:
