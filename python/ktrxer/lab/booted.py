@@ -116,6 +116,8 @@ def run(folder: str) -> None:
     answers: Path | None = None
     streams: list[Stream] = []
     try:
+        # iputils' ping takes a CLOCK_MONOTONIC_RAW below one second for a clock that it has not read yet, and sends without a pause.
+        time.sleep(max(0.0, 1 - time.clock_gettime(time.CLOCK_MONOTONIC_RAW)))
         time.clock_settime(time.CLOCK_REALTIME, plan["epoch_s"])  # it begins near 1970, whatever its command line says
         socket.sethostname("virtual")
         answers = make_base(plan, folder)
