@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -130,8 +131,8 @@ def test_stamp_between_two_clocks_holds_the_truth(two: Lab) -> None:
     (two.folder / "truth.py").write_text(ENTER + "json.dump(differences(), open('truth', 'w'))")
     job = f"{' '.join(PYTHON)} truth.py && {KTRXER} stamp b -c 1000 -i 50ms --json"
     done = two("run", "./two.toml", "--time", "virtual", "--beside", f"b={KTRXER} serve", "--", "sh", "-c", job)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 1, done.stderr  # the verdict: a clock was stepped
+    found = json.loads(done.stdout)
     at, first = json.loads((two.folder / "truth").read_text())
     assert found["received"] == 1000 and found["clock_steps"] == 1
 
@@ -147,6 +148,8 @@ def test_stamp_between_two_clocks_holds_the_truth(two: Lab) -> None:
 
 
 def test_without_clocks_of_hosts_it_is_said_and_nothing_is_changed(two: Lab) -> None:
-    done = two("run", "./two.toml", "--", "true")
+    file = two.folder / "two.toml"
+    file.write_text(re.sub("from.*\n", "", FILE))  # this machine may have no netem
+    done = two("run", file, "--", "true")
     assert done.returncode == 125
     assert "this kernel has one clock for all hosts; use ktrxer lab run --time virtual" in done.stderr

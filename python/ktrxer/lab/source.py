@@ -202,7 +202,7 @@ def _lines(pipe: int) -> Iterator[str]:
     held = b""
     while select.select([pipe], [], [], SILENCE_S)[0]:
         data = os.read(pipe, 1 << 16)
-        *whole, held = (held + data).split(b"\n") if data else (held, b"")
+        *whole, held = (held + data).split(b"\n") if data or not held else (held, b"")
         yield from (line.decode(errors="replace").rstrip() for line in whole)
         if not data:
             return
