@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The clocks of hosts that are network namespaces. The clock of a host differs from the kernel's by an offset and a rate:
- * /proc/net/host_clock of the namespace, clock_settime(2), settimeofday(2), clock_adjtime(2) and adjtimex(2) there set them.
- * The first namespace has the kernel's clock.
+ * The clocks of hosts that are network namespaces. The clock of a host differs from the kernel's by an offset and a
+ * rate. /proc/net/host_clock of the namespace, clock_settime(2), settimeofday(2), clock_adjtime(2) and adjtimex(2)
+ * there set them. The first namespace has the kernel's clock.
  *
- * What a process reads, what time stamps of packets say, and the absolute times for which a process waits are of the host's clock.
- * Relative times of waits, timers of protocols and delays of queues are of the kernel's. The rate is of all clocks, CLOCK_MONOTONIC_RAW
- * too; a step is of CLOCK_REALTIME and CLOCK_TAI. A wait for a time of CLOCK_REALTIME is not changed by a later step.
+ * Times that a process reads, time stamps of packets, and the absolute times for which a process waits are of the
+ * host's clock. Relative times of waits, timers of protocols and delays of queues are of the kernel's. The rate is of
+ * all clocks, CLOCK_MONOTONIC_RAW too; a step is of CLOCK_REALTIME and CLOCK_TAI. A wait for a time of CLOCK_REALTIME
+ * is not changed by a later step.
  */
 
 #include <linux/capability.h>
@@ -45,7 +46,8 @@ static struct net *own_net(void)
 
 static bool is_wall(clockid_t clock)
 {
-	return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_REALTIME_ALARM || clock == CLOCK_TAI;
+	return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_REALTIME_ALARM ||
+	       clock == CLOCK_TAI;
 }
 
 static ktime_t monotonic(clockid_t clock, ktime_t time)
@@ -167,7 +169,9 @@ int host_clock_settimeofday(const struct timespec64 *time)
 
 int host_clock_adjtimex(struct __kernel_timex *txc)
 {
-	const unsigned int known = ADJ_SETOFFSET | ADJ_NANO | ADJ_MICRO | ADJ_FREQUENCY | ADJ_STATUS | ADJ_MAXERROR | ADJ_ESTERROR;
+	const unsigned int known = ADJ_SETOFFSET | ADJ_NANO | ADJ_MICRO | ADJ_FREQUENCY | ADJ_STATUS | ADJ_MAXERROR |
+				   ADJ_ESTERROR;
+	const s64 freq_max = RATE_MAX_PPB / 1000 * 65536;
 	struct net *net = own_net();
 	s64 step_ns = 0, rate_ppb, unit = txc->modes & ADJ_NANO ? 1 : NSEC_PER_USEC;
 	struct host_clock *of;
@@ -184,12 +188,12 @@ int host_clock_adjtimex(struct __kernel_timex *txc)
 	if (txc->modes & ADJ_SETOFFSET) {
 		if (txc->time.tv_usec < 0 || txc->time.tv_usec * unit >= NSEC_PER_SEC)
 			return -EINVAL;
-		if (txc->time.tv_sec < -STEP_MAX_NS / NSEC_PER_SEC || txc->time.tv_sec > STEP_MAX_NS / NSEC_PER_SEC)
+		if (abs(txc->time.tv_sec) > STEP_MAX_NS / NSEC_PER_SEC)
 			return -EINVAL;
 		step_ns = txc->time.tv_sec * NSEC_PER_SEC + txc->time.tv_usec * unit;
 	}
 	if (txc->modes & ADJ_FREQUENCY) /* 2^-16 ppm */
-		rate_ppb = div_s64(clamp_t(s64, txc->freq, -RATE_MAX_PPB / 1000 * 65536, RATE_MAX_PPB / 1000 * 65536) * 1000, 65536);
+		rate_ppb = div_s64(clamp_t(s64, txc->freq, -freq_max, freq_max) * 1000, 65536);
 	err = set_clock(net, step_ns, rate_ppb);
 	if (err)
 		return err;
@@ -201,7 +205,7 @@ int host_clock_adjtimex(struct __kernel_timex *txc)
 	txc->freq = div_s64(rate_ppb * 65536, 1000);
 	txc->status = of->status;
 	txc->precision = 1;
-	txc->tolerance = RATE_MAX_PPB / 1000 * 65536;
+	txc->tolerance = freq_max;
 	txc->tick = USEC_PER_SEC / 100;
 	txc->time.tv_sec = now.tv_sec;
 	txc->time.tv_usec = now.tv_nsec / unit;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Clocks of hosts: all that a process sees of time is of its host's clock, and estimates across two clocks hold the truth."""
+"""Clocks of hosts: all times that a process gets are of its host's clock, and estimates across two clocks hold the truth."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def two(lab: Lab) -> Lab:
     return lab
 
 
-def test_all_that_a_process_sees_of_time_is_of_its_host(two: Lab) -> None:
+def test_all_times_that_a_process_gets_are_of_its_host(two: Lab) -> None:
     (two.folder / "show.py").write_text(ENTER + SHOW)
     done = two("run", "./two.toml", "--time", "virtual", "--", *PYTHON, "show.py")
     assert done.returncode == 0, done.stderr
