@@ -65,7 +65,9 @@ class Flows:
     said: str  # by the command that ran after them
 
 
-def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None) -> Flows:
+def run_flows(
+    folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None, kernel: str = ""
+) -> Flows:
     """All flows at once, in one guest, to receivers in the host `server`."""
     lab = Lab(folder / "here", folder / "scratch")
     lab.folder.mkdir()
@@ -78,6 +80,7 @@ def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "
         senders.append(f"ip netns exec {one.host} {PYTHON} send.py {one.to} {numbers} &")
     receiver = f"server={PYTHON} take.py 10 {' '.join(one.name or one.host for one in flows)}"
     job = f"{' '.join(senders)} wait; sleep 5; {after}"
-    done = lab("run", "./paths.toml", "--time", "virtual", "--beside", receiver, "--", "sh", "-c", job, timeout=500)
+    of = ("--kernel", kernel) if kernel else ()
+    done = lab("run", "./paths.toml", "--time", "virtual", *of, "--beside", receiver, "--", "sh", "-c", job, timeout=500)
     assert done.returncode == 0, done.stderr
     return Flows(json.loads((lab.folder / "came.json").read_text()), done.stdout)

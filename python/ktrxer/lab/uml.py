@@ -31,7 +31,7 @@ from ktrxer.lab.recipe import Recipe
 
 BOOTED = Path(__file__).with_name("booted.py")
 SUFFIX = "-virtual"  # of the kernels in lab/images.toml
-KERNEL = "7.3"
+KERNEL = "6.1"
 MEMORY_MIB = 512
 OVERLAY_SHARE = 0.5  # of the memory
 WALL_LIMIT_S = 600.0
