@@ -40,12 +40,7 @@ static const struct opt pair_opts[] = {
 	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of pairs up", "", NULL),
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"),
 
-	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
-			  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the "
-				  "environment counts"),
-	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"),
-	OPTION_FROM(FIELD(from), ""),
-	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
+	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
 
