@@ -65,9 +65,7 @@ class Flows:
     said: str  # by the command that ran after them
 
 
-def run_flows(
-    folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None, kernel: str = ""
-) -> Flows:
+def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None) -> Flows:
     """All flows at once, in one guest, to receivers in the host `server`."""
     lab = Lab(folder / "here", folder / "scratch")
     lab.folder.mkdir()
@@ -80,7 +78,6 @@ def run_flows(
         senders.append(f"ip netns exec {one.host} {PYTHON} send.py {one.to} {numbers} &")
     receiver = f"server={PYTHON} take.py 10 {' '.join(one.name or one.host for one in flows)}"
     job = f"{' '.join(senders)} wait; sleep 5; {after}"
-    of = ("--kernel", kernel) if kernel else ()
-    done = lab("run", "./paths.toml", "--time", "virtual", *of, "--beside", receiver, "--", "sh", "-c", job, timeout=500)
+    done = lab("run", "./paths.toml", "--time", "virtual", "--beside", receiver, "--", "sh", "-c", job, timeout=500)
     assert done.returncode == 0, done.stderr
     return Flows(json.loads((lab.folder / "came.json").read_text()), done.stdout)

@@ -97,15 +97,20 @@ json.dump(answer, sys.stdout)
 """
 
 
+@pytest.fixture(params=["7.3", pytest.param("6.1", marks=pytest.mark.slow)])
+def kernel(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
 def two(lab: Lab) -> Lab:
     (lab.folder / "two.toml").write_text(FILE)
     return lab
 
 
-def test_all_times_that_a_process_gets_are_of_its_host(two: Lab) -> None:
+def test_all_times_that_a_process_gets_are_of_its_host(two: Lab, kernel: str) -> None:
     (two.folder / "show.py").write_text(ENTER + SHOW)
-    done = two("run", "./two.toml", "--time", "virtual", "--", *PYTHON, "show.py")
+    done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--", *PYTHON, "show.py")
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
 
@@ -127,10 +132,10 @@ def test_all_times_that_a_process_gets_are_of_its_host(two: Lab) -> None:
     assert abs(said["other"]) < 100_000 and said["says"] == "0 0\n", "the other host has its own clock"
 
 
-def test_stamp_between_two_clocks_holds_the_truth(two: Lab) -> None:
+def test_stamp_between_two_clocks_holds_the_truth(two: Lab, kernel: str) -> None:
     (two.folder / "truth.py").write_text(ENTER + "json.dump(differences(), open('truth', 'w'))")
     job = f"{' '.join(PYTHON)} truth.py && {KTRXER} stamp b -c 1000 -i 50ms --json"
-    done = two("run", "./two.toml", "--time", "virtual", "--beside", f"b={KTRXER} serve", "--", "sh", "-c", job)
+    done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--beside", f"b={KTRXER} serve", "--", "sh", "-c", job)
     assert done.returncode == 1, done.stderr  # the verdict: a clock was stepped
     found = json.loads(done.stdout)
     at, first = json.loads((two.folder / "truth").read_text())

@@ -92,6 +92,8 @@ class Stream:
         self.thread.start()
 
     def _copy(self) -> None:
+        # Before all programs: one that computes for ever does not keep back what was printed before.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # of this thread
         while data := os.read(self.source, 1 << 16):
             while data:
                 data = data[os.write(self.out, data) :]

@@ -33,7 +33,8 @@ def commands(path: Path) -> list[Command]:
 def _commands(path: Path) -> Iterator[Command]:
     if IDLE in path.kinds:
         yield _of("ping", "server -i 10ms -c 400 --json")
-        yield _of("stamp", "server -i 10ms -c 500 --json")
+        # The rate of a clock takes longer than its offset.
+        yield _of("stamp", f"server {'-i 50ms -c 1000' if path.rate_ppm else '-i 10ms -c 500'} --json")
     for name, way in ((UP, path.up), (DOWN, path.down)):
         if FLOWS in path.kinds:
             yield _of("flow", f"{name} server --for 4s --json")

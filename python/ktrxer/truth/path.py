@@ -102,6 +102,8 @@ class Path:
     kinds: frozenset[str] = field(default_factory=frozenset)  # of our own commands that go over it (commands.py)
     setup: tuple[tuple[str, str], ...] = ()  # node and shell command: what a topology file has no words for
     known: tuple[tuple[str, float, float], ...] = ()  # further figures: name, low, high
+    ahead_ms: float = 0.0  # the server's clock
+    rate_ppm: float = 0.0  # by which it is faster
     quick: bool = False  # among those of each test run
 
     def topology(self) -> str:
@@ -117,6 +119,8 @@ class Path:
         text = [f'title = "{self.words()}"', f"hosts = [{hosts}]", 'routers = ["left", "right"]', 'server = "server"']
         for ends, *sides in links:
             text += ["[[links]]", f"ends = [{ends}]", *(f"from.{side}" for side in sides if side and "{  }" not in side)]
+        if self.ahead_ms or self.rate_ppm:
+            text += ["[[clocks]]", 'node = "server"', f'offset = "{self.ahead_ms:g}ms"', f"rate_ppm = {self.rate_ppm:g}"]
         return "\n".join(text) + "\n"
 
     def words(self) -> str:
@@ -132,7 +136,8 @@ class Path:
             more += [f"cross traffic {way.cross_mbps:g} Mbit/s"] if way.cross_mbps else []
             more += [f"{way.marks:g} % marked CE"] if way.marks else []
             parts.append(", ".join([f"{rate}{way.delay_ms:g} ms", *more]))
-        return parts[0] + ", both ways" if parts[0] == parts[1] else " / ".join(parts)
+        clock = [f"server's clock {self.ahead_ms:+g} ms, {self.rate_ppm:+g} ppm"] if self.ahead_ms or self.rate_ppm else []
+        return "; ".join([parts[0] + ", both ways" if parts[0] == parts[1] else " / ".join(parts), *clock])
 
     def truths(self) -> dict[str, Truth]:
         """What is known by construction."""
@@ -163,6 +168,7 @@ class Path:
         if "loss up" in found and "loss down" in found:
             lost = 1 - (1 - self.up.loss / 100) * (1 - self.down.loss / 100)
             found[f"loss {RTT}"] = Truth(lost, lost)
+        found["clock rate"] = Truth(self.rate_ppm, self.rate_ppm)
         found |= {name: Truth(low, high) for name, low, high in self.known}
         return found
 

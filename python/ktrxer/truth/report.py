@@ -18,7 +18,9 @@ def unit(figure: str) -> str:
         return ""
     if figure.startswith(("loss", "duplicates", "CE")):
         return "%"
-    return "bytes" if "bytes" in figure else "Mbit/s" if figure.startswith(("TCP", "UDP")) else "ms"
+    if figure == "clock rate":
+        return "ppm"
+    return "bytes" if "bytes" in figure else "Mbit/s" if figure.startswith(("TCP", "UDP", "capacity")) else "ms"
 
 
 def shown(value: float, figure: str) -> str:

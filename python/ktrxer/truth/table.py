@@ -74,6 +74,14 @@ def _by_hand() -> Iterator[Path]:
     )
     rate = 5 * SEGMENT / FRAME
     yield Path("own-queue", plain, plain, load, tuple(("client", shell) for shell in own), (("TCP up", rate, rate),))
+    # Clocks that differ.
+    yield Path("clock-ahead", Way(25), Way(25), idle, ahead_ms=3)
+    yield Path("clock-behind-5-45", Way(5), Way(45), idle, ahead_ms=-120)
+    yield Path("clock-fast-40", Way(5), Way(45), idle, ahead_ms=3, rate_ppm=40)
+    yield Path("clock-slow-200", Way(10), Way(10), idle, rate_ppm=-200)
+    yield Path("clock-fast-jitter", Way(20, jitter_ms=2, distribution="normal"), Way(20), idle, ahead_ms=7000, rate_ppm=75)
+    queue = Way(10, 10, "fq_codel")
+    yield Path("clock-fast-loaded", queue, queue, load, ahead_ms=3, rate_ppm=40)
     yield Path("marks-10-0", Way(10, marks=10), plain, frozenset({DATAGRAMS}))
 
 
