@@ -15,8 +15,11 @@ NAMES = (
     "TCP up", "TCP down", "TCP bytes up", "TCP bytes down", "UDP up", "UDP down",
     "idle round trip p50", "idle delay up p50", "idle delay down p50",
     "loaded round trip mean", "loaded delay up p50", "loaded delay down p50", "where",
-    "capacity up", "capacity down", "clock offset", "clock rate", "route",
+    "capacity up", "capacity down", "clock offset", "clock rate", "route", "routes",
 )  # fmt: skip
+
+
+WORDS = ("where", "route")  # figures that are words
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ktrxer.truth.figure import Figure, binomial_interval
+from ktrxer.truth.figure import WORDS, Figure, binomial_interval
 from ktrxer.truth.own import REFERENCE_S
-from ktrxer.truth.path import DOWN, FRAME, SEGMENT, UDP_HEADERS, UP, Path, Truth
+from ktrxer.truth.path import DOWN, FRAME, ROUTE, SEGMENT, UDP_HEADERS, UP, Path, Truth
 
 CONSTRUCTION, COUNTERS, SOCKETS, CLOCKS = "construction", "counters", "plain sockets", "both clocks"
 HEAD = 16  # bytes of a plain probe's payload
@@ -57,9 +57,10 @@ def rows(path: Path, tool: str, figures: Sequence[Figure], done: Mapping[str, An
 
 
 def _rows(path: Path, tool: str, one: Figure, done: Mapping[str, Any], where: str, probes: int, both: bool) -> Iterator[Row]:
-    if one.name == "where":
-        if where:
-            right, note = one.text == where, f"{one.text}, truth {where}"
+    if one.name in WORDS:
+        truth_word = where if one.name == "where" else ROUTE
+        if truth_word:
+            right, note = one.text == truth_word, f"{one.text}, truth {truth_word}"
             yield Row(path.name, tool, one.name, 1, 1, float(right), None, None, float(right) - 1, right, None, CONSTRUCTION, note)
         return
     known = _known(path, one, done)
@@ -151,7 +152,7 @@ def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) 
         return BYTES_SHARE * truth.high
     if one.name.startswith(("TCP", "UDP", "capacity")):
         return RATE_SHARE * truth.high
-    if one.name.startswith("clock"):
+    if one.name.startswith("clock") or one.name == "routes":
         return 0.0  # true where the interval of the tool holds it
     if source == SOCKETS:
         return max(LOADED_MS, LOADED_SHARE * truth.high)

@@ -13,11 +13,13 @@ from typing import Any
 
 FRAME = 1514  # bytes of a full Ethernet frame, as rates count it
 SEGMENT = 1448  # bytes of payload of a full TCP segment with time stamps
+PACKET = 1500  # bytes of IP in a full frame
 UDP_HEADERS = 42  # Ethernet, IPv4 and UDP
 SYMMETRIC = ("uniform", "normal")
 SATURATED = 1.02  # offered load over rate from which the queue is always full
 UP, DOWN = "up", "down"
 RTT = "round trip"
+ROUTE = "10.64.1.2 10.64.2.2 10.64.3.2"  # left, right, server: links are numbered in the order of the topology file
 HOSTS_MS = 0.01  # of both hosts, in which each reading of the clock takes 256 ns
 
 
@@ -168,6 +170,7 @@ class Path:
         if "loss up" in found and "loss down" in found:
             lost = 1 - (1 - self.up.loss / 100) * (1 - self.down.loss / 100)
             found[f"loss {RTT}"] = Truth(lost, lost)
+        found["routes"] = Truth(1, 1)
         found["clock rate"] = Truth(self.rate_ppm, self.rate_ppm)
         found |= {name: Truth(low, high) for name, low, high in self.known}
         return found
