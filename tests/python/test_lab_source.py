@@ -171,6 +171,15 @@ def test_progress_is_said_each_tenth() -> None:
     assert len(said) == 9 and said[4] == "building 6.1-virtual: 50 % (10 of about 20 files)"
 
 
+def test_guests_share_no_cpu_while_there_are_enough(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uml.os, "sched_getaffinity", lambda _: {2, 5})
+    with uml._cpu() as first:
+        with uml._cpu() as second, uml._cpu() as third:
+            assert (first, second) == (2, 5) and third in (2, 5)
+        with uml._cpu() as again:
+            assert again == 5
+
+
 def test_virtual_time_names_its_kernels(builds: Builds) -> None:
     with pytest.raises(LabError, match=r"no kernel '2\.4' for virtual time; choose one of: 6\.1"):
         uml.prepare("2.4", lambda _: None)

@@ -17,7 +17,7 @@ from guests import Lab, members, until
 RUN = ("run", "flent", "--time", "virtual")
 VM = ("vm", "--device", "uml")
 
-PTRACE, UNSHARE, SECCOMP = 101, 272, 317
+PTRACE, UNSHARE, SECCOMP, SCHED_SETAFFINITY = 101, 272, 317, 203
 # Forbids system calls to all that it starts, as the default seccomp filters of container engines do.
 FORBID = """
 import ctypes, os, struct, sys
@@ -157,6 +157,19 @@ def test_one_way_to_catch_system_calls_is_enough(lab: Lab) -> None:
     for forbidden in (PTRACE, SECCOMP):
         done = forbidding(lab, (forbidden,), *VM, "--", "echo", "ran")
         assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_a_guest_has_one_cpu_where_the_host_allows_it(lab: Lab) -> None:
+    running = lab.start(*VM, "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+    assert running.stdout is not None and running.stdout.readline() == "on\n"
+    kernel = lab.kernel()
+    assert kernel is not None
+    places = {tuple(os.sched_getaffinity(int(process))) for process in members(kernel)}
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert len(places) == 1 and len(places.pop()) == 1
+    done = forbidding(lab, (SCHED_SETAFFINITY,), *VM, "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
 def test_without_seccomp_and_ptrace_qemu_is_offered(lab: Lab) -> None:

@@ -111,8 +111,8 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
     }  # fmt: skip
     probes = reference.stop() if reference is not None else None
     offset_ns = time.time_ns() - time.monotonic_ns()
-    done = {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
-    return done | {"clock": server_clock()}
+    answer = {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
+    return answer | {"clock": server_clock()}
 
 
 def server_clock() -> tuple[int, int]:
