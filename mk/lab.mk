@@ -56,7 +56,7 @@ virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in four m
 test-virtual: virtual-kernel build ## quick tests in virtual time: four minutes, and the kernel's build
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not slow' tests/virtual tests/truth/paths
 
-# Runs that repeat, a repository's own tests, `ktrxer pair`, ten paths of `make truth`.
+# Also a repository's own tests, `ktrxer pair`, and the older kernel.
 virtual: LAB_LIMIT = 3600
 virtual: virtual-kernel build ## all tests in virtual time: fifteen minutes, and the builds of both kernels
 	@timeout 7200 $(LAB) setup --device uml --kernel 6.1

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from guests import ROOT, Lab
 
-pytestmark = pytest.mark.slow
-
 RUNS = {
     "tcp_upload over a FIFO": (("rate=4mbit", "leaf=pfifo limit 50"), "tcp_upload"),
     "rrul_be over CAKE": (("rate=8mbit", "leaf=cake"), "rrul_be"),
