@@ -24,6 +24,13 @@ enum {
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
+/*
+ * Between two probes to a hop that may limit its answers: Linux sends one error a second to a host, after the first six
+ * (icmp_ratelimit). Few hops answer so seldom, and most of these have one or two probes in doubt.
+ */
+#define DOUBT_NS (11 * (uint64_t)KTRXER_NS_PER_S / 10)
+enum { DOUBT_ROUNDS = 32 };
+
 enum { ORIGIN_ICMP = 2, ORIGIN_ICMPV6 = 3 }; /* SO_EE_ORIGIN_* */
 enum flight_state { FREE, COMMITTED, SENT, UNSENT };
 
@@ -63,7 +70,7 @@ struct trace {
 	uint32_t *queue; /* jobs to send, oldest first: a ring of JOBS_MAX */
 	uint32_t queued, queue_at;
 	uint32_t job_count, open; /* of this round */
-	uint32_t round;
+	uint32_t round, doubt_rounds;
 	uint8_t stage;
 	uint32_t rounds, repetition; /* of a repetition: all, and the next one */
 	uint64_t interval_ns;
@@ -393,10 +400,24 @@ static void take_replies(struct trace *t)
 /* ------------------------------------------------------------------------------------------------------------------
  * rounds */
 
-static bool search_round(struct trace *t)
+/* Probes in doubt come first: nodes that do not exist would need probes of their own. */
+static bool search_round(struct trace *t, uint64_t now)
 {
-	const int n = trace_graph_want(t->graph, t->wants, JOBS_MAX);
+	int n;
 
+	if (t->doubt_rounds == DOUBT_ROUNDS) {
+		t->result.in_doubt = trace_graph_leave_doubts(t->graph);
+		if (t->result.in_doubt)
+			return false;
+	} else if ((n = trace_graph_doubts(t->graph, t->wants, JOBS_MAX)) > 0) {
+		t->doubt_rounds++;
+		for (int i = 0; i < n; i++) {
+			job_start(t, t->wants[i], now + DOUBT_NS);
+			t->jobs[i].tries = t->spec.tries - 1;
+		}
+		return true;
+	}
+	n = trace_graph_want(t->graph, t->wants, JOBS_MAX);
 	for (int i = 0; i < n; i++)
 		job_start(t, t->wants[i], 0);
 	return n > 0;
@@ -422,7 +443,7 @@ static bool next_round(struct trace *t, uint64_t now)
 	t->job_count = t->open = 0;
 	t->round++;
 	t->check_ns = KTRXER_NEVER;
-	return t->stage == TRACE_SEARCH ? search_round(t) : repeat_rounds(t, now);
+	return t->stage == TRACE_SEARCH ? search_round(t, now) : repeat_rounds(t, now);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

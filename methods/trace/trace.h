@@ -58,6 +58,7 @@ struct trace_result {
 	uint64_t foreign;      /* ICMP messages and segments that are no answers */
 	uint64_t user_stamped; /* answers whose arrival this program has stamped: the round trip includes its delay */
 	uint64_t receiver_drops;
+	uint32_t in_doubt; /* probes without an answer that are left out: their routers may limit their answers */
 	uint64_t begin_ns, end_ns;
 	int failed_error;            /* negative errno of the last probe that could not be sent */
 	bool stopped;                /* by stop_fd */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Values of `passed`. LEFT_OUT: the answer's node found no room. FIRST_NODE and more: the index of a node, plus
+/* Values of `passed`. LEFT_OUT: the answer's node found no room, or there is doubt. FIRST_NODE and more: the index of a node, plus
  * FIRST_NODE. */
 enum { UNPROBED, WANTED, LEFT_OUT, FIRST_NODE };
 
@@ -15,6 +15,10 @@ struct hop {
 	uint32_t count, room;
 	uint16_t *passed; /* by flow */
 	uint32_t flows;   /* flows below this number were probed */
+	bool asks;        /* `asked_flow` was in doubt, and is probed again */
+	uint16_t asked_flow;
+	uint32_t asked, granted;               /* probes that were in doubt and sent again; of these, with an answer */
+	uint64_t silent[TRACE_FLOWS_MAX / 64]; /* a bit for each flow that had no answer again */
 };
 
 struct scan {
@@ -36,8 +40,7 @@ struct trace_graph {
 	bool cut;
 };
 
-/* --------------------------------------------------------------------------------------------------------------- nodes
- */
+/* ---------------------------------------------------------------------------------------------------------- nodes */
 
 static struct trace_node *node_at(struct trace_graph *g, uint8_t hop, uint16_t flow)
 {
@@ -158,8 +161,7 @@ static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const s
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the first
- * flow */
+/* -------------------------------------------------------------------------------------------------- the first flow */
 
 /* Moves the answers of the first flow into the graph, up to its end. */
 static int scan_take(struct trace_graph *g)
@@ -189,8 +191,7 @@ static int scan_want(struct trace_graph *g, struct trace_want *wants, int max)
 	return n;
 }
 
-/* --------------------------------------------------------------------------------------------------------------
- * planning */
+/* ------------------------------------------------------------------------------------------------------- planning */
 
 static bool want(struct trace_graph *g, uint8_t hop, uint16_t flow, struct trace_want *wants, int max, int *n)
 {
@@ -368,8 +369,126 @@ int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const str
 	return passed_set(g, probe.hop, probe.flow, from, from ? end : TRACE_GOES_ON);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------
- * result */
+/* ---------------------------------------------------------------------------------------------- answers in doubt */
+
+enum { DOUBTS_ASKED = 3 }; /* without any answer: the router is silent */
+
+static bool is_answered(const struct trace_node *node)
+{
+	return node && node->addr.family;
+}
+
+/* The node that answered, where the silence of a flow is in doubt; else NULL. */
+static const struct trace_node *in_doubt(struct trace_graph *g, uint8_t hop, uint16_t flow)
+{
+	const struct hop *h = &g->hops[hop];
+	const struct trace_node *node = node_at(g, hop, flow), *before = node_at(g, hop - 1, flow);
+
+	if (!node || is_answered(node) || !before || h->silent[flow / 64] >> flow % 64 & 1 ||
+	    (h->asked >= DOUBTS_ASKED && !h->granted))
+		return NULL;
+	for (uint32_t i = 0; i < before->next_count; i++)
+		if (is_answered(&h->nodes[before->next[i]]))
+			return &h->nodes[before->next[i]];
+	return NULL;
+}
+
+/* The links and the counts of all nodes, from the nodes that the flows pass. */
+static void links_renew(struct trace_graph *g)
+{
+	for (uint8_t hop = 0; hop <= g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++) {
+			struct trace_node *node = &g->hops[hop].nodes[i];
+
+			node->flows = node->tested = node->next_count = 0;
+			node->balances = node->complete = false;
+			node->linked = !hop;
+			node->silent_hops = !hop || node->addr.family ? 0 : UINT8_MAX;
+		}
+	for (uint8_t hop = 1; hop <= g->options.hops_max; hop++)
+		for (uint32_t f = 0; f < g->hops[hop].flows; f++) {
+			struct trace_node *node = node_at(g, hop, (uint16_t)f), *before;
+
+			if (!node)
+				continue;
+			node->flows++;
+			before = node_at(g, hop - 1, (uint16_t)f);
+			if (before) /* the links had room before */
+				(void)link_nodes(g, before, (uint32_t)(node - g->hops[hop].nodes));
+		}
+	for (uint8_t hop = 0; hop < g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++) {
+			struct trace_node *node = &g->hops[hop].nodes[i];
+
+			node->complete =
+				node->linked && !node->starved && !ends(node) && node->tested >= needed(g, node);
+		}
+}
+
+static void doubt_end(struct trace_graph *g, uint8_t hop)
+{
+	struct hop *h = &g->hops[hop];
+
+	if (!h->asks)
+		return;
+	h->asks = false;
+	h->asked++;
+	if (is_answered(node_at(g, hop, h->asked_flow)))
+		h->granted++;
+	else
+		h->silent[h->asked_flow / 64] |= UINT64_C(1) << h->asked_flow % 64;
+}
+
+int trace_graph_doubts(struct trace_graph *g, struct trace_want *wants, int max)
+{
+	bool last = false;
+	int n = 0;
+
+	if (!g->scanned || !(g->options.failure > 0))
+		return 0;
+	for (uint8_t hop = 1; hop <= g->options.hops_max; hop++)
+		doubt_end(g, hop);
+	/* Behind a destination that limits its answers it is the destination that answers again: these hops wait. */
+	for (uint8_t hop = 1; hop <= g->options.hops_max && !last; hop++) {
+		struct hop *h = &g->hops[hop];
+
+		for (uint32_t f = 0; f < h->flows && !h->asks && n < max; f++) {
+			const struct trace_node *other = in_doubt(g, hop, (uint16_t)f);
+
+			if (!other)
+				continue;
+			h->asks = true;
+			h->asked_flow = (uint16_t)f;
+			wants[n++] = (struct trace_want){ hop, (uint16_t)f };
+			last = ends(other);
+		}
+	}
+	for (int i = 0; i < n; i++)
+		g->hops[wants[i].hop].passed[wants[i].flow] = WANTED;
+	if (n)
+		links_renew(g);
+	return n;
+}
+
+uint32_t trace_graph_leave_doubts(struct trace_graph *g)
+{
+	uint32_t left = 0;
+
+	/* From the last hop on, since a flow is in doubt by the links of the hop before. */
+	for (uint8_t hop = g->options.hops_max; hop; hop--) {
+		doubt_end(g, hop);
+		for (uint32_t f = 0; f < g->hops[hop].flows; f++)
+			if (in_doubt(g, hop, (uint16_t)f)) {
+				g->hops[hop].passed[f] = LEFT_OUT;
+				left++;
+			}
+	}
+	if (left)
+		links_renew(g);
+	return left;
+}
+
+/* --------------------------------------------------------------------------------------------------------- result */
 
 uint8_t trace_graph_hops(const struct trace_graph *g)
 {

@@ -67,6 +67,15 @@ int trace_graph_want(struct trace_graph *graph, struct trace_want *wants, int ma
 int trace_graph_answer(struct trace_graph *graph, struct trace_want probe, const struct ktrxer_addr *from,
 		       enum trace_end end);
 
+/*
+ * A probe without an answer is in doubt where its router may limit its answers: a node leads to the silent node, and to
+ * one that answered. One such probe of each hop, to be sent once more after a pause, its former result taken back. Like
+ * trace_graph_want(), and before it; 0: none is in doubt. A hop of which the first three do not answer is silent.
+ */
+int trace_graph_doubts(struct trace_graph *graph, struct trace_want *wants, int max);
+/* All that is in doubt still is left out of the graph. Returns how many probes; nothing is to be wanted after it. */
+uint32_t trace_graph_leave_doubts(struct trace_graph *graph);
+
 /* The last hop that has a node that can be reached from here. */
 uint8_t trace_graph_hops(const struct trace_graph *graph);
 /* The nodes of a hop, `linked` or not: those that are not are no part of the graph. */

@@ -8,7 +8,7 @@
  *     ID ADDRESS [WORD...]                 a host, that all destinations lead to
  *
  * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each Nth
- * packet; delay=US; twice; quote=N bytes; mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up
+ * packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes; mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up
  * to 128 bytes); refuse=CODE (destination unreachable); tos=N is set in what passes; nat=ADDRESS: the source of what
  * passes; packets: the next hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
  */
@@ -33,7 +33,8 @@ struct router {
 	char id[16], next_ids[NEXT][16];
 	uint8_t address[16], source[16], nat[16];
 	bool six, silent, twice, pad128, refuses, sets_tos, translates, by_packet, forges, open;
-	uint32_t next[NEXT], next_count, limit, every, delay_us, quote, refuse_code, seen;
+	uint32_t next[NEXT], next_count, limit, every, bucket, bucket_ms, delay_us, quote, refuse_code, seen;
+	uint64_t full_ns; /* of the bucket: the time at which it has all its tokens */
 	uint32_t labels[LABELS], label_count;
 	uint8_t tos;
 };
@@ -100,6 +101,8 @@ static void read_word(struct router *r, const char *word)
 		r->limit = number;
 	else if (IS("every"))
 		r->every = number;
+	else if (IS("bucket"))
+		r->bucket = number, r->bucket_ms = (uint32_t)atoi(strchr(value, ':') + 1);
 	else if (IS("delay"))
 		r->delay_us = number;
 	else if (IS("twice"))
@@ -364,6 +367,17 @@ static void forge(const struct router *r, const uint8_t *ip, uint32_t length, co
 	error_send(&forger, copy, length, sender, false, 0);
 }
 
+static bool token_take(struct router *r)
+{
+	const uint64_t now = now_ns(), each = (uint64_t)r->bucket_ms * 1000000;
+	const uint64_t full = r->full_ns > now ? r->full_ns : now;
+
+	if (r->bucket && full + each > now + r->bucket * each)
+		return false;
+	r->full_ns = full + each;
+	return true;
+}
+
 static void route(uint8_t *ip, uint32_t length)
 {
 	const bool six = ip[0] >> 4 == 6;
@@ -376,7 +390,8 @@ static void route(uint8_t *ip, uint32_t length)
 	for (uint8_t ttl = ip[six ? 7 : 8]; r->next_count; ttl--) {
 		r->seen++;
 		if (ttl <= 1 || r->refuses) {
-			if (r->silent || (r->limit && r->seen > r->limit) || (r->every && r->seen % r->every))
+			if (r->silent || (r->limit && r->seen > r->limit) || (r->every && r->seen % r->every) ||
+			    !token_take(r))
 				return;
 			ip[six ? 7 : 8] = 1;
 			if (translated)

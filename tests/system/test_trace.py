@@ -158,9 +158,21 @@ def test_answers_from_another_address_limits_and_short_quotes(trace):
         .replace("10.0.3.1", "10.0.3.1 quote=28 pad128 every=2")
     )
     for protocol in ("udp", "tcp", "icmp"):
-        result = trace(routers, "--protocol", protocol)
+        result = trace(routers, "--protocol", protocol, "--tries", "8", "--timeout", "300ms")
         assert addresses(result)[:2] == [["10.9.9.9"], ["10.0.2.1"]] and "10.0.3.1" in addresses(result)[2] and result["arrived"], result
         assert result["hops"][2]["sent"] > result["hops"][2]["answered"] >= 6
+
+
+def test_routers_that_limit_their_answers_are_no_further_routes(trace):
+    """Each router answers four times, then once a second, as Linux does after six: there are two routes, and not one more for each hop."""
+    routers = "\n".join(
+        ["r1 10.0.1.1 bucket=4:1000 -> r2", "r2 10.0.2.1 bucket=20:1000 -> r31 r32"]
+        + [f"r3{i} 10.0.3.{i} bucket=4:1000 -> r4" for i in (1, 2)]
+        + ["r4 10.0.4.1 bucket=20:1000 -> h", f"h {TARGET} bucket=20:1000"]
+    )
+    result = trace(routers, "--timeout", "300ms", "--tries", "1", "--repeat", "0")
+    assert addresses(result) == [["10.0.1.1"], ["10.0.2.1"], ["10.0.3.1", "10.0.3.2"], ["10.0.4.1"], [TARGET]], result
+    assert result["routes"] == 2 and result["complete"] and not reasons(result)
 
 
 def test_truncated_answers_are_no_answers(trace):

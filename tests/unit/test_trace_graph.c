@@ -22,6 +22,9 @@ struct net {
 	uint16_t fan[LEVELS_MAX][WIDTH_MAX];
 	uint64_t salt;
 	bool silent[LEVELS_MAX][WIDTH_MAX];
+	uint32_t tokens;      /* 0: no limit; else so many answers of each router, and one more in each pause */
+	uint32_t pauses_each; /* pauses for a further token */
+	uint32_t spent[LEVELS_MAX][WIDTH_MAX], pauses, pauses_max;
 	uint64_t probes;
 };
 
@@ -52,6 +55,24 @@ static uint32_t router_of(const struct net *net, uint32_t level, uint16_t flow)
 	return router;
 }
 
+static bool answers(struct net *net, uint32_t level, uint32_t router)
+{
+	if (net->silent[level][router])
+		return false;
+	if (net->tokens && net->spent[level][router] == net->tokens + net->pauses / net->pauses_each)
+		return false;
+	net->spent[level][router]++;
+	return true;
+}
+
+static int wanted(struct net *net, struct trace_graph *graph, struct trace_want *wants)
+{
+	int n = net->pauses < net->pauses_max ? trace_graph_doubts(graph, wants, WANTS) : 0;
+
+	net->pauses += n > 0;
+	return n ? n : trace_graph_want(graph, wants, WANTS);
+}
+
 static struct trace_graph *search(struct net *net, const struct trace_graph_options *options)
 {
 	static struct trace_want wants[WANTS];
@@ -59,17 +80,19 @@ static struct trace_graph *search(struct net *net, const struct trace_graph_opti
 	int n;
 
 	assert_int_equal(trace_graph_new(&graph, options), 0);
-	while ((n = trace_graph_want(graph, wants, WANTS)) > 0) {
+	while ((n = wanted(net, graph, wants)) > 0) {
 		net->probes += (uint64_t)n;
 		assert_true(net->probes < 500000);
-		for (int i = n - 1; i >= 0; i--) {
+		for (int k = 0; k < n; k++) {
+			const int i =
+				net->tokens ? k : n - 1 - k; /* answers in any order, tokens in that of the probes */
 			/* Level 0 has the first routers: that of a flow is chosen by this host, whose one next hop it
 			 * is. */
 			const uint32_t level = wants[i].hop < net->levels ? wants[i].hop : net->levels;
 			const uint32_t router = router_of(net, level, wants[i].flow);
 			const struct ktrxer_addr from = address(level, router);
 
-			assert_int_equal(trace_graph_answer(graph, wants[i], net->silent[level][router] ? NULL : &from,
+			assert_int_equal(trace_graph_answer(graph, wants[i], answers(net, level, router) ? &from : NULL,
 							    level == net->levels ? TRACE_ARRIVED : TRACE_GOES_ON),
 					 0);
 			assert_int_equal(trace_graph_answer(graph, wants[i], &from, TRACE_GOES_ON), -EINVAL);
@@ -360,7 +383,9 @@ static void routers_without_answers(void **state)
 	chain(&net, 6);
 	spread_at(&net, 1, 3);
 	net.silent[2][1] = true;
+	net.pauses_max = 100;
 	graph = search(&net, &usual);
+	assert_int_equal(net.pauses, 3);
 	trace_graph_nodes(graph, 2, &count);
 	assert_int_equal(count, 3);
 	assert_int_equal(trace_graph_routes(graph), 3);
@@ -371,6 +396,51 @@ static void routers_without_answers(void **state)
 		net.silent[l][0] = true;
 	graph = search(&net, &usual);
 	assert_int_equal(trace_graph_hops(graph), 7);
+	trace_graph_free(graph);
+}
+
+/*
+ * Linux's limit: six answers, then one in each pause. Without pauses, routers seem to balance load that do not; with
+ * them there is one route, and a balancer's routes are those that it has.
+ */
+static void routers_that_limit_their_answers(void **state)
+{
+	struct trace_graph *graph;
+	static struct net net;
+
+	(void)state;
+	for (int fan = 1; fan <= 3; fan++)
+		for (uint32_t pauses = 0; pauses <= 100; pauses += 100) {
+			chain(&net, 10);
+			if (fan > 1)
+				spread_at(&net, 4, (uint32_t)fan);
+			net.tokens = 4;
+			net.pauses_each = 1;
+			net.pauses_max = pauses;
+			graph = search(&net, &usual);
+			assert_true(pauses ? is_whole(&net, graph) : trace_graph_routes(graph) > (uint64_t)fan);
+			if (pauses)
+				assert_int_equal(trace_graph_routes(graph), fan);
+			assert_true(net.pauses < 100);
+			trace_graph_free(graph);
+		}
+}
+
+/* A router that answers in each second pause only: what is left in doubt makes no route. */
+static void doubts_that_remain(void **state)
+{
+	struct trace_graph *graph;
+	static struct net net;
+
+	(void)state;
+	chain(&net, 6);
+	net.tokens = 2;
+	net.pauses_each = 2;
+	net.pauses_max = 3;
+	graph = search(&net, &usual);
+	assert_true(trace_graph_leave_doubts(graph) > 0);
+	assert_int_equal(trace_graph_leave_doubts(graph), 0);
+	assert_true(trace_graph_hops(graph) >= 6);
 	trace_graph_free(graph);
 }
 
@@ -460,6 +530,8 @@ int main(void)
 		cmocka_unit_test(failure_over_random_networks),
 		cmocka_unit_test(sixty_four_routes),
 		cmocka_unit_test(routers_without_answers),
+		cmocka_unit_test(routers_that_limit_their_answers),
+		cmocka_unit_test(doubts_that_remain),
 		cmocka_unit_test(loop),
 		cmocka_unit_test(answers_of_any_address),
 		cmocka_unit_test(arguments_out_of_limits),

@@ -360,6 +360,11 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (trace_graph_is_cut(trace_graph_of(run->trace)))
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "there are more routers or routes than this program keeps: the graph is not complete");
+	if (r->in_doubt)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%" PRIu32 " probes had no answer from routers that answered others, and are left out: the "
+			    "routers limit their answers, and routes may be missing; a smaller --rate helps",
+			    r->in_doubt);
 	if (moved)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
