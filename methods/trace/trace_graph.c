@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Values of `passed`. LEFT_OUT: the answer's node found no room, or there is doubt. FIRST_NODE and more: the index of a node, plus
- * FIRST_NODE. */
+/*
+ * Values of `passed`. LEFT_OUT: the answer's node found no room, or there is doubt. FIRST_NODE and more: the index of a
+ * node, plus FIRST_NODE.
+ */
 enum { UNPROBED, WANTED, LEFT_OUT, FIRST_NODE };
 
 struct hop {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A step of CLOCK_REALTIME as one process sees it, without touching the machine's clock, which everybody shares. Preloaded; after
- * $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and $CLOCK_SHIM_BACK_MS after that it is right again.
+ * A step of CLOCK_REALTIME as one process sees it, without touching the machine's clock, which everybody shares.
+ * Preloaded; after $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and
+ * $CLOCK_SHIM_BACK_MS after that it is right again.
  *
- * Changed are: clock_gettime(CLOCK_REALTIME); the kernel's stamps in control messages, each by what the clock's error was when
- * it was made (as a real step leaves stamps from before it alone); and timers that are to be cancelled by steps.
+ * Changed are: clock_gettime(CLOCK_REALTIME); the kernel's stamps in control messages, each by what the clock's
+ * error was when it was made (as a real step leaves stamps from before it alone); and timers that are to be
+ * cancelled by steps.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -114,7 +116,10 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags, st
 	return n;
 }
 
-/* A timer on CLOCK_REALTIME is here only ever one that waits for steps: it becomes a descriptor that `announce` writes to. */
+/*
+ * A timer on CLOCK_REALTIME is here only ever one that waits for steps: it becomes a descriptor that `announce`
+ * writes to.
+ */
 int timerfd_create(int clock, int flags)
 {
 	pthread_t thread;

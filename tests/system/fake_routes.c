@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A network of routers behind a tun device, as Fakeroute makes one: `fake_routes DEVICE` reads routers from standard
- * input, prints "ready", and answers the packets that this host sends into the device until it is killed. A line is a
- * router, the first one is the next hop of this host:
+ * input, prints "ready", and answers the packets that this host sends into the device until it is killed. A line is
+ * a router, the first one is the next hop of this host:
  *
- *     ID ADDRESS [WORD...] -> ID...        a router with its next hops, chosen by a hash of the flow
- *     ID ADDRESS [WORD...]                 a host, that all destinations lead to
+ * ID ADDRESS [WORD...] -> ID...        a router with its next hops, chosen by a hash of the flow ID ADDRESS
+ * [WORD...]                 a host, that all destinations lead to
  *
- * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each Nth
- * packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes; mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up
- * to 128 bytes); refuse=CODE (destination unreachable); tos=N is set in what passes; nat=ADDRESS: the source of what
- * passes; packets: the next hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
+ * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each
+ * Nth packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes;
+ * mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up to 128 bytes); refuse=CODE
+ * (destination unreachable); tos=N is set in what passes; nat=ADDRESS: the source of what passes; packets: the next
+ * hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
  */
 #include "bytes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Another XDP program on a device: xdp_neighbour DEV. It prints "ready"; for each line that it reads, the number of packets that the
- * program has seen. At the end of its input it removes the program.
+ * Another XDP program on a device: xdp_neighbour DEV. It prints "ready"; for each line that it reads, the number of
+ * packets that the program has seen. At the end of its input it removes the program.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
