@@ -16,7 +16,7 @@ from ktrxer.truth.measure import Result
 from ktrxer.truth.path import Path as TruePath
 from ktrxer.truth.path import Truth, Way
 
-QUIET = {"counted": {way: {"drops": 0, "packets": 100, "bytes": 0, "frames": 0} for way in ("up", "down")}, "reference": None, "out": ""}
+QUIET = {"counted": {way: {"sent": 100, "packets": 100, "bytes": 0, "frames": 0} for way in ("up", "down")}, "reference": None, "out": ""}
 
 PING = """PING server (10.64.3.2) 56(84) bytes of data.
 
@@ -165,7 +165,7 @@ def test_a_tool_that_gives_an_interval_claims_no_more():
 
 def test_losses_are_compared_with_the_counters():
     path = TruePath("mine", Way(10, loss=5), Way(10))
-    done = QUIET | {"counted": {"up": {"drops": 50, "packets": 450}, "down": {"drops": 0, "packets": 450}}}
+    done = QUIET | {"counted": {"up": {"sent": 500, "packets": 450}, "down": {"sent": 450, "packets": 450}}}
     right, wrong = judge.rows(path, "x", [Figure("loss up", 0.1, None, None, 50, 500), Figure("loss up", 0.05, None, None, 25, 500)], done)
     assert right.good and right.source == judge.COUNTERS and not wrong.good
     assert right.holds is False and wrong.holds, "the intervals are compared with the construction"

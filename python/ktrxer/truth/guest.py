@@ -21,7 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import plain  # type: ignore[import-not-found]
 
 WIRE = "wire-3"  # of right and server: delays and losses of both directions
-PORTS = {"up": "to-server", "down": "to-right"}  # its devices towards the receivers
+COUNTED = {  # node and device where packets come in, before and behind the wire
+    "up": ((WIRE, "to-right"), ("server", "to-right")),
+    "down": ((WIRE, "to-server"), ("right", "to-server")),
+}
 SETTLE_S = 2.0
 
 
@@ -39,14 +42,30 @@ def setup(plan: dict[str, Any]) -> None:
         subprocess.run(["ip", "netns", "exec", node, "nft", rules], check=True, stdin=subprocess.DEVNULL)
 
 
-def dropped() -> dict[str, dict[str, int]]:
-    """By tc, of the wire's devices: packets that were lost and that passed."""
-    found = {name: {"drops": 0, "packets": 0} for name in PORTS}
-    done = subprocess.run(["tc", "-n", WIRE, "-s", "-j", "qdisc", "show"], capture_output=True, text=True, check=False)
-    for one in json.loads(done.stdout or "[]"):
-        for name, device in PORTS.items():
-            if one.get("dev") == device and one.get("kind") == "netem":
-                found[name] = {"drops": one["drops"], "packets": one["packets"]}
+def tc(node: str, *words: str) -> str:
+    return subprocess.run(["tc", "-n", node, *words], capture_output=True, text=True, check=True).stdout
+
+
+def count_packets() -> None:
+    """On both sides of the wire, all of IPv4 but TCP: what a tool signals by TCP is sent again where it is lost."""
+    for ends in COUNTED.values():
+        for node, device in ends:
+            tc(node, "qdisc", "add", "dev", device, "clsact")
+            for number, match in ((1, ("flower", "ip_proto", "tcp")), (2, ("matchall",))):
+                at = ("filter", "add", "dev", device, "ingress", "protocol", "ip", "prio", str(number))
+                tc(node, *at, *match, "action", "pass")
+
+
+def passed() -> dict[str, dict[str, int]]:
+    """Packets before and behind the wire."""
+    found = {}
+    for name, ends in COUNTED.items():
+        counts = []
+        for node, device in ends:
+            filters = json.loads(tc(node, "-s", "-j", "filter", "show", "dev", device, "ingress"))
+            (action,) = (one["options"]["actions"][0] for one in filters if one["kind"] == "matchall" and "options" in one)
+            counts.append(action["stats"]["packets"])
+        found[name] = {"sent": counts[0], "packets": counts[1]}
     return found
 
 
@@ -92,7 +111,7 @@ def cross(plan: dict[str, Any], addresses: dict[str, str]) -> list[Any]:
 def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[str, Any]:
     """One command, with plain probes beside it where it loads the path."""
     reference = plain.Probes(ways(addresses), one["reference_s"]) if one["reference_s"] else None
-    before, came = dropped(), arrived()
+    before, came = passed(), arrived()
     try:
         done = subprocess.run(
             one["command"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False
@@ -102,12 +121,12 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
         status, out, err = 124, "", f"not done after {limit_s:g} s of the guest's clock"
     except OSError as error:
         status, out, err = 127, "", f"{one['command'][0]}: {error.strerror}"
-    after, gone = dropped(), arrived()
+    after, gone = passed(), arrived()
     counted = {
         name: {
-            "drops": after[name]["drops"] - before[name]["drops"], "packets": after[name]["packets"] - before[name]["packets"],
+            **{key: after[name][key] - before[name][key] for key in after[name]},
             "bytes": gone[name][0] - came[name][0], "frames": gone[name][1] - came[name][1],
-        } for name in PORTS
+        } for name in COUNTED
     }  # fmt: skip
     probes = reference.stop() if reference is not None else None
     offset_ns = time.time_ns() - time.monotonic_ns()
@@ -127,6 +146,7 @@ def main() -> int:
     plan = json.loads(sys.argv[1])
     addresses = plain.hosts_file()
     setup(plan)
+    count_packets()
     answer: dict[str, Any] = {"checks": check(plan, addresses) if plan["count"] else None}
     streams = cross(plan, addresses)
     answer["done"] = [run(one, addresses, plan["limit_s"]) for one in plan["commands"]]

@@ -137,8 +137,8 @@ def _known(path: Path, one: Figure, done: Mapping[str, Any]) -> tuple[Truth, str
 def _lost(counted: Mapping[str, Any], name: str) -> float | None:
     passed = {}
     for way in (UP, DOWN):
-        whole = counted[way]["drops"] + counted[way]["packets"]
-        passed[way] = counted[way]["packets"] / whole if whole else 1.0
+        sent = counted[way]["sent"]
+        passed[way] = min(1.0, counted[way]["packets"] / sent) if sent else 1.0
     if name == "loss round trip":
         return 1 - passed[UP] * passed[DOWN]
     return 1 - passed[name.split()[-1]]
