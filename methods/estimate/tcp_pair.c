@@ -9,7 +9,8 @@ struct seen {
 	const struct tcp_pair_answer *originals[2]; /* the first transmissions; NULL: did not arrive */
 	uint8_t acknowledged;                       /* at last */
 	bool bare;                                  /* an acknowledgement of both without data, no retransmission */
-	bool again, earlier_again;                  /* retransmissions: any, of a segment before these two */
+	/* Retransmissions: any, of a segment before these two, of the one before that. */
+	bool again, earlier_again, oldest_again;
 };
 
 static struct seen look(const struct tcp_pair_answer *answers, size_t count)
@@ -25,6 +26,7 @@ static struct seen look(const struct tcp_pair_answer *answers, size_t count)
 		if (a->again) {
 			s.again |= data;
 			s.earlier_again |= data && a->data < 0;
+			s.oldest_again |= data && a->data < -1;
 		} else if (!data) {
 			s.bare |= a->acknowledged == 2;
 		} else if ((a->data == 0 || a->data == 1) && !s.originals[a->data]) {
@@ -62,6 +64,9 @@ static enum tcp_pair_event up_of(const struct seen *s)
 
 	if (!first)
 		return up_without_originals(s);
+	/* The server's timer has ended before the pair came, and what it sent then follows other rules. */
+	if (s->oldest_again || (s->earlier_again && s->acknowledged == 2))
+		return TCP_PAIR_UNKNOWN;
 	if (first->acknowledged == 0) {
 		/* The second probe has let the server send both segments: the first probe came later, or never. */
 		if (s->acknowledged == 2)

@@ -207,6 +207,23 @@ static void a_late_first_segment_alone_is_a_retransmission(void **state)
 	}
 }
 
+static void a_retransmission_before_the_pair_leaves_it_out(void **state)
+{
+	struct there line;
+	uint32_t base;
+
+	(void)state;
+	become_ready(&line);
+	base = (uint32_t)line.connection.peer_next;
+	tcp_connection_prime(&line.connection, line.now_ns);
+	server_sends(&line, base, 2 * MSS, REQUEST, 0);
+	assert_int_equal(line.connection.phase, TCP_PRIMED);
+	line.now_ns += 200 * MS;
+	server_sends(&line, base, MSS, REQUEST, 0);
+	assert_int_equal(line.connection.phase, TCP_SETTLING);
+	assert_int_equal(last(&line)->acknowledgement, (uint32_t)PEER + 1 + base + 2 * MSS);
+}
+
 static void short_segments_are_no_result(void **state)
 {
 	struct there line;
@@ -301,6 +318,7 @@ int main(void)
 					    cmocka_unit_test(a_lost_probe_is_sent_again_after_the_pair),
 					    cmocka_unit_test(a_pair_that_waited_on_the_path),
 					    cmocka_unit_test(a_late_first_segment_alone_is_a_retransmission),
+					    cmocka_unit_test(a_retransmission_before_the_pair_leaves_it_out),
 					    cmocka_unit_test(short_segments_are_no_result),
 					    cmocka_unit_test(a_connection_that_ends_in_a_pair),
 					    cmocka_unit_test(segments_of_others_change_nothing),

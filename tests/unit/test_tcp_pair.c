@@ -164,6 +164,23 @@ static void segments_that_waited(void **state)
 	assert_int_equal(result.down, TCP_PAIR_IN_ORDER);
 }
 
+/*
+ * The probes left late: the server's timer has ended before they came. Linux (F-RTO) then sends the next segment before
+ * it has taken the data of the first probe, so this segment does not acknowledge it.
+ */
+static void a_server_whose_timer_ended_before_the_pair(void **state)
+{
+	static const struct tcp_pair_answer answers[] = { { .data = -2, .again = true },
+							  { .data = 0 },
+							  { .data = 1, .acknowledged = 2 } };
+	struct tcp_pair_result result;
+
+	(void)state;
+	tcp_pair_read(answers, 3, &result);
+	assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
+	assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
+}
+
 static void totals(void **state)
 {
 	static const struct tcp_pair_result results[] = {
@@ -206,6 +223,7 @@ int main(void)
 					    cmocka_unit_test(before_the_retransmission_nothing_is_claimed),
 					    cmocka_unit_test(answers_that_fit_nothing),
 					    cmocka_unit_test(segments_that_waited),
+					    cmocka_unit_test(a_server_whose_timer_ended_before_the_pair),
 					    cmocka_unit_test(totals),
 					    cmocka_unit_test(shares) };
 
