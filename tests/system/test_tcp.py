@@ -160,7 +160,7 @@ def truth(passed: Passed, sample: dict[str, Any], payload: int, mss: int) -> tup
     ids=["loss up", "loss down", "reordering up", "reordering down", "all"],
 )
 def test_each_pair_is_read_as_the_middlebox_treated_it(measure, validators, shares):
-    objects = measure("--path", "/large", "--count", "80", "--interval", "60ms", "--connections", "16", shares=shares)
+    objects = measure("--path", "/large", "--count", "80", "--interval", "40ms", "--connections", "16", shares=shares)
     end = objects[-1]
     for one in objects:
         validators[one["type"]].validate(one)
