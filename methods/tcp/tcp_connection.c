@@ -455,7 +455,7 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 		receive_priming(c, from, s);
 		break;
 	case TCP_PRIMED:
-		/* The server's timer has ended: it sends both segments again, and its answers to a pair would be others. */
+		/* The server's timer has ended, and its answers to a pair would follow other rules. */
 		if (s->length)
 			tcp_connection_skip(c, arrived_ns);
 		break;
