@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "tcp_pair.h"
 
+#include <math.h>
+
+#define NORMAL_QUANTILE 1.959963984540054 /* of TCP_PAIR_LEVEL, both sides */
+
 struct seen {
 	const struct tcp_pair_answer *originals[2]; /* the first transmissions; NULL: did not arrive */
 	uint8_t acknowledged;                       /* at last */
 	bool bare;                                  /* an acknowledgement of both without data, no retransmission */
-	bool again, earlier_again;                  /* retransmissions: any, of a segment before these two */
+	/* Retransmissions: any, of a segment before these two, of the one before that. */
+	bool again, earlier_again, oldest_again;
 };
 
 static struct seen look(const struct tcp_pair_answer *answers, size_t count)
@@ -21,6 +26,7 @@ static struct seen look(const struct tcp_pair_answer *answers, size_t count)
 		if (a->again) {
 			s.again |= data;
 			s.earlier_again |= data && a->data < 0;
+			s.oldest_again |= data && a->data < -1;
 		} else if (!data) {
 			s.bare |= a->acknowledged == 2;
 		} else if ((a->data == 0 || a->data == 1) && !s.originals[a->data]) {
@@ -58,6 +64,9 @@ static enum tcp_pair_event up_of(const struct seen *s)
 
 	if (!first)
 		return up_without_originals(s);
+	/* The server's timer has ended before the pair came, and what it sent then follows other rules. */
+	if (s->oldest_again || (s->earlier_again && s->acknowledged == 2))
+		return TCP_PAIR_UNKNOWN;
 	if (first->acknowledged == 0) {
 		/* The second probe has let the server send both segments: the first probe came later, or never. */
 		if (s->acknowledged == 2)
@@ -93,4 +102,39 @@ void tcp_pair_read(const struct tcp_pair_answer *answers, size_t count, struct t
 
 	result->up = up_of(&s);
 	result->down = down_of(&s, result->up);
+}
+
+static void count_event(struct tcp_pair_totals *t, enum tcp_pair_event event, uint64_t segments)
+{
+	if (event == TCP_PAIR_UNKNOWN)
+		return;
+	t->sent += segments;
+	if (event == TCP_PAIR_BOTH_LOST)
+		t->lost += segments;
+	else if (event == TCP_PAIR_FIRST_LOST || event == TCP_PAIR_SECOND_LOST)
+		t->lost++;
+	else if (segments == 2 && event != TCP_PAIR_COMPLETE)
+		t->ordered++;
+	t->reordered += event == TCP_PAIR_REORDERED;
+}
+
+void tcp_pair_count(struct tcp_pair_totals totals[2], const struct tcp_pair_result *result)
+{
+	count_event(&totals[0], result->up, 2);
+	/* Without the second probe the server sends one segment. */
+	count_event(&totals[1], result->down, result->up == TCP_PAIR_SECOND_LOST ? 1 : 2);
+}
+
+struct tcp_pair_share tcp_pair_share(uint64_t count, uint64_t of)
+{
+	const double z2 = NORMAL_QUANTILE * NORMAL_QUANTILE;
+	double n, p, centre, half;
+
+	if (!of)
+		return (struct tcp_pair_share){ 0, 0, 1 };
+	n = (double)of;
+	p = (double)count / n;
+	centre = (p + z2 / (2 * n)) / (1 + z2 / n);
+	half = NORMAL_QUANTILE / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+	return (struct tcp_pair_share){ p, count ? centre - half : 0, count < of ? centre + half : 1 };
 }

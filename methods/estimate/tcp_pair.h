@@ -48,4 +48,19 @@ struct tcp_pair_result {
 bool tcp_pair_is_whole(const struct tcp_pair_answer *answers, size_t count);
 void tcp_pair_read(const struct tcp_pair_answer *answers, size_t count, struct tcp_pair_result *result);
 
+/* Of one direction. */
+struct tcp_pair_totals {
+	uint64_t sent, lost;         /* segments of pairs whose event is known */
+	uint64_t ordered, reordered; /* pairs whose order is known; of these, pairs that were reordered */
+};
+/* Adds a pair to the totals up and down. */
+void tcp_pair_count(struct tcp_pair_totals totals[2], const struct tcp_pair_result *result);
+
+/* An interval of Wilson (1927) at TCP_PAIR_LEVEL for a probability, as if the events were independent. */
+#define TCP_PAIR_LEVEL 0.95
+struct tcp_pair_share {
+	double share, low, high; /* `of` 0: 0, 0 and 1 */
+};
+struct tcp_pair_share tcp_pair_share(uint64_t count, uint64_t of);
+
 #endif

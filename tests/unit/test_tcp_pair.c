@@ -99,7 +99,7 @@ static void all_events(void **state)
 				const size_t count =
 					round_trip((enum fate)up, (enum fate)down, bare_lost, answers, &originals);
 
-				/* Which probe came first is only seen in an answer before the retransmission. */
+				/* The order of the probes shows in answers before the retransmission only. */
 				if (down == BOTH_LOST && (up == IN_ORDER || (up == REORDERED && bare_lost)))
 					up_is = TCP_PAIR_COMPLETE;
 				if (originals == 0)
@@ -164,12 +164,68 @@ static void segments_that_waited(void **state)
 	assert_int_equal(result.down, TCP_PAIR_IN_ORDER);
 }
 
+/*
+ * The probes left late: the server's timer has ended before they came. Linux (F-RTO) then sends the next segment before
+ * it has taken the data of the first probe, so this segment does not acknowledge it.
+ */
+static void a_server_whose_timer_ended_before_the_pair(void **state)
+{
+	static const struct tcp_pair_answer answers[] = { { .data = -2, .again = true },
+							  { .data = 0 },
+							  { .data = 1, .acknowledged = 2 } };
+	struct tcp_pair_result result;
+
+	(void)state;
+	tcp_pair_read(answers, 3, &result);
+	assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
+	assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
+}
+
+static void totals(void **state)
+{
+	static const struct tcp_pair_result results[] = {
+		{ TCP_PAIR_IN_ORDER, TCP_PAIR_REORDERED },   { TCP_PAIR_REORDERED, TCP_PAIR_SECOND_LOST },
+		{ TCP_PAIR_FIRST_LOST, TCP_PAIR_IN_ORDER },  { TCP_PAIR_SECOND_LOST, TCP_PAIR_FIRST_LOST },
+		{ TCP_PAIR_SECOND_LOST, TCP_PAIR_IN_ORDER }, { TCP_PAIR_BOTH_LOST, TCP_PAIR_UNKNOWN },
+		{ TCP_PAIR_COMPLETE, TCP_PAIR_BOTH_LOST },   { TCP_PAIR_UNKNOWN, TCP_PAIR_UNKNOWN },
+	};
+	struct tcp_pair_totals t[2] = { { 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+		tcp_pair_count(t, &results[i]);
+	assert_int_equal(t[0].sent, 14);
+	assert_int_equal(t[0].lost, 5);
+	assert_int_equal(t[0].ordered, 2);
+	assert_int_equal(t[0].reordered, 1);
+	assert_int_equal(t[1].sent, 10); /* for the pairs whose second probe was lost, one segment each */
+	assert_int_equal(t[1].lost, 4);
+	assert_int_equal(t[1].ordered, 2);
+	assert_int_equal(t[1].reordered, 1);
+}
+
+/* Values of the formula as published: 10 of 100, and the ends. */
+static void shares(void **state)
+{
+	const struct tcp_pair_share s = tcp_pair_share(10, 100), none = tcp_pair_share(0, 10),
+				    all = tcp_pair_share(10, 10), nothing = tcp_pair_share(0, 0);
+
+	(void)state;
+	assert_true(s.low > 0.05522 && s.low < 0.05523 && s.high > 0.17436 && s.high < 0.17437);
+	assert_true(none.low == 0 && none.high > 0.2775 && none.high < 0.2776);
+	assert_true(all.high == 1 && all.low > 0.7224 && all.low < 0.7225);
+	assert_true(nothing.low == 0 && nothing.high == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(all_events),
 					    cmocka_unit_test(before_the_retransmission_nothing_is_claimed),
 					    cmocka_unit_test(answers_that_fit_nothing),
-					    cmocka_unit_test(segments_that_waited) };
+					    cmocka_unit_test(segments_that_waited),
+					    cmocka_unit_test(a_server_whose_timer_ended_before_the_pair),
+					    cmocka_unit_test(totals),
+					    cmocka_unit_test(shares) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `tcp` prints: a sample for each pair, and loss, reordering and round trips at the end. */
+#include "tcp_command.h"
+
+#include "units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { WAYS = 2 };
+
+static const char *const way_names[WAYS] = { "up", "down" };
+static const char *const event_names[TCP_PAIR_EVENTS] = {
+	[TCP_PAIR_UNKNOWN] = "unknown",    [TCP_PAIR_IN_ORDER] = "in_order",     [TCP_PAIR_REORDERED] = "reordered",
+	[TCP_PAIR_COMPLETE] = "complete",  [TCP_PAIR_FIRST_LOST] = "first_lost", [TCP_PAIR_SECOND_LOST] = "second_lost",
+	[TCP_PAIR_BOTH_LOST] = "both_lost"
+};
+static const char *const doubt_names[] = { [TCP_NO_DOUBT] = NULL,
+					   [TCP_NO_CONCLUSION] = "no_conclusion",
+					   [TCP_SHORT_SEGMENTS] = "short_segments",
+					   [TCP_CONNECTION_ENDED] = "connection_ended" };
+
+void tcp_say_what(const struct tcp_run *run)
+{
+	const struct ktrxer_path *path = tcp_prober_path_of(run->prober);
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT];
+
+	out_text(run->cli,
+		 "tcp %s (%s) port %u from %s on %s: %" PRIu64
+		 " pairs of GET %s, %u bytes up, segments of %u down, one pair each %s over %u connections",
+		 run->o->host, ktrxer_addr_format(&path->to, to), run->spec.port,
+		 ktrxer_addr_format(&path->source, from), path->device.name, run->spec.count, run->spec.path,
+		 tcp_prober_payload_of(run->prober), run->spec.mss,
+		 ktrxer_format_ns(interval, (int64_t)run->spec.interval_ns), run->spec.connections);
+}
+
+void tcp_say_pair(void *context, const struct tcp_sample *s)
+{
+	const struct tcp_run *run = context;
+	struct json *sample = out_sample(run->cli, "tcp_pair");
+
+	if (!sample)
+		return;
+	json_u64(sample, "number", s->number);
+	json_u64(sample, "scheduled_ns", s->at_ns);
+	json_u64(sample, "sent_ns", s->sent_ns[0]);
+	json_u64(sample, "second_sent_ns", s->sent_ns[1]);
+	json_string(sample, "sent_stamp", sent_source_names[s->sent_source[0]]);
+	json_string(sample, "up", event_names[s->result.up]);
+	json_string(sample, "down", event_names[s->result.down]);
+	json_string(sample, "doubt", doubt_names[s->doubt]);
+	if (s->rtt_ns[0] >= 0)
+		json_i64(sample, "rtt_ns", s->rtt_ns[0]);
+	else
+		json_null(sample, "rtt_ns");
+	if (s->rtt_ns[1] >= 0)
+		json_i64(sample, "second_rtt_ns", s->rtt_ns[1]);
+	else
+		json_null(sample, "second_rtt_ns");
+	json_u64(sample, "answers", s->answers);
+	json_u64(sample, "from_port", s->from_port);
+	json_u64(sample, "sequence", s->sequence);
+	json_u64(sample, "elicited_sequence", s->elicited);
+	out_put(run->cli, sample);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- verdict
+ */
+
+static void say_share(const struct tcp_run *run, uint64_t count, const char *what)
+{
+	const uint64_t planned = tcp_prober_result_of(run->prober)->planned;
+
+	if (count * 100 > planned)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " pairs %s", count, planned, what);
+}
+
+static void judge_server(const struct tcp_run *run, enum verdict verdict)
+{
+	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	const struct tcp_response_head *head = &r->response;
+	const char *host = run->o->host;
+
+	switch (r->end) {
+	case TCP_NOT_ENDED:
+		break;
+	case TCP_REFUSED:
+		verdict_say(run->cli, verdict, "%s refused the connection: no program listens on TCP port %u", host,
+			    run->spec.port);
+		break;
+	case TCP_NO_ANSWER:
+		verdict_say(run->cli, verdict,
+			    "%s did not answer on TCP port %u: the host is down, or a firewall drops "
+			    "SYN segments",
+			    host, run->spec.port);
+		break;
+	case TCP_NOT_HTTP:
+		verdict_say(run->cli, verdict,
+			    "the server on TCP port %u of %s does not answer with HTTP/1: this command "
+			    "needs a web server without TLS",
+			    run->spec.port, host);
+		break;
+	case TCP_HTTP_STATUS:
+		verdict_say(run->cli, verdict, "the server answered %u %s to GET %s%s%s: choose another --path",
+			    head->status, head->reason, run->spec.path, head->location[0] ? ", and refers to " : "",
+			    head->location);
+		break;
+	case TCP_SMALL_WINDOW:
+		verdict_say(run->cli, verdict,
+			    "the server's receive window of %u bytes and segment size of %u have no room "
+			    "for two requests of %u bytes: give a smaller --payload, or another server",
+			    r->peer_window, r->peer_mss, tcp_prober_payload_of(run->prober));
+		break;
+	case TCP_NO_DATA:
+		verdict_say(run->cli, verdict,
+			    "the responses to GET %s do not fill two segments of %u bytes: choose a "
+			    "--path of a larger file, or a smaller --mss",
+			    run->spec.path, run->spec.mss);
+		break;
+	case TCP_FINISHED:
+	case TCP_RESET:
+		verdict_say(run->cli, verdict,
+			    "the server closed %d connections in a row before a pair had a result: it "
+			    "does not keep them open (HTTP/1.1); a --path of a file of some megabytes may help",
+			    TCP_FRUITLESS);
+		break;
+	default:
+		verdict_say(run->cli, verdict, "the server stopped answering on %d connections in a row",
+			    TCP_FRUITLESS);
+		break;
+	}
+}
+
+static void judge(const struct tcp_run *run)
+{
+	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+
+	verdict_probes(run->cli, &r->accounts, r->lateness, run->spec.late_ns);
+	if (r->failure.code)
+		verdict_say(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, "%s", r->failure.text);
+	judge_server(run, r->known ? VERDICT_DEGRADED : VERDICT_INVALID);
+	if (!r->known && !r->failure.code && r->end == TCP_NOT_ENDED)
+		verdict_say(run->cli, VERDICT_INVALID, "no pair has a result");
+	if (r->stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " pairs", r->planned);
+	say_share(
+		run, r->busy,
+		"were not sent because all connections were busy with losses before: losses that last are counted too "
+		"seldom; give more --connections");
+	say_share(run, r->unprimed,
+		  "were not sent because the server did not send the two segments before the pair in time");
+	say_share(run, r->doubts[TCP_NO_CONCLUSION], "have no result: the server's answers fit no event");
+	say_share(run, r->doubts[TCP_SHORT_SEGMENTS], "have no result: the server sent shorter segments than --mss");
+	say_share(run, r->doubts[TCP_CONNECTION_ENDED], "have no result: the server closed the connection meanwhile");
+	if (r->user_stamped)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64
+			    " segments have no stamp of the kernel: round trips include this program's delay",
+			    r->user_stamped);
+	if (r->receiver_drops)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver",
+			    r->receiver_drops);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- text
+ */
+
+static void way_text(const struct tcp_run *run, int way)
+{
+	const struct tcp_pair_totals *t = &tcp_prober_result_of(run->prober)->totals[way];
+	const struct tcp_pair_share loss = tcp_pair_share(t->lost, t->sent),
+				    reordering = tcp_pair_share(t->reordered, t->ordered);
+
+	out_text(run->cli,
+		 "%-4s  lost %" PRIu64 " of %" PRIu64 " segments: %.2f %% (%.2f to %.2f); reordered %" PRIu64
+		 " of %" PRIu64 " pairs: %.2f %% (%.2f to %.2f)",
+		 way_names[way], t->lost, t->sent, 100 * loss.share, 100 * loss.low, 100 * loss.high, t->reordered,
+		 t->ordered, 100 * reordering.share, 100 * reordering.low, 100 * reordering.high);
+}
+
+static void text(const struct tcp_run *run)
+{
+	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	char x[5][KTRXER_UNITS_TEXT];
+
+	for (int way = 0; way < WAYS && r->known; way++)
+		way_text(run, way);
+	if (ktrxer_hist_count(r->rtt))
+		out_text(run->cli, "round trip: min %s, p50 %s, p95 %s, p99 %s, max %s",
+			 ktrxer_format_ns(x[0], ktrxer_hist_min(r->rtt)),
+			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(r->rtt, 500000)),
+			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(r->rtt, 950000)),
+			 ktrxer_format_ns(x[3], ktrxer_hist_quantile(r->rtt, 990000)),
+			 ktrxer_format_ns(x[4], ktrxer_hist_max(r->rtt)));
+	out_text(run->cli,
+		 "%" PRIu64 " pairs: %" PRIu64 " with a result, %" PRIu64 " without, %" PRIu64 " not sent; %" PRIu64
+		 " connections (intervals of Wilson at 95 %%)",
+		 r->planned, r->known,
+		 r->doubts[TCP_NO_CONCLUSION] + r->doubts[TCP_SHORT_SEGMENTS] + r->doubts[TCP_CONNECTION_ENDED],
+		 r->busy + r->unprimed, r->opened);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- JSON
+ */
+
+static void share_json(struct json *json, const char *key, uint64_t count, uint64_t of)
+{
+	const struct tcp_pair_share share = tcp_pair_share(count, of);
+
+	json_object(json, key);
+	json_u64(json, "count", count);
+	json_u64(json, "of", of);
+	if (of)
+		json_rounded(json, "share", share.share, 6);
+	else
+		json_null(json, "share");
+	json_rounded(json, "low", share.low, 6);
+	json_rounded(json, "high", share.high, 6);
+	json_object_end(json);
+}
+
+static void way_json(const struct tcp_run *run, struct json *end, int way)
+{
+	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	const struct tcp_pair_totals *t = &r->totals[way];
+	const uint64_t *events = way ? r->down : r->up;
+
+	json_object(end, way_names[way]);
+	share_json(end, "lost", t->lost, t->sent);
+	share_json(end, "reordered", t->reordered, t->ordered);
+	json_object(end, "events");
+	for (int i = 0; i < TCP_PAIR_EVENTS; i++)
+		json_u64(end, event_names[i], events[i]);
+	json_object_end(end);
+	json_object_end(end);
+}
+
+static void end_json(const struct tcp_run *run, struct json *end)
+{
+	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	const struct ktrxer_path *path = tcp_prober_path_of(run->prober);
+	char address[KTRXER_ADDR_TEXT];
+
+	json_string(end, "target", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&path->to, address));
+	json_string(end, "from", ktrxer_addr_format(&path->source, address));
+	json_u64(end, "port", run->spec.port);
+	json_string(end, "path", run->spec.path);
+	json_string(end, "device", path->device.name);
+	json_string(end, "engine", tcp_prober_engine_of(run->prober));
+	json_string(end, "backend", tcp_prober_backend_of(run->prober));
+	json_u64(end, "payload_bytes", tcp_prober_payload_of(run->prober));
+	json_u64(end, "mss_bytes", run->spec.mss);
+	json_u64(end, "pairs", r->planned);
+	json_u64(end, "known", r->known);
+	json_u64(end, "busy", r->busy);
+	json_u64(end, "unprimed", r->unprimed);
+	for (int i = TCP_NO_CONCLUSION; i <= TCP_CONNECTION_ENDED; i++)
+		json_u64(end, doubt_names[i], r->doubts[i]);
+	json_double(end, "level", TCP_PAIR_LEVEL);
+	for (int way = 0; way < WAYS; way++)
+		way_json(run, end, way);
+	json_hist_us(end, "rtt_us", r->rtt);
+	json_hist_us(end, "lateness_us", r->lateness);
+	json_u64(end, "requested", r->accounts.requested);
+	json_u64(end, "sent", r->accounts.sent);
+	json_u64(end, "failed", r->accounts.failed);
+	json_u64(end, "skipped", r->accounts.skipped);
+	json_u64(end, "cancelled", r->accounts.cancelled);
+	json_late(end, r->accounts.late, run->spec.late_ns);
+	json_u64(end, "connections", r->opened);
+	json_u64(end, "connections_finished", r->ends[TCP_FINISHED]);
+	json_u64(end, "connections_reset", r->ends[TCP_RESET]);
+	json_u64(end, "connections_silent", r->ends[TCP_SILENT] + r->ends[TCP_NO_ANSWER]);
+	json_u64(end, "elapsed_ns", r->end_ns - r->begin_ns);
+	json_bool(end, "privileges_dropped", tcp_prober_privileges_of(run->prober)->no_capabilities);
+}
+
+int tcp_finish(const struct tcp_run *run)
+{
+	struct json *end = out_end(run->cli);
+
+	judge(run);
+	end_json(run, end);
+	text(run);
+	return out_finish(run->cli, end);
+}

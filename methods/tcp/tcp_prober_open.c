@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the prober needs before its first segment: path, engine, ports, receive rules, the request. */
+#include "error.h"
+#include "tcp_prober_state.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SLOTS = 256 };
+
+static int resolve(struct tcp_prober *p, bool with_mac, struct ktrxer_error *err)
+{
+	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
+
+	path.device = p->spec.device;
+	path.from = p->spec.from;
+	path.to = p->spec.to;
+	path.no_link_address = !with_mac;
+	return ktrxer_path_resolve(&p->path, &path, err);
+}
+
+static int open_tx(struct tcp_prober *p, struct ktrxer_error *err)
+{
+	struct ktx_options options = KTX_OPTIONS_INIT;
+	int rc = resolve(p, false, err);
+
+	if (rc < 0)
+		return rc;
+	if (p->path.needs_stack)
+		return ktrxer_fail(
+			err, -EOPNOTSUPP,
+			"the web server is on this host itself, whose kernel drops segments that this program "
+			"builds: measure from another host");
+	options.device = p->path.device.name;
+	options.engine = p->spec.engine;
+	options.wait = KTX_WAIT_SLEEP;
+	options.flags = KTX_CALLER_PUMPS | KTX_NO_LOCK;
+	options.slots = SLOTS;
+	options.late_ns = p->spec.late_ns;
+	if ((rc = ktx_open(&p->tx, &options, err)) < 0)
+		return rc;
+	ktx_info(p->tx, &p->info);
+	return p->info.features & KTX_CAN_WHOLE_FRAME ? resolve(p, true, err) : 0;
+}
+
+static int reserve_port(struct tcp_prober *p, int i, struct ktrxer_error *err)
+{
+	struct sockaddr_storage own = { .ss_family = p->path.source.family };
+	struct sockaddr_in *own4 = (struct sockaddr_in *)&own;
+	struct sockaddr_in6 *own6 = (struct sockaddr_in6 *)&own;
+	const bool six = own.ss_family == AF_INET6;
+	socklen_t length = six ? sizeof *own6 : sizeof *own4;
+	int rc;
+
+	if (six) {
+		memcpy(&own6->sin6_addr, p->path.source.bytes, 16);
+		own6->sin6_scope_id = p->path.device.index;
+	} else {
+		memcpy(&own4->sin_addr, p->path.source.bytes, 4);
+	}
+	p->sockets[i] = socket(own.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (p->sockets[i] < 0 || bind(p->sockets[i], (struct sockaddr *)&own, length) < 0 ||
+	    getsockname(p->sockets[i], (struct sockaddr *)&own, &length) < 0) {
+		rc = -errno;
+		return ktrxer_fail(err, rc, "no TCP port of this host could be reserved for the probes: %m");
+	}
+	p->ports[i] = ntohs(six ? own6->sin6_port : own4->sin_port);
+	return 0;
+}
+
+static int open_rx(struct tcp_prober *p, struct ktrxer_error *err)
+{
+	struct krx_options options = KRX_OPTIONS_INIT;
+	const uint8_t bits = p->spec.to.family == AF_INET6 ? 128 : 32;
+	struct krx_rule rules[TCP_PORTS];
+	struct krx_stats stats = { 0 };
+	int rc;
+
+	for (int i = 0; i < TCP_PORTS; i++) {
+		if ((rc = reserve_port(p, i, err)) < 0)
+			return rc;
+		rules[i] = (struct krx_rule){ .op = KRX_CAPTURE_DROP,
+					      .proto = KTRXER_TCP,
+					      .from = p->spec.to,
+					      .to = p->path.source,
+					      .from_prefix = bits,
+					      .to_prefix = bits,
+					      .from_port = p->spec.port,
+					      .to_port = p->ports[i] };
+		rules[i].from.scope_id = rules[i].to.scope_id =
+			0; /* a rule is about packets, which do not contain it */
+	}
+	options.device = p->path.device.name;
+	if ((rc = krx_open(&p->rx, &options, rules, TCP_PORTS, err)) < 0)
+		return rc;
+	if (krx_stats(p->rx, &stats, NULL, 0) == 0)
+		p->backend = stats.backend;
+	return 0;
+}
+
+static int make_request(struct tcp_prober *p, struct ktrxer_error *err)
+{
+	struct ktrxer_addr typed;
+	struct tcp_request_spec r = {
+		.host = p->spec.host, .port = p->spec.port, .path = p->spec.path, .length = p->spec.payload
+	};
+	const uint32_t head = TCP_HEADER + (p->spec.to.family == AF_INET6 ? 40 : 20);
+	int rc;
+
+	r.is_ipv6 = ktrxer_addr_parse(&typed, p->spec.host) == 0 && typed.family == AF_INET6;
+	rc = tcp_request_make(p->request, &r, err);
+	if (rc < 0)
+		return rc;
+	p->request_length = (uint32_t)rc;
+	if (p->request_length + head > p->path.mtu || p->spec.mss + head > p->path.mtu)
+		return ktrxer_fail(err, -EMSGSIZE,
+				   "requests of %u bytes and segments of %u do not fit into the MTU of %u on '%s'",
+				   p->request_length, p->spec.mss, p->path.mtu, p->path.device.name);
+	for (uint32_t i = 0; i < p->spec.connections; i++)
+		p->places[i].connection = (struct tcp_connection){
+			.spec = { (const uint8_t *)p->request, p->request_length, p->spec.mss, p->spec.timeout_ns },
+			.calls = { tcp_prober_on_send, tcp_prober_on_done, p },
+			.place = i,
+		};
+	return 0;
+}
+
+int tcp_prober_new(struct tcp_prober **out, const struct tcp_prober_spec *spec, struct ktrxer_error *err)
+{
+	struct tcp_prober *p = calloc(1, sizeof *p);
+	int rc;
+
+	*out = p;
+	if (!p)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the probes");
+	p->spec = *spec;
+	for (int i = 0; i < TCP_PORTS; i++)
+		p->sockets[i] = -1;
+	p->result.rtt = ktrxer_hist_new();
+	p->result.lateness = ktrxer_hist_new();
+	if (!p->result.rtt || !p->result.lateness)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the results");
+	rc = loop_new(&p->loop);
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the event loop could not be opened: %m");
+	if ((rc = open_tx(p, err)) < 0 || (rc = make_request(p, err)) < 0 || (rc = open_rx(p, err)) < 0)
+		return rc;
+	return privilege_drop(&p->privileges, err);
+}
+
+void tcp_prober_free(struct tcp_prober *p)
+{
+	if (!p)
+		return;
+	loop_free(p->loop);
+	krx_close(p->rx);
+	ktx_close(p->tx);
+	for (int i = 0; i < TCP_PORTS; i++)
+		if (p->sockets[i] >= 0)
+			close(p->sockets[i]);
+	ktrxer_schedule_free(p->schedule);
+	ktrxer_hist_free(p->result.rtt);
+	ktrxer_hist_free(p->result.lateness);
+	free(p);
+}

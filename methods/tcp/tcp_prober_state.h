@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The prober, as its own files use it. */
+#ifndef KTRXER_METHODS_TCP_PROBER_STATE_H
+#define KTRXER_METHODS_TCP_PROBER_STATE_H
+
+#include "loop.h"
+#include "tcp_prober.h"
+
+enum {
+	TCP_PORTS = 32, /* of this host, in turn: the server may keep a closed connection for a while */
+	TCP_PENDING = 64,
+	TCP_HEADER = 20,
+};
+
+/* A pair from its commit until its result and both reports are here. */
+struct tcp_pending {
+	struct tcp_sample sample;
+	bool used, ended;
+	uint8_t reports, sent;
+};
+
+struct tcp_place {
+	struct tcp_connection connection;
+	bool planned; /* connection.number has the pair's number, at_ns its time */
+	uint64_t at_ns, open_ns;
+	int port; /* index of the one in use */
+};
+
+struct tcp_prober {
+	struct tcp_prober_spec spec;
+	struct ktrxer_path path;
+	struct ktx *tx;
+	struct krx *rx;
+	struct ktx_info info;
+	struct privilege_left privileges;
+	struct tcp_prober_events events;
+	struct tcp_prober_result result;
+	char request[TCP_REQUEST_MAX];
+	uint32_t request_length;
+	int sockets[TCP_PORTS]; /* bound, and never used: other programs do not get the ports */
+	uint16_t ports[TCP_PORTS];
+	int next_port;
+	struct tcp_place places[TCP_CONNECTIONS_MAX];
+	struct tcp_pending pending[TCP_PENDING];
+	struct ktrxer_schedule *schedule;
+	struct ktrxer_deadline due;
+	bool have_due, started, closing;
+	uint64_t start_ns, committed_ns;
+	uint32_t fruitless; /* connections in a row that ended without a pair */
+	const char *backend;
+	struct loop *loop;
+	struct loop_timer timer;
+	struct loop_source tx_source, rx_source;
+};
+
+void tcp_prober_on_send(void *context, struct tcp_connection *c, const struct tcp_segment *segment, int which,
+			uint64_t at_ns);
+void tcp_prober_on_done(void *context, struct tcp_connection *c, const struct tcp_pair_done *done);
+
+#endif

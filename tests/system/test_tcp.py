@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+`ktrxer tcp`: what it reads from a web server's answers, against a middlebox that has lost and reordered the segments itself.
+
+a ---10.79.0.0/24, fd00:79::/64--- m ---the same--- b      A measures, B has web servers, M is a bridge in user space
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ktrxer.lab import hosts
+
+HERE = Path(__file__).resolve().parent
+PORTS = {"whole": 80, "closing": 8010, "at once": 8011, "silent": 8012, "ssh": 8013, "narrow": 8014, "resets": 8015}
+# Servers that are no good for this method, each on its port.
+BAD = f"""
+import socket, struct, threading
+def serve(port, talk, room=None):
+    listening = socket.socket(socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if room:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    listening.bind(("0.0.0.0", port))
+    listening.listen(50)
+    kept = []
+    def loop():
+        while True:
+            one = listening.accept()[0]
+            kept.append(one)
+            talk(one)
+    threading.Thread(target=loop).start()
+def at_once(one):
+    one.close()
+def resets(one):
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one.close()
+def ssh(one):
+    one.send(b"SSH-2.0-OpenSSH_9.2\\r\\n")
+serve({PORTS["at once"]}, at_once)
+serve({PORTS["silent"]}, lambda one: None)
+serve({PORTS["ssh"]}, ssh)
+serve({PORTS["narrow"]}, lambda one: None, 1024)
+serve({PORTS["resets"]}, resets)
+print("ready", flush=True)
+"""
+
+
+@dataclass
+class Line:
+    a: hosts.Netns
+    m: hosts.Netns
+    b: hosts.Netns
+
+
+def started(host: hosts.Netns, command: list[str]) -> Any:
+    process = host.popen(command)
+    assert process.stdout
+    while "ready" not in (said := process.stdout.readline()):
+        assert said, process.communicate()[1]
+    return process
+
+
+@pytest.fixture(scope="module")
+def line(requires_namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+    files = tmp_path_factory.mktemp("files")
+    (files / "large").write_bytes(bytes(20000))
+    (files / "small").write_bytes(bytes(300))
+    (files / "folder").mkdir()
+    with (files / "long").open("wb") as long:
+        long.truncate(100_000_000)
+    with hosts.Netns("a") as a, hosts.Netns("m") as m, hosts.Netns("b") as b:
+        hosts.join(a, m, net=71, devices=("a0", "m0"))
+        hosts.join(m, b, net=72, devices=("m1", "b0"))
+        for host, device in ((a, "a0"), (m, "m0"), (m, "m1"), (b, "b0")):
+            # What the kernel would leave to a device, the middlebox would have to do: segments, and their checksums.
+            host.run(["ethtool", "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"])
+        for host, number in ((a, 1), (b, 2)):
+            host.ip("address", "add", f"10.79.0.{number}/24", "dev", host.device)
+            host.ip("address", "add", f"fd00:79::{number}/64", "dev", host.device, "nodad")
+        m.sysctl("ipv4/ip_forward", 0)
+        for port, protocol in ((PORTS["whole"], "HTTP/1.1"), (PORTS["closing"], "HTTP/1.0")):
+            serve = [sys.executable, "-u", "-m", "http.server", "--bind", "::", "--directory", files, "--protocol", protocol, port]
+            process = b.popen([str(word) for word in serve], stderr=subprocess.DEVNULL)
+            assert process.stdout and "Serving" in process.stdout.readline()
+        started(b, [sys.executable, "-c", BAD])
+        yield Line(a, m, b)
+
+
+Measure = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def measure(line: Line, ktrxer: Path) -> Iterator[Measure]:
+    """The objects of `ktrxer tcp --jsonl`; then the middlebox's notes of the segments."""
+    boxes = list[Any]()
+    notes = list[dict[str, Any]]()
+
+    def go(*options: str, to: str = "10.79.0.2", shares: tuple[float, ...] = (0, 0, 0, 0)) -> list[dict[str, Any]]:
+        box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", *map(str, shares)])
+        boxes.append(box)
+        done = line.a.run([ktrxer, "tcp", to, "--jsonl", *options], check=False, timeout=100)
+        box.send_signal(signal.SIGKILL)
+        notes.extend(json.loads(one) for one in box.communicate()[0].splitlines() if one.endswith("}"))
+        assert done.stdout, done.stderr
+        return [json.loads(one) for one in done.stdout.splitlines()]
+
+    go.notes = notes  # type: ignore[attr-defined]
+    yield go
+    for box in boxes:
+        box.kill()
+
+
+def reasons(end: dict[str, Any]) -> list[str]:
+    """Without those that other work on this machine brings about."""
+    busy = ("processors of this host", "waited for a processor", "late", "were not sent because")
+    return [one for one in end["reasons"] if not any(word in one for word in busy)]
+
+
+def whole(end: dict[str, Any]) -> bool:
+    """Each pair that was sent has a result. A busy machine primes some too late."""
+    return end["known"] == end["pairs"] - end["busy"] - end["unprimed"] >= end["pairs"] / 2 and not reasons(end)
+
+
+Passed = dict[tuple[str, int, int], int | None]
+
+
+def fate(passed: Passed, way: str, port: int, sequences: tuple[int, int]) -> str:
+    """Of the first transmissions."""
+    first, second = (passed.get((way, port, one % 2**32), None) for one in sequences)
+    if first is None:
+        return "both_lost" if second is None else "first_lost"
+    if second is None:
+        return "second_lost"
+    return "in_order" if first < second else "reordered"
+
+
+def truth(passed: Passed, sample: dict[str, Any], payload: int, mss: int) -> tuple[str, str]:
+    port, sequence, elicited = sample["from_port"], sample["sequence"], sample["elicited_sequence"]
+    up = fate(passed, "up", port, (sequence, sequence + payload))
+    down = fate(passed, "down", port, (elicited, elicited + mss))
+    if up == "both_lost":
+        down = "unknown"
+    elif up == "second_lost":  # the server has sent one segment
+        down = "first_lost" if down in ("first_lost", "both_lost") else "in_order"
+    return up, down
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [(0.1, 0, 0, 0), (0, 0.1, 0, 0), (0, 0, 0.15, 0), (0, 0, 0, 0.15), (0.05, 0.05, 0.1, 0.1)],
+    ids=["loss up", "loss down", "reordering up", "reordering down", "all"],
+)
+def test_each_pair_is_read_as_the_middlebox_treated_it(measure, validators, shares):
+    objects = measure("--path", "/large", "--count", "80", "--interval", "40ms", "--connections", "16", shares=shares)
+    end = objects[-1]
+    for one in objects:
+        validators[one["type"]].validate(one)
+    passed = Passed()
+    for note in measure.notes:
+        passed.setdefault((note["way"], note["port"], note["sequence"]), note["order"])
+    pairs = [one for one in objects if one.get("kind") == "tcp_pair"]
+    known = [one for one in pairs if one["doubt"] is None]
+    assert len(pairs) == end["pairs"] - end["busy"] - end["unprimed"] and len(known) == end["known"]
+    assert len(known) >= 0.95 * len(pairs) and len(pairs) >= 40, end
+    wrong = list[Any]()
+    for one in known:
+        up, down = truth(passed, one, end["payload_bytes"], end["mss_bytes"])
+        right = up == one["up"] or (one["up"] == "complete" and up in ("in_order", "reordered"))
+        if not right or down != one["down"]:
+            wrong.append((up, down, one["up"], one["down"], one))
+    assert not wrong, wrong
+    lost = {way: end[way]["lost"]["count"] for way in ("up", "down")}
+    reordered = {way: end[way]["reordered"]["count"] for way in ("up", "down")}
+    for which, found in enumerate((lost["up"], lost["down"], reordered["up"], reordered["down"])):
+        assert (found > 0) == (shares[which] > 0), end
+
+
+@pytest.mark.parametrize("to", ["10.79.0.2", "fd00:79::2"])
+def test_an_undisturbed_path(measure, line, to):
+    rule = "add table inet count; add chain inet count out { type filter hook output priority 0; }; add rule inet count out tcp flags & rst == rst counter name resets"
+    line.a.run(["nft", "add table inet count; add counter inet count resets; " + rule])
+    end = measure("--path", "/large", "--count", "20", "--interval", "50ms", to=to)[-1]
+    resets = line.a.run(["nft", "list", "counter", "inet", "count", "resets"]).stdout
+    line.a.run(["nft", "delete", "table", "inet", "count"])
+    assert whole(end), end
+    assert all(end[way]["events"]["in_order"] == end["known"] for way in ("up", "down")), end
+    assert end["connections"] == 4 and 0 < end["rtt_us"]["min"] <= end["rtt_us"]["p50"]
+    assert "packets 0 " in resets, "this host's own TCP answered the server"
+
+
+def test_requests_for_a_small_file_come_often_enough(measure):
+    end = measure("--path", "/small", "--count", "20", "--interval", "50ms", "--payload", "300", "--mss", "1000")[-1]
+    assert whole(end) and end["payload_bytes"] == 300, end
+
+
+def test_a_server_that_closes_after_each_response_is_used_during_a_long_one(measure):
+    end = measure("--path", "/long", "--count", "20", "--interval", "50ms", "--port", str(PORTS["closing"]))[-1]
+    assert whole(end), end
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--port", "81"), "no program listens on TCP port 81"),
+        (("--port", str(PORTS["at once"])), "closed 3 connections in a row before a pair"),
+        (("--port", str(PORTS["closing"]), "--path", "/large"), "closed 3 connections in a row before a pair"),
+        (("--port", str(PORTS["resets"])), "closed 3 connections in a row before a pair"),
+        (("--port", str(PORTS["silent"]), "--timeout", "300ms"), "stopped answering"),
+        (("--port", str(PORTS["ssh"])), "does not answer with HTTP/1"),
+        (("--port", str(PORTS["narrow"]), "--payload", "1400"), "have no room for two requests of 1400 bytes"),
+        (("--path", "/absent"), "answered 404"),
+        (("--path", "/folder"), "answered 301 Moved Permanently to GET /folder, and refers to /folder/"),
+    ],
+)
+def test_servers_that_are_no_good(measure, options, reason):
+    end = measure(*options, "--count", "5")[-1]
+    assert end["verdict"] == "invalid" and any(reason in one for one in end["reasons"]), end["reasons"]
+    assert end["known"] == 0
+
+
+def test_a_host_that_does_not_answer(measure, line):
+    line.b.run(
+        ["nft", "add table ip deaf; add chain ip deaf in { type filter hook input priority 0; }; add rule ip deaf in tcp dport 80 drop"]
+    )
+    end = measure("--timeout", "300ms", "--count", "5")[-1]
+    line.b.run(["nft", "delete", "table", "ip", "deaf"])
+    assert end["verdict"] == "invalid" and "did not answer on TCP port 80" in end["reasons"][0], end["reasons"]
+
+
+@pytest.mark.parametrize(
+    "options", [("--path", "x"), ("--path", "/a b"), ("--payload", "20"), ("--mss", "100"), ("--from", "fd00:79::1"), ("--count", "0")]
+)
+def test_wrong_use(line, ktrxer, options):
+    done = line.a.run([ktrxer, "tcp", "10.79.0.2", *options], check=False)
+    assert done.returncode == 2 and done.stderr.strip(), done

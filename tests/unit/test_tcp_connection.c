@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A connection of `ktrxer tcp` against segments written by hand. tests/system/test_tcp.py has real servers. */
+#include "cm.h"
+#include "tcp_connection.h"
+
+#include <string.h>
+
+enum { MSS = 500, REQUEST = 100, FIRST = 0xfffffff0u, PEER = 0x7ffffff0, SENT_MAX = 64 };
+#define MS ((uint64_t)KTRXER_NS_PER_MS)
+
+static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+
+struct sent {
+	struct tcp_segment segment;
+	int probe;
+};
+
+struct there {
+	struct tcp_connection connection;
+	uint8_t request[REQUEST], data[4 * MSS];
+	struct sent sent[SENT_MAX];
+	int count, pairs;
+	struct tcp_pair_done done;
+	uint64_t now_ns;
+};
+
+static void on_send(void *context, struct tcp_connection *c, const struct tcp_segment *s, int probe, uint64_t at_ns)
+{
+	struct there *t = context;
+
+	(void)c;
+	(void)at_ns;
+	assert_true(t->count < SENT_MAX);
+	t->sent[t->count++] = (struct sent){ *s, probe };
+}
+
+static void on_done(void *context, struct tcp_connection *c, const struct tcp_pair_done *pair)
+{
+	struct there *t = context;
+
+	(void)c;
+	t->done = *pair;
+	t->pairs++;
+}
+
+static const struct tcp_segment *last(const struct there *t)
+{
+	assert_true(t->count > 0);
+	return &t->sent[t->count - 1].segment;
+}
+
+/* The server's data from byte `from` on; it has `acknowledged` bytes. */
+static void server_sends(struct there *t, uint32_t from, uint32_t length, uint32_t acknowledged, uint8_t flags)
+{
+	const struct tcp_segment s = { .sequence = (uint32_t)PEER + 1 + from,
+				       .acknowledgement = FIRST + acknowledged,
+				       .window = 60000,
+				       .flags = (uint8_t)(KTRXER_TCP_ACK | flags),
+				       .payload = t->data,
+				       .length = length };
+
+	t->now_ns += MS;
+	tcp_connection_receive(&t->connection, &s, t->now_ns);
+}
+
+static void server_accepts(struct there *t, uint16_t window, uint8_t flags)
+{
+	const struct tcp_segment s = { .sequence = PEER,
+				       .acknowledgement = FIRST,
+				       .window = window,
+				       .mss = 1400,
+				       .flags = (uint8_t)(KTRXER_TCP_ACK | flags) };
+
+	t->now_ns += MS;
+	tcp_connection_receive(&t->connection, &s, t->now_ns);
+}
+
+static void begin(struct there *t)
+{
+	memset(t, 0, sizeof *t);
+	t->connection.spec = (struct tcp_connection_spec){ t->request, REQUEST, MSS, 1000 * MS };
+	t->connection.calls = (struct tcp_connection_calls){ on_send, on_done, t };
+	t->now_ns = 5000 * MS;
+	memcpy(t->data, head, sizeof head - 1);
+	tcp_connection_open(&t->connection, FIRST, t->now_ns);
+	assert_int_equal(last(t)->flags, KTRXER_TCP_SYN);
+	assert_int_equal(last(t)->sequence, FIRST - 1);
+	assert_int_equal(last(t)->mss, MSS);
+}
+
+static void become_ready(struct there *t)
+{
+	begin(t);
+	server_accepts(t, 60000, KTRXER_TCP_SYN);
+	assert_int_equal(last(t)->length, REQUEST);
+	assert_int_equal(last(t)->window, 2 * MSS);
+	server_sends(t, 0, MSS, REQUEST, 0);
+	server_sends(t, MSS, MSS, REQUEST, 0);
+	while (t->connection.phase == TCP_SETTLING && t->connection.peer_next < 5 * MSS)
+		server_sends(t, (uint32_t)t->connection.peer_next, MSS, REQUEST, 0);
+	assert_int_equal(t->connection.phase, TCP_READY);
+	assert_int_equal(last(t)->window, 0);
+}
+
+/* Returns the first byte that the pair elicits. */
+static uint32_t become_probing(struct there *t)
+{
+	uint32_t base;
+
+	become_ready(t);
+	base = (uint32_t)t->connection.peer_next;
+	tcp_connection_prime(&t->connection, t->now_ns);
+	assert_int_equal(last(t)->window, 2 * MSS);
+	/* One merged segment. */
+	server_sends(t, base, 2 * MSS, REQUEST, 0);
+	assert_int_equal(t->connection.phase, TCP_PRIMED);
+	t->count = 0;
+	tcp_connection_probe(&t->connection, t->now_ns + MS);
+	assert_int_equal(t->count, 2);
+	for (int i = 0; i < 2; i++) {
+		const struct tcp_segment *s = &t->sent[i].segment;
+
+		assert_int_equal(t->sent[i].probe, i);
+		assert_int_equal(s->sequence, FIRST + (uint32_t)(1 + i) * REQUEST);
+		assert_int_equal(s->acknowledgement, (uint32_t)PEER + 1 + base + (uint32_t)(1 + i) * MSS);
+		assert_int_equal(s->window, 2 * MSS);
+		assert_int_equal(s->length, REQUEST);
+	}
+	return base + 2 * MSS;
+}
+
+static void a_pair_in_order(void **state)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	(void)state;
+	server_sends(&line, elicited, MSS, 2 * REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	server_sends(&line, elicited + MSS, MSS, 3 * REQUEST, 0);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.doubt, TCP_NO_DOUBT);
+	assert_int_equal(line.done.result.up, TCP_PAIR_IN_ORDER);
+	assert_int_equal(line.done.result.down, TCP_PAIR_IN_ORDER);
+	assert_true(line.done.arrived_ns[0] && line.done.arrived_ns[1] == line.done.arrived_ns[0] + MS);
+	assert_int_equal(line.done.sequence, FIRST + REQUEST);
+	assert_int_equal(line.done.elicited, (uint32_t)PEER + 1 + elicited);
+	assert_int_equal(line.connection.phase, TCP_READY);
+	/* All is acknowledged, and the window is closed. */
+	assert_int_equal(last(&line)->acknowledgement, (uint32_t)PEER + 1 + elicited + 2 * MSS);
+	assert_int_equal(last(&line)->window, 0);
+}
+
+static void a_lost_probe_is_sent_again_after_the_pair(void **state)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	(void)state;
+	/* The first probe is lost: the second one elicits both segments, and neither is acknowledged. */
+	server_sends(&line, elicited, MSS, REQUEST, 0);
+	server_sends(&line, elicited + MSS, MSS, REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	line.now_ns += 300 * MS;
+	server_sends(&line, elicited, MSS, REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.result.up, TCP_PAIR_FIRST_LOST);
+	assert_int_equal(line.done.result.down, TCP_PAIR_IN_ORDER);
+	assert_int_equal(line.connection.phase, TCP_SETTLING);
+	assert_int_equal(last(&line)->sequence, FIRST + REQUEST);
+	assert_int_equal(last(&line)->length, 2 * REQUEST);
+}
+
+/* As the server retransmits the oldest segment only, a late second segment proves that the first one was not lost. */
+static void a_pair_that_waited_on_the_path(void **state)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	(void)state;
+	line.now_ns += 500 * MS;
+	server_sends(&line, elicited, MSS, 2 * REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	server_sends(&line, elicited + MSS, MSS, 3 * REQUEST, 0);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.result.up, TCP_PAIR_IN_ORDER);
+	assert_int_equal(line.done.result.down, TCP_PAIR_IN_ORDER);
+}
+
+static void a_late_first_segment_alone_is_a_retransmission(void **state)
+{
+	(void)state;
+	for (int second = 0; second < 2; second++) {
+		struct there line;
+		const uint32_t elicited = become_probing(&line);
+
+		if (second)
+			server_sends(&line, elicited + MSS, MSS, 3 * REQUEST, 0);
+		line.now_ns += 500 * MS;
+		server_sends(&line, elicited, MSS, 3 * REQUEST, 0);
+		tcp_connection_tick(&line.connection, line.connection.timer_ns);
+		assert_int_equal(line.pairs, 1);
+		assert_int_equal(line.done.result.up, second ? TCP_PAIR_IN_ORDER : TCP_PAIR_COMPLETE);
+		assert_int_equal(line.done.result.down, second ? TCP_PAIR_FIRST_LOST : TCP_PAIR_BOTH_LOST);
+	}
+}
+
+static void a_retransmission_before_the_pair_leaves_it_out(void **state)
+{
+	struct there line;
+	uint32_t base;
+
+	(void)state;
+	become_ready(&line);
+	base = (uint32_t)line.connection.peer_next;
+	tcp_connection_prime(&line.connection, line.now_ns);
+	server_sends(&line, base, 2 * MSS, REQUEST, 0);
+	assert_int_equal(line.connection.phase, TCP_PRIMED);
+	line.now_ns += 200 * MS;
+	server_sends(&line, base, MSS, REQUEST, 0);
+	assert_int_equal(line.connection.phase, TCP_SETTLING);
+	assert_int_equal(last(&line)->acknowledgement, (uint32_t)PEER + 1 + base + 2 * MSS);
+}
+
+static void short_segments_are_no_result(void **state)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	(void)state;
+	server_sends(&line, elicited, MSS / 2, 2 * REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	tcp_connection_tick(&line.connection, line.connection.give_up_ns);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.doubt, TCP_SHORT_SEGMENTS);
+}
+
+static void a_connection_that_ends_in_a_pair(void **state)
+{
+	(void)state;
+	for (int reset = 0; reset < 2; reset++) {
+		struct there line;
+		const uint32_t elicited = become_probing(&line);
+
+		server_sends(&line, elicited, 0, 2 * REQUEST, reset ? KTRXER_TCP_RST : KTRXER_TCP_FIN);
+		assert_int_equal(line.pairs, 1);
+		assert_int_equal(line.done.doubt, TCP_CONNECTION_ENDED);
+		assert_int_equal(line.connection.phase, TCP_CLOSED);
+		assert_int_equal(line.connection.end, reset ? TCP_RESET : TCP_FINISHED);
+		assert_int_equal((last(&line)->flags & KTRXER_TCP_RST) != 0, !reset);
+	}
+}
+
+static void segments_of_others_change_nothing(void **state)
+{
+	struct there line;
+	struct tcp_connection before;
+	uint32_t elicited = become_probing(&line);
+
+	(void)state;
+	before = line.connection;
+	/* A reset outside the window; an acknowledgement of what was never sent. */
+	server_sends(&line, elicited + 10 * MSS, 0, 2 * REQUEST, KTRXER_TCP_RST);
+	assert_memory_equal(&before, &line.connection, sizeof before);
+	server_sends(&line, elicited, 0, 50 * REQUEST, 0);
+	assert_int_equal(line.connection.own_acknowledged, before.own_acknowledged);
+	assert_int_equal(line.pairs, 0);
+}
+
+static void openings_that_fail(void **state)
+{
+	struct there line;
+
+	(void)state;
+	begin(&line);
+	server_accepts(&line, 0, KTRXER_TCP_RST);
+	assert_int_equal(line.connection.end, TCP_REFUSED);
+	assert_int_equal(line.count, 1);
+	begin(&line);
+	server_accepts(&line, 2 * REQUEST - 1, KTRXER_TCP_SYN);
+	assert_int_equal(line.connection.end, TCP_SMALL_WINDOW);
+	begin(&line);
+	while (line.connection.phase == TCP_OPENING)
+		tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.connection.end, TCP_NO_ANSWER);
+	assert_int_equal(line.count, 3);
+	begin(&line);
+	server_accepts(&line, 60000, KTRXER_TCP_SYN);
+	while (line.connection.phase != TCP_CLOSED)
+		tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.connection.end, TCP_SILENT);
+	begin(&line);
+	memcpy(line.data, "SSH-", 4);
+	server_accepts(&line, 60000, KTRXER_TCP_SYN);
+	server_sends(&line, 0, 20, REQUEST, 0);
+	assert_int_equal(line.connection.end, TCP_NOT_HTTP);
+}
+
+static void a_probe_of_the_closed_window_is_answered(void **state)
+{
+	struct there line;
+
+	(void)state;
+	become_ready(&line);
+	line.count = 0;
+	/* A probe of the window: a byte before the next one, or none. */
+	server_sends(&line, (uint32_t)line.connection.peer_next - 1, 0, REQUEST, 0);
+	assert_int_equal(line.count, 1);
+	assert_int_equal(last(&line)->window, 0);
+	assert_int_equal(line.connection.phase, TCP_READY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_pair_in_order),
+					    cmocka_unit_test(a_lost_probe_is_sent_again_after_the_pair),
+					    cmocka_unit_test(a_pair_that_waited_on_the_path),
+					    cmocka_unit_test(a_late_first_segment_alone_is_a_retransmission),
+					    cmocka_unit_test(a_retransmission_before_the_pair_leaves_it_out),
+					    cmocka_unit_test(short_segments_are_no_result),
+					    cmocka_unit_test(a_connection_that_ends_in_a_pair),
+					    cmocka_unit_test(segments_of_others_change_nothing),
+					    cmocka_unit_test(openings_that_fail),
+					    cmocka_unit_test(a_probe_of_the_closed_window_is_answered) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
