@@ -22,6 +22,7 @@ from ktrxer.store import Meta, Runner, RunWriter, StoreError, columns, limits, o
 from ktrxer.store import run as store_run
 from test_store import rows, small
 
+LIMIT_S = 240  # of one test
 POOLS: list[Any] = []  # they live as long as what was allocated from them
 UNPRINTABLE = [chr(c) for c in (0, 7, 8, 13, 27, 127, 0x9B, 0x202E, 0x2028)] + ["\ud800"]
 
@@ -31,13 +32,18 @@ def limit() -> Iterator[None]:
     """A reader that hangs fails."""
 
     def late(*_: object) -> None:
-        pytest.fail("not done after 60 s")
+        pytest.fail(f"not done after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+    signal.alarm(LIMIT_S)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+def sound(said: str) -> bool:
+    """Each refusal has a rule of its own; the catch-all for one file of many names a defect of ktrxer."""
+    return "Traceback" not in said and "defect of ktrxer" not in said
 
 
 def left(tmp_path: Path, **more: Any) -> Path:
@@ -317,7 +323,7 @@ def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.C
             summary.main([str(path), "--series"])
     # A damaged meta.json may be lost; a damaged stream is not.
     assert recovered > 100
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -339,7 +345,7 @@ def test_huge_numbers(tmp_path: Path, kind: str, worst: float, capsys: pytest.Ca
     assert summary.main([str(path), "--series"]) == 0
     assert summary.main([str(path), "--json"]) == 0
     assert export.main([str(path), "-D", str(tmp_path)]) in (0, 1)
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -364,7 +370,7 @@ def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFix
         path.write_text(json.dumps(value))
         summary.main([str(path)])
         importing.main(["-D", str(tmp_path), str(path)])
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 def test_an_unforeseen_failure_stops_no_series_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
