@@ -179,6 +179,16 @@ def test_flent_text_is_bounded_by_the_packed_size() -> None:
         flent_container.parse(packed)
 
 
+@pytest.mark.parametrize(("name", "most"), [("runners", limits.RUNNERS), ("series", limits.SERIES), ("phases", limits.PHASES)])
+def test_too_many_objects_are_refused_before_they_are_read(tmp_path: Path, name: str, most: int) -> None:
+    """100,000 runners had taken 20 s of processor time before they were refused. The first of them is wrong: it is not looked at."""
+    part = left(tmp_path)
+    meta = json.loads((part / "meta.json").read_bytes())
+    (part / "meta.json").write_text(json.dumps(meta | {name: [1] * (most + 1)}))
+    with pytest.raises(StoreError, match=f"{name}: {most + 1} items; at most {most} are read"):
+        open_run(part)
+
+
 def test_rows_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = recover(left(tmp_path))
     monkeypatch.setattr(limits, "RUN_BYTES", 30 * store_run.row_bytes("latency") + 10)
