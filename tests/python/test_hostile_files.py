@@ -313,6 +313,20 @@ def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, 
     assert any("latency.arrows are damaged" in reason for reason in run.meta.reasons) == (batch != 2)
 
 
+@pytest.mark.parametrize("name", ["t_ns", "text"])
+def test_a_damaged_name_of_a_column(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The schema of each kind is known: the batches behind a damaged one are read."""
+    part = left(tmp_path)
+    path = part / "events.arrows"
+    data = path.read_bytes()
+    assert data.count(name.encode() + b"\0") == 1
+    path.write_bytes(data.replace(name.encode() + b"\0", name[:-1].encode() + b"X\0"))
+    assert recover_command.main([str(part)]) == 0 and sound(capsys.readouterr().err)
+    (whole,) = tmp_path.glob("*.ktrxer")
+    table = open_run(whole).table("events")
+    assert table.column("t_ns").to_pylist() == [7] and table.column_names == columns.schema("events").names
+
+
 @pytest.mark.slow
 def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(9)
