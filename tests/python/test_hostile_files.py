@@ -22,6 +22,7 @@ from ktrxer.store import Meta, Runner, RunWriter, StoreError, columns, limits, o
 from ktrxer.store import run as store_run
 from test_store import rows, small
 
+LIMIT_S = 240  # of one test
 POOLS: list[Any] = []  # they live as long as what was allocated from them
 UNPRINTABLE = [chr(c) for c in (0, 7, 8, 13, 27, 127, 0x9B, 0x202E, 0x2028)] + ["\ud800"]
 
@@ -31,13 +32,18 @@ def limit() -> Iterator[None]:
     """A reader that hangs fails."""
 
     def late(*_: object) -> None:
-        pytest.fail("not done after 60 s")
+        pytest.fail(f"not done after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+    signal.alarm(LIMIT_S)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+def sound(said: str) -> bool:
+    """Each refusal has a rule of its own; the catch-all for one file of many names a defect of ktrxer."""
+    return "Traceback" not in said and "defect of ktrxer" not in said
 
 
 def left(tmp_path: Path, **more: Any) -> Path:
@@ -173,6 +179,16 @@ def test_flent_text_is_bounded_by_the_packed_size() -> None:
         flent_container.parse(packed)
 
 
+@pytest.mark.parametrize(("name", "most"), [("runners", limits.RUNNERS), ("series", limits.SERIES), ("phases", limits.PHASES)])
+def test_too_many_objects_are_refused_before_they_are_read(tmp_path: Path, name: str, most: int) -> None:
+    """100,000 runners had taken 20 s of processor time before they were refused. The first of them is wrong: it is not looked at."""
+    part = left(tmp_path)
+    meta = json.loads((part / "meta.json").read_bytes())
+    (part / "meta.json").write_text(json.dumps(meta | {name: [1] * (most + 1)}))
+    with pytest.raises(StoreError, match=f"{name}: {most + 1} items; at most {most} are read"):
+        open_run(part)
+
+
 def test_rows_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = recover(left(tmp_path))
     monkeypatch.setattr(limits, "RUN_BYTES", 30 * store_run.row_bytes("latency") + 10)
@@ -297,6 +313,20 @@ def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, 
     assert any("latency.arrows are damaged" in reason for reason in run.meta.reasons) == (batch != 2)
 
 
+@pytest.mark.parametrize("name", ["t_ns", "text"])
+def test_a_damaged_name_of_a_column(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The schema of each kind is known: the batches behind a damaged one are read."""
+    part = left(tmp_path)
+    path = part / "events.arrows"
+    data = path.read_bytes()
+    assert data.count(name.encode() + b"\0") == 1
+    path.write_bytes(data.replace(name.encode() + b"\0", name[:-1].encode() + b"X\0"))
+    assert recover_command.main([str(part)]) == 0 and sound(capsys.readouterr().err)
+    (whole,) = tmp_path.glob("*.ktrxer")
+    table = open_run(whole).table("events")
+    assert table.column("t_ns").to_pylist() == [7] and table.column_names == columns.schema("events").names
+
+
 @pytest.mark.slow
 def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(9)
@@ -317,7 +347,7 @@ def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.C
             summary.main([str(path), "--series"])
     # A damaged meta.json may be lost; a damaged stream is not.
     assert recovered > 100
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -339,7 +369,7 @@ def test_huge_numbers(tmp_path: Path, kind: str, worst: float, capsys: pytest.Ca
     assert summary.main([str(path), "--series"]) == 0
     assert summary.main([str(path), "--json"]) == 0
     assert export.main([str(path), "-D", str(tmp_path)]) in (0, 1)
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -364,7 +394,7 @@ def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFix
         path.write_text(json.dumps(value))
         summary.main([str(path)])
         importing.main(["-D", str(tmp_path), str(path)])
-    assert "Traceback" not in capsys.readouterr().err
+    assert sound(capsys.readouterr().err)
 
 
 def test_an_unforeseen_failure_stops_no_series_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

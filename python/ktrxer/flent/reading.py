@@ -271,7 +271,7 @@ def _flow(document: Document, name: str, points: list[Point], made: Callable[...
         apart = t - dur - times[-1]
         gap += max(0.0, apart - GAP_S)
         total += rate * 125_000 * dur
-        if not total < 1 << 62:
+        if not abs(total) < 1 << 62:
             raise FlentError(f"`raw_values[{name}]`: more bytes than a link can carry: a rate of {rate:g} Mbit/s")
         times.append(max(t, times[-1]))
         counts.append(max(0, round(total)))

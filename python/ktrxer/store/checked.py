@@ -60,7 +60,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def parse(kind: type[T], value: Json, where: str) -> T:
-    """`value` as a `kind` (a dataclass), or a StoreError that names the field. Fields that the class does not know are left out."""
+    """`value` as a `kind` (a dataclass), or a StoreError that names the field. Fields that the class does not know are left out.
+    A field that is a list may state its limit: `metadata={"most": N}`."""
     if not isinstance(value, dict):
         raise _wrong(where, "an object", value)
     made: dict[str, Any] = {}
@@ -68,7 +69,7 @@ def parse(kind: type[T], value: Json, where: str) -> T:
     for field in dataclasses.fields(typing.cast("Any", kind)):
         at = f"{where}.{field.name}"
         if field.name in value:
-            made[field.name] = _one(hints[field.name], value[field.name], at)
+            made[field.name] = _one(hints[field.name], value[field.name], at, field.metadata.get("most", limits.ITEMS))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise StoreError(f"{at}: missing")
     try:
@@ -77,7 +78,8 @@ def parse(kind: type[T], value: Json, where: str) -> T:
         raise StoreError(f"{where}: {error}") from None
 
 
-def _one(hint: Any, value: Json, where: str) -> Any:
+def _one(hint: Any, value: Json, where: str, most: int = limits.ITEMS) -> Any:
+    """`most`: items of a list; each item of a list of objects takes some 100 us."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None:
@@ -91,8 +93,8 @@ def _one(hint: Any, value: Json, where: str) -> Any:
     if origin is list:
         if not isinstance(value, list):
             raise _wrong(where, "a list", value)
-        if len(value) > limits.ITEMS:
-            raise StoreError(f"{where}: {len(value)} items; at most {limits.ITEMS} are read")
+        if len(value) > most:
+            raise StoreError(f"{where}: {len(value)} items; at most {most} are read")
         (item,) = typing.get_args(hint)
         return [_one(item, entry, f"{where}[{i}]") for i, entry in enumerate(value)]
     if origin is dict:

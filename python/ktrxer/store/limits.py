@@ -12,6 +12,7 @@ TEXT = 1 << 20  # characters of one string
 ITEMS = 100_000  # of one list in meta.json
 SERIES = 20_000
 RUNNERS = 5_000
+PHASES = 1_000
 DEPTH = 32  # of nested free JSON
 ROWS = 1 << 28  # of one table
 # Times that differ by nanoseconds cannot be packed as densely as this: more rows a byte is a bomb.

@@ -260,14 +260,15 @@ def _batches(source: pa.BufferReader, kind: str, where: str) -> Iterator[pa.Reco
     try:
         reader = pa.ipc.MessageReader.open_stream(source)
         schema = pa.ipc.read_schema(reader.read_next_message())
-        _same_types(schema, columns.schema(kind).names, kind, where)
+        _same_types(schema, schema.names, kind, where)
+        known = [name for name in columns.schema(kind).names if name in schema.names]
         while True:
             message = reader.read_next_message()
             if packed.is_compressed(message.metadata):
                 return
             batch = pa.ipc.read_record_batch(message, schema)
             batch.validate(full=True)  # lengths and offsets inside its buffers
-            yield batch
+            yield batch.select(known)
     except (StopIteration, StoreError, pa.ArrowException, OSError, ValueError, MemoryError):
         return
 
