@@ -25,6 +25,7 @@ struct stamp_spec {
 	uint16_t ssid;  /* of the first class, the others follow; 0: a random one */
 	bool ptp;       /* timestamps in the truncated format of PTP instead of NTP's */
 	bool follow_up; /* request the driver's stamp of each answer: the far host's own queue */
+	bool clock;     /* request the adjustments of the reflector's clock with each answer */
 };
 
 struct stamp_events {

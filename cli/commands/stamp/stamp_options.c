@@ -65,7 +65,8 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .tlv_key = o->tlv_key_file ? &keys->tlv : NULL,
 				     .ssid = (uint16_t)o->ssid,
 				     .ptp = o->ptp,
-				     .follow_up = o->follow_up };
+				     .follow_up = o->follow_up,
+				     .clock = o->clock };
 	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
 		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
 	return rc;

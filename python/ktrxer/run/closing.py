@@ -63,7 +63,10 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         if not ok.any():
             continue
         queues = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns"))
-        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], *queues)
+        runner = run.meta.runner_of(series)
+        end = (runner.end or {}) if runner is not None else {}
+        adjusted = columns_["adjusted_ns"][ok], end.get("clocks_adjusted") is True
+        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], *queues, *adjusted)
         if made is not None:
             columns_["up_ns"][ok] = np.rint(made.up_ns)
             columns_["down_ns"][ok] = np.rint(made.down_ns)
