@@ -18,6 +18,7 @@ void clock_adjust_read(struct clock_adjust *adjust, clockid_t clock)
 		      half = (now(CLOCK_MONOTONIC_RAW) - before) / 2;
 
 	adjust->ns = read - before - half;
+	adjust->at_ns = read;
 	/* + 1: each clock is rounded to nanoseconds for itself. */
 	adjust->bound_ns = half < INT32_MAX ? (uint32_t)half + 1 : INT32_MAX;
 }
@@ -27,19 +28,23 @@ static uint64_t size_of(int64_t ns)
 	return ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 }
 
+static uint64_t apart_of(int64_t a, int64_t b)
+{
+	return size_of((int64_t)((uint64_t)a - (uint64_t)b));
+}
+
 /* A reflector may report any time: no sum may overflow. */
 bool clock_watch_take(struct clock_watch *w, const struct clock_adjust *a)
 {
 	/* Answers come out of order: their distance counts. */
-	const uint64_t apart = size_of((int64_t)(a->at_ns - w->last.at_ns)),
-		       change = size_of((int64_t)((uint64_t)a->ns - (uint64_t)w->last.ns)),
+	const uint64_t apart = apart_of(a->at_ns, w->last.at_ns), change = apart_of(a->ns, w->last.ns),
 		       most = apart / 1000000 * CLOCK_ADJUST_RATE_PPM + CLOCK_ADJUST_RATE_PPM + a->bound_ns +
 			      w->last.bound_ns + STAMP_ERROR_NS;
 	const bool moved = w->seen && change > most;
 	int64_t sum;
 
 	/* A slew is seen in many readings; it is one change. */
-	if (moved && (!w->changes || size_of((int64_t)(a->at_ns - w->moved_at_ns)) > (uint64_t)KTRXER_NS_PER_S)) {
+	if (moved && (!w->changes || apart_of(a->at_ns, w->moved_at_ns) > (uint64_t)KTRXER_NS_PER_S)) {
 		w->changes++;
 		w->before_ns = w->last.ns;
 	}

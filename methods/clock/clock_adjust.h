@@ -24,7 +24,7 @@ void clock_adjust_read(struct clock_adjust *adjust, clockid_t clock);
 struct clock_watch {
 	bool seen;
 	struct clock_adjust last;
-	uint64_t moved_at_ns; /* the latest reading of the last change, and the adjustment before that change */
+	int64_t moved_at_ns; /* the latest reading of the last change, and the adjustment before that change */
 	int64_t before_ns;
 	uint32_t changes;
 	int64_t largest_ns; /* of the changes, signed */
