@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips themselves (clock_offset.h); where both
- * clocks report how well they are synchronised, that bounds it further. No clock is read here.
+ * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips
+ * themselves (clock_offset.h); where both clocks report how well they are synchronised, that bounds it further. No
+ * clock is read here.
  */
 #ifndef KTRXER_METHODS_ONE_WAY_H
 #define KTRXER_METHODS_ONE_WAY_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A step of CLOCK_REALTIME as one process sees it, without touching the machine's clock, which everybody shares. Preloaded; after
- * $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and $CLOCK_SHIM_BACK_MS after that it is right again.
- * $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the time of the change, 8 bytes, nanoseconds; 0: it is not known yet.
+ * A step of CLOCK_REALTIME in one process, without touching the machine's clock. Preloaded; after
+ * $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and $CLOCK_SHIM_BACK_MS after that
+ * it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the time of the change, 8 bytes,
+ * nanoseconds; 0: it is not known yet.
  * With $CLOCK_SHIM_SLEW_PPM the clock and CLOCK_MONOTONIC gain by so much in that time, and keep what they have gained.
  *
  * Changed are: clock_gettime() of these clocks; the kernel's stamps in control messages, each by what the clock's error was when

@@ -36,7 +36,8 @@ static const struct opt stamp_opts[] = {
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	{ .name = "clock-state", .type = OPT_FLAG, .offset = FIELD(clock), .fallback = "yes",
-	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews leave no error" },
+	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews "
+		  "leave no error" },
 	OPTION_PTP(FIELD(ptp)),
 
 	PROBE_HOW_OPTIONS(PROBING),

@@ -56,13 +56,15 @@ def one_way(
     trip = np.asarray(rtt_ns, np.float64)[order]
     # Whole numbers first: unix time in nanoseconds does not fit a double.
     whole = np.asarray(far_ns, np.int64)[order] - sent
+    # The adjustments were read when the answer came; a clock may have been slewed since t1.
+    widen = np.zeros(count) if adjusted_ns is None else RATE * trip + STAMP_ERROR_NS
     if adjusted_ns is not None:
         whole = whole - np.nan_to_num(np.asarray(adjusted_ns, np.float64))[order].astype(np.int64)
     base = int(whole.min())
     f = (whole - base).astype(np.float64)
     t1 = (sent - sent[0]).astype(np.float64)
     # Stamps are whole nanoseconds.
-    limits = Limits(t1 + own, f - own + 1, t1 + trip, f - np.maximum(trip - far, own) - 1 - RATE * DWELL_NS)
+    limits = Limits(t1 + own, f - own + 1 + widen, t1 + trip, f - np.maximum(trip - far, own) - 1 - RATE * DWELL_NS - widen)
     by_high = np.argsort(limits.high_at, kind="stable")
     segment = np.empty(count, np.int64)
     segment[by_high] = clock_offset.segments(limits.part(by_high))
