@@ -12,6 +12,11 @@ struct one_way {
 	bool own_seen, peer_seen;
 	int64_t real_minus_mono_ns;
 	uint64_t host_ns; /* the worst that converting T1 and T4 to one clock may err */
+	struct clock_watch own_clock, far_clock;
+	bool adjusted, unadjusted; /* some samples had the adjustments of both clocks; some had not */
+	uint32_t origin;
+	int64_t adjusted_from_ns, adjusted_ns; /* far less ours: at the first sample, and since then until the last */
+	uint64_t last_t1_ns, moved;
 };
 
 struct one_way *one_way_new(int64_t real_minus_mono_ns)
@@ -60,13 +65,13 @@ static void use_claims(const struct one_way *w, struct one_way_result *r, int64_
 	int64_t claim;
 
 	if (!r->clock.points || !r->synchronised || w->own.bound_ns > INT64_MAX / 4 ||
-	    w->peer.bound_ns > INT64_MAX / 4 || r->steps)
+	    w->peer.bound_ns > INT64_MAX / 4 || r->steps || w->own_clock.changes || w->far_clock.changes)
 		return;
 	claim = (int64_t)(w->own.bound_ns + w->peer.bound_ns);
 	*low_ns = w->real_minus_mono_ns - claim;
 	*high_ns = w->real_minus_mono_ns + claim;
-	r->clock.offset_ns =
-		clock_offset_within(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns, *low_ns, *high_ns, &bound_ns);
+	r->clock.offset_ns = clock_offset_within(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns,
+						 *low_ns - w->adjusted_ns, *high_ns - w->adjusted_ns, &bound_ns);
 	r->contradicted = bound_ns == UINT64_MAX;
 	if (r->contradicted) {
 		*low_ns = INT64_MIN;
@@ -86,14 +91,25 @@ static bool settle(struct one_way *w, struct one_way_result *r, bool all)
 	clock_offset_settle(w->clock);
 	clock_offset_result(w->clock, CLOCK_OFFSET_LONGEST, &r->clock);
 	r->steps = clock_offset_steps(w->clock);
+	r->adjusted = w->adjusted && !w->unadjusted;
+	r->own_clock = w->own_clock;
+	r->far_clock = w->far_clock;
+	/* The adjustment is known at the last sample, so the offset is stated for its time. */
+	if (w->adjusted && r->clock.points) {
+		r->clock.at_ns = w->last_t1_ns;
+		r->clock.offset_ns =
+			clock_offset_at(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns, &r->clock.offset_bound_ns);
+	}
 	r->synchronised = w->own.synchronised && w->peer.synchronised;
 	if (!stamp_samples_delays(w->samples)->claims_wrong)
 		use_claims(w, r, &low_ns, &high_ns);
 	if (!stamp_samples_settle(w->samples, w->clock, low_ns, high_ns, all))
 		return false;
 	r->delays = *stamp_samples_delays(w->samples);
+	r->delays.contradicted += w->moved;
 	if (r->delays.claims_wrong) {
-		clock_offset_result(w->clock, CLOCK_OFFSET_LONGEST, &r->clock);
+		r->clock.offset_ns =
+			clock_offset_at(w->clock, CLOCK_OFFSET_LONGEST, r->clock.at_ns, &r->clock.offset_bound_ns);
 		r->contradicted = true;
 		r->claimed = false;
 	}
@@ -103,17 +119,69 @@ static bool settle(struct one_way *w, struct one_way_result *r, bool all)
 	return true;
 }
 
+void one_way_clocks(struct one_way *w, struct stamp_sample *s)
+{
+	int64_t apart;
+
+	s->adjusted_ns = w->adjusted_ns;
+	if (!s->clocks_known) {
+		w->unadjusted = true;
+		return;
+	}
+	apart = (int64_t)((uint64_t)s->far_adjusted.ns - (uint64_t)s->own_adjusted.ns);
+	if (!w->adjusted || s->far_origin != w->origin) {
+		/* Of a reflector that was restarted the change is not known. */
+		w->unadjusted |= w->adjusted;
+		w->adjusted_from_ns = (int64_t)((uint64_t)apart - (uint64_t)w->adjusted_ns);
+		w->far_clock.seen = false;
+	}
+	/* It was read between T2 and T3. What it may have changed in that time is part of its bound. */
+	s->far_adjusted.at_ns = s->t3_real_ns;
+	s->far_adjusted.bound_ns += (uint32_t)(s->dwell_ns > 0 ? s->dwell_ns / 1024 : 0);
+	s->clock_moved = clock_watch_take(&w->own_clock, &s->own_adjusted);
+	s->clock_moved |= clock_watch_take(&w->far_clock, &s->far_adjusted);
+	w->adjusted = true;
+	w->origin = s->far_origin;
+	w->adjusted_ns = s->adjusted_ns = (int64_t)((uint64_t)apart - (uint64_t)w->adjusted_from_ns);
+}
+
+/* How far off the adjustments may be at T1 and T2: they were read after T4 and after T2. */
+static uint64_t adjusted_bound(const struct stamp_sample *s)
+{
+	const uint64_t trip = s->t4_ns - s->t1_ns + (uint64_t)(s->dwell_ns > 0 ? s->dwell_ns : 0);
+
+	return s->clocks_known ? (uint64_t)s->far_adjusted.bound_ns + s->own_adjusted.bound_ns +
+					 trip / 1000000 * CLOCK_OFFSET_RATE_PPM + CLOCK_OFFSET_RATE_PPM
+			       : 0;
+}
+
+/* By the oscillator. A reflector may report any adjustment. */
+static int64_t unadjusted(int64_t far_ns, const struct stamp_sample *s)
+{
+	return (int64_t)((uint64_t)far_ns - (uint64_t)s->adjusted_ns);
+}
+
 int one_way_add(struct one_way *w, const struct stamp_sample *s)
 {
 	/* Without the queues of the two hosts, which only widen the interval that the offset lies in. */
-	const struct clock_exchange exchange = { .t1_ns = s->t1_ns +
-							  (uint64_t)(s->own_queue_ns > 0 ? s->own_queue_ns : 0),
-						 .t2_ns = s->t2_real_ns,
-						 .t3_ns = s->t3_real_ns + (s->far_queue_ns > 0 ? s->far_queue_ns : 0),
-						 .t4_ns = s->t4_ns,
-						 .widen_ns = s->bound_ns };
-	const bool stepped = clock_offset_add(w->clock, &exchange) == CLOCK_OFFSET_STEPPED;
+	const struct clock_exchange exchange = {
+		.t1_ns = s->t1_ns + (uint64_t)(s->own_queue_ns > 0 ? s->own_queue_ns : 0),
+		.t2_ns = unadjusted(s->t2_real_ns, s),
+		.t3_ns = unadjusted(s->t3_real_ns, s) + (s->far_queue_ns > 0 ? s->far_queue_ns : 0),
+		.t4_ns = s->t4_ns,
+		.widen_ns = s->bound_ns + adjusted_bound(s),
+		.free_running = s->clocks_known && !w->unadjusted
+	};
 	struct one_way_result so_far;
+	bool stepped;
+
+	/* T2 may be older than a step that the adjustment contains. */
+	if (s->clock_moved) {
+		w->moved++;
+		return 0;
+	}
+	stepped = clock_offset_add(w->clock, &exchange) == CLOCK_OFFSET_STEPPED;
+	w->last_t1_ns = s->t1_ns;
 
 	if (s->bound_ns > w->host_ns)
 		w->host_ns = s->bound_ns;
@@ -130,7 +198,7 @@ int one_way_result(struct one_way *w, struct one_way_result *r)
 	r->known = ktrxer_hist_count(r->delays.up) > 0;
 	if (!r->known)
 		return 0;
-	r->offset_ns = r->clock.offset_ns - w->real_minus_mono_ns;
+	r->offset_ns = r->clock.offset_ns + w->adjusted_ns - w->real_minus_mono_ns;
 	r->clock_ns = r->clock.offset_bound_ns;
 	/* Round trips that are further from a short one leave the offset more room. */
 	r->skew_ns = r->delays.bound_ns > r->clock_ns ? r->delays.bound_ns - r->clock_ns : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips themselves (clock_offset.h); where both
- * clocks report how well they are synchronised, that bounds it further. No clock is read here.
+ * One-way delays (RFC 7679) from STAMP round trips. The offset of the two clocks is bounded by the round trips
+ * themselves (clock_offset.h); where both clocks report how well they are synchronised, that bounds it further. No
+ * clock is read here.
  */
 #ifndef KTRXER_METHODS_ONE_WAY_H
 #define KTRXER_METHODS_ONE_WAY_H
@@ -19,6 +20,9 @@ struct one_way_result {
 	int64_t offset_ns; /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
 	struct clock_offset_result
 		clock; /* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
+	/* What the kernels did to the two clocks; with `adjusted` the delays are free of it. */
+	bool adjusted; /* the reflector reported the adjustments of its clock with each answer */
+	struct clock_watch own_clock, far_clock;
 	bool claimed;      /* what the clocks report made the bound smaller */
 	bool contradicted; /* both clocks claim to be synchronised, and the round trips prove the opposite */
 	bool synchronised; /* both clocks report so */
@@ -31,6 +35,8 @@ struct one_way *one_way_new(int64_t real_minus_mono_ns);
 void one_way_free(struct one_way *one_way);
 /* What this host's clock reports, before and after the round trips: the worst counts. */
 void one_way_own_clock(struct one_way *one_way, const struct clock_sync *own);
+/* Before one_way_add(): the sample gets the adjustments of both clocks since the first one. */
+void one_way_clocks(struct one_way *one_way, struct stamp_sample *sample);
 /* 1: the clocks were stepped against each other, 0, or -ENOMEM. */
 int one_way_add(struct one_way *one_way, const struct stamp_sample *sample);
 /* After the last round trip. -ENOMEM, or 0. The delays belong to one_way. */

@@ -101,15 +101,17 @@ static struct stamp_session *session_of(struct stamp *stamp, const uint8_t *pack
 
 static void take_answer(struct stamp *stamp, struct reply *in)
 {
-	const struct stamp_arrival arrival = { .received_ns = in->received_ns,
-					       .bound_ns = in->bound_ns,
-					       .source = in->source,
-					       .ttl = in->ttl,
-					       .tos = in->tos,
-					       .real_near_ns = (int64_t)in->received_ns + stamp->real_minus_mono };
+	struct stamp_arrival arrival = { .received_ns = in->received_ns,
+					 .bound_ns = in->bound_ns,
+					 .source = in->source,
+					 .ttl = in->ttl,
+					 .tos = in->tos,
+					 .real_near_ns = (int64_t)in->received_ns + stamp->real_minus_mono };
 	struct stamp_session *session;
 	enum stamp_event event;
 
+	if (stamp->spec.clock)
+		clock_adjust_read(&arrival.adjusted, CLOCK_MONOTONIC);
 	/* A packet does not contain the scope of a link-local address. */
 	in->from.scope_id = stamp->p.path.to.scope_id;
 	if (!ktrxer_addr_equal(&in->from, &stamp->p.path.to)) {
@@ -134,10 +136,11 @@ static void take_answers(struct stamp *stamp)
 		prober_fail(&stamp->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
 
-static void take_sample(struct stamp *stamp, uint32_t which, const struct stamp_sample *s)
+static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample *s)
 {
 	int rc;
 
+	one_way_clocks(stamp->one_way, s);
 	/* A result of its own: the statistics are of the answers within the time-out (RFC 2681). */
 	if (s->too_late) {
 		stamp->events.sample(stamp->events.probe.context, which, s);

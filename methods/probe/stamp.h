@@ -26,6 +26,7 @@ struct stamp_spec {
 	bool ptp;        /* timestamps in the truncated format of PTP instead of NTP's */
 	bool follow_up;  /* request the driver's stamp of each answer: the far host's own queue */
 	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
+	bool clock;      /* request the adjustments of the reflector's clock with each answer */
 };
 
 struct stamp_events {

@@ -38,6 +38,8 @@ static uint32_t lay_tlvs(struct stamp *stamp, uint8_t *payload, uint32_t padding
 	/* Two: after a far queue has drained at once, there are more stamps of answers to report than new answers. */
 	for (int i = 0; i < (spec->follow_up ? 2 : 0); i++)
 		at = put_tlv(payload, at, STAMP_TLV_FOLLOW_UP, 16);
+	if (spec->clock)
+		at = put_tlv(payload, at, STAMP_TLV_CLOCK, 16);
 	for (uint32_t i = 0; i < spec->tlv_count; i++) {
 		const uint8_t type = spec->tlvs[i];
 		const uint32_t value = at + STAMP_TLV_HEAD;

@@ -11,7 +11,8 @@ enum {
 struct kept {
 	uint64_t t1;
 	int64_t up, down;
-	uint32_t trip; /* T4 - T1 in 256 ns */
+	uint32_t trip;    /* T4 - T1 in 256 ns */
+	int32_t adjusted; /* of the clocks, in 64 ns: up to 137 s */
 };
 
 struct stamp_samples {
@@ -73,7 +74,11 @@ bool stamp_samples_add(struct stamp_samples *s, const struct stamp_sample *p)
 	if (s->count == s->room && (stamp_samples_full(s) || !room_make(s)))
 		return false;
 	s->kept[(s->first + s->count++) % ROOM] =
-		(struct kept){ p->t1_ns, p->up_ns, p->down_ns, (uint32_t)((p->t4_ns - p->t1_ns) >> 8) };
+		(struct kept){ .t1 = p->t1_ns,
+			       .up = (int64_t)((uint64_t)p->up_ns - (uint64_t)p->adjusted_ns),
+			       .down = (int64_t)((uint64_t)p->down_ns + (uint64_t)p->adjusted_ns),
+			       .trip = (uint32_t)((p->t4_ns - p->t1_ns) >> 8),
+			       .adjusted = (int32_t)(p->adjusted_ns / 64) };
 	return true;
 }
 
@@ -123,7 +128,10 @@ static void delays_add(struct stamp_delays *d, const struct clock_offset *clock,
 		return;
 	}
 	if (low_ns != INT64_MIN) {
-		claimed_ns = delays_find(clock, which, k, low_ns, high_ns, &claimed_up, &claimed_down);
+		const int64_t adjusted = (int64_t)k->adjusted * 64;
+
+		claimed_ns =
+			delays_find(clock, which, k, low_ns - adjusted, high_ns - adjusted, &claimed_up, &claimed_down);
 		d->claims_wrong |= claimed_ns == UINT64_MAX;
 		if (claimed_ns != UINT64_MAX) {
 			bound_ns = claimed_ns;

@@ -361,6 +361,14 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			limits_take(s, limits);
 			if (limits.copies & STAMP_COPIES_COUNTED)
 				stamp_losses_copies(&s->losses, place, limits.copies & ~STAMP_COPIES_COUNTED);
+		} else if (tlv.type == STAMP_TLV_CLOCK) {
+			const struct stamp_clock clock = stamp_clock_read(tlv.value);
+
+			e->sample.far_adjusted =
+				(struct clock_adjust){ .ns = clock.adjusted_ns, .bound_ns = clock.bound_ns };
+			e->sample.far_origin = clock.origin;
+			e->sample.own_adjusted = a->adjusted;
+			e->sample.clocks_known = true;
 		} else if (tlv.type == STAMP_TLV_COS) {
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 

@@ -14,9 +14,8 @@
 #ifndef KTRXER_METHODS_STAMP_SESSION_H
 #define KTRXER_METHODS_STAMP_SESSION_H
 
+#include "clock_adjust.h"
 #include "sha256.h"
-
-#include <ktrxer.h>
 
 /*
  * A queue of seconds is no loss, so the time-out is long. Probes of one class keep their order in a queue: a probe is lost, before its time-out,
@@ -47,6 +46,14 @@ struct stamp_sample {
 	uint32_t bound_ns;      /* of T1 and T4 together: what their conversion may err */
 	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
 	bool peer_synchronised;
+	/*
+	 * Adjustments of the clocks: far_ and own_adjusted are those of CLOCK_REALTIME there and CLOCK_MONOTONIC here, if
+	 * clocks_known; adjusted_ns is the far one less ours since the first sample (one_way_clocks()).
+	 */
+	bool clocks_known, clock_moved; /* moved: a clock was stepped near this sample, which has no one-way delays */
+	uint32_t far_origin;
+	struct clock_adjust far_adjusted, own_adjusted;
+	int64_t adjusted_ns;
 	uint8_t sent_source; /* enum ktx_sent_source of T1 */
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
 	uint8_t ttl_up, ttl_down;
@@ -102,6 +109,7 @@ struct stamp_arrival {
 	uint64_t received_ns;
 	int64_t real_near_ns; /* CLOCK_REALTIME at about that time: unfolds T2 and T3 */
 	uint32_t bound_ns;
+	struct clock_adjust adjusted; /* of this host's CLOCK_MONOTONIC */
 	uint8_t source, ttl, tos;
 };
 enum stamp_event stamp_session_reply(struct stamp_session *session, const uint8_t *packet, size_t length,

@@ -22,7 +22,8 @@ struct reflector {
 	struct hmac_key auth_key, tlv_key;
 	struct limiter *limiter;
 	uint64_t full_ns; /* when the bucket of all answers will be full again */
-	bool synchronised;
+	bool synchronised, adjusted_seen;
+	int64_t adjusted_from_ns;
 	uint16_t error; /* as it goes into the packet */
 	struct reflector_counts counts;
 	struct reflector_sessions sessions;
@@ -146,7 +147,7 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 								 r->counts.verdicts[REFLECTOR_RATE_ALL]),
 					   .tos = granted >> (a->tos >> 2) & 1 ? a->tos & 0xfc : 0 };
 	struct reflector_session *session = NULL;
-	enum reflector_verdict verdict = judge(r, packet, length, whole, a);
+	const enum reflector_verdict verdict = judge(r, packet, length, whole, a);
 	struct stamp_reply reply;
 	struct stamp_probe probe;
 
@@ -161,6 +162,10 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 	stamp_probe_read(&probe, packet, length, auth);
 	if (!r->options.stateless)
 		session = reflector_session_of(&r->sessions, a, probe.ssid, probe.seq);
+	if (!r->adjusted_seen)
+		r->adjusted_from_ns = a->adjusted.ns;
+	r->adjusted_seen = true;
+	c.adjusted_from_ns = r->adjusted_from_ns;
 	reply = (struct stamp_reply){ .seq = session ? session->sent : probe.seq,
 				      .error = r->error,
 				      .ssid = probe.ssid,

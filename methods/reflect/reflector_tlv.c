@@ -181,6 +181,16 @@ static void limits(uint8_t value[16], const struct reflector_tlv_context *c)
 	stamp_limits_write(value, &l);
 }
 
+/* Not the adjustment itself: with the time of day it would be the time since the host was started. */
+static void clock_state(uint8_t value[16], const struct reflector_tlv_context *c)
+{
+	const struct stamp_clock clock = { .adjusted_ns = c->arrival->adjusted.ns - c->adjusted_from_ns,
+					   .bound_ns = c->arrival->adjusted.bound_ns,
+					   .origin = (uint32_t)c->adjusted_from_ns };
+
+	stamp_clock_write(value, &clock);
+}
+
 /* Returns the flags of the answer's TLV. */
 static uint8_t understand(uint8_t *tlv, struct reflector_tlv_context *c)
 {
@@ -210,6 +220,9 @@ static uint8_t understand(uint8_t *tlv, struct reflector_tlv_context *c)
 		return 0;
 	case STAMP_TLV_LIMITS:
 		limits(value, c);
+		return 0;
+	case STAMP_TLV_CLOCK:
+		clock_state(value, c);
 		return 0;
 	default:
 		return STAMP_TLV_UNKNOWN;

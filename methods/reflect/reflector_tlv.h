@@ -12,10 +12,11 @@ struct reflector_tlv_context {
 	const struct hmac_key *key;        /* NULL: none */
 	bool auth, ptp, synchronised;
 	uint64_t dscp_granted;
-	uint32_t rate, refused; /* the limit, and the requests beyond it so far */
-	uint8_t tos;            /* in: of the answer so far; out: as a class-of-service TLV may have made it */
-	bool follow;            /* out: follow-up telemetry was asked for */
-	bool integrity_bad;     /* out */
+	int64_t adjusted_from_ns; /* adjustments of the clock count from this one */
+	uint32_t rate, refused;   /* the limit, and the requests beyond it so far */
+	uint8_t tos;              /* in: of the answer so far; out: as a class-of-service TLV may have made it */
+	bool follow;              /* out: follow-up telemetry was asked for */
+	bool integrity_bad;       /* out */
 };
 
 /*

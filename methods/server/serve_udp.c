@@ -45,6 +45,7 @@ struct serve_udp {
 	struct serve_udp_options options;
 	bool v6, can_tell; /* when answers leave */
 	struct ktrxer_clock_map clock;
+	struct clock_adjust adjusted; /* read after the packets of the batch came */
 	struct stampmap map;
 	uint64_t asked, told;    /* stamps */
 	int came, looked_at;     /* of the batch: packets, and those that have their answers */
@@ -212,6 +213,7 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 						  .ttl = m.ttl,
 						  .tos = m.tos,
 						  .received_real_ns = m.real_ns,
+						  .adjusted = udp->adjusted,
 						  .now_ns = now_ns,
 						  .overflows = udp->counts.overflows };
 	in->arrival.from_port = ktrxer_name_read(&in->from, &in->arrival.from);
@@ -393,6 +395,7 @@ static bool batch(struct serve_udp *udp)
 			return false;
 		}
 		udp->counts.received += (uint64_t)udp->came;
+		clock_adjust_read(&udp->adjusted, CLOCK_REALTIME);
 	}
 	do {
 		const int i = udp->looked_at++;

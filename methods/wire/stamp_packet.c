@@ -249,6 +249,7 @@ bool stamp_tlv_length_ok(uint8_t type, uint16_t length)
 	case STAMP_TLV_FOLLOW_UP:
 	case STAMP_TLV_HMAC:
 	case STAMP_TLV_LIMITS:
+	case STAMP_TLV_CLOCK:
 		return length == 16;
 	default:
 		return true;
@@ -320,6 +321,18 @@ void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits)
 	store_be32(value + 4, limits->refused);
 	store_be32(value + 8, limits->dropped);
 	store_be32(value + 12, limits->copies);
+}
+
+struct stamp_clock stamp_clock_read(const uint8_t value[16])
+{
+	return (struct stamp_clock){ (int64_t)load_be64(value), load_be32(value + 8), load_be32(value + 12) };
+}
+
+void stamp_clock_write(uint8_t value[16], const struct stamp_clock *clock)
+{
+	store_be64(value, (uint64_t)clock->adjusted_ns);
+	store_be32(value + 8, clock->bound_ns);
+	store_be32(value + 12, clock->origin);
 }
 
 struct stamp_direct stamp_direct_read(const uint8_t value[12])

@@ -98,7 +98,9 @@ enum stamp_tlv_type {
 	STAMP_TLV_ACCESS = 6,
 	STAMP_TLV_FOLLOW_UP = 7,
 	STAMP_TLV_HMAC = 8,
-	STAMP_TLV_LIMITS = 241, /* experimental (RFC 8972, 5.1): `ktrxer serve` alone understands it */
+	/* Experimental (RFC 8972, 5.1): `ktrxer serve` alone understands these. */
+	STAMP_TLV_LIMITS = 241,
+	STAMP_TLV_CLOCK = 242,
 };
 
 struct stamp_tlv {
@@ -158,6 +160,15 @@ struct stamp_limits {
 };
 struct stamp_limits stamp_limits_read(const uint8_t value[16]);
 void stamp_limits_write(uint8_t value[16], const struct stamp_limits *limits);
+
+/* How far the kernel of the reflector had adjusted the clock of T2 and T3, between the two. */
+struct stamp_clock {
+	int64_t adjusted_ns;
+	uint32_t bound_ns;
+	uint32_t origin; /* adjusted_ns counts from a time that this number names */
+};
+struct stamp_clock stamp_clock_read(const uint8_t value[16]);
+void stamp_clock_write(uint8_t value[16], const struct stamp_clock *clock);
 
 struct stamp_direct {
 	uint32_t sent, received, reflected;

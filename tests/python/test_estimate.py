@@ -144,6 +144,31 @@ def test_a_step_begins_a_new_segment():
     assert one_way(sent[:1], sent[:1], far[:1]) is None
 
 
+@pytest.mark.parametrize("adjusted", [False, True])
+def test_a_reported_step_within_the_round_trip_leaves_no_error(adjusted):
+    sent = np.arange(0, 10 * S, 10 * MS)
+    step = np.where(sent > 5 * S, 8 * MS, 0)
+    made = one_way(sent, np.full(len(sent), 20 * MS), sent + 2 * MS + step, None, None, step if adjusted else None, adjusted)
+    assert made.steps == 0, "no round trip contradicts another one"
+    assert np.all(np.abs(made.up_ns - 2 * MS) <= made.bound_ns + 3) == adjusted
+    assert np.all(made.bound_ns < 10.1 * MS)
+
+
+def test_oscillators_are_known_better_than_clocks_under_a_daemon():
+    """A load of 20 s hides the short round trips."""
+    sent = np.arange(0, 40 * S, 10 * MS)
+    rng = np.random.default_rng(3)
+    up = np.where((sent > 10 * S) & (sent < 30 * S), rng.integers(20 * MS, 90 * MS, len(sent)), 50_000)
+    slewed = np.rint(np.interp(sent, [15 * S, 20 * S], [0, 2_500_000])).astype("int64")
+    bounds = []
+    for free in (False, True):
+        made = one_way(sent, up + 50_000, sent + up + slewed, None, None, slewed if free else None, free)
+        assert made.steps == 0 and np.all(np.abs(made.up_ns - up) <= made.bound_ns + 3)
+        bounds.append(float(made.bound_ns.max()))
+    print(f"figure: within {bounds[0] / 1000:.0f} us by clocks under a daemon, within {bounds[1] / 1000:.0f} us by oscillators")
+    assert bounds[1] < bounds[0] / 20
+
+
 def test_a_wrong_stamp_is_left_out():
     sent = np.arange(0, 10 * S, 10 * MS)
     far = sent + 5 * MS

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A step of CLOCK_REALTIME as one process sees it, without touching the machine's clock, which everybody shares.
- * Preloaded; after $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and
- * $CLOCK_SHIM_BACK_MS after that it is right again.
+ * A step of CLOCK_REALTIME in one process, without touching the machine's clock. Preloaded; after
+ * $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and $CLOCK_SHIM_BACK_MS after
+ * that it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the time of the change, 8
+ * bytes, nanoseconds; 0: it is not known yet. With $CLOCK_SHIM_SLEW_PPM the clock and CLOCK_MONOTONIC gain by so
+ * much in that time, and keep what they have gained.
  *
- * Changed are: clock_gettime(CLOCK_REALTIME); the kernel's stamps in control messages, each by what the clock's
+ * Changed are: clock_gettime() of these clocks; the kernel's stamps in control messages, each by what the clock's
  * error was when it was made (as a real step leaves stamps from before it alone); and timers that are to be
  * cancelled by steps.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -25,6 +29,8 @@
 enum { STAMPS_OLD = 37, STAMPS_NEW = 65 };
 
 static int64_t begin_ns, end_ns, step_ns; /* on the true CLOCK_REALTIME */
+static int64_t slew_ppm, back_ns = INT64_MAX;
+static volatile const int64_t *at_ns;
 static int timer_fd = -1;
 
 static int64_t true_ns(void)
@@ -37,7 +43,14 @@ static int64_t true_ns(void)
 
 static int64_t error_at(int64_t ns)
 {
-	return ns >= begin_ns && ns < end_ns ? step_ns : 0;
+	int64_t slewed;
+
+	if (at_ns && *at_ns && begin_ns == INT64_MAX) {
+		end_ns = back_ns < INT64_MAX ? *at_ns + back_ns : INT64_MAX;
+		begin_ns = *at_ns;
+	}
+	slewed = ns < begin_ns ? 0 : (ns < end_ns ? ns : end_ns) - begin_ns;
+	return (ns >= begin_ns && ns < end_ns ? step_ns : 0) + (int64_t)((double)slewed * 1e-6 * (double)slew_ppm);
 }
 
 static void add(struct timespec *t, int64_t ns)
@@ -68,11 +81,22 @@ static void *announce(void *unused)
 __attribute__((constructor)) static void shim_start(void)
 {
 	const char *step = getenv("CLOCK_SHIM_STEP_NS"), *after = getenv("CLOCK_SHIM_AFTER_MS"),
-		   *back = getenv("CLOCK_SHIM_BACK_MS");
+		   *back = getenv("CLOCK_SHIM_BACK_MS"), *slew = getenv("CLOCK_SHIM_SLEW_PPM"),
+		   *at = getenv("CLOCK_SHIM_AT");
+	const int file = at ? open(at, O_RDONLY) : -1;
 
 	step_ns = step ? atoll(step) : 0;
+	slew_ppm = slew ? atoll(slew) : 0;
 	begin_ns = true_ns() + (after ? atoll(after) : 0) * 1000000;
-	end_ns = back ? begin_ns + atoll(back) * 1000000 : INT64_MAX;
+	back_ns = back ? atoll(back) * 1000000 : INT64_MAX;
+	end_ns = back ? begin_ns + back_ns : INT64_MAX;
+	if (file < 0)
+		return;
+	at_ns = mmap(NULL, sizeof *at_ns, PROT_READ, MAP_SHARED, file, 0);
+	if (at_ns == MAP_FAILED)
+		abort();
+	close(file);
+	begin_ns = end_ns = INT64_MAX;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t)
@@ -81,6 +105,8 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 
 	if (rc == 0 && clock == CLOCK_REALTIME)
 		add(t, error_at(t->tv_sec * SECOND + t->tv_nsec));
+	else if (rc == 0 && clock == CLOCK_MONOTONIC && slew_ppm)
+		add(t, error_at(true_ns()));
 	return rc;
 }
 

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +134,8 @@ def needs_command(ktrxer: Path) -> Any:
 class Serve:
     """`ktrxer serve` in a host. It listens once this is made; `end` is what it says when it has stopped."""
 
-    def __init__(self, command: Path, host: hosts.Netns, *options: object) -> None:
-        self.process = host.popen([command, "serve", "--jsonl", *map(str, options)])
+    def __init__(self, command: Path, host: hosts.Netns, *options: object, prefix: Sequence[str] = ()) -> None:
+        self.process = host.popen([*prefix, command, "serve", "--jsonl", *map(str, options)])
         assert self.process.stdout is not None
         self.process.stdout.readline()  # start
         line = self.process.stdout.readline()
@@ -160,8 +160,8 @@ def serve(ktrxer: Path) -> Any:
     """serve(host, *options) starts one; all are stopped in the end."""
     started: list[Serve] = []
 
-    def start(host: hosts.Netns, *options: object) -> Serve:
-        started.append(Serve(ktrxer, host, *options))
+    def start(host: hosts.Netns, *options: object, prefix: Sequence[str] = ()) -> Serve:
+        started.append(Serve(ktrxer, host, *options, prefix=prefix))
         return started[-1]
 
     yield start

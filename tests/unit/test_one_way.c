@@ -207,10 +207,99 @@ static void queues_do_not_widen_the_bound(void **state)
 	one_way_free(w);
 }
 
+/* The far clock is stepped by 8 ms in a path of 2 ms up and 18 ms down: no round trip contradicts another one. */
+static struct one_way_result stepped_within_the_round_trip(struct one_way *w, bool reported, bool restarted,
+							   int64_t step)
+{
+	struct one_way_result r;
+
+	for (uint64_t i = 0; i < 400; i++) {
+		const int64_t now = i < 150 ? 0 : step;
+		struct stamp_sample s = round_trip(i, 2 * MS, 18 * MS, OFFSET + now);
+
+		s.dwell_ns = s.t3_real_ns - s.t2_real_ns;
+		s.clocks_known = reported;
+		s.far_adjusted =
+			(struct clock_adjust){ .ns = now + (restarted && i >= 300 ? 77777777 : 0), .bound_ns = 50 };
+		s.own_adjusted = (struct clock_adjust){ .ns = 123456789, .bound_ns = 50, .at_ns = (int64_t)s.t4_ns };
+		s.far_origin = restarted && i >= 300;
+		one_way_clocks(w, &s);
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.known && r.steps == 0);
+	return r;
+}
+
+static void a_reported_step_leaves_no_error(void **state)
+{
+	const int64_t steps[] = { 8 * MS, -8 * MS, 300 * US, 5000 * MS };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		for (int restarted = 0; restarted < 2; restarted++) {
+			struct one_way *w = begin(false, UINT64_MAX);
+			const struct one_way_result r = stepped_within_the_round_trip(w, true, restarted, steps[i]);
+
+			assert_true(r.far_clock.changes == 1 && r.far_clock.largest_ns == steps[i]);
+			assert_true(r.own_clock.changes == 0 && r.adjusted == !restarted);
+			assert_int_equal(r.delays.contradicted, 1);
+			assert_true(is_near(ktrxer_hist_min(r.delays.up), 2 * MS, r.total_ns + 20 * US) &&
+				    is_near(ktrxer_hist_max(r.delays.up), 2 * MS, r.total_ns + 20 * US) &&
+				    is_near(ktrxer_hist_min(r.delays.down), 18 * MS, r.total_ns + 20 * US) &&
+				    is_near(ktrxer_hist_max(r.delays.down), 18 * MS, r.total_ns + 20 * US));
+			/* The offset is that of the end, with the step. */
+			assert_true(is_near(r.offset_ns, OFFSET + steps[i], r.clock_ns + 20 * US));
+			assert_true(r.total_ns < 10 * MS + 300 * US);
+			one_way_free(w);
+		}
+	}
+}
+
+/* What the report is for. If this changes, decision 56 is to be written anew. */
+static void a_step_that_is_not_reported_is_not_seen(void **state)
+{
+	struct one_way *w = begin(false, UINT64_MAX);
+	const struct one_way_result r = stepped_within_the_round_trip(w, false, false, 8 * MS);
+
+	(void)state;
+	assert_true(r.far_clock.changes == 0 && !r.adjusted);
+	assert_false(is_near(ktrxer_hist_min(r.delays.down), 18 * MS, r.total_ns));
+	one_way_free(w);
+}
+
+/* Claims of synchronisation are of CLOCK_REALTIME, which is slewed by 100 ppm against the oscillator. */
+static void claims_hold_for_clocks_that_are_slewed(void **state)
+{
+	struct one_way *w = begin(true, 10 * US);
+	struct one_way_result r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2000; i++) {
+		const int64_t slewed = (int64_t)i * 1000;
+		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 15 * US);
+
+		s.peer_synchronised = s.clocks_known = true;
+		s.peer_error_ns = 10 * US;
+		s.far_adjusted = (struct clock_adjust){ .ns = slewed, .bound_ns = 50 };
+		s.own_adjusted = (struct clock_adjust){ .ns = 5, .bound_ns = 50, .at_ns = (int64_t)s.t4_ns };
+		one_way_clocks(w, &s);
+		assert_int_equal(one_way_add(w, &s), 0);
+	}
+	assert_int_equal(one_way_result(w, &r), 0);
+	assert_true(r.claimed && !r.contradicted && r.far_clock.changes == 0);
+	assert_true(r.clock_ns <= 41 * US && is_near(r.offset_ns, 15 * US, r.clock_ns));
+	assert_true(is_near(ktrxer_hist_max(r.delays.up), 200 * US, r.total_ns + 2 * US));
+	one_way_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_known_without_round_trips),
+		cmocka_unit_test(a_reported_step_leaves_no_error),
+		cmocka_unit_test(a_step_that_is_not_reported_is_not_seen),
+		cmocka_unit_test(claims_hold_for_clocks_that_are_slewed),
 		cmocka_unit_test(the_truth_lies_within_the_uncertainty),
 		cmocka_unit_test(claims_of_the_clocks_are_used),
 		cmocka_unit_test(claims_that_cannot_be_are_not_used),

@@ -38,7 +38,7 @@ static inline bool probe_is_talkative(const struct probe_options *o)
  * Under --brief the round trips of many probes are printed together, a column for each of these fields: a line for each would cost its reader more
  * than the probe.
  */
-enum { PROBE_BATCH = 64, PROBE_COLUMNS = 9 };
+enum { PROBE_BATCH = 64, PROBE_COLUMNS = 10 };
 struct probe_batch {
 	uint32_t count;
 	uint64_t since_ns;

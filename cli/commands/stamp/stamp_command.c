@@ -35,6 +35,9 @@ static const struct opt stamp_opts[] = {
 		  "several times" },
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
+	{ .name = "clock-state", .type = OPT_FLAG, .offset = FIELD(clock), .fallback = "yes",
+	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews "
+		  "leave no error" },
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
 	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),
@@ -53,13 +56,20 @@ static const struct opt_positional stamp_positionals[] = {
 };
 
 static const char *const columns_of_one[] = {
-	"number",       "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
-	"own_queue_ns", "far_queue_ns", NULL
+	"number",       "scheduled_ns", "sent_ns",     "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
+	"own_queue_ns", "far_queue_ns", "adjusted_ns", NULL
 };
-static const char *const columns_of_several[] = {
-	"number",       "scheduled_ns", "sent_ns", "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
-	"own_queue_ns", "far_queue_ns", "class",   NULL
-};
+static const char *const columns_of_several[] = { "number",
+						  "scheduled_ns",
+						  "sent_ns",
+						  "rtt_ns",
+						  "reflector_received_real_ns",
+						  "reflector_sequence",
+						  "own_queue_ns",
+						  "far_queue_ns",
+						  "adjusted_ns",
+						  "class",
+						  NULL };
 
 static int stamp_open(struct stamp_command *run)
 {

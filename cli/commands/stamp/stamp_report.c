@@ -38,6 +38,7 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 		json_i64(json, "own_queue_ns", p->own_queue_ns);
 	if (p->far_queue_ns >= 0)
 		json_i64(json, "far_queue_ns", p->far_queue_ns);
+	json_i64(json, "adjusted_ns", p->adjusted_ns);
 	json_string(json, "sent_stamp", sent_source_names[p->sent_source]);
 	json_string(json, "received_stamp", source_names[p->source]);
 	json_u64(json, "ttl_up", p->ttl_up);
@@ -60,7 +61,7 @@ static void say_json(struct stamp_command *run, uint32_t which, const struct sta
 		probe_batch_add(&run->report,
 				(const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns,
 						   p->t2_real_ns, (int64_t)p->reflector_seq, p->own_queue_ns,
-						   p->far_queue_ns, which });
+						   p->far_queue_ns, p->adjusted_ns, which });
 		return;
 	}
 	json = out_sample(run->report.cli, p->too_late ? "too_late" : "round_trip");
@@ -163,6 +164,11 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 	json_u64(end, "one_way_contradicted", w->delays.contradicted);
 	json_u64(end, "clock_steps", w->steps);
 	json_bool(end, "clocks_synchronised", w->synchronised);
+	json_bool(end, "clocks_adjusted", w->adjusted);
+	json_u64(end, "own_clock_changes", w->own_clock.changes);
+	json_ns_as_us(end, "own_clock_change_us", w->own_clock.largest_ns);
+	json_u64(end, "reflector_clock_changes", w->far_clock.changes);
+	json_ns_as_us(end, "reflector_clock_change_us", w->far_clock.largest_ns);
 }
 
 static void delays_text(const struct stamp_command *run, const char *what, const struct ktrxer_hist *hist,
@@ -190,7 +196,8 @@ static void one_way_text(const struct stamp_command *run)
 	out_text(run->report.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
 		 ktrxer_format_ns(bound, (int64_t)w->clock_ns));
 	if (w->clock.skew_known)
-		out_text(run->report.cli, "and gains %.3f ppm, +- %.3f ppm", w->clock.skew_ppm,
+		out_text(run->report.cli, "%s gains %.3f ppm, +- %.3f ppm",
+			 w->adjusted ? "without what the kernels adjust it" : "and", w->clock.skew_ppm,
 			 w->clock.skew_bound_ppm);
 }
 
@@ -411,11 +418,45 @@ static void judge_server(const struct stamp_command *run)
 			    c->server_dropped, c->lost);
 }
 
+static void judge_clock(const struct stamp_command *run, const struct clock_watch *clock, const char *whose,
+			const char *effect)
+{
+	char change[KTRXER_UNITS_TEXT];
+
+	if (clock->changes)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the clock of %s was stepped, or slewed by more than %d ppm, %" PRIu32
+			    " times, by up to %s: %s",
+			    whose, CLOCK_ADJUST_RATE_PPM, clock->changes, ktrxer_format_ns(change, clock->largest_ns),
+			    effect);
+}
+
+static void judge_clocks(const struct stamp_command *run)
+{
+	const struct one_way_result *w = &run->result->one_way;
+
+	judge_clock(run, &w->far_clock, "the reflector",
+		    "one-way delays leave the change out, because the reflector reported it");
+	judge_clock(run, &w->own_clock, "this host", "in that time all delays are wrong by the share of the slew");
+	if (w->steps)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
+			    " times; one-way delays are those of the longest part between",
+			    CLOCK_OFFSET_RATE_PPM, w->steps);
+	if (w->clock.free_running && w->clock.drifts)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way "
+			    "delays is widened to that of clocks that are slewed by %d ppm",
+			    CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
+	if (w->contradicted)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "both clocks say that they are synchronised, and the round trips prove that they are not");
+}
+
 static void finish_verdict(const struct stamp_command *run)
 {
 	const struct probe_result *p = &run->report.prober->result;
 	const struct stamp_session_counts *c = &run->result->counts;
-	const struct one_way_result *w = &run->result->one_way;
 	const uint64_t drops = p->socket_drops + p->receiver_drops;
 
 	probe_judge(&run->report, c->sent);
@@ -456,14 +497,7 @@ static void finish_verdict(const struct stamp_command *run)
 			    "the reflector began to count anew %" PRIu64
 			    " times: it was restarted, or has forgotten us",
 			    c->restarts);
-	if (w->steps)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
-			    " times; one-way delays are those of the longest part between",
-			    CLOCK_OFFSET_RATE_PPM, w->steps);
-	if (w->contradicted)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "both clocks say that they are synchronised, and the round trips prove that they are not");
+	judge_clocks(run);
 	if (c->tlvs_refused)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the extensions of %" PRIu64

@@ -37,11 +37,16 @@ def one_way(
     far_ns: NDArray[np.int64],
     own_queue_ns: NDArray[Any] | None = None,
     far_queue_ns: NDArray[Any] | None = None,
+    adjusted_ns: NDArray[Any] | None = None,
+    free_running: bool = False,
 ) -> OneWay | None:
     """Of probes that were answered; times may be in any order. None: too few.
 
     The waits in the two hosts' own queues (nanoseconds; NaN where one is not known) are part of the delays. They do not widen the interval
-    of the offset: its limits are taken without them."""
+    of the offset: its limits are taken without them.
+
+    `adjusted_ns` is what the two kernels adjusted the far clock against ours, and is taken out of the far times. With `free_running` it is
+    all that was adjusted, and two oscillators are left."""
     count = len(sent_ns)
     if count < 2:
         return None
@@ -51,11 +56,15 @@ def one_way(
     trip = np.asarray(rtt_ns, np.float64)[order]
     # Whole numbers first: unix time in nanoseconds does not fit a double.
     whole = np.asarray(far_ns, np.int64)[order] - sent
+    # The adjustments were read when the answer came; a clock may have been slewed since t1.
+    widen = np.zeros(count) if adjusted_ns is None else RATE * trip + STAMP_ERROR_NS
+    if adjusted_ns is not None:
+        whole = whole - np.nan_to_num(np.asarray(adjusted_ns, np.float64))[order].astype(np.int64)
     base = int(whole.min())
     f = (whole - base).astype(np.float64)
     t1 = (sent - sent[0]).astype(np.float64)
     # Stamps are whole nanoseconds.
-    limits = Limits(t1 + own, f - own + 1, t1 + trip, f - np.maximum(trip - far, own) - 1 - RATE * DWELL_NS)
+    limits = Limits(t1 + own, f - own + 1 + widen, t1 + trip, f - np.maximum(trip - far, own) - 1 - RATE * DWELL_NS - widen)
     by_high = np.argsort(limits.high_at, kind="stable")
     segment = np.empty(count, np.int64)
     segment[by_high] = clock_offset.segments(limits.part(by_high))
@@ -64,7 +73,7 @@ def one_way(
         mine = by_high[segment[by_high] == number]
         if not len(mine):
             continue
-        at = clock_offset.interval(limits.part(mine), t1[mine], False)
+        at = clock_offset.interval(limits.part(mine), t1[mine], free_running)
         # Its own round trip limits the offset, too: to no negative delay. The queues are part of the delays.
         low = np.maximum(at.low, f[mine] - trip[mine] - RATE * trip[mine])
         high = np.minimum(at.high, f[mine] + RATE * trip[mine])

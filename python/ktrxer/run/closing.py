@@ -62,8 +62,11 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         ok = mine & np.isin(columns_["state"], (ANSWERED, TOO_LATE)) & ~np.isnan(columns_["far_ns"]) & ~np.isnan(columns_["rtt_ns"])
         if not ok.any():
             continue
-        queues = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns"))
-        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], *queues)
+        own, far_queue, adjusted = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns", "adjusted_ns"))
+        runner = run.meta.runner_of(series)
+        end = (runner.end or {}) if runner is not None else {}
+        free_running = end.get("clocks_adjusted") is True
+        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], own, far_queue, adjusted, free_running)
         if made is not None:
             columns_["up_ns"][ok] = np.rint(made.up_ns)
             columns_["down_ns"][ok] = np.rint(made.down_ns)
@@ -72,8 +75,6 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             if made.steps:
                 notes.append(("degraded", f"the clocks of the two hosts were stepped against each other {made.steps} times", series.name))
         first = mine & (columns_["state"] != DUPLICATE)
-        runner = run.meta.runner_of(series)
-        end = (runner.end or {}) if runner is not None else {}
         counts, doubled = end.get("reflector_stateful"), end.get("duplicates_up")
         columns_["state"][first] = loss.directions(
             columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first],

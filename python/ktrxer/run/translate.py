@@ -15,7 +15,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO
 NS_MOST = 2**62
 _TCP_INFO = [column.name for column in columns.TABLES["tcp_info"] if column.nullable and column.name != "far_ns"]
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
-_PROBE = ("series", "t_ns", "seq", "state", "rtt_ns", "lateness_ns", "far_ns", "far_seq", "own_queue_ns", "far_queue_ns")
+_PROBE = ("series", "t_ns", "seq", "state", "rtt_ns", "lateness_ns", "far_ns", "far_seq", "own_queue_ns", "far_queue_ns", "adjusted_ns")
 _QUEUES = ("own_queue_ns", "far_queue_ns")
 _FLOW = {"bytes": ("series", "t_ns", "end", "far_ns", "bytes", "bound_ns"), "tcp_info": ("series", "t_ns", "end", "far_ns", *_TCP_INFO)}
 _tcp_info_of = itemgetter(*_TCP_INFO)
@@ -146,12 +146,13 @@ class Translator:
                 far,
                 far_seq if type(far_seq) is int and 0 <= far_seq <= NS_MOST else None,
                 *(value if type(value := sample.get(name)) is int and 0 <= value <= NS_MOST else None for name in _QUEUES),
+                number(sample, "adjusted_ns") if "adjusted_ns" in sample else None,
             )
         else:
             seq = number(sample, "number")
             due_zero = self._probe_zero if self._probe_zero is not None else self.zero_ns + (self.job.runner.from_ns or 0)
             series = self._class(sample.get("class"))
-            row = (series, due_zero + seq * interval - self.zero_ns, seq, _STATES[str(kind)], *[None] * 6)
+            row = (series, due_zero + seq * interval - self.zero_ns, seq, _STATES[str(kind)], *[None] * 7)
         for values, value in zip(self._probes, row, strict=True):
             values.append(value)
 
@@ -165,6 +166,7 @@ class Translator:
             [wait if wait >= 0 else None for wait in _column(sample, name)] if name in sample else none  # negative: not known
             for name in _QUEUES
         ]
+        adjusted: Sequence[int | None] = _column(sample, "adjusted_ns") if "adjusted_ns" in sample else none
         if self._probe_zero is None:
             self._probe_zero = due[0] - seq[0] * (self.job.runner.interval_ns or 0)
         if "class" in sample:
@@ -175,7 +177,7 @@ class Translator:
             series = [self._class(None)] * len(seq)
         zero = self.zero_ns
         lateness = [left - at for left, at in zip(sent, due, strict=False)]
-        columns_ = (series, [left - zero for left in sent], seq, [ANSWERED] * len(seq), rtt, lateness, far, far_seq, *queues)
+        columns_ = (series, [left - zero for left in sent], seq, [ANSWERED] * len(seq), rtt, lateness, far, far_seq, *queues, adjusted)
         if len({len(column) for column in (due, *columns_)}) > 1:
             raise Strange("its columns are not equally long")
         for values, more in zip(self._probes, columns_, strict=True):

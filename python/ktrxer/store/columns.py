@@ -50,6 +50,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         *_maybe("far_ns", "far_seq"),
         # Waits in the two hosts' own queues: part of up_ns and down_ns, and of rtt_ns.
         *_maybe("own_queue_ns", "far_queue_ns"),
+        # By the kernels, since the first probe: the adjustments of the far clock less those of this host's.
+        *_maybe("adjusted_ns"),
     ),
     # far_ns: by the far end's clock, for what was counted there.
     "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns", "far_ns")),
