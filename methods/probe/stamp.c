@@ -447,7 +447,6 @@ void stamp_free(struct stamp *stamp)
 		ktrxer_hist_free(stamp->classes[i].rtt);
 	}
 	one_way_free(stamp->one_way);
-	one_way_result_free(&stamp->result.one_way);
 	ktrxer_hist_free(stamp->far_queue);
 	ktrxer_hist_free(stamp->ipdv);
 	ktrxer_hist_free(stamp->ipdv_up);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The worked checks of the paper's filter and phases, the intervals against a known truth, and gaps that are no measurement. */
+/*
+ * The worked checks of the paper's filter and phases, the intervals against a known truth, and gaps that are no
+ * measurement.
+ */
 #include "cm.h"
 #include "ppt.h"
 #include "random_here.h"
@@ -18,7 +21,7 @@ static void near(double value, double expected, double tolerance)
 		fail_msg("%.9g is not %.9g within %.3g", value, expected, tolerance);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- filter */
+/* ----------------------------------------------------------------------------------------------------------- filter */
 
 static size_t repeat(int64_t *gaps, size_t n, int64_t us, size_t times)
 {
@@ -96,7 +99,7 @@ static void filter_of_bad_gaps(void **state)
 	near(r.sigma_ns, 0, 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- phases */
+/* ----------------------------------------------------------------------------------------------------------- phases */
 
 static struct ppt_gaps gaps_of(double low, double high, double average)
 {
@@ -173,7 +176,7 @@ static void phase2_rows(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- intervals */
+/* -------------------------------------------------------------------------------------------------------- intervals */
 
 struct world {
 	double capacity, delta, noise; /* bit/s, ns, ns */
@@ -215,7 +218,10 @@ static void world_run(const struct world *w, size_t count, struct ppt_result *r)
 	free(trains[1].gaps_ns);
 }
 
-/* The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size and with 500. */
+/*
+ * The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size
+ * and with 500.
+ */
 static void the_intervals_contain_the_truth(void **state)
 {
 	static const struct world worlds[] = {
@@ -249,8 +255,8 @@ static void the_intervals_contain_the_truth(void **state)
 }
 
 /*
- * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered out.
- * In some of the runs cross traffic lengthens more than a quarter of the gaps.
+ * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered
+ * out. In some of the runs cross traffic lengthens more than a quarter of the gaps.
  */
 static void capacity_within_three_percent(void **state)
 {
@@ -318,7 +324,7 @@ static void a_clock_that_is_too_coarse(void **state)
 	assert_true(isinf(r.capacity.high));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- readings */
+/* --------------------------------------------------------------------------------------------------------- readings */
 
 static void made(struct ppt_train trains[2], size_t count, double one, double two, double noise)
 {
@@ -413,7 +419,7 @@ static void cross_traffic_is_not_coalescing(void **state)
 	near(r.capacity_bit_s, 100e6, 2e6);
 }
 
-/* --------------------------------------------------------------------------------------------------------- bad input */
+/* -------------------------------------------------------------------------------------------------------- bad input */
 
 static void gaps_that_are_none(void **state)
 {
@@ -451,7 +457,10 @@ static void resolution_of_zero_and_gaps_without_end(void **state)
 	assert_true(err.text[0]);
 }
 
-/* Ten million gaps in a processor time that a person waits for, half of them equal and half of them without any order: the worst histogram. */
+/*
+ * Ten million gaps in a processor time that a person waits for, half of them equal and half of them without any order:
+ * the worst histogram.
+ */
 static void ten_million(void **state)
 {
 	const size_t count = 5000000;

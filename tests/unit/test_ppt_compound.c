@@ -87,7 +87,9 @@ static void reordering_and_clock_steps(void **state)
 		assert_true(gaps[i] >= 79000 && gaps[i] < 80000);
 }
 
-/* The halves of two probes from different ports that lost their other halves; and probes whose sizes have a port each. */
+/*
+ * The halves of two probes from different ports that lost their other halves; and probes whose sizes have a port each.
+ */
 static void packets_of_different_flows(void **state)
 {
 	struct ppt_compound r;

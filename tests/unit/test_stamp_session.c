@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The sender's books against the real reflector, with a path between them that loses, doubles and reorders what it is told to. */
+/*
+ * The sender's books against the real reflector, with a path between them that loses, doubles and reorders what it is
+ * told to.
+ */
 #include "cm.h"
 #include "reflector.h"
 #include "stamp_packet.h"
@@ -90,7 +93,9 @@ static void left(struct world *w, uint64_t number, uint64_t sent)
 	stamp_session_report(w->session, &report);
 }
 
-/* At the far end; the packet becomes its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2. */
+/*
+ * At the far end; the packet becomes its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2.
+ */
 static bool reflect(struct world *w, uint8_t *packet, size_t n)
 {
 	const int64_t t2 = REAL + (int64_t)(w->now + w->there_ns) + SKEW_NS;
@@ -195,7 +200,10 @@ static void a_sample_says_all(void **state)
 }
 
 #ifndef KTRXER_SMALL
-/* stamp --host-delay: the delays lose 2 us in this host and 15 us in the far one, and nothing where one of them is not known. */
+/*
+ * stamp --host-delay: the delays lose 2 us in this host and 15 us in the far one, and nothing where one of them is not
+ * known.
+ */
 static void host_delay_is_subtracted(void **state)
 {
 	const struct stamp_session_options options = {
@@ -459,7 +467,10 @@ static void late_and_early(void **state)
 	world_free(&w);
 }
 
-/* The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later settles it. */
+/*
+ * The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later
+ * settles it.
+ */
 static void overtaken(void **state)
 {
 	struct world w = world_new(false, false, false);

@@ -160,7 +160,6 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 		json_null(end, "skew_ppm");
 		json_null(end, "skew_bound_ppm");
 	}
-	json_u64(end, "one_way_every", w->every);
 	json_u64(end, "one_way_contradicted", w->delays.contradicted);
 	json_u64(end, "clock_steps", w->steps);
 	json_bool(end, "clocks_synchronised", w->synchronised);
@@ -171,7 +170,7 @@ static void delays_text(const struct stamp_command *run, const char *what, const
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(run->report.cli, "%s: min %s, p50 %s, p99 %s, max %s%s", what,
+	out_text(run->report.cli, "%s: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s%s", what,
 		 ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
 		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)),
 		 ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
@@ -181,15 +180,11 @@ static void delays_text(const struct stamp_command *run, const char *what, const
 static void one_way_text(const struct stamp_command *run)
 {
 	const struct one_way_result *w = &run->result->one_way;
-	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[128];
-	int length;
+	char bound[KTRXER_UNITS_TEXT], offset[KTRXER_UNITS_TEXT], more[KTRXER_UNITS_TEXT + 16];
 
 	if (!w->known)
 		return;
-	length = snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
-	if (w->every > 1)
-		snprintf(more + length, sizeof more - (size_t)length,
-			 "; of every %" PRIu64 "th round trip, for want of memory", w->every);
+	snprintf(more, sizeof more, ", each +- %s", ktrxer_format_ns(bound, (int64_t)w->total_ns));
 	delays_text(run, "one-way delay up", w->delays.up, more);
 	delays_text(run, "one-way delay down", w->delays.down, more);
 	out_text(run->report.cli, "their clock is %s ahead of ours, +- %s", ktrxer_format_ns(offset, w->offset_ns),
@@ -466,11 +461,6 @@ static void finish_verdict(const struct stamp_command *run)
 			    "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
 			    " times; one-way delays are those of the longest part between",
 			    CLOCK_OFFSET_RATE_PPM, w->steps);
-	if (w->clock.free_running && w->clock.drifts)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "an oscillator changed its rate by more than %.2g ppm a second: the uncertainty of one-way "
-			    "delays is widened to that of clocks that are slewed by %d ppm",
-			    CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
 	if (w->contradicted)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "both clocks say that they are synchronised, and the round trips prove that they are not");
