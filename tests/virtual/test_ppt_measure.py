@@ -55,7 +55,7 @@ SCENARIOS = {
     "10 half": Scenario({UP: "rate 10mbit"}, "", "5M"),
     "groups of 1 ms": Scenario({UP: "rate 100mbit slot 1ms 1ms"}, "--interval 20ms"),
     "loss": Scenario({UP: "rate 100mbit loss 3%"}, "--interval 20ms"),
-    "reordered": Scenario({UP: "rate 100mbit delay 1ms reorder 20%"}, "--interval 20ms"),
+    "reordered": Scenario({UP: "rate 100mbit delay 1ms reorder 20%"}, "--interval 10ms --count 30"),
     "changed": Scenario({UP: "rate 100mbit"}, "--interval 40ms", later="rate 80mbit"),  # four seconds
 }
 
@@ -146,7 +146,7 @@ def test_probes_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dic
 def test_probes_whose_packets_changed_places_are_counted(found: dict[str, dict[str, Any]]) -> None:
     """netem sends the reordered packets without delay: they are no measure of the link, and the answer is right or none."""
     up = found["reordered"]["up"]
-    assert sum(train["reordered"] for train in up["trains"]) >= 5, up
+    assert sum(train["reordered"] for train in up["trains"]) >= 3, up
     assert up["capacity_bit_s"] is None or up["capacity_bit_s"]["value"] == pytest.approx(100e6, rel=0.03), up
 
 
