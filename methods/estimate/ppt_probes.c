@@ -170,6 +170,22 @@ static uint32_t step_of(struct usable usable[2], uint32_t resolution_ns)
 	return step > (int64_t)resolution_ns && step <= CLOCK_STEP_MOST ? (uint32_t)step : resolution_ns;
 }
 
+/*
+ * The steps of a coarse clock may have the same phase in all probes: a mean gap is then off by up to a step, and no
+ * number of probes shows it.
+ */
+static void widen(struct ppt_result *r, const struct ppt_probes sets[2], double step_ns)
+{
+	const double slope = step_ns / (sets[1].size_bytes - sets[0].size_bytes);
+
+	r->delta.low -= step_ns;
+	r->delta.high += step_ns;
+	r->slope.low -= slope;
+	r->slope.high += slope;
+	r->capacity.low = 8e9 / r->slope.high;
+	r->capacity.high = r->slope.low > 0 ? 8e9 / r->slope.low : INFINITY;
+}
+
 static bool taken_together(const struct ppt_probes sets[2])
 {
 	for (int i = 0; i < 2; i++)
@@ -219,6 +235,7 @@ static int estimate_usable(const struct ppt_probes sets[2], struct usable usable
 static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t heading_bytes, uint32_t resolution_ns,
 		    struct ppt_result *r, struct ktrxer_error *err)
 {
+	const uint32_t wanted_ns = resolution_ns;
 	double heading_ns = INFINITY;
 	bool changed = false;
 
@@ -246,6 +263,8 @@ static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t
 		r->reading = PPT_CHANGED;
 	else if (too_few(sets) == PPT_SPREAD)
 		r->reading = PPT_SPREAD;
+	if (r->reading == PPT_RESOLVED && resolution_ns > wanted_ns)
+		widen(r, sets, resolution_ns);
 	return 0;
 }
 

@@ -31,8 +31,8 @@ struct ppt_probes {
  * trailing packet was sent before the end link had transmitted the heading packet: the time of this transmission
  * follows from the slope of all probes, which a constant gap of the sender does not change. Where the slope is not
  * resolved, the gap of the send times is at most half of that of the arrivals. The clock's resolution is at least the
- * smallest difference between two gaps. 0 with a reading; negative errno with a
- * text as ppt_estimate(). With PPT_TOO_FEW, PPT_SPREAD and PPT_CHANGED the other figures are no results.
+ * smallest difference between two gaps; a step beyond `resolution_ns` widens the intervals. 0 with a reading; negative
+ * errno with a text as ppt_estimate(). With PPT_TOO_FEW, PPT_SPREAD and PPT_CHANGED the other figures are no results.
  */
 int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint32_t resolution_ns,
 			struct ppt_result *result, struct ktrxer_error *err);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer ppt direct` between two hosts: its layers, what it says where a stamp is missing, and what is refused; and `stamp --host-delay`, which
-subtracts these times.
+`ktrxer ppt direct` between two hosts: its layers, what it says where a stamp is missing, and what is refused; and `stamp --host-delay`,
+which subtracts these times.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; a veth pair stamps at the packet scheduler and in the driver
    fd00:77::1                    fd00:77::2
@@ -15,7 +15,7 @@ from stamps import parse
 
 
 def slow_device(host, device, kbit, limit):
-    """A device that needs longer for a probe than the time between two of them: each probe waits in its queue, and no other traffic is needed."""
+    """A device that needs longer for a probe than the time between two of them: each probe waits in its queue, without other traffic."""
     host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst", "200", "limit", str(limit)])
 
 
@@ -52,7 +52,8 @@ def test_each_layer_in_both_phases(shared_pair, direct, serve, validators, addre
     assert end["stamps"] == {"sched": True, "driver": True, "nic_sent": False, "nic_received": False, "far_driver": True}, end
     assert [(phase["name"], phase["busy_threads"]) for phase in end["phases"]] == [("idle", 0), ("busy", 2)]
     for phase in end["phases"]:
-        assert phase["sent"] == 40 == phase["answered"] + phase["lost"] and phase["failed"] == phase["contradicted"] == phase["foreign"] == 0
+        assert phase["sent"] == 40 == phase["answered"] + phase["lost"]
+        assert phase["failed"] == phase["contradicted"] == phase["foreign"] == 0
         for names in KNOWN:
             assert 0 < layer(phase, names)["min"] <= layer(phase, names)["p50"] <= layer(phase, names)["max"] < 1e6, (names, phase)
         for names in NIC:
@@ -100,7 +101,8 @@ def test_what_is_refused(shared_pair, direct, serve):
         assert reason in direct(a, b.address, *options).stderr, options
     serve(b)
     for payload in (64, 65, 67, 68, 1472):  # a padding TLV needs four bytes
-        end = json.loads(direct(a, b.address, "--count", 3, "--interval", "1ms", "--busy-threads", 0, "--payload", payload, "--json").stdout)
+        options = ("--count", 3, "--interval", "1ms", "--busy-threads", 0, "--payload", payload, "--json")
+        end = json.loads(direct(a, b.address, *options).stdout)
         assert end["phases"][0]["answered"] == 3, (payload, end)
 
 
@@ -128,7 +130,8 @@ def test_answers_that_are_none(shared_pair, direct, kind):
     with b.popen(["python3", "-c", PEER, kind]) as peer:
         try:
             assert peer.stdout.readline() == "ready\n"
-            done = direct(a, b.address, "--port", 8700, "--count", 3, "--interval", "1ms", "--timeout", "20ms", "--busy-threads", 0, "--json", status=1)
+            options = ("--port", 8700, "--count", 3, "--interval", "1ms", "--timeout", "20ms", "--busy-threads", 0, "--json")
+            done = direct(a, b.address, *options, status=1)
         finally:
             peer.kill()
     end = json.loads(done.stdout)
@@ -178,7 +181,7 @@ def test_the_clock_is_stepped(pair, ktrxer, serve):
         assert not layer(phase, names)["max"] or layer(phase, names)["max"] < 1e6, phase
 
 
-# ------------------------------------------------------------------------------------------------------------------------ stamp --host-delay
+# ---------------------------------------------------------------------------------------------------------------- stamp --host-delay
 
 
 def test_host_delay_subtracts_what_both_hosts_have_measured(shared_pair, ktrxer, serve):

@@ -14,6 +14,7 @@ struct world {
 	double rate, rate_later; /* of the end link, bit/s; rate_later: from probe change_at on, 0: the same */
 	int change_at;
 	double step_ns; /* of the receiver's clock; 0: 1 ns */
+	bool in_phase;  /* the heading packet arrives at a step, and each stamp is that of the next step */
 	double delta_ns, noise_ns, send_gap_ns;
 	double slow_share; /* so many probes are sent with slow_gap_ns instead */
 	double slow_gap_ns;
@@ -41,6 +42,10 @@ static struct pair_times probe_of(const struct world *w, int number, uint32_t si
 	second = fmax(second + (8.0 * size + 96) * 1e9 / rate + w->delta_ns, first + w->service_ns);
 	p.arrived_ns[0] = 7000000000000ull + (uint64_t)first;
 	p.arrived_ns[1] = 7000000000000ull + (uint64_t)(second + w->noise_ns * random_normal());
+	if (w->in_phase) {
+		p.arrived_ns[1] -= p.arrived_ns[0] % (uint64_t)w->step_ns - (uint64_t)w->step_ns + 1;
+		p.arrived_ns[0] -= p.arrived_ns[0] % (uint64_t)w->step_ns;
+	}
 	for (int half = 0; half < 2 && w->step_ns > 0; half++)
 		p.arrived_ns[half] -= p.arrived_ns[half] % (uint64_t)w->step_ns;
 	for (int half = 0; half < 2 && w->interrupt_ns > 0; half++)
@@ -225,6 +230,22 @@ static void a_clock_with_steps(void **state)
 	}
 }
 
+/* As netem in virtual time: its timer fires at the next step, so all probes have the same error of up to a step. */
+static void a_clock_whose_steps_are_in_phase(void **state)
+{
+	struct world w = { .rate = 100e6, .send_gap_ns = 2304, .noise_ns = 150, .step_ns = 256, .in_phase = true };
+	struct ppt_probes sets[2];
+
+	(void)state;
+	for (w.delta_ns = -2000; w.delta_ns < 0; w.delta_ns += 37) {
+		const struct ppt_result r = estimated(&w, sets);
+
+		assert_int_equal(r.reading, PPT_RESOLVED);
+		assert_true(r.capacity.low <= 100e6 && 100e6 <= r.capacity.high);
+		assert_true(r.delta.low <= w.delta_ns && w.delta_ns <= r.delta.high);
+	}
+}
+
 static void losses_and_reordering(void **state)
 {
 	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000, .loss = 0.1, .reordered = 0.1 };
@@ -289,6 +310,7 @@ int main(void)
 		cmocka_unit_test(the_period_of_interrupts),
 		cmocka_unit_test(a_link_that_changes_its_rate),
 		cmocka_unit_test(a_clock_with_steps),
+		cmocka_unit_test(a_clock_whose_steps_are_in_phase),
 		cmocka_unit_test(losses_and_reordering),
 		cmocka_unit_test(trains_that_are_none),
 		cmocka_unit_test(the_load),

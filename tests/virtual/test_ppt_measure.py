@@ -55,6 +55,7 @@ SCENARIOS = {
     "10 half": Scenario({UP: "rate 10mbit"}, "", "5M"),
     "groups of 1 ms": Scenario({UP: "rate 100mbit slot 1ms 1ms"}, "--interval 20ms"),
     "loss": Scenario({UP: "rate 100mbit loss 3%"}, "--interval 20ms"),
+    "reordered": Scenario({UP: "rate 100mbit delay 1ms reorder 20%"}, "--interval 10ms --count 30"),
     "changed": Scenario({UP: "rate 100mbit"}, "--interval 40ms", later="rate 80mbit"),  # four seconds
 }
 
@@ -140,6 +141,17 @@ def test_probes_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dic
         counts = ("lost", "reordered", "one_stamp", "not_back_to_back", "unsent", "usable")
         assert train["probes"] == sum(train[name] for name in counts) == 50
     assert result["up"]["capacity_bit_s"]["value"] == pytest.approx(100e6, rel=0.03)
+
+
+def test_probes_whose_packets_changed_places_are_counted(found: dict[str, dict[str, Any]]) -> None:
+    """netem sends the reordered packets without delay. If both packets of a probe are, the gap is the sender's: the interval shows it."""
+    result = found["reordered"]
+    up = result["up"]
+    assert sum(train["reordered"] for train in up["trains"]) >= 3, up
+    capacity = up["capacity_bit_s"]
+    if capacity:
+        assert capacity["low"] <= 100e6 <= capacity["high"], up
+        assert result["verdict"] != "valid" or capacity["value"] == pytest.approx(100e6, rel=0.05), up
 
 
 def test_a_rate_that_changes_during_the_trains(found: dict[str, dict[str, Any]]) -> None:
