@@ -273,9 +273,13 @@ static void open_connection(struct tcp_prober *p, struct tcp_place *place, uint6
 static void connection_ended(struct tcp_prober *p, struct tcp_place *place, uint64_t now)
 {
 	struct tcp_connection *c = &place->connection;
-	const bool final = c->end == TCP_NOT_HTTP || c->end == TCP_HTTP_STATUS || c->end == TCP_SMALL_WINDOW ||
-			   ((c->end == TCP_REFUSED || c->end == TCP_NO_ANSWER) && !p->started);
+	bool heard = p->started, final;
 
+	/* On a path that loses much, one connection may lose all its SYN segments. */
+	for (uint32_t i = 0; i < p->spec.connections; i++)
+		heard |= p->places[i].connection.phase > TCP_OPENING;
+	final = c->end == TCP_NOT_HTTP || c->end == TCP_HTTP_STATUS || c->end == TCP_SMALL_WINDOW ||
+		((c->end == TCP_REFUSED || c->end == TCP_NO_ANSWER) && !heard);
 	p->result.ends[c->end]++;
 	if (place->planned)
 		p->result.unprimed++;
