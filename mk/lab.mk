@@ -63,7 +63,7 @@ virtual: virtual-kernel build ## all tests in virtual time: fifteen minutes, and
 	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual tests/truth/paths
 
 # Tables for docs/measurements; status 1: a figure is false.
-truth: virtual-kernel build ## our own methods over all paths of known truth, as tables: twenty minutes on 2 cores (TRUTH='--path NAME')
+truth: virtual-kernel build ## our own methods over all paths of known truth, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer truth --markdown $(TRUTH)
 
 # What a kernel is built with, beside the lab's own packages.
