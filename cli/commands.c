@@ -7,7 +7,8 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_pair, cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan, cmd_tcp, cmd_trace;
+extern const struct command cmd_pair, cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan, cmd_tcp,
+	cmd_trace;
 #endif
 
 #ifdef KTRXER_HAVE_BENCH
