@@ -12,7 +12,7 @@ LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 
 LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
 
-.PHONY: truth lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual
+.PHONY: truth lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
 lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## what goes into the devices: a static ktrxer for each
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
@@ -48,12 +48,17 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
 
 # Virtual time without an emulator: what its kernel is built with, and what a guest runs.
-VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables
+VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump
 virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in four minutes on 2 cores
 	@sh lab/setup $(VIRTUAL_PACKAGES)
 	@timeout 840 $(LAB) setup --device uml
 
-test-virtual: virtual-kernel build ## tests in virtual time, with ten paths of `make truth`: four minutes, and the kernel's build
+test-virtual: virtual-kernel build ## quick tests in virtual time: four minutes, and the kernel's build
+	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not slow' tests/virtual tests/truth/paths
+
+# Runs that repeat, a repository's own tests, `ktrxer pair`, ten paths of `make truth`.
+virtual: LAB_LIMIT = 3600
+virtual: virtual-kernel build ## all tests in virtual time: fifteen minutes, and the kernel's build
 	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual tests/truth/paths
 
 # Tables for docs/measurements; status 1: a figure is false.

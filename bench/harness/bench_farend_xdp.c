@@ -79,7 +79,7 @@ static void choose_calls(struct farend *f, struct bpf_object *object, enum call_
 				snprintf(f->note, sizeof f->note, "the driver's calls are not stamped by fentry: %s",
 					 btf ? "its functions are not in "
 					       "this kernel's BTF (only veth's are known)"
-					     : "this kernel tells no types (/sys/kernel/btf/vmlinux, "
+					     : "this kernel has no BTF (/sys/kernel/btf/vmlinux, "
 					       "CONFIG_DEBUG_INFO_BTF)");
 		}
 	}

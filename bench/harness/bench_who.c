@@ -164,6 +164,6 @@ int bench_who_list(struct bench_run *run, struct ktrxer_error *err)
 	if (!run->o->no_baselines)
 		add_baselines(run);
 	return run->whos ? 0
-			 : ktrxer_fail(err, -EOPNOTSUPP, "nobody can send here: see `ktrxer doctor --device %s`",
+			 : ktrxer_fail(err, -EOPNOTSUPP, "no engine can send here: see `ktrxer doctor --device %s`",
 				       run->net.near_device);
 }

@@ -48,7 +48,7 @@ extern const char *const shared_models[], *const shared_engines[];
 		  "its answer", \
 	  __VA_ARGS__)
 
-/* What is sent. */
+/* Protocol, port and size of the packets. */
 #define OPTION_UDP(OFFSET, ...) { .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_PORT(OFFSET, ...) \
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = OFFSET, .argument = "N", .min = 1, .max = 65535, \
@@ -72,6 +72,13 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_FROM(OFFSET, MORE) \
 	{ .name = "from", .type = OPT_ADDRESS, .offset = OFFSET, .argument = "IP", \
 	  .help = "Source address; by default the route's" MORE }
+/* The rows of a client of `ktrxer serve`. */
+#define OPTIONS_SERVER(TOKEN_FILE, PORT, FROM, V4, V6) \
+	OPTION_TOKEN_FILE(TOKEN_FILE, .heading = "The server", \
+	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts"), \
+	OPTION_PORT(PORT, .fallback = "8620", .help = "Port of `ktrxer serve`"), \
+	OPTION_FROM(FROM, ""), \
+	OPTIONS_FAMILY(V4, V6)
 #define OPTION_DEVICE(OFFSET, ...) \
 	{ .name = "device", .letter = 'd', .type = OPT_STRING, .offset = OFFSET, .argument = "DEV", __VA_ARGS__ }
 #define OPTION_DEVICE_OF_ROUTE(OFFSET, OF, HEADING) \

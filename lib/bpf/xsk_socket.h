@@ -25,7 +25,7 @@ struct xsk_setup {
 	uint32_t spares; /* chunks more than slots, at most as many */
 	uint32_t frame_size;
 	bool copy;     /* never zero copy */
-	bool metadata; /* room for it before each frame, where this kernel knows of it */
+	bool metadata; /* each frame has room for transmit metadata before it, if this kernel supports it */
 };
 
 struct xsk_socket {

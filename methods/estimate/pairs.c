@@ -218,7 +218,7 @@ static int coalesced(const struct pairs_set *s, double *period_ns)
 	return clusters.separate || (s->together >= PAIRS_LEAST && s->together * 20 >= n);
 }
 
-/* What both sizes say together. */
+/* The reading from the gaps of both sizes. */
 static enum pairs_reading compare(const struct pairs_set *large, const struct pairs_set *small, struct pairs_result *r)
 {
 	const double difference = large->gap_ns - small->gap_ns, bits = (double)(large->bits - small->bits);

@@ -253,7 +253,12 @@ static void take_reports(struct trace *t)
 				continue;
 			if (reports[i].status != KTX_SENT) {
 				flight->state = UNSENT;
-				t->result.failed++;
+				/* A probe is cancelled when an answer to an earlier try of the same job ended the
+				 * search. */
+				if (reports[i].status == KTX_FAILED) {
+					t->result.failed++;
+					t->result.failed_error = reports[i].error;
+				}
 				continue;
 			}
 			flight->state = SENT;

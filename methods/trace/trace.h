@@ -57,6 +57,7 @@ struct trace_result {
 	uint64_t user_stamped; /* answers whose arrival this program has stamped: the round trip includes its delay */
 	uint64_t receiver_drops;
 	uint64_t begin_ns, end_ns;
+	int failed_error;            /* negative errno of the last probe that could not be sent */
 	bool stopped;                /* by stop_fd */
 	struct ktrxer_error failure; /* code 0: none; the first one */
 };

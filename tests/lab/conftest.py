@@ -25,7 +25,6 @@ LIMIT_S = 400  # of one test of the host; in a device the boot has a limit, and 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["KTRXER_WERROR"] = "y"  # of the kernel modules that are built here no warning is overlooked
     plugin.pytest_configure(config)
-    config.addinivalue_line("markers", "slow: takes minutes; run by `make lab`, not by `make test-lab`")
     config.addinivalue_line("markers", "soak: needs a kernel that is built for it; run by `make soak-module` alone")
 
 

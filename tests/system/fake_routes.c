@@ -303,6 +303,9 @@ static void host_answer(const struct router *r, const uint8_t *ip, uint32_t leng
 	if (proto == IPPROTO_UDP) {
 		error_send(&self, ip, length, sender, true, r->six ? 4 : 3);
 	} else if (proto == IPPROTO_TCP) {
+		/* No host answers the reset by which the kernel refuses a SYN-ACK that it did not wait for. */
+		if (in[13] & 0x04)
+			return;
 		store_be16(transport, load_be16(in + 2));
 		store_be16(transport + 2, load_be16(in));
 		store_be32(transport + 4, 77);

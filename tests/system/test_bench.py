@@ -135,7 +135,7 @@ def test_pairs_and_stamps(ktrxer):
         (["schedule", "--methods", "oir,"], "there are oir, ofr, osm and rsm"),
         (["schedule", "--methods", "oir", "--count", "20000"], "at most 16384"),
         (["schedule", "--methods", "ofr", "--predispatch", "1x"], "--predispatch"),
-        (["schedule", "--methods", "rsm", "--no-baselines", "--engines", "udp"], "nobody"),
+        (["schedule", "--methods", "rsm", "--no-baselines", "--engines", "udp"], "no engine can send here"),
         (["schedule", "--fq", "--device", "lo", "--to", "127.0.0.1", "--far-device", "lo"], "tc qdisc replace dev lo root fq"),
         (["schedule", "--cross", "1,,2"], "--cross"),
         (["schedule", "--cross", "2M"], "at most 1M"),

@@ -45,6 +45,8 @@ NOT_RUN = [
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
     ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
+    ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
     ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
     ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
@@ -336,7 +338,8 @@ def test_what_is_not_run_exists(ktrxer: Path) -> None:
         text = (ROOT / name).read_text()
         prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
         for said in [*re.findall(r"`([^`\n]+)`", prose), *(one.line for one in read(name).commands if excused(name, one.line))]:
-            words = said.split(" -- ")[0].split("#")[0].split()
+            said = said.replace("\\\n", " ").split(" -- ")[0].split("#")[0]
+            words = re.findall(r"(?:'[^']*'|\S)+", said)
             if words[:1] == ["make"] and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]) and words[1] not in targets:
                 wrong.append(f"{name}: `{said}`: no such target")
             if words[:2] == ["ktrxer", "variation"]:

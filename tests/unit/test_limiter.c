@@ -22,7 +22,7 @@ static void limiter_by_prefix(void **state)
 	assert_false(limiter_take(limiter, &addr, 1, S));
 	addr.bytes[6] = 9; /* another */
 	assert_true(limiter_take(limiter, &addr, 1, S));
-	/* A flood from a million networks: as many pass as the table has places, and the first network stays limited. */
+	/* A flood from a million networks: as many pass as the table has places. The first network stays limited. */
 	for (uint32_t i = 0; i < 1000000; i++) {
 		store_be32(v4.bytes, i << 8);
 		taken += limiter_take(limiter, &v4, 1, S);

@@ -106,11 +106,16 @@ static double truth(double rate)
 	return rate * LARGE / (LARGE + FRAME);
 }
 
-/* The truth is in the interval in 95 % of the worlds, and the estimate within `error` of it in all. */
+/*
+ * The truth is in the interval in 95 % of the worlds, and the estimate within `error` of it in all. An emulator has
+ * time for few worlds, in which a share of 95 % cannot be seen: at most one interval may miss the truth.
+ */
 static void check(struct world w, double error)
 {
 	struct pairs_set sets[2];
-	int inside = 0, worlds = 50;
+	const bool emulated = getenv("KTRXER_EMULATED");
+	const int worlds = emulated ? 5 : 50, outside_most = emulated ? 1 : 2;
+	int inside = 0;
 
 	for (int i = 0; i < worlds; i++) {
 		struct pairs_result r;
@@ -126,10 +131,10 @@ static void check(struct world w, double error)
 		assert_true(fabs(r.large->capacity_bit_s / truth(w.rate) - 1) <= error);
 		inside += r.large->low_bit_s <= truth(w.rate) && truth(w.rate) <= r.large->high_bit_s;
 	}
-	if (inside * 100 < worlds * 95)
+	if (worlds - inside > outside_most)
 		print_error("rate %.0f load %.1f: the interval has the truth in %d of %d worlds\n", w.rate, w.load,
 			    inside, worlds);
-	assert_true(inside * 100 >= worlds * 95);
+	assert_true(worlds - inside <= outside_most);
 }
 
 static void test_idle(void **state)

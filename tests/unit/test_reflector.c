@@ -484,7 +484,7 @@ static void follow_up_tells_when_the_last_one_left(void **state)
 	reflector_free(r);
 }
 
-/* A bridge behind the host's own device, as of a container, gives a second stamp for the same answer. */
+/* A bridge behind the host's own device stamps the same answer again. */
 static void the_first_stamp_of_an_answer_counts(void **state)
 {
 	struct reflector *r = make(NULL);

@@ -67,10 +67,11 @@ static struct error_packet error_of(const uint8_t *probe, uint32_t quoted, uint3
 	}
 	icmp[0] = type;
 	icmp[1] = code;
-	if (extension_bytes)
-		icmp[six ? 4 : 5] = (uint8_t)(padded / (six ? 8 : 4));
 	memcpy(icmp + 8, probe, quoted);
-	memcpy(icmp + 8 + padded, extensions, extension_bytes);
+	if (extension_bytes) {
+		icmp[six ? 4 : 5] = (uint8_t)(padded / (six ? 8 : 4));
+		memcpy(icmp + 8 + padded, extensions, extension_bytes);
+	}
 	return e;
 }
 

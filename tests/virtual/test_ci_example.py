@@ -14,6 +14,8 @@ import time
 import pytest
 from guests import ROOT, Lab
 
+pytestmark = pytest.mark.slow
+
 FOLDER = ROOT / "examples" / "ci"
 
 
@@ -44,7 +46,9 @@ def test_the_workflow_passes_and_leaves_a_capture(repository: Lab) -> None:
     (line,) = re.findall(r"^500000 bytes in .*$", done.stdout, re.MULTILINE)
     seconds, repeated = re.fullmatch(r"500000 bytes in ([0-9.]+) s, ([0-9]+) packets repeated", line).groups()  # type: ignore[union-attr]
     assert 1.0 < float(seconds) < 8 and int(repeated) >= 3, "the link loses packets"
-    packets = subprocess.run(["tcpdump", "-tt", "-n", "-r", "link.pcapng"], cwd=repository.folder, capture_output=True, text=True, check=True)
+    packets = subprocess.run(
+        ["tcpdump", "-tt", "-n", "-r", "link.pcapng"], cwd=repository.folder, capture_output=True, text=True, check=True
+    )
     times = [float(one.split()[0]) for one in packets.stdout.splitlines() if "UDP" in one]
     assert len(times) > 350 and begun - 60 < times[0] < times[-1]
     assert times[-1] - times[0] == pytest.approx(float(seconds), abs=0.3), "the capture has the guest's clock"

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from guests import ROOT, Lab
 
+pytestmark = pytest.mark.slow
+
 SHARE = 0.005
 LEAST = {"ms": 0.002, "us": 1.0, "": 1e-9}  # of times: some readings of the clock, 256 ns each; the units of the names and of series
 # Nothing random is on these paths: what a kernel draws for a packet's loss or for a queue's hash is not the same in two runs.

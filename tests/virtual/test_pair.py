@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from guests import ROOT, Lab
 
+pytestmark = pytest.mark.slow
+
 KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 FRAME, LARGE = 14, 1500  # netem counts frames with their Ethernet header; pair counts IP packets
 

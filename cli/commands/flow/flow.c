@@ -50,12 +50,7 @@ static const struct opt flow_opts[] = {
 	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
 	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
 
-	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
-			  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the "
-				"environment counts"),
-	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"),
-	OPTION_FROM(FIELD(from), ""),
-	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
+	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
 /* clang-format on */

@@ -322,7 +322,7 @@ static void *worker_main(void *context)
 	}
 	loop_free(worker->loop);
 	ktx_cancel(worker->tx);
-	/* What was submitted waits for its stamp 100 ms at most. */
+	/* A submitted probe waits for its stamp 100 ms at most. */
 	ktx_drain(worker->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
 	read_reports(worker);
 	return NULL;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum { NOTES = 320 };
@@ -148,7 +149,7 @@ static void note_next(const struct trace_run *run, const struct trace_node *node
 	}
 }
 
-/* What stands in a line already, and holds for all hops behind it. */
+/* Changes of the packet that a line of the table states already. They hold for all later hops. */
 struct noted {
 	bool translated;
 	uint8_t tos;
@@ -344,7 +345,8 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (r->stopped)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all routes were known");
 	if (r->failed)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent", r->failed);
+		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent (the last one: %s)", r->failed,
+			    strerror(-r->failed_error));
 	if (!s->last_hop)
 		verdict_say(cli, VERDICT_INVALID, "no router and no host answered");
 	else if (!s->arrived)

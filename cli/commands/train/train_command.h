@@ -34,11 +34,7 @@ extern const char *const train_directions[], *const train_ways[TRAIN_WAYS];
 	OPTION_ENGINE_OF_STACK(FIELD(engine), " of " WHAT " up"), \
 	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of " WHAT " up", "", NULL), \
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), \
-	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server", \
-			  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the " \
-				  "environment counts"), \
-	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of `ktrxer serve`"), \
-	OPTION_FROM(FIELD(from), ""), OPTIONS_FAMILY(FIELD(v4), FIELD(v6))
+	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6))
 #define TRAIN_POSITIONAL_HOST(FIELD) \
 	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name of a host where `ktrxer serve` runs" }
 

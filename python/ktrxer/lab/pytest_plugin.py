@@ -141,6 +141,7 @@ def _elsewhere(item: pytest.Item) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "in_device(devices, wish): runs inside a device of the lab")
     config.addinivalue_line("markers", "in_network(wish): runs inside a topology of the lab")
+    config.addinivalue_line("markers", "slow: takes minutes")
     if HERE is None:  # as Ctrl-C: the machines end, and their folders are taken away
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 

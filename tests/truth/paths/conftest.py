@@ -13,6 +13,11 @@ from typing import Any
 
 import pytest
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes minutes; run by `make virtual`, not by `make test-virtual`")
+
+
 ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 600
 Truth = Callable[..., subprocess.CompletedProcess[str]]
