@@ -99,7 +99,8 @@ static void plan_idle(struct abw *a)
 
 static void plan_rate(struct abw *a, enum abw_step step, double rate, uint32_t trains, uint32_t packets, uint32_t bytes)
 {
-	a->plan = (struct abw_plan){ .step = step, .flows = 1, .trains = trains, .packets = packets, .ip_bytes = bytes };
+	a->plan =
+		(struct abw_plan){ .step = step, .flows = 1, .trains = trains, .packets = packets, .ip_bytes = bytes };
 	a->plan.gap_ns = (uint64_t)gap_of(a, rate, bytes);
 	set_period(a, (double)a->plan.gap_ns * packets, step == ABW_FLEET && !a->short_fleets ? 0.1 : 0.25);
 }
@@ -281,7 +282,8 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	/* What the probes themselves take is available. */
 	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
 	      (double)a->plan.period_ns / r->capacity_bit_s;
-	r->low_bit_s = (middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s * (1 - CAPACITY_ERROR);
+	r->low_bit_s =
+		(middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s * (1 - CAPACITY_ERROR);
 	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + CAPACITY_ERROR);
 	if (2 * half > WIDTH_WANTED && a->idle_rounds < IDLE_ROUNDS)
 		plan_idle(a);
@@ -313,8 +315,7 @@ static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		error = fmax(CHECK_T * sqrt(fmax(squares / n - mean * mean, 0) / (n - 1)), 0.01);
 		expected = (rate_of(a, gap / n, a->plan.ip_bytes) - (r->low_bit_s + r->high_bit_s) / 2) /
 			   r->capacity_bit_s;
-		r->contradicted = a->plan.step == ABW_CHECK_ABOVE ? mean + error < expected * 0.4 :
-								    mean - error > 0.03;
+		r->contradicted = a->plan.step == ABW_CHECK_ABOVE ? mean + error < expected * 0.4 : mean - error > 0.03;
 	}
 	r->check_step = a->plan.step;
 	if (r->contradicted) {

@@ -65,7 +65,8 @@ struct abw_result {
 	bool idle_tried, contradicted; /* by the fleet of check_step */
 	enum abw_step check_step;
 	struct abw_idle idle;
-	uint64_t packets, bytes, lost, late; /* late: gaps between send times that are a tenth off, and more than 20 us */
+	uint64_t packets, bytes, lost,
+		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
 	uint32_t fleets;
 };
 
@@ -77,8 +78,8 @@ struct abw {
 	struct abw_delay *delays;
 	size_t delay_count;
 	double line_gap_ns; /* of large packets */
-	double scale; /* bit/s: at most the capacity, and what the widths of ranges are measured in */
-	double bracket[2]; /* rates around the estimate of the chirps, to be sent first; 0: none */
+	double scale;       /* bit/s: at most the capacity, and what the widths of ranges are measured in */
+	double bracket[2];  /* rates around the estimate of the chirps, to be sent first; 0: none */
 	uint32_t idle_rounds;
 	bool short_fleets;
 };

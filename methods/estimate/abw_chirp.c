@@ -41,7 +41,8 @@ double abw_chirp(const struct abw_train *t, uint64_t bits, double skew)
 	for (uint32_t i = 0; i + 1 < n;) {
 		const uint32_t end = delay[i + 1] > delay[i] ? excursion_end(delay, n, i) : i + 1;
 
-		if (end == n) { /* the delay never falls again: from here on, the rate is above the available bandwidth */
+		if (end ==
+		    n) { /* the delay never falls again: from here on, the rate is above the available bandwidth */
 			turning = i;
 			break;
 		}

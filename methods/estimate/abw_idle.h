@@ -31,7 +31,6 @@ int abw_skew(struct abw_delay *delays, size_t count, double tolerance_ns, double
  * `most_ns` where these delays show more of it.
  * 0, -EINVAL: fewer than ABW_IDLE_LEAST; -ENOMEM.
  */
-int abw_idle(struct abw_delay *delays, size_t count, double tolerance_ns, double most_ns,
-	     struct abw_idle *result);
+int abw_idle(struct abw_delay *delays, size_t count, double tolerance_ns, double most_ns, struct abw_idle *result);
 
 #endif

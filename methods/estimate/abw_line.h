@@ -16,6 +16,7 @@ struct abw_line {
 
 /* `packets` of each train, train after train; 0: not known. At most ABW_LINE_MOST gaps are looked at. */
 enum { ABW_LINE_MOST = 256 };
-void abw_line(const uint64_t *sent_ns, const uint64_t *arrived_ns, uint32_t trains, uint32_t packets, struct abw_line *result);
+void abw_line(const uint64_t *sent_ns, const uint64_t *arrived_ns, uint32_t trains, uint32_t packets,
+	      struct abw_line *result);
 
 #endif

@@ -110,7 +110,11 @@ void abw_trend(const struct abw_train *t, double noise_ns, struct abw_trend_resu
 	pct = classify(r->pct, PCT_THRESHOLD);
 	pdt = classify(r->pdt, PDT_THRESHOLD);
 	/* One test decides where the other is ambiguous; tests that contradict each other decide nothing. */
-	r->trend = r->drift < DRIFT_LEAST || r->drift * r->gap_ns * (last - first) < noise_ns ? ABW_NO_TREND : pct == pdt ? pct : pct == ABW_AMBIGUOUS ? pdt : pdt == ABW_AMBIGUOUS ? pct : ABW_AMBIGUOUS;
+	r->trend = r->drift < DRIFT_LEAST || r->drift * r->gap_ns * (last - first) < noise_ns ? ABW_NO_TREND
+		   : pct == pdt                                                               ? pct
+		   : pct == ABW_AMBIGUOUS                                                     ? pdt
+		   : pdt == ABW_AMBIGUOUS                                                     ? pct
+											      : ABW_AMBIGUOUS;
 }
 
 enum abw_fleet abw_fleet(const struct abw_trend_result *streams, size_t count)
@@ -135,7 +139,8 @@ double abw_search_rate(const struct abw_search *s)
 {
 	if (s->grey_high <= 0)
 		return (s->low + s->high) / 2;
-	return s->high - s->grey_high > s->grey_low - s->low ? (s->high + s->grey_high) / 2 : (s->low + s->grey_low) / 2;
+	return s->high - s->grey_high > s->grey_low - s->low ? (s->high + s->grey_high) / 2
+							     : (s->low + s->grey_low) / 2;
 }
 
 void abw_search_take(struct abw_search *s, double rate, enum abw_fleet fleet)

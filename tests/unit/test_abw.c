@@ -21,12 +21,12 @@ struct source {
 struct world {
 	double rate, load; /* bit/s of frames; share that cross traffic takes */
 	enum cross cross;
-	double access;    /* of the sender's own link, in rates of the path's */
-	double second;    /* load of a second link of the same rate; 0: none */
-	double skew;      /* of the receiver's clock */
-	double noise_ns;  /* stamps are later by up to so much */
-	double period_ns; /* the receiver delivers in groups on this grid; 0: never */
-	double loss, held; /* shares of packets: lost; held up for up to 300 us, so that others overtake them */
+	double access;        /* of the sender's own link, in rates of the path's */
+	double second;        /* load of a second link of the same rate; 0: none */
+	double skew;          /* of the receiver's clock */
+	double noise_ns;      /* stamps are later by up to so much */
+	double period_ns;     /* the receiver delivers in groups on this grid; 0: never */
+	double loss, held;    /* shares of packets: lost; held up for up to 300 us, so that others overtake them */
 	double send_noise_ns; /* packets leave later than planned by up to so much */
 	double bucket_bits;   /* the link is a token bucket, which passes so much at once; 0: it is none */
 	uint64_t seed;
@@ -132,8 +132,8 @@ static double link_passed(struct world *w, struct path *p, struct path *other, d
 }
 
 /* All trains of a plan; their packets pass the path in the order of their times. */
-static void send_trains(struct world *w, struct path *path, struct path *other, const struct abw_plan *plan, uint64_t *sent,
-			uint64_t *arrived)
+static void send_trains(struct world *w, struct path *path, struct path *other, const struct abw_plan *plan,
+			uint64_t *sent, uint64_t *arrived)
 {
 	const size_t count = (size_t)plan->flows * plan->trains * plan->packets;
 	struct probe *probes = calloc(count, sizeof *probes);
@@ -141,8 +141,8 @@ static void send_trains(struct world *w, struct path *path, struct path *other, 
 	assert_non_null(probes);
 	for (size_t train = 0; train < (size_t)plan->flows * plan->trains; train++) {
 		const size_t flow = train / plan->trains;
-		double at = path->now_ns + (double)plan->period_ns * ((double)(train % plan->trains) + (double)flow / 2 +
-								      uniform(&w->seed) / 8),
+		double at = path->now_ns + (double)plan->period_ns * ((double)(train % plan->trains) +
+								      (double)flow / 2 + uniform(&w->seed) / 8),
 		       gap = (double)plan->gap_ns, before = 0;
 
 		for (uint32_t i = 0; i < plan->packets; i++) {
@@ -158,7 +158,8 @@ static void send_trains(struct world *w, struct path *path, struct path *other, 
 	qsort(probes, count, sizeof *probes, by_time);
 	for (size_t i = 0; i < count; i++) {
 		const size_t index = probes[i].index;
-		double came = link_passed(w, path, other, probes[i].at_ns, plan->ip_bytes) + w->noise_ns * uniform(&w->seed);
+		double came =
+			link_passed(w, path, other, probes[i].at_ns, plan->ip_bytes) + w->noise_ns * uniform(&w->seed);
 
 		if (uniform(&w->seed) < w->held)
 			came += 300e3 * uniform(&w->seed);
@@ -187,7 +188,9 @@ static double pathload_bytes(double rate)
 
 static struct outcome measured(struct world w, enum abw_method method)
 {
-	const struct abw_options o = { .method = method, .large_bytes = LARGE, .small_bytes = SMALL, .resolution_ns = 100 };
+	const struct abw_options o = {
+		.method = method, .large_bytes = LARGE, .small_bytes = SMALL, .resolution_ns = 100
+	};
 	double bits[ABW_STEPS] = { 0 }, lasted[ABW_STEPS] = { 0 };
 	const struct abw_plan *plan;
 	struct path path = { 0 }, other = { 0 };
@@ -248,8 +251,9 @@ static struct figures figures_of(struct world w, enum abw_method method)
 		f.bytes += (double)r->bytes / RUNS;
 		f.pathload_bytes += o.pathload_bytes / RUNS;
 	}
-	print_message("%5.0f Mbit/s, %s, load %2.0f %%, method %d: inside %d of %d, width %.1f %%, %.0f bytes\n", w.rate / 1e6,
-		      cross_names[w.cross], 100 * w.load, method, f.inside, f.resolved, 100 * f.width, f.bytes);
+	print_message("%5.0f Mbit/s, %s, load %2.0f %%, method %d: inside %d of %d, width %.1f %%, %.0f bytes\n",
+		      w.rate / 1e6, cross_names[w.cross], 100 * w.load, method, f.inside, f.resolved, 100 * f.width,
+		      f.bytes);
 	return f;
 }
 
@@ -457,21 +461,24 @@ static void test_options(void **state)
 	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500 }), -EINVAL);
 	assert_int_equal(abw_begin(&abw, &(struct abw_options){ ABW_METHODS, 1500, 52, 0, 1 }), -EINVAL);
 	assert_int_equal(
-		abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500, .small_bytes = 52, .max_load_bit_s = 1e6 }), 0);
+		abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500, .small_bytes = 52, .max_load_bit_s = 1e6 }),
+		0);
 	assert_true(8e9 * abw.plan.packets * abw.plan.ip_bytes / (double)abw.plan.period_ns <= 1e6);
 	abw_end(&abw);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- parts */
 
-static struct abw_trend_result trend_of(double drift, double jitter_ns, uint32_t packets, uint32_t lost, double noise_ns)
+static struct abw_trend_result trend_of(double drift, double jitter_ns, uint32_t packets, uint32_t lost,
+					double noise_ns)
 {
 	uint64_t sent[1000], arrived[1000], seed = 5;
 	struct abw_trend_result r;
 
 	for (uint32_t i = 0; i < packets; i++) {
 		sent[i] = 1000000 + i * 100000ull;
-		arrived[i] = i < lost ? 0 : (uint64_t)(7e9 + (double)sent[i] * (1 + drift) + jitter_ns * uniform(&seed));
+		arrived[i] =
+			i < lost ? 0 : (uint64_t)(7e9 + (double)sent[i] * (1 + drift) + jitter_ns * uniform(&seed));
 	}
 	abw_trend(&(struct abw_train){ sent, arrived, packets }, noise_ns, &r);
 	return r;
