@@ -161,7 +161,7 @@ static void begin_search(struct abw *a, double chirp)
 	plan_fleet(a);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- results */
+/* --------------------------------------------------------------------------------------------------------- results */
 
 static struct abw_train train_of(const struct abw_plan *p, uint32_t n, const uint64_t *sent, const uint64_t *arrived)
 {
@@ -401,8 +401,8 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		return;
 	}
 	/*
-	 * Where trains leave the path at less than half of the rate at which they entered it, its capacity is less than what packets sent
-	 * back to back see: a token bucket passes these at once.
+	 * Where trains leave the path at less than half of the rate at which they entered it, its capacity is less
+	 * than what packets sent back to back see: a token bucket passes these at once.
 	 */
 	if (fleet == ABW_FLEET_ABOVE && came > 2 * gap) {
 		a->scale = fmin(a->scale, 2 * rate_of(a, came / known, a->plan.ip_bytes));
@@ -412,7 +412,7 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	plan_fleet(a);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- calls */
+/* ----------------------------------------------------------------------------------------------------------- calls */
 
 int abw_begin(struct abw *a, const struct abw_options *o)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Available bandwidth of the tight link (RFC 5136) as a range: which trains to send next, by what the trains before them have shown. No I/O.
- * Rates are those of IP packets of the large size.
+ * Available bandwidth of the tight link (RFC 5136) as a range: which trains to send next, by what the trains before
+ * them have shown. No I/O. Rates are those of IP packets of the large size.
  *
- * ABW_SLOPS is pathload's search (abw_trend.h), ABW_CHIRP is pathChirp (abw_chirp.h). ABW_AUTO combines what exact send times allow:
- * trains sent back to back give the capacity and the noise of the stamps; small probes give the share of the time in which the queue is
- * empty, and so a range, at a hundredth of the load of a fleet; two short fleets at exact rates outside of this range then must rise above
- * it and not below it. Where one contradicts, or noise hides the empty queue, chirps give a first range and short fleets narrow it.
+ * ABW_SLOPS is pathload's search (abw_trend.h), ABW_CHIRP is pathChirp (abw_chirp.h). ABW_AUTO combines what exact
+ * send times allow: trains sent back to back give the capacity and the noise of the stamps; small probes give the
+ * share of the time in which the queue is empty, and so a range, at a hundredth of the load of a fleet; two short
+ * fleets at exact rates outside of this range then must rise above it and not below it. Where one contradicts, or
+ * noise hides the empty queue, chirps give a first range and short fleets narrow it.
  */
 #ifndef KTRXER_METHODS_ABW_H
 #define KTRXER_METHODS_ABW_H

@@ -3,7 +3,10 @@
 
 #include <math.h>
 
-/* The published values: an excursion ends when the delay has fallen to this part of its height, and has so many packets. */
+/*
+ * The published values: an excursion ends when the delay has fallen to this part of its height, and has so many
+ * packets.
+ */
 #define DECREASE 1.5
 enum { BUSY = 5, CHIRP_MOST = 256 };
 

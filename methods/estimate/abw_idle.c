@@ -7,9 +7,11 @@
 
 #define SKEW_MOST 1e-3 /* clocks of computers differ by less */
 #define T_99 2.86      /* Student's t of BATCHES - 1 */
-#define APART 0.5      /* of the count of least delays: as many just above them are no group apart */
+/* Of the count of least delays: as many just above them are no group apart. */
+#define APART 0.5
 
-#define NOISE_TAIL 0.04     /* of the count of least delays: more just above them are perhaps noise, and the tolerance grows */
+/* Of the count of least delays: more just above them are perhaps noise, and the tolerance grows. */
+#define NOISE_TAIL 0.04
 #define TOLERANCE_STEP 1.5
 
 enum { BATCHES = 20 };
@@ -52,7 +54,8 @@ static double skew_of(const struct abw_delay *d, size_t count, size_t *hull)
 }
 
 /*
- * An edge of the hull may be short, and then noise tilts it: the delays near the line through it give a better one, by least squares.
+ * An edge of the hull may be short, and then noise tilts it: the delays near the line through it give a better one,
+ * by least squares.
  */
 static double refined(const struct abw_delay *d, size_t count, double skew, double tolerance)
 {
@@ -141,7 +144,8 @@ int abw_idle(struct abw_delay *d, size_t count, double tolerance, double most, s
 		break;
 	}
 	/*
-	 * Short waits are among the least delays; just above them there are as many again, but for those that noise has moved there.
+	 * Short waits are among the least delays; just above them there are as many again, but for those that noise
+	 * has moved there.
 	 */
 	for (size_t i = 0; i < count; i++)
 		sum += d[i].delay_ns <= least + tolerance ? d[i].delay_ns - least : 0;

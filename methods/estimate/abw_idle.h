@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The share of the time in which the queue of the tight link is empty, from small probes at exact times that load the path hardly: a probe
- * with the least delay has met an empty queue. Capacity times this share is the available bandwidth of one loaded link. With several
- * loaded links it is a lower bound, because a probe has to find all queues empty.
+ * The share of the time in which the queue of the tight link is empty, from small probes at exact times that load
+ * the path hardly: a probe with the least delay has met an empty queue. Capacity times this share is the available
+ * bandwidth of one loaded link. With several loaded links it is a lower bound, because a probe has to find all
+ * queues empty.
  */
 #ifndef KTRXER_METHODS_ABW_IDLE_H
 #define KTRXER_METHODS_ABW_IDLE_H
@@ -27,9 +28,8 @@ enum { ABW_IDLE_LEAST = 100 };
 int abw_skew(struct abw_delay *delays, size_t count, double tolerance_ns, double *skew);
 
 /*
- * Sorts `delays` by time, and takes the skew out of them. `tolerance_ns`: delays that differ by less are equal but for noise; up to
- * `most_ns` where these delays show more of it.
- * 0, -EINVAL: fewer than ABW_IDLE_LEAST; -ENOMEM.
+ * Sorts `delays` by time, and takes the skew out of them. `tolerance_ns`: delays that differ by less are equal but
+ * for noise; up to `most_ns` where these delays show more of it. 0, -EINVAL: fewer than ABW_IDLE_LEAST; -ENOMEM.
  */
 int abw_idle(struct abw_delay *delays, size_t count, double tolerance_ns, double most_ns, struct abw_idle *result);
 

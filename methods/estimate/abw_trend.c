@@ -10,7 +10,10 @@
 #define PDT_THRESHOLD 0.4
 #define AMBIGUOUS 0.1
 #define FLEET_SHARE 0.6
-/* Skew of two clocks is a trend as well, and is less than this. A rate above the available bandwidth by a thousandth of the capacity is more. */
+/*
+ * Skew of two clocks is a trend as well, and is less than this. A rate above the available bandwidth by a thousandth
+ * of the capacity is more.
+ */
 #define DRIFT_LEAST 5e-4
 
 enum { GROUPS_MOST = 32 };

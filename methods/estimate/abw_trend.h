@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Does a stream of packets at a constant rate fill the queue of the path? The tests of pathload (Jain, Dovrolis, "End-to-end available
- * bandwidth", ToN 2003) on the one-way delays of the stream, and the drift of these delays. Delays may contain an unknown clock offset.
+ * Does a stream of packets at a constant rate fill the queue of the path? The tests of pathload (Jain, Dovrolis,
+ * "End-to-end available bandwidth", ToN 2003) on the one-way delays of the stream, and the drift of these delays.
+ * Delays may contain an unknown clock offset.
  */
 #ifndef KTRXER_METHODS_ABW_TREND_H
 #define KTRXER_METHODS_ABW_TREND_H
@@ -34,8 +35,8 @@ struct abw_trend_result {
 };
 
 /*
- * A growth of less than `noise_ns` over the train is ABW_NO_TREND: stamps of a receiver that takes packets in groups drift by as much. More than
- * ABW_LOSS_PERCENT of the packets lost: ABW_RISING, because the queue has overflowed.
+ * A growth of less than `noise_ns` over the train is ABW_NO_TREND: stamps of a receiver that takes packets in groups
+ * drift by as much. More than ABW_LOSS_PERCENT of the packets lost: ABW_RISING, because the queue has overflowed.
  */
 void abw_trend(const struct abw_train *train, double noise_ns, struct abw_trend_result *result);
 

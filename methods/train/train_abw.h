@@ -17,8 +17,9 @@ struct train_abw {
 };
 
 /*
- * Runs abw->abw, which abw_begin() has prepared, in one direction to its end. `head`: bytes of the headers before the payload of a packet.
- * `session`: to whom and how; this function fills its specs, flows and trains. 0, or a negative errno with a text. abw_end() in any case.
+ * Runs abw->abw, which abw_begin() has prepared, in one direction to its end. `head`: bytes of the headers before
+ * the payload of a packet. `session`: the server and the sender; this function fills its specs, flows and trains. 0,
+ * or a negative errno with a text. abw_end() in any case.
  */
 int train_abw_run(struct train_abw *abw, const struct train_session_options *session, bool down, uint32_t head,
 		  struct ktrxer_error *err);

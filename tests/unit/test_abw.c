@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The estimators of available bandwidth on a simulated path: one FIFO link with cross traffic, stamps with noise, two clocks. */
+/*
+ * The estimators of available bandwidth on a simulated path: one FIFO link with cross traffic, stamps with noise,
+ * two clocks.
+ */
 #include "abw.h"
 #include "abw_chirp.h"
 #include "cm.h"

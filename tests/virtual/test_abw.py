@@ -58,10 +58,8 @@ SCENARIOS = {
     "10 at 60": Scenario(10, 60),
     "10 at 90": Scenario(10, 90),
     "100 idle": Scenario(100, options=""),
-    "100 at 30": Scenario(100, 30),
-    "100 at 60": Scenario(100, 60),
     "1000 idle": Scenario(1000, options=""),
-    "slops 10 at 30": Scenario(10, 30, "--direction up --method slops"),
+    "slops 10 idle": Scenario(10, 0, "--direction up --method slops"),
     "max load": Scenario(10, 0, "--direction up --max-load 100k"),
     "loss": Scenario(10, 0, "--direction up", "loss 3%"),
     "groups of 2 ms": Scenario(10, 0, "--direction up", "slot 2ms 2ms"),
@@ -85,9 +83,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
             job.append(CROSS.format(KTRXER, scenario.cross_kbit(), *PAYLOADS))
         job.append(f"{KTRXER} abw far --json --token-file token {scenario.options} >{number}.json")
         if scenario.load:
-            job.append("kill -INT $!; wait $!")
+            job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
     serve = f"far={KTRXER} serve --quiet --token-file token"
-    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=570)
+    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=560)
     assert done.returncode == 0, done.stdout + done.stderr
     return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
 
@@ -96,7 +94,7 @@ def ranges(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [result[way] for way in ("up", "down") if way in result]
 
 
-@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if "slops" not in name and "groups" not in name])
+@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if "groups" not in name])
 def test_the_truth_is_in_the_range(found: dict[str, dict[str, Any]], name: str) -> None:
     result, scenario = found[name], SCENARIOS[name]
     for way in ranges(result):
@@ -115,15 +113,9 @@ def test_both_directions_unless_one_is_asked_for(found: dict[str, dict[str, Any]
 
 
 def test_the_share_of_the_empty_queue_is_far_cheaper_than_fleets(found: dict[str, dict[str, Any]]) -> None:
-    slops, auto = found["slops 10 at 30"]["up"], found["10 at 30"]["up"]
+    slops, auto = found["slops 10 idle"]["up"], found["10 idle"]["up"]
     assert auto["by"] == "small_probes" and slops["by"] == "fleet" and slops["fleets"] >= 4
-    assert auto["probe_bytes"] * 5 < slops["probe_bytes"]
-
-
-def test_pathloads_search_comes_near(found: dict[str, dict[str, Any]]) -> None:
-    """Its own range is the grey region of the search, which has the truth less often."""
-    scenario, available = SCENARIOS["slops 10 at 30"], found["slops 10 at 30"]["up"]["available_bit_s"]
-    assert available["low"] - 0.1 * scenario.capacity() <= scenario.truth() <= available["high"] + 0.1 * scenario.capacity()
+    assert auto["probe_bytes"] * 10 < slops["probe_bytes"]
 
 
 def test_the_load_keeps_its_limit(found: dict[str, dict[str, Any]]) -> None:

@@ -11,8 +11,6 @@
 
 enum { PAYLOAD_LEAST = ABW_BYTES_LEAST, PAYLOAD_USUAL = 1472 };
 
-const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
-
 static const struct opt abw_opts[] = {
 	TRAIN_OPTION_DIRECTION(TRAIN_FIELD, .fallback = "both", .heading = "Probes"),
 	{ .name = "method",
@@ -135,8 +133,8 @@ const struct command cmd_abw = {
 		"The server asks for its token; the token is never transmitted."),
 	.examples = OPT_PROSE(
 		"ktrxer abw far --token-file token\tBoth directions, some seconds each.\n"
-		"ktrxer abw far --direction up --max-load 500k --token-file token\tNo step loads the path with more than "
-		"500 kbit/s on average.\n"
+		"ktrxer abw far --direction up --max-load 500k --token-file token\tNo step loads the path with "
+		"more than 500 kbit/s on average.\n"
 		"ktrxer abw far --method slops --json --token-file token\tBy pathload's method.\n"),
 	.options = abw_opts,
 	.positionals = abw_positionals,

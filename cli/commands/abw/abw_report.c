@@ -8,6 +8,8 @@
 
 enum { LATE_PERCENT = 1, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
 
+const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
+
 static const char *const reading_names[ABW_READINGS] = {
 	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
 	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",
@@ -203,8 +205,8 @@ static void judge(const struct abw_way *way)
 	case ABW_COALESCED:
 		verdict_say(
 			cli, VERDICT_INVALID,
-			"%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are coalesced "
-			"(`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
+			"%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
+			"coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
 			name, receiver);
 		break;
 	case ABW_SENDER:
