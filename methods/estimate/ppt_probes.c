@@ -179,6 +179,19 @@ static bool taken_together(const struct ppt_probes sets[2])
 	return false;
 }
 
+static int set_coalesced(const struct ppt_probes sets[2], struct ppt_result *r, struct ktrxer_error *err)
+{
+	struct gap_clusters clusters[2];
+
+	for (int i = 0; i < 2; i++)
+		if (pairs_clusters(sets[i].probes, sets[i].count, &clusters[i]) < 0)
+			return ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", sets[i].count);
+	*r = (struct ppt_result){ .reading = PPT_COALESCED,
+				  .coalescing_ns = gap_clusters_period(clusters),
+				  .together = sets[0].together + sets[1].together };
+	return 0;
+}
+
 static enum ppt_reading too_few(const struct ppt_probes sets[2])
 {
 	const size_t spread = sets[0].spread + sets[1].spread,
@@ -214,11 +227,8 @@ static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t
 
 		for (int i = 0; i < 2; i++)
 			sort_out(&sets[i], &usable[i], heading_ns);
-		if (taken_together(sets)) {
-			*r = (struct ppt_result){ .reading = PPT_COALESCED,
-						  .together = sets[0].together + sets[1].together };
-			return 0;
-		}
+		if (taken_together(sets))
+			return set_coalesced(sets, r, err);
 		if (usable[0].count < PPT_PROBES_LEAST || usable[1].count < PPT_PROBES_LEAST) {
 			*r = (struct ppt_result){ .reading = changed ? PPT_CHANGED : too_few(sets) };
 			return 0;

@@ -17,11 +17,12 @@ struct world {
 	double delta_ns, noise_ns, send_gap_ns;
 	double slow_share; /* so many probes are sent with slow_gap_ns instead */
 	double slow_gap_ns;
-	double cross_share; /* so many trailing packets wait behind a packet of 1526 bytes */
-	double service_ns;  /* the receiver needs so long for each packet */
-	double loss;        /* of a packet */
-	double reordered;   /* probes whose packets change places */
-	double together;    /* probes whose packets get one stamp */
+	double cross_share;  /* so many trailing packets wait behind a packet of 1526 bytes */
+	double service_ns;   /* the receiver needs so long for each packet */
+	double loss;         /* of a packet */
+	double reordered;    /* probes whose packets change places */
+	double together;     /* probes whose packets get one stamp */
+	double interrupt_ns; /* packets wait for the next interrupt, one every so long, and have its time */
 };
 
 static struct pair_times times[2][PROBES];
@@ -42,6 +43,8 @@ static struct pair_times probe_of(const struct world *w, int number, uint32_t si
 	p.arrived_ns[1] = 7000000000000ull + (uint64_t)(second + w->noise_ns * random_normal());
 	for (int half = 0; half < 2 && w->step_ns > 0; half++)
 		p.arrived_ns[half] -= p.arrived_ns[half] % (uint64_t)w->step_ns;
+	for (int half = 0; half < 2 && w->interrupt_ns > 0; half++)
+		p.arrived_ns[half] += (uint64_t)w->interrupt_ns - p.arrived_ns[half] % (uint64_t)w->interrupt_ns;
 	if (random_uniform() < w->reordered) {
 		const uint64_t late = p.arrived_ns[0];
 
@@ -170,6 +173,21 @@ static void one_stamp_for_both_packets(void **state)
 	assert_int_equal(r.reading, PPT_COALESCED);
 	assert_int_equal(r.together, sets[0].together + sets[1].together);
 	assert_true(r.together >= 15);
+	assert_true(r.coalescing_ns == 0); /* the gaps of the others are the link's: they differ with the size */
+}
+
+static void the_period_of_interrupts(void **state)
+{
+	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000 };
+	struct ppt_probes sets[2];
+
+	(void)state;
+	for (w.interrupt_ns = 30000; w.interrupt_ns <= 120000; w.interrupt_ns += 30000) {
+		const struct ppt_result r = estimated(&w, sets);
+
+		assert_int_equal(r.reading, PPT_COALESCED);
+		close_to(r.coalescing_ns, w.interrupt_ns, 0.02);
+	}
 }
 
 static void a_link_that_changes_its_rate(void **state)
@@ -268,6 +286,7 @@ int main(void)
 		cmocka_unit_test(a_sender_slower_than_the_link),
 		cmocka_unit_test(a_receiver_slower_than_the_link),
 		cmocka_unit_test(one_stamp_for_both_packets),
+		cmocka_unit_test(the_period_of_interrupts),
 		cmocka_unit_test(a_link_that_changes_its_rate),
 		cmocka_unit_test(a_clock_with_steps),
 		cmocka_unit_test(losses_and_reordering),

@@ -194,6 +194,40 @@ static void a_sample_says_all(void **state)
 	}
 }
 
+#ifndef KTRXER_SMALL
+/* stamp --host-delay: the delays lose 2 us in this host and 15 us in the far one, and nothing where one of them is not known. */
+static void host_delay_is_subtracted(void **state)
+{
+	const struct stamp_session_options options = {
+		.window = 1024, .timeout_ns = 100 * MS, .ssid = 9, .follow_up = true, .host_delay = true
+	};
+	struct world w = world_new(false, true, false);
+	struct stamp_sample sample;
+
+	(void)state;
+	stamp_session_free(w.session);
+	assert_int_equal(stamp_session_new(&w.session, &options), 0);
+	for (uint64_t i = 0; i < 3; i++)
+		one(&w, i, FINE);
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_true(stamp_session_sample(w.session, w.now, false, &sample));
+		assert_false(sample.uncorrected);
+		assert_int_equal(sample.rtt_ns, 800000 - 2000);
+		assert_int_equal(sample.up_ns, REAL + SKEW_NS + 300000 - 2000);
+		assert_int_equal(sample.down_ns, 500000 - REAL - SKEW_NS);
+		assert_int_equal(sample.own_queue_ns, 2000);
+		assert_int_equal(sample.far_queue_ns, 15000);
+		assert_int_equal(sample.ipdv_ns, 0);
+	}
+	w.now += 200 * MS; /* the far queue of the last one stays unknown */
+	assert_true(stamp_session_sample(w.session, w.now, false, &sample));
+	assert_true(sample.uncorrected);
+	assert_int_equal(sample.rtt_ns, 800000 + 15000);
+	assert_false(sample.follows);
+	world_free(&w);
+}
+#endif
+
 static void without_follow_up_nothing_is_held(void **state)
 {
 	struct world w = world_new(false, false, false);
@@ -456,6 +490,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sample_says_all),
+#ifndef KTRXER_SMALL
+		cmocka_unit_test(host_delay_is_subtracted),
+#endif
 		cmocka_unit_test(without_follow_up_nothing_is_held),
 		cmocka_unit_test(loss_by_direction_is_exact),
 		cmocka_unit_test(a_lost_end_is_open_until_it_is_settled),

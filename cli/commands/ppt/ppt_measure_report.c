@@ -123,6 +123,7 @@ static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
 	const bool up = name[0] == 'u';
 	const char *sender = up ? "this host" : "the far host", *receiver = up ? "the far host" : "this host";
 	const struct ppt_result *r = &way->result;
+	char period[KTRXER_UNITS_TEXT];
 
 	switch (r->reading) {
 	case PPT_RESOLVED:
@@ -148,10 +149,12 @@ static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
 		verdict_say(cli, VERDICT_INVALID, "%s: the gaps fall as packets grow, which no link does", name);
 		break;
 	case PPT_COALESCED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s takes packets in groups: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
-			    "there), or a device on the path sends in bursts",
-			    name, receiver);
+		verdict_say(
+			cli, VERDICT_INVALID,
+			"%s: %s takes packets in groups%s%s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
+			"there), or a device on the path sends in bursts",
+			name, receiver, r->coalescing_ns > 0 ? ", one every " : "",
+			r->coalescing_ns > 0 ? ppt_ns_text(period, r->coalescing_ns) : "");
 		break;
 	case PPT_SPREAD:
 		verdict_say(cli, VERDICT_INVALID,
