@@ -8,13 +8,13 @@
 /* Widths of the densest quarter that hold nearly all of uniform and of exponential noise. */
 #define TOLERANCE 10
 
-enum { LOWEST = 3 /* so many gaps that are equal but for noise are no accident */ };
+enum { STEPS = 4, LOWEST = 3 /* so many gaps that are equal but for noise are no accident */ };
 
 void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, uint32_t packets, struct abw_line *r)
 {
 	int64_t gaps[ABW_LINE_MOST];
 	uint32_t n = 0, quarter, best = 0, small = 0, near = 0;
-	int64_t width;
+	int64_t width, step = INT64_MAX;
 	double mean = 0, middle, sum = 0;
 
 	*r = (struct abw_line){ 0 };
@@ -37,14 +37,23 @@ void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, ui
 		mean += (double)gaps[i] / n;
 		if (i + quarter < n && gaps[i + quarter] - gaps[i] < gaps[best + quarter] - gaps[best])
 			best = i;
+		if (i && gaps[i] > gaps[i - 1] && gaps[i] - gaps[i - 1] < step)
+			step = gaps[i] - gaps[i - 1];
 	}
 	width = gaps[best + quarter] - gaps[best];
 	middle = (double)(gaps[best + quarter / 2] + gaps[best + (quarter + 1) / 2]) / 2;
 	r->tolerance_ns = TOLERANCE * (double)width;
+	/*
+	 * Stamps of a clock with steps are equal in spite of noise; larger steps are those of a receiver that takes
+	 * groups.
+	 */
+	if (!width && (double)step < middle / 8)
+		r->tolerance_ns = STEPS * (double)step;
 	/* Cross traffic of equal packets makes dense gaps as well, and longer ones. */
 	for (uint32_t i = 0; i + LOWEST <= n; i++)
 		if (gaps[i + LOWEST - 1] - gaps[i] <= width) {
-			middle = fmin(middle, (double)gaps[i + LOWEST / 2]);
+			if (width || middle - (double)gaps[i + LOWEST / 2] > r->tolerance_ns)
+				middle = fmin(middle, (double)gaps[i + LOWEST / 2]);
 			break;
 		}
 	for (uint32_t i = 0; i < n; i++) {

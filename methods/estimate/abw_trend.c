@@ -158,6 +158,11 @@ void abw_search_take(struct abw_search *s, double rate, enum abw_fleet fleet)
 		s->grey_low = s->grey_high <= 0 || rate < s->grey_low ? rate : s->grey_low;
 		s->grey_high = fmax(s->grey_high, rate);
 	}
+	/* A later fleet may contradict the grey region of earlier ones. */
+	if (s->grey_high <= s->low || s->grey_low >= s->high)
+		s->grey_low = s->grey_high = 0;
+	else
+		s->grey_low = fmax(s->grey_low, s->low), s->grey_high = fmin(s->grey_high, s->high);
 }
 
 int abw_search_over(const struct abw_search *s)

@@ -5,6 +5,7 @@
  */
 #include "abw.h"
 #include "abw_chirp.h"
+#include "abw_line.h"
 #include "cm.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ struct world {
 	double second;        /* load of a second link of the same rate; 0: none */
 	double skew;          /* of the receiver's clock */
 	double noise_ns;      /* stamps are later by up to so much */
+	double step_ns;       /* of the receiver's clock; 0: 1 ns */
 	double period_ns;     /* the receiver delivers in groups on this grid; 0: never */
 	double loss, held;    /* shares of packets: lost; held up for up to 300 us, so that others overtake them */
 	double send_noise_ns; /* packets leave later than planned by up to so much */
@@ -168,6 +170,8 @@ static void send_trains(struct world *w, struct path *path, struct path *other, 
 			came += 300e3 * uniform(&w->seed);
 		if (w->period_ns > 0)
 			came = ceil(came / w->period_ns) * w->period_ns + 300.0 * (double)(index % plan->packets);
+		if (w->step_ns > 0)
+			came = floor(came / w->step_ns) * w->step_ns;
 		sent[index] = (uint64_t)probes[i].at_ns;
 		arrived[index] = uniform(&w->seed) < w->loss ? 0 : (uint64_t)(came * (1 + w->skew) + 5e12);
 	}
@@ -313,6 +317,7 @@ static void test_faults_of_the_path_and_of_the_hosts(void **state)
 		{ "2 % overtaken", { .access = 10, .noise_ns = 500, .held = 0.02 } },
 		{ "-200 ppm", { .access = 10, .noise_ns = 500, .skew = -200e-6 } },
 		{ "packets leave up to 20 us late", { .access = 10, .noise_ns = 500, .send_noise_ns = 20e3 } },
+		{ "stamps with steps of 512 ns", { .access = 10, .noise_ns = 800, .step_ns = 512 } },
 		{ "stamps up to 10 us late", { .access = 10, .noise_ns = 10e3 } },
 	};
 
@@ -567,6 +572,41 @@ static void test_search(void **state)
 		}
 }
 
+static void test_a_fleet_that_contradicts_the_grey_region(void **state)
+{
+	struct abw_search s = { .high = 100, .resolution = 5 };
+
+	(void)state;
+	abw_search_take(&s, 50, ABW_FLEET_GREY);
+	abw_search_take(&s, 75, ABW_FLEET_BELOW);
+	assert_true(s.low == 75 && abw_search_rate(&s) > 75);
+	abw_search_take(&s, 87, ABW_FLEET_GREY);
+	abw_search_take(&s, 80, ABW_FLEET_ABOVE);
+	assert_true(s.high == 80 && abw_search_over(&s));
+}
+
+/* Packets of 1514 bytes at 1 Gbit/s, stamps with steps of 256 ns that are up to 600 ns late. */
+static void test_gaps_of_a_clock_with_steps(void **state)
+{
+	enum { TRAINS = 8, PACKETS = 5 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		uint64_t sent[TRAINS * PACKETS], arrived[TRAINS * PACKETS], random = seed;
+		struct abw_line line;
+
+		for (int i = 0; i < TRAINS * PACKETS; i++) {
+			const double at = i / PACKETS * 20e6 + i % PACKETS * 12112 + 600 * uniform(&random);
+
+			sent[i] = (uint64_t)(1e9 + i / PACKETS * 20e6);
+			arrived[i] = (uint64_t)((5e9 + at) / 256) * 256;
+		}
+		abw_line(sent, arrived, TRAINS, PACKETS, &line);
+		assert_int_equal(line.gaps, TRAINS * (PACKETS - 1));
+		assert_true(fabs(line.gap_ns / 12112 - 1) < 0.02);
+	}
+}
+
 static void test_idle_share(void **state)
 {
 	struct abw_delay delays[1000];
@@ -626,6 +666,8 @@ int main(void)
 		cmocka_unit_test(test_trends),
 		cmocka_unit_test(test_fleets),
 		cmocka_unit_test(test_search),
+		cmocka_unit_test(test_a_fleet_that_contradicts_the_grey_region),
+		cmocka_unit_test(test_gaps_of_a_clock_with_steps),
 		cmocka_unit_test(test_idle_share),
 		cmocka_unit_test(test_chirp),
 	};

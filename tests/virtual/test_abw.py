@@ -59,7 +59,6 @@ SCENARIOS = {
     "10 at 90": Scenario(10, 90),
     "100 idle": Scenario(100, options=""),
     "1000 idle": Scenario(1000, options=""),
-    "slops 10 idle": Scenario(10, 0, "--direction up --method slops"),
     "max load": Scenario(10, 0, "--direction up --max-load 100k"),
     "loss": Scenario(10, 0, "--direction up", "loss 3%"),
     "groups of 2 ms": Scenario(10, 0, "--direction up", "slot 2ms 2ms"),
@@ -85,7 +84,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         if scenario.load:
             job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
     serve = f"far={KTRXER} serve --quiet --token-file token"
-    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=560)
+    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
 
@@ -110,12 +109,6 @@ def test_the_truth_is_in_the_range(found: dict[str, dict[str, Any]], name: str) 
 def test_both_directions_unless_one_is_asked_for(found: dict[str, dict[str, Any]]) -> None:
     assert "up" in found["10 idle"] and "down" in found["10 idle"]
     assert "up" in found["10 at 30"] and "down" not in found["10 at 30"]
-
-
-def test_the_share_of_the_empty_queue_is_far_cheaper_than_fleets(found: dict[str, dict[str, Any]]) -> None:
-    slops, auto = found["slops 10 idle"]["up"], found["10 idle"]["up"]
-    assert auto["by"] == "small_probes" and slops["by"] == "fleet" and slops["fleets"] >= 4
-    assert auto["probe_bytes"] * 10 < slops["probe_bytes"]
 
 
 def test_the_load_keeps_its_limit(found: dict[str, dict[str, Any]]) -> None:

@@ -203,11 +203,10 @@ static void judge(const struct abw_way *way)
 			    r->fleets);
 		break;
 	case ABW_COALESCED:
-		verdict_say(
-			cli, VERDICT_INVALID,
-			"%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
-			"coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
-			name, receiver);
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
+			    "coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
+			    name, receiver);
 		break;
 	case ABW_SENDER:
 		verdict_say(cli, VERDICT_INVALID,
