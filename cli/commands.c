@@ -7,8 +7,8 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_pair, cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan, cmd_tcp,
-	cmd_trace;
+extern const struct command cmd_abw, cmd_pair, cmd_tcp, cmd_trace;
+extern const struct command cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan;
 #endif
 
 #ifdef KTRXER_HAVE_BENCH
@@ -23,6 +23,9 @@ static const struct command cmd_bench = {
 /* clang-format off */
 
 const struct command *const command_table[] = {
+#ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_abw,
+#endif
 #ifdef KTRXER_HAVE_BENCH
 	&cmd_bench,
 #endif

@@ -72,14 +72,22 @@ void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, con
 			(uint64_t)(2 * kind + way) * (period_ns / 4));
 }
 
-int train_run_go(struct train_run *run, uint64_t pairs)
+int train_run_wait(struct train_run *run)
 {
-	struct ktrxer_error err = { 0 };
 	uint64_t start_ns;
 
 	if (cli_wait_start_ahead(run->cli, READY_MS, &start_ns) < 0)
-		return EXIT_BAD;
+		return -1;
 	run->plan.start_ns = run->cli->common.start_at_real_ns ? start_ns : 0;
+	return 0;
+}
+
+int train_run_go(struct train_run *run, uint64_t pairs)
+{
+	struct ktrxer_error err = { 0 };
+
+	if (train_run_wait(run) < 0)
+		return EXIT_BAD;
 	run->plan.trains = (uint32_t)pairs;
 	if (train_session_run(&run->session, &run->plan, &err) == 0)
 		return EXIT_VALID;

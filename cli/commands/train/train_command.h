@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the commands that measure with trains of packets have in common (`pair`, `ppt measure`). */
+/* What the commands that measure with trains of packets have in common (`abw`, `pair`, `ppt measure`). */
 #ifndef KTRXER_CLI_TRAIN_COMMAND_H
 #define KTRXER_CLI_TRAIN_COMMAND_H
 
@@ -62,6 +62,8 @@ uint32_t train_run_room(const struct train_run *run);
  */
 void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, const uint32_t payloads[2],
 		   uint64_t period_ns);
+/* Waits for --start-at and sets plan.start_ns: 0, or -1 after a complaint. */
+int train_run_wait(struct train_run *run);
 /* Waits for --start-at and runs the session: EXIT_VALID, or EXIT_BAD after a complaint. */
 int train_run_go(struct train_run *run, uint64_t pairs);
 /* The pairs of one size, for --jsonl: their four times. */

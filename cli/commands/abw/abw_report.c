@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Results of `ktrxer abw`. */
+#include "abw_command.h"
+
+#include "units.h"
+
+#include <inttypes.h>
+
+enum { LATE_PERCENT = 1, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
+
+const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
+
+static const char *const reading_names[ABW_READINGS] = {
+	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
+	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",
+};
+
+static const char *const step_names[ABW_STEPS] = {
+	[ABW_LINE_LARGE] = "back_to_back",
+	[ABW_LINE_HALF] = "back_to_back_half",
+	[ABW_IDLE] = "small_probes",
+	[ABW_CHECK_ABOVE] = "check_above",
+	[ABW_CHECK_BELOW] = "check_below",
+	[ABW_CHIRPS] = "chirps",
+	[ABW_FLEET] = "fleet",
+	[ABW_OVER] = "none",
+};
+
+static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
+{
+	return ktrxer_format_bitrate(text, bit_s > 0 && bit_s < 1e18 ? (uint64_t)bit_s : 0);
+}
+
+/* The mean load of the probes while the direction was measured. */
+static double load_of(const struct abw_way *way)
+{
+	return way->trains.lasted_ns ? (double)way->trains.abw.result.bytes * 8e9 / (double)way->trains.lasted_ns : 0;
+}
+
+void abw_say_what(const struct abw_run *run)
+{
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
+
+	out_text(run->train.cli, "abw %s (%s) from %s on %s: method %s, packets of %u bytes", run->o->train.host,
+		 ktrxer_addr_format(&run->train.plan.to, to), ktrxer_addr_format(&run->train.path.source, from),
+		 run->train.path.device.name, abw_methods[run->o->method], run->estimate.large_bytes);
+}
+
+void abw_say_step(void *context, const struct abw_plan *plan, const struct train_session *session)
+{
+	const struct abw_way *way = context;
+	const struct abw_result *r = &way->trains.abw.result;
+	struct json *sample = out_sample(way->run->train.cli, "abw_step");
+	uint64_t sent = 0, arrived = 0;
+
+	if (!sample)
+		return;
+	for (uint32_t i = 0; i < session->flows; i++) {
+		sent += session->packets[i].sent;
+		arrived += session->packets[i].arrived;
+	}
+	json_string(sample, "direction", train_ways[way->way]);
+	json_string(sample, "step", step_names[plan->step]);
+	json_u64(sample, "trains", (uint64_t)plan->flows * plan->trains);
+	json_u64(sample, "packets", plan->packets);
+	json_u64(sample, "ip_bytes", plan->ip_bytes);
+	json_u64(sample, "gap_ns", plan->gap_ns);
+	json_u64(sample, "period_ns", plan->period_ns);
+	json_u64(sample, "sent", sent);
+	json_u64(sample, "arrived", arrived);
+	json_rounded(sample, "capacity_bit_s", r->capacity_bit_s, 0);
+	out_put(way->run->train.cli, sample);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- text */
+
+static void say_how(const struct abw_run *run, const char *name, const struct abw_result *r)
+{
+	if (r->by == ABW_IDLE)
+		out_text(run->train.cli,
+			 "%s: the queue of the tight link was empty for %.0f %% of the time (99 %%: %.0f to %.0f %%), "
+			 "by small probes; short fleets beside the range do not contradict it",
+			 name, 100 * r->idle.share, 100 * r->idle.low, 100 * r->idle.high);
+	else if (r->by == ABW_CHIRPS)
+		out_text(run->train.cli, "%s: by chirps", name);
+	else
+		out_text(run->train.cli, "%s: by %u fleets of streams, each at one rate", name, r->fleets);
+}
+
+static void say_way(const struct abw_way *way)
+{
+	const struct abw_run *run = way->run;
+	const struct abw_result *r = &way->trains.abw.result;
+	const char *name = train_ways[way->way];
+	char low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], load[KTRXER_UNITS_TEXT], lasted[KTRXER_UNITS_TEXT];
+
+	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
+		out_text(run->train.cli, "%s: available bandwidth from %s to %s, for IP packets of %u bytes", name,
+			 rate(low, r->low_bit_s), rate(high, r->high_bit_s), run->estimate.large_bytes);
+		say_how(run, name, r);
+	}
+	if (r->capacity_bit_s > 0)
+		out_text(run->train.cli, "%s: capacity of the narrow link %s, with %.0f bytes more a packet", name,
+			 rate(low, r->capacity_bit_s), r->overhead_bytes);
+	out_text(run->train.cli,
+		 "%s: %" PRIu64 " probes, %" PRIu64 " of them lost, %" PRIu64 " bytes in %s: a load of %s", name,
+		 r->packets, r->lost, r->bytes, ktrxer_format_ns(lasted, (int64_t)way->trains.lasted_ns),
+		 rate(load, load_of(way)));
+	if (r->capacity_bit_s > 0)
+		out_text(run->train.cli, "%s: the load of the probes was %.1f %% of the capacity on average", name,
+			 100 * load_of(way) / r->capacity_bit_s);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void way_json(struct json *json, const struct abw_way *way)
+{
+	const struct abw_result *r = &way->trains.abw.result;
+
+	json_object(json, train_ways[way->way]);
+	json_string(json, "reading", reading_names[r->reading]);
+	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
+		json_object(json, "available_bit_s");
+		json_rounded(json, "low", r->low_bit_s, 0);
+		json_rounded(json, "high", r->high_bit_s, 0);
+		json_object_end(json);
+		json_string(json, "by", step_names[r->by]);
+	} else {
+		json_null(json, "available_bit_s");
+	}
+	if (r->capacity_bit_s > 0) {
+		json_rounded(json, "capacity_bit_s", r->capacity_bit_s, 0);
+		json_rounded(json, "overhead_bytes", r->overhead_bytes, 1);
+		json_rounded(json, "load_share", load_of(way) / r->capacity_bit_s, 6);
+	} else {
+		json_null(json, "capacity_bit_s");
+	}
+	if (r->idle_tried) {
+		json_object(json, "empty_queue");
+		json_bool(json, "resolved", r->idle.resolved);
+		json_rounded(json, "share", r->idle.share, 4);
+		json_rounded(json, "low", r->idle.low, 4);
+		json_rounded(json, "high", r->idle.high, 4);
+		json_rounded(json, "skew_ppm", r->idle.skew_ppm, 3);
+		json_bool(json, "contradicted", r->contradicted);
+		json_object_end(json);
+	}
+	json_u64(json, "fleets", r->fleets);
+	json_u64(json, "steps", way->trains.sessions);
+	json_u64(json, "probes", r->packets);
+	json_u64(json, "probes_lost", r->lost);
+	json_u64(json, "gaps_not_on_time", r->late);
+	json_u64(json, "probe_bytes", r->bytes);
+	json_u64(json, "lasted_ns", way->trains.lasted_ns);
+	json_rounded(json, "load_bit_s", load_of(way), 0);
+	json_rounded(json, "stamp_noise_ns", r->tolerance_ns, 0);
+	json_object_end(json);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- verdict */
+
+static void judge_range(const struct abw_way *way, const char *receiver)
+{
+	struct cli *cli = way->run->train.cli;
+	const struct abw_result *r = &way->trains.abw.result;
+	const char *name = train_ways[way->way];
+	char noise[KTRXER_UNITS_TEXT];
+
+	if (r->by == ABW_CHIRPS)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: the range is that of the estimates of chirps, which are biased: use another --method",
+			    name);
+	else if (r->by == ABW_FLEET && r->contradicted)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: streams %s the range of the empty queue contradict it, so the path is not one link that "
+			"serves packets in order: the range is that of short fleets",
+			name, r->check_step == ABW_CHECK_ABOVE ? "above" : "below");
+	else if (r->by == ABW_FLEET && way->run->o->method == ABW_AUTO)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: the noise of the arrival stamps of %s (%s) hides whether a queue is empty: the range is "
+			"that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
+			name, receiver, ktrxer_format_ns(noise, (int64_t)r->tolerance_ns));
+	if ((r->high_bit_s - r->low_bit_s) * 100 > r->capacity_bit_s * WIDE_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the range is wider than %d %% of the capacity", name,
+			    WIDE_PERCENT);
+}
+
+static void judge(const struct abw_way *way)
+{
+	struct cli *cli = way->run->train.cli;
+	const struct abw_result *r = &way->trains.abw.result;
+	const char *name = train_ways[way->way], *sender = way->way == TRAIN_UP ? "this host" : "the far host",
+		   *receiver = way->way == TRAIN_UP ? "the far host" : "this host";
+
+	switch (r->reading) {
+	case ABW_RESOLVED:
+		judge_range(way, receiver);
+		break;
+	case ABW_OPEN:
+		verdict_say(cli, VERDICT_INVALID, "%s: the search over rates has not converged after %u fleets", name,
+			    r->fleets);
+		break;
+	case ABW_COALESCED:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
+			    "coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
+			    name, receiver);
+		break;
+	case ABW_SENDER:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: %s does not send packets at their times: its link or its processor is the narrow one",
+			    name, sender);
+		break;
+	default:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: too many probes were lost or overtaken by others: %" PRIu64 " of %" PRIu64, name,
+			    r->lost, r->packets);
+	}
+	if (r->reading != ABW_SENDER && r->late * 100 > r->packets * LATE_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " of %" PRIu64
+			    " gaps between probes that %s sent are wrong by more than a tenth",
+			    name, r->late, r->packets, sender);
+	if (r->reading != ABW_LOST && r->lost * 100 > r->packets * LOST_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " of %" PRIu64 " probes were lost", name, r->lost,
+			    r->packets);
+}
+
+int abw_finish(struct abw_run *run)
+{
+	struct cli *cli = run->train.cli;
+	struct json *end;
+
+	for (int i = 0; i < TRAIN_WAYS; i++) {
+		const struct abw_way *way = &run->ways[i];
+
+		if (!way->measured)
+			continue;
+		run->train.session.stopped |= way->trains.stopped;
+		if (!way->trains.stopped) {
+			say_way(way);
+			judge(way);
+		}
+		if (way->trains.remote_missing)
+			verdict_say(cli, VERDICT_DEGRADED,
+				    "%s: the server did not report the end of %u flows of probes", train_ways[i],
+				    way->trains.remote_missing);
+	}
+	train_run_judge(&run->train, "probes");
+	end = out_end(cli);
+	train_run_json(&run->train, end);
+	json_string(end, "method", abw_methods[run->o->method]);
+	json_u64(end, "ip_bytes", run->estimate.large_bytes);
+	for (int i = 0; i < TRAIN_WAYS; i++)
+		if (run->ways[i].measured && !run->ways[i].trains.stopped)
+			way_json(end, &run->ways[i]);
+	return out_finish(cli, end);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "abw.h"
+
+#include "abw_chirp.h"
+#include "abw_line.h"
+#include "estimate_sort.h"
+
+#include <errno.h>
+#include <ktrxer.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define NS_PER_S 1e9
+#define PERIOD_LEAST_NS 20e6
+#define IDLE_LASTS_NS 2e9
+#define IDLE_LOAD 0.01     /* of the capacity */
+#define IDLE_TOLERANCE 0.18 /* of the time of a large packet on the link: more noise hides an empty queue */
+#define WIDTH_WANTED 0.14  /* of the capacity */
+#define WIDTH_LEAST 0.04
+#define LOW_LEAST 0.015 /* of the capacity: below it, the path may as well be full */
+#define CAPACITY_ERROR 0.01 /* of the capacity that the trains give */
+#define CHECK_APART 0.15  /* of the capacity, from the range to the rates of the checks */
+#define CHECK_T 2.13      /* one-sided 95 % of CHECK_TRAINS */
+#define BRACKET 0.2       /* of the capacity, from the chirps' estimate to the first rates of the search */
+#define SEARCH_ABOVE 1.3  /* of the capacity: noise of the stamps may have hidden some of it */
+#define CHIRP_FACTOR 1.15 /* between two gaps */
+#define CHIRP_FROM 0.05   /* of the capacity */
+#define CHIRP_TO 1.3
+#define FLEET_GAP_LEAST_NS 100e3
+#define SHORT_WIDTH 0.14/* of the capacity: what the short streams see of the cross traffic varies by as much */
+#define TREND_LEAST 0.04      /* of the time of a stream: a larger growth of the delay is a trend, with any noise */
+#define FLEET_RESOLUTION 0.05 /* of the capacity */
+
+enum {
+	LINE_TRAINS = 8,
+	LINE_PACKETS = 5,
+	IDLE_TRAINS = 20,
+	IDLE_PACKETS = 16,
+	IDLE_ROUNDS = 4,
+	CHECK_TRAINS = 5,
+	CHECK_PACKETS = 12,
+	CHIRPS = 32,
+	CHIRPS_FIRST = 8,
+	FLEET_STREAMS = 12,
+	FLEET_PACKETS = 100,
+	SHORT_STREAMS = 8,
+	SHORT_PACKETS = 50,
+	FLEETS_MOST = 24,
+	FLEET_BYTES_LEAST = 576,
+};
+
+/* ----------------------------------------------------------------------------------------------------------- plans */
+
+/* Trains that last so long come so seldom that they take `share` of their own rate, and keep the limit. */
+static void set_period(struct abw *a, double lasts_ns, double share)
+{
+	struct abw_plan *p = &a->plan;
+	double period = fmax(lasts_ns / share, PERIOD_LEAST_NS);
+
+	if (a->options.max_load_bit_s > 0)
+		period = fmax(period, 8.0 * p->flows * p->packets * p->ip_bytes * NS_PER_S / a->options.max_load_bit_s);
+	p->period_ns = (uint64_t)period;
+}
+
+/* The gap at which packets of `bytes` load the link as large ones at `rate` do. */
+static double gap_of(const struct abw *a, double rate, uint32_t bytes)
+{
+	const double large = a->options.large_bytes, more = a->result.overhead_bytes;
+
+	return 8 * large * NS_PER_S / rate * (bytes + more) / (large + more);
+}
+
+static double rate_of(const struct abw *a, double gap_ns, uint32_t bytes)
+{
+	return gap_of(a, 1, bytes) / gap_ns;
+}
+
+static void plan_line(struct abw *a, enum abw_step step)
+{
+	a->plan = (struct abw_plan){ .step = step, .flows = 1, .trains = LINE_TRAINS, .packets = LINE_PACKETS };
+	a->plan.ip_bytes = step == ABW_LINE_LARGE ? a->options.large_bytes : a->options.large_bytes / 2;
+	set_period(a, 0, 1);
+}
+
+static void plan_idle(struct abw *a)
+{
+	const double bits = 8.0 * 2 * IDLE_TRAINS * IDLE_PACKETS * a->options.small_bytes;
+
+	a->plan = (struct abw_plan){ .step = ABW_IDLE,
+				     .flows = 2,
+				     .trains = IDLE_TRAINS,
+				     .packets = IDLE_PACKETS,
+				     .ip_bytes = a->options.small_bytes };
+	set_period(a, fmax(IDLE_LASTS_NS, bits * NS_PER_S / (IDLE_LOAD * a->result.capacity_bit_s)) / IDLE_TRAINS, 1);
+	a->plan.gap_ns = a->plan.period_ns / 2 / IDLE_PACKETS;
+	a->result.idle_tried = true;
+	a->idle_rounds++;
+}
+
+static void plan_rate(struct abw *a, enum abw_step step, double rate, uint32_t trains, uint32_t packets, uint32_t bytes)
+{
+	a->plan =
+		(struct abw_plan){ .step = step, .flows = 1, .trains = trains, .packets = packets, .ip_bytes = bytes };
+	a->plan.gap_ns = (uint64_t)gap_of(a, rate, bytes);
+	set_period(a, (double)a->plan.gap_ns * packets, step == ABW_FLEET && !a->short_fleets ? 0.1 : 0.25);
+}
+
+static void plan_chirps(struct abw *a)
+{
+	const double gap = gap_of(a, CHIRP_FROM * a->result.capacity_bit_s, a->options.large_bytes);
+
+	a->plan = (struct abw_plan){ .step = ABW_CHIRPS,
+				     .flows = 1,
+				     .trains = a->options.method == ABW_CHIRP ? CHIRPS : CHIRPS_FIRST,
+				     .packets = 2 + (uint32_t)(log(CHIRP_TO / CHIRP_FROM) / log(CHIRP_FACTOR)),
+				     .ip_bytes = a->options.large_bytes,
+				     .gap_ns = (uint64_t)gap,
+				     .shrink = (uint16_t)(65536 / CHIRP_FACTOR) };
+	set_period(a, gap * a->plan.packets, 0.5);
+}
+
+static void over(struct abw *a, enum abw_reading reading)
+{
+	a->result.reading = reading;
+	a->plan = (struct abw_plan){ .step = ABW_OVER };
+}
+
+static void plan_fleet(struct abw *a)
+{
+	double rate = abw_search_rate(&a->search), gap, bytes, middle, half;
+
+	for (int i = 0; i < 2; i++)
+		if (a->bracket[i] > a->search.low && a->bracket[i] < a->search.high && a->search.grey_high <= 0) {
+			rate = a->bracket[i];
+			a->bracket[i] = 0;
+			break;
+		}
+	if (abw_search_over(&a->search) || a->result.fleets == FLEETS_MOST) {
+		over(a, abw_search_over(&a->search) ? ABW_RESOLVED : ABW_OPEN);
+		a->result.by = ABW_FLEET;
+		middle = (a->search.low + a->search.high) / 2;
+		half = fmax((a->search.high - a->search.low) / 2, (a->short_fleets ? SHORT_WIDTH : 0) / 2 * a->scale);
+		a->result.low_bit_s = fmax(middle - half, 0);
+		a->result.high_bit_s = middle + half;
+		return;
+	}
+	gap = gap_of(a, rate, a->options.large_bytes);
+	bytes = fmax(a->options.large_bytes * FLEET_GAP_LEAST_NS / gap, FLEET_BYTES_LEAST);
+	plan_rate(a, ABW_FLEET, rate, a->short_fleets ? SHORT_STREAMS : FLEET_STREAMS,
+		  a->short_fleets ? SHORT_PACKETS : FLEET_PACKETS,
+		  (uint32_t)fmin(bytes, (double)a->options.large_bytes));
+}
+
+static void begin_search(struct abw *a, double chirp)
+{
+	a->bracket[0] = chirp > 0 ? chirp + BRACKET * a->result.capacity_bit_s : 0;
+	a->bracket[1] = chirp > 0 ? chirp - BRACKET * a->result.capacity_bit_s : 0;
+	a->scale = a->result.capacity_bit_s;
+	a->search = (struct abw_search){ .high = a->scale * (a->short_fleets ? SEARCH_ABOVE : 1 + CAPACITY_ERROR),
+					 .resolution = FLEET_RESOLUTION * a->scale };
+	plan_fleet(a);
+}
+
+/* --------------------------------------------------------------------------------------------------------- results */
+
+static struct abw_train train_of(const struct abw_plan *p, uint32_t n, const uint64_t *sent, const uint64_t *arrived)
+{
+	return (struct abw_train){ sent + (size_t)n * p->packets, arrived + (size_t)n * p->packets, p->packets };
+}
+
+static struct abw_delay delay_of(uint64_t sent_ns, uint64_t arrived_ns)
+{
+	return (struct abw_delay){ (double)sent_ns, (double)(int64_t)(arrived_ns - sent_ns) };
+}
+
+/* Accounts of all steps. False: too much was lost, or left at other times, for any estimate. */
+static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	const struct abw_plan *p = &a->plan;
+	const uint32_t trains = p->flows * p->trains;
+	uint64_t lost = 0, late = 0;
+
+	for (size_t i = 0; i < (size_t)trains * p->packets; i++) {
+		lost += !sent[i] || !arrived[i];
+		if (i % p->packets && p->gap_ns && !p->shrink && sent[i] && sent[i - 1]) {
+			const double off = fabs((double)(int64_t)(sent[i] - sent[i - 1]) - (double)p->gap_ns);
+
+			late += off > 20e3 && off > (double)p->gap_ns / 10;
+		}
+	}
+	a->result.packets += (uint64_t)trains * p->packets;
+	a->result.bytes += (uint64_t)trains * p->packets * p->ip_bytes;
+	a->result.lost += lost;
+	a->result.late += late;
+	if (lost * 2 > (uint64_t)trains * p->packets && p->step != ABW_FLEET)
+		over(a, ABW_LOST);
+	else if (late * 2 > (uint64_t)trains * p->packets)
+		over(a, ABW_SENDER);
+	return p->step != ABW_OVER;
+}
+
+static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	const double large = a->options.large_bytes, half = a->options.large_bytes / 2;
+	struct abw_line line;
+
+	abw_line(sent, arrived, a->plan.trains, a->plan.packets, &line);
+	if (line.gaps < LINE_TRAINS) {
+		over(a, line.spread > line.gaps ? ABW_SENDER : ABW_LOST);
+		return;
+	}
+	if (a->plan.step == ABW_LINE_LARGE) {
+		a->line_gap_ns = line.gap_ns;
+		a->result.tolerance_ns = line.tolerance_ns;
+		plan_line(a, ABW_LINE_HALF);
+		return;
+	}
+	if (line.grouped || a->line_gap_ns <= line.gap_ns * 1.4) {
+		over(a, ABW_COALESCED);
+		return;
+	}
+	a->result.tolerance_ns =
+		fmax(fmax(a->result.tolerance_ns, line.tolerance_ns), 3.0 * (double)a->options.resolution_ns);
+	a->result.noise_ns = a->result.tolerance_ns;
+	a->result.capacity_bit_s = 8 * large * NS_PER_S / a->line_gap_ns;
+	a->result.overhead_bytes = a->line_gap_ns * (large - half) / (a->line_gap_ns - line.gap_ns) - large;
+	a->result.overhead_bytes = fmin(fmax(a->result.overhead_bytes, 0), 100);
+	if (a->options.method == ABW_SLOPS)
+		begin_search(a, 0);
+	else if (a->options.method == ABW_CHIRP)
+		plan_chirps(a);
+	else if (a->result.tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
+		a->short_fleets = true, plan_chirps(a);
+	else
+		plan_idle(a);
+}
+
+/* The range as it is by the checks; a check whose rate would be out of bounds is left out. */
+static void plan_check(struct abw *a, enum abw_step step)
+{
+	const double capacity = a->result.capacity_bit_s, above = a->result.high_bit_s + CHECK_APART * capacity,
+		     below = a->result.low_bit_s - CHECK_APART * capacity;
+
+	if (step == ABW_CHECK_ABOVE && above < capacity * (1 + CHECK_APART))
+		plan_rate(a, step, above, CHECK_TRAINS, CHECK_PACKETS, a->options.large_bytes);
+	else if (below >= CHECK_APART * capacity)
+		plan_rate(a, ABW_CHECK_BELOW, below, CHECK_TRAINS, CHECK_PACKETS, a->options.large_bytes);
+	else
+		over(a, ABW_RESOLVED);
+}
+
+static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	const size_t more = (size_t)a->plan.flows * a->plan.trains * a->plan.packets;
+	struct abw_delay *delays = realloc(a->delays, (a->delay_count + more) * sizeof *delays);
+	struct abw_result *r = &a->result;
+	double middle, half, own;
+	int rc;
+
+	if (!delays)
+		return -ENOMEM;
+	a->delays = delays;
+	for (size_t i = 0; i < more; i++)
+		if (sent[i] && arrived[i])
+			a->delays[a->delay_count++] = delay_of(sent[i], arrived[i]);
+	/* The skew that the rounds before took out is put back. */
+	rc = abw_idle(a->delays, a->delay_count, r->tolerance_ns, IDLE_TOLERANCE * a->line_gap_ns, &r->idle);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc == 0)
+		r->noise_ns = fmax(r->noise_ns, 2 * r->idle.median_ns);
+	if (rc < 0 || !r->idle.resolved) {
+		a->short_fleets = true;
+		plan_chirps(a);
+		return 0;
+	}
+	for (size_t i = 0; i < a->delay_count; i++)
+		a->delays[i].delay_ns += r->idle.skew_ppm / 1e6 * a->delays[i].at_ns;
+	middle = (r->idle.low + r->idle.high) / 2;
+	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_LEAST / 2);
+	r->by = ABW_IDLE;
+	/* What the probes themselves take is available. */
+	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
+	      (double)a->plan.period_ns / r->capacity_bit_s;
+	r->low_bit_s =
+		(middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s * (1 - CAPACITY_ERROR);
+	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + CAPACITY_ERROR);
+	if (2 * half > WIDTH_WANTED && a->idle_rounds < IDLE_ROUNDS)
+		plan_idle(a);
+	else
+		plan_check(a, ABW_CHECK_ABOVE);
+	return 0;
+}
+
+static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	struct abw_result *r = &a->result;
+	struct abw_trend_result t;
+	double sum = 0, squares = 0, gap = 0, mean, error, expected;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < a->plan.trains; i++) {
+		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
+
+		abw_trend(&train, 0, &t);
+		if (t.trend == ABW_UNUSABLE || t.lost * 100 > train.packets * ABW_LOSS_PERCENT)
+			continue;
+		sum += t.drift;
+		squares += t.drift * t.drift;
+		gap += t.gap_ns;
+		n++;
+	}
+	if (n >= CHECK_TRAINS - 1) {
+		mean = sum / n;
+		error = fmax(CHECK_T * sqrt(fmax(squares / n - mean * mean, 0) / (n - 1)), 0.01);
+		expected = (rate_of(a, gap / n, a->plan.ip_bytes) - (r->low_bit_s + r->high_bit_s) / 2) /
+			   r->capacity_bit_s;
+		r->contradicted = a->plan.step == ABW_CHECK_ABOVE ? mean + error < expected * 0.4 : mean - error > 0.03;
+	}
+	r->check_step = a->plan.step;
+	if (r->contradicted) {
+		a->short_fleets = true;
+		plan_chirps(a);
+	} else if (a->plan.step == ABW_CHECK_ABOVE) {
+		plan_check(a, ABW_CHECK_BELOW);
+	} else {
+		over(a, ABW_RESOLVED);
+	}
+}
+
+static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	const size_t packets = (size_t)a->plan.trains * a->plan.packets;
+	struct abw_delay *delays = calloc(packets, sizeof *delays);
+	int64_t rates[CHIRPS];
+	double sum = 0, squares = 0, mean, error, skew = 0;
+	size_t n = 0;
+
+	if (!delays)
+		return -ENOMEM;
+	for (size_t i = 0; i < packets; i++)
+		if (sent[i] && arrived[i])
+			delays[n++] = delay_of(sent[i], arrived[i]);
+	if (abw_skew(delays, n, a->result.tolerance_ns, &skew) < 0) {
+		free(delays);
+		return -ENOMEM;
+	}
+	free(delays);
+	n = 0;
+	for (uint32_t i = 0; i < a->plan.trains; i++) {
+		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
+		const double rate = abw_chirp(&train, 8ull * a->plan.ip_bytes, skew);
+
+		if (rate > 0)
+			rates[n++] = (int64_t)fmin(rate, a->result.capacity_bit_s);
+	}
+	if (n < a->plan.trains / 2) {
+		over(a, ABW_LOST);
+		return 0;
+	}
+	estimate_sort(rates, n);
+	if (a->options.method != ABW_CHIRP) {
+		begin_search(a, (double)rates[n / 2]);
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)rates[i];
+		squares += (double)rates[i] * (double)rates[i];
+	}
+	mean = sum / (double)n;
+	error = fmax(2.04 * sqrt(fmax(squares / (double)n - mean * mean, 0) / (double)(n - 1)),
+		     WIDTH_LEAST / 2 * a->result.capacity_bit_s);
+	a->result.by = ABW_CHIRPS;
+	a->result.low_bit_s = fmax(mean - error, 0);
+	a->result.high_bit_s = fmin(mean + error, a->result.capacity_bit_s);
+	over(a, ABW_RESOLVED);
+	return 0;
+}
+
+static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	struct abw_trend_result streams[FLEET_STREAMS] = { 0 };
+	const double lasts = (double)a->plan.gap_ns * a->plan.packets,
+		     noise = fmin(a->result.noise_ns, TREND_LEAST * lasts);
+	double gap = 0, came = 0;
+	enum abw_fleet fleet;
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < a->plan.trains; i++) {
+		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
+
+		abw_trend(&train, noise, &streams[i]);
+		gap += streams[i].gap_ns;
+		came += streams[i].came_ns;
+		known += streams[i].gap_ns > 0;
+	}
+	fleet = abw_fleet(streams, a->plan.trains);
+	a->result.fleets++;
+	if (fleet == ABW_FLEET_UNUSABLE || !known) {
+		over(a, ABW_LOST);
+		return;
+	}
+	/*
+	 * Where trains leave the path at less than half of the rate at which they entered it, its capacity is less
+	 * than what packets sent back to back see: a token bucket passes these at once.
+	 */
+	if (fleet == ABW_FLEET_ABOVE && came > 2 * gap) {
+		a->scale = fmin(a->scale, 2 * rate_of(a, came / known, a->plan.ip_bytes));
+		a->search.resolution = FLEET_RESOLUTION * a->scale;
+	}
+	abw_search_take(&a->search, rate_of(a, gap / known, a->plan.ip_bytes), fleet);
+	plan_fleet(a);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- calls */
+
+int abw_begin(struct abw *a, const struct abw_options *o)
+{
+	*a = (struct abw){ .options = *o };
+	if (o->large_bytes < ABW_BYTES_LEAST || !o->small_bytes || o->small_bytes * 2 > o->large_bytes ||
+	    o->method >= ABW_METHODS)
+		return -EINVAL;
+	plan_line(a, ABW_LINE_LARGE);
+	return 0;
+}
+
+const struct abw_plan *abw_next(const struct abw *a)
+{
+	return a->plan.step == ABW_OVER ? NULL : &a->plan;
+}
+
+int abw_take(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	int rc = 0;
+
+	if (!count(a, sent, arrived))
+		return 0;
+	switch (a->plan.step) {
+	case ABW_LINE_LARGE:
+	case ABW_LINE_HALF:
+		take_line(a, sent, arrived);
+		break;
+	case ABW_IDLE:
+		rc = take_idle(a, sent, arrived);
+		break;
+	case ABW_CHECK_ABOVE:
+	case ABW_CHECK_BELOW:
+		take_check(a, sent, arrived);
+		break;
+	case ABW_CHIRPS:
+		rc = take_chirps(a, sent, arrived);
+		break;
+	default:
+		take_fleet(a, sent, arrived);
+	}
+	return rc;
+}
+
+void abw_end(struct abw *a)
+{
+	free(a->delays);
+	a->delays = NULL;
+}

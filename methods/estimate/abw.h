@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Available bandwidth of the tight link (RFC 5136) as a range: which trains to send next, by what the trains before
+ * them have shown. No I/O. Rates are those of IP packets of the large size.
+ *
+ * ABW_SLOPS is pathload's search (abw_trend.h), ABW_CHIRP is pathChirp (abw_chirp.h). ABW_AUTO combines what exact
+ * send times allow: trains sent back to back give the capacity and the noise of the stamps; small probes give the
+ * share of the time in which the queue is empty, and so a range, at a hundredth of the load of a fleet; two short
+ * fleets at exact rates outside of this range then must rise above it and not below it. Where one contradicts, or
+ * noise hides the empty queue, chirps give a first range and short fleets narrow it.
+ */
+#ifndef KTRXER_METHODS_ABW_H
+#define KTRXER_METHODS_ABW_H
+
+#include "abw_idle.h"
+#include "abw_trend.h"
+
+enum abw_method { ABW_AUTO, ABW_SLOPS, ABW_CHIRP, ABW_METHODS };
+
+enum { ABW_BYTES_LEAST = 400 }; /* of the large size */
+
+struct abw_options {
+	enum abw_method method;
+	uint32_t large_bytes, small_bytes; /* IP packets; the small ones are as small as they can be */
+	double max_load_bit_s;             /* mean rate of the probes; 0: no limit but that of the method */
+	uint32_t resolution_ns;            /* of the receiver's stamps */
+};
+
+enum abw_step {
+	ABW_LINE_LARGE,
+	ABW_LINE_HALF, /* the same with packets of half the size */
+	ABW_IDLE,
+	ABW_CHECK_ABOVE,
+	ABW_CHECK_BELOW,
+	ABW_CHIRPS,
+	ABW_FLEET,
+	ABW_OVER,
+	ABW_STEPS,
+};
+
+/* What to send: `trains` in each flow, one every period_ns. A second flow begins half a period after the first. */
+struct abw_plan {
+	enum abw_step step;
+	uint32_t flows, trains, packets, ip_bytes;
+	uint64_t gap_ns, period_ns; /* gap_ns 0: back to back */
+	uint16_t shrink;            /* each gap in 1/65536 of the one before; 0: all are equal */
+};
+
+enum abw_reading {
+	ABW_RESOLVED,
+	ABW_COALESCED, /* the gaps do not depend on the size of the packets, or arrivals come in groups */
+	ABW_SENDER,    /* most trains did not leave at their times: the sender is as slow as the path */
+	ABW_LOST,      /* most packets did not arrive */
+	ABW_OPEN,      /* the search has not converged */
+	ABW_READINGS,
+};
+
+struct abw_result {
+	enum abw_reading reading;
+	enum abw_step by;              /* the step that gave the range: ABW_IDLE, ABW_CHIRPS or ABW_FLEET */
+	double low_bit_s, high_bit_s;  /* ABW_RESOLVED; ABW_OPEN: so far */
+	double capacity_bit_s;         /* 0: not known */
+	double overhead_bytes;         /* that the link adds to a packet, by both sizes */
+	double tolerance_ns;           /* noise of the stamps of packets that follow each other */
+	double noise_ns;               /* delays that grow by less over a stream are no trend */
+	bool idle_tried, contradicted; /* by the fleet of check_step */
+	enum abw_step check_step;
+	struct abw_idle idle;
+	uint64_t packets, bytes, lost,
+		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
+	uint32_t fleets;
+};
+
+struct abw {
+	struct abw_options options;
+	struct abw_plan plan;
+	struct abw_result result;
+	struct abw_search search;
+	struct abw_delay *delays;
+	size_t delay_count;
+	double line_gap_ns; /* of large packets */
+	double scale;       /* bit/s: at most the capacity, and what the widths of ranges are measured in */
+	double bracket[2];  /* rates around the estimate of the chirps, to be sent first; 0: none */
+	uint32_t idle_rounds;
+	bool short_fleets;
+};
+
+/* -EINVAL: the sizes do not fit each other. */
+int abw_begin(struct abw *abw, const struct abw_options *options);
+/* NULL: there is nothing more to send, and abw->result is complete. */
+const struct abw_plan *abw_next(const struct abw *abw);
+/* The packets of the plan: flow after flow, train after train. 0 or -ENOMEM. */
+int abw_take(struct abw *abw, const uint64_t *sent_ns, const uint64_t *arrived_ns);
+void abw_end(struct abw *abw);
+
+#endif

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The estimators of available bandwidth on a simulated path: one FIFO link with cross traffic, stamps with noise,
+ * two clocks.
+ */
+#include "abw.h"
+#include "abw_chirp.h"
+#include "abw_line.h"
+#include "cm.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGE = 1500, SMALL = 52, FRAME = 14, SOURCES = 10 };
+
+enum cross { POISSON, PARETO, CBR, CROSS };
+static const char *const cross_names[CROSS] = { "Poisson", "Pareto on/off", "CBR" };
+
+struct source {
+	double next_ns, until_ns; /* the next packet; the end of the burst */
+};
+
+struct world {
+	double rate, load; /* bit/s of frames; share that cross traffic takes */
+	enum cross cross;
+	double access;        /* of the sender's own link, in rates of the path's */
+	double second;        /* load of a second link of the same rate; 0: none */
+	double skew;          /* of the receiver's clock */
+	double noise_ns;      /* stamps are later by up to so much */
+	double step_ns;       /* of the receiver's clock; 0: 1 ns */
+	double period_ns;     /* the receiver delivers in groups on this grid; 0: never */
+	double loss, held;    /* shares of packets: lost; held up for up to 300 us, so that others overtake them */
+	double send_noise_ns; /* packets leave later than planned by up to so much */
+	double bucket_bits;   /* the link is a token bucket, which passes so much at once; 0: it is none */
+	uint64_t seed;
+};
+
+struct path {
+	double free_ns, access_ns, tokens_ns;
+	struct source sources[SOURCES];
+	double cross_bits; /* that came so far */
+	double now_ns;
+};
+
+static double uniform(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return ((double)(*seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double pareto(uint64_t *seed, double mean)
+{
+	return mean / 3 * pow(uniform(seed), -1 / 1.5);
+}
+
+/* Bytes of the next cross packet of a source, and the time of the one after it. */
+static double cross_packet(struct world *w, struct source *s)
+{
+	double bytes = 1000, gap;
+
+	if (w->cross == POISSON) {
+		bytes = uniform(&w->seed) < 0.5 ? LARGE : 64 + (LARGE - 64) * uniform(&w->seed);
+		gap = -log(uniform(&w->seed)) * (0.5 * LARGE + 0.25 * (LARGE + 64) + FRAME) * 8e9 / w->rate / w->load;
+	} else if (w->cross == CBR) {
+		gap = (bytes + FRAME) * 8e9 / w->rate / w->load;
+	} else {
+		gap = (bytes + FRAME) * 8e9 / w->rate / w->load * SOURCES / 2;
+		if (s->next_ns + gap > s->until_ns) {
+			gap += pareto(&w->seed, 20e6);
+			s->until_ns = s->next_ns + gap + pareto(&w->seed, 20e6);
+		}
+	}
+	s->next_ns += gap;
+	return bytes + FRAME;
+}
+
+static double serve(const struct world *w, struct path *p, double at, double bits)
+{
+	const double lasts = bits * 1e9 / w->rate;
+
+	if (w->bucket_bits <= 0)
+		return p->free_ns = fmax(p->free_ns, at) + lasts;
+	/* tokens_ns: when the bucket would be full again */
+	p->tokens_ns = fmax(p->tokens_ns, at) + lasts;
+	return p->free_ns = fmax(at, p->tokens_ns - w->bucket_bits * 1e9 / w->rate);
+}
+
+static double through(struct world *w, struct path *p, double at, double bytes)
+{
+	const uint32_t sources = w->cross == PARETO ? SOURCES : 1;
+
+	while (w->load > 0) {
+		struct source *first = &p->sources[0];
+		double came;
+
+		for (uint32_t i = 1; i < sources; i++)
+			if (p->sources[i].next_ns < first->next_ns)
+				first = &p->sources[i];
+		came = first->next_ns;
+		if (came > at)
+			break;
+		const double bits = 8 * cross_packet(w, first);
+
+		p->cross_bits += bits;
+		serve(w, p, came, bits);
+	}
+	return serve(w, p, at, 8 * (bytes + FRAME));
+}
+
+struct probe {
+	double at_ns;
+	size_t index;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const double x = ((const struct probe *)a)->at_ns, y = ((const struct probe *)b)->at_ns;
+
+	return (x > y) - (x < y);
+}
+
+static double link_passed(struct world *w, struct path *p, struct path *other, double leaves, uint32_t bytes)
+{
+	struct world second = *w;
+	double came;
+
+	p->access_ns = fmax(p->access_ns, leaves) + 8e9 * (bytes + FRAME) / w->rate / w->access;
+	came = through(w, p, p->access_ns, bytes);
+	if (w->second > 0) { /* less than the first one's */
+		second.load = w->second;
+		came = through(&second, other, came, bytes);
+		w->seed = second.seed;
+	}
+	return came;
+}
+
+/* All trains of a plan; their packets pass the path in the order of their times. */
+static void send_trains(struct world *w, struct path *path, struct path *other, const struct abw_plan *plan,
+			uint64_t *sent, uint64_t *arrived)
+{
+	const size_t count = (size_t)plan->flows * plan->trains * plan->packets;
+	struct probe *probes = calloc(count, sizeof *probes);
+
+	assert_non_null(probes);
+	for (size_t train = 0; train < (size_t)plan->flows * plan->trains; train++) {
+		const size_t flow = train / plan->trains;
+		double at = path->now_ns + (double)plan->period_ns * ((double)(train % plan->trains) +
+								      (double)flow / 2 + uniform(&w->seed) / 8),
+		       gap = (double)plan->gap_ns, before = 0;
+
+		for (uint32_t i = 0; i < plan->packets; i++) {
+			const size_t index = train * plan->packets + i;
+
+			before = fmax(before, at + w->send_noise_ns * uniform(&w->seed));
+			probes[index] = (struct probe){ before, index };
+			at += gap;
+			if (plan->shrink)
+				gap = gap / 65536 * plan->shrink;
+		}
+	}
+	qsort(probes, count, sizeof *probes, by_time);
+	for (size_t i = 0; i < count; i++) {
+		const size_t index = probes[i].index;
+		double came =
+			link_passed(w, path, other, probes[i].at_ns, plan->ip_bytes) + w->noise_ns * uniform(&w->seed);
+
+		if (uniform(&w->seed) < w->held)
+			came += 300e3 * uniform(&w->seed);
+		if (w->period_ns > 0)
+			came = ceil(came / w->period_ns) * w->period_ns + 300.0 * (double)(index % plan->packets);
+		if (w->step_ns > 0)
+			came = floor(came / w->step_ns) * w->step_ns;
+		sent[index] = (uint64_t)probes[i].at_ns;
+		arrived[index] = uniform(&w->seed) < w->loss ? 0 : (uint64_t)(came * (1 + w->skew) + 5e12);
+	}
+	path->now_ns += (double)plan->period_ns * (plan->trains + 1) + 1e7;
+	through(w, path, path->now_ns, 0);
+	free(probes);
+}
+
+struct outcome {
+	struct abw_result result;
+	double truth, capacity;
+	double pathload_bytes; /* what pathload 1.3.3 sends for the same fleets */
+	double lasted_s;
+};
+
+/* pathload's packets: a gap of 80 us, and 200 bytes at least. */
+static double pathload_bytes(double rate)
+{
+	return 12 * 100 * fmin(fmax(rate * 80e-6 / 8, 200), LARGE);
+}
+
+static struct outcome measured(struct world w, enum abw_method method)
+{
+	const struct abw_options o = {
+		.method = method, .large_bytes = LARGE, .small_bytes = SMALL, .resolution_ns = 100
+	};
+	double bits[ABW_STEPS] = { 0 }, lasted[ABW_STEPS] = { 0 };
+	const struct abw_plan *plan;
+	struct path path = { 0 }, other = { 0 };
+	struct outcome out = { 0 };
+	struct abw abw;
+
+	w.access = w.access > 0 ? w.access : 1;
+	for (int i = 0; i < SOURCES; i++)
+		path.sources[i].next_ns = other.sources[i].next_ns = 1e9 + 2e7 * uniform(&w.seed);
+	path.now_ns = 1.2e9;
+	through(&w, &path, path.now_ns, 0);
+	assert_int_equal(abw_begin(&abw, &o), 0);
+	while ((plan = abw_next(&abw))) {
+		const size_t count = (size_t)plan->flows * plan->trains * plan->packets;
+		uint64_t *sent = calloc(count, sizeof *sent), *arrived = calloc(count, sizeof *arrived);
+		const double began = path.now_ns, cross = path.cross_bits;
+		const enum abw_step step = plan->step;
+
+		assert_true(sent && arrived);
+		if (step == ABW_FLEET)
+			out.pathload_bytes += pathload_bytes(8e9 * plan->ip_bytes / (double)plan->gap_ns);
+		send_trains(&w, &path, &other, plan, sent, arrived);
+		bits[step] += path.cross_bits - cross;
+		lasted[step] += (path.now_ns - began) / 1e9;
+		assert_int_equal(abw_take(&abw, sent, arrived), 0);
+		free(sent);
+		free(arrived);
+	}
+	out.lasted_s = (path.now_ns - 1.2e9) / 1e9;
+	out.capacity = w.rate * LARGE / (LARGE + FRAME);
+	out.result = abw.result;
+	/* The truth of the time in which the probes of the range were sent. */
+	if (lasted[abw.result.by] > 0)
+		out.truth = fmax(w.rate - bits[abw.result.by] / lasted[abw.result.by], 0) * LARGE / (LARGE + FRAME);
+	abw_end(&abw);
+	return out;
+}
+
+/* An emulator has time for few runs. */
+static int runs(void)
+{
+	return getenv("KTRXER_EMULATED") ? 2 : 10;
+}
+
+static double rate_most(void)
+{
+	return getenv("KTRXER_EMULATED") ? 20e6 : 2e9;
+}
+
+/* Of all runs: with a range that has the truth, with a range that does not have it, and with a range at all. */
+struct figures {
+	int inside, outside, resolved;
+	double width, bytes, pathload_bytes;
+};
+
+static struct figures figures_of(struct world w, enum abw_method method)
+{
+	struct figures f = { 0 };
+
+	for (int i = 0; i < runs(); i++) {
+		struct outcome o;
+		const struct abw_result *r = &o.result;
+
+		w.seed = 1000 + (uint64_t)i;
+		o = measured(w, method);
+		f.resolved += r->reading == ABW_RESOLVED;
+		f.inside += r->reading == ABW_RESOLVED && r->low_bit_s <= o.truth && o.truth <= r->high_bit_s;
+		f.width += (r->high_bit_s - r->low_bit_s) / o.capacity / runs();
+		f.bytes += (double)r->bytes / runs();
+		f.pathload_bytes += o.pathload_bytes / runs();
+	}
+	f.outside = f.resolved - f.inside;
+	print_message("%5.0f Mbit/s, %s, load %2.0f %%, method %d: inside %d of %d, width %.1f %%, %.0f bytes\n",
+		      w.rate / 1e6, cross_names[w.cross], 100 * w.load, method, f.inside, f.resolved, 100 * f.width,
+		      f.bytes);
+	return f;
+}
+
+static const struct world plain = { .access = 10, .noise_ns = 500, .skew = 50e-6, .cross = POISSON };
+
+/* ------------------------------------------------------------------------------------------------------- whole runs */
+
+static void test_the_truth_is_in_the_range(void **state)
+{
+	(void)state;
+	for (double rate = 10e6; rate < rate_most(); rate *= 10) {
+		double bytes = 0, pathload_bytes = 0;
+
+		for (int cross = 0; cross < (int)CROSS; cross++)
+			for (int load = 0; load <= 90; load += 30) {
+				struct world w = plain;
+				struct figures f;
+
+				w.rate = rate;
+				w.load = load / 100.0;
+				w.cross = (enum cross)cross;
+				f = figures_of(w, ABW_AUTO);
+				/* Ten sources that send 0.9 of the capacity on average fill the link for seconds. */
+				assert_true(runs() - f.inside <= (cross == PARETO && load == 90 ? 2 : 1));
+				assert_true(f.width <= 0.15);
+				bytes += f.bytes;
+				pathload_bytes += figures_of(w, ABW_SLOPS).pathload_bytes;
+			}
+		print_message("%5.0f Mbit/s: %.0f bytes, pathload %.0f\n", rate / 1e6, bytes / 12, pathload_bytes / 12);
+		assert_true(bytes * (rate < 50e6 ? 3 : 8) < pathload_bytes);
+	}
+}
+
+static void test_faults_of_the_path_and_of_the_hosts(void **state)
+{
+	const struct {
+		const char *name;
+		struct world w;
+	} worlds[] = {
+		{ "the sender's own link is as narrow", { .access = 1, .noise_ns = 500 } },
+		{ "5 % lost", { .access = 10, .noise_ns = 500, .loss = 0.05 } },
+		{ "2 % overtaken", { .access = 10, .noise_ns = 500, .held = 0.02 } },
+		{ "-200 ppm", { .access = 10, .noise_ns = 500, .skew = -200e-6 } },
+		{ "packets leave up to 20 us late", { .access = 10, .noise_ns = 500, .send_noise_ns = 20e3 } },
+		{ "stamps with steps of 512 ns", { .access = 10, .noise_ns = 800, .step_ns = 512 } },
+		{ "stamps up to 10 us late", { .access = 10, .noise_ns = 10e3 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+		print_message("%s:\n", worlds[i].name);
+		for (double rate = 10e6; rate < rate_most(); rate *= 10)
+			for (int load = 0; load <= 90; load += 30) {
+				struct world w = worlds[i].w;
+				struct figures f;
+
+				w.rate = rate;
+				w.load = load / 100.0;
+				f = figures_of(w, ABW_AUTO);
+				assert_true(runs() - f.inside <= 2);
+				assert_true(f.width <= 0.17);
+			}
+	}
+}
+
+static void test_coalesced_arrivals(void **state)
+{
+	(void)state;
+	for (double rate = 10e6; rate < rate_most(); rate *= 10)
+		for (int load = 0; load <= 90; load += 30) {
+			struct world w = plain;
+			struct figures f;
+
+			w.rate = rate;
+			w.load = load / 100.0;
+			for (w.period_ns = 50e3; w.period_ns < 2e6; w.period_ns *= 5) {
+				f = figures_of(w, ABW_AUTO);
+				assert_true(f.outside <= 2);
+				/* Both packets of a size and of half of it come in one group. */
+				if (w.period_ns > 1.1 * 8e9 * LARGE / rate)
+					assert_int_equal(f.resolved, 0);
+			}
+		}
+}
+
+static void test_slops_finds_a_constant_rate(void **state)
+{
+	(void)state;
+	for (double rate = 10e6; rate < rate_most(); rate *= 10)
+		for (int load = 0; load <= 90; load += 30) {
+			struct world w = plain;
+
+			w.rate = rate;
+			w.load = load / 100.0;
+			w.cross = CBR;
+			assert_int_equal(figures_of(w, ABW_SLOPS).inside, runs());
+		}
+}
+
+static void test_chirps_are_near_the_truth(void **state)
+{
+	(void)state;
+	for (int load = 30; load <= 60; load += 30) {
+		struct world w = plain;
+		struct outcome o;
+
+		w.rate = 100e6;
+		w.load = load / 100.0;
+		w.seed = 7;
+		o = measured(w, ABW_CHIRP);
+		assert_int_equal(o.result.reading, ABW_RESOLVED);
+		assert_int_equal(o.result.by, ABW_CHIRPS);
+		assert_true(o.result.low_bit_s <= o.truth + 0.15 * o.capacity);
+		assert_true(o.result.high_bit_s >= o.truth - 0.15 * o.capacity);
+	}
+}
+
+/* Two loaded links: a probe must find both queues empty, so the range is too low, and never too high. */
+static void test_a_second_loaded_link_lowers_the_range(void **state)
+{
+	(void)state;
+	for (int i = 0; i < runs(); i++) {
+		struct world w = plain;
+		struct outcome o;
+
+		w.rate = 100e6;
+		w.load = 0.6;
+		w.second = 0.3;
+		w.seed = (uint64_t)i;
+		o = measured(w, ABW_AUTO);
+		assert_int_equal(o.result.reading, ABW_RESOLVED);
+		assert_true(o.result.low_bit_s <= o.truth);
+		assert_true(o.result.high_bit_s >= (0.4 * 0.7 - 0.08) * o.capacity);
+	}
+}
+
+/* ------------------------------------------------------------------------------------------------------- bad input */
+
+static enum abw_reading after(uint64_t arrival(const struct abw_plan *plan, size_t i), double send_stretch)
+{
+	const struct abw_options o = { .large_bytes = LARGE, .small_bytes = SMALL, .resolution_ns = 100 };
+	const struct abw_plan *plan;
+	struct abw abw;
+	enum abw_reading reading;
+	int steps = 0;
+
+	assert_int_equal(abw_begin(&abw, &o), 0);
+	for (; (plan = abw_next(&abw)); steps++) {
+		const size_t count = (size_t)plan->flows * plan->trains * plan->packets;
+		uint64_t *sent = calloc(count, sizeof *sent), *arrived = calloc(count, sizeof *arrived);
+
+		assert_true(sent && arrived && steps < 100);
+		for (size_t i = 0; i < count; i++) {
+			sent[i] = 1000000000 + i / plan->packets * plan->period_ns +
+				  (uint64_t)((double)(i % plan->packets * plan->gap_ns) * send_stretch);
+			arrived[i] = arrival(plan, i);
+		}
+		assert_int_equal(abw_take(&abw, sent, arrived), 0);
+		free(sent);
+		free(arrived);
+	}
+	reading = abw.result.reading;
+	abw_end(&abw);
+	return reading;
+}
+
+static uint64_t never(const struct abw_plan *plan, size_t i)
+{
+	(void)plan;
+	(void)i;
+	return 0;
+}
+
+static uint64_t at_once(const struct abw_plan *plan, size_t i)
+{
+	return 2000000000 + i / plan->packets * plan->period_ns;
+}
+
+static uint64_t backwards(const struct abw_plan *plan, size_t i)
+{
+	return at_once(plan, i) - i * 1000;
+}
+
+static uint64_t on_a_link(const struct abw_plan *plan, size_t i)
+{
+	return at_once(plan, i) + i % plan->packets * (plan->gap_ns ? plan->gap_ns : plan->ip_bytes * 80ull);
+}
+
+static void test_arrivals_that_give_no_range(void **state)
+{
+	(void)state;
+	assert_int_equal(after(never, 1), ABW_LOST);
+	assert_int_equal(after(backwards, 1), ABW_LOST);
+	assert_int_equal(after(at_once, 1), ABW_COALESCED);
+	assert_int_equal(after(on_a_link, 1), ABW_RESOLVED);
+	assert_int_equal(after(on_a_link, 1.5), ABW_SENDER);
+}
+
+static void test_options(void **state)
+{
+	struct abw abw;
+
+	(void)state;
+	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 100, .small_bytes = 52 }), -EINVAL);
+	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500, .small_bytes = 1000 }), -EINVAL);
+	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500 }), -EINVAL);
+	assert_int_equal(abw_begin(&abw, &(struct abw_options){ ABW_METHODS, 1500, 52, 0, 1 }), -EINVAL);
+	assert_int_equal(
+		abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500, .small_bytes = 52, .max_load_bit_s = 1e6 }),
+		0);
+	assert_true(8e9 * abw.plan.packets * abw.plan.ip_bytes / (double)abw.plan.period_ns <= 1e6);
+	abw_end(&abw);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- parts */
+
+static struct abw_trend_result trend_of(double drift, double jitter_ns, uint32_t packets, uint32_t lost,
+					double noise_ns)
+{
+	uint64_t sent[1000], arrived[1000], seed = 5;
+	struct abw_trend_result r;
+
+	for (uint32_t i = 0; i < packets; i++) {
+		sent[i] = 1000000 + i * 100000ull;
+		arrived[i] =
+			i < lost ? 0 : (uint64_t)(7e9 + (double)sent[i] * (1 + drift) + jitter_ns * uniform(&seed));
+	}
+	abw_trend(&(struct abw_train){ sent, arrived, packets }, noise_ns, &r);
+	return r;
+}
+
+static void test_trends(void **state)
+{
+	(void)state;
+	assert_int_equal(trend_of(0.1, 10e3, 100, 0, 0).trend, ABW_RISING);
+	assert_true(fabs(trend_of(0.1, 10e3, 100, 0, 0).drift - 0.1) < 0.01);
+	assert_true(fabs(trend_of(0.1, 10e3, 100, 0, 0).gap_ns - 100e3) < 1);
+	assert_int_equal(trend_of(0, 10e3, 100, 0, 0).trend, ABW_NO_TREND);
+	assert_int_equal(trend_of(-0.1, 10e3, 100, 0, 0).trend, ABW_NO_TREND);
+	assert_int_equal(trend_of(200e-6, 0, 100, 0, 0).trend, ABW_NO_TREND); /* skew */
+	assert_int_equal(trend_of(0.01, 0, 100, 0, 0).trend, ABW_RISING);
+	assert_int_equal(trend_of(0.01, 0, 100, 0, 200e3).trend, ABW_NO_TREND); /* 99 us in all */
+	assert_int_equal(trend_of(0, 10e3, 100, 16, 0).trend, ABW_RISING);
+	assert_int_equal(trend_of(0, 10e3, 100, 15, 0).lost, 15);
+	assert_int_equal(trend_of(0, 10e3, 100, 15, 0).trend, ABW_NO_TREND);
+	assert_int_equal(trend_of(0.1, 0, ABW_TREND_LEAST - 1, 0, 0).trend, ABW_UNUSABLE);
+	assert_int_equal(trend_of(0.1, 0, ABW_TREND_LEAST, 0, 0).trend, ABW_RISING);
+	assert_int_equal(trend_of(0.1, 0, 1000, 0, 0).trend, ABW_RISING);
+	assert_int_equal(trend_of(0.1, 0, 0, 0, 0).trend, ABW_UNUSABLE);
+}
+
+static enum abw_fleet fleet_of(size_t rising, size_t level, size_t ambiguous, size_t unusable)
+{
+	struct abw_trend_result streams[32] = { 0 };
+	size_t n = 0;
+
+	for (; n < rising; n++)
+		streams[n].trend = ABW_RISING;
+	for (; n < rising + level; n++)
+		streams[n].trend = ABW_NO_TREND;
+	for (; n < rising + level + ambiguous; n++)
+		streams[n].trend = ABW_AMBIGUOUS;
+	for (; n < rising + level + ambiguous + unusable; n++)
+		streams[n].trend = ABW_UNUSABLE;
+	return abw_fleet(streams, n);
+}
+
+static void test_fleets(void **state)
+{
+	(void)state;
+	assert_int_equal(fleet_of(6, 4, 2, 0), ABW_FLEET_ABOVE);
+	assert_int_equal(fleet_of(4, 6, 2, 0), ABW_FLEET_BELOW);
+	assert_int_equal(fleet_of(6, 6, 0, 0), ABW_FLEET_GREY);
+	assert_int_equal(fleet_of(0, 0, 12, 0), ABW_FLEET_GREY);
+	assert_int_equal(fleet_of(5, 0, 0, 7), ABW_FLEET_UNUSABLE);
+	assert_int_equal(fleet_of(0, 0, 0, 0), ABW_FLEET_UNUSABLE);
+}
+
+static void test_search(void **state)
+{
+	(void)state;
+	for (double truth = 2; truth < 100; truth += 7)
+		for (double grey = 0; grey < 10; grey += 4) {
+			struct abw_search s = { .high = 101, .resolution = 5 };
+			int steps = 0;
+
+			for (; !abw_search_over(&s) && steps < 30; steps++) {
+				const double rate = abw_search_rate(&s);
+
+				abw_search_take(&s, rate,
+						rate > truth + grey   ? ABW_FLEET_ABOVE
+						: rate < truth - grey ? ABW_FLEET_BELOW
+								      : ABW_FLEET_GREY);
+			}
+			assert_true(abw_search_over(&s) && s.low <= truth && truth <= s.high);
+			assert_true(s.high - s.low <= 2 * grey + 10);
+		}
+}
+
+static void test_a_fleet_that_contradicts_the_grey_region(void **state)
+{
+	struct abw_search s = { .high = 100, .resolution = 5 };
+
+	(void)state;
+	abw_search_take(&s, 50, ABW_FLEET_GREY);
+	abw_search_take(&s, 75, ABW_FLEET_BELOW);
+	assert_true(s.low == 75 && abw_search_rate(&s) > 75);
+	abw_search_take(&s, 87, ABW_FLEET_GREY);
+	abw_search_take(&s, 80, ABW_FLEET_ABOVE);
+	assert_true(s.high == 80 && abw_search_over(&s));
+}
+
+/* Packets of 1514 bytes at 1 Gbit/s, stamps with steps of 256 ns that are up to 600 ns late. */
+static void test_gaps_of_a_clock_with_steps(void **state)
+{
+	enum { TRAINS = 8, PACKETS = 5 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		uint64_t sent[TRAINS * PACKETS], arrived[TRAINS * PACKETS], random = seed;
+		struct abw_line line;
+
+		for (int i = 0; i < TRAINS * PACKETS; i++) {
+			const double at = i / PACKETS * 20e6 + i % PACKETS * 12112 + 600 * uniform(&random);
+
+			sent[i] = (uint64_t)(1e9 + i / PACKETS * 20e6);
+			arrived[i] = (uint64_t)((5e9 + at) / 256) * 256;
+		}
+		abw_line(sent, arrived, TRAINS, PACKETS, &line);
+		assert_int_equal(line.gaps, TRAINS * (PACKETS - 1));
+		assert_true(fabs(line.gap_ns / 12112 - 1) < 0.02);
+	}
+}
+
+static void test_idle_share(void **state)
+{
+	struct abw_delay delays[1000];
+	struct abw_idle r;
+
+	(void)state;
+	for (int share = 0; share <= 10; share++) {
+		uint64_t seed = 3;
+
+		for (int i = 0; i < 1000; i++) {
+			const double at = 4e6 * i, waits = i % 10 < share ? 0 : 1e6 * uniform(&seed);
+
+			delays[999 - i] = (struct abw_delay){ at, 5e12 + waits + 100e-6 * at + 300 * uniform(&seed) };
+		}
+		assert_int_equal(abw_idle(delays, 1000, 500, 1000, &r), 0);
+		if (!share) {
+			assert_true(r.share < 0.02);
+			continue;
+		}
+		assert_true(r.resolved);
+		assert_true(fabs(r.share - share / 10.0) < 0.02);
+		assert_true(r.low <= share / 10.0 && share / 10.0 <= r.high);
+		assert_true(fabs(r.skew_ppm - 100) < 1);
+	}
+	assert_int_equal(abw_idle(delays, ABW_IDLE_LEAST - 1, 500, 1000, &r), -EINVAL);
+	assert_int_equal(abw_idle(delays, 0, 500, 1000, &r), -EINVAL);
+}
+
+static void test_chirp(void **state)
+{
+	uint64_t sent[40], arrived[40] = { 0 };
+	double gap = 1200e3, at = 1e9, free_ns = 0; /* from 10 Mbit/s */
+
+	(void)state;
+	for (int i = 0; i < 40; i++, at += gap, gap /= 1.1) {
+		free_ns = fmax(free_ns, at) + 120e3; /* a link of 100 Mbit/s */
+		sent[i] = (uint64_t)at;
+		arrived[i] = (uint64_t)free_ns;
+	}
+	assert_true(fabs(abw_chirp(&(struct abw_train){ sent, arrived, 40 }, 12000, 0) / 100e6 - 1) < 0.1);
+	assert_true(abw_chirp(&(struct abw_train){ sent, arrived, ABW_TREND_LEAST - 1 }, 12000, 0) == 0);
+	memset(arrived, 0, sizeof arrived);
+	assert_true(abw_chirp(&(struct abw_train){ sent, arrived, 40 }, 12000, 0) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_truth_is_in_the_range),
+		cmocka_unit_test(test_faults_of_the_path_and_of_the_hosts),
+		cmocka_unit_test(test_coalesced_arrivals),
+		cmocka_unit_test(test_slops_finds_a_constant_rate),
+		cmocka_unit_test(test_chirps_are_near_the_truth),
+		cmocka_unit_test(test_a_second_loaded_link_lowers_the_range),
+		cmocka_unit_test(test_arrivals_that_give_no_range),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_trends),
+		cmocka_unit_test(test_fleets),
+		cmocka_unit_test(test_search),
+		cmocka_unit_test(test_a_fleet_that_contradicts_the_grey_region),
+		cmocka_unit_test(test_gaps_of_a_clock_with_steps),
+		cmocka_unit_test(test_idle_share),
+		cmocka_unit_test(test_chirp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

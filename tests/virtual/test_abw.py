@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer abw` over links that netem shapes in virtual time, with cross traffic of a known rate."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guests import ROOT, Lab
+
+pytestmark = pytest.mark.slow
+
+KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
+FRAME, LARGE, HEADERS = 14, 1500, 28  # netem counts frames with their Ethernet header; abw counts IP packets
+PAYLOADS = (200, 1472)
+
+FILE = """
+hosts = ["near", "far"]
+routers = ["mid"]
+[[links]]
+ends = ["near", "mid"]
+delay = "2ms"
+[[links]]
+ends = ["mid", "far"]
+"""
+
+SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {} limit 10000; done"
+CROSS = "{} flow up far --udp --bitrate {}k --model poisson --payload {}..{} --for 60s --token-file token >/dev/null 2>&1 & sleep 0.5"
+
+
+@dataclass
+class Scenario:
+    mbit: int
+    load: int = 0  # per cent of the link, by cross traffic up
+    options: str = "--direction up"
+    netem: str = ""
+
+    def cross_kbit(self) -> int:
+        """Of payload, so that frames take the share of the link."""
+        mean = sum(PAYLOADS) / 2
+        return round(self.mbit * 10 * self.load * mean / (mean + HEADERS + FRAME))
+
+    def truth(self) -> float:
+        return self.mbit * 1e6 * (100 - self.load) / 100 * LARGE / (LARGE + FRAME)
+
+    def capacity(self) -> float:
+        return self.mbit * 1e6 * LARGE / (LARGE + FRAME)
+
+
+SCENARIOS = {
+    "10 idle": Scenario(10, options=""),
+    "10 at 30": Scenario(10, 30),
+    "10 at 60": Scenario(10, 60),
+    "10 at 90": Scenario(10, 90),
+    "100 idle": Scenario(100, options=""),
+    "1000 idle": Scenario(1000, options=""),
+    "max load": Scenario(10, 0, "--direction up --max-load 100k"),
+    "loss": Scenario(10, 0, "--direction up", "loss 3%"),
+    "groups of 2 ms": Scenario(10, 0, "--direction up", "slot 2ms 2ms"),
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """All scenarios, one after the other in one guest."""
+    folder = tmp_path_factory.mktemp("abw")
+    lab = Lab(folder / "here", folder / "scratch")
+    lab.folder.mkdir()
+    lab.scratch.mkdir()
+    (lab.folder / "abw.toml").write_text(FILE)
+    (lab.folder / "token").write_text(secrets.token_hex(16))
+    (lab.folder / "token").chmod(0o600)
+    job = list[str]()
+    for number, scenario in enumerate(SCENARIOS.values()):
+        job.append(SHAPE.format(f"rate {scenario.mbit}mbit {scenario.netem}"))
+        if scenario.load:
+            job.append(CROSS.format(KTRXER, scenario.cross_kbit(), *PAYLOADS))
+        job.append(f"{KTRXER} abw far --json --token-file token {scenario.options} >{number}.json")
+        if scenario.load:
+            job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
+    serve = f"far={KTRXER} serve --quiet --token-file token"
+    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
+
+
+def ranges(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [result[way] for way in ("up", "down") if way in result]
+
+
+@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if "groups" not in name])
+def test_the_truth_is_in_the_range(found: dict[str, dict[str, Any]], name: str) -> None:
+    result, scenario = found[name], SCENARIOS[name]
+    for way in ranges(result):
+        available = way["available_bit_s"]
+        assert available, result["reasons"]
+        assert available["low"] <= scenario.truth() <= available["high"], way
+        assert available["high"] - available["low"] <= 0.15 * scenario.capacity()
+        assert way["capacity_bit_s"] == pytest.approx(scenario.capacity(), rel=0.02)
+        assert way["overhead_bytes"] == pytest.approx(FRAME, abs=6)
+    assert result["verdict"] == "valid", result["reasons"]
+
+
+def test_both_directions_unless_one_is_asked_for(found: dict[str, dict[str, Any]]) -> None:
+    assert "up" in found["10 idle"] and "down" in found["10 idle"]
+    assert "up" in found["10 at 30"] and "down" not in found["10 at 30"]
+
+
+def test_the_load_keeps_its_limit(found: dict[str, dict[str, Any]]) -> None:
+    assert found["max load"]["up"]["load_bit_s"] <= 100e3
+    assert found["max load"]["up"]["load_share"] <= 0.0105
+
+
+def test_no_range_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]]) -> None:
+    result = found["groups of 2 ms"]
+    assert result["up"]["reading"] == "coalesced" and result["up"]["available_bit_s"] is None
+    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
