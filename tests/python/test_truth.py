@@ -134,6 +134,13 @@ def test_output_that_cannot_be_read_is_said(name, text):
         adapters.load(name).read(Output([name], 1, text, text))
 
 
+def test_a_flow_without_the_counts_of_the_server_has_no_figures():
+    flow = {"direction": "down", "sent_packets": None, "received_packets": 10, "lost": None, "duplicates": 0, "ecn": "off"}
+    for told, words in (({"protocol": "udp", "flows": [flow]}, "no counts of the server"), ({"protocol": "udp"}, "no flows")):
+        with pytest.raises(Unreadable, match=words):
+            read("ktrxer_flow", json.dumps(told))
+
+
 def test_a_figure_that_is_false_is_said():
     path = TruePath("mine", Way(10), Way(10))
     right, wrong = judge.rows(path, "x", [Figure("round trip p50", 20.0), Figure("round trip max", 21.0)], QUIET)

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from ktrxer.truth.adapters.iperf3 import OVERLOADED
-from ktrxer.truth.figure import Figure, Output, json_object, share
+from ktrxer.truth.figure import Figure, Output, Unreadable, json_object, share
 from ktrxer.truth.path import UDP_HEADERS
 
 PROGRAM, BESIDE = "ktrxer flow", "ktrxer serve"
+COUNTS = ("sent_packets", "received_packets", "lost")
 
 
 def read(output: Output) -> list[Figure]:
     told, found = json_object(output, "--json"), list[Figure]()
+    if "flows" not in told:
+        raise Unreadable("no flows in the output: the command failed before they began")
     for way in ("up", "down"):
         flows = [flow for flow in told["flows"] if flow["direction"] == way]
         if not flows:
@@ -20,7 +23,9 @@ def read(output: Output) -> list[Figure]:
             found.append(Figure(f"TCP {way}", told[f"{way}_bps"] / 1e6, loaded=True))
             found.append(Figure(f"TCP bytes {way}", sum(flow["received_bytes"] for flow in flows), loaded=True))
             continue
-        sent, received, lost = (sum(flow[key] for flow in flows) for key in ("sent_packets", "received_packets", "lost"))
+        if any(flow[key] is None for flow in flows for key in COUNTS):
+            raise Unreadable("a flow has no counts of the server: its control connection broke")
+        sent, received, lost = (sum(flow[key] for flow in flows) for key in COUNTS)
         found += share(f"loss {way}", lost, sent, loaded=True)
         found += share(f"duplicates {way}", sum(flow["duplicates"] for flow in flows), sent - lost)
         if any(flow["ecn"] != "off" for flow in flows):
