@@ -12,7 +12,7 @@
 
 struct one_way_result {
 	bool known;                 /* else nothing below but the delays (empty), steps and synchronised is valid */
-	struct stamp_delays delays; /* ns */
+	struct stamp_delays delays; /* ns; of every sample of the longest segment */
 	/* The parts of the uncertainty of each delay, in ns: offset at the middle of the run, what its change until each delay adds, the conversion
 	   of T1 and T4, the resolution of the reflector's stamps; and their sum. */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns, total_ns;
@@ -22,7 +22,6 @@ struct one_way_result {
 	bool claimed;      /* what the clocks report made the bound smaller */
 	bool contradicted; /* both clocks claim to be synchronised, and the round trips prove the opposite */
 	bool synchronised; /* both clocks report so */
-	uint64_t every;    /* the delays are of every so many round trips: memory is bounded */
 	uint32_t steps;    /* of the clocks against each other */
 };
 
@@ -34,8 +33,7 @@ void one_way_free(struct one_way *one_way);
 void one_way_own_clock(struct one_way *one_way, const struct clock_sync *own);
 /* 1: the clocks were stepped against each other, 0, or -ENOMEM. */
 int one_way_add(struct one_way *one_way, const struct stamp_sample *sample);
-/* After the last round trip. -ENOMEM, or 0. one_way_result_free() afterwards in any case. */
+/* After the last round trip. -ENOMEM, or 0. The delays belong to one_way. */
 int one_way_result(struct one_way *one_way, struct one_way_result *result);
-void one_way_result_free(struct one_way_result *result);
 
 #endif

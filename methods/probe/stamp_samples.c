@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
-enum { ROOM = 1 << 18 }; /* 8 MiB at most */
+enum {
+	ROOM = 1 << 18, /* 8 MiB at most */
+	PART = 32,      /* of them are settled at once: in milliseconds, and rarely */
+};
 
 struct kept {
 	uint64_t t1;
@@ -12,43 +15,49 @@ struct kept {
 };
 
 struct stamp_samples {
-	struct kept *kept;
-	uint32_t count, room;
-	uint64_t seen, stride, resolution;
+	struct kept *kept; /* a ring once it has ROOM places */
+	uint32_t first, count, room;
+	uint64_t seen, resolution;
+	/* Of the segment with the most round trips, at `longest`, and of the one since the last step. */
+	struct stamp_delays delays[2];
+	int longest;
 };
 
 struct stamp_samples *stamp_samples_new(void)
 {
 	struct stamp_samples *s = calloc(1, sizeof *s);
 
-	if (s) {
-		s->stride = 1;
+	if (s)
 		s->resolution = KTRXER_NS_PER_MS;
-	}
 	return s;
+}
+
+static void delays_free(struct stamp_delays *d)
+{
+	ktrxer_hist_free(d->up);
+	ktrxer_hist_free(d->down);
 }
 
 void stamp_samples_free(struct stamp_samples *s)
 {
 	if (!s)
 		return;
+	delays_free(&s->delays[0]);
+	delays_free(&s->delays[1]);
 	free(s->kept);
 	free(s);
 }
 
+bool stamp_samples_full(const struct stamp_samples *s)
+{
+	return s->count == ROOM;
+}
+
 static bool room_make(struct stamp_samples *s)
 {
-	uint32_t room = s->room ? 2 * s->room : 1024;
-	struct kept *kept;
+	const uint32_t room = s->room ? 2 * s->room : 1024;
+	struct kept *kept = realloc(s->kept, room * sizeof *kept);
 
-	if (s->room == ROOM) {
-		for (uint32_t i = 0; i < s->count / 2; i++)
-			s->kept[i] = s->kept[2 * i];
-		s->count /= 2;
-		s->stride *= 2;
-		return true;
-	}
-	kept = realloc(s->kept, room * sizeof *kept);
 	if (!kept)
 		return false;
 	s->kept = kept;
@@ -60,17 +69,12 @@ bool stamp_samples_add(struct stamp_samples *s, const struct stamp_sample *p)
 {
 	while (s->resolution > 1 && (p->t2_real_ns % (int64_t)s->resolution || p->t3_real_ns % (int64_t)s->resolution))
 		s->resolution /= 1000;
-	if (s->seen++ % s->stride)
-		return true;
-	if (s->count == s->room && !room_make(s))
+	s->seen++;
+	if (s->count == s->room && (stamp_samples_full(s) || !room_make(s)))
 		return false;
-	s->kept[s->count++] = (struct kept){ p->t1_ns, p->up_ns, p->down_ns, (uint32_t)((p->t4_ns - p->t1_ns) >> 8) };
+	s->kept[(s->first + s->count++) % ROOM] =
+		(struct kept){ p->t1_ns, p->up_ns, p->down_ns, (uint32_t)((p->t4_ns - p->t1_ns) >> 8) };
 	return true;
-}
-
-uint64_t stamp_samples_stride(const struct stamp_samples *s)
-{
-	return s->stride;
 }
 
 uint64_t stamp_samples_resolution(const struct stamp_samples *s)
@@ -88,37 +92,99 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void delays_add(struct stamp_delays *d, const struct clock_offset *clock, const struct kept *k, int64_t low_ns,
-		       int64_t high_ns)
+/* The uncertainty of both delays; UINT64_MAX: the sample contradicts the offset. */
+static uint64_t delays_find(const struct clock_offset *clock, enum clock_offset_segment which, const struct kept *k,
+			    int64_t low_ns, int64_t high_ns, int64_t *up, int64_t *down)
 {
 	const uint64_t trip = (uint64_t)k->trip << 8;
 	const int64_t change = (int64_t)(trip / 1000000 * CLOCK_OFFSET_RATE_PPM) + CLOCK_OFFSET_RATE_PPM;
 	uint64_t at_t1, at_t4;
-	int64_t up, down;
 
 	/* The offset is at most T2 - T1 at T1, and at least T3 - T4 at T4. */
-	up = k->up - clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1, larger(low_ns, -k->down - change),
-					 smaller(high_ns, k->up), &at_t1);
-	down = k->down + clock_offset_within(clock, CLOCK_OFFSET_LONGEST, k->t1 + trip, larger(low_ns, -k->down),
-					     smaller(high_ns, k->up + change), &at_t4);
-	if (at_t1 == UINT64_MAX || at_t4 == UINT64_MAX) {
+	*up = k->up - clock_offset_within(clock, which, k->t1, larger(low_ns, -k->down - change),
+					  smaller(high_ns, k->up), &at_t1);
+	*down = k->down + clock_offset_within(clock, which, k->t1 + trip, larger(low_ns, -k->down),
+					      smaller(high_ns, k->up + change), &at_t4);
+	if (at_t1 == UINT64_MAX || at_t4 == UINT64_MAX)
+		return UINT64_MAX;
+	/* The offset changes while the probe is under way. */
+	return (at_t1 > at_t4 ? at_t1 : at_t4) + (uint64_t)change;
+}
+
+static void delays_add(struct stamp_delays *d, const struct clock_offset *clock, enum clock_offset_segment which,
+		       const struct kept *k, int64_t low_ns, int64_t high_ns)
+{
+	int64_t up, down, claimed_up, claimed_down;
+	uint64_t bound_ns = delays_find(clock, which, k, INT64_MIN, INT64_MAX, &up, &down), unclaimed_ns = bound_ns,
+		 claimed_ns;
+
+	if (bound_ns == UINT64_MAX) {
 		d->contradicted++;
 		return;
 	}
+	if (low_ns != INT64_MIN) {
+		claimed_ns = delays_find(clock, which, k, low_ns, high_ns, &claimed_up, &claimed_down);
+		d->claims_wrong |= claimed_ns == UINT64_MAX;
+		if (claimed_ns != UINT64_MAX) {
+			bound_ns = claimed_ns;
+			up = claimed_up;
+			down = claimed_down;
+			/* Claims may be wrong: this delay and the true one lie in the interval without them. */
+			unclaimed_ns *= 2;
+		}
+	}
 	ktrxer_hist_record(d->up, up);
 	ktrxer_hist_record(d->down, down);
-	/* The offset changes while the probe is under way. */
-	at_t1 = (at_t1 > at_t4 ? at_t1 : at_t4) + (uint64_t)change;
-	d->bound_ns = at_t1 > d->bound_ns ? at_t1 : d->bound_ns;
+	d->bound_ns = bound_ns > d->bound_ns ? bound_ns : d->bound_ns;
+	d->unclaimed_ns = unclaimed_ns > d->unclaimed_ns ? unclaimed_ns : d->unclaimed_ns;
 }
 
-void stamp_samples_delays(const struct stamp_samples *s, const struct clock_offset *clock, int64_t low_ns,
-			  int64_t high_ns, struct stamp_delays *delays)
+/* The delays of the segment that begins there. */
+static bool delays_begin(struct stamp_delays *d, uint64_t from_ns)
 {
-	struct clock_offset_result r;
+	if (d->up && d->from_ns == from_ns)
+		return true;
+	delays_free(d);
+	*d = (struct stamp_delays){ .up = ktrxer_hist_new(), .down = ktrxer_hist_new(), .from_ns = from_ns };
+	return d->up && d->down;
+}
 
-	clock_offset_result(clock, CLOCK_OFFSET_LONGEST, &r);
-	for (uint32_t i = 0; i < s->count; i++)
-		if (s->kept[i].t1 >= r.from_ns && s->kept[i].t1 <= r.to_ns)
-			delays_add(delays, clock, &s->kept[i], low_ns, high_ns);
+static bool is_in(const struct clock_offset_result *segment, const struct kept *k)
+{
+	return k->t1 >= segment->from_ns && k->t1 <= segment->to_ns;
+}
+
+bool stamp_samples_settle(struct stamp_samples *s, const struct clock_offset *clock, int64_t low_ns, int64_t high_ns,
+			  bool all)
+{
+	struct clock_offset_result longest, open;
+	struct stamp_delays *of_longest, *of_open;
+
+	clock_offset_result(clock, CLOCK_OFFSET_LONGEST, &longest);
+	clock_offset_result(clock, CLOCK_OFFSET_OPEN, &open);
+	if (longest.from_ns == s->delays[!s->longest].from_ns)
+		s->longest = !s->longest;
+	of_longest = &s->delays[s->longest];
+	of_open = &s->delays[!s->longest];
+	if (!delays_begin(of_longest, longest.from_ns) ||
+	    (open.from_ns != longest.from_ns && !delays_begin(of_open, open.from_ns)))
+		return false;
+	for (uint32_t n = all ? s->count : s->count / PART; n; n--) {
+		const struct kept *k = &s->kept[s->first];
+		const bool in_longest = is_in(&longest, k);
+
+		if (in_longest || is_in(&open, k))
+			delays_add(in_longest ? of_longest : of_open, clock,
+				   in_longest ? CLOCK_OFFSET_LONGEST : CLOCK_OFFSET_OPEN, k, low_ns, high_ns);
+		s->first = (s->first + 1) % ROOM;
+		s->count--;
+	}
+	if (!s->count)
+		s->first = 0;
+	return true;
+}
+
+const struct stamp_delays *stamp_samples_delays(const struct stamp_samples *s)
+{
+	return &s->delays[s->longest];
 }

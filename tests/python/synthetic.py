@@ -98,6 +98,7 @@ def synthetic(directory: Path | str, *, seconds: float = 70, delay: float = 5, s
             "series": [series.id] * count, "t_ns": at.tolist(), "seq": list(range(count)), "state": state.tolist(), "lateness_ns": late.tolist(),
             "rtt_ns": maybe(up + down, ok), "up_ns": maybe(up, one_way), "down_ns": maybe(down, one_way),
             "up_bound_ns": maybe(bound, one_way), "down_bound_ns": maybe(bound, one_way),
+            "own_queue_ns": maybe(2 * US + late, one_way), "far_queue_ns": maybe(3 * US + late, one_way),
         })
     load = np.arange(round(delay * S), round((seconds - delay) * S) + 1, 200 * MS)
     for series in meta.of_kind("bytes"):

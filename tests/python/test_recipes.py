@@ -58,6 +58,12 @@ def test_rrul_marks_its_packets():
     assert DSCP["AF41"] == 34
 
 
+def test_precise_is_for_the_probes():
+    for precise in (False, True):
+        schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST"), Options("ktrxer", precise=precise))
+        assert {job.kind: "--precise" in job.command for job in schedule.jobs} == {"ping": precise, "stamp": precise, "flow": False}
+
+
 def test_probes_that_may_share_a_process_do():
     s = Setting("H", 10, 1)
     later = When(delay_s=2)

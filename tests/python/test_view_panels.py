@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
-from ktrxer.view import names, pack, panels
-from ktrxer.view.model import Panel
+from ktrxer.view import figure, names, pack, panels
+from ktrxer.view.model import Panel, PlotModel
 from synthetic import synthetic
 
 S, MS = 10**9, 10**6
@@ -143,6 +143,40 @@ def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None
     assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 left out by us." in panel.notes
+
+
+@pytest.mark.slow
+def test_lost_probes_have_a_lane_above_the_plot(tmp_path: Path) -> None:
+    """No cross lies among the delays, and none in the words above the plot."""
+    lossy = [probes([0, 1, 0, 2, 0], [MS, None, 2 * MS, None, 3 * MS]) | {"series": [number] * 5} for number in range(3)]
+    series = [Series(number, f"Ping (ms) UDP {klass}", "latency", "ms", 0, klass=klass) for number, klass in enumerate(("BE", "BK", "EF"))]
+    panel = panels.latency(made(tmp_path, series, {"latency": lossy}))
+    assert panel is not None
+    figure.load()
+    drawn = figure.draw(PlotModel("t", "s", (panel,)), vector=True)
+    drawn.canvas.draw()
+    (axes,) = drawn.axes
+    top = axes.get_window_extent().y1
+    heights = [line.get_transform().transform(line.get_xydata())[:, 1] for line in axes.lines if line.get_marker() == "x"]
+    words = [text.get_window_extent() for text in axes.texts if text.get_text() in ("idle", "load")]
+    legend = axes.get_legend()
+    assert len(heights) == 3 and len({float(y) for row in heights for y in row}) == 3, "a row for each series"
+    assert len(words) == 2 and legend is not None
+    assert all(top < y < min(legend.get_window_extent().y0, *(box.y0 for box in words)) for row in heights for y in row)
+
+
+def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: Path) -> None:
+    measured = probes([0, 1, 0, 0], [MS, None, 2 * MS, 3 * MS]) | {
+        "own_queue_ns": [5000, None, 8000, 7000], "far_queue_ns": [None, None, 40_000, None]}  # fmt: skip
+    panel = panels.MAKERS["host_queues"](made(tmp_path, [PING], {"latency": [measured]}))
+    own, far = by_key(panel, "Ping (ms) ICMP"), by_key(panel, "Ping (ms) ICMP, far host")
+    assert panel is not None and panel.y.unit == "µs"
+    assert own.x.tolist() == pytest.approx([0, 0.02, 0.03]) and own.y.tolist() == [5, 8, 7]
+    assert far.x.tolist() == pytest.approx([0.02]) and far.y.tolist() == [40]
+    assert own.color == far.color and own.dash != far.dash
+    (tmp_path / "b").mkdir()
+    unknown = made(tmp_path / "b", [PING], {"latency": [probes([0], [MS])]})
+    assert panels.MAKERS["host_queues"](unknown) is None
 
 
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:

@@ -64,21 +64,23 @@ export async function panel(page: Page, key: string): Promise<ReturnType<Page["l
   return found;
 }
 
-/** How many pixels of a panel's canvas have that colour. */
-export async function pixels(page: Page, key: string, color: string): Promise<number> {
+/** How many pixels of a panel's canvas have that colour, in all of it or above the plot. */
+export async function pixels(page: Page, key: string, color: string, where: "all" | "above" = "all"): Promise<number> {
   return page.evaluate(
-    ([key, color]) => {
+    ([key, color, where]) => {
       const canvas = document.querySelector<HTMLCanvasElement>(`figure[data-panel="${key}"] canvas`);
       const context = canvas?.getContext("2d");
       if (!canvas || !context) throw new Error(`no canvas in ${key}`);
       const [r, g, b] = [1, 3, 5].map((at) => parseInt((color ?? "").slice(at, at + 2), 16)) as [number, number, number];
-      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const plot = document.querySelector<HTMLElement>(`figure[data-panel="${key}"] .u-over`);
+      const height = where === "all" ? canvas.height : Math.floor(((plot?.offsetTop ?? 0) * canvas.height) / canvas.clientHeight);
+      const { data } = context.getImageData(0, 0, canvas.width, height);
       let count = 0;
       for (let i = 0; i < data.length; i += 4) {
         if (Math.abs((data[i] ?? 0) - r) + Math.abs((data[i + 1] ?? 0) - g) + Math.abs((data[i + 2] ?? 0) - b) < 12 && (data[i + 3] ?? 0) > 200) count++;
       }
       return count;
     },
-    [key, color],
+    [key, color, where],
   );
 }

@@ -69,6 +69,16 @@ describe("a report of an rrul", () => {
     await close();
   });
 
+  it("shows lost probes in a strip above the plot", async () => {
+    const { page, complaints, close } = await open(browser, "rrul.html");
+    await panel(page, "latency");
+    expect(await pixels(page, "latency", BLUE, "above")).toBeGreaterThan(20);
+    await panel(page, "oneway-up");
+    expect(await pixels(page, "oneway-up", BLUE, "above")).toBe(0);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
   it("fits a phone", async () => {
     const { page, complaints, close } = await open(browser, "rrul.html", {
       viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true,

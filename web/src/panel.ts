@@ -6,6 +6,7 @@ import type { Columns } from "./arrays";
 import type { Panel, Series } from "./data";
 import { button, el } from "./dom";
 import { quantity, ticks } from "./format";
+import { stripHeight, stripRow } from "./strip";
 import { legend, type Legend } from "./legend";
 import type { Link, Member, Selection } from "./link";
 import { extent, nearest, pick, tidy, type Samples } from "./samples";
@@ -175,7 +176,12 @@ export class PanelView implements Member {
   }
 
   private get height(): number {
-    return innerWidth < 640 ? 220 : 260;
+    return (innerWidth < 640 ? 220 : 260) + stripHeight(this.lossRows);
+  }
+
+  /** Rows of the strip: series with lost probes, shown or not, so that the plot does not move. */
+  private get lossRows(): number {
+    return this.loaded.filter((one) => one.lost.length > 0).length;
   }
 
   private setLog(log: boolean): void {
@@ -234,7 +240,7 @@ export class PanelView implements Member {
     const options: uPlot.Options = {
       width: Math.max(120, this.holder.clientWidth),
       height: this.height,
-      padding: [8, 12, 0, 0],
+      padding: [8 + stripHeight(this.lossRows), 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => null } },
       scales: {
@@ -314,7 +320,6 @@ export class PanelView implements Member {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.lineJoin = "round";
-    let row = 0;
     for (const one of this.loaded) {
       const { series, samples } = one;
       if (!this.visible(series)) continue;
@@ -345,12 +350,37 @@ export class PanelView implements Member {
         ctx.stroke();
       }
       ctx.setLineDash([]);
-      if (one.lost.length > 0) this.crosses(ctx, one.lost, view, bbox.top + (20 + 7 * row++) * ratio, 2.5 * ratio);
+    }
+    ctx.restore();
+    if (this.lossRows > 0) this.losses(plot, view);
+  }
+
+  private losses(plot: uPlot, view: View): void {
+    const { ctx, bbox } = plot;
+    const ratio = uPlot.pxRatio;
+    const rows = this.lossRows;
+    const height = stripHeight(rows) * ratio;
+    let row = 0;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.fillStyle = this.theme.ink.faint;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "right";
+    ctx.fillText("lost", bbox.left - 6 * ratio, bbox.top - height / 2);
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top - height, bbox.width, height);
+    ctx.clip();
+    for (const { series, lost } of this.loaded) {
+      if (lost.length === 0) continue;
+      const { above, size } = stripRow(row++, rows);
+      if (!this.visible(series)) continue;
+      ctx.globalAlpha = this.selection.highlighted !== null && this.selection.highlighted !== series.key ? FAINT : 1;
+      ctx.strokeStyle = this.color(series);
+      this.crosses(ctx, lost, view, bbox.top - above * ratio, size * ratio);
     }
     ctx.restore();
   }
 
-  /** Lost probes have no value: they are crosses along the top, a row for each series. */
   private crosses(ctx: CanvasRenderingContext2D, lost: Float64Array, view: View, y: number, size: number): void {
     ctx.lineWidth = size * 0.5;
     ctx.beginPath();

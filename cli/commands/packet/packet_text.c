@@ -80,18 +80,34 @@ static int64_t time_of_day(const struct krx_packet *packet)
 	return (int64_t)packet->mono_ns + pair.real_ns - (int64_t)pair.mono_ns;
 }
 
+static void add_time(char *text, size_t *n, int64_t ns)
+{
+	time_t seconds = (time_t)(ns / KTRXER_NS_PER_S);
+	const char *zone = "";
+	struct tm day = { 0 };
+
+#ifdef KTRXER_SMALL
+	/* UTC: the time zones of musl are 4 KB of the static program. */
+	seconds %= 24 * 60 * 60;
+	day = (struct tm){ .tm_hour = (int)(seconds / 3600),
+			   .tm_min = (int)(seconds / 60 % 60),
+			   .tm_sec = (int)(seconds % 60) };
+	zone = "Z";
+#else
+	localtime_r(&seconds, &day);
+#endif
+	add(text, n, "%02d:%02d:%02d.%09lld%s", day.tm_hour, day.tm_min, day.tm_sec, (long long)(ns % KTRXER_NS_PER_S),
+	    zone);
+}
+
 const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT])
 {
-	const int64_t ns = time_of_day(packet);
-	time_t seconds = (time_t)(ns / KTRXER_NS_PER_S);
 	struct ktrxer_frame_view view;
-	struct tm day = { 0 };
 	char number[12];
 	size_t n = 0;
 
 	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
-	localtime_r(&seconds, &day);
-	add(text, &n, "%02d:%02d:%02d.%09lld", day.tm_hour, day.tm_min, day.tm_sec, (long long)(ns % KTRXER_NS_PER_S));
+	add_time(text, &n, time_of_day(packet));
 	if (view.vlan)
 		add(text, &n, " vlan %u", view.vlan_tci & 0xfffu);
 	if (!view.version) {

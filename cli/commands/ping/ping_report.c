@@ -86,13 +86,13 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 		 " duplicates, %" PRIu64 " reordered",
 		 c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates, c->reordered);
 	if (ktrxer_hist_count(rtt))
-		out_text(cli, "round trip: min %s, p50 %s, p99 %s, max %s",
+		out_text(cli, "round trip: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s",
 			 ktrxer_format_ns(x[0], ktrxer_hist_min(rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(rtt, 990000)),
 			 ktrxer_format_ns(x[3], ktrxer_hist_max(rtt)));
 	if (ktrxer_hist_count(own_queue))
-		out_text(cli, "of it in this host's own queue (%s): p50 %s, p99 %s, max %s",
+		out_text(cli, "of it in this host's own queue (%s): p50 %s, p99 %s (both +- 0.1 %%), max %s",
 			 probe_own_qdisc(&run->report), ktrxer_format_ns(x[1], ktrxer_hist_quantile(own_queue, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(own_queue, 990000)),
 			 ktrxer_format_ns(x[3], ktrxer_hist_max(own_queue)));

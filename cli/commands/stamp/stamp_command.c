@@ -36,6 +36,11 @@ static const struct opt stamp_opts[] = {
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	OPTION_PTP(FIELD(ptp)),
+#ifndef KTRXER_SMALL
+	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),
+	  .help = "Subtract from each delay the time between the send call and the driver in both hosts; what "
+		  "remains of the hosts in the delays is printed" },
+#endif
 
 	PROBE_HOW_OPTIONS(PROBING),
 	{ 0 },

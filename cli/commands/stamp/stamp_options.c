@@ -65,7 +65,11 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .tlv_key = o->tlv_key_file ? &keys->tlv : NULL,
 				     .ssid = (uint16_t)o->ssid,
 				     .ptp = o->ptp,
-				     .follow_up = o->follow_up };
+				     .follow_up = o->follow_up,
+				     .host_delay = o->host_delay };
+	if (rc == 0 && o->host_delay && !o->follow_up)
+		rc = ktrxer_fail(err, -EINVAL,
+				 "--host-delay needs the reflector's driver stamps: not with --no-follow-up");
 	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
 		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
 	return rc;

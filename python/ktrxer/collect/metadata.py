@@ -46,6 +46,7 @@ def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
         "clock": _clock(),
         "ktrxer": _ourselves(),
         "sysctls": _sysctls(),
+        "softirq_wait_ns": softirq_waits(),
     }
     if target is not None:
         egress = _egress(target, full)
@@ -104,6 +105,21 @@ def _clock() -> dict[str, Any]:
         available=_read(base / "available_clocksource"),
         boot_id=_read("/proc/sys/kernel/random/boot_id"),
     )
+
+
+def softirq_waits(proc: Path = Path("/proc")) -> dict[str, int]:
+    """By processor: so long its thread of softirqs was ready and had no processor since boot (sched-stats.rst). Empty where the threads of
+    the kernel are not visible, as in a container."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for place in proc.iterdir():
+            name = (_read(place / "comm") or "") if place.name.isdigit() else ""
+            if not name.startswith("ksoftirqd/"):
+                continue
+            fields = (_read(place / "schedstat") or "").split()
+            if len(fields) >= 2 and fields[1].isdigit():
+                found[name.removeprefix("ksoftirqd/")] = int(fields[1])
+    return found
 
 
 def _ourselves() -> dict[str, Any]:

@@ -52,6 +52,8 @@ def parser() -> Parser:
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=spacing)
     patience = "without an answer for so long a probe is lost (10s)"
     p.add_argument("-W", "--timeout", type=duration, default=10.0, metavar="D", help=patience)
+    spin = "probes spin before each send time, in a thread with a real-time priority where permitted: more processor time, less lateness"
+    p.add_argument("--precise", action="store_true", help=spin)
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
     p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
@@ -122,7 +124,8 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
     if given.token_file and not os.access(given.token_file, os.R_OK):
         raise checks.CheckError(f"{given.token_file}: cannot be read; it is to hold the token that `ktrxer serve` prints at its start")
-    options = Options(str(ktrxer), given.port, str(Path(given.token_file).resolve()) if given.token_file else None, given.family)
+    token_file = str(Path(given.token_file).resolve()) if given.token_file else None
+    options = Options(str(ktrxer), given.port, token_file, given.family, precise=given.precise)
     schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
@@ -148,7 +151,8 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
-        settings=provenance.resolved(test, setting, parameters) | {"port": given.port}, command=["ktrxer", "run", *arguments],
+        settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise},
+        command=["ktrxer", "run", *arguments],
         metadata=_origin(test),
     )  # fmt: skip
 

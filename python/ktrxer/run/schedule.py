@@ -41,6 +41,7 @@ class Options:
     token_file: str | None = None
     family: str = ""  # "-4", "-6", or either
     source: str | None = None
+    precise: bool = False  # probes spin before each send time
 
 
 @dataclass
@@ -171,7 +172,7 @@ def command_of(item: Item, setting: Setting, options: Options) -> list[str]:
     marked = any(probe.mark for probe in probes) or len(probes) > 1
     dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
     command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns"]
-    command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp]
+    command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp, *(["--precise"] if options.precise else [])]
     if one.protocol == "udp":
         # The reflector reports the marks that arrived, where there are marks.
         command += ["--port", str(options.port), "--tlv", "limits"]

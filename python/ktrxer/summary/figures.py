@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.run.egress import OwnDrops, own_drops
 from ktrxer.run.judge import gap_ns
 from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
@@ -130,6 +131,7 @@ class Summary:
     left_out: dict[str, int] = field(default_factory=dict)  # answered probes that are in no figure, by the reason
     own_load: list[OwnLoad] = field(default_factory=list)  # of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
+    own_drops: OwnDrops | None = None  # of this host's own qdisc
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -154,7 +156,7 @@ def summarise(run: Run) -> Summary:
         series=[made for series in meta.series if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
         grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
-        where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run),
+        where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from ktrxer.run.egress import OwnDrops
 from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
@@ -45,6 +46,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
         made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {share(loss.lost, loss.sent)}{where}{after}")
+    if s.own_drops is not None and s.own_drops.dropped:
+        made.append(dropped_here(s.own_drops))
     if s.left_out:
         made.append(not_in_figures(s))
     if s.responsiveness is not None:
@@ -102,6 +105,11 @@ def share(part: int, whole: int) -> str:
 def late_of(s: Summary) -> str:
     """The count, and the threshold that it was made with."""
     return ", ".join(f"{one.count} of {one.sent} late (by more than {one.after_us:g} us)" for one in s.late)
+
+
+def dropped_here(drops: OwnDrops) -> str:
+    packets = "packet" if drops.dropped == 1 else "packets"
+    return f"this host's own qdisc  {drops.qdisc} of {drops.device} dropped {drops.dropped} {packets} of all traffic; {drops.left} left"
 
 
 def not_in_figures(s: Summary) -> str:

@@ -187,7 +187,8 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     from matplotlib.figure import Figure
 
     count = len(model.panels)
-    heights = [PANEL_HEIGHT + _legend_lines(panel) * 0.17 for panel in model.panels]
+    strips = [_strip(_lost_rows(panel)) for panel in model.panels]
+    heights = [PANEL_HEIGHT + _legend_lines(panel) * 0.17 + strip for panel, strip in zip(model.panels, strips, strict=True)]
     notes = [_wrapped(list(panel.notes)) for panel in model.panels]
     names = [max((len(name.splitlines()) for name in _names(panel)), default=1) * 0.14 for panel in model.panels]
     rooms = [0.48 + deep + 0.145 * len(lines) for deep, lines in zip(names, notes, strict=True)]  # below each panel: labels and notes
@@ -200,17 +201,17 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     shared: dict[str, Axes] = {}
     for i in range(count):
         panel, lines = model.panels[i], notes[i]
-        legend = _legend_lines(panel) * 0.17 + 0.32
+        legend = _legend_lines(panel) * 0.17 + 0.32 + strips[i]  # what stands above the axes
         height = heights[i] - legend
         bottom = top - legend - height
         axes = figure.add_axes((0.075, bottom / total, 0.905, height / total), sharex=shared.get(panel.link))
         if panel.link:
             shared.setdefault(panel.link, axes)
-        _panel(axes, panel, vector)
+        _panel(axes, panel, vector, height)
         # Its place is said, or it would be looked for: by a drawing of all that stands above the axes.
         axes.set_title(panel.title, y=1.0, pad=legend * 72 - 13)
         if not panel.x.names and panel.series:
-            above = 1 + 0.15 / height
+            above = 1 + (0.15 + strips[i]) / height
             axes.legend(loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel), borderaxespad=0.0, borderpad=0.1)
         if lines:
             figure.text(
@@ -250,11 +251,20 @@ def _legend_lines(panel: Panel) -> int:
     return -(-len(panel.series) // _columns(panel))
 
 
-def _panel(axes: Axes, panel: Panel, vector: bool) -> None:
+def _lost_rows(panel: Panel) -> int:
+    return sum(series.lost is not None and len(series.lost) > 0 for series in panel.series)
+
+
+def _strip(rows: int) -> float:
+    """Inches above the plot. Lost probes have no delay, so they have no place among the delays: as in the page, a row for each series."""
+    return min(0.09 * rows, 0.6)
+
+
+def _panel(axes: Axes, panel: Panel, vector: bool, height: float) -> None:
     for band in panel.bands:
         if band.kind == "load":
             axes.axvspan(band.start, band.end, color="#3c5a82", alpha=0.075, linewidth=0, zorder=0)
-    row = 0
+    rows, row = _lost_rows(panel), 0
     for series in panel.series:
         color = palette.LIGHT[series.color]
         label = _short(series.label, 44)
@@ -267,16 +277,21 @@ def _panel(axes: Axes, panel: Panel, vector: bool) -> None:
             step: Any = "post" if series.style == "step" else None
             axes.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
         if series.lost is not None and len(series.lost):
-            # As in the page: crosses along the top, a row for each series.
-            level = np.full(len(series.lost), 0.97 - 0.035 * row)
+            level = np.full(len(series.lost), 1 + _strip(rows) * (rows - row - 0.5) / rows / height)
             axes.plot(
                 series.lost, level, "x", color=color, markersize=3, markeredgewidth=0.7, transform=axes.get_xaxis_transform(), clip_on=False
             )
             row += 1
+    if rows:
+        axes.annotate(
+            "lost", (0, 1 + _strip(rows) / 2 / height), xytext=(-4, 0), textcoords="offset points", xycoords="axes fraction", fontsize=7,
+            color="#59636e", ha="right", va="center",
+        )  # fmt: skip
     _scales(axes, panel)
     for band in panel.bands:
         where: Any = ("data", "axes fraction")
-        axes.annotate(band.label, (band.start, 1), xytext=(3, 2), textcoords="offset points", xycoords=where, fontsize=7, color="#59636e")
+        place = (band.start, 1 + _strip(rows) / height)
+        axes.annotate(band.label, place, xytext=(3, 2), textcoords="offset points", xycoords=where, fontsize=7, color="#59636e")
 
 
 def _scales(axes: Axes, panel: Panel) -> None:

@@ -59,7 +59,7 @@ def latency(run: Run) -> Panel | None:
         if note := _loss_note(label_of(series), arrays["state"]):
             notes.append(note)
     if any(series.lost is not None for series in drawn):
-        notes.insert(0, "Crosses along the top: probes that got no answer; the line breaks there.")
+        notes.insert(0, "Crosses above the plot: probes that got no answer; the line breaks there.")
     return Panel("latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes))
 
 

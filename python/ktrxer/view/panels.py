@@ -12,6 +12,7 @@ from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.view import palette
 from ktrxer.view.counters import cwnd, delivery, drops, host, queue, retransmits, tcp_rtt
+from ktrxer.view.host_queues import host_queues
 from ktrxer.view.latency import latencies, latency, latency_cdf, lateness, looks_of, one_way, probes_of, split_by_load
 from ktrxer.view.model import TIME, Axis, Floats, Panel, Series
 from ktrxer.view.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
@@ -98,6 +99,7 @@ MAKERS: dict[str, Maker] = {
     "latency": latency,
     "one_way_up": lambda run: one_way(run, "up"),
     "one_way_down": lambda run: one_way(run, "down"),
+    "host_queues": host_queues,
     "latency_cdf": latency_cdf,
     "box_throughput": box_throughput,
     "box_latency": box_latency,

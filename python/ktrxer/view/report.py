@@ -12,7 +12,7 @@ from typing import Any
 import ktrxer
 from ktrxer.store import Run, Runner, StoreError
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
-from ktrxer.summary.text import by_class, late_of, left_out, named, not_in_figures, places, share
+from ktrxer.summary.text import by_class, dropped_here, late_of, left_out, named, not_in_figures, places, share
 from ktrxer.view import names, pack, palette
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.model import Panel
@@ -186,6 +186,8 @@ def _delays(s: Summary) -> dict[str, Any]:
             f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs"
             + (f"; {late_of(s)}." if s.late else ".")
         )
+    if s.own_drops is not None and s.own_drops.dropped:
+        notes.append(f"{dropped_here(s.own_drops)}.")
     if s.left_out:
         notes.append(f"{not_in_figures(s)}.")
     if s.where:

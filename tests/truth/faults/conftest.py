@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,14 @@ class Path3:
         environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
         command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", self.directory, "--token-file", self.token, "--json"]
         return (host or self.a).popen(list(map(str, command)), env=environment)
+
+    def wait_for_samples(self, number):
+        """Until so many of a run's probes are stored, or more."""
+        for _ in range(1000):
+            if any(part.stat().st_size > 40 * number for part in self.directory.glob("*.part/latency.arrows")):
+                return
+            time.sleep(0.02)
+        raise AssertionError("the run stores no samples")
 
     def result(self, child, timeout=120) -> Result:
         out, err = child.communicate(timeout=timeout)

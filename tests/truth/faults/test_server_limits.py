@@ -38,10 +38,7 @@ def test_refusals_of_the_server(path, serve):
 def test_a_server_that_stands_still(path, serve):
     server = serve(path.b, "--token-file", path.token)
     child = path.start("ping", "-l", "4", "--delay", "0.2", "-i", "10ms", "--no-extras")
-    for _ in range(500):
-        if any(part.stat().st_size > 20_000 for part in path.directory.glob("*.part/latency.arrows")):
-            break
-        time.sleep(0.02)
+    path.wait_for_samples(500)
     server.process.send_signal(signal.SIGSTOP)
     time.sleep(1.5)  # the length of the fault itself
     server.process.send_signal(signal.SIGCONT)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""This host before and after a run: what the qdisc of its own device dropped, whether that qdisc was changed, and how long the network's
+softirqs waited for a processor. All of it is in the metadata, which may come from a file of anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ktrxer.store import Run, one_line
+
+COUNTERS = {"direct_pkts"}  # of htb: among its parameters, and no parameter
+WAITED_MOST = 0.2  # of the run: as `ktrxer flow` judges its own threads
+
+
+@dataclass(frozen=True)
+class OwnDrops:
+    """Of the root qdisc, between the beginning and the end of the run, in packets. All traffic of the device counts."""
+
+    device: str
+    qdisc: str
+    dropped: int
+    left: int
+
+
+def _look(run: Run, when: str, name: str) -> Mapping[str, Any]:
+    looked = run.meta.metadata.get(when)
+    found = looked.get(name) if isinstance(looked, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _qdiscs(egress: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = egress.get("qdiscs")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _root(egress: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((one for one in _qdiscs(egress) if one.get("parent") == "root"), None)
+
+
+def _count(qdisc: Mapping[str, Any], name: str) -> int:
+    stats = qdisc.get("stats")
+    value = stats.get(name) if isinstance(stats, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def own_drops(run: Run) -> OwnDrops | None:
+    """None: not known, or the device has no queue."""
+    before, after = _look(run, "before", "egress"), _look(run, "after", "egress")
+    first, last = _root(before), _root(after)
+    if first is None or last is None or first.get("kind") == "noqueue" or _shape(before) != _shape(after):
+        return None
+    dropped, left = (_count(last, name) - _count(first, name) for name in ("drops", "packets"))
+    if dropped < 0 or left < 0:
+        return None
+    return OwnDrops(one_line(str(after.get("device")), 40), one_line(str(last.get("kind")), 40), dropped, left)
+
+
+def _shape(egress: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    made = []
+    for one in _qdiscs(egress):
+        parameters = one.get("parameters")
+        known = parameters if isinstance(parameters, dict) else {}
+        made.append((one.get("kind"), one.get("handle"), one.get("parent"), {k: v for k, v in known.items() if k not in COUNTERS}))
+    return egress.get("device"), made
+
+
+def changed(run: Run) -> str | None:
+    """The reason, if packets to the target left through another device or another qdisc at the end than at the beginning."""
+    before, after = _look(run, "before", "egress"), _look(run, "after", "egress")
+    if not before.get("device") or not after.get("device"):
+        return None
+    (device, first), (device_after, last) = _shape(before), _shape(after)
+    if device != device_after:
+        return one_line(f"the route to the target changed during the run: from device {device} to {device_after}")
+    if first == last:
+        return None
+    kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
+    what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
+    return one_line(f"the qdisc of this host's device {device} was changed during the run ({what}): the figures are of both settings")
+
+
+def softirqs_waited(run: Run) -> str | None:
+    """The reason, if a processor's thread of softirqs (ksoftirqd) was ready and had no processor for too long."""
+    before, after = _look(run, "before", "softirq_wait_ns"), _look(run, "after", "softirq_wait_ns")
+    waits = {
+        name: (last - first) / run.meta.length_ns
+        for name, first in before.items()
+        if isinstance(first, int) and isinstance(last := after.get(name), int) and run.meta.length_ns > 0
+    }
+    worst = max(waits, key=lambda name: waits[name], default=None)
+    if worst is None or waits[worst] <= WAITED_MOST:
+        return None
+    return one_line(
+        f"limited by this host: the softirqs of processor {worst}, which receive and send packets, waited for the processor "
+        f"for {waits[worst]:.0%} of the run, because other work had it"
+    )

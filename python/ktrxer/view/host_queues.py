@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Panel of the queues of the two hosts' own devices: a part of each delay that is not on the path between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ktrxer.store import Run
+from ktrxer.view.latency import latencies, looks_of, probes_of
+from ktrxer.view.model import Axis, Panel, Series
+from ktrxer.view.parts import DELAYS, S, bands, key_of, label_of, time_axis, unit_of
+
+HOSTS = (("own_queue_ns", "this host", ()), ("far_queue_ns", "far host", (2.0, 2.0)))
+
+
+def host_queues(run: Run) -> Panel | None:
+    """The wait of each probe in this host's queue, and of its answer in the far host's queue, where they were measured."""
+    found = latencies(run)
+    looks = dict(zip((series.id for series in found), looks_of(found), strict=True))
+    parts = [(host, dash, *one) for column, host, dash in HOSTS for one in probes_of(found, run, column)]
+    if not parts:
+        return None
+    scale, unit = unit_of([value for *_, value in parts], DELAYS)
+    drawn = []
+    for host, dash, series, arrays, value in parts:
+        there = ~np.isnan(value)
+        drawn.append(
+            Series(
+                key_of(series) if host == HOSTS[0][1] else f"{key_of(series)}, {host}", f"{label_of(series)}, {host}", "line",
+                arrays["t_ns"][there] / S, value[there] / scale, looks[series.id][0], dash, 1.0, hint=f"{series.name}, {host}",
+            )
+        )  # fmt: skip
+    return Panel(
+        "host-queues", "Wait in the two hosts' own queues", time_axis(), Axis("Wait", unit), tuple(drawn), bands=bands(run),
+        notes=("From the entry into the packet scheduler to the driver. The wait is part of the round trip, and of the delay up or down.",),
+    )  # fmt: skip

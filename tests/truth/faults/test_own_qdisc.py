@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A shaper on the measuring host: its drops are counted, its change in mid-run is named. References: the counters of tc, and the change."""
+
+import pytest
+
+
+def test_what_this_hosts_own_shaper_drops(path, serve):
+    path.shape("a0", 4, 20_000, path.a)
+    serve(path.b, "--token-file", path.token)
+    made = path.measure("tcp_upload", "-l", "3", "--delay", "1", "-i", "50ms")
+    reference = path.drops("a0", path.a)
+    found = made.summary.own_drops
+    print(f"figure: by tc {reference} packets dropped; the run says {found}")
+    assert reference > 0, "the shaper dropped nothing"
+    assert (found.device, found.qdisc, found.dropped) == ("a0", "tbf", reference)
+    assert any(line.startswith(f"this host's own qdisc  tbf of a0 dropped {reference} ") for line in made.lines)
+    assert not made.says("qdisc", "changed"), "a shaper that drops TCP by design is no fault"
+
+
+@pytest.mark.parametrize(("before", "kinds"), [(None, ("noqueue", "tbf")), (10, ("tbf", "noqueue")), (20, ("tbf",))])
+def test_a_shaper_that_is_added_removed_or_changed_in_mid_run(path, serve, before, kinds):
+    if before:
+        path.shape("a0", before, 50_000, path.a)
+    serve(path.b, "--token-file", path.token)
+    child = path.start("ping", "-l", "3", "--delay", "0.2", "-i", "10ms")
+    path.wait_for_samples(200)
+    if kinds == ("tbf", "noqueue"):
+        path.a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
+    else:
+        path.shape("a0", 5, 50_000, path.a)
+    made = path.result(child)
+    assert made.verdict != "valid"
+    said = f"(from {kinds[0]} to {kinds[1]})" if len(kinds) == 2 else "(tbf has other parameters or another handle)"
+    assert made.says("the qdisc of this host's device a0 was changed during the run", said)
