@@ -7,7 +7,7 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_pair, cmd_ppt_estimate, cmd_ppt_plan, cmd_trace;
+extern const struct command cmd_pair, cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan, cmd_trace;
 #endif
 
 #ifdef KTRXER_HAVE_BENCH
@@ -32,7 +32,9 @@ const struct command *const command_table[] = {
 #endif
 	&cmd_ping,
 #ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_ppt_direct,
 	&cmd_ppt_estimate,
+	&cmd_ppt_measure,
 	&cmd_ppt_plan,
 #endif
 	&cmd_recv,

@@ -1,5 +1,5 @@
 # Measurements of this machine. They show, and judge nothing; the bounds that a change must hold are tests (tests/system/test_figures.py).
-.PHONY: bench soak figures timing
+.PHONY: bench soak soak-adversary figures timing
 timing: ## one probe each 10 ms: ktrxer beside sockets that sleep, judged by the far end's kernel (ten seconds)
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
@@ -19,3 +19,9 @@ soak: ## an hour at 10 kpps (SOAK_SECONDS=3600 SOAK_ENGINE=auto): accounts close
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600) --engine $(or $(SOAK_ENGINE),auto)
+	@$(MAKE) --no-print-directory soak-adversary
+
+soak-adversary: .venv/.tests ## ten minutes of hostile clients beside honest ones of `ktrxer serve` (ADVERSARY_SECONDS=600)
+	@scripts/setup build test
+	@$(MAKE) --no-print-directory build
+	@KTRXER_ADVERSARY_S=$(or $(ADVERSARY_SECONDS),600) scripts/netns-root .venv/bin/python -m pytest -q -rP tests/system/test_adversary.py

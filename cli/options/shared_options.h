@@ -104,6 +104,14 @@ extern const char *const shared_models[], *const shared_engines[];
 	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .fallback = FALLBACK, \
 	  .min = 1, .max = 1000000000, .help = "Resolution of the receiver's time stamps" MORE }
 
+/* Compound probes. */
+#define OPTION_HEADING(OFFSET, ...) \
+	{ .name = "heading", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
+#define OPTION_SIZE1(OFFSET, ...) \
+	{ .name = "size1", .type = OPT_UINT, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
+#define OPTION_SIZE2(OFFSET, ...) \
+	{ .name = "size2", .type = OPT_UINT, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
+
 /* Both ends of a measurement: keys, tokens, the format of time stamps. */
 #define OPTION_AUTH_KEY_FILE(OFFSET, ...) \
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = OFFSET, .argument = "FILE", __VA_ARGS__ }

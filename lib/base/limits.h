@@ -115,6 +115,19 @@ enum ktrxer_limits {
 	KTRXER_SERVE_BATCH = 64,            /* packets of one recvmmsg */
 	KTRXER_SERVE_ADDRESSES = 16,        /* --bind */
 
+	/* server: its log and its metrics */
+	KTRXER_LOG_RATE = 1,      /* lines a second about the clients of one /24 or /56 */
+	KTRXER_LOG_BURST = 20,    /* so many at once */
+	KTRXER_LOG_ALL_RATE = 20, /* about all clients without the token: 250 MB a day at most */
+	KTRXER_LOG_ALL_BURST = 200,
+	KTRXER_METRICS_CONNECTIONS = 4,
+	KTRXER_METRICS_PATIENCE_S = 5,
+#ifdef KTRXER_SMALL
+	KTRXER_SERVER_EXTRAS = 0, /* the small static program has no room for log, metrics, reload and passed sockets */
+#else
+	KTRXER_SERVER_EXTRAS = 1,
+#endif
+
 	/* server and client: flows (docs/reference/control.md) */
 	KTRXER_CONTROL_STRANGERS = 256, /* connections that have not said what they are for */
 	KTRXER_CONTROL_GROUPS = 256,    /* prefixes, by hash, whose waiting connections are counted; a power of two */

@@ -22,14 +22,16 @@ struct ktrxer_message {
 };
 
 /*
- * Requests TTL, TOS and the count of drops for each datagram that this socket receives from now on; a kernel without one of them leaves its field 0.
- * Time stamps are requested apart (lib/timestamp/txstamp.h), destination addresses by IP_PKTINFO.
+ * Requests TTL, TOS and the count of drops for each datagram that this socket receives from now on; a kernel without
+ * one of them leaves its field 0. Time stamps are requested apart (txstamp.h), destination addresses by IP_PKTINFO.
  */
 void ktrxer_message_enable(int fd, uint8_t family);
 /* After recvmsg(). The control buffer of `header` is aligned as struct cmsghdr. */
 void ktrxer_message_read(struct ktrxer_message *message, struct msghdr *header);
 
-/* Adds what a socket has dropped since the datagram before to `sum`; `seen` is the count of that datagram, 0 at first. */
+/*
+ * Adds what a socket has dropped since the datagram before to `sum`; `seen` is the count of that datagram, 0 at first.
+ */
 static inline void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum)
 {
 	if (!message->has_drops)

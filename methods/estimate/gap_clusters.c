@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define SIZES_ALIKE 0.15 /* the periods by both sizes differ by this share at most */
+
 struct moments {
 	double sum, squares;
 };
@@ -94,6 +96,17 @@ void gap_clusters(const int64_t *values, size_t count, struct gap_clusters *r)
 			      r->high_ns - r->low_ns >= 4 * (r->low_sigma_ns + r->high_sigma_ns);
 		return;
 	}
+}
+
+double gap_clusters_period(const struct gap_clusters clusters[2])
+{
+	const struct gap_clusters *one = &clusters[0], *other = &clusters[1];
+
+	if (!one->separate || !other->separate)
+		return one->separate ? one->high_ns : other->separate ? other->high_ns : 0;
+	if (fabs(one->high_ns - other->high_ns) > SIZES_ALIKE * (one->high_ns + other->high_ns) / 2)
+		return 0;
+	return (one->high_ns + other->high_ns) / 2;
 }
 
 bool gap_clusters_coalesced(const struct gap_clusters *clusters, double floor_ns)

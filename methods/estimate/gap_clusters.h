@@ -33,4 +33,11 @@ void gap_clusters(const int64_t *sorted_ns, size_t count, struct gap_clusters *r
  */
 bool gap_clusters_coalesced(const struct gap_clusters *clusters, double floor_ns);
 
+/*
+ * The period of coalescing, from the gaps of pairs of two sizes, pairs with one stamp included. 0: not known, because
+ * interrupts divided too few pairs, or because the upper groups differ with the size: then the gaps are a link's, and
+ * only some of the pairs were taken together.
+ */
+double gap_clusters_period(const struct gap_clusters clusters[2]);
+
 #endif

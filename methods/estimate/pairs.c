@@ -2,7 +2,6 @@
 #include "pairs.h"
 
 #include "estimate_sort.h"
-#include "gap_clusters.h"
 
 #include <errno.h>
 #include <math.h>
@@ -197,25 +196,38 @@ static enum pairs_reading choose(struct pairs_set *s, struct work *w, double ske
 
 /* ------------------------------------------------------------------------------------------------------- coalescing */
 
-/* 1: the gaps of a set form two groups, the lower one of pairs that came with one interrupt. 0, or -ENOMEM. */
-static int coalesced(const struct pairs_set *s, double *period_ns)
+int64_t pairs_clusters(const struct pair_times *pairs, size_t count, struct gap_clusters *clusters)
 {
-	int64_t *gaps = calloc(s->count ? s->count : 1, sizeof *gaps);
-	struct gap_clusters clusters;
+	int64_t *gaps = calloc(count ? count : 1, sizeof *gaps);
 	size_t n = 0;
 
 	if (!gaps)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++)
-		if (s->pairs[i].arrived_ns[0] && s->pairs[i].arrived_ns[1] >= s->pairs[i].arrived_ns[0])
-			gaps[n++] = (int64_t)(s->pairs[i].arrived_ns[1] - s->pairs[i].arrived_ns[0]);
+	for (size_t i = 0; i < count; i++)
+		if (pairs[i].arrived_ns[0] && pairs[i].arrived_ns[1] >= pairs[i].arrived_ns[0])
+			gaps[n++] = (int64_t)(pairs[i].arrived_ns[1] - pairs[i].arrived_ns[0]);
 	estimate_sort(gaps, n);
-	gap_clusters(gaps, n, &clusters);
+	gap_clusters(gaps, n, clusters);
 	free(gaps);
-	*period_ns = clusters.separate
-			     ? clusters.high_ns
-			     : 0; /* 0: no pair was divided between two interrupts, so the period is not known */
-	return clusters.separate || (s->together >= PAIRS_LEAST && s->together * 20 >= n);
+	return (int64_t)n;
+}
+
+/* 1: the gaps of a set form two groups, the lower one of pairs that came with one interrupt. 0, or -ENOMEM. */
+static int coalesced(const struct pairs_set sets[2], double *period_ns)
+{
+	struct gap_clusters clusters[2];
+	bool found = false;
+
+	for (int i = 0; i < 2; i++) {
+		const int64_t n = pairs_clusters(sets[i].pairs, sets[i].count, &clusters[i]);
+
+		if (n < 0)
+			return (int)n;
+		found |= clusters[i].separate ||
+			 (sets[i].together >= PAIRS_LEAST && sets[i].together * 20 >= (uint64_t)n);
+	}
+	*period_ns = gap_clusters_period(clusters);
+	return found;
 }
 
 /* The reading from the gaps of both sizes. */
@@ -266,6 +278,7 @@ static int estimate(struct pairs_set sets[2], struct work work[2], void *room, u
 	const struct pair_times *origin = &none;
 	uint32_t step_ns;
 	double skew;
+	int rc;
 
 	/* Differences to these stay exact in floating point. */
 	for (int i = 0; i < 2; i++)
@@ -274,15 +287,12 @@ static int estimate(struct pairs_set sets[2], struct work work[2], void *room, u
 				origin = &sets[i].pairs[at];
 	for (int i = 0; i < 2; i++)
 		sort_out(&sets[i], &work[i], origin);
-	for (int i = 0; i < 2; i++) {
-		const int rc = coalesced(&sets[i], &r->period_ns);
-
-		if (rc < 0)
-			return rc;
-		if (rc) {
-			r->reading = PAIRS_COALESCED;
-			return 0;
-		}
+	rc = coalesced(sets, &r->period_ns);
+	if (rc < 0)
+		return rc;
+	if (rc) {
+		r->reading = PAIRS_COALESCED;
+		return 0;
 	}
 	if (sets[0].usable < PAIRS_LEAST || sets[1].usable < PAIRS_LEAST) {
 		r->reading = too_few(sets);

@@ -8,6 +8,8 @@
 #ifndef KTRXER_METHODS_PAIRS_H
 #define KTRXER_METHODS_PAIRS_H
 
+#include "gap_clusters.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +40,12 @@ struct pairs_set {
 	double capacity_bit_s, low_bit_s, high_bit_s; /* bits / gap */
 };
 
+/*
+ * The groups of the gaps of all pairs of which both packets arrived in order, pairs with one stamp included. The number
+ * of these gaps, or -ENOMEM.
+ */
+int64_t pairs_clusters(const struct pair_times *pairs, size_t count, struct gap_clusters *clusters);
+
 enum pairs_reading {
 	PAIRS_RESOLVED,
 	PAIRS_TOO_FEW,   /* fewer than PAIRS_LEAST usable pairs of a size */
@@ -55,7 +63,7 @@ struct pairs_result {
 	double link_bit_s;     /* from the slope over both sizes: the link's own rate, without the bytes that it adds to
 			      each packet */
 	double overhead_bytes; /* and these bytes; may be negative by the uncertainty of the gaps */
-	double period_ns;      /* PAIRS_COALESCED */
+	double period_ns;      /* PAIRS_COALESCED; 0: not known */
 };
 
 /*

@@ -13,6 +13,7 @@
 /* ---------------------------------------------------------------------------------------------------------- histogram */
 
 enum { BINS_MAX = 4096 };
+#define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */
 
 struct bin {
 	double mean_ns;
@@ -22,6 +23,7 @@ struct bin {
 struct bins {
 	struct bin *bins; /* those that are not empty, ascending */
 	size_t count;
+	size_t from, to; /* those of the gaps within the shortest half, or as far from it as it is wide */
 	int64_t width_ns;
 };
 
@@ -39,10 +41,25 @@ static size_t bins_needed(const int64_t *sorted, size_t count, int64_t width)
 	return needed;
 }
 
+/*
+ * Where the shortest interval with half of the gaps begins. It is among the undisturbed gaps as long as cross traffic
+ * lengthens fewer than half. Its width is that of the interquartile range for gaps that are distributed symmetrically.
+ */
+static size_t shortest_half(const int64_t *sorted, size_t count)
+{
+	size_t shortest = 0;
+
+	for (size_t i = 0; i + count / 2 < count; i++)
+		if (sorted[i + count / 2] - sorted[i] < sorted[shortest + count / 2] - sorted[shortest])
+			shortest = i;
+	return shortest;
+}
+
 static int bins_make(struct bins *b, const int64_t *sorted, size_t count, uint32_t resolution_ns)
 {
-	int64_t width = (int64_t)(2 * (double)(sorted[count * 3 / 4] - sorted[count / 4]) / cbrt((double)count)),
-		base = 0;
+	const size_t half = shortest_half(sorted, count);
+	const int64_t low = sorted[half], high = sorted[half + count / 2], wide = high - low;
+	int64_t width = (int64_t)(2 * (double)wide / cbrt((double)count)), base = 0;
 	size_t n = 0;
 
 	/* A multiple of the resolution: otherwise some bins would hold more steps of the clock than others. */
@@ -57,6 +74,10 @@ static int bins_make(struct bins *b, const int64_t *sorted, size_t count, uint32
 			n++;
 		if (!b->bins[n].count++)
 			base = sorted[i];
+		if (sorted[i] >= low - wide && (!i || sorted[i - 1] < low - wide))
+			b->from = n;
+		if (sorted[i] <= high + wide)
+			b->to = n;
 		b->bins[n].mean_ns += (double)(sorted[i] - base);
 		if (i + 1 == count || sorted[i + 1] / b->width_ns != sorted[i] / b->width_ns)
 			b->bins[n].mean_ns = (double)base + b->bins[n].mean_ns / (double)b->bins[n].count;
@@ -66,9 +87,9 @@ static int bins_make(struct bins *b, const int64_t *sorted, size_t count, uint32
 
 static const struct bin *bins_peak(const struct bins *b)
 {
-	const struct bin *peak = b->bins;
+	const struct bin *peak = &b->bins[b->from];
 
-	for (size_t i = 1; i < b->count; i++)
+	for (size_t i = b->from + 1; i <= b->to; i++)
 		if (b->bins[i].count > peak->count)
 			peak = &b->bins[i];
 	return peak;
@@ -212,18 +233,16 @@ static uint64_t random_poisson(struct random *random, uint64_t count)
 static double resample_average(const struct bins *bins, uint64_t *counts, struct random *random)
 {
 	double limit, sum = 0, kept = 0;
-	size_t small = bins->count, peak = 0;
+	size_t small = bins->count, peak = bins->from;
 
 	for (size_t i = 0; i < bins->count; i++) {
 		counts[i] = random_poisson(random, bins->bins[i].count);
-		if (!counts[i])
-			continue;
-		if (small == bins->count)
-			small = peak = i;
-		if (counts[i] > counts[peak])
+		if (counts[i] && small == bins->count)
+			small = i;
+		if (i > bins->from && i <= bins->to && counts[i] > counts[peak])
 			peak = i;
 	}
-	if (small == bins->count)
+	if (small == bins->count || !counts[peak])
 		return NAN;
 	limit = 2 * bins->bins[peak].mean_ns - bins->bins[small].mean_ns;
 	for (size_t i = small; i < bins->count && bins->bins[i].mean_ns <= limit; i++) {
@@ -233,29 +252,31 @@ static double resample_average(const struct bins *bins, uint64_t *counts, struct
 	return bins->bins[small].mean_ns + sum / kept;
 }
 
-struct spread {
-	double n, mean, squares;
-};
-
-static void spread_add(struct spread *s, double value)
+static int by_value(const void *a, const void *b)
 {
-	double before = value - s->mean;
+	const double x = *(const double *)a, y = *(const double *)b;
 
-	s->n++;
-	s->mean += before / s->n;
-	s->squares += before * (value - s->mean);
+	return (x > y) - (x < y);
 }
 
-static double spread_sigma(const struct spread *s)
+/*
+ * The standard error, from the 2.5 % and 97.5 % quantiles of the resamples. Not their standard deviation: one resample
+ * in a thousand whose mode is a gap behind cross traffic would decide on it.
+ */
+static double standard_error(double *values, size_t count)
 {
-	return s->n > 1 ? sqrt(s->squares / (s->n - 1)) : INFINITY;
+	const size_t tail = count / 40;
+
+	if (count < 2)
+		return INFINITY;
+	qsort(values, count, sizeof *values, by_value);
+	return (values[count - 1 - tail] - values[tail]) / (2 * NORMAL);
 }
 
 /* The 97.5 % quantile of Student's t, by the first terms of its expansion around the normal one (Cornish, Fisher): 0.3 % low at 4 degrees of freedom, 3 % at 2. */
 static double student(double freedom)
 {
-	return 1.959964 + 2.372271 / freedom + 2.822499 / (freedom * freedom) +
-	       2.555863 / (freedom * freedom * freedom);
+	return NORMAL + 2.372271 / freedom + 2.822499 / (freedom * freedom) + 2.555863 / (freedom * freedom * freedom);
 }
 
 /* What half a step of the clock does to G_avg where the gaps do not spread over several steps: the filter then keeps one step alone. */
@@ -276,28 +297,32 @@ static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double 
 	/* dPPT = mean(G) - m (mean(s) + 12), or - m mean(s) where gamma is given. */
 	const double arm = middle + (gamma_ns < 0 ? PPT_GAMMA_BITS / 8.0 : 0);
 	size_t least = gaps[0].kept < gaps[1].kept ? gaps[0].kept : gaps[1].kept, room;
-	struct spread slope = { 0 }, delta = { 0 };
 	struct random random = { 47 };
+	double *slopes = calloc(2 * PPT_RESAMPLES, sizeof *slopes), *deltas = slopes + PPT_RESAMPLES, t;
 	uint64_t *counts;
-	double t;
+	size_t n = 0;
 
 	room = bins[0].count > bins[1].count ? bins[0].count : bins[1].count;
 	counts = calloc(room, sizeof *counts);
-	if (!counts)
+	if (!slopes || !counts) {
+		free(slopes);
+		free(counts);
 		return -ENOMEM;
+	}
 	for (int i = 0; i < PPT_RESAMPLES; i++) {
 		double one = resample_average(&bins[0], counts, &random),
 		       two = resample_average(&bins[1], counts, &random);
 
 		if (isnan(one) || isnan(two))
 			continue;
-		spread_add(&slope, (two - one) / step);
-		spread_add(&delta, (one + two) / 2 - (two - one) / step * arm);
+		slopes[n] = (two - one) / step;
+		deltas[n++] = (one + two) / 2 - (two - one) / step * arm;
 	}
-	free(counts);
 	t = least > 1 ? student((double)(least - 1)) : INFINITY;
-	errors->slope = t * spread_sigma(&slope) + clock / step;
-	errors->delta = t * spread_sigma(&delta) + clock / 2 + clock / step * arm;
+	errors->slope = t * standard_error(slopes, n) + clock / step;
+	errors->delta = t * standard_error(deltas, n) + clock / 2 + clock / step * arm;
+	free(counts);
+	free(slopes);
 	return 0;
 }
 
@@ -373,7 +398,7 @@ int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamm
 	struct errors errors;
 	int rc;
 
-	*r = (struct ppt_result){ 0 };
+	*r = (struct ppt_result){ .resolution_ns = resolution_ns };
 	if (trains[0].size_bytes == trains[1].size_bytes)
 		return ktrxer_fail(err, -EINVAL,
 				   "both trains have trailing packets of %u bytes: the slope needs two sizes",

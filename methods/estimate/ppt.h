@@ -21,16 +21,19 @@ enum { PPT_GAMMA_BITS = 96, PPT_RESAMPLES = 1000 };
 /* The filter of one train, before phase 1. */
 struct ppt_gaps {
 	size_t count, kept;
-	int64_t bin_ns;            /* of the histogram */
-	int64_t small_ns, peak_ns; /* G_small: the minimum. G_peak: the mean of the first bin with the highest count */
-	int64_t limit_ns;          /* G_peak + J, J = G_peak - G_small; larger gaps are dropped */
+	int64_t bin_ns;              /* of the histogram */
+	int64_t small_ns, peak_ns;   /* G_small: the minimum. G_peak: the mean of the first bin with the highest count
+				  among those near the shortest half */
+	int64_t limit_ns;            /* G_peak + J, J = G_peak - G_small; larger gaps are dropped */
 	double average_ns, sigma_ns; /* G_avg and the population's standard deviation of what is kept */
 	double low_ns, high_ns;      /* (18), (19): G_avg - sigma, G_avg + sigma */
 };
 
 /*
- * The bin is the clock's resolution, or 2 IQR / count^(1/3) where that is more (Freedman, Diaconis 1981): with one gap a bin, the first gap would be
- * the mode. Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
+ * The bin is the clock's resolution, or 2 w / count^(1/3) where that is more (Freedman, Diaconis 1981, with the width w
+ * of the shortest interval that has half of the gaps, instead of the interquartile range): with one gap a bin, the
+ * first gap would be the mode. The mode is searched there: equal packets of cross traffic can make a higher bin elsewhere.
+ * Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
  */
 int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct ppt_gaps *result);
 
@@ -65,6 +68,11 @@ enum ppt_reading {
 	PPT_SERVICE_TIME, /* G does not depend on the size: it is the time that the receiver needs for a packet */
 	PPT_DECREASING,   /* G falls with the size: no model of a link does that */
 	PPT_COALESCED,    /* the receiver's interrupts are coalesced: the gaps are those of the interrupts */
+	/* Of probes whose send times are known (ppt_probes.h): */
+	PPT_TOO_FEW, /* fewer than PPT_PROBES_LEAST usable probes of a size */
+	PPT_SPREAD,  /* most probes were not back to back */
+	PPT_CHANGED, /* the gaps of one part of the run differ from those of the other */
+	PPT_READINGS,
 };
 
 struct ppt_train {
@@ -81,6 +89,7 @@ struct ppt_interval {
 
 struct ppt_result {
 	enum ppt_reading reading;
+	uint32_t resolution_ns; /* that was used; 0: no estimate */
 	struct ppt_gaps gaps[2];
 	struct ppt_phase1 phase1;
 	struct ppt_phase2 phase2;
@@ -90,14 +99,14 @@ struct ppt_result {
 	struct ppt_interval delta;    /* 95 % */
 	struct ppt_interval slope;    /* 95 %, ns a byte */
 	double service_ns;            /* the mean of both G_avg; a result where PPT_SERVICE_TIME */
-	double coalescing_ns;         /* the period; a result where PPT_COALESCED */
+	double coalescing_ns;         /* the period; a result where PPT_COALESCED; 0: not known */
 	size_t together;              /* pairs whose packets came with one interrupt; likewise */
 };
 
 /*
  * Both trains, in any order of their sizes; trains[0] is the smaller one afterwards. The intervals are t intervals with the standard error of
- * PPT_RESAMPLES bootstrap resamples of filter and phases; a train whose gaps vary by less than the clock's resolution widens them by half of
- * it. The random numbers are the same at each call. -EINVAL with a text: equal sizes, or a train without two gaps above zero; -ERANGE; -ENOMEM.
+ * PPT_RESAMPLES bootstrap resamples of filter and phases, by their 2.5 % and 97.5 % quantiles; a train whose gaps vary by
+ * less than the clock's resolution widens them by half of it. The random numbers are the same at each call. -EINVAL with a text: equal sizes, or a train without two gaps above zero; -ERANGE; -ENOMEM.
  */
 int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *result,
 		 struct ktrxer_error *err);

@@ -50,7 +50,8 @@ int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *siz
 			r->trailing_alone++;
 			continue;
 		}
-		if (i + 1 == count || arrivals[i + 1].size_bytes == r->heading_bytes) {
+		if (i + 1 == count || arrivals[i + 1].size_bytes == r->heading_bytes ||
+		    arrivals[i + 1].flow != arrivals[i].flow) {
 			r->heading_alone++;
 			continue;
 		}

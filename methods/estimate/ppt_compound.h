@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The compound probes among the arrivals of one flow, in the order of a capture. */
+/* The compound probes among arrivals, in the order of a capture. */
 #ifndef KTRXER_METHODS_PPT_COMPOUND_H
 #define KTRXER_METHODS_PPT_COMPOUND_H
 
@@ -8,6 +8,7 @@
 struct ppt_arrival {
 	int64_t time_ns;
 	uint32_t size_bytes; /* on the wire */
+	uint16_t flow;       /* both packets of a probe have the same: the source port */
 };
 
 struct ppt_compound {

@@ -30,7 +30,7 @@ enum client_state {
 
 enum { PINGS = 8, LAST_PINGS = 4 };
 #define PATIENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S)
-#define TIMING_NS ((uint64_t)KTRXER_NS_PER_S)
+#define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks, once the first one has succeeded */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
 struct flow_client {
@@ -169,7 +169,9 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 	c->lived_ns = 0;
 	if (!c->result.rtt_ns || now_ns - p.t1_ns < c->result.rtt_ns)
 		c->result.rtt_ns = now_ns - p.t1_ns;
-	c->pongs++;
+	/* TCP repeats a lost segment after 0.2, 0.6 and 1.4 s: one exchange can take longer than TIMING_NS. */
+	if (!c->pongs++ && c->state == CLIENT_TIMING)
+		c->deadline_ns = c->timer.at_ns = now_ns + TIMING_NS;
 	if (c->state == CLIENT_TIMING && c->pongs >= PINGS)
 		start(c);
 	else if (c->state == CLIENT_PARTING && c->pongs >= LAST_PINGS)
@@ -436,7 +438,7 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 			break;
 		flow_register_done(c->registers);
 		c->state = CLIENT_TIMING;
-		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + TIMING_NS;
+		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS;
 		ping(c);
 		break;
 	case CONTROL_PONG:

@@ -25,7 +25,8 @@ struct flow_set {
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
 	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
-	struct flow *blocks[];            /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
+	struct flow_set_cut cut;
+	struct flow *blocks[]; /* FLOWS_BLOCK flows each: to clear thousands at once takes milliseconds */
 };
 
 enum { FLOWS_BLOCK = 256 };
@@ -62,9 +63,25 @@ int flow_set_new(struct flow_set **out, const struct flow_set_options *options)
 	return 0;
 }
 
+/* A flow that flow_set_close() ends has no end of its own; its bytes count all the same. */
+static void flow_cut_off(struct flow *flow)
+{
+	struct flow_sample sample = { .values = { 0 } };
+
+	if (KTRXER_SERVER_EXTRAS && flow->set->closing && flow->state >= FLOW_GOING && flow->state != FLOW_OVER &&
+	    !flow->end.reason) {
+		flow->ops->sample(flow, &sample);
+		flow->set->cut.bytes[flow->sends] += sample.bytes;
+		if (flow->spec.udp)
+			flow->set->cut.packets[flow->sends] += sample.values[FLOW_PACKETS];
+		flow->state = FLOW_OVER;
+	}
+	flow->ops->close(flow, false);
+}
+
 static void flow_drop(struct flow *flow)
 {
-	flow->ops->close(flow, false);
+	flow_cut_off(flow);
 	if (flow->ops->free)
 		flow->ops->free(flow);
 }
@@ -74,6 +91,13 @@ void flow_set_close(struct flow_set *set)
 	set->closing = true;
 	set->at = 0;
 	set->timer.at_ns = 0;
+}
+
+const struct flow_set_cut *flow_set_close_now(struct flow_set *set)
+{
+	while (set->at < set->count)
+		flow_drop(flow_of(set, set->at++));
+	return &set->cut;
 }
 
 bool flow_set_closed(const struct flow_set *set)
@@ -318,7 +342,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 			     flow->ops->settle && flow->state == FLOW_GOING && !(o->bytes && flow->bytes == o->bytes);
 
 	if (set->closing) { /* its turn to be dropped comes soon */
-		flow->ops->close(flow, false);
+		flow_cut_off(flow);
 		return;
 	}
 	if (flow->end.reason) { /* it had only to settle */
@@ -349,7 +373,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 void flow_cut(struct flow *flow, int error)
 {
 	if (flow->set->closing) {
-		flow->ops->close(flow, false);
+		flow_cut_off(flow);
 		return;
 	}
 	last_sample(flow, FLOW_CLOSED);

@@ -111,6 +111,11 @@ void flow_set_stop_soon(struct flow_set *set);
 /* Closes all flows in turns of the loop, without a call of the context. flow_set_free() may follow at any time. */
 void flow_set_close(struct flow_set *set);
 bool flow_set_closed(const struct flow_set *set); /* it has */
+struct flow_set_cut {
+	uint64_t bytes[2], packets[2]; /* [0] received, [1] sent; packets of UDP */
+};
+/* After flow_set_close(): closes what is still open. Gives what the flows had moved that it has cut off. */
+const struct flow_set_cut *flow_set_close_now(struct flow_set *set);
 /* All have ended. */
 bool flow_set_over(const struct flow_set *set);
 /* The other end says that it has ended: what is here still open closes soon. */

@@ -22,6 +22,17 @@ bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint3
 /* The prefix of an address as one number: never 0, and different for the two families. */
 uint64_t limiter_prefix(const struct ktrxer_addr *addr);
 
+/* One bucket, for a limit of all: `full_ns` is the time at which it will be full again. */
+static inline bool limiter_bucket_take(uint64_t *full_ns, uint64_t cost_ns, uint64_t burst_ns, uint64_t now_ns)
+{
+	if (*full_ns < now_ns)
+		*full_ns = now_ns;
+	if (*full_ns - now_ns > burst_ns)
+		return false;
+	*full_ns += cost_ns;
+	return true;
+}
+
 /* Mixes 64 bits so that each decides on all. */
 static inline uint64_t limiter_mix(uint64_t x)
 {

@@ -146,6 +146,13 @@ static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample
 		stamp->events.sample(stamp->events.probe.context, which, s);
 		return;
 	}
+#ifndef KTRXER_SMALL
+	if (s->uncorrected) {
+		stamp->result.uncorrected++;
+		stamp->result.classes[which].untimed++;
+		return;
+	}
+#endif
 	if (!prober_record(&stamp->p, s->rtt_ns, s->own_queue_ns, s->sent_source, s->source)) {
 		stamp->result.classes[which].untimed++;
 		return;
@@ -321,6 +328,7 @@ static int open_books(struct stamp *stamp, struct ktrxer_error *err)
 	struct stamp_session_options s = { .window = 64,
 					   .timeout_ns = spec->timeout_ns,
 					   .follow_up = stamp->spec.follow_up,
+					   .host_delay = stamp->spec.host_delay,
 					   .auth_key = stamp->auth ? &stamp->key : NULL,
 					   .tlv_key = stamp->auth ? NULL : stamp->tlv_mac_key };
 	const uint64_t waiting =

@@ -22,10 +22,11 @@ struct stamp_spec {
 	const struct hmac_key *tlv_key;  /* open mode: for the HMAC of extensions. Copied */
 	uint8_t tlvs[STAMP_TLVS]; /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
 	uint32_t tlv_count;
-	uint16_t ssid;  /* of the first class, the others follow; 0: a random one */
-	bool ptp;       /* timestamps in the truncated format of PTP instead of NTP's */
-	bool follow_up; /* request the driver's stamp of each answer: the far host's own queue */
-	bool clock;     /* request the adjustments of the reflector's clock with each answer */
+	uint16_t ssid;   /* of the first class, the others follow; 0: a random one */
+	bool ptp;        /* timestamps in the truncated format of PTP instead of NTP's */
+	bool follow_up;  /* request the driver's stamp of each answer: the far host's own queue */
+	bool clock;      /* request the adjustments of the reflector's clock with each answer */
+	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
 };
 
 struct stamp_events {
@@ -54,6 +55,7 @@ struct stamp_result {
 		*ipdv_down;   /* ns; far_queue: the wait in the reflector's own queue */
 	int64_t dwell_max_ns; /* the longest time that the reflector held a probe */
 	uint64_t elsewhere;   /* packets from another address than the reflector's */
+	uint64_t uncorrected; /* round trips left out of the times, because a time to subtract is not known */
 	uint64_t closing;     /* probes beyond the measured ones, which settle in which direction the last were lost */
 	struct one_way_result one_way;
 	uint32_t class_count;

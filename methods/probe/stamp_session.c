@@ -516,6 +516,22 @@ bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *numb
 	}
 }
 
+#ifndef KTRXER_SMALL
+/* From T1 and T3 to the stamps of the drivers: the packet schedulers, and the work of the stacks behind T1 and T3. */
+static void subtract_host_delay(struct stamp_sample *p)
+{
+	const bool by_driver = p->sent_source == KTX_SENT_DRIVER || p->sent_source == KTX_SENT_NIC;
+	const int64_t own_ns = by_driver ? 0 : p->own_queue_ns;
+
+	p->uncorrected = own_ns < 0 || p->far_queue_ns < 0;
+	if (p->uncorrected)
+		return;
+	p->up_ns -= own_ns;
+	p->down_ns -= p->far_queue_ns;
+	p->rtt_ns -= own_ns + p->far_queue_ns;
+}
+#endif
+
 static void finish(struct stamp_session *s, struct stamp_sample *p)
 {
 	p->dwell_ns = p->t3_real_ns - p->t2_real_ns;
@@ -524,6 +540,14 @@ static void finish(struct stamp_session *s, struct stamp_sample *p)
 	p->down_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);
 	if (p->too_late)
 		return;
+#ifndef KTRXER_SMALL
+	if (s->options.host_delay)
+		subtract_host_delay(p);
+	if (p->uncorrected) {
+		s->last_valid = false;
+		return;
+	}
+#endif
 	p->follows = s->last_valid && p->number == s->last.number + 1;
 	if (p->follows) {
 		p->ipdv_ns = p->rtt_ns - s->last.rtt_ns;

@@ -31,6 +31,7 @@ struct stamp_session_options {
 	bool follow_up;                  /* we ask for it */
 	const struct hmac_key *auth_key; /* authenticated mode; copied */
 	const struct hmac_key *tlv_key;  /* open mode: TLVs are believed only with their HMAC; copied */
+	bool host_delay;                 /* subtract from the delays what both hosts have measured of themselves */
 };
 
 struct stamp_sample {
@@ -60,8 +61,9 @@ struct stamp_sample {
 	uint8_t tos_back;         /* and so is this: the DSCP with which the reflector sent its answer */
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;
-	bool too_late; /* it came after its probe was given up as lost */
-	bool follows;  /* the probe before it was answered, too, and these are the differences (RFC 3393) */
+	bool too_late;    /* it came after its probe was given up as lost */
+	bool uncorrected; /* host_delay: own_queue_ns or far_queue_ns is not known, and nothing was subtracted */
+	bool follows;     /* the probe before it was answered, too, and these are the differences (RFC 3393) */
 	int64_t ipdv_ns, ipdv_up_ns, ipdv_down_ns;
 };
 

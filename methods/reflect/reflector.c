@@ -15,6 +15,8 @@ const char *const reflector_verdict_names[REFLECTOR_VERDICTS] = {
 	"group_address", "answer_itself", "wrong_hmac", "rate",     "rate_of_all",
 };
 
+enum { REVIEWED = 256 }; /* places in one turn of the loop: some 20 us */
+
 struct reflector {
 	struct reflector_options options;
 	struct hmac_key auth_key, tlv_key;
@@ -46,6 +48,8 @@ int reflector_new(struct reflector **out, const struct reflector_options *option
 		r->options.tlv_key = &r->tlv_key;
 	}
 	r->sessions.secret = limiter_mix(~options->secret);
+	r->sessions.ended = options->ended;
+	r->sessions.context = options->context;
 	reflector_set_clock(r, false, UINT64_MAX);
 	*out = r;
 	return 0;
@@ -93,17 +97,13 @@ static bool is_own_port(const struct reflector *r, uint16_t port)
 	return false;
 }
 
-/* The limit of all answers, as limiter_take() does it for one prefix. */
+/* The limit of all answers. */
 static bool all_take(struct reflector *r, uint32_t length, uint64_t now_ns)
 {
 	if (!r->options.max_bps)
 		return true;
-	if (r->full_ns < now_ns)
-		r->full_ns = now_ns;
-	if (r->full_ns - now_ns > KTRXER_REFLECTOR_BURST_MS * (uint64_t)KTRXER_NS_PER_MS)
-		return false;
-	r->full_ns += length * 8 * (uint64_t)KTRXER_NS_PER_S / r->options.max_bps;
-	return true;
+	return limiter_bucket_take(&r->full_ns, length * 8 * (uint64_t)KTRXER_NS_PER_S / r->options.max_bps,
+				   KTRXER_REFLECTOR_BURST_MS * (uint64_t)KTRXER_NS_PER_MS, now_ns);
 }
 
 /* The cheap reasons first: under attack they are what counts. */
@@ -153,8 +153,12 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 
 	r->counts.received++;
 	r->counts.verdicts[verdict]++;
+	if (KTRXER_SERVER_EXTRAS)
+		r->counts.bytes_in += whole;
 	if (verdict != REFLECTOR_ANSWER)
 		return verdict;
+	if (KTRXER_SERVER_EXTRAS)
+		r->counts.bytes_out += length;
 	stamp_probe_read(&probe, packet, length, auth);
 	if (!r->options.stateless)
 		session = reflector_session_of(&r->sessions, a, probe.ssid, probe.seq);
@@ -171,7 +175,7 @@ enum reflector_verdict reflector_answer(struct reflector *r, uint8_t *packet, ui
 				      .sender_error = probe.error,
 				      .sender_ttl = a->ttl };
 	if (session)
-		reflector_session_count(session, probe.seq);
+		reflector_session_count(session, probe.seq, length);
 	stamp_reply_write(packet, &reply, auth);
 	c.session = session;
 	c.key = auth ? r->options.auth_key : r->options.tlv_key;
@@ -204,6 +208,11 @@ void reflector_sent(struct reflector *r, uint32_t name, uint32_t seq, int64_t re
 
 	if (s)
 		reflector_session_left(s, &left);
+}
+
+void reflector_review(struct reflector *r, bool all, uint64_t now_ns)
+{
+	reflector_sessions_review(&r->sessions, all ? KTRXER_REFLECTOR_SESSIONS : REVIEWED, all, now_ns);
 }
 
 void reflector_counts(const struct reflector *r, struct reflector_counts *counts)

@@ -30,6 +30,9 @@ struct reflector_options {
 	uint64_t dscp_granted, dscp_trusted;
 	uint16_t own_ports[4]; /* never answered; 0 ends */
 	uint64_t secret;       /* random: hides the order of the tables */
+	/* Each session, when it has ended: see reflector_review(). NULL: no call. */
+	void (*ended)(void *context, const struct reflector_client *client);
+	void *context;
 };
 /* Other peers: best effort. Trusted ones: all but network control (CS6 and above). */
 #define REFLECTOR_DSCP_DEFAULT 1ULL
@@ -74,12 +77,19 @@ void reflector_finish(const struct reflector *reflector, uint8_t *packet, const 
 /* The driver's or the NIC's stamp of an answer, once for each: a later answer of its session carries it. The session may be gone. */
 void reflector_sent(struct reflector *reflector, uint32_t session, uint32_t seq, int64_t real_ns, bool nic);
 
+/*
+ * Sessions that are idle end when their place is needed. Called regularly, this ends them in time, in the next 256
+ * places of the table; `all`: it ends all sessions, for a reflector that stops.
+ */
+void reflector_review(struct reflector *reflector, bool all, uint64_t now_ns);
+
 struct reflector_counts {
 	uint64_t received;
 	uint64_t verdicts[REFLECTOR_VERDICTS];
-	uint64_t sessions;        /* made so far */
-	uint64_t without_session; /* answered as in stateless mode, since the table was full */
-	uint64_t tlv_integrity;   /* requests whose TLVs failed their HMAC */
+	uint64_t sessions;            /* made so far */
+	uint64_t without_session;     /* answered as in stateless mode, since the table was full */
+	uint64_t tlv_integrity;       /* requests whose TLVs failed their HMAC */
+	uint64_t bytes_in, bytes_out; /* UDP payload of what came, and of the answers */
 };
 void reflector_counts(const struct reflector *reflector, struct reflector_counts *counts);
 

@@ -18,4 +18,22 @@ struct reflector_arrival {
 	uint64_t overflows;           /* of the socket so far: datagrams that it had no room for */
 };
 
+/* A session that has ended: one sender of STAMP packets. */
+enum reflector_end {
+	REFLECTOR_IDLE = 0,  /* no packet for KTRXER_REFLECTOR_IDLE_S, or KTRXER_REFLECTOR_TRIAL_S */
+	REFLECTOR_RESTARTED, /* the sender has begun anew */
+	REFLECTOR_DISPLACED, /* by a session of a network that has fewer of them */
+	REFLECTOR_STOPPED,   /* the reflector stops */
+	REFLECTOR_ENDS,
+};
+
+struct reflector_client {
+	struct ktrxer_addr from;
+	uint16_t from_port;
+	uint32_t answers;
+	uint64_t bytes;             /* of the requests, and as many of the answers */
+	uint64_t began_ns, seen_ns; /* its first and its last packet */
+	enum reflector_end end;
+};
+
 #endif

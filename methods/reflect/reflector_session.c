@@ -39,11 +39,34 @@ static bool is_over(const struct reflector_session *s, uint64_t now_ns)
 	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > idle_s * (uint64_t)KTRXER_NS_PER_S);
 }
 
-static void forget(struct reflector_sessions *sessions, struct reflector_session *s)
+static void forget(struct reflector_sessions *sessions, struct reflector_session *s, enum reflector_end end)
 {
-	if (s->used)
-		sessions->counts[s->group]--;
+	if (!s->used)
+		return;
+	sessions->counts[s->group]--;
 	s->used = false;
+	if (KTRXER_SERVER_EXTRAS && sessions->ended) {
+		const struct reflector_client client = { .from = s->from,
+							 .from_port = s->from_port,
+							 .answers = s->sent,
+							 .bytes = s->bytes,
+							 .began_ns = s->began_ns,
+							 .seen_ns = s->seen_ns,
+							 .end = end };
+
+		sessions->ended(sessions->context, &client);
+	}
+}
+
+void reflector_sessions_review(struct reflector_sessions *sessions, int places, bool all, uint64_t now_ns)
+{
+	while (places--) {
+		struct reflector_session *s = &sessions->table[sessions->reviewed];
+
+		sessions->reviewed = (sessions->reviewed + 1) % KTRXER_REFLECTOR_SESSIONS;
+		if (all || is_over(s, now_ns))
+			forget(sessions, s, is_over(s, now_ns) ? REFLECTOR_IDLE : REFLECTOR_STOPPED);
+	}
 }
 
 /* Whether this prefix may have one session more. Sessions that are over still count until they are looked for, at most once a second. */
@@ -55,7 +78,7 @@ static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, 
 		sessions->swept_ns = now_ns;
 		for (int i = 0; i < KTRXER_REFLECTOR_SESSIONS; i++)
 			if (is_over(&sessions->table[i], now_ns))
-				forget(sessions, &sessions->table[i]);
+				forget(sessions, &sessions->table[i], REFLECTOR_IDLE);
 	}
 	return sessions->counts[group] < GROUP_MOST;
 }
@@ -86,6 +109,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 {
 	const uint16_t group = limiter_mix(limiter_prefix(&a->from) ^ sessions->secret) % KTRXER_REFLECTOR_GROUPS;
 	struct reflector_session *set, *room = NULL;
+	enum reflector_end end = REFLECTOR_IDLE;
 	uint8_t serial;
 
 	set = &sessions->table[hash_of(a, ssid, sessions->secret) % (KTRXER_REFLECTOR_SESSIONS / WAYS) * WAYS];
@@ -95,15 +119,19 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 			room = &set[i];
 			if (!is_over(room, a->now_ns) && !starts_again(room, seq, a->now_ns))
 				goto seen;
+			if (!is_over(room, a->now_ns))
+				end = REFLECTOR_RESTARTED;
 			break;
 		}
 		if (!room && is_over(&set[i], a->now_ns))
 			room = &set[i];
 	}
-	if (!room && (room = greediest(sessions, set, group)))
+	if (!room && (room = greediest(sessions, set, group))) {
 		sessions->evicted++;
+		end = REFLECTOR_DISPLACED;
+	}
 	if (room)
-		forget(sessions, room);
+		forget(sessions, room, end);
 	if (!room || !group_has_room(sessions, group, a->now_ns)) {
 		sessions->refused++;
 		return NULL;
@@ -118,6 +146,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 					    .group = group,
 					    .used = true,
 					    .serial = serial,
+					    .began_ns = a->now_ns,
 					    .next_seq = seq };
 	sessions->made++;
 seen:
@@ -126,12 +155,14 @@ seen:
 	return room;
 }
 
-void reflector_session_count(struct reflector_session *s, uint32_t seq)
+void reflector_session_count(struct reflector_session *s, uint32_t seq, uint32_t length)
 {
 	const enum sequence_found found = sequence_add(s->answered, KTRXER_REFLECTOR_SEQUENCES, &s->next_seq, seq);
 
 	s->received++;
 	s->sent++;
+	if (KTRXER_SERVER_EXTRAS)
+		s->bytes += length;
 	s->copies += found == SEQUENCE_SEEN;
 	s->copies_unknown |= found == SEQUENCE_OLD;
 }

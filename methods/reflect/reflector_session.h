@@ -20,7 +20,7 @@ struct reflector_session {
 	uint32_t received, sent, last_seq; /* last_seq: of the last request */
 	uint32_t next_seq, copies; /* the highest sequence number answered + 1; requests that were answered before */
 	bool copies_unknown;       /* a request was further behind than `answered` reaches */
-	uint64_t seen_ns;
+	uint64_t began_ns, seen_ns, bytes;
 	uint64_t answered[KTRXER_REFLECTOR_SEQUENCES / 64]; /* sequence numbers: sequence_set.h */
 	uint64_t stamped; /* of the last REFLECTOR_STAMPED answers: those that had their stamp; sequence_set.h */
 	uint32_t next_stamped;
@@ -33,8 +33,8 @@ struct reflector_session {
 	} left[KTRXER_REFLECTOR_LEFT];
 };
 
-/* A request is answered. */
-void reflector_session_count(struct reflector_session *session, uint32_t seq);
+/* A request of `length` bytes is answered. */
+void reflector_session_count(struct reflector_session *session, uint32_t seq, uint32_t length);
 
 /*
  * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first
@@ -47,6 +47,9 @@ bool reflector_session_tell(struct reflector_session *session, struct reflector_
 
 struct reflector_sessions {
 	uint64_t secret, made, refused, evicted;
+	void (*ended)(void *context, const struct reflector_client *client); /* NULL: no call */
+	void *context;
+	uint32_t reviewed;                        /* the place that reflector_sessions_review() looks at next */
 	uint64_t swept_ns;                        /* when the sessions that are over were last looked for */
 	uint16_t counts[KTRXER_REFLECTOR_GROUPS]; /* used sessions of each group of prefixes */
 	struct reflector_session table[KTRXER_REFLECTOR_SESSIONS];
@@ -55,6 +58,8 @@ struct reflector_sessions {
 /* The session of this packet, made if need be; NULL: no room. A sender that starts again on the same port, at 0, gets a new one. */
 struct reflector_session *reflector_session_of(struct reflector_sessions *sessions,
 					       const struct reflector_arrival *arrival, uint16_t ssid, uint32_t seq);
+/* Ends the sessions that are over among the next `places` of the table; with `all` also the others. */
+void reflector_sessions_review(struct reflector_sessions *sessions, int places, bool all, uint64_t now_ns);
 /* A name for it that does not outlive it. */
 uint32_t reflector_session_name(const struct reflector_sessions *sessions, const struct reflector_session *session);
 struct reflector_session *reflector_session_by_name(struct reflector_sessions *sessions, uint32_t name);

@@ -75,6 +75,15 @@ void serve_control_counts(const struct serve_control *control, struct serve_cont
 	*counts = control->registry.counts;
 }
 
+uint32_t serve_control_pending(const struct serve_control *control)
+{
+	uint32_t pending = 0;
+
+	for (int i = 0; i < KTRXER_CONTROL_GROUPS; i++)
+		pending += control->counts[i];
+	return pending;
+}
+
 /* --------------------------------------------------------------------------------------------------------- strangers */
 
 static void stranger_leave(struct stranger *s, bool closes)
@@ -160,7 +169,7 @@ static int unproven_of(const struct serve_control *control, uint64_t prefix)
 	int count = 0;
 
 	for (const struct session *s = control->registry.sessions; s; s = s->next)
-		count += is_unproven(s) && (!prefix || limiter_prefix(&s->peer) == prefix);
+		count += is_unproven(s) && (!prefix || limiter_prefix(&s->client.from) == prefix);
 	return count;
 }
 
@@ -173,7 +182,7 @@ static void new_sessions_thin(struct serve_control *control)
 	if (unproven_of(control, 0) < KTRXER_CONTROL_NEW)
 		return;
 	for (struct session *s = control->registry.sessions; s; s = s->next) {
-		const int count = is_unproven(s) ? unproven_of(control, limiter_prefix(&s->peer)) : 0;
+		const int count = is_unproven(s) ? unproven_of(control, limiter_prefix(&s->client.from)) : 0;
 
 		if (count && count >= most) { /* new sessions stand in front: the last of equals is the oldest */
 			most = count;
@@ -343,11 +352,11 @@ static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_add
 	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);
 }
 
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port,
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err)
 {
 	struct listener *l = &control->listeners[control->listener_count];
-	const bool v6 = to->family == AF_INET6;
+	const bool v6 = to->family == AF_INET6, passed = KTRXER_SERVER_EXTRAS && passed_fd;
 	union ktrxer_name name;
 	const int one = 1;
 	socklen_t length;
@@ -356,7 +365,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (control->listener_count == KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", KTRXER_SERVE_ADDRESSES);
 	length = ktrxer_name_make(&name, to, port);
-	fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = passed ? passed_fd : socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return listen_fail(err, -errno, to, port);
 	/* The connections of a server that was stopped a moment ago are no other program. */
@@ -364,7 +373,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 	if (v6)
 		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .control = control };
-	if (bind(fd, &name.sa, length) != 0 || listen(fd, BACKLOG) != 0)
+	if ((!passed && bind(fd, &name.sa, length) != 0) || listen(fd, BACKLOG) != 0)
 		rc = -errno;
 	if (rc == 0)
 		rc = loop_watch(control->registry.loop, &l->source, EPOLLIN);
@@ -401,16 +410,17 @@ int serve_control_new(struct serve_control **out, struct loop *loop, const struc
 
 void serve_control_end(struct serve_control *control)
 {
-	for (struct session *s = control->registry.sessions; s; s = s->next)
-		session_refuse(s, CONTROL_STOPPING, 0);
+	while (control->registry.sessions) {
+		session_refuse(control->registry.sessions, CONTROL_STOPPING, 0);
+		session_free(control->registry.sessions);
+	}
 }
 
 void serve_control_free(struct serve_control *control)
 {
 	if (!control)
 		return;
-	while (control->registry.sessions)
-		session_free(control->registry.sessions);
+	serve_control_end(control);
 	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
 		if (control->strangers[i].source.fd >= 0)
 			stranger_leave(&control->strangers[i], true);

@@ -19,11 +19,11 @@ extern const char *const control_refusal_names[CONTROL_REFUSALS];
 struct serve_control;
 int serve_control_new(struct serve_control **control, struct loop *loop, const struct serve_control_options *options,
 		      struct ktrxer_error *err);
-/* All clients are told that it stops, and their flows end. */
+/* All clients get the refusal `stopping`, their flows and connections end, and `ended` is called for each. */
 void serve_control_end(struct serve_control *control);
 void serve_control_free(struct serve_control *control);
-/* One listening TCP socket more. */
-int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port,
+/* One listening TCP socket more: `passed_fd`, which serve_control closes, or with 0 one that is opened. */
+int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err);
 /* For serve_udp: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
@@ -33,6 +33,8 @@ bool serve_control_trusted(void *control, const struct ktrxer_addr *from, uint64
 void serve_control_set_token(struct serve_control *control, const struct hmac_key *token);
 /* Its clients, for tests. */
 struct serve_registry *serve_control_registry(struct serve_control *control);
+/* Connections that have not stated their purpose, at present. */
+uint32_t serve_control_pending(const struct serve_control *control);
 void serve_control_counts(const struct serve_control *control, struct serve_control_counts *counts);
 
 #endif

@@ -9,20 +9,33 @@
 
 struct session;
 
+/* What a control connection did, once it has ended. */
+struct serve_client {
+	struct ktrxer_addr from;
+	uint64_t began_ns, ended_ns;
+	uint32_t flows[2][2];          /* [down][UDP]; asked for, whether they ran or not */
+	uint64_t bytes[2], packets[2]; /* [0] received, [1] sent; packets of UDP */
+	enum control_refusal refused;  /* CONTROL_OK: it was not */
+	bool proven;                   /* its client has the token */
+	bool lost;                     /* gone before its flows had ended and without a farewell */
+};
+
 struct serve_control_options {
 	const struct hmac_key *token;    /* copied */
 	uint32_t max_clients, max_flows; /* clients at once; flows of one */
 	uint64_t max_ns, max_bps;        /* of one client; max_bps 0: no limit */
 	uint64_t secret;                 /* random */
 	uint64_t dscp_granted;           /* bit n: flows may carry DSCP n */
+	/* Each control connection, when all of it has ended. NULL: no call. */
+	void (*ended)(void *context, const struct serve_client *client);
+	void *context;
 };
 
 struct serve_control_counts {
-	uint64_t connections;             /* of all kinds */
-	uint64_t sessions;                /* that were granted */
-	uint64_t flows;                   /* that began */
-	uint64_t bytes_in, bytes_out;     /* of flows that ended */
-	uint64_t packets_in, packets_out; /* UDP */
+	uint64_t connections;          /* of all kinds */
+	uint64_t sessions;             /* that were granted */
+	uint64_t flows;                /* that began */
+	uint64_t bytes[2], packets[2]; /* of flows that have ended: [0] received, [1] sent; packets of UDP */
 	uint64_t refused[CONTROL_REFUSALS];
 	uint64_t displaced;    /* strangers who made room for newer ones */
 	uint64_t slow;         /* strangers who did not say what they want in time */

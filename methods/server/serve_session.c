@@ -20,6 +20,8 @@ static uint64_t seconds(uint32_t s)
 static void flows_close(struct session *s)
 {
 	s->opening.at_ns = KTRXER_NEVER;
+	if (!s->client.ended_ns)
+		s->client.ended_ns = ktrxer_now_ns();
 	if (!s->flows)
 		return;
 	s->closing = s->flows;
@@ -35,6 +37,7 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 	if (s->state == SESSION_LEAVING || s->state == SESSION_CLOSING)
 		return;
 	s->registry->counts.refused[why]++;
+	s->client.refused = why;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
 	if (body) {
 		const uint32_t length = control_refuse_write(body, &(struct control_refuse){ (uint8_t)why, value });
@@ -111,20 +114,22 @@ static void on_turned(void *context)
 		control_link_push(&s->link);
 }
 
+static void moved(struct session *s, bool sent, uint64_t bytes, uint64_t packets)
+{
+	if (KTRXER_SERVER_EXTRAS) {
+		s->client.bytes[sent] += bytes;
+		s->client.packets[sent] += packets;
+	}
+	s->registry->counts.bytes[sent] += bytes;
+	s->registry->counts.packets[sent] += packets;
+}
+
 static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	struct session *s = context;
-	struct serve_control_counts *counts = &s->registry->counts;
-	const struct flow *f = flow_set_at(s->flows, flow);
 	uint8_t *body;
 
-	if (f->sends) {
-		counts->bytes_out += end->bytes;
-		counts->packets_out += end->packets;
-	} else {
-		counts->bytes_in += end->bytes;
-		counts->packets_in += end->packets;
-	}
+	moved(s, flow_set_at(s->flows, flow)->sends, end->bytes, end->packets);
 	s->link.held = true; /* until on_turned(): many flows may end together */
 	block_send(s);
 	serve_packets_send(&s->packets, &s->link);
@@ -205,7 +210,8 @@ static void on_request(struct session *s, const struct control_frame *frame)
 		session_refuse(s, CONTROL_MALFORMED, 0);
 		return;
 	}
-	registry_trust(s->registry, &s->peer, ktrxer_now_ns());
+	s->client.proven = true;
+	registry_trust(s->registry, &s->client.from, ktrxer_now_ns());
 	why = request_judge(s, &value);
 	if (why != CONTROL_OK || flows_make(s) < 0) {
 		session_refuse(s, why != CONTROL_OK ? why : CONTROL_NO_MEMORY, value);
@@ -257,6 +263,7 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 
 		if (why != CONTROL_OK)
 			return why;
+		s->client.flows[specs[i].down][specs[i].udp]++;
 		*value = specs[i].tos >> 2;
 		if (!(s->registry->options.dscp_granted >> (specs[i].tos >> 2) & 1))
 			return CONTROL_NO_DSCP;
@@ -288,7 +295,7 @@ static void address_here(const struct session *s, struct ktrxer_addr *addr)
 
 static int udp_open(struct session *s, struct flow *flow)
 {
-	struct flow_udp_way way = { .to = s->peer, .to_port = 9, .cpu = -1 };
+	struct flow_udp_way way = { .to = s->client.from, .to_port = 9, .cpu = -1 };
 	struct ktrxer_error err;
 
 	control_cookie(&s->link.keys, s->id, flow->index, way.cookie);
@@ -440,8 +447,8 @@ static void on_closed(struct control_link *link, int error)
 		return;
 	}
 	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
-	if (s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED)
-		s->registry->counts.lost_clients++;
+	s->client.lost = s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED;
+	s->registry->counts.lost_clients += s->client.lost;
 	session_forget(s);
 }
 
@@ -514,7 +521,7 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
 		return 1;
 	/* The source address of a datagram can be forged. The control connection has proven that its client receives at its address. */
-	if (f->sends && !same_host(from, &s->peer)) {
+	if (f->sends && !same_host(from, &s->client.from)) {
 		session_refuse(s, CONTROL_OTHER_ADDRESS, 0);
 		return -EACCES;
 	}
@@ -542,7 +549,7 @@ int session_new(struct session **out, struct serve_registry *registry, int fd, c
 		return -ENOMEM;
 	}
 	s->registry = registry;
-	s->peer = *peer;
+	s->client = (struct serve_client){ .from = *peer, .began_ns = ktrxer_now_ns() };
 	s->link.frame = on_frame;
 	s->link.closed = on_closed;
 	rc = control_link_open(&s->link, registry->loop, fd);
@@ -582,12 +589,28 @@ void session_forget(struct session *s)
 	control_link_close(&s->link);
 }
 
+/* Flows that were cut off have moved something, too. */
+static void client_ended(struct session *s)
+{
+	const struct serve_control_options *o = &s->registry->options;
+
+	flows_close(s);
+	if (KTRXER_SERVER_EXTRAS && s->closing) {
+		const struct flow_set_cut *cut = flow_set_close_now(s->closing);
+
+		for (int sent = 0; sent < 2; sent++)
+			moved(s, sent, cut->bytes[sent], cut->packets[sent]);
+	}
+	if (KTRXER_SERVER_EXTRAS && o->ended)
+		o->ended(o->context, &s->client);
+}
+
 void session_free(struct session *s)
 {
+	client_ended(s);
 	registry_remove(s->registry, s);
 	loop_timer_remove(s->registry->loop, &s->timer);
 	loop_timer_remove(s->registry->loop, &s->opening);
-	flow_set_free(s->flows);
 	flow_set_free(s->closing);
 	flow_history_free(&s->history);
 	control_link_close(&s->link);

@@ -38,7 +38,7 @@ struct session {
 	uint32_t udp_flows, port_count;
 	struct control_port ports[KTRXER_FLOW_UDP_MOST]; /* of UDP flows that the server sends */
 	struct flow_history history;
-	struct ktrxer_addr peer;
+	struct serve_client client;
 	uint8_t *block; /* samples on their way */
 	uint32_t block_used;
 	uint64_t block_ns;

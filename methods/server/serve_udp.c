@@ -93,13 +93,15 @@ static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_erro
 static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 {
 	const struct serve_udp_options *o = &udp->options;
-	int fd = socket(o->bind.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+	const bool passed = KTRXER_SERVER_EXTRAS && o->passed_fd;
+	int fd = passed ? o->passed_fd : socket(o->bind.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+
 	if (fd < 0) {
 		rc = -errno;
 		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	if (udp->v6) {
-		set(fd, SOL_IPV6, IPV6_V6ONLY, 1);
+		set(fd, SOL_IPV6, IPV6_V6ONLY, 1); /* fails after bind(): a passed socket has it */
 		rc = set(fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
 		/* Fragments of an answer are those of its request: too large for the way back is not our affair to find out. */
 		set(fd, SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
@@ -113,13 +115,14 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 	}
 	ktrxer_message_enable(fd, o->bind.family);
 	for (int i = 0; i < 2; i++) {
-		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0)
+		/* Without privileges a passed socket keeps its buffers, which may be above the limit of SO_RCVBUF. */
+		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0 && !passed)
 			set(fd, SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF, SOCKET_BYTES);
 	}
 	udp->can_tell = ktrxer_replystamp_enable(fd) == 0;
 	if (!udp->can_tell)
 		ktrxer_rxstamp_enable(fd);
-	rc = bind_to(fd, o, err);
+	rc = passed ? 0 : bind_to(fd, o, err);
 	if (rc == 0)
 		return fd;
 fail:

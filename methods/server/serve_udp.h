@@ -21,6 +21,7 @@ struct serve_datagram {
 struct serve_udp_options {
 	struct ktrxer_addr bind; /* all zero: any, of that family */
 	uint16_t port;
+	int passed_fd; /* a socket that is bound to them, which serve_udp closes; 0: one is opened */
 	struct reflector *reflector;
 	/* True: it was for a flow, and is dealt with. NULL: there are none. */
 	bool (*claim)(void *context, const struct serve_datagram *datagram);

@@ -39,7 +39,7 @@ struct flight {
 /* What is to be found out: an answer to a hop and a flow. */
 struct job {
 	struct trace_want want;
-	uint32_t tries;
+	uint32_t tries, repetition;
 	uint64_t at_ns;    /* not sent before */
 	uint64_t until_ns; /* for the present try; 0: it waits to be sent */
 	bool done;
@@ -65,7 +65,7 @@ struct trace {
 	uint32_t job_count, open; /* of this round */
 	uint32_t round;
 	uint8_t stage;
-	uint32_t rounds_left; /* of a repetition */
+	uint32_t rounds, repetition; /* of a repetition: all, and the next one */
 	uint64_t interval_ns;
 	uint64_t send_ns;  /* when the next probe may leave */
 	uint64_t check_ns; /* no try ends before */
@@ -100,7 +100,7 @@ static void enqueue(struct trace *t, uint32_t job)
 
 static void job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
 {
-	t->jobs[t->job_count] = (struct job){ .want = want, .at_ns = at_ns };
+	t->jobs[t->job_count] = (struct job){ .want = want, .at_ns = at_ns, .repetition = t->repetition };
 	enqueue(t, t->job_count++);
 	t->open++;
 }
@@ -180,7 +180,10 @@ static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t a
 		return rc;
 	}
 	*flight = (struct flight){
-		.sample = { .sent = sent, .stage = t->stage }, .job = index, .round = t->round, .state = COMMITTED
+		.sample = { .sent = sent, .stage = t->stage, .repetition = job->repetition, .own_queue_ns = -1 },
+		.job = index,
+		.round = t->round,
+		.state = COMMITTED,
 	};
 	t->number++;
 	t->result.hops[job->want.hop].sent++;
@@ -264,6 +267,7 @@ static void take_reports(struct trace *t)
 			flight->state = SENT;
 			flight->sample.sent_ns = reports[i].sent_ns;
 			flight->sample.sent_source = reports[i].sent_source;
+			flight->sample.own_queue_ns = reports[i].own_queue_ns;
 			t->result.sent++;
 			if (flight->answered)
 				sample_end(t, flight);
@@ -398,11 +402,12 @@ static bool search_round(struct trace *t)
 	return n > 0;
 }
 
-/* All rounds at once: a hop that does not answer does not delay the next round. */
+/* As many rounds at once as there is room for: a hop that does not answer does not delay the next round. */
 static bool repeat_rounds(struct trace *t, uint64_t now)
 {
-	for (; t->rounds_left; t->rounds_left--, now += t->interval_ns)
-		for (uint8_t hop = 1; hop <= t->first_route && t->job_count < JOBS_MAX; hop++) {
+	for (; t->repetition < t->rounds && t->job_count + t->first_route <= JOBS_MAX;
+	     t->repetition++, now += t->interval_ns)
+		for (uint8_t hop = 1; hop <= t->first_route; hop++) {
 			const int index = trace_graph_node_of(t->graph, hop, 0);
 			uint32_t count;
 
@@ -474,9 +479,9 @@ static void run(struct trace *t, int stop_fd)
 	t->timer = (struct loop_timer){ .at_ns = 0, .due = turn };
 	t->tx_source = (struct loop_source){ .fd = ktx_fd(t->tx), .ready = wake_tx };
 	t->rx_source = (struct loop_source){ .fd = t->rx ? krx_fd(t->rx) : -1, .ready = wake_rx };
-	if ((rc = loop_new(&t->loop)) < 0 || (rc = loop_watch(t->loop, &t->tx_source, EPOLLIN)) < 0 ||
+	if ((rc = loop_watch(t->loop, &t->tx_source, EPOLLIN)) < 0 ||
 	    (t->rx && (rc = loop_watch(t->loop, &t->rx_source, EPOLLIN)) < 0)) {
-		fail(t, rc, "the event loop could not be opened");
+		fail(t, rc, "the event loop does not take the descriptors of the probes");
 		goto out;
 	}
 	if (!next_round(t, ktrxer_now_ns()))
@@ -485,6 +490,7 @@ static void run(struct trace *t, int stop_fd)
 	rc = loop_run(t->loop, stop_fd);
 	if (rc < 0)
 		fail(t, rc, "the event loop failed");
+	loop_timer_remove(t->loop, &t->timer);
 	t->result.stopped |= t->open && !t->result.failure.code;
 	/* Send times that are still on their way, of answers that have come. */
 	ktx_cancel(t->tx);
@@ -493,8 +499,9 @@ static void run(struct trace *t, int stop_fd)
 out:
 	if (t->rx && krx_stats(t->rx, &stats, NULL, 0) == 0)
 		t->result.receiver_drops = stats.lost;
-	loop_free(t->loop);
-	t->loop = NULL;
+	loop_unwatch(t->loop, &t->tx_source);
+	if (t->rx)
+		loop_unwatch(t->loop, &t->rx_source);
 	t->queued = t->queue_at = 0;
 	t->result.end_ns = ktrxer_now_ns();
 }
@@ -520,7 +527,8 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 	if (t->result.failure.code || t->result.stopped || !t->first_route)
 		return;
 	t->stage = (uint8_t)stage;
-	t->rounds_left = rounds;
+	t->rounds = rounds;
+	t->repetition = 0;
 	t->interval_ns = interval_ns;
 	run(t, stop_fd);
 }
@@ -639,6 +647,9 @@ int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_e
 	rc = trace_graph_new(&t->graph, &graph);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the search could not be prepared: %m");
+	rc = loop_new(&t->loop);
+	if (rc < 0)
+		return ktrxer_fail(err, rc, "the event loop could not be opened: %m");
 	if ((rc = make_identity(t, err)) < 0 || (rc = open_tx(t, err)) < 0 ||
 	    (!t->by_socket && (rc = open_rx(t, err)) < 0) || (rc = check_frame(t, err)) < 0)
 		return rc;
@@ -649,6 +660,7 @@ void trace_free(struct trace *t)
 {
 	if (!t)
 		return;
+	loop_free(t->loop);
 	krx_close(t->rx);
 	ktx_close(t->tx);
 	trace_graph_free(t->graph);
@@ -658,6 +670,16 @@ void trace_free(struct trace *t)
 	free(t->jobs);
 	free(t->queue);
 	free(t);
+}
+
+uint64_t trace_round_ns(const struct trace *t)
+{
+	return t->first_route * t->spec.gap_ns;
+}
+
+struct loop *trace_loop_of(const struct trace *t)
+{
+	return t->loop;
 }
 
 const struct trace_graph *trace_graph_of(const struct trace *t)

@@ -33,6 +33,8 @@ struct trace_sample {
 	struct ktrxer_addr from;
 	uint64_t sent_ns, received_ns;
 	int64_t rtt_ns;
+	int64_t own_queue_ns;           /* of rtt_ns, the part in this host's packet scheduler; -1: unknown */
+	uint32_t repetition;            /* of the stage; of a search 0 */
 	uint8_t stage;                  /* enum trace_stage */
 	uint8_t sent_source;            /* enum ktx_sent_source */
 	uint8_t source;                 /* enum ktrxer_stamp_source */
@@ -67,6 +69,7 @@ struct trace_events {
 	void *context;
 };
 
+struct loop;
 struct trace;
 /* Opens all that is needed, and drops the privileges. *trace is to be freed in any case. */
 int trace_new(struct trace **trace, const struct trace_spec *spec, struct ktrxer_error *err);
@@ -78,6 +81,12 @@ void trace_search(struct trace *trace, int stop_fd, const struct trace_events *e
  * changes of the route. After trace_search(); the samples are of this stage.
  */
 void trace_repeat(struct trace *trace, enum trace_stage stage, uint32_t rounds, uint64_t interval_ns, int stop_fd);
+
+/* The time that one probe for each hop of the first flow's route takes at the rate of the probes. */
+uint64_t trace_round_ns(const struct trace *trace);
+/* For sources and timers of others that run beside the probes. It runs in the calls of trace_search() and
+ * trace_repeat(). */
+struct loop *trace_loop_of(const struct trace *trace);
 
 const struct trace_graph *trace_graph_of(const struct trace *trace);
 const struct trace_result *trace_result_of(const struct trace *trace);

@@ -3,14 +3,15 @@
 
 #include <stdlib.h>
 
-void train_pair_spec(struct flow_spec *spec, bool down, uint16_t payload, uint64_t period_ns, uint64_t start_ns)
+void train_pair_spec(struct flow_spec *spec, bool down, const uint32_t payloads[2], uint64_t period_ns,
+		     uint64_t start_ns)
 {
 	*spec = (struct flow_spec){ .down = down,
 				    .udp = true,
 				    .model = FLOW_TRAIN,
 				    .start_ns = start_ns,
-				    .payload_min = payload,
-				    .payload_max = payload,
+				    .payload_min = (uint16_t)payloads[1],
+				    .payload_max = (uint16_t)payloads[0],
 				    .train = 2 };
 	spec->rate_bps = flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / period_ns;
 }

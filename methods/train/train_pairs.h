@@ -6,8 +6,9 @@
 #include "pairs.h"
 #include "train_session.h"
 
-/* The flow of pairs of `payload` bytes: one every `period_ns`. */
-void train_pair_spec(struct flow_spec *spec, bool down, uint16_t payload, uint64_t period_ns, uint64_t start_ns);
+/* The flow of pairs, one every `period_ns`. The first packet of a pair has as much payload as the second, or more. */
+void train_pair_spec(struct flow_spec *spec, bool down, const uint32_t payloads[2], uint64_t period_ns,
+		     uint64_t start_ns);
 /* One entry for each train, to be freed. NULL: no memory. */
 struct pair_times *train_pairs(const struct train_packets *packets);
 

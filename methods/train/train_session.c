@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define RECORDS_NS (100 * (uint64_t)KTRXER_NS_PER_MS) /* between two frames of records */
 
@@ -126,6 +127,14 @@ static int prepare(struct train_session *s, const struct train_session_options *
 	return 0;
 }
 
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * (uint64_t)KTRXER_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 static void lateness(struct run *run)
 {
 	for (uint32_t i = 0; i < run->session->flows; i++) {
@@ -157,6 +166,7 @@ int train_session_run(struct train_session *s, const struct train_session_option
 					 .done = on_done,
 					 .describe = o->describe,
 					 .context = &run };
+	const uint64_t began_ns = ktrxer_now_ns(), cpu_ns = cpu_now_ns();
 	int rc;
 
 	*s = (struct train_session){ 0 };
@@ -175,6 +185,8 @@ int train_session_run(struct train_session *s, const struct train_session_option
 		if (!run.done)
 			rc = loop_run(run.loop, -1);
 	}
+	s->lasted_ns = ktrxer_now_ns() - began_ns;
+	s->cpu_ns = cpu_now_ns() - cpu_ns;
 	if (rc == 0) {
 		flow_client_result(run.client, &s->result);
 		lateness(&run);

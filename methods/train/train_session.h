@@ -8,6 +8,9 @@
 
 #include "flow_client.h"
 
+/* Of kernel stamps: their own step is 1 ns, the conversion to CLOCK_MONOTONIC adds some tens. */
+enum { TRAIN_RESOLUTION_NS = 100 };
+
 /* The packets of one flow, by their numbers. Send times are on the sender's clock, arrivals on the receiver's; 0: not
  * known. */
 struct train_packets {
@@ -43,6 +46,8 @@ struct train_session {
 	struct flow_client_result result;
 	uint64_t late_packets; /* of this host's flows, later than flow_udp.h allows */
 	bool stopped;          /* by stop_fd */
+	uint64_t lasted_ns;    /* from the request to the last record */
+	uint64_t cpu_ns;       /* the time that this process kept processors busy meanwhile */
 };
 
 /* Runs from the request to the last record. 0, or a negative errno with a text. train_session_free() in any case. */

@@ -80,8 +80,9 @@ def test_kinds_of_probes_are_told_apart(tmp_path, capsys):
     path = synthetic(tmp_path, seconds=14, delay=2, icmp_more_ms=45)
     made = json.loads(say(capsys, "summary", path, "--json")[1])
     rows = {(one["name"], one["probes"]): one for one in made["latency"]}
-    assert list(rows) == [("round trip", "UDP"), ("up", "UDP"), ("down", "UDP"), ("round trip", "ICMP")]
-    udp, up, down, icmp = rows.values()
+    names = ["round trip", "up", "down", "own queue", "far queue"]
+    assert list(rows) == [*((name, "UDP") for name in names), ("round trip", "ICMP")]
+    udp, up, down, *_, icmp = rows.values()
     assert udp["idle"]["p50"] == pytest.approx(up["idle"]["p50"] + down["idle"]["p50"], rel=0.01) == pytest.approx(10, rel=0.01)
     assert icmp["idle"]["p50"] == pytest.approx(55, rel=0.01) and icmp["idle"]["count"] * 3 == pytest.approx(udp["idle"]["count"], rel=0.01)
     # What the grade and the responsiveness rest on is said, and is that alone.
@@ -103,7 +104,7 @@ def test_a_kind_that_no_answer_came_to_carries_no_grade(tmp_path, capsys):
     path = synthetic(tmp_path, seconds=14, delay=2, udp_answered_until_s=2)
     made = json.loads(say(capsys, "summary", path, "--json")[1])
     assert [(one["name"], one["probes"], one["loaded"] is None) for one in made["latency"]] == [
-        ("round trip", "UDP", True), ("up", "UDP", True), ("down", "UDP", True), ("round trip", "ICMP", False)]
+        *((name, "UDP", True) for name in ("round trip", "up", "down", "own queue", "far queue")), ("round trip", "ICMP", False)]
     assert made["grade"]["probes"] == made["responsiveness"]["probes"] == "ICMP" and 20 < made["grade"]["added_ms"] < 120
 
 

@@ -18,10 +18,11 @@ import pytest
 from ktrxer.commands import export, importing, runs, summary
 from ktrxer.commands import recover as recover_command
 from ktrxer.flent import container as flent_container
-from ktrxer.store import Meta, Runner, RunWriter, StoreError, limits, open_run, recover
+from ktrxer.store import Meta, Runner, RunWriter, StoreError, columns, limits, open_run, recover
 from ktrxer.store import run as store_run
 from test_store import rows, small
 
+POOLS: list[Any] = []  # they live as long as what was allocated from them
 UNPRINTABLE = [chr(c) for c in (0, 7, 8, 13, 27, 127, 0x9B, 0x202E, 0x2028)] + ["\ud800"]
 
 
@@ -179,6 +180,90 @@ def test_rows_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: py
     run.table("latency")
     with pytest.raises(StoreError, match="memory"):
         run.table("events")
+
+
+def most_allocated(call: Any) -> tuple[Any, int]:
+    """What the call returns or raises, and the most bytes that Arrow had allocated in it at once."""
+    import pyarrow as pa
+
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        result = call()
+    except StoreError as error:
+        result = error
+    finally:
+        pa.set_memory_pool(before)
+    POOLS.append(pool)
+    return result, pool.max_memory()
+
+
+def bomb(kind: str, count: int) -> Any:
+    """A batch of nothing but zeros; its columns share their memory."""
+    import pyarrow as pa
+
+    schema = columns.schema(kind)
+    zeros = pa.py_buffer(bytes(8 * count))
+    arrays = [pa.Array.from_buffers(field.type, count, [None, zeros]) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_compressed_stream_is_not_unpacked(tmp_path: Path, codec: str) -> None:
+    """The writer of a run compresses no stream. 2 MB had been 500 MB in memory, before its rows were counted."""
+    import pyarrow as pa
+
+    part = left(tmp_path)
+    batch = bomb("latency", 4_000_000)
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with (part / "latency.arrows").open("wb") as file, pa.ipc.new_stream(file, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    assert (part / "latency.arrows").stat().st_size < 4 << 20
+    run = open_run(part)
+    table, most = most_allocated(lambda: run.table("latency"))
+    assert most < 16 << 20, f"{most >> 20} MiB"
+    assert table.num_rows == 0 and open_run(recover(part)).table("events").num_rows == 1
+
+
+def parquet_of(table: Any, **more: Any) -> memoryview:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", store_schema=False, **more)
+    return memoryview(sink.getvalue())
+
+
+def test_a_page_of_parquet_is_not_larger_than_it_needs(tmp_path: Path) -> None:
+    """A few kilobytes of a page had been unpacked to as much as its header claimed."""
+    import pyarrow as pa
+
+    rows_free = limits.ROWS_FREE
+    text = "x" * (1 << 20)
+    table = pa.table({"t_ns": [0] * 200, "runner": [0] * 200, "name": ["n"] * 200, "text": [text] * 200}, schema=columns.schema("events"))
+    packed = parquet_of(table, use_dictionary=False, data_page_size=1 << 30, write_batch_size=1 << 20)
+    assert len(packed) < 1 << 20 and table.num_rows < rows_free
+    result, most = most_allocated(lambda: store_run.read_parquet(packed, "events", tmp_path))
+    assert isinstance(result, StoreError) and "claims" in str(result) and "\n" not in str(result)
+    assert most < 16 << 20, f"{most >> 20} MiB"
+
+
+def test_one_string_in_many_rows_of_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows have numbers of the string: 100,000 rows of a string of 64 KiB are 6.5 GB of text."""
+    import pyarrow as pa
+
+    monkeypatch.setattr(limits, "RUN_BYTES", 256 << 20)
+    count = limits.ROWS_FREE
+    indices = pa.array([0] * count, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 65536]))
+    names = pa.DictionaryArray.from_arrays(indices, pa.array(["n"]))
+    table = pa.table({"t_ns": pa.array([0] * count, pa.int64()), "runner": indices, "name": names, "text": texts})
+    packed = parquet_of(table)
+    assert len(packed) < 1 << 20
+    result, most = most_allocated(lambda: store_run.read_parquet(packed, "events", tmp_path))
+    assert isinstance(result, StoreError) and "MiB of text" in str(result), result
+    assert most < 64 << 20, f"{most >> 20} MiB"
 
 
 # ---------------------------------------------------------------------------------------------------------------------- damage

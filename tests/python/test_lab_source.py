@@ -21,7 +21,7 @@ class Builds:
     def __init__(self) -> None:
         self.count = 0
         self.fails: BaseException | None = None
-        self.text = "set(PTRACE_O_TRACESYSGOOD);"
+        self.other = ""  # a file of another version of the source
 
 
 @pytest.fixture
@@ -37,10 +37,12 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
         return [deb]
 
     def unpack(_: Path, into: Path) -> Path:
-        for name in ("arch/um/os-Linux/skas", "include/config"):
-            (into / name).mkdir(parents=True)
-        (into / "arch/um/os-Linux/skas/process.c").write_text(f"(void *){made.text} (void *) {made.text}".replace("set(", ""))
-        (into / "arch/um/os-Linux/util.c").write_text("{\n\treturn getrandom(buf, len, flags);\n}\n")
+        (into / "include/config").mkdir(parents=True)
+        for one in source._edits(Recipe.load().get("kernels", NAME), places.data() / "kernels")["replace"]:
+            path = into / one["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(one["old"] if path.name != made.other else "another version")
         return into
 
     def build(tree: Path, *_: Any) -> None:
@@ -99,15 +101,51 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds
 
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:
-    builds.text = "PTRACE_SOMETHING_ELSE"
+    builds.other = "process.c"
     with pytest.raises(LabError, match=r"process\.c of .* has no .*another version of the source"):
         prepared()
+
+
+def test_a_kernel_is_built_again_when_its_inputs_change_and_only_then(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepared()
+    monkeypatch.setattr(source, "__file__", __file__)  # the text of the builder is no input
+    assert prepared() == first
+    for name, value in (("BUILD", "0"), ("_edits", lambda *_: {"add": {"net/new.c": "int new;"}, "replace": []})):
+        monkeypatch.setattr(source, name, value)
+        assert prepared() != first
+    assert builds.count == 3
 
 
 def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Archive, "index", {})
     with pytest.raises(LabError, match=r"no package 'linux-source-6\.1' in Debian bookworm for amd64"):
         prepared()
+
+
+def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Archive, "index", {})
+    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*another version of it by now; use --kernel 6\.1"):
+        uml.prepare("7.3", print)
+
+
+def test_options_of_a_kernel(tmp_path: Path) -> None:
+    spec = {"without": ["CONFIG_B"], "also": ["CONFIG_C=y"]}
+    wanted = source._options(spec, "# Text.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_BB=y\n")
+    assert wanted.splitlines() == ["# Text.", "CONFIG_A=y", "CONFIG_BB=y", "CONFIG_C=y"]
+    (tmp_path / ".config").write_text("CONFIG_A=y\n# CONFIG_BB is not set\nCONFIG_C=y\n")
+    with pytest.raises(LabError, match="does not take CONFIG_BB=y: an option"):
+        source._check_options(wanted, tmp_path / ".config")
+
+
+def test_a_slow_build_is_waited_for_and_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "SILENCE_S", 0.5)
+    made = source._Progress("slow", 10, (said := list[str]()).append)
+    source._run(["sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 0.1; echo '  CC      a.o'; done; printf '  CC      last.o'"], made)
+    assert made.compiled == 8 and said[-1] == "building slow: 80 % (8 of about 10 files)"
+    with pytest.raises(BuildFailure, match=r"make has printed nothing for 0\.5 s"):
+        source._run(["sh", "-c", "echo begun; exec sleep 1000"])
+    with pytest.raises(BuildFailure, match=r"does not build: a\.c:1: error: no"):
+        source._run(["sh", "-c", "echo 'a.c:1: error: no'; exit 2"])
 
 
 def test_programs_that_a_build_needs_are_named(builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -131,6 +169,15 @@ def test_progress_is_said_each_tenth() -> None:
         progress.line(f"  CC      kernel/{number}.o")
         progress.line("  LD      something")
     assert len(said) == 9 and said[4] == "building 6.1-virtual: 50 % (10 of about 20 files)"
+
+
+def test_guests_share_no_cpu_while_there_are_enough(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uml.os, "sched_getaffinity", lambda _: {2, 5})
+    with uml._cpu() as first:
+        with uml._cpu() as second, uml._cpu() as third:
+            assert (first, second) == (2, 5) and third in (2, 5)
+        with uml._cpu() as again:
+            assert again == 5
 
 
 def test_virtual_time_names_its_kernels(builds: Builds) -> None:

@@ -1,24 +1,52 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The systemd unit of `ktrxer serve`: what systemd itself says of its exposure, without a running systemd."""
+"""The systemd units of `ktrxer serve`: what systemd itself says of them, without a running systemd."""
 
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+SOCKET = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.socket"
 UNIT = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.service.in"
+Analyze = Callable[..., subprocess.CompletedProcess[str]]
 EXPOSURE = 1.6  # of 10. What remains is the network itself, and the state of the clock, which ProtectClock= would refuse to report
 
 
-def test_the_unit_is_hardened(tmp_path: Path) -> None:
-    analyze = shutil.which("systemd-analyze")
-    if not analyze:
+@pytest.fixture
+def analyze(tmp_path: Path) -> Analyze:
+    """systemd-analyze, in a folder with the two units; /bin/true stands in for the program."""
+    program = shutil.which("systemd-analyze")
+    if not program:
         pytest.skip("no systemd-analyze on this host")
-    unit = tmp_path / "ktrxer-serve.service"
-    unit.write_text(UNIT.read_text().replace("@BINDIR@", "/usr/bin"))
-    done = subprocess.run([analyze, "security", "--offline=true", "--no-pager", str(unit)], check=False, capture_output=True, text=True, timeout=60)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/ktrxer").symlink_to("/bin/true")
+    (tmp_path / "ktrxer-serve.service").write_text(UNIT.read_text().replace("@BINDIR@", str(tmp_path / "bin")))
+    shutil.copy(SOCKET, tmp_path)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([program, *words], check=False, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+
+    return run
+
+
+def test_systemd_accepts_the_units(analyze: Analyze, tmp_path: Path) -> None:
+    units = ["./ktrxer-serve.socket", "./ktrxer-serve.service"]
+    assert not faults(analyze("verify", "--man=no", *units))
+    # And it would find a fault.
+    path = tmp_path / "ktrxer-serve.socket"
+    path.write_text(path.read_text().replace("BindIPv6Only=ipv6-only", "BindIPv6Only=never").replace("Accept=no", "Acept=no"))
+    assert len(faults(analyze("verify", "--man=no", *units))) == 2
+
+
+def faults(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stderr.splitlines() if "ktrxer-serve" in line]
+
+
+def test_the_unit_is_hardened(analyze: Analyze) -> None:
+    done = analyze("security", "--offline=true", "--no-pager", "./ktrxer-serve.service")
     found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
     assert found, done.stdout + done.stderr
     assert float(found[1]) <= EXPOSURE, done.stdout

@@ -19,6 +19,7 @@ LINK = '[[links]]\nends = ["a", "r"]\n'
 ROUTE = '[[routes]]\nnode = "r"\nto = "b"\n'
 RING = 'hosts = ["a", "b"]\nrouters = ["r", "s"]\n' + "".join(f'[[links]]\nends = ["{x}", "{y}"]\n' for x, y in ("ar", "rs", "sa", "rb"))
 REST = '[[links]]\nends = ["r", "b"]\n'
+CLOCK = HEAD + LINK + REST + "[[clocks]]\nnode = 'b'\n"
 
 
 def parse(text: str, **settings: str) -> topology_model.Topology:
@@ -173,6 +174,17 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
         (HEAD + LINK + REST + ROUTE + "via = 'bb'\n", "mine.toml:10: route 1: `via`: 'bb': do you mean `b`?"),
         (RING + ROUTE + "via = 's'\n", "mine.toml:11: route 1: packets to 'b' go round: r, s, r; write a route to b for s, too"),
         ('client = "r"\n' + HEAD + LINK + REST, "mine.toml:1: `client` must be one of the hosts"),
+        (CLOCK, "mine.toml:7: clock 1: the clock of 'b' has neither `offset` nor `rate_ppm`"),
+        (CLOCK + "rate_ppm = 501\n", "mine.toml:9: clock 1: `rate_ppm` must be a number from -500 to 500, found 501"),
+        (CLOCK + "rate_ppm = nan\n", "mine.toml:9: clock 1: `rate_ppm` must be"),
+        (CLOCK + "rate_ppm = true\n", "mine.toml:9: clock 1: `rate_ppm` must be"),
+        (CLOCK + "offset = '1 year'\n", "mine.toml:9: clock 1: `offset` must be a time up to 24 hours"),
+        (CLOCK + "offset = '--1s'\n", "mine.toml:9: clock 1: `offset` must be"),
+        (CLOCK + "offset = '1s'\nat = '-1s'\n", "mine.toml:10: clock 1: `at` must be a time"),
+        (CLOCK + "offset = '1s'\n[[clocks]]\nnode = 'b'\noffset = '1s'\n", "mine.toml:10: clock 2: `at`: must be later than that of the clock"),
+        (CLOCK.replace("'b'", "'c'"), "mine.toml:8: clock 1: `node`: 'c': choose one of: a, b, r"),
+        (CLOCK + "ofset = '1s'\n", "mine.toml:9: clock 1: unknown key 'ofset'; do you mean `offset`?"),
+        ("clocks = 3\n" + HEAD + LINK + REST, "mine.toml:1: `clocks` must be at most 1000 tables"),
     ],
 )
 def test_the_line_of_a_mistake(text: str, words: str) -> None:
@@ -191,6 +203,15 @@ def test_impairments_become_the_words_of_tc() -> None:
     assert [at for at, _ in made.events()] == [1.5, 2, 3, 4]
     assert made.events()[0][1] == ["ip", "-n", "wire-1", "link", "set", "dev", "wire", "down"]
     assert "down from 1.5 to 2 s" in made.describe() and "policed to 8 Mbit/s" in made.describe()
+
+
+def test_clocks_begin_and_step() -> None:
+    made = parse(CLOCK + "offset = '-3ms'\nrate_ppm = 20.5\n[[clocks]]\nnode = 'b'\noffset = '1s'\nat = '10s'\n")
+    assert made.clocks == (topology_model.Clock(0, "b", -3_000_000, 20_500), topology_model.Clock(10_000_000_000, "b", 1_000_000_000, 20_500))
+    assert "'echo -3000000 20500 >/proc/net/host_clock'" in wiring.script(made)
+    assert [(at, words[-1]) for at, words in made.events()] == [(10.0, "echo 1000000000 20500 >/proc/net/host_clock")]
+    assert "b: clock -3 ms, +20.5 ppm\n  b: clock +1000 ms, +20.5 ppm from 10 s on" in made.describe()
+    assert "host_clock" not in wiring.script(parse(HEAD + LINK + REST))
 
 
 def test_a_trace_is_read_and_its_mistakes_have_a_line(tmp_path: Path) -> None:

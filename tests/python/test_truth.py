@@ -143,6 +143,19 @@ def test_a_figure_that_is_false_is_said():
     assert any(line.startswith("false: mine: x: round trip max: 21.000 ms, truth 20.000") for line in report.text([result]))
 
 
+def test_a_clock_that_differs():
+    path = TruePath("mine", Way(5), Way(45), ahead_ms=-3, rate_ppm=40)
+    assert "server's clock -3 ms, +40 ppm" in path.words()
+    (clock,) = topology.parse(path.topology().encode(), Path("mine.toml")).clocks
+    assert (clock.node, clock.step_ns, clock.rate_ppb) == ("server", -3_000_000, 40_000)
+    done = QUIET | {"clock": (60_000_000_000, -600_000)}  # read 50 s after the tool's time, in which the clock gained 2 ms
+    stamp = {"rtt_us": {}, "sent": 0, "lost": 0, "lost_up": 0, "lost_down": 0, "lost_unknown": 0, "duplicates_up": 0, "duplicates_down": 0}
+    stamp |= {"offset_us": -22000, "offset_bound_us": 20000, "offset_at_ns": 10_000_000_000, "skew_ppm": 39, "skew_bound_ppm": 0.5}
+    offset, rate = judge.rows(path, "x", adapters.load("ktrxer_stamp").read(Output(["x"], 0, json.dumps(stamp), "")), done)
+    assert offset.good and offset.holds and offset.error == pytest.approx(-22 + 2.6 + 0.001)
+    assert not rate.good and rate.holds is False and (rate.value, rate.truth_low) == (39, 40)
+
+
 def test_a_tool_that_gives_an_interval_claims_no_more():
     path = TruePath("mine", Way(5), Way(45))
     wide, narrow = judge.rows(path, "x", [Figure("delay up p50", 25, 0, 50), Figure("delay up p50", 25, 24, 26)], QUIET)

@@ -107,6 +107,50 @@ def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
         assert time.monotonic() - begin < 15
 
 
+# Carries TCP from port 8700 to the server. Behind CONTROL_READY (type 5) the first connection's bytes to the server wait so many seconds, once:
+# as long as TCP needs to repeat a segment that was lost three times.
+RELAY = r"""
+import socket, struct, sys, threading, time
+host, seconds = sys.argv[1], float(sys.argv[2])
+wait = [seconds]
+def up(client, server, until):
+    while data := client.recv(65536):
+        time.sleep(max(0, until[0] - time.monotonic())); server.sendall(data)
+    server.shutdown(socket.SHUT_WR)
+def down(client, server, until):
+    frames, at = b"", 32                       # behind the preface
+    while data := server.recv(65536):
+        frames += data
+        while len(frames) >= at + 4:
+            head, = struct.unpack_from(">I", frames, at)
+            if head >> 24 == 5 and wait: until[0] = time.monotonic() + wait.pop()
+            at += 4 + (head & 0xffffff) + 16
+        client.sendall(data)
+    client.shutdown(socket.SHUT_WR)
+def quiet(carry, *ends):
+    try: carry(*ends)
+    except OSError: pass
+listener = socket.create_server((host, 8700))
+print("ready", flush=True)
+while True:
+    ends = listener.accept()[0], socket.create_connection((host, 8620)), [0]
+    for carry in (up, down): threading.Thread(target=quiet, args=(carry, *ends), daemon=True).start()
+"""
+
+
+def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, flow, serve, token):
+    """With losses of 10 % one of some hundred sessions ended so: the segment of an exchange, or its repetitions, were lost three times."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    with b.popen(["python3", "-c", RELAY, b.address, "1.5"]) as relay:
+        try:
+            assert relay.stdout.readline() == "ready\n"
+            run = flow(a, "down", b.address, "--bytes", 100_000, "--port", 8700)
+        finally:
+            relay.kill()
+    assert run.flows[0]["bytes"] == 100_000 and not run.reasons, run.end
+
+
 def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)

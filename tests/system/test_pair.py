@@ -67,3 +67,29 @@ def test_a_server_without_flows(shared_pair, pair, serve):
     a, b = shared_pair
     serve(b, "--max-clients", 0)
     assert "nothing listens on TCP port 8620" in pair(a, b.address, "--count", 10, status=1).stderr
+
+
+@pytest.mark.parametrize("address", ["address", "address6"])
+def test_echo_needs_no_server(shared_pair, ktrxer, validators, address):
+    a, b = shared_pair
+    done = a.run([ktrxer, "pair", getattr(b, address), "--echo", "--count", "20", "--interval", "4ms", "--jsonl"], check=False)
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    for one in objects:
+        validators[one["type"]].validate(one)
+    end = objects[-1]
+    assert end["one_sided"] and "up" not in end and "down" not in end, (end, done.stderr)
+    for size in end["round_trip"]["sizes"]:
+        counts = [size[name] for name in ("lost", "unsent", "reordered", "one_stamp", "not_back_to_back", "usable")]
+        assert size["pairs"] == sum(counts) == 20 and size["lost"] == size["unsent"] == 0, size
+    samples = [one for one in objects if one.get("kind") == "pair"]
+    assert len(samples) == 40 and all(one["direction"] == "round_trip" for one in samples)
+    for one in samples:
+        assert one["first_sent_ns"] <= one["second_sent_ns"] < one["second_arrived_ns"] and one["first_sent_ns"] < one["first_arrived_ns"]
+
+
+def test_echo_of_a_host_that_does_not_reply(shared_pair, ktrxer):
+    a, _ = shared_pair
+    done = a.run([ktrxer, "pair", "10.77.0.99", "--echo", "--count", "10", "--interval", "2ms", "--json"], check=False)
+    end = json.loads(done.stdout)
+    assert done.returncode == 1 and end["round_trip"]["reading"] == "too_few" and end["round_trip"]["sizes"][0]["lost"] == 10, end
+    assert "--echo has no --direction" in a.run([ktrxer, "pair", "10.77.0.2", "--echo", "--direction", "up"], check=False).stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
-from flows import MS, command, secret, stop
+from flows import MS, command, secret, stop, wait_for
 from test_flow_faults import HOSTILE
 
 
@@ -194,12 +194,12 @@ def test_the_token_is_read_again_on_sighup(shared_pair, flow, serve, refusal, op
         kept.write_text(path.read_text())
         os.chown(kept, server.listening["uid"], -1)
         server.process.send_signal(signal.SIGHUP)
-        assert json.loads(server.process.stdout.readline()) == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
+        assert wait_for(server.process, "token_reloaded") == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
         assert flow(a, "down", b.address, "--bytes", "10k", token=path).flows[0]["bytes"] == 10_000
     assert "token" in refusal(a, b.address, "--bytes", "10k", token=old)
     kept.chmod(0o644)  # others may read it: refused, and the token stays
     server.process.send_signal(signal.SIGHUP)
-    assert json.loads(server.process.stdout.readline())["done"] is False
+    assert wait_for(server.process, "token_reloaded")["done"] is False
     assert flow(a, "down", b.address, "--bytes", "10k", token=new).flows[0]["bytes"] == 10_000
     stop(server)
 

@@ -256,7 +256,7 @@ static void a_reported_step_leaves_no_error(void **state)
 	}
 }
 
-/* What the report is for. If this changes, decision 56 is to be written anew. */
+/* What the report is for. If this changes, decision 57 is to be written anew. */
 static void a_step_that_is_not_reported_is_not_seen(void **state)
 {
 	struct one_way *w = begin(false, UINT64_MAX);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The worked checks of the paper's filter and phases, the intervals against a known truth, and gaps that are no measurement. */
+/*
+ * The worked checks of the paper's filter and phases, the intervals against a known truth, and gaps that are no
+ * measurement.
+ */
 #include "cm.h"
 #include "ppt.h"
 #include "random_here.h"
@@ -18,7 +21,7 @@ static void near(double value, double expected, double tolerance)
 		fail_msg("%.9g is not %.9g within %.3g", value, expected, tolerance);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- filter */
+/* ----------------------------------------------------------------------------------------------------------- filter */
 
 static size_t repeat(int64_t *gaps, size_t n, int64_t us, size_t times)
 {
@@ -66,6 +69,18 @@ static void filter_of_a_fine_clock(void **state)
 	near(r.average_ns, 79000, 100);
 }
 
+/* All gaps in one bin, which begins before the shortest half. */
+static void filter_of_a_coarse_resolution(void **state)
+{
+	int64_t gaps[] = { 7000, 7050, 7050, 7050, 7060 };
+	struct ppt_gaps r;
+
+	(void)state;
+	assert_int_equal(ppt_filter(gaps, 5, 1000, &r), 0);
+	assert_int_equal(r.peak_ns, 7042);
+	assert_int_equal(r.kept, 5);
+}
+
 static void filter_of_bad_gaps(void **state)
 {
 	int64_t gaps[] = { 5, -1, 7 }, one[] = { 79000 }, far[] = { 1, (int64_t)1 << 62 },
@@ -84,7 +99,7 @@ static void filter_of_bad_gaps(void **state)
 	near(r.sigma_ns, 0, 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- phases */
+/* ----------------------------------------------------------------------------------------------------------- phases */
 
 static struct ppt_gaps gaps_of(double low, double high, double average)
 {
@@ -161,7 +176,7 @@ static void phase2_rows(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- intervals */
+/* -------------------------------------------------------------------------------------------------------- intervals */
 
 struct world {
 	double capacity, delta, noise; /* bit/s, ns, ns */
@@ -203,7 +218,10 @@ static void world_run(const struct world *w, size_t count, struct ppt_result *r)
 	free(trains[1].gaps_ns);
 }
 
-/* The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size and with 500. */
+/*
+ * The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size
+ * and with 500.
+ */
 static void the_intervals_contain_the_truth(void **state)
 {
 	static const struct world worlds[] = {
@@ -237,23 +255,32 @@ static void the_intervals_contain_the_truth(void **state)
 }
 
 /*
- * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered out.
- * At 1 Gbit/s a resample whose mode is a gap of the queue widens the interval: for one seed in three the slope is not resolved.
+ * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered
+ * out. In some of the runs cross traffic lengthens more than a quarter of the gaps.
  */
 static void capacity_within_three_percent(void **state)
 {
 	static const double capacities[] = { 10e6, 100e6, 1e9 };
+	const int runs = getenv("KTRXER_EMULATED") ? 10 : 60;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const struct world w = { capacities[i], 2000, 100, 0.2, 500000, { 72, 1500 }, 1 };
-		struct ppt_result r;
+		int inside = 0;
 
 		random_state = 1;
-		world_run(&w, 50, &r);
-		if (w.capacity < 1e9)
+		for (int run = 0; run < runs; run++) {
+			struct ppt_result r;
+
+			world_run(&w, 50, &r);
 			assert_int_equal(r.reading, PPT_RESOLVED);
-		near(r.capacity_bit_s, w.capacity, 0.03 * w.capacity);
+			near(r.capacity_bit_s, w.capacity, 0.03 * w.capacity);
+			inside += r.capacity.low <= w.capacity && w.capacity <= r.capacity.high;
+			assert_true(r.capacity.high - r.capacity.low < 0.1 * w.capacity);
+		}
+		print_message("%.0f Mbit/s under cross traffic: capacity in %d of %d\n", w.capacity / 1e6, inside,
+			      runs);
+		assert_true(inside >= runs * 9 / 10);
 	}
 }
 
@@ -297,7 +324,7 @@ static void a_clock_that_is_too_coarse(void **state)
 	assert_true(isinf(r.capacity.high));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- readings */
+/* --------------------------------------------------------------------------------------------------------- readings */
 
 static void made(struct ppt_train trains[2], size_t count, double one, double two, double noise)
 {
@@ -392,7 +419,7 @@ static void cross_traffic_is_not_coalescing(void **state)
 	near(r.capacity_bit_s, 100e6, 2e6);
 }
 
-/* --------------------------------------------------------------------------------------------------------- bad input */
+/* -------------------------------------------------------------------------------------------------------- bad input */
 
 static void gaps_that_are_none(void **state)
 {
@@ -430,7 +457,10 @@ static void resolution_of_zero_and_gaps_without_end(void **state)
 	assert_true(err.text[0]);
 }
 
-/* Ten million gaps in a processor time that a person waits for, half of them equal and half of them without any order: the worst histogram. */
+/*
+ * Ten million gaps in a processor time that a person waits for, half of them equal and half of them without any order:
+ * the worst histogram.
+ */
 static void ten_million(void **state)
 {
 	const size_t count = 5000000;
@@ -462,7 +492,8 @@ int main(void)
 {
 	/* clang-format off */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_bad_gaps),
+		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_a_coarse_resolution),
+		cmocka_unit_test(filter_of_bad_gaps),
 		cmocka_unit_test(phase1_rows), cmocka_unit_test(the_inter_frame_gap), cmocka_unit_test(phase2_rows),
 		cmocka_unit_test(the_intervals_contain_the_truth), cmocka_unit_test(capacity_within_three_percent),
 		cmocka_unit_test(ppt_of_one_packet_is_fixed_by_construction), cmocka_unit_test(the_resolution_of_gaps), cmocka_unit_test(a_clock_that_is_too_coarse),

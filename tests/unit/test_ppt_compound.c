@@ -14,7 +14,7 @@ static int64_t gaps[32];
 
 static void add(int64_t time_ns, uint32_t size)
 {
-	arrivals[count++] = (struct ppt_arrival){ time_ns, size };
+	arrivals[count++] = (struct ppt_arrival){ .time_ns = time_ns, .size_bytes = size };
 }
 
 static void probes(int first, int last, uint32_t trailing)
@@ -87,6 +87,28 @@ static void reordering_and_clock_steps(void **state)
 		assert_true(gaps[i] >= 79000 && gaps[i] < 80000);
 }
 
+/*
+ * The halves of two probes from different ports that lost their other halves; and probes whose sizes have a port each.
+ */
+static void packets_of_different_flows(void **state)
+{
+	struct ppt_compound r;
+
+	(void)state;
+	count = 0;
+	probes(0, 4, 87);
+	for (size_t i = 0; i < count; i++)
+		arrivals[i].flow = (uint16_t)(40000 + i / 2 % 2);
+	add(40 * MS, 1502);
+	arrivals[count - 1].flow = 40000;
+	add(40 * MS + 79000, 87);
+	arrivals[count - 1].flow = 40001;
+	assert_int_equal(ppt_compound(arrivals, count, sizes, gaps, &r), 0);
+	assert_int_equal(r.probes, 4);
+	assert_int_equal(r.heading_alone, 1);
+	assert_int_equal(r.trailing_alone, 1);
+}
+
 static void captures_without_probes(void **state)
 {
 	struct ppt_compound r;
@@ -132,11 +154,11 @@ static void trains_by_size(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_probe_is_found),
-					    cmocka_unit_test(halves_that_were_lost),
-					    cmocka_unit_test(reordering_and_clock_steps),
-					    cmocka_unit_test(captures_without_probes),
-					    cmocka_unit_test(trains_by_size) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_probe_is_found),        cmocka_unit_test(halves_that_were_lost),
+		cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(packets_of_different_flows),
+		cmocka_unit_test(captures_without_probes),    cmocka_unit_test(trains_by_size)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -423,7 +423,7 @@ static void server_open(struct server *s)
 	u.context = s->control;
 	for (int i = 0; i < 50 && rc == -EADDRINUSE; i++) {
 		s->port = u.port = (uint16_t)(20000 + ((unsigned int)getpid() * 31 + (unsigned int)i * 977) % 10000);
-		rc = serve_control_listen(s->control, &local, s->port, &err);
+		rc = serve_control_listen(s->control, &local, s->port, 0, &err);
 	}
 	assert_int_equal(rc, 0);
 	assert_int_equal(serve_udp_open(&s->udp, s->loop, &u, &err), 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The sender's books against the real reflector, with a path between them that loses, doubles and reorders what it is told to. */
+/*
+ * The sender's books against the real reflector, with a path between them that loses, doubles and reorders what it is
+ * told to.
+ */
 #include "cm.h"
 #include "reflector.h"
 #include "stamp_packet.h"
@@ -90,7 +93,9 @@ static void left(struct world *w, uint64_t number, uint64_t sent)
 	stamp_session_report(w->session, &report);
 }
 
-/* At the far end; the packet becomes its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2. */
+/*
+ * At the far end; the packet becomes its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2.
+ */
 static bool reflect(struct world *w, uint8_t *packet, size_t n)
 {
 	const int64_t t2 = REAL + (int64_t)(w->now + w->there_ns) + SKEW_NS;
@@ -193,6 +198,43 @@ static void a_sample_says_all(void **state)
 		world_free(&w);
 	}
 }
+
+#ifndef KTRXER_SMALL
+/*
+ * stamp --host-delay: the delays lose 2 us in this host and 15 us in the far one, and nothing where one of them is not
+ * known.
+ */
+static void host_delay_is_subtracted(void **state)
+{
+	const struct stamp_session_options options = {
+		.window = 1024, .timeout_ns = 100 * MS, .ssid = 9, .follow_up = true, .host_delay = true
+	};
+	struct world w = world_new(false, true, false);
+	struct stamp_sample sample;
+
+	(void)state;
+	stamp_session_free(w.session);
+	assert_int_equal(stamp_session_new(&w.session, &options), 0);
+	for (uint64_t i = 0; i < 3; i++)
+		one(&w, i, FINE);
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_true(stamp_session_sample(w.session, w.now, false, &sample));
+		assert_false(sample.uncorrected);
+		assert_int_equal(sample.rtt_ns, 800000 - 2000);
+		assert_int_equal(sample.up_ns, REAL + SKEW_NS + 300000 - 2000);
+		assert_int_equal(sample.down_ns, 500000 - REAL - SKEW_NS);
+		assert_int_equal(sample.own_queue_ns, 2000);
+		assert_int_equal(sample.far_queue_ns, 15000);
+		assert_int_equal(sample.ipdv_ns, 0);
+	}
+	w.now += 200 * MS; /* the far queue of the last one stays unknown */
+	assert_true(stamp_session_sample(w.session, w.now, false, &sample));
+	assert_true(sample.uncorrected);
+	assert_int_equal(sample.rtt_ns, 800000 + 15000);
+	assert_false(sample.follows);
+	world_free(&w);
+}
+#endif
 
 static void without_follow_up_nothing_is_held(void **state)
 {
@@ -425,7 +467,10 @@ static void late_and_early(void **state)
 	world_free(&w);
 }
 
-/* The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later settles it. */
+/*
+ * The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later
+ * settles it.
+ */
 static void overtaken(void **state)
 {
 	struct world w = world_new(false, false, false);
@@ -456,6 +501,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sample_says_all),
+#ifndef KTRXER_SMALL
+		cmocka_unit_test(host_delay_is_subtracted),
+#endif
 		cmocka_unit_test(without_follow_up_nothing_is_held),
 		cmocka_unit_test(loss_by_direction_is_exact),
 		cmocka_unit_test(a_lost_end_is_open_until_it_is_settled),

@@ -17,13 +17,13 @@ from guests import Lab, members, until
 RUN = ("run", "flent", "--time", "virtual")
 VM = ("vm", "--device", "uml")
 
-PTRACE, UNSHARE = 101, 272
-# Forbids a system call to all that it starts, as the default seccomp filters of container engines do.
+PTRACE, UNSHARE, SECCOMP, SCHED_SETAFFINITY = 101, 272, 317, 203
+# Forbids system calls to all that it starts, as the default seccomp filters of container engines do.
 FORBID = """
 import ctypes, os, struct, sys
 def code(op, jt, jf, k): return struct.pack("HBBI", op, jt, jf, k)
-call, words = int(sys.argv[1]), sys.argv[2:]
-program = code(0x20, 0, 0, 0) + code(0x15, 0, 1, call) + code(0x06, 0, 0, 0x00050001) + code(0x06, 0, 0, 0x7FFF0000)
+calls, words = [int(word) for word in sys.argv[1].split(",")], sys.argv[2:]
+program = code(0x20, 0, 0, 0) + b"".join(code(0x15, 0, 1, call) + code(0x06, 0, 0, 0x00050001) for call in calls) + code(0x06, 0, 0, 0x7FFF0000)
 held = ctypes.create_string_buffer(program, len(program))
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
@@ -141,9 +141,9 @@ def test_a_full_overlay_is_named(lab: Lab) -> None:
     assert not Path("/var/tmp/much").exists()
 
 
-def forbidding(lab: Lab, call: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+def forbidding(lab: Lab, calls: tuple[int, ...], *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", FORBID, str(call), *lab.words(*arguments)],
+        [sys.executable, "-c", FORBID, ",".join(map(str, calls)), *lab.words(*arguments)],
         cwd=lab.folder,
         env=lab.full_environment(),
         capture_output=True,
@@ -153,16 +153,35 @@ def forbidding(lab: Lab, call: int, *arguments: object) -> subprocess.CompletedP
     )
 
 
-def test_without_ptrace_qemu_is_offered(lab: Lab) -> None:
-    done = forbidding(lab, PTRACE, *RUN, "--", "true")
+def test_one_way_to_catch_system_calls_is_enough(lab: Lab) -> None:
+    for forbidden in (PTRACE, SECCOMP):
+        done = forbidding(lab, (forbidden,), *VM, "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_a_guest_has_one_cpu_where_the_host_allows_it(lab: Lab) -> None:
+    running = lab.start(*VM, "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+    assert running.stdout is not None and running.stdout.readline() == "on\n"
+    kernel = lab.kernel()
+    assert kernel is not None
+    places = {tuple(os.sched_getaffinity(int(process))) for process in members(kernel)}
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert len(places) == 1 and len(places.pop()) == 1
+    done = forbidding(lab, (SCHED_SETAFFINITY,), *VM, "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_without_seccomp_and_ptrace_qemu_is_offered(lab: Lab) -> None:
+    done = forbidding(lab, (PTRACE, SECCOMP), *RUN, "--", "true")
     assert done.returncode == 125
-    assert "this host forbids ptrace" in done.stderr and "ktrxer lab vm --topology" in done.stderr
+    assert "this host forbids seccomp filters and ptrace" in done.stderr and "ktrxer lab vm --topology" in done.stderr
 
 
 def test_no_user_namespaces_are_needed(lab: Lab) -> None:
-    done = forbidding(lab, UNSHARE, *RUN, "--", "ip", "netns", "identify")
+    done = forbidding(lab, (UNSHARE,), *RUN, "--", "ip", "netns", "identify")
     assert (done.returncode, done.stdout) == (0, "client\n"), done.stderr
-    done = forbidding(lab, UNSHARE, "run", "flent", "--", "true")
+    done = forbidding(lab, (UNSHARE,), "run", "flent", "--", "true")
     assert done.returncode == 125 and "no namespaces can be made here" in done.stderr and "--time virtual" in done.stderr
 
 

@@ -4,22 +4,19 @@
 #define KTRXER_CLI_PAIR_COMMAND_H
 
 #include "capacity.h"
-#include "cli.h"
-#include "train_pairs.h"
-
-enum pair_direction { PAIR_UP = 0, PAIR_DOWN = 1, PAIR_DIRECTIONS = 2 };
+#include "train_command.h"
+#include "train_echo.h"
 
 struct pair_options {
-	const char *host, *token_file, *engine, *device;
-	struct ktrxer_addr from;
-	uint64_t count, interval_ns, payload, port;
-	int64_t cpu;
-	int direction;
-	bool v4, v6, precise;
+	struct train_options train;
+	uint64_t count, interval_ns, payload;
+	bool echo;
 };
 
-/* One direction. */
+/* One direction; with --echo both together. */
 struct pair_way {
+	const char *key, *name;        /* in JSON, in text */
+	const char *sender, *receiver; /* in reasons */
 	bool wanted, estimated;
 	struct pairs_set sets[2]; /* by the flows of the session: the large pairs first */
 	struct pair_times *times[2];
@@ -29,15 +26,11 @@ struct pair_way {
 };
 
 struct pair_run {
-	struct cli *cli;
+	struct train_run train;
 	const struct pair_options *o;
-	struct hmac_key token;
-	struct ktrxer_path path;
-	struct train_session session;
-	struct train_session_options plan;
-	struct flow_spec specs[4];
-	struct pair_way ways[PAIR_DIRECTIONS];
-	uint64_t probe_bps; /* of IP packets, in one direction */
+	struct train_echo echo;
+	struct pair_way ways[TRAIN_WAYS]; /* --echo: the first */
+	uint64_t probe_bps;               /* of IP packets, in one direction */
 };
 
 /* pair_report.c */

@@ -21,7 +21,7 @@ struct arrivals {
 	size_t count, room;
 };
 
-static int arrivals_add(struct arrivals *a, const struct ktrxer_capture_packet *p, const char *name,
+static int arrivals_add(struct arrivals *a, const struct ktrxer_capture_packet *p, uint16_t from_port, const char *name,
 			struct ktrxer_error *err)
 {
 	uint32_t frame =
@@ -40,7 +40,8 @@ static int arrivals_add(struct arrivals *a, const struct ktrxer_capture_packet *
 		a->list = list;
 		a->room = room;
 	}
-	a->list[a->count++] = (struct ppt_arrival){ p->time_ns, (frame < FRAME_MIN ? FRAME_MIN : frame) + PREAMBLE };
+	a->list[a->count++] =
+		(struct ppt_arrival){ p->time_ns, (frame < FRAME_MIN ? FRAME_MIN : frame) + PREAMBLE, from_port };
 	return 0;
 }
 
@@ -52,10 +53,11 @@ static bool udp_of(struct packet_udp *udp, const struct ktrxer_capture_packet *p
 			  p->linktype == KTRXER_LINKTYPE_RAW ? KTRXER_LINK_RAW_IP : KTRXER_LINK_ETHERNET);
 }
 
-static bool same_flow(const struct ppt_capture_counts *c, const struct packet_udp *udp)
+/* `ktrxer ppt measure` sends each size from a port of its own. */
+static bool same_hosts(const struct ppt_capture_counts *c, const struct packet_udp *udp)
 {
-	return udp->from_port == c->from_port && udp->to_port == c->to_port &&
-	       ktrxer_addr_equal(&udp->from, &c->from) && ktrxer_addr_equal(&udp->to, &c->to);
+	return udp->to_port == c->to_port && ktrxer_addr_equal(&udp->from, &c->from) &&
+	       ktrxer_addr_equal(&udp->to, &c->to);
 }
 
 static int take(struct arrivals *a, const struct ktrxer_capture_packet *p, uint16_t port, const char *name,
@@ -72,13 +74,13 @@ static int take(struct arrivals *a, const struct ktrxer_capture_packet *p, uint1
 		c->to = udp.to;
 		c->from_port = udp.from_port;
 		c->to_port = udp.to_port;
-	} else if (!same_flow(c, &udp)) {
+	} else if (!same_hosts(c, &udp)) {
 		c->other_flows++;
 		return 0;
 	}
 	c->packets++;
 	if (p->has_time)
-		return arrivals_add(a, p, name, err);
+		return arrivals_add(a, p, udp.from_port, name, err);
 	c->no_time++;
 	return 0;
 }

@@ -3,12 +3,11 @@
 #include "cli.h"
 
 #include "error.h"
+#include "ppt_report.h"
 #include "ppt_samples.h"
 #include "shared_options.h"
-#include "units.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 struct ppt_estimate_options {
@@ -21,9 +20,10 @@ struct ppt_estimate_options {
 /* clang-format off */
 static const struct opt ppt_estimate_opts[] = {
 	OPTION_PORT(FIELD(port), .help = "Destination port of the probes, where a capture has several UDP flows"),
-	{ .name = "size1", .type = OPT_UINT, .offset = FIELD(size1), .argument = "BYTES", .min = 1, .max = 65535,
-	  .help = "Size of one kind of trailing packet on the wire, where the file has more than two; goes with --size2" },
-	{ .name = "size2", .type = OPT_UINT, .offset = FIELD(size2), .argument = "BYTES", .min = 1, .max = 65535, .help = "Size of the other kind" },
+	OPTION_SIZE1(FIELD(size1), .min = 1, .max = 65535,
+		     .help = "Size of one kind of trailing packet on the wire, where the file has more than two; goes "
+			     "with --size2"),
+	OPTION_SIZE2(FIELD(size2), .min = 1, .max = 65535, .help = "Size of the other kind"),
 	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), NULL, "; without it, 1 ms, 1 us or 1 ns by the digits of the "
 			"gaps"),
 	{ .name = "inter-frame-gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .min = 1, .max = 1000000000,
@@ -81,21 +81,6 @@ static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o,
 
 /* ------------------------------------------------------------------------------------------------------------ results */
 
-static const char *const reading_names[] = {
-	[PPT_RESOLVED] = "resolved",     [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
-	[PPT_DECREASING] = "decreasing", [PPT_COALESCED] = "coalesced",
-};
-
-static const char *ns_text(char text[KTRXER_UNITS_TEXT], double ns)
-{
-	return isfinite(ns) && fabs(ns) < 9e18 ? ktrxer_format_ns(text, (int64_t)llround(ns)) : "unknown";
-}
-
-static const char *rate_text(char text[KTRXER_UNITS_TEXT], double bit_s)
-{
-	return isfinite(bit_s) && bit_s < 1e19 ? ktrxer_format_bitrate(text, (uint64_t)bit_s) : "no limit";
-}
-
 static void say_captured(struct cli *cli, const struct ppt_capture_counts *c)
 {
 	char from[KTRXER_ADDR_TEXT], to[KTRXER_ADDR_TEXT];
@@ -118,82 +103,8 @@ static void say_train(struct cli *cli, const struct ppt_train *train, const stru
 		 "trailing packets of %u bytes on the wire: %zu gaps, %zu after the filter (up to %s): mean %s, "
 		 "standard deviation %s; left out: "
 		 "%zu negative, %zu zero",
-		 train->size_bytes, gaps->count, gaps->kept, ns_text(x[0], (double)gaps->limit_ns),
-		 ns_text(x[1], gaps->average_ns), ns_text(x[2], gaps->sigma_ns), train->negative, train->zero);
-}
-
-static void say_reading(struct cli *cli, const struct ppt_input *in, const struct ppt_result *r)
-{
-	char x[3][KTRXER_UNITS_TEXT];
-
-	switch (r->reading) {
-	case PPT_RESOLVED:
-		out_text(cli, "end-link capacity: %s (95 %%: %s to %s)", rate_text(x[0], r->capacity_bit_s),
-			 rate_text(x[1], r->capacity.low), rate_text(x[2], r->capacity.high));
-		out_text(cli, "dPPT, trailing minus heading packet: %s (95 %%: %s to %s)", ns_text(x[0], r->delta_ns),
-			 ns_text(x[1], r->delta.low), ns_text(x[2], r->delta.high));
-		out_text(cli,
-			 "fixed by construction, 8 (s2 - s1) / c: PPT_t %s, and PPT_h = PPT_t - dPPT %s; neither is a "
-			 "measurement of the host",
-			 ns_text(x[0], r->phase2.trailing_ns), ns_text(x[1], r->phase2.heading_ns));
-		break;
-	case PPT_UNRESOLVED:
-		out_text(cli,
-			 "no result: the gaps do not show whether they grow with the packet's size (slope %.3f to %.3f "
-			 "ns a byte): use more probes, a larger "
-			 "difference of the sizes, or a finer clock (it has %s)",
-			 r->slope.low, r->slope.high, ns_text(x[0], in->resolution_ns));
-		break;
-	case PPT_SERVICE_TIME:
-		out_text(cli,
-			 "service time of the receiver: %s a packet. The gaps do not grow with the packet's size, so "
-			 "the receiver, and not its link, "
-			 "sets them: capacity and dPPT cannot be estimated",
-			 ns_text(x[0], r->service_ns));
-		break;
-	case PPT_DECREASING:
-		out_text(cli,
-			 "no result: the gaps fall as packets grow (slope %.3f to %.3f ns a byte), which no link does: "
-			 "check the sizes in the file",
-			 r->slope.low, r->slope.high);
-		break;
-	case PPT_COALESCED:
-		out_text(cli,
-			 "no result: the receiver coalesces interrupts with a period of about %s (%zu pairs came with "
-			 "one interrupt): switch it off with "
-			 "`ethtool -C DEV rx-usecs 0`, or use NIC stamps",
-			 ns_text(x[0], r->coalescing_ns), r->together);
-		break;
-	}
-}
-
-static void interval_json(struct json *json, const char *key, double value, const struct ppt_interval *interval,
-			  int decimals)
-{
-	json_object(json, key);
-	json_rounded(json, "value", value, decimals);
-	json_rounded(json, "low", interval->low, decimals);
-	json_rounded(json, "high", interval->high, decimals);
-	json_object_end(json);
-}
-
-static void train_json(struct json *json, const struct ppt_train *train, const struct ppt_gaps *gaps)
-{
-	json_object(json, NULL);
-	json_u64(json, "trailing_wire_bytes", train->size_bytes);
-	json_u64(json, "gaps", gaps->count);
-	json_u64(json, "negative", train->negative);
-	json_u64(json, "zero", train->zero);
-	json_u64(json, "kept", gaps->kept);
-	json_i64(json, "bin_ns", gaps->bin_ns);
-	json_i64(json, "small_ns", gaps->small_ns);
-	json_i64(json, "peak_ns", gaps->peak_ns);
-	json_i64(json, "limit_ns", gaps->limit_ns);
-	json_rounded(json, "average_ns", gaps->average_ns, 3);
-	json_rounded(json, "sigma_ns", gaps->sigma_ns, 3);
-	json_rounded(json, "low_ns", gaps->low_ns, 3);
-	json_rounded(json, "high_ns", gaps->high_ns, 3);
-	json_object_end(json);
+		 train->size_bytes, gaps->count, gaps->kept, ppt_ns_text(x[0], (double)gaps->limit_ns),
+		 ppt_ns_text(x[1], gaps->average_ns), ppt_ns_text(x[2], gaps->sigma_ns), train->negative, train->zero);
 }
 
 static void capture_json(struct json *json, const struct ppt_capture_counts *c)
@@ -218,28 +129,20 @@ static void capture_json(struct json *json, const struct ppt_capture_counts *c)
 	json_object_end(json);
 }
 
-/* The figures of the paper, whatever the reading: they are what its equations give for these gaps. */
-static void paper_json(struct json *json, const struct ppt_result *r)
+static void train_json(struct json *json, const struct ppt_train *train, const struct ppt_gaps *gaps)
 {
-	json_object(json, "paper");
-	json_rounded(json, "m_low_ns_per_byte", r->phase1.m_low, 6);
-	json_rounded(json, "m_high_ns_per_byte", r->phase1.m_high, 6);
-	json_rounded(json, "m_avg_ns_per_byte", r->phase1.m_avg, 6);
-	json_rounded(json, "gamma_ns", r->phase1.gamma_ns, 3);
-	json_rounded(json, "expected1_ns", r->phase1.expected1_ns, 3);
-	json_rounded(json, "expected2_ns", r->phase1.expected2_ns, 3);
-	json_rounded(json, "delta1_ns", r->phase1.delta1_ns, 3);
-	json_rounded(json, "delta2_ns", r->phase1.delta2_ns, 3);
-	json_string(json, "ppt_note", "fixed by construction: 8 (s2 - s1) / c");
-	json_rounded(json, "ppt_trailing_ns", r->phase2.trailing_ns, 3);
-	json_rounded(json, "ppt_heading_ns", r->phase2.heading_ns, 3);
-	json_rounded(json, "ppt_average_ns", r->phase2.average_ns, 3);
+	json_object(json, NULL);
+	json_u64(json, "trailing_wire_bytes", train->size_bytes);
+	json_u64(json, "gaps", gaps->count);
+	json_u64(json, "negative", train->negative);
+	json_u64(json, "zero", train->zero);
+	ppt_gaps_json(json, gaps);
 	json_object_end(json);
 }
 
 static void result_json(struct json *json, const struct ppt_input *in, const struct ppt_result *r)
 {
-	json_string(json, "reading", reading_names[r->reading]);
+	json_string(json, "reading", ppt_reading_names[r->reading]);
 	json_u64(json, "clock_resolution_ns", in->resolution_ns);
 	if (in->capture)
 		capture_json(json, &in->counts);
@@ -247,22 +150,7 @@ static void result_json(struct json *json, const struct ppt_input *in, const str
 	for (int i = 0; i < 2; i++)
 		train_json(json, &in->trains[i], &r->gaps[i]);
 	json_array_end(json);
-	json_string(json, "interval", "95 %, t with the standard error of 1000 bootstrap resamples");
-	interval_json(json, "slope_ns_per_byte", r->phase1.m_avg, &r->slope, 6);
-	if (r->reading == PPT_RESOLVED) {
-		interval_json(json, "capacity_bit_s", r->capacity_bit_s, &r->capacity, 0);
-		interval_json(json, "delta_ns", r->delta_ns, &r->delta, 3);
-	} else {
-		json_null(json, "capacity_bit_s");
-		json_null(json, "delta_ns");
-	}
-	if (r->reading == PPT_SERVICE_TIME)
-		json_rounded(json, "service_ns", r->service_ns, 3);
-	if (r->reading == PPT_COALESCED) {
-		json_rounded(json, "coalescing_ns", r->coalescing_ns, 3);
-		json_u64(json, "together", r->together);
-	}
-	paper_json(json, r);
+	ppt_figures_json(json, r);
 }
 
 static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struct ppt_input *in,
@@ -288,7 +176,7 @@ static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struc
 		say_captured(cli, &in->counts);
 	for (int i = 0; i < 2; i++)
 		say_train(cli, &in->trains[i], &r.gaps[i]);
-	say_reading(cli, in, &r);
+	ppt_say_reading(cli, "", &r);
 	result_json(json, in, &r);
 	rc = out_finish(cli, json);
 	return r.reading == PPT_RESOLVED ? rc : EXIT_BAD;

@@ -24,8 +24,8 @@ enum { CROSS_MAX = 1000, TRAILING_MIN = 1 };
 
 /* clang-format off */
 static const struct opt ppt_plan_opts[] = {
-	{ .name = "heading", .type = OPT_SIZE, .offset = FIELD(heading), .argument = "BYTES", .fallback = "1502", .min = PPT_SIZE_MIN, .max = PPT_SIZE_MAX,
-	  .help = "Size of the heading packet on the wire" },
+	OPTION_HEADING(FIELD(heading), .fallback = "1502", .min = PPT_SIZE_MIN, .max = PPT_SIZE_MAX,
+		       .help = "Size of the heading packet on the wire"),
 	{ .name = "trailing", .type = OPT_RANGE, .offset = FIELD(trailing), .argument = "RANGE", .min = TRAILING_MIN, .max = PPT_SIZE_MAX,
 	  .help = "Also print the gap and the apparent capacity of each of these sizes of the trailing packet, as 50..1500/25" },
 	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), "1ns", ""),

@@ -18,11 +18,11 @@ struct ppt_samples {
 struct ppt_capture_counts {
 	struct ppt_compound compound;
 	struct ktrxer_addr from, to;
-	uint16_t from_port, to_port;
-	size_t packets;       /* of the probes' flow */
-	size_t other_packets; /* no UDP, or of another port */
-	size_t other_flows;   /* UDP to the same port, of other flows */
-	size_t no_time;       /* of the flow, without a time stamp */
+	uint16_t from_port, to_port; /* of the first packet */
+	size_t packets;              /* UDP from one address to one address and port */
+	size_t other_packets;        /* no UDP, or of another port */
+	size_t other_flows;          /* UDP of other addresses and ports */
+	size_t no_time;              /* of the packets, without a time stamp */
 };
 
 /*
@@ -32,7 +32,7 @@ struct ppt_capture_counts {
 int ppt_csv_read(struct ppt_samples *samples, FILE *stream, const char *name, struct ktrxer_error *err);
 
 /*
- * The probes of a capture file: UDP to `port`; with port 0, of the one UDP flow that the capture has. Closes `stream`. -EBADMSG: no capture file, or a
+ * The probes of a capture file: UDP to `port`; with port 0, to the one UDP port that the capture has. Closes `stream`. -EBADMSG: no capture file, or a
  * damaged one; -ENODATA: no probes; -EINVAL: several flows and no port.
  */
 int ppt_capture_read(struct ppt_samples *samples, FILE *stream, const char *name, uint16_t port,

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "cli.h"
+#include "client_log.h"
 #include "clock_sync.h"
 #include "dscp.h"
 #include "error.h"
+#include "figures.h"
 #include "limiter.h"
 #include "limits.h"
+#include "metrics.h"
+#include "passed_sockets.h"
 #include "privilege.h"
 #include "reload.h"
 #include "secret.h"
@@ -26,7 +30,7 @@
 struct serve_options {
 	struct opt_list bind;
 	uint64_t port, stamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
-	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow;
+	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
 
@@ -68,10 +72,15 @@ static const struct opt serve_opts[] = {
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	OPTION_PTP(FIELD(ptp)),
+#ifndef KTRXER_SMALL
+	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
+	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
+#endif
 	{ 0 },
 };
 /* clang-format on */
 
+enum { REVIEW_MS = 250 }; /* all places of the reflector's table in 4 s */
 enum { SOCKETS = 2 * KTRXER_SERVE_ADDRESSES + 2 };
 
 struct server {
@@ -83,6 +92,7 @@ struct server {
 	struct serve_udp *sockets[SOCKETS];
 	struct ktrxer_addr addrs[KTRXER_SERVE_ADDRESSES];
 	int addr_count, socket_count;
+	struct passed_sockets passed; /* instead of sockets that the server opens */
 	struct loop_timer clock_timer;
 	uint8_t token[SECRET_MAX];
 	int token_length;
@@ -90,6 +100,9 @@ struct server {
 	uint64_t dscp_granted;
 	bool filtered; /* system calls */
 	struct loop_source reload;
+	struct client_log log;
+	struct loop_timer review_timer;
+	struct serve_metrics *metrics;
 };
 
 /* --------------------------------------------------------------------------------------------------------- the clock */
@@ -104,15 +117,75 @@ static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = now_ns + 2 * (uint64_t)KTRXER_NS_PER_S;
 }
 
+/* ---------------------------------------------------------------------------------------------------------- figures */
+
+static void figures_read(struct server *s, struct serve_figures *f)
+{
+	*f = (struct serve_figures){ 0 };
+	if (KTRXER_SERVER_EXTRAS) {
+		f->clients = registry_clients(serve_control_registry(s->control));
+		f->pending = serve_control_pending(s->control);
+		f->log_left_out = s->log.left_out;
+		loop_figures(s->loop, &f->loop);
+	}
+	reflector_counts(s->reflector, &f->stamp);
+	serve_control_counts(s->control, &f->flows);
+	for (int i = 0; i < s->socket_count; i++) {
+		struct serve_udp_counts one;
+
+		serve_udp_counts(s->sockets[i], &one);
+		f->sockets.received += one.received;
+		f->sockets.sent += one.sent;
+		f->sockets.refused += one.refused;
+		f->sockets.overflows += one.overflows;
+		f->sockets.user_stamps += one.user_stamps;
+		f->sockets.left_stamps += one.left_stamps;
+	}
+}
+
 /* -------------------------------------------------------------------------------------------------------- beginning */
+
+static int passed_plan(struct server *s, struct ktrxer_error *err)
+{
+	const struct serve_options *o = s->o;
+
+	if (o->bind.count || o->v4 || o->v6)
+		return ktrxer_fail(err, -EINVAL,
+				   "--bind, -4 and -6 choose addresses, but the service manager has passed sockets "
+				   "(LISTEN_FDS=%d); choose the addresses in the .socket unit",
+				   s->passed.count);
+	for (int i = 0; i < s->passed.count; i++) {
+		const struct passed_socket *p = &s->passed.sockets[i];
+
+		if (!p->udp || p->port != o->port)
+			continue;
+		if (s->addr_count == KTRXER_SERVE_ADDRESSES)
+			return ktrxer_fail(err, -EINVAL, "sockets of more than %d addresses were passed",
+					   KTRXER_SERVE_ADDRESSES);
+		s->addrs[s->addr_count++] = p->addr;
+	}
+	return passed_sockets_check(&s->passed, (uint16_t)o->port, (uint16_t)o->stamp_port, o->max_clients, err);
+}
+
+/* 0: the server opens its sockets. */
+static int passed_fd(const struct server *s, const struct ktrxer_addr *addr, uint16_t port, bool udp)
+{
+	const struct passed_socket *p = KTRXER_SERVER_EXTRAS ? passed_sockets_find(&s->passed, addr, port, udp) : NULL;
+
+	return p ? p->fd : 0;
+}
 
 static int addresses_plan(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
 	int rc = cli_family(o->v4, o->v6, err);
 
+	if (rc == 0 && KTRXER_SERVER_EXTRAS)
+		rc = passed_sockets_take(&s->passed, err);
 	if (rc < 0)
 		return rc;
+	if (KTRXER_SERVER_EXTRAS && s->passed.count)
+		return passed_plan(s, err);
 	if (o->bind.count > KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -EINVAL, "at most %d times --bind", KTRXER_SERVE_ADDRESSES);
 	for (int i = 0; i < o->bind.count; i++) {
@@ -182,6 +255,9 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 			u.claim = second || !s->o->max_clients ? NULL : serve_control_claim;
 			u.trusted = s->o->max_clients ? serve_control_trusted : NULL;
 			u.context = s->control;
+			u.passed_fd = passed_fd(s, &u.bind, u.port, true);
+			if (KTRXER_SERVER_EXTRAS && s->passed.count && !u.passed_fd)
+				continue; /* not each address has the second port */
 			rc = serve_udp_open(&s->sockets[s->socket_count], s->loop, &u, err);
 
 			/* A kernel without IPv6 is no fault when no option requires IPv6. */
@@ -191,7 +267,8 @@ static int sockets_open(struct server *s, struct ktrxer_error *err)
 				return rc;
 			s->socket_count++;
 			if (!second && s->o->max_clients &&
-			    (rc = serve_control_listen(s->control, &s->addrs[i], (uint16_t)s->o->port, err)) < 0)
+			    (rc = serve_control_listen(s->control, &s->addrs[i], u.port,
+						       passed_fd(s, &u.bind, u.port, false), err)) < 0)
 				return rc;
 		}
 	return s->socket_count ? 0 : ktrxer_fail(err, -EAFNOSUPPORT, "this kernel has neither IPv4 nor IPv6");
@@ -217,7 +294,9 @@ static int control_open_all(struct server *s, uint64_t secret, struct ktrxer_err
 					   .max_ns = s->o->max_ns,
 					   .max_bps = s->o->max_bps,
 					   .dscp_granted = s->dscp_granted,
-					   .secret = limiter_mix(secret) };
+					   .secret = limiter_mix(secret),
+					   .ended = KTRXER_SERVER_EXTRAS ? client_log_flows : NULL,
+					   .context = &s->log };
 	int rc;
 
 	descriptors_allow();
@@ -235,7 +314,9 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 				       .rate = (uint32_t)o->rate,
 				       .burst = (uint32_t)o->burst,
 				       .max_bps = o->answer_bps,
-				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port } };
+				       .own_ports = { (uint16_t)o->port, (uint16_t)o->stamp_port },
+				       .ended = KTRXER_SERVER_EXTRAS ? client_log_stamp : NULL,
+				       .context = &s->log };
 	struct stamp_keys keys;
 	int rc = addresses_plan(s, err);
 
@@ -247,7 +328,8 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 		rc = secrets_plan(s, &r, &keys, err);
 	if (rc == 0 && getrandom(&r.secret, sizeof r.secret, 0) != sizeof r.secret)
 		rc = ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-	if (rc == 0 && (reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
+	if (rc == 0 && ((KTRXER_SERVER_EXTRAS && client_log_open(&s->log, s->cli, limiter_mix(r.secret ^ 1)) < 0) ||
+			reflector_new(&s->reflector, &r) < 0 || loop_new(&s->loop) < 0))
 		rc = ktrxer_fail(err, -ENOMEM, "no memory for the server");
 	secret_forget(&keys, sizeof keys);
 	if (rc == 0)
@@ -255,7 +337,33 @@ static int server_open(struct server *s, struct ktrxer_error *err)
 	return rc < 0 ? rc : sockets_open(s, err);
 }
 
-#ifndef KTRXER_SMALL
+static void sessions_review(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct server *s = (struct server *)((char *)timer - offsetof(struct server, review_timer));
+
+	reflector_review(s->reflector, false, now_ns);
+	timer->at_ns = now_ns + REVIEW_MS * (uint64_t)KTRXER_NS_PER_MS;
+}
+
+static void metrics_fill(void *context, struct metrics_text *text)
+{
+	struct serve_figures figures;
+
+	figures_read(context, &figures);
+	metrics_write(text, &figures);
+}
+
+static int metrics_open(struct server *s, struct ktrxer_error *err)
+{
+	struct serve_metrics_options o = { .fill = metrics_fill, .context = s };
+	int rc;
+
+	if (!s->o->metrics)
+		return 0;
+	rc = metrics_address(&o.bind, &o.port, s->o->metrics, err);
+	return rc < 0 ? rc : serve_metrics_open(&s->metrics, s->loop, &o, err);
+}
+
 /* The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was. */
 static void token_again(struct loop_source *source, uint32_t events)
 {
@@ -286,7 +394,20 @@ static void token_again(struct loop_source *source, uint32_t events)
 	json_bool(json, "done", length > 0);
 	out_put(s->cli, json);
 }
-#endif
+
+/* What the small static program does not have: KTRXER_SERVER_EXTRAS. */
+static int extras_open(struct server *s, struct ktrxer_error *err)
+{
+	int rc = metrics_open(s, err);
+
+	s->reload.ready = token_again;
+	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
+		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");
+	s->review_timer = (struct loop_timer){ .at_ns = 0, .due = sessions_review };
+	if (rc == 0)
+		loop_timer_add(s->loop, &s->review_timer);
+	return rc;
+}
 
 /* --------------------------------------------------------------------------------------------------------- reporting */
 
@@ -320,6 +441,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_array_end(json);
 	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
 	json_bool(json, "stateful", !s->o->stateless);
+	if (KTRXER_SERVER_EXTRAS)
+		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
 	json_u64(json, "uid", left->uid);
 	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
@@ -344,6 +467,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
+	if (KTRXER_SERVER_EXTRAS && s->passed.count)
+		out_text(s->cli, "%d sockets passed by the service manager", s->passed.count);
 	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
 	if (*s->token_path)
 		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path,
@@ -360,10 +485,10 @@ static void control_json(struct json *json, const struct serve_control_counts *c
 	json_u64(json, "connections", c->connections);
 	json_u64(json, "clients", c->sessions);
 	json_u64(json, "started", c->flows);
-	json_u64(json, "bytes_in", c->bytes_in);
-	json_u64(json, "bytes_out", c->bytes_out);
-	json_u64(json, "packets_in", c->packets_in);
-	json_u64(json, "packets_out", c->packets_out);
+	json_u64(json, "bytes_in", c->bytes[0]);
+	json_u64(json, "bytes_out", c->bytes[1]);
+	json_u64(json, "packets_in", c->packets[0]);
+	json_u64(json, "packets_out", c->packets[1]);
 	json_u64(json, "clients_lost", c->lost_clients);
 	json_u64(json, "pending_displaced", c->displaced);
 	json_u64(json, "pending_slow", c->slow);
@@ -395,27 +520,17 @@ static void stamp_json(struct json *json, const struct reflector_counts *c, cons
 static int say_end(struct server *s)
 {
 	struct json *json = out_end(s->cli);
-	struct serve_udp_counts sum = { 0 }, one;
-	struct serve_control_counts flows;
-	struct reflector_counts c;
+	struct serve_figures f;
 
-	reflector_counts(s->reflector, &c);
-	serve_control_counts(s->control, &flows);
-	for (int i = 0; i < s->socket_count; i++) {
-		serve_udp_counts(s->sockets[i], &one);
-		sum.received += one.received;
-		sum.sent += one.sent;
-		sum.refused += one.refused;
-		sum.overflows += one.overflows;
-		sum.user_stamps += one.user_stamps;
-		sum.left_stamps += one.left_stamps;
-	}
-	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", (uint64_t)c.received,
-		 (uint64_t)sum.sent);
+	figures_read(s, &f);
+	out_text(s->cli, "STAMP: %" PRIu64 " packets received, %" PRIu64 " answers sent", f.stamp.received,
+		 f.sockets.sent);
 	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out",
-		 (uint64_t)flows.flows, (uint64_t)flows.sessions, (uint64_t)flows.bytes_in, (uint64_t)flows.bytes_out);
-	stamp_json(json, &c, &sum);
-	control_json(json, &flows);
+		 f.flows.flows, f.flows.sessions, f.flows.bytes[0], f.flows.bytes[1]);
+	stamp_json(json, &f.stamp, &f.sockets);
+	control_json(json, &f.flows);
+	if (KTRXER_SERVER_EXTRAS)
+		json_u64(json, "log_lines_left_out", f.log_left_out);
 	return out_finish(s->cli, json);
 }
 
@@ -424,6 +539,10 @@ static void server_close(struct server *s)
 	for (int i = 0; i < s->socket_count; i++)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
+	if (KTRXER_SERVER_EXTRAS) {
+		serve_metrics_close(s->metrics);
+		client_log_close(&s->log);
+	}
 	if (s->loop)
 		reload_close(s->loop, &s->reload);
 	loop_free(s->loop);
@@ -438,11 +557,8 @@ static int run_serve(struct cli *cli, const void *options)
 	struct ktrxer_error err = { 0 };
 	int rc = server_open(&s, &err), status;
 
-#ifndef KTRXER_SMALL
-	s.reload.ready = token_again;
-	if (rc == 0 && s.o->max_clients && reload_open(s.loop, &s.reload) < 0)
-		rc = ktrxer_fail(&err, -ENOMEM, "the event loop does not take SIGHUP");
-#endif
+	if (rc == 0 && KTRXER_SERVER_EXTRAS)
+		rc = extras_open(&s, &err);
 	if (rc == 0)
 		rc = privilege_drop(&left, &err);
 	if (rc < 0) {
@@ -464,6 +580,8 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);
+	if (KTRXER_SERVER_EXTRAS)
+		reflector_review(s.reflector, true, ktrxer_now_ns());
 	status = say_end(&s);
 	server_close(&s);
 	return rc < 0 ? EXIT_BAD : status;

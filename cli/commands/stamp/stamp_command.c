@@ -39,6 +39,11 @@ static const struct opt stamp_opts[] = {
 	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews "
 		  "leave no error" },
 	OPTION_PTP(FIELD(ptp)),
+#ifndef KTRXER_SMALL
+	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),
+	  .help = "Subtract from each delay the time between the send call and the driver in both hosts; what "
+		  "remains of the hosts in the delays is printed" },
+#endif
 
 	PROBE_HOW_OPTIONS(PROBING),
 	{ 0 },

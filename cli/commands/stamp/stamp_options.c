@@ -66,7 +66,11 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .ssid = (uint16_t)o->ssid,
 				     .ptp = o->ptp,
 				     .follow_up = o->follow_up,
-				     .clock = o->clock };
+				     .clock = o->clock,
+				     .host_delay = o->host_delay };
+	if (rc == 0 && o->host_delay && !o->follow_up)
+		rc = ktrxer_fail(err, -EINVAL,
+				 "--host-delay needs the reflector's driver stamps: not with --no-follow-up");
 	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
 		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
 	return rc;

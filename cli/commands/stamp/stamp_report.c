@@ -294,6 +294,67 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 	json_array_end(end);
 }
 
+/* ------------------------------------------------------------------------------------------------------- host delay */
+
+#ifdef KTRXER_SMALL
+#define PART_OF(RUN, WAY) ", part of the delay " WAY
+#else
+#define PART_OF(RUN, WAY) ((RUN)->o->host_delay ? ", subtracted from the delay " WAY : ", part of the delay " WAY)
+
+enum { UNCORRECTED_PERCENT = 1 };
+
+/*
+ * What --host-delay leaves in the delays: the packet's time between driver and wire, and between wire and the kernel's
+ * arrival stamp. No time on a path is negative, so the least round trip is a limit of the sum for both hosts.
+ */
+static void host_delay_text(const struct stamp_command *run)
+{
+	const struct probe_result *p = &run->report.prober->result;
+	char own[KTRXER_UNITS_TEXT], far[KTRXER_UNITS_TEXT], least[KTRXER_UNITS_TEXT];
+
+	if (!run->o->host_delay || !ktrxer_hist_count(p->rtt))
+		return;
+	out_text(run->report.cli,
+		 "host delay: subtracted %s up (p50, this host) and %s down (p50, far host); residual, driver to wire "
+		 "and wire to kernel in both hosts: at most %s together, the least round trip",
+		 ktrxer_format_ns(own, ktrxer_hist_quantile(p->own_queue, 500000)),
+		 ktrxer_format_ns(far, ktrxer_hist_quantile(run->result->far_queue, 500000)),
+		 ktrxer_format_ns(least, ktrxer_hist_min(p->rtt)));
+}
+
+static void host_delay_json(const struct stamp_command *run, struct json *end)
+{
+	const struct ktrxer_hist *rtt = run->report.prober->result.rtt;
+
+	if (!run->o->host_delay)
+		return;
+	json_object(end, "host_delay");
+	json_u64(end, "left_out", run->result->uncorrected);
+	if (ktrxer_hist_count(rtt))
+		json_fixed(end, "residual_max_us", ktrxer_hist_min(rtt), 3);
+	else
+		json_null(end, "residual_max_us");
+	json_object_end(end);
+}
+
+static void judge_host_delay(const struct stamp_command *run)
+{
+	const struct stamp_result *r = run->result;
+
+	if (r->uncorrected && r->uncorrected == r->counts.received)
+		verdict_say(
+			run->report.cli, VERDICT_INVALID,
+			"--host-delay: no round trip could be corrected: %s reports no driver stamps of its answers "
+			"(follow-up telemetry), or this host's device gives none",
+			run->o->p.host);
+	else if (r->uncorrected * 100 > r->counts.received * UNCORRECTED_PERCENT)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "--host-delay: %" PRIu64 " of %" PRIu64
+			    " round trips lack a driver's stamp and are left out of the times",
+			    r->uncorrected, r->counts.received);
+}
+#endif
+
 static void finish_json(const struct stamp_command *run, struct json *end)
 {
 	const struct prober *p = run->report.prober;
@@ -313,6 +374,9 @@ static void finish_json(const struct stamp_command *run, struct json *end)
 	json_hist_us(end, "rtt_us", p->result.rtt);
 	probe_own_queue_json(&run->report, end);
 	json_hist_us(end, "far_queue_us", r->far_queue);
+#ifndef KTRXER_SMALL
+	host_delay_json(run, end);
+#endif
 	one_way_json(end, &r->one_way);
 	json_hist_us(end, "ipdv_us", r->ipdv);
 	json_hist_us(end, "ipdv_up_us", r->ipdv_up);
@@ -425,6 +489,9 @@ static void finish_verdict(const struct stamp_command *run)
 			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
 			    drops);
 	judge_server(run);
+#ifndef KTRXER_SMALL
+	judge_host_delay(run);
+#endif
 	if (c->restarts)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the reflector began to count anew %" PRIu64
@@ -454,14 +521,17 @@ static void finish_text(const struct stamp_command *run)
 		delays_text(run, what, r->classes[i].rtt, "");
 	}
 	one_way_text(run);
+#ifndef KTRXER_SMALL
+	host_delay_text(run);
+#endif
 	if (ktrxer_hist_count(p->result.own_queue)) {
 		char what[64];
 
 		snprintf(what, sizeof what, "this host's own queue (%s)", probe_own_qdisc(&run->report));
-		delays_text(run, what, p->result.own_queue, ", part of the delay up");
+		delays_text(run, what, p->result.own_queue, PART_OF(run, "up"));
 	}
 	if (ktrxer_hist_count(r->far_queue))
-		delays_text(run, "the far host's own queue", r->far_queue, ", part of the delay down");
+		delays_text(run, "the far host's own queue", r->far_queue, PART_OF(run, "down"));
 	if (p->result.lateness && ktrxer_hist_count(p->result.lateness)) {
 		char limit[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT + 48];
 

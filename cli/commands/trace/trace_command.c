@@ -3,6 +3,8 @@
 #include "trace_command.h"
 
 #include "error.h"
+#include "flow.h"
+#include "secret.h"
 #include "shared_options.h"
 
 #include <errno.h>
@@ -11,6 +13,8 @@
 #define FIELD(name) offsetof(struct trace_options, name)
 
 enum { PORT_UDP = 33434, PORT_TCP = 80 };
+/* Flows need that long to fill a queue: slow start, and for a deep queue some round trips of its own delay. */
+#define WARM_UP_NS (2 * (uint64_t)KTRXER_NS_PER_S)
 
 static const char *const engines[] = { "packet", "raw", "udp", NULL };
 
@@ -44,9 +48,26 @@ static const struct opt trace_opts[] = {
 	OPTION_INTERVAL(FIELD(interval_ns), "these repeated probes of a hop", .fallback = "50ms", .min = 1000000,
 			.max = 60ULL * 1000000000),
 
+	{ .name = "load", .type = OPT_CHOICE, .offset = FIELD(load), .argument = "D", .fallback = "none",
+	  .choices = trace_loads, .heading = "Under load",
+	  .help = "Find the queue that fills: TCP flows up (from here to HOST, where `ktrxer serve` runs), down, or "
+		  "both, while each hop of the first route is probed again" },
+	{ .name = "load-flows", .type = OPT_UINT, .offset = FIELD(load_flows), .argument = "N", .fallback = "4",
+	  .min = 1, .max = TRACE_LOAD_FLOWS_MAX, .help = "So many flows in each direction" },
+	{ .name = "load-for", .type = OPT_DURATION, .offset = FIELD(load_for_ns), .argument = "D", .fallback = "5s",
+	  .min = 1000000, .max = 600ULL * 1000000000,
+	  .help = "With --load, repeat the probes for so long without the flows, and for so long with them, instead of "
+		  "--repeat" },
+	OPTION_TOKEN_FILE(FIELD(token_file),
+			  .help = "With --load: the server's token, in a file of mode 0600; without it "
+				  "KTRXER_TOKEN of the environment counts"),
+	{ .name = "server-port", .type = OPT_UINT, .offset = FIELD(server_port), .argument = "N", .fallback = "8620",
+	  .min = 1, .max = 65535, .help = "With --load: port of `ktrxer serve`" },
+
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
-	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines,
-		      .help = "Engine: packet or raw; udp (the host's socket, no privilege) follows one flow of UDP"),
+	OPTION_ENGINE(FIELD(engine), .choices = engines,
+		      .help = "Engine: packet, or raw, which sends through the queue of this host's device and is used "
+			      "with --load; udp (the host's socket, no privilege) follows one flow of UDP"),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	OPTION_FLOOD(FIELD(flood), "probes a second"),
@@ -63,17 +84,18 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 {
 	static const uint8_t protos[] = { KTRXER_UDP, KTRXER_TCP, KTRXER_ICMP };
 	static const double failures[] = { 0.05, 0.01, 0.001, 0.0001 };
+	const char *engine = o->engine ? o->engine : o->load == TRACE_NO_LOAD ? "packet" : "raw";
 	int rc;
 
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
-	if (!strcmp(o->engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
+	if (!strcmp(engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
 		return ktrxer_fail(err, -EINVAL,
 				   "--engine udp goes with --one-route and --protocol udp: it has one socket");
 	*spec = (struct trace_spec){
 		.from = o->from,
 		.device = o->device,
-		.engine = o->engine,
+		.engine = engine,
 		.proto = protos[o->protocol],
 		.port = (uint16_t)(o->port                             ? o->port
 				   : protos[o->protocol] == KTRXER_TCP ? PORT_TCP
@@ -90,6 +112,52 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &o->rate, o->flood, err);
 }
 
+static int make_load(struct trace_run *run, struct ktrxer_error *err)
+{
+	const struct trace_options *o = run->o;
+
+	run->rounds = (uint32_t)o->repeat;
+	if (o->load == TRACE_NO_LOAD)
+		return 0;
+	run->rounds = (uint32_t)(o->load_for_ns / o->interval_ns);
+	if (run->rounds < HOP_QUEUES_LEAST)
+		return ktrxer_fail(err, -EINVAL,
+				   "--load-for holds %u times --interval: a median needs %d at least; give a longer "
+				   "--load-for or a shorter --interval",
+				   run->rounds, HOP_QUEUES_LEAST);
+	run->load_options = (struct trace_load_options){
+		.to = run->spec.to,
+		.from = run->spec.from,
+		.port = (uint16_t)o->server_port,
+		.token = &run->token,
+		.up = o->load != TRACE_LOAD_DOWN,
+		.down = o->load != TRACE_LOAD_UP,
+		.flows = (uint32_t)o->load_flows,
+		.warm_up_ns = WARM_UP_NS,
+		.rounds = run->rounds,
+		.interval_ns = o->interval_ns,
+		.describe = flow_failure_describe,
+	};
+	return flow_token_read(&run->token, o->token_file, err);
+}
+
+static void trace_under_load(struct trace_run *run)
+{
+	struct ktrxer_error err = { 0 };
+	int rc;
+
+	run->late_idle = trace_result_of(run->trace)->late;
+	if (trace_result_of(run->trace)->stopped || !trace_first_route(run->trace))
+		return;
+	rc = trace_load_run(&run->load, run->trace, &run->load_options, run->cli->stop_fd, &err);
+	if (rc == 0)
+		rc = trace_queues_estimate(&run->queues, run->trace, run->rounds, run->load.from_ns, run->load.to_ns);
+	if (rc < 0)
+		verdict_say(run->cli, VERDICT_INVALID, "%s",
+			    err.code ? err.text : "there was no memory for the estimate of the queues");
+	run->loaded = rc == 0;
+}
+
 static int trace_all(struct trace_run *run)
 {
 	const struct trace_events events = { .answer = trace_say_answer, .context = run };
@@ -97,6 +165,8 @@ static int trace_all(struct trace_run *run)
 	uint64_t start_ns;
 	int rc = make_spec(&run->spec, run->o, &err);
 
+	if (rc == 0)
+		rc = make_load(run, &err);
 	if (rc == 0)
 		rc = trace_new(&run->trace, &run->spec, &err);
 	if (rc < 0) {
@@ -107,7 +177,9 @@ static int trace_all(struct trace_run *run)
 	if (cli_wait_start(run->cli, &start_ns) < 0)
 		return EXIT_BAD;
 	trace_search(run->trace, run->cli->stop_fd, &events);
-	trace_repeat(run->trace, TRACE_REPEAT, (uint32_t)run->o->repeat, run->o->interval_ns, run->cli->stop_fd);
+	trace_repeat(run->trace, TRACE_REPEAT, run->rounds, run->o->interval_ns, run->cli->stop_fd);
+	if (run->o->load != TRACE_NO_LOAD)
+		trace_under_load(run);
 	return trace_finish(run);
 }
 
@@ -117,6 +189,7 @@ static int run_trace(struct cli *cli, const void *options)
 	const int status = trace_all(&run);
 
 	trace_free(run.trace);
+	secret_forget(&run.token, sizeof run.token);
 	return status;
 }
 
@@ -137,6 +210,10 @@ const struct command cmd_trace = {
 		"was changed on the way are printed where the routers' answers show them. Routers make these answers "
 		"at low priority: a long round trip to one hop with "
 		"shorter ones behind it is that router's own delay, not the network's.\n\n"
+		"With --load, TCP flows to or from `ktrxer serve` on HOST fill the path, and each hop of the first "
+		"route is probed without them and with them. "
+		"The queue that fills adds its delay to the round trips of all hops behind it: it is named, with this "
+		"delay and its uncertainty at a level of 99 %.\n\n"
 		"It needs the capability CAP_NET_RAW until its sockets are open, then drops all privileges. "
 		"Without it, --engine udp --one-route follows one flow; the arrival of an answer is then stamped "
 		"by this program."),
@@ -144,6 +221,7 @@ const struct command cmd_trace = {
 		"ktrxer trace 192.0.2.1\tAll routes, by UDP.\n"
 		"ktrxer trace --protocol tcp --port 443 2001:db8::1\tThrough firewalls that let web traffic pass.\n"
 		"ktrxer trace --one-route --repeat 20 192.0.2.1\tOne route, twenty round trips to each hop.\n"
+		"ktrxer trace --load up --token-file token far\tWhich queue fills when this host sends.\n"
 		"ktrxer trace --confidence 99 --rate 2k --json 192.0.2.1\tA graph for a program.\n"),
 	.options = trace_opts,
 	.positionals = trace_positionals,

@@ -6,6 +6,9 @@
 
 const char *const trace_protocols[] = { "udp", "tcp", "icmp", NULL };
 const char *const trace_confidences[] = { "95", "99", "99.9", "99.99", NULL };
+const char *const trace_loads[] = {
+	[TRACE_NO_LOAD] = "none", [TRACE_LOAD_UP] = "up", [TRACE_LOAD_DOWN] = "down", [TRACE_LOAD_BOTH] = "both", NULL
+};
 
 const char *trace_node_id(const struct trace *trace, uint8_t hop, uint32_t index, char text[TRACE_NODE_ID])
 {

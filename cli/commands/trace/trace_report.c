@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 enum { NOTES = 320 };
-#define ALL_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT | 1u << TRACE_LOADED)
+#define IDLE_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT)
 
 static const char *const end_names[] = { [TRACE_ARRIVED] = "destination",
 					 [TRACE_UNREACHABLE] = "unreachable",
@@ -74,6 +74,7 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 		return;
 	json_u64(sample, "number", s->sent.number);
 	json_string(sample, "stage", stage_names[s->stage]);
+	json_u64(sample, "repetition", s->repetition);
 	json_u64(sample, "hop", s->sent.want.hop);
 	json_u64(sample, "flow", s->sent.want.flow);
 	json_string(sample, "from", ktrxer_addr_format(&s->from, from));
@@ -84,6 +85,10 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 		json_i64(sample, "rtt_ns", s->rtt_ns);
 	else
 		json_null(sample, "rtt_ns");
+	if (s->own_queue_ns >= 0)
+		json_i64(sample, "own_queue_ns", s->own_queue_ns);
+	else
+		json_null(sample, "own_queue_ns");
 	json_string(sample, "sent_stamp", sent_source_names[s->sent_source]);
 	json_string(sample, "received_stamp", source_names[s->source]);
 	json_u64(sample, "ttl", s->ttl);
@@ -290,7 +295,7 @@ static void hops_report(const struct trace_run *run, struct json *json)
 
 			if (!nodes[i].linked)
 				continue;
-			if (trace_figures_of(run->trace, &nodes[i], ALL_STAGES, &figures) < 0)
+			if (trace_figures_of(run->trace, &nodes[i], IDLE_STAGES, &figures) < 0)
 				verdict_say(run->cli, VERDICT_DEGRADED,
 					    "there was no memory for the round trips of hop %u", hop);
 			node_text(run, &nodes[i], i, &figures, &noted);
@@ -434,8 +439,10 @@ int trace_finish(const struct trace_run *run)
 
 	summarize(run, &summary);
 	judge(run, &summary);
+	trace_load_judge(run);
 	end_json(run, end, &summary);
 	hops_report(run, end);
+	trace_load_report(run, end);
 	summary_text(run, &summary);
 	return out_finish(run->cli, end);
 }

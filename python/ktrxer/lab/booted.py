@@ -92,6 +92,8 @@ class Stream:
         self.thread.start()
 
     def _copy(self) -> None:
+        # Before all programs: one that computes for ever does not keep back what was printed before.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # of this thread
         while data := os.read(self.source, 1 << 16):
             while data:
                 data = data[os.write(self.out, data) :]
@@ -116,6 +118,8 @@ def run(folder: str) -> None:
     answers: Path | None = None
     streams: list[Stream] = []
     try:
+        # iputils' ping takes a CLOCK_MONOTONIC_RAW below one second for a clock that it has not read yet, and sends without a pause.
+        time.sleep(max(0.0, 1 - time.clock_gettime(time.CLOCK_MONOTONIC_RAW)))
         time.clock_settime(time.CLOCK_REALTIME, plan["epoch_s"])  # it begins near 1970, whatever its command line says
         socket.sethostname("virtual")
         answers = make_base(plan, folder)

@@ -126,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
     add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never; virtual time: 24h of it)")
     add("--time", default="real", metavar="T", help="clock: real (default), or virtual: a guest whose clock skips what is idle")
-    add("--kernel", metavar="V", help="virtual time: the kernel (default 6.1)")
+    add("--kernel", metavar="V", help="virtual time: the kernel, 7.3 (default) or 6.1")
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
     add("--seed", type=int, metavar="N", help="virtual time: seed of what is random in the guest (default 1); vary it for repetitions")

@@ -12,6 +12,10 @@ class Unavailable(LabError):
     """This machine lacks a program that the lab needs; the message says how to get it."""
 
 
+class MissingPackage(LabError):
+    """Debian's archive has no package of this name."""
+
+
 class GuestFailure(LabError):
     """The device itself failed: it panicked, hung, or ended without an answer."""
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ktrxer.lab import places
-from ktrxer.lab.errors import LabError
+from ktrxer.lab.errors import LabError, MissingPackage
 
 APT_CONF = """\
 Dir "{root}";
@@ -71,7 +71,7 @@ class Archive:
         for name in names:
             package = self.index.get(name)
             if package is None:
-                raise LabError(f"no package {name!r} in Debian {self.suite} for {self.arch}")
+                raise MissingPackage(f"no package {name!r} in Debian {self.suite} for {self.arch}")
             found.append(package)
         return found
 

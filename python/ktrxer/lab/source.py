@@ -7,9 +7,13 @@ import hashlib
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ktrxer.lab import cache, cpio, packages, places
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
@@ -24,6 +28,8 @@ LIBELF_ARCHES = ("x86",)  # whose build runs objtool
 # What a build makes, and the file that boots.
 TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
 SUM = "vmlinuz.sha256"
+BUILD = "1"  # of this file: raise it when the same inputs are to give another kernel
+SILENCE_S = 600.0  # of make, which prints a line for each file: then it hangs, however slow this machine is
 # Of the built tree, what modules are built against; of arch/ only the one that was built.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
 KEPT_OF_ARCH = ("Makefile*", "include")
@@ -39,7 +45,8 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
     tools = Tools.of(str(spec.get("arch", arch)))
     compiler = _compiler(f"{tools.prefix}gcc")
     # Not cache.digest(): other images' code says nothing of this one, which takes minutes.
-    inputs = (package.sha256, options.read_text(), compiler, json.dumps(spec, sort_keys=True), Path(__file__).read_text())
+    edits = _edits(spec, options.parent)
+    inputs = (package.sha256, options.read_text(), compiler, json.dumps([spec, edits], sort_keys=True), BUILD)
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
     with cache.locked(folder.name):
@@ -56,8 +63,8 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             say(f"building {name} from {package.name} {package.version} for {tools.arch}: some minutes, once ...")
             with cache.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")
-                _replace(tree, spec.get("replace", []))
-                _build(tree, options, tools, _Progress(name, int(spec.get("files", 0)), say))
+                _edit(tree, edits)
+                _build(tree, _options(spec, options.read_text()), tools, _Progress(name, int(spec.get("files", 0)), say))
                 _keep(tree, new, tools.arch)
                 shutil.rmtree(new / "source")
             deb.unlink()
@@ -94,8 +101,18 @@ class _Progress:
             self.say(f"building {self.name}: {tenth * 10} % ({self.compiled} of about {self.files} files)")
 
 
-def _replace(tree: Path, replacements: list[dict[str, str]]) -> None:
-    for one in replacements:
+def _edits(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """How the source of a kernel is changed: files and their text to `add`, and text to `replace`, in this order."""
+    shared = tomllib.loads((folder / spec["edits"]).read_text()) if "edits" in spec else {}
+    added = {path: (folder / name).read_text() for path, name in shared.get("add", {}).items()}
+    return {"add": added, "replace": [*spec.get("replace", []), *shared.get("replace", [])]}
+
+
+def _edit(tree: Path, edits: dict[str, Any]) -> None:
+    for name, text in edits["add"].items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    for one in edits["replace"]:
         path = tree / one["file"]
         text = path.read_text() if path.is_file() else ""
         if one["old"] not in text:
@@ -132,21 +149,29 @@ def _unpack(deb: Path, into: Path) -> Path:
     raise LabError(f"{deb}: no kernel source in this package")
 
 
-def _build(tree: Path, options: Path, tools: Tools, progress: _Progress) -> None:
+def _options(spec: dict[str, Any], text: str) -> str:
+    """The options of a kernel: those of its file, less those that its source does not have, and its own."""
+    kept = [line for line in text.splitlines() if line.partition("=")[0] not in spec.get("without", [])]
+    return "\n".join([*kept, *spec.get("also", [])]) + "\n"
+
+
+def _build(tree: Path, options: str, tools: Tools, progress: _Progress) -> None:
     make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
     # Nothing of this host and hour in it.
     fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
-    _run([*make, f"KCONFIG_ALLCONFIG={options.resolve()}", "allnoconfig"])
+    wanted = tree / "wanted.config"
+    wanted.write_text(options)
+    _run([*make, f"KCONFIG_ALLCONFIG={wanted.resolve()}", "allnoconfig"])
     _check_options(options, tree / ".config")
     _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}", *TARGETS[tools.arch][0]], progress)
 
 
-def _check_options(options: Path, config: Path) -> None:
+def _check_options(options: str, config: Path) -> None:
     made = set(config.read_text().splitlines())
-    lost = [line for line in options.read_text().splitlines() if line.startswith("CONFIG_") and line not in made]
+    lost = [line for line in options.splitlines() if line.startswith("CONFIG_") and line not in made]
     if lost:
         said = "an option has another name there, or needs one that is missing"
-        raise LabError(f"{options}: this kernel does not take {', '.join(lost)}: {said}")
+        raise LabError(f"the options of {config.parent.name}: this kernel does not take {', '.join(lost)}: {said}")
 
 
 def _run(command: list[str], progress: _Progress | None = None) -> None:
@@ -157,13 +182,11 @@ def _run(command: list[str], progress: _Progress | None = None) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
     ) as make:
         assert make.stdout is not None
         try:
-            for line in make.stdout:
-                lines.append(line.rstrip())
+            for line in _lines(make.stdout.fileno()):
+                lines.append(line)
                 if progress is not None:
                     progress.line(line)
         except BaseException:
@@ -172,6 +195,18 @@ def _run(command: list[str], progress: _Progress | None = None) -> None:
     if make.returncode:
         told = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
         raise BuildFailure(f"the kernel does not build: {told}", "\n".join(lines[-60:]))
+
+
+def _lines(pipe: int) -> Iterator[str]:
+    """What make prints, as it comes."""
+    held = b""
+    while select.select([pipe], [], [], SILENCE_S)[0]:
+        data = os.read(pipe, 1 << 16)
+        *whole, held = (held + data).split(b"\n") if data or not held else (held, b"")
+        yield from (line.decode(errors="replace").rstrip() for line in whole)
+        if not data:
+            return
+    raise BuildFailure(f"the kernel does not build: make has printed nothing for {SILENCE_S:g} s", held.decode(errors="replace"))
 
 
 def _keep(tree: Path, folder: Path, arch: str) -> None:

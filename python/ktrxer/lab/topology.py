@@ -18,7 +18,7 @@ from typing import Any
 
 from ktrxer.lab import places, trace
 from ktrxer.lab.errors import LabError
-from ktrxer.lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Link, Shape, Topology, Trace, Way
+from ktrxer.lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Clock, Link, Shape, Topology, Trace, Way
 from ktrxer.lab.topology_text import SCALE, TIME, Text, one_line, show
 from ktrxer.lab.wiring import BLEACHED, FRAME_HEADER
 
@@ -27,8 +27,9 @@ PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,31}")
 WORD = re.compile(r"[A-Za-z0-9_.:%/-]{1,32}")
 
 FILE_LIMIT = 256 * 1024
-NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT = 64, 250, 1000  # a link has a number in its addresses
+NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT, CLOCKS_LIMIT = 64, 250, 1000, 1000  # a link has a number in its addresses
 DOWN_LIMIT_NS = 24 * 3_600_000_000_000
+RATE_LIMIT_PPM = 500  # of a clock, as of adjtimex(2)
 MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
 BURST_LIMIT = 1000.0  # packets lost in a row, on average
 DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is its default
@@ -93,7 +94,7 @@ class _Reader(Text):
     routers: frozenset[str] = frozenset()
 
     def topology(self, table: dict[str, Any]) -> Topology:
-        self.only(table, ("title", "hosts", "routers", "client", "server", "parameters", "links", "routes"), "")
+        self.only(table, ("title", "hosts", "routers", "client", "server", "parameters", "links", "routes", "clocks"), "")
         title = self.text(table, "title", "") or self.path.stem
         hosts, routers = self.node_names(table, "hosts"), self.node_names(table, "routers")
         nodes = (*hosts, *routers)
@@ -119,9 +120,8 @@ class _Reader(Text):
             raise self.fail("", f"`client` and `server` are both {client!r}: name two hosts")
         # In the order of the links, so that a list of nodes reads along the path.
         order = tuple(dict.fromkeys(end for link in links for end in link.ends))
-        made = Topology(
-            self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path, self.ways(table, links)
-        )
+        changes = self.ways(table, links), self.clocks(table, nodes)
+        made = Topology(self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path, *changes)
         for number, way in enumerate(made.ways, start=1):
             if circle := made.circle(way):
                 cure = f"write a route to {way.to} for {circle[-2]}, too"
@@ -219,11 +219,44 @@ class _Reader(Text):
         hosts = frozenset(end for end in ends if end not in self.routers)
         return Link((ends[0], ends[1]), number, self.subnet(raw, number, where), shapes, mtu, offload, hosts, self.down(raw, where))
 
+    def tables(self, table: dict[str, Any], key: str, limit: int) -> list[dict[str, Any]]:
+        raw = table.get(key, [])
+        if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw) or len(raw) > limit:
+            raise self.fail("", f"`{key}` must be at most {limit} tables; write [[{key}]] for each")
+        return raw
+
     def ways(self, table: dict[str, Any], links: tuple[Link, ...]) -> tuple[Way, ...]:
-        raw = table.get("routes", [])
-        if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw) or len(raw) > ROUTES_LIMIT:
-            raise self.fail("", f"`routes` must be at most {ROUTES_LIMIT} tables; write [[routes]] for each")
+        raw = self.tables(table, "routes", ROUTES_LIMIT)
         return tuple(self.way(one, f"route {number}", links) for number, one in enumerate(raw, start=1))
+
+    def clocks(self, table: dict[str, Any], nodes: tuple[str, ...]) -> tuple[Clock, ...]:
+        found: list[Clock] = []
+        for number, raw in enumerate(self.tables(table, "clocks", CLOCKS_LIMIT), start=1):
+            where = f"clock {number}"
+            self.only(raw, ("at", "node", "offset", "rate_ppm"), where)
+            name = self.text(raw, "node", where)
+            if name is None:
+                raise self.fail(where, "`node` is missing; a clock has `node`, `offset` or `rate_ppm`, and perhaps `at`")
+            node = self.choice("node", name, nodes, where)
+            before = next((clock for clock in reversed(found) if clock.node == node), None)
+            at_ns, step_ns = self.at(raw, where), self.offset(raw, where)
+            if before is not None and at_ns <= before.at_ns:
+                raise self.fail(where, f"`at`: must be later than that of the clock of {node!r} before, {before.at_ns / 1e9:g} s")
+            rate = raw.get("rate_ppm", before.rate_ppb / 1e3 if before else 0)
+            if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not abs(rate) <= RATE_LIMIT_PPM:
+                raise self.fail(where, f"`rate_ppm` must be a number from -{RATE_LIMIT_PPM} to {RATE_LIMIT_PPM}, found {show(rate)}")
+            if "offset" not in raw and "rate_ppm" not in raw:
+                raise self.fail(where, f"the clock of {node!r} has neither `offset` nor `rate_ppm`")
+            found.append(Clock(at_ns, node, step_ns, round(rate * 1000)))
+        return tuple(found)
+
+    def offset(self, raw: dict[str, Any], where: str) -> int:
+        text = (self.filled(raw, "offset", where) or "0s").strip()
+        match = TIME.fullmatch(text.removeprefix("-"))
+        value = round(float(match[1]) * SCALE[match[2]]) if match else DOWN_LIMIT_NS + 1
+        if value > DOWN_LIMIT_NS:
+            raise self.fail(where, f'`offset` must be a time up to 24 hours, e.g. "3ms" or "-3ms"; found {show(text)}')
+        return -value if text.startswith("-") else value
 
     def way(self, raw: dict[str, Any], where: str, links: tuple[Link, ...]) -> Way:
         self.only(raw, ("at", "node", "to", "via"), where)
@@ -242,12 +275,15 @@ class _Reader(Text):
             raise self.fail(where, f"`via`: {via!r} is a host, which forwards nothing; make it a router")
         if node == to:
             raise self.fail(where, f"`to`: {to!r} is the node itself")
-        at = self.filled(raw, "at", where)
-        match = TIME.fullmatch(at.strip()) if at is not None else None
+        return Way(self.at(raw, where), node, to, via)
+
+    def at(self, raw: dict[str, Any], where: str) -> int:
+        text = self.filled(raw, "at", where)
+        match = TIME.fullmatch(text.strip()) if text is not None else None
         at_ns = round(float(match[1]) * SCALE[match[2]]) if match else 0
-        if (at is not None and match is None) or at_ns > DOWN_LIMIT_NS:
-            raise self.fail(where, f'`at` must be a time up to 24 hours, e.g. "10s"; found {show(at)}')
-        return Way(at_ns, node, to, via)
+        if (text is not None and match is None) or at_ns > DOWN_LIMIT_NS:
+            raise self.fail(where, f'`at` must be a time up to 24 hours, e.g. "10s"; found {show(text)}')
+        return at_ns
 
     def down(self, raw: dict[str, Any], where: str) -> tuple[tuple[int, int], ...]:
         value = raw.get("down", [])

@@ -178,6 +178,20 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """From a time on, the clock of a node is further ahead by a step, and goes faster by a rate."""
+
+    at_ns: int
+    node: str
+    step_ns: int
+    rate_ppb: int
+
+    def words(self) -> list[str]:
+        """The command that puts it in force. Where the kernel has no clocks of hosts, it fails and changes nothing."""
+        return ["ip", "netns", "exec", self.node, "sh", "-c", f"echo {self.step_ns} {self.rate_ppb} >/proc/net/host_clock"]
+
+
+@dataclass(frozen=True)
 class Topology:
     name: str
     title: str
@@ -189,6 +203,7 @@ class Topology:
     parameters: dict[str, str]
     path: Path
     ways: tuple[Way, ...] = ()
+    clocks: tuple[Clock, ...] = ()
 
     def provenance(self, node: str, **more: str) -> str:
         """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
@@ -236,6 +251,7 @@ class Topology:
     def events(self) -> list[tuple[float, list[str]]]:
         """What changes while the command runs: seconds from its start, and the command that changes it."""
         made = [(way.at_ns / 1e9, ["sh", "-c", "; ".join(self.route(way))]) for way in self.ways if way.at_ns]
+        made += [(clock.at_ns / 1e9, clock.words()) for clock in self.clocks if clock.at_ns]
         for link in self.links:
             for begin, end in link.down:
                 for at, state in ((begin, "down"), (end, "up")):
@@ -291,4 +307,7 @@ class Topology:
                 lines.append(f"  {link.ends[0]} - {link.ends[1]}: down from {begin / 1e9:g} to {end / 1e9:g} s")
         for way in self.ways:
             lines.append(f"  {way.node}: to {way.to} through {way.via}" + (f" from {way.at_ns / 1e9:g} s on" if way.at_ns else ""))
+        for clock in self.clocks:
+            change = f"{clock.step_ns / 1e6:+g} ms, {clock.rate_ppb / 1e3:+g} ppm"
+            lines.append(f"  {clock.node}: clock {change}" + (f" from {clock.at_ns / 1e9:g} s on" if clock.at_ns else ""))
         return "\n".join(lines) + "\n"

@@ -53,7 +53,7 @@ class Text:
 
     def line(self, where: str, what: str) -> int | None:
         """The line of a complaint, for which TOML's reader gives none: that of the key, else that where the table begins."""
-        heading, found = re.match(r"(link|route) (\d+)|\[parameters\]", where), 0
+        heading, found = re.match(r"(link|route|clock) (\d+)|\[parameters\]", where), 0
         if heading:
             pattern = rf"\s*\[\[\s*{heading[1]}s\s*\]\]" if heading[1] else r"\s*\[\s*parameters\s*\]"
             heads = [index for index, line in enumerate(self.lines) if re.match(pattern, line)]
@@ -62,7 +62,7 @@ class Text:
                 return None  # `links = [...]`
             found = heads[number - 1]
         end = next((index for index in range(found + 1, len(self.lines)) if BLOCK_END.match(self.lines[index])), len(self.lines))
-        quoted = re.search(r"`([a-z0-9.]+)`|unknown key '([^']*)'", what)
+        quoted = re.search(r"`([a-z0-9_.]+)`|unknown key '([^']*)'", what)
         if quoted is not None:
             key = re.escape(quoted[2] or quoted[1])
             lines = [index for index in range(found, end) if re.search(rf"(^|[{{,.\s]){key}\s*=", self.lines[index])]

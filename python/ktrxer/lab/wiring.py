@@ -54,6 +54,11 @@ def _lines(topology: Topology) -> Iterator[str]:
     for way in topology.ways:
         if way.at_ns == 0:
             yield f"step 'the way from {way.node} to {way.to}' sh -c {shlex.quote('; '.join(topology.route(way)))}"
+    if topology.clocks:
+        yield "[ -e /proc/net/host_clock ] || fail 'this kernel has one clock for all hosts; use ktrxer lab run --time virtual'"
+    for clock in topology.clocks:
+        if clock.at_ns == 0:
+            yield f"step 'the clock of {clock.node}' {shlex.join(clock.words())}"
     yield from _names(topology)
     for words in topology.helpers():
         yield f"# runs as long as the network: {shlex.join(words)}"

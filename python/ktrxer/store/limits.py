@@ -18,6 +18,7 @@ ROWS = 1 << 28  # of one table
 ROWS_A_BYTE = 4
 ROWS_FREE = 100_000  # so many are small in any case
 TABLE_BYTES = 4 << 30  # of one table in memory
+PAGE_BYTES = 64 << 20  # of one page of a Parquet file, unpacked: writers make pages of a megabyte
 # Of all tables of one run in memory. Reading and sorting hold three copies, and half of the machine's memory stays for others.
 RUN_BYTES = max(256 << 20, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 6)
 RESTARTS = 1000  # of the reader of a damaged stream, behind what it cannot read

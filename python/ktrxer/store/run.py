@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.store import columns, files, limits
+from ktrxer.store import columns, files, limits, packed
 from ktrxer.store import meta as meta_file
 from ktrxer.store.container import LOCK, META, PART, STREAM, SUFFIX, Container
 from ktrxer.store.errors import StoreError
@@ -166,6 +166,7 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
             page_checksum_verification=True,
             thrift_string_size_limit=1 << 20,
             thrift_container_size_limit=1 << 20,
+            read_dictionary=[column.name for column in columns.TABLES[kind] if column.type == "string"],
         )
         # By what the file claims, before anything is made from it.
         bounded(file.metadata.num_rows, len(data), kind, where)
@@ -177,12 +178,39 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
             raise StoreError(f"{where}: it claims to be {claimed} bytes large; at most {limits.TABLE_BYTES} are read")
         there = file.schema_arrow
         known = [field.name for field in columns.schema(kind) if field.name in there.names]
-        _same_types(there, known, kind, where)
-        return file.read(columns=known, use_threads=False)
+        _same_types(_plain_strings(there), known, kind, where)
+        packed.check_pages(data, file.metadata, where)
+        return _unpacked(file.read(columns=known, use_threads=False), where)
     except StoreError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise StoreError(f"{where}: damaged: {error}") from None
+
+
+def _plain_strings(schema: pa.Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema])
+
+
+def _unpacked(table: pa.Table, where: str) -> pa.Table:
+    """The table with its strings as columns of text. In the file a string stands once and each row has its number: a few bytes can be
+    terabytes of text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in table.column_names:
+        column = table.column(name)
+        if not pa.types.is_dictionary(column.type):
+            continue
+        text = 0
+        for chunk in column.chunks:
+            lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+            text += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
+        if text > limits.RUN_BYTES:
+            raise StoreError(f"{where}: the column {name} is {text >> 20} MiB of text; at most {limits.RUN_BYTES >> 20} are read")
+        table = table.set_column(table.column_names.index(name), name, column.cast(pa.string()))
+    return table
 
 
 def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Table:
@@ -226,14 +254,18 @@ def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Ta
 
 
 def _batches(source: pa.BufferReader, kind: str, where: str) -> Iterator[pa.RecordBatch]:
-    """Up to the first that is not whole."""
+    """Up to the first that is not whole, or that is compressed: no writer of a run compresses a stream."""
     import pyarrow as pa
 
     try:
-        reader = pa.ipc.open_stream(source)
-        _same_types(reader.schema, columns.schema(kind).names, kind, where)
+        reader = pa.ipc.MessageReader.open_stream(source)
+        schema = pa.ipc.read_schema(reader.read_next_message())
+        _same_types(schema, columns.schema(kind).names, kind, where)
         while True:
-            batch = reader.read_next_batch()
+            message = reader.read_next_message()
+            if packed.is_compressed(message.metadata):
+                return
+            batch = pa.ipc.read_record_batch(message, schema)
             batch.validate(full=True)  # lengths and offsets inside its buffers
             yield batch
     except (StopIteration, StoreError, pa.ArrowException, OSError, ValueError, MemoryError):

@@ -15,12 +15,17 @@ NAMES = (
     "TCP up", "TCP down", "TCP bytes up", "TCP bytes down", "UDP up", "UDP down",
     "idle round trip p50", "idle delay up p50", "idle delay down p50",
     "loaded round trip mean", "loaded delay up p50", "loaded delay down p50", "where",
+    "capacity up", "capacity down", "clock offset", "clock rate", "route", "routes",
 )  # fmt: skip
+
+
+WORDS = ("where", "route")  # figures that are words
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Delays in milliseconds, losses, duplicates and marks as shares, rates in Mbit/s: of TCP's payload, of UDP's frames."""
+    """Delays in milliseconds, losses, duplicates and marks as shares, rates in Mbit/s: of TCP's payload, of UDP's frames, capacity
+    of IP packets; of the server's clock, how far it is ahead in milliseconds and how much faster it goes in ppm."""
 
     name: str
     value: float
@@ -30,6 +35,7 @@ class Figure:
     trials: int | None = None
     loaded: bool = False  # of a path that the tool itself loads
     text: str = ""  # of a figure that is a word
+    at_ns: int = 0  # of a clock's offset: CLOCK_MONOTONIC of the client
     others_mbps: float = 0.0  # of a rate: what else the tool sends in that direction
 
     def __post_init__(self) -> None:

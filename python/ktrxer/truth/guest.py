@@ -111,7 +111,16 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
     }  # fmt: skip
     probes = reference.stop() if reference is not None else None
     offset_ns = time.time_ns() - time.monotonic_ns()
-    return {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
+    answer = {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
+    return answer | {"clock": server_clock()}
+
+
+def server_clock() -> tuple[int, int]:
+    """The client's CLOCK_MONOTONIC, and how far the CLOCK_REALTIME of the server is ahead of the client's then, in nanoseconds."""
+    before = time.time_ns()
+    with plain.inside("server"):
+        there = time.time_ns()
+    return time.monotonic_ns(), there - (before + time.time_ns()) // 2
 
 
 def main() -> int:

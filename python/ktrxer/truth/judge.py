@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ktrxer.truth.figure import Figure, binomial_interval
+from ktrxer.truth.figure import WORDS, Figure, binomial_interval
 from ktrxer.truth.own import REFERENCE_S
-from ktrxer.truth.path import DOWN, FRAME, SEGMENT, UDP_HEADERS, UP, Path, Truth
+from ktrxer.truth.path import DOWN, FRAME, ROUTE, SEGMENT, UDP_HEADERS, UP, Path, Truth
 
-CONSTRUCTION, COUNTERS, SOCKETS = "construction", "counters", "plain sockets"
+CONSTRUCTION, COUNTERS, SOCKETS, CLOCKS = "construction", "counters", "plain sockets", "both clocks"
 HEAD = 16  # bytes of a plain probe's payload
 TCP_HEADERS = 66  # Ethernet, IPv4, TCP with time stamps
 REFERENCE_MBPS = (HEAD + UDP_HEADERS) * 8e-6 / REFERENCE_S
@@ -22,6 +22,7 @@ DELAY_MS, DELAY_SHARE = 0.05, 0.01
 LOADED_MS, LOADED_SHARE = 1.0, 0.05
 RATE_SHARE, BYTES_SHARE = 0.02, 0.01
 CHECK_RATE_SHARE = 0.005
+READING_MS = 0.001  # of two clocks, one after the other
 PACKETS = 6  # by which counts may differ: of the tool's own signalling, and of neighbours
 SURE = 0.999
 JITTER = 2.5  # standard errors of a median, about
@@ -56,9 +57,10 @@ def rows(path: Path, tool: str, figures: Sequence[Figure], done: Mapping[str, An
 
 
 def _rows(path: Path, tool: str, one: Figure, done: Mapping[str, Any], where: str, probes: int, both: bool) -> Iterator[Row]:
-    if one.name == "where":
-        if where:
-            right, note = one.text == where, f"{one.text}, truth {where}"
+    if one.name in WORDS:
+        truth_word = where if one.name == "where" else ROUTE
+        if truth_word:
+            right, note = one.text == truth_word, f"{one.text}, truth {truth_word}"
             yield Row(path.name, tool, one.name, 1, 1, float(right), None, None, float(right) - 1, right, None, CONSTRUCTION, note)
         return
     known = _known(path, one, done)
@@ -108,6 +110,10 @@ def _known(path: Path, one: Figure, done: Mapping[str, Any]) -> tuple[Truth, str
     direction, way = _way(path, name)
     if name.startswith("loaded "):
         return _loaded(path, name, done)
+    if name == "clock offset":
+        at_ns, ahead_ns = done["clock"]
+        ahead_ms = ahead_ns / 1e6 - (at_ns - one.at_ns) * path.rate_ppm * 1e-12
+        return Truth(ahead_ms - READING_MS, ahead_ms + READING_MS), CLOCKS
     if name.startswith("TCP bytes"):
         counted = done["counted"][direction]
         exact = float(counted["bytes"] - TCP_HEADERS * counted["frames"])
@@ -144,8 +150,10 @@ def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) 
         return PACKETS / (one.trials or PROBES)
     if one.name.startswith("TCP bytes"):
         return BYTES_SHARE * truth.high
-    if one.name.startswith(("TCP", "UDP")):
+    if one.name.startswith(("TCP", "UDP", "capacity")):
         return RATE_SHARE * truth.high
+    if one.name.startswith("clock") or one.name == "routes":
+        return 0.0  # true where the interval of the tool holds it
     if source == SOCKETS:
         return max(LOADED_MS, LOADED_SHARE * truth.high)
     jitter = path.up.jitter_ms + path.down.jitter_ms

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 from ktrxer.truth.path import DOWN, UP, Path, Way
-from ktrxer.truth.table import DATAGRAMS, FLOWS, IDLE, LOAD
+from ktrxer.truth.table import DATAGRAMS, FLOWS, IDLE, LOAD, PAIRS, ROUTES
 
 LOADED = File(__file__).with_name("loaded.py")
 REFERENCE_S = 0.02  # mean interval of the plain probes beside a load
@@ -33,7 +33,13 @@ def commands(path: Path) -> list[Command]:
 def _commands(path: Path) -> Iterator[Command]:
     if IDLE in path.kinds:
         yield _of("ping", "server -i 10ms -c 400 --json")
-        yield _of("stamp", "server -i 10ms -c 500 --json")
+        # The rate of a clock takes longer than its offset.
+        yield _of("stamp", f"server {'-i 50ms -c 1000' if path.rate_ppm else '-i 10ms -c 500'} --json")
+    if PAIRS in path.kinds:
+        yield _of("pair", "server --count 60 --json")
+    if ROUTES in path.kinds:
+        yield _of("trace", "server --one-route --json")
+        yield _of("trace", "server --json")
     for name, way in ((UP, path.up), (DOWN, path.down)):
         if FLOWS in path.kinds:
             yield _of("flow", f"{name} server --for 4s --json")

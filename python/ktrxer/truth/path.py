@@ -13,11 +13,13 @@ from typing import Any
 
 FRAME = 1514  # bytes of a full Ethernet frame, as rates count it
 SEGMENT = 1448  # bytes of payload of a full TCP segment with time stamps
+PACKET = 1500  # bytes of IP in a full frame
 UDP_HEADERS = 42  # Ethernet, IPv4 and UDP
 SYMMETRIC = ("uniform", "normal")
 SATURATED = 1.02  # offered load over rate from which the queue is always full
 UP, DOWN = "up", "down"
 RTT = "round trip"
+ROUTE = "10.64.1.2 10.64.2.2 10.64.3.2"  # left, right, server: links are numbered in the order of the topology file
 HOSTS_MS = 0.01  # of both hosts, in which each reading of the clock takes 256 ns
 
 
@@ -102,6 +104,8 @@ class Path:
     kinds: frozenset[str] = field(default_factory=frozenset)  # of our own commands that go over it (commands.py)
     setup: tuple[tuple[str, str], ...] = ()  # node and shell command: what a topology file has no words for
     known: tuple[tuple[str, float, float], ...] = ()  # further figures: name, low, high
+    ahead_ms: float = 0.0  # the server's clock
+    rate_ppm: float = 0.0  # by which it is faster
     quick: bool = False  # among those of each test run
 
     def topology(self) -> str:
@@ -117,6 +121,8 @@ class Path:
         text = [f'title = "{self.words()}"', f"hosts = [{hosts}]", 'routers = ["left", "right"]', 'server = "server"']
         for ends, *sides in links:
             text += ["[[links]]", f"ends = [{ends}]", *(f"from.{side}" for side in sides if side and "{  }" not in side)]
+        if self.ahead_ms or self.rate_ppm:
+            text += ["[[clocks]]", 'node = "server"', f'offset = "{self.ahead_ms:g}ms"', f"rate_ppm = {self.rate_ppm:g}"]
         return "\n".join(text) + "\n"
 
     def words(self) -> str:
@@ -132,7 +138,8 @@ class Path:
             more += [f"cross traffic {way.cross_mbps:g} Mbit/s"] if way.cross_mbps else []
             more += [f"{way.marks:g} % marked CE"] if way.marks else []
             parts.append(", ".join([f"{rate}{way.delay_ms:g} ms", *more]))
-        return parts[0] + ", both ways" if parts[0] == parts[1] else " / ".join(parts)
+        clock = [f"server's clock {self.ahead_ms:+g} ms, {self.rate_ppm:+g} ppm"] if self.ahead_ms or self.rate_ppm else []
+        return "; ".join([parts[0] + ", both ways" if parts[0] == parts[1] else " / ".join(parts), *clock])
 
     def truths(self) -> dict[str, Truth]:
         """What is known by construction."""
@@ -163,6 +170,8 @@ class Path:
         if "loss up" in found and "loss down" in found:
             lost = 1 - (1 - self.up.loss / 100) * (1 - self.down.loss / 100)
             found[f"loss {RTT}"] = Truth(lost, lost)
+        found["routes"] = Truth(1, 1)
+        found["clock rate"] = Truth(self.rate_ppm, self.rate_ppm)
         found |= {name: Truth(low, high) for name, low, high in self.known}
         return found
 

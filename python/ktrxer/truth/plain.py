@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Plain UDP sockets in the hosts of a guest: one-way delays, rates and cross traffic by nothing but the socket interface.
 
-All hosts of a guest have one clock, so a time stamp in a packet gives its one-way delay.
+One process sends and receives, with the client's clock for both, so a time stamp in a packet gives its one-way delay.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from ktrxer.truth.figure import WORDS
 from ktrxer.truth.judge import Row
 from ktrxer.truth.measure import Result
 
@@ -14,16 +15,18 @@ HEAD = ("tool", "figure", "paths", "true", "error p50", "error max", "intervals"
 
 
 def unit(figure: str) -> str:
-    if figure == "where":
+    if figure in WORDS or figure == "routes":
         return ""
     if figure.startswith(("loss", "duplicates", "CE")):
         return "%"
-    return "bytes" if "bytes" in figure else "Mbit/s" if figure.startswith(("TCP", "UDP")) else "ms"
+    if figure == "clock rate":
+        return "ppm"
+    return "bytes" if "bytes" in figure else "Mbit/s" if figure.startswith(("TCP", "UDP", "capacity")) else "ms"
 
 
 def shown(value: float, figure: str) -> str:
     value *= 100 if unit(figure) == "%" else 1
-    if unit(figure) == "bytes":
+    if unit(figure) in ("bytes", ""):
         return f"{value:.0f}"
     return f"{value:.3f}" if unit(figure) == "%" or abs(value) >= 0.001 or value == 0 else "< 0.001"
 
@@ -39,7 +42,7 @@ def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         within = [row for row in members if row.holds is not None]
         widths = [(row.high - row.low) / 2 for row in within if row.low is not None and row.high is not None]
         word = f" {unit(figure)}".rstrip()
-        plain = figure == "where"
+        plain = figure in WORDS
         made.append((
             tool, figure, str(len({row.path for row in members})), f"{sum(row.good for row in members)} of {len(members)}",
             "" if plain else shown(statistics.median(errors), figure) + word, "" if plain else shown(max(errors), figure) + word,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ktrxer.truth.path import FRAME, SEGMENT, Path, Way
+from ktrxer.truth.path import FRAME, PACKET, SEGMENT, Path, Way
 
-IDLE, FLOWS, DATAGRAMS, LOAD = "idle", "flows", "datagrams", "load"  # the kinds of commands (commands.py)
+IDLE, FLOWS, DATAGRAMS, LOAD, PAIRS, ROUTES = "idle", "flows", "datagrams", "load", "pairs", "routes"  # the kinds of commands (commands.py)
 QUICK = frozenset({
     "delay-25-25", "delay-5-45", "rate-5-5", "rate-10-1", "loss-2-0", "loss-burst-5-0", "jitter-normal-2", "queue-fq_codel", "standing-up",
     "own-queue",
@@ -17,6 +17,7 @@ QUICK = frozenset({
 # ms
 DELAYS = ((0.1, 0.1), (1, 1), (5, 5), (25, 25), (100, 100), (300, 300), (5, 45), (45, 5), (1, 99), (10, 30), (200, 20), (0.2, 0.8))
 RATES = ((1, 1), (2, 2), (5, 5), (10, 10), (20, 20), (50, 50), (2, 20), (5, 50), (20, 2), (10, 1))  # Mbit/s
+PAIRS_MBPS = ((10, 10), (100, 100), (50, 5), (5, 200))
 # percent
 LOSSES = ((0.1, 0), (0.5, 0), (2, 0), (5, 0), (10, 0), (30, 0), (0, 0.5), (0, 2), (0, 10), (1, 3), (5, 1), (0.5, 0.5))
 BURSTS = ((1, 0, 4), (5, 0, 8), (5, 0, 4), (0, 2, 4))  # percent, percent, packets
@@ -74,6 +75,22 @@ def _by_hand() -> Iterator[Path]:
     )
     rate = 5 * SEGMENT / FRAME
     yield Path("own-queue", plain, plain, load, tuple(("client", shell) for shell in own), (("TCP up", rate, rate),))
+    # Links that send one packet after the other: a shaper of htb or tbf passes two at once.
+    for up, down in PAIRS_MBPS:
+        devices = (("left", "to-right", up), ("right", "to-left", down))
+        serial = tuple((node, f"tc qdisc add dev {device} root netem rate {rate:g}mbit limit 10000") for node, device, rate in devices)
+        known = tuple((f"capacity {way}", *2 * (rate * PACKET / FRAME,)) for way, rate in (("up", up), ("down", down)))
+        yield Path(f"pair-{up:g}-{down:g}", plain, plain, frozenset({PAIRS}), serial, known)
+    for way in (plain, Way(100)):
+        yield Path(f"trace-{way.delay_ms:g}", way, way, frozenset({ROUTES}))
+    # Clocks that differ.
+    yield Path("clock-ahead", Way(25), Way(25), idle, ahead_ms=3)
+    yield Path("clock-behind-5-45", Way(5), Way(45), idle, ahead_ms=-120)
+    yield Path("clock-fast-40", Way(5), Way(45), idle, ahead_ms=3, rate_ppm=40)
+    yield Path("clock-slow-200", Way(10), Way(10), idle, rate_ppm=-200)
+    yield Path("clock-fast-jitter", Way(20, jitter_ms=2, distribution="normal"), Way(20), idle, ahead_ms=7000, rate_ppm=75)
+    queue = Way(10, 10, "fq_codel")
+    yield Path("clock-fast-loaded", queue, queue, load, ahead_ms=3, rate_ppm=40)
     yield Path("marks-10-0", Way(10, marks=10), plain, frozenset({DATAGRAMS}))
 
 

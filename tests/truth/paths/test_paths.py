@@ -19,14 +19,12 @@ OF_PATHS = {
 }  # what must not be missing
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_the_path_is_as_constructed(quick: dict[str, Any], name: str) -> None:
     shown = quick[name]["checks"]
     assert len(shown) >= 3 and [row for row in shown if not row["good"]] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_our_figures_are_true(quick: dict[str, Any], name: str) -> None:
     path = quick[name]
@@ -35,7 +33,6 @@ def test_our_figures_are_true(quick: dict[str, Any], name: str) -> None:
     assert [row for row in path["rows"] if not row["good"]] == []
 
 
-@pytest.mark.slow
 def test_our_intervals_hold_the_truth(quick: dict[str, Any]) -> None:
     held = [row["holds"] for path in quick.values() for row in path["rows"] if row["holds"] is not None]
     print(f"figure: {sum(held)} of {len(held)} intervals hold the truth")

@@ -17,6 +17,11 @@ def read(output: Output) -> list[Figure]:
         median = (told.get(f"{way}_us") or {}).get("p50")
         if median is not None and bound is not None:
             found.append(Figure(f"delay {way} p50", median / 1e3, (median - bound) / 1e3, (median + bound) / 1e3))
+    for name, key, scale in (("clock offset", "offset_us", 1e3), ("clock rate", "skew_ppm", 1.0)):
+        value, bound = told[key], told[key.replace("_", "_bound_")]
+        if value is not None and bound is not None:
+            low, high = (value - bound) / scale, (value + bound) / scale
+            found.append(Figure(name, value / scale, low, high, at_ns=told["offset_at_ns"]))
     sent, there = told["sent"], told["sent"] - told["lost_up"]
     found += share("loss round trip", told["lost"], sent)
     if not told["lost_unknown"]:

@@ -35,7 +35,10 @@ static int timestamping_set(int fd, uint32_t flags)
 
 int ktrxer_txstamp_enable(int fd)
 {
-	/* Stamps wait in the receive buffer's allowance: room for a few thousand. Refused without privilege beyond the limit: fine. */
+	/*
+	 * Stamps wait in the receive buffer's allowance: room for a few thousand. Refused without privilege beyond the
+	 * limit: fine.
+	 */
 	const int room = 4 << 20;
 
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -144,7 +147,10 @@ static int reap_one(struct mmsghdr *received, const struct ktx_completions *comp
 		}
 	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
 		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, completions);
-	/* The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep (EINVAL). */
+	/*
+	 * The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep
+	 * (EINVAL).
+	 */
 	if (e.ee_origin == ORIGIN_TXTIME && completions->dropped)
 		completions->dropped(completions->context, (uint64_t)e.ee_data << 32 | e.ee_info,
 				     e.ee_errno == ECANCELED ? -ETIME : -EINVAL);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which probe does a transmit stamp belong to? The kernel numbers the datagrams of a socket (OPT_ID, 32 bits, wraps) and a stamp
- * carries that number. Whether a refused datagram used one up depends on where it was refused: AF_PACKET and raw sockets number the
- * buffer before it reaches the queue (so ENOBUFS from the queue uses a number, EMSGSIZE and EAGAIN do not), UDP gives it back on some
- * errors in newer kernels. A program cannot find out, so after a refusal the map holds several hypotheses:
+ * Which probe does a transmit stamp belong to? The kernel numbers the datagrams of a socket (OPT_ID, 32 bits, wraps)
+ * and a stamp carries that number. Whether a refused datagram used one up depends on where it was refused: AF_PACKET
+ * and raw sockets number the buffer before it reaches the queue (so ENOBUFS from the queue uses a number, EMSGSIZE and
+ * EAGAIN do not), UDP gives it back on some errors in newer kernels. A program cannot find out, so after a refusal the
+ * map holds several hypotheses:
  *
  *     number of probe n  =  first number + n + shift(n),   shift never falls, and rises by at most 1 with each refusal.
  *
- * Three facts rule hypotheses out: a stamp is never older than the call that sent its probe; a number cannot be that of a probe
- * which was not sent yet; and numbers of one shift are not those of another. While more than one hypothesis is left for a number,
- * ktrxer_stampmap_find() says none: a probe without its stamp is better than a probe with another's. One stamp of the first probe after the
- * refusal usually settles it. Where that one is lost, and a later one does not settle it, ktrxer_stampmap_wants_reset() asks for the sure
- * cure: SOF_TIMESTAMPING_OPT_ID off and on again, which makes the kernel count from 0 (every kernel since 3.17), and ktrxer_stampmap_reset().
+ * Three facts rule hypotheses out: a stamp is never older than the call that sent its probe; a number cannot be that of
+ * a probe which was not sent yet; and numbers of one shift are not those of another. While more than one hypothesis is
+ * left for a number, ktrxer_stampmap_find() says none: a probe without its stamp is better than a probe with another's.
+ * One stamp of the first probe after the refusal usually settles it. Where that one is lost, and a later one does not
+ * settle it, ktrxer_stampmap_wants_reset() asks for the sure cure: SOF_TIMESTAMPING_OPT_ID off and on again, which
+ * makes the kernel count from 0 (every kernel since 3.17), and ktrxer_stampmap_reset().
  *
- * A refusal without an error code is detected by a number beyond the last probe's or a stamp before its probe; then all that is on
- * its way is given up and the shift is found anew.
+ * A refusal without an error code is detected by a number beyond the last probe's or a stamp before its probe; then all
+ * that is on its way is given up and the shift is found anew.
  *
  * One thread. Probes of one socket only, in the order in which the kernel took them.
  */
@@ -30,7 +32,9 @@ enum {
 	STAMPMAP_PATIENCE = 16, /* stamps in a row that settle nothing before a reset is asked for */
 };
 
-/* After a reset: how long a datagram from before it may still get its stamp (a queue of a second is a broken device). */
+/*
+ * After a reset: how long a datagram from before it may still get its stamp (a queue of a second is a broken device).
+ */
 #define STAMPMAP_OLD_NS KTRXER_NS_PER_S
 
 struct stampmap_entry;
@@ -63,7 +67,10 @@ struct stampmap {
 	uint64_t found, withheld_stamps, contradictions, resets;
 };
 
-/* `size`: probes that can wait for their stamp, a power of two. `first_key`: 0 on a socket that has sent nothing. -ENOMEM. */
+/*
+ * `size`: probes that can wait for their stamp, a power of two. `first_key`: 0 on a socket that has sent nothing.
+ * -ENOMEM.
+ */
 int ktrxer_stampmap_init(struct stampmap *map, uint32_t size, uint32_t first_key);
 void ktrxer_stampmap_free(struct stampmap *map);
 
@@ -74,9 +81,10 @@ void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 void ktrxer_stampmap_ambiguous(struct stampmap *map);
 
 /*
- * The slot of the probe that a stamp belongs to; false: cannot be told, is long gone, or never was. The same stamp may come again
- * (a driver's and a NIC's): it is found again. stamp_ns on CLOCK_MONOTONIC, with an error of at most bound_ns; KTRXER_NEVER where that is not
- * known (a NIC's own clock, a step of CLOCK_REALTIME): then it proves nothing by its time.
+ * The slot of the probe that a stamp belongs to; false: cannot be told, is long gone, or never was. The same stamp may
+ * come again (a driver's and a NIC's): it is found again. stamp_ns on CLOCK_MONOTONIC, with an error of at most
+ * bound_ns; KTRXER_NEVER where that is not known (a NIC's own clock, a step of CLOCK_REALTIME): then it proves nothing
+ * by its time.
  */
 bool ktrxer_stampmap_find(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint64_t *slot);
 

@@ -91,7 +91,10 @@ void ktrxer_stampmap_ambiguous(struct stampmap *map)
 	may_have_shifted(map, 1);
 }
 
-/* Something was seen that no hypothesis allows: what is on its way is given up. `missing`: how far the numbers ran ahead. */
+/*
+ * Something was seen that no hypothesis allows: what is on its way is given up. `missing`: how far the numbers ran
+ * ahead.
+ */
 static bool contradicted(struct stampmap *map, uint64_t missing)
 {
 	map->contradictions++;
@@ -106,7 +109,10 @@ static uint64_t eldest_segment(const struct stampmap *map)
 	return map->segment < STAMPMAP_SEGMENTS ? 0 : map->segment - STAMPMAP_SEGMENTS + 1;
 }
 
-/* The shift of one segment is known; its neighbours' bounds follow from the refusals between them. False: they cannot be met. */
+/*
+ * The shift of one segment is known; its neighbours' bounds follow from the refusals between them. False: they cannot
+ * be met.
+ */
 static bool settle(struct stampmap *map, uint64_t number, uint32_t shift)
 {
 	uint64_t eldest = eldest_segment(map);

@@ -10,7 +10,10 @@
  * 0, or a negative errno when this kernel has no such thing.
  */
 int ktrxer_txstamp_enable(int fd);
-/* The packet scheduler's stamps (Linux 3.17), too: a packet without a queue on its way gives two stamps. The numbers go on. */
+/*
+ * The packet scheduler's stamps (Linux 3.17), too: a packet without a queue on its way gives two stamps. The numbers go
+ * on.
+ */
 int ktrxer_txstamp_add_sched(int fd);
 /* The NIC's stamps, too, where it makes them (phc.h); the numbers go on. */
 int ktrxer_txstamp_add_nic(int fd);
@@ -21,15 +24,18 @@ int ktrxer_rxstamp_enable(int fd);
 
 /*
  * Arrival stamps, and transmit stamps for those datagrams alone that ask for one by a control message of SOL_SOCKET,
- * KTRXER_TXSTAMP_CONTROL, with the 32-bit value KTRXER_TXSTAMP_ONE (Linux 4.6; older kernels refuse such a datagram with EINVAL).
- * Only these are numbered.
+ * KTRXER_TXSTAMP_CONTROL, with the 32-bit value KTRXER_TXSTAMP_ONE (Linux 4.6; older kernels refuse such a datagram
+ * with EINVAL). Only these are numbered.
  */
 #define KTRXER_TXSTAMP_CONTROL 37
 #define KTRXER_TXSTAMP_ONE (1u << 1) /* SOF_TIMESTAMPING_TX_SOFTWARE */
 int ktrxer_replystamp_enable(int fd);
 void ktrxer_replystamp_restart(int fd);
 
-/* Reads what is in the error queue of `fd` and passes the stamps to `completions`. Returns how many, or a negative errno. Never blocks. */
+/*
+ * Reads what is in the error queue of `fd` and passes the stamps to `completions`. Returns how many, or a negative
+ * errno. Never blocks.
+ */
 int ktrxer_txstamp_reap(int fd, const struct ktx_completions *completions);
 
 #endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Results of `ktrxer ppt direct`. */
+#include "ppt_direct.h"
+
+#include "units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { LOST_PERCENT = 1 };
+
+static const struct {
+	const char *key, *text;
+} layers[HOST_LAYERS] = {
+	[HOST_USER_SCHED] = { "user_to_sched_us", "this host, sending: program to packet scheduler" },
+	[HOST_SCHED_DRIVER] = { "sched_to_driver_us", "this host, sending: packet scheduler to driver" },
+	[HOST_DRIVER_NIC] = { "driver_to_nic_us", "this host, sending: driver to NIC" },
+	[HOST_NIC_KERNEL] = { "nic_to_kernel_us", "this host, receiving: NIC to kernel" },
+	[HOST_KERNEL_USER] = { "kernel_to_user_us", "this host, receiving: kernel to program" },
+	[FAR_KERNEL_USER] = { "kernel_to_user_us", "far host, receiving: kernel to program" },
+	[FAR_USER_DRIVER] = { "user_to_driver_us", "far host, sending: program to driver" },
+};
+
+static const char *const phase_names[DIRECT_PHASES] = { "idle", "busy" };
+
+void ppt_direct_say_what(const struct ppt_direct *run)
+{
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT];
+
+	out_text(run->cli,
+		 "ppt direct %s (%s) from %s on %s: %" PRIu64 " probes in each phase, one every %s at most; busy "
+		 "threads in the second phase: %u",
+		 run->o->host, ktrxer_addr_format(&run->plan.to, to), ktrxer_addr_format(&run->path.source, from),
+		 run->path.device.name, run->o->count, ktrxer_format_duration(interval, run->o->interval_ns),
+		 run->busy_threads);
+}
+
+/* Why a layer has no times. */
+static const char *missing(const struct host_times *t, enum host_layer layer)
+{
+	switch (layer) {
+	case HOST_USER_SCHED:
+		return "the device gives no stamp of its packet scheduler";
+	case HOST_SCHED_DRIVER:
+		return "the device gives no stamp of its packet scheduler or of its driver";
+	case HOST_DRIVER_NIC:
+	case HOST_NIC_KERNEL:
+		if (layer == HOST_DRIVER_NIC ? t->nic_sent : t->nic_received)
+			return "the NIC stamped no packet";
+		return t->nic_error == -EPERM || t->nic_error == -EACCES
+			       ? "the NIC's stamps need CAP_NET_ADMIN and its clock in /dev/ptp*"
+			       : "the device has no stamps of a NIC";
+	case FAR_USER_DRIVER:
+		return "the far host reports no stamps of its driver (follow-up telemetry)";
+	default:
+		return "no answer has both stamps";
+	}
+}
+
+static void say_phase(const struct ppt_direct *run, int phase)
+{
+	const struct host_times *t = &run->phases[phase];
+
+	out_text(run->cli, "%s: %" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost", phase_names[phase], t->sent,
+		 t->answered, t->lost);
+	for (int i = 0; i < HOST_LAYERS; i++) {
+		const struct ktrxer_hist *h = t->layers[i];
+		char x[4][KTRXER_UNITS_TEXT];
+
+		if (ktrxer_hist_count(h))
+			out_text(run->cli, "%s: %s: min %s, p50 %s, p99 %s, max %s (%" PRIu64 " packets)",
+				 phase_names[phase], layers[i].text, ktrxer_format_ns(x[0], ktrxer_hist_min(h)),
+				 ktrxer_format_ns(x[1], ktrxer_hist_quantile(h, 500000)),
+				 ktrxer_format_ns(x[2], ktrxer_hist_quantile(h, 990000)),
+				 ktrxer_format_ns(x[3], ktrxer_hist_max(h)), ktrxer_hist_count(h));
+		else
+			out_text(run->cli, "%s: %s: not known: %s", phase_names[phase], layers[i].text,
+				 missing(t, (enum host_layer)i));
+	}
+}
+
+static void layers_json(struct json *json, const struct host_times *t, int from, int to)
+{
+	for (int i = from; i <= to; i++)
+		json_hist_us(json, layers[i].key, t->layers[i]);
+}
+
+static void phase_json(struct json *json, const struct ppt_direct *run, int phase)
+{
+	const struct host_times *t = &run->phases[phase];
+
+	json_object(json, NULL);
+	json_string(json, "name", phase_names[phase]);
+	json_u64(json, "busy_threads", phase == DIRECT_LOADED ? run->busy_threads : 0);
+	json_u64(json, "sent", t->sent);
+	json_u64(json, "answered", t->answered);
+	json_u64(json, "lost", t->lost);
+	json_u64(json, "failed", t->failed);
+	json_u64(json, "contradicted", t->contradicted);
+	json_u64(json, "foreign", t->strange);
+	json_object(json, "here");
+	json_object(json, "sending");
+	layers_json(json, t, HOST_USER_SCHED, HOST_DRIVER_NIC);
+	json_object_end(json);
+	json_object(json, "receiving");
+	layers_json(json, t, HOST_NIC_KERNEL, HOST_KERNEL_USER);
+	json_object_end(json);
+	json_object_end(json);
+	json_object(json, "far");
+	json_object(json, "receiving");
+	layers_json(json, t, FAR_KERNEL_USER, FAR_KERNEL_USER);
+	json_object_end(json);
+	json_object(json, "sending");
+	layers_json(json, t, FAR_USER_DRIVER, FAR_USER_DRIVER);
+	json_object_end(json);
+	json_object_end(json);
+	json_object_end(json);
+}
+
+static void judge(const struct ppt_direct *run, int phase)
+{
+	const struct host_times *t = &run->phases[phase];
+
+	if (t->stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s: it was stopped after %" PRIu64 " of %" PRIu64 " probes",
+			    phase_names[phase], t->sent, run->o->count);
+	if (!t->answered && !t->stopped)
+		verdict_say(run->cli, VERDICT_INVALID,
+			    "%s: no answer to %" PRIu64 " probes to UDP port %" PRIu64 " of %s: is `ktrxer serve`, or "
+			    "another STAMP reflector, there?",
+			    phase_names[phase], t->sent, run->o->port, run->o->host);
+	else if (t->lost * 100 > t->sent * LOST_PERCENT)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " of %" PRIu64
+			    " probes were lost: times of the answered ones alone are known",
+			    phase_names[phase], t->lost, t->sent);
+	if (t->failed)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s: this host's kernel refused %" PRIu64 " probes",
+			    phase_names[phase], t->failed);
+	if (t->contradicted)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64
+			    " times were negative or longer than --timeout and are left out: the clock of "
+			    "a host was stepped",
+			    phase_names[phase], t->contradicted);
+}
+
+int ppt_direct_finish(struct ppt_direct *run)
+{
+	const struct host_times *idle = &run->phases[DIRECT_IDLE];
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
+	struct json *end;
+
+	for (int phase = 0; phase < run->done; phase++) {
+		say_phase(run, phase);
+		judge(run, phase);
+	}
+	end = out_end(run->cli);
+	json_string(end, "target", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&run->plan.to, to));
+	json_string(end, "from", ktrxer_addr_format(&run->path.source, from));
+	json_string(end, "device", run->path.device.name);
+	json_u64(end, "port", run->o->port);
+	json_u64(end, "interval_ns", run->o->interval_ns);
+	json_object(end, "stamps");
+	json_bool(end, "sched", ktrxer_hist_count(idle->layers[HOST_USER_SCHED]));
+	json_bool(end, "driver", ktrxer_hist_count(idle->layers[HOST_SCHED_DRIVER]));
+	json_bool(end, "nic_sent", ktrxer_hist_count(idle->layers[HOST_DRIVER_NIC]));
+	json_bool(end, "nic_received", ktrxer_hist_count(idle->layers[HOST_NIC_KERNEL]));
+	json_bool(end, "far_driver", idle->follow_up);
+	if (idle->nic_bound_ns)
+		json_u64(end, "nic_bound_ns", idle->nic_bound_ns);
+	json_object_end(end);
+	json_array(end, "phases");
+	for (int phase = 0; phase < run->done; phase++)
+		phase_json(end, run, phase);
+	json_array_end(end);
+	return out_finish(run->cli, end);
+}

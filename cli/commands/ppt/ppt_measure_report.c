@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Results of `ktrxer ppt measure`. */
+#include "ppt_measure.h"
+#include "ppt_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { WIDE_PERCENT = 15 };
+
+void ppt_measure_say_what(const struct ppt_measure *run)
+{
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT], load[KTRXER_UNITS_TEXT];
+
+	out_text(run->train.cli,
+		 "ppt measure %s (%s) from %s on %s: %" PRIu64 " compound probes of %u and %u bytes and as many of %u "
+		 "and %u in each direction, one every %s; load %s on the wire",
+		 run->o->train.host, ktrxer_addr_format(&run->train.plan.to, to),
+		 ktrxer_addr_format(&run->train.path.source, from), run->train.path.device.name, run->o->count,
+		 run->heading, run->sizes[0], run->heading, run->sizes[1],
+		 ktrxer_format_duration(interval, run->o->interval_ns),
+		 ktrxer_format_bitrate(load, (uint64_t)llround(run->probe_bit_s)));
+}
+
+/* Of the end link; below 0: not known. */
+static double link_share(const struct ppt_measure *run, const struct ppt_way *way)
+{
+	return way->result.reading == PPT_RESOLVED ? run->probe_bit_s / way->result.capacity_bit_s : -1;
+}
+
+static double cpu_share(const struct ppt_measure *run)
+{
+	const struct train_session *s = &run->train.session;
+
+	return s->lasted_ns ? (double)s->cpu_ns / (double)s->lasted_ns : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- text */
+
+static void say_set(struct cli *cli, const char *name, const struct ppt_probes *s, const struct ppt_gaps *gaps)
+{
+	const struct {
+		size_t count;
+		const char *text;
+	} left_out[] = {
+		{ s->lost, "with a packet lost" },    { s->reordered, "reordered" },
+		{ s->spread, "not back to back" },    { s->together, "with one stamp for both arrivals" },
+		{ s->unsent, "without a send time" },
+	};
+	char x[4][KTRXER_UNITS_TEXT];
+
+	out_text(
+		cli,
+		"%s: %zu probes with trailing packets of %u bytes, %zu of them usable; gap between send times %s (median)",
+		name, s->count, s->size_bytes, s->usable, ppt_ns_text(x[0], (double)s->send_gap_ns));
+	for (size_t reason = 0; reason < sizeof left_out / sizeof *left_out; reason++)
+		if (left_out[reason].count)
+			out_text(cli, "%s: %zu probes with trailing packets of %u bytes left out: %s", name,
+				 left_out[reason].count, s->size_bytes, left_out[reason].text);
+	if (gaps->kept)
+		out_text(cli, "%s: %zu gaps after the filter (up to %s): mean %s, standard deviation %s", name,
+			 gaps->kept, ppt_ns_text(x[1], (double)gaps->limit_ns), ppt_ns_text(x[2], gaps->average_ns),
+			 ppt_ns_text(x[3], gaps->sigma_ns));
+}
+
+static void say_way(const struct ppt_measure *run, const char *name, const struct ppt_way *way)
+{
+	struct cli *cli = run->train.cli;
+	char prefix[8];
+
+	for (int i = 0; i < 2; i++)
+		say_set(cli, name, &way->sets[i], &way->result.gaps[i]);
+	snprintf(prefix, sizeof prefix, "%s: ", name);
+	ppt_say_reading(cli, prefix, &way->result);
+	if (way->result.reading == PPT_RESOLVED)
+		out_text(cli, "%s: the probes took %.2f %% of the end link", name, 100 * link_share(run, way));
+}
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void set_json(struct json *json, const struct ppt_probes *s, const struct ppt_gaps *gaps)
+{
+	json_object(json, NULL);
+	json_u64(json, "trailing_wire_bytes", s->size_bytes);
+	json_u64(json, "probes", s->count);
+	json_u64(json, "lost", s->lost);
+	json_u64(json, "unsent", s->unsent);
+	json_u64(json, "reordered", s->reordered);
+	json_u64(json, "one_stamp", s->together);
+	json_u64(json, "not_back_to_back", s->spread);
+	json_u64(json, "usable", s->usable);
+	json_i64(json, "send_gap_ns", s->send_gap_ns);
+	if (gaps->kept)
+		ppt_gaps_json(json, gaps);
+	json_object_end(json);
+}
+
+static void way_json(struct json *json, const struct ppt_measure *run, const char *name, const struct ppt_way *way)
+{
+	const double share = link_share(run, way);
+
+	json_object(json, name);
+	json_string(json, "reading", ppt_reading_names[way->result.reading]);
+	if (way->result.resolution_ns)
+		json_u64(json, "clock_resolution_ns", way->result.resolution_ns);
+	json_array(json, "trains");
+	for (int i = 0; i < 2; i++)
+		set_json(json, &way->sets[i], &way->result.gaps[i]);
+	json_array_end(json);
+	ppt_figures_json(json, &way->result);
+	if (share >= 0)
+		json_rounded(json, "link_share", share, 6);
+	else
+		json_null(json, "link_share");
+	json_object_end(json);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- verdict */
+
+static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
+{
+	const bool up = name[0] == 'u';
+	const char *sender = up ? "this host" : "the far host", *receiver = up ? "the far host" : "this host";
+	const struct ppt_result *r = &way->result;
+	char period[KTRXER_UNITS_TEXT];
+
+	switch (r->reading) {
+	case PPT_RESOLVED:
+		if (r->capacity.high - r->capacity.low > r->capacity_bit_s * WIDE_PERCENT / 100)
+			verdict_say(cli, VERDICT_DEGRADED,
+				    "%s: the interval of the capacity is wider than %d %%: send more probes (--count) "
+				    "or choose sizes farther apart (--size2)",
+				    name, WIDE_PERCENT);
+		break;
+	case PPT_UNRESOLVED:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the gaps do not show whether they grow with the packet's size: send more probes "
+			    "(--count) or choose sizes farther apart (--size2)",
+			    name);
+		break;
+	case PPT_SERVICE_TIME:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the gaps do not grow with the packet's size: %s needs more time for a packet than its "
+			    "link",
+			    name, receiver);
+		break;
+	case PPT_DECREASING:
+		verdict_say(cli, VERDICT_INVALID, "%s: the gaps fall as packets grow, which no link does", name);
+		break;
+	case PPT_COALESCED:
+		verdict_say(
+			cli, VERDICT_INVALID,
+			"%s: %s takes packets in groups%s%s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
+			"there), or a device on the path sends in bursts",
+			name, receiver, r->coalescing_ns > 0 ? ", one every " : "",
+			r->coalescing_ns > 0 ? ppt_ns_text(period, r->coalescing_ns) : "");
+		break;
+	case PPT_SPREAD:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: %s did not send the trailing packets before the end link had transmitted the heading "
+			    "packets: the gaps are those of the sender",
+			    name, sender);
+		break;
+	case PPT_CHANGED:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the gaps of the first and the last part of the run differ: the link's rate or the "
+			    "path changed",
+			    name);
+		break;
+	default:
+		verdict_say(cli, VERDICT_INVALID, "%s: %zu and %zu usable probes: the estimate needs %d of each size",
+			    name, way->sets[0].usable, way->sets[1].usable, PPT_PROBES_LEAST);
+	}
+}
+
+int ppt_measure_finish(struct ppt_measure *run)
+{
+	struct cli *cli = run->train.cli;
+	struct json *end;
+
+	for (int i = 0; i < TRAIN_WAYS; i++) {
+		const struct ppt_way *way = &run->ways[i];
+
+		if (!way->estimated)
+			continue;
+		for (int size = 0; size < 2; size++)
+			train_run_samples(&run->train, "compound_probe", train_ways[i],
+					  &(struct train_samples){ .bytes_name = "trailing_wire_bytes",
+								   .bytes = way->sets[size].size_bytes,
+								   .times = way->sets[size].probes,
+								   .count = way->sets[size].count });
+		say_way(run, train_ways[i], way);
+		judge(cli, train_ways[i], way);
+	}
+	out_text(cli, "this process kept %.2f %% of a processor busy", 100 * cpu_share(run));
+	train_run_judge(&run->train, "probes");
+	end = out_end(cli);
+	train_run_json(&run->train, end);
+	json_u64(end, "interval_ns", run->o->interval_ns);
+	json_u64(end, "heading_wire_bytes", run->heading);
+	json_rounded(end, "probe_bit_s", run->probe_bit_s, 0);
+	json_rounded(end, "cpu_share", cpu_share(run), 6);
+	for (int i = 0; i < TRAIN_WAYS; i++)
+		if (run->ways[i].estimated)
+			way_json(end, run, train_ways[i], &run->ways[i]);
+	return out_finish(cli, end);
+}

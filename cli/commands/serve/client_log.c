@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "client_log.h"
+
+#include "limits.h"
+#include "serve_control.h"
+
+#include <inttypes.h>
+
+struct amount {
+	uint64_t bytes[2], packets[2]; /* [0] received, [1] sent */
+	uint64_t began_ns, ended_ns;
+	const char *end;
+};
+
+int client_log_open(struct client_log *log, struct cli *cli, uint64_t secret)
+{
+	*log = (struct client_log){ .cli = cli };
+	return limiter_new(&log->limiter, KTRXER_LOG_RATE, KTRXER_LOG_BURST, secret);
+}
+
+void client_log_close(struct client_log *log)
+{
+	limiter_free(log->limiter);
+	log->limiter = NULL;
+}
+
+static bool admitted(struct client_log *log, const struct ktrxer_addr *from, bool proven)
+{
+	const uint64_t now_ns = ktrxer_now_ns(), line_ns = KTRXER_NS_PER_S / KTRXER_LOG_ALL_RATE;
+
+	if (limiter_take(log->limiter, from, 1, now_ns) &&
+	    (proven || limiter_bucket_take(&log->full_ns, line_ns, KTRXER_LOG_ALL_BURST * line_ns, now_ns)))
+		return true;
+	log->left_out++;
+	return false;
+}
+
+static struct json *event_begin(struct client_log *log, const char *address, const char *action)
+{
+	struct json *json = out_event(log->cli, "client_ended");
+
+	if (!json)
+		return NULL;
+	json_string(json, "address", address);
+	json_string(json, "action", action);
+	return json;
+}
+
+static void event_end(struct client_log *log, struct json *json, const struct amount *a)
+{
+	json_u64(json, "bytes_in", a->bytes[0]);
+	json_u64(json, "bytes_out", a->bytes[1]);
+	json_u64(json, "packets_in", a->packets[0]);
+	json_u64(json, "packets_out", a->packets[1]);
+	json_u64(json, "duration_ns", a->ended_ns - a->began_ns);
+	json_string(json, "end", a->end);
+	json_u64(json, "left_out_before", log->left_out - log->told);
+	log->told = log->left_out;
+	out_put(log->cli, json);
+}
+
+static void text_of(struct client_log *log, const char *address, const char *action, const struct amount *a)
+{
+	const uint64_t ms = (a->ended_ns - a->began_ns) / KTRXER_NS_PER_MS;
+	char before[64] = "";
+
+	if (log->left_out != log->told)
+		snprintf(before, sizeof before, "; %" PRIu64 " lines left out before", log->left_out - log->told);
+	out_text(log->cli,
+		 "client %s: %s, %" PRIu64 " bytes in, %" PRIu64 " bytes out, %" PRIu64 ".%" PRIu64 " s: %s%s", address,
+		 action, a->bytes[0], a->bytes[1], ms / 1000, ms % 1000 / 100, a->end, before);
+}
+
+static const char *end_of(const struct serve_client *c)
+{
+	if (c->refused != CONTROL_OK)
+		return control_refusal_names[c->refused];
+	return c->lost ? "lost" : c->proven ? "finished" : "not_authenticated";
+}
+
+void client_log_flows(void *context, const struct serve_client *c)
+{
+	const struct amount a = { .bytes = { c->bytes[0], c->bytes[1] },
+				  .packets = { c->packets[0], c->packets[1] },
+				  .began_ns = c->began_ns,
+				  .ended_ns = c->ended_ns,
+				  .end = end_of(c) };
+	const uint32_t up = c->flows[0][0] + c->flows[0][1], down = c->flows[1][0] + c->flows[1][1];
+	struct client_log *log = context;
+	char address[KTRXER_ADDR_TEXT], action[64];
+	struct json *json;
+
+	if (!admitted(log, &c->from, c->proven))
+		return;
+	ktrxer_addr_format(&c->from, address);
+	snprintf(action, sizeof action, "%" PRIu32 " flows up, %" PRIu32 " down", up, down);
+	text_of(log, address, action, &a);
+	json = event_begin(log, address, "flows");
+	if (!json)
+		return;
+	json_u64(json, "flows_up", up);
+	json_u64(json, "flows_down", down);
+	json_u64(json, "udp_flows", c->flows[0][1] + (uint64_t)c->flows[1][1]);
+	event_end(log, json, &a);
+}
+
+void client_log_stamp(void *context, const struct reflector_client *c)
+{
+	static const char *const ends[REFLECTOR_ENDS] = { [REFLECTOR_IDLE] = "idle",
+							  [REFLECTOR_RESTARTED] = "restarted",
+							  [REFLECTOR_DISPLACED] = "displaced",
+							  [REFLECTOR_STOPPED] = "stopping" };
+	const struct amount a = { .bytes = { c->bytes, c->bytes },
+				  .packets = { c->answers, c->answers },
+				  .began_ns = c->began_ns,
+				  .ended_ns = c->seen_ns,
+				  .end = ends[c->end] };
+	struct client_log *log = context;
+	char address[KTRXER_ADDR_TEXT], action[64];
+	struct json *json;
+
+	if (!admitted(log, &c->from, false))
+		return;
+	ktrxer_addr_format(&c->from, address);
+	snprintf(action, sizeof action, "STAMP from port %u, %" PRIu32 " answers", c->from_port, c->answers);
+	text_of(log, address, action, &a);
+	json = event_begin(log, address, "stamp");
+	if (!json)
+		return;
+	json_u64(json, "port", c->from_port);
+	event_end(log, json, &a);
+}

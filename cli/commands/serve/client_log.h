@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * One line for each client of the server, once it has ended: its address, what it did, how much, and how it ended.
+ * A flood of clients must not fill a disk: each /24 and /56 has its own limit of lines, and all clients that have not
+ * shown the token have one together. Lines that are left out are counted.
+ */
+#ifndef KTRXER_CLI_SERVE_CLIENT_LOG_H
+#define KTRXER_CLI_SERVE_CLIENT_LOG_H
+
+#include "cli.h"
+#include "limiter.h"
+#include "reflector_arrival.h"
+#include "serve_registry.h"
+
+struct client_log {
+	struct cli *cli;
+	struct limiter *limiter;
+	uint64_t full_ns; /* when the bucket of all clients without the token will be full again */
+	uint64_t left_out, told;
+};
+
+int client_log_open(struct client_log *log, struct cli *cli, uint64_t secret);
+void client_log_close(struct client_log *log);
+/* For serve_control_options and reflector_options. */
+void client_log_flows(void *log, const struct serve_client *client);
+void client_log_stamp(void *log, const struct reflector_client *client);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Which queue fills under load: what `trace --load` prints. */
+#include "trace_command.h"
+
+#include "units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { DOWN_TOO = 2, FLOW_FACTOR = 2, PLACE = 2 * KTRXER_ADDR_TEXT + 64 };
+#define FLOW_ROOM_NS (5 * (int64_t)KTRXER_NS_PER_MS)
+
+static const char *const way_names[DOWN_TOO] = { "up", "down" };
+
+static const struct hop_queue *fullest(const struct trace_run *run)
+{
+	const struct trace_queues *q = &run->queues;
+
+	return q->fullest < q->count ? &q->queues[q->fullest] : NULL;
+}
+
+static const char *hop_address(const struct trace_run *run, size_t hop, char text[KTRXER_ADDR_TEXT])
+{
+	const int index = trace_graph_node_of(trace_graph_of(run->trace), (uint8_t)hop, 0);
+	uint32_t count;
+	const struct trace_node *nodes = trace_graph_nodes(trace_graph_of(run->trace), (uint8_t)hop, &count);
+
+	return index < 0 || !nodes[index].addr.family ? NULL : ktrxer_addr_format(&nodes[index].addr, text);
+}
+
+/* What the flows' own round trips have above the least one: they wait in the queue that they fill. -1: not known. */
+static int64_t flows_added_ns(const struct trace_run *run, int way)
+{
+	const struct trace_load *load = &run->load;
+
+	return load->flow_rtt_ns[way] && load->flow_rtt_min_ns[way]
+		       ? (int64_t)(load->flow_rtt_ns[way] - load->flow_rtt_min_ns[way])
+		       : -1;
+}
+
+/* The most that any hop's round trips have above the idle ones. */
+static int64_t hops_added_ns(const struct trace_run *run)
+{
+	int64_t most = 0;
+
+	for (size_t i = 1; i < run->queues.count; i++)
+		if (run->queues.queues[i].known && run->queues.queues[i].added_ns > most)
+			most = run->queues.queues[i].added_ns;
+	return most;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- verdict
+ */
+
+static const char *ms(char text[24], int64_t ns)
+{
+	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS),
+		 (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
+	return text;
+}
+
+static void judge_flows(const struct trace_run *run, int way)
+{
+	const int64_t flows_ns = flows_added_ns(run, way), hops_ns = hops_added_ns(run);
+	char text[2][24];
+
+	if (flows_ns > FLOW_FACTOR * hops_ns + FLOW_ROOM_NS)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the round trips of the flows %s grew by %s ms, those of the probes by %s ms at most: the "
+			    "probes do not wait in the queue of the flows, because a router has one for each flow "
+			    "(fq_codel, classes), or because the engine packet bypasses this host's own",
+			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns));
+}
+
+void trace_load_judge(const struct trace_run *run)
+{
+	const struct trace_load *load = &run->load;
+	const uint64_t late = trace_result_of(run->trace)->late - run->late_idle;
+	size_t known = 0;
+
+	if (!run->loaded)
+		return;
+	if (load->stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before the load had begun");
+	else if (load->client.error.code)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the load ended early: %s", load->client.error.text);
+	else if (load->ended_early)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the load ended early: a flow was closed");
+	for (size_t i = 1; i < run->queues.count; i++)
+		known += run->queues.queues[i].known;
+	if (!known && !load->stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "no hop answered %d probes without the load and with it: no queue can be named",
+			    HOP_QUEUES_LEAST);
+	if (late)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64
+			    " answers under load came after the time-out, and are missing in the added delay: "
+			    "give a longer --timeout",
+			    late);
+	for (int way = 0; way < DOWN_TOO; way++)
+		judge_flows(run, way);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- text
+ */
+
+static void place(const struct trace_run *run, char text[PLACE])
+{
+	const struct trace_queues *q = &run->queues;
+	const size_t hop = q->fullest, after = q->queues[hop].after;
+	char near[KTRXER_ADDR_TEXT], far[KTRXER_ADDR_TEXT];
+
+	if (!hop) {
+		snprintf(text, PLACE, "this host's own queue of %s", trace_path_of(run->trace)->device.name);
+		return;
+	}
+	if (after)
+		snprintf(text, PLACE, "between hop %zu (%s) and hop %zu (%s)", after, hop_address(run, after, near),
+			 hop, hop_address(run, hop, far));
+	else
+		snprintf(text, PLACE, "between this host and hop %zu (%s)", hop, hop_address(run, hop, far));
+}
+
+static void flows_text(const struct trace_run *run)
+{
+	for (int way = 0; way < DOWN_TOO; way++) {
+		const struct flow_total *total = &run->load.totals[way];
+		char rate[KTRXER_UNITS_TEXT], text[24];
+
+		if (!total->flows)
+			continue;
+		out_text(run->cli,
+			 "load %s: %" PRIu32 " flows of TCP, %s together; their own round trips grew by %s ms",
+			 way_names[way], total->flows, ktrxer_format_bitrate(rate, total->rate_bps),
+			 flows_added_ns(run, way) < 0 ? "?" : ms(text, flows_added_ns(run, way)));
+	}
+}
+
+static void hop_text(const struct trace_run *run, size_t hop)
+{
+	const struct hop_queue *q = &run->queues.queues[hop];
+	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
+	char address[KTRXER_ADDR_TEXT], x[6][24];
+
+	if (!hop && !run->queues.own_known)
+		return;
+	if (!q->known) {
+		out_text(run->cli, "%-7zu %-*s  too few answers: %zu idle, %zu loaded", hop, width,
+			 hop && hop_address(run, hop, address) ? address : "*", q->idle_answers, q->loaded_answers);
+		return;
+	}
+	out_text(run->cli, "%-7zu %-*s %9s %9s %9s %8s %9s %8s%s", hop, width,
+		 hop ? hop_address(run, hop, address) : "(own queue)", ms(x[0], q->idle_ns), ms(x[1], q->loaded_ns),
+		 ms(x[2], q->added_ns < 0 ? 0 : q->added_ns), ms(x[3], q->added_uncertainty_ns),
+		 q->measured ? ms(x[4], q->queue_ns) : "?", q->measured ? ms(x[5], q->queue_uncertainty_ns) : "?",
+		 q->fills ? "  fills" : "");
+}
+
+static void load_text(const struct trace_run *run)
+{
+	const struct hop_queue *q = fullest(run);
+	char text[PLACE], x[2][24];
+
+	flows_text(run);
+	out_text(run->cli, "%-7s %-*s %9s %9s %9s %8s %9s %8s", "hop", run->spec.to.family == AF_INET6 ? 39 : 15,
+		 "address", "idle ms", "loaded ms", "added ms", "+-", "queue ms", "+-");
+	for (size_t hop = 0; hop < run->queues.count; hop++)
+		hop_text(run, hop);
+	if (!q) {
+		out_text(run->cli, "no queue fills: none adds more than its uncertainty and 0.1 ms");
+		return;
+	}
+	place(run, text);
+	out_text(run->cli, "the queue that fills: %s, %s ms +- %s ms (99 %%)", text, ms(x[0], q->queue_ns),
+		 ms(x[1], q->queue_uncertainty_ns));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- JSON
+ */
+
+static void value_json(struct json *json, const char *key, bool known, int64_t ns)
+{
+	if (known)
+		json_fixed(json, key, ns, 3);
+	else
+		json_null(json, key);
+}
+
+static void queue_json(const struct trace_run *run, struct json *json, size_t hop)
+{
+	const struct hop_queue *q = &run->queues.queues[hop];
+	char address[KTRXER_ADDR_TEXT];
+
+	if (!hop && !run->queues.own_known)
+		return;
+	json_object(json, NULL);
+	json_u64(json, "hop", hop);
+	json_string(json, "address", hop ? hop_address(run, hop, address) : NULL);
+	json_u64(json, "idle_answers", q->idle_answers);
+	json_u64(json, "loaded_answers", q->loaded_answers);
+	value_json(json, "idle_us", q->known, q->idle_ns);
+	value_json(json, "loaded_us", q->known, q->loaded_ns);
+	value_json(json, "added_us", q->known, q->added_ns);
+	value_json(json, "added_uncertainty_us", q->known, q->added_uncertainty_ns);
+	if (q->known && hop)
+		json_u64(json, "after_hop", q->after);
+	else
+		json_null(json, "after_hop");
+	value_json(json, "queue_us", q->measured, q->queue_ns);
+	value_json(json, "queue_uncertainty_us", q->measured, q->queue_uncertainty_ns);
+	json_bool(json, "fills", q->fills);
+	json_object_end(json);
+}
+
+static void load_json(const struct trace_run *run, struct json *end)
+{
+	json_object(end, "load");
+	json_string(end, "direction", trace_loads[run->o->load]);
+	json_u64(end, "probes_of_a_hop", run->rounds);
+	json_bool(end, "ended_early", run->load.ended_early);
+	for (int way = 0; way < DOWN_TOO; way++) {
+		const struct flow_total *total = &run->load.totals[way];
+
+		if (!total->flows)
+			continue;
+		json_object(end, way_names[way]);
+		json_u64(end, "flows", total->flows);
+		json_u64(end, "bit_s", total->rate_bps);
+		json_u64(end, "bytes", total->bytes);
+		value_json(end, "rtt_us", run->load.flow_rtt_ns[way], (int64_t)run->load.flow_rtt_ns[way]);
+		value_json(end, "rtt_added_us", flows_added_ns(run, way) >= 0, flows_added_ns(run, way));
+		json_object_end(end);
+	}
+	json_double(end, "level", HOP_QUEUES_LEVEL);
+	json_array(end, "hops");
+	for (size_t hop = 0; hop < run->queues.count; hop++)
+		queue_json(run, end, hop);
+	json_array_end(end);
+	if (fullest(run))
+		json_u64(end, "queue_before_hop", run->queues.fullest);
+	else
+		json_null(end, "queue_before_hop");
+	json_object_end(end);
+}
+
+void trace_load_report(const struct trace_run *run, struct json *end)
+{
+	if (!run->loaded)
+		return;
+	load_text(run);
+	load_json(run, end);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the commands that measure with trains of packets have in common (`pair`, `ppt measure`). */
+#ifndef KTRXER_CLI_TRAIN_COMMAND_H
+#define KTRXER_CLI_TRAIN_COMMAND_H
+
+#include "cli.h"
+#include "shared_options.h"
+#include "train_pairs.h"
+
+enum train_way { TRAIN_UP = 0, TRAIN_DOWN = 1, TRAIN_WAYS = 2 };
+
+struct train_options {
+	const char *host, *token_file, *engine, *device;
+	struct ktrxer_addr from;
+	uint64_t port;
+	int64_t cpu;
+	int direction; /* both, up, down */
+	bool v4, v6, precise;
+};
+
+extern const char *const train_directions[], *const train_ways[TRAIN_WAYS];
+
+/* The rows of an option table. FIELD(name) is the offset of a member of the train_options in the command's own. */
+#define TRAIN_OPTION_DIRECTION(FIELD, ...) \
+	{ .name = "direction", \
+	  .type = OPT_CHOICE, \
+	  .offset = FIELD(direction), \
+	  .argument = "D", \
+	  .choices = train_directions, \
+	  .help = "up: from here to HOST; down: from HOST to here; both", \
+	  __VA_ARGS__ }
+#define TRAIN_OPTIONS_HOW(FIELD, WHAT) \
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of " WHAT " up", "How"), \
+	OPTION_ENGINE_OF_STACK(FIELD(engine), " of " WHAT " up"), \
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of " WHAT " up", "", NULL), \
+	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), \
+	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6))
+#define TRAIN_POSITIONAL_HOST(FIELD) \
+	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name of a host where `ktrxer serve` runs" }
+
+struct train_run {
+	struct cli *cli;
+	const struct train_options *o;
+	struct hmac_key token;
+	struct ktrxer_path path;
+	struct train_session_options plan;
+	struct train_session session;
+	struct flow_spec specs[2 * TRAIN_WAYS]; /* of each direction that is measured two: the order of plan.specs */
+};
+
+/* Negative errno with a text. train_run_free() in any case. */
+int train_run_find_path(struct train_run *run, struct ktrxer_error *err);
+/* The path, and the server's token. */
+int train_run_prepare(struct train_run *run, struct ktrxer_error *err);
+bool train_run_wants(const struct train_options *o, enum train_way way);
+/* IP and UDP headers on the path, and the bytes of payload that its MTU leaves. */
+uint32_t train_run_head(const struct train_run *run);
+uint32_t train_run_room(const struct train_run *run);
+/*
+ * Plans the pairs of one size (`kind` 0 or 1) and direction, one every `period_ns`. The four flows have a quarter of
+ * the period each: no pair meets another one on the path.
+ */
+void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, const uint32_t payloads[2],
+		   uint64_t period_ns);
+/* Waits for --start-at and runs the session: EXIT_VALID, or EXIT_BAD after a complaint. */
+int train_run_go(struct train_run *run, uint64_t pairs);
+/* The pairs of one size, for --jsonl: their four times. */
+struct train_samples {
+	const char *bytes_name; /* of the field that has their size */
+	uint32_t bytes;
+	const struct pair_times *times;
+	size_t count;
+};
+void train_run_samples(const struct train_run *run, const char *kind, const char *direction,
+		       const struct train_samples *samples);
+/* Reasons of the session for the verdict. WHAT: "pairs". */
+void train_run_judge(const struct train_run *run, const char *what);
+/* target, to, from, device */
+void train_run_json(const struct train_run *run, struct json *end);
+void train_run_free(struct train_run *run);
+
+#endif

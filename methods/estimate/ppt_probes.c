@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "ppt_probes.h"
+
+#include "error.h"
+#include "estimate_sort.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+	ROUNDS = 3,          /* all probes; those back to back by the first slope; and by the second */
+	TOGETHER_SHARE = 20, /* one probe of so many with one stamp for both arrivals: no chance */
+	CLOCK_STEP_MOST = 1000000,
+};
+#define CHANGE_SIGMA 4.5 /* both parts of a run differ by so many standard deviations: one case in some thousand */
+#define CHANGE_SHARE 0.1 /* and their medians by this share of the gap */
+
+/* The usable gaps of one train. */
+struct usable {
+	int64_t *gaps_ns, *sorted_ns;
+	size_t *numbers; /* of the probes */
+	double *ranks;
+	size_t count;
+};
+
+static double gap_between(const uint64_t times_ns[2])
+{
+	return (double)(int64_t)(times_ns[1] - times_ns[0]);
+}
+
+/* `heading_ns` below 0: not known. */
+static bool back_to_back(const struct pair_times *p, double heading_ns)
+{
+	return fabs(gap_between(p->sent_ns)) <= (heading_ns < 0 ? gap_between(p->arrived_ns) / 2 : heading_ns);
+}
+
+static void sort_out(struct ppt_probes *s, struct usable *u, double heading_ns)
+{
+	s->lost = s->unsent = s->reordered = s->together = s->spread = 0;
+	u->count = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct pair_times *p = &s->probes[i];
+
+		if (!p->arrived_ns[0] || !p->arrived_ns[1]) {
+			s->lost++;
+		} else if (!p->sent_ns[0] || !p->sent_ns[1]) {
+			s->unsent++;
+		} else if (p->arrived_ns[1] < p->arrived_ns[0]) {
+			s->reordered++;
+		} else if (p->arrived_ns[1] == p->arrived_ns[0]) {
+			s->together++;
+		} else if (!back_to_back(p, heading_ns)) {
+			s->spread++;
+		} else {
+			u->numbers[u->count] = i;
+			u->gaps_ns[u->count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
+		}
+	}
+	s->usable = u->count;
+}
+
+static void set_send_gap(struct ppt_probes *s, struct usable *u)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->probes[i].sent_ns[0] && s->probes[i].sent_ns[1])
+			u->sorted_ns[n++] = (int64_t)(s->probes[i].sent_ns[1] - s->probes[i].sent_ns[0]);
+	estimate_sort(u->sorted_ns, n);
+	s->send_gap_ns = n ? u->sorted_ns[n / 2] : 0;
+}
+
+/* Of the gaps of probes from number `from` to before `to`; 0 without a gap. */
+static int64_t median(const struct usable *u, size_t from, size_t to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < u->count; i++)
+		if (u->numbers[i] >= from && u->numbers[i] < to)
+			u->sorted_ns[n++] = u->gaps_ns[i];
+	estimate_sort(u->sorted_ns, n);
+	return n ? u->sorted_ns[(n - 1) / 2] : 0;
+}
+
+/* How many of the sorted gaps are below `limit_ns`. */
+static size_t below(const struct usable *u, int64_t limit_ns)
+{
+	size_t low = 0, high = u->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (u->sorted_ns[middle] < limit_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void set_ranks(struct usable *u)
+{
+	for (size_t i = 0; i < u->count; i++)
+		u->sorted_ns[i] = u->gaps_ns[i];
+	estimate_sort(u->sorted_ns, u->count);
+	for (size_t i = 0; i < u->count; i++)
+		u->ranks[i] = ((double)below(u, u->gaps_ns[i]) + (double)below(u, u->gaps_ns[i] + 1) + 1) / 2;
+}
+
+/* By ranks: how far the gaps before probe `split` are from the others, in standard deviations of both trains. */
+static double distance(const struct usable usable[2], size_t split)
+{
+	double sum = 0, variance = 0;
+
+	for (int t = 0; t < 2; t++) {
+		const double n = (double)usable[t].count;
+		double early = 0;
+
+		for (size_t i = 0; i < usable[t].count && usable[t].numbers[i] < split; i++) {
+			sum += 2 * usable[t].ranks[i] - (n + 1);
+			early++;
+		}
+		variance += early * (n - early) * (n + 1) / 3;
+	}
+	return variance > 0 ? fabs(sum) / sqrt(variance) : 0;
+}
+
+/*
+ * Pettitt's test for a change point (Applied Statistics 28, 1979), both trains together: a change of the link's rate
+ * has the same sign in both. Ranks hardly depend on cross traffic that delays some of the probes throughout the run.
+ */
+static bool path_changed(struct usable usable[2], size_t probes)
+{
+	double most = 0;
+	size_t at = 0;
+
+	for (int t = 0; t < 2; t++)
+		set_ranks(&usable[t]);
+	for (size_t split = probes / 10 + 1; split < probes - probes / 10; split++)
+		if (distance(usable, split) > most) {
+			most = distance(usable, split);
+			at = split;
+		}
+	if (most < CHANGE_SIGMA)
+		return false;
+	for (int t = 0; t < 2; t++) {
+		const int64_t early = median(&usable[t], 0, at), late = median(&usable[t], at, probes);
+
+		if (fabs((double)(late - early)) > CHANGE_SHARE * (double)early)
+			return true;
+	}
+	return false;
+}
+
+/* The step of the receiver's clock, by the smallest difference between two gaps: all gaps are multiples of it. */
+static uint32_t step_of(struct usable usable[2], uint32_t resolution_ns)
+{
+	int64_t step = INT64_MAX;
+
+	for (int t = 0; t < 2; t++) {
+		set_ranks(&usable[t]);
+		for (size_t i = 1; i < usable[t].count; i++) {
+			const int64_t difference = usable[t].sorted_ns[i] - usable[t].sorted_ns[i - 1];
+
+			if (difference && difference < step)
+				step = difference;
+		}
+	}
+	return step > (int64_t)resolution_ns && step <= CLOCK_STEP_MOST ? (uint32_t)step : resolution_ns;
+}
+
+static bool taken_together(const struct ppt_probes sets[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (sets[i].together >= PPT_PROBES_LEAST &&
+		    sets[i].together * TOGETHER_SHARE >= sets[i].count - sets[i].lost)
+			return true;
+	return false;
+}
+
+static int set_coalesced(const struct ppt_probes sets[2], struct ppt_result *r, struct ktrxer_error *err)
+{
+	struct gap_clusters clusters[2];
+
+	for (int i = 0; i < 2; i++)
+		if (pairs_clusters(sets[i].probes, sets[i].count, &clusters[i]) < 0)
+			return ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", sets[i].count);
+	*r = (struct ppt_result){ .reading = PPT_COALESCED,
+				  .coalescing_ns = gap_clusters_period(clusters),
+				  .together = sets[0].together + sets[1].together };
+	return 0;
+}
+
+static enum ppt_reading too_few(const struct ppt_probes sets[2])
+{
+	const size_t spread = sets[0].spread + sets[1].spread,
+		     arrived = sets[0].count + sets[1].count - sets[0].lost - sets[1].lost;
+
+	return spread * 2 > arrived ? PPT_SPREAD : PPT_TOO_FEW;
+}
+
+static int estimate_usable(const struct ppt_probes sets[2], struct usable usable[2], uint32_t resolution_ns,
+			   struct ppt_result *r, struct ktrxer_error *err)
+{
+	struct ppt_train trains[2];
+
+	for (int i = 0; i < 2; i++) {
+		/* ppt_estimate() sorts its gaps. */
+		for (size_t k = 0; k < usable[i].count; k++)
+			usable[i].sorted_ns[k] = usable[i].gaps_ns[k];
+		trains[i] = (struct ppt_train){ .size_bytes = sets[i].size_bytes,
+						.gaps_ns = usable[i].sorted_ns,
+						.count = usable[i].count };
+	}
+	return ppt_estimate(trains, resolution_ns, -1, r, err);
+}
+
+static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t heading_bytes, uint32_t resolution_ns,
+		    struct ppt_result *r, struct ktrxer_error *err)
+{
+	double heading_ns = INFINITY;
+	bool changed = false;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int rc;
+
+		for (int i = 0; i < 2; i++)
+			sort_out(&sets[i], &usable[i], heading_ns);
+		if (taken_together(sets))
+			return set_coalesced(sets, r, err);
+		if (usable[0].count < PPT_PROBES_LEAST || usable[1].count < PPT_PROBES_LEAST) {
+			*r = (struct ppt_result){ .reading = changed ? PPT_CHANGED : too_few(sets) };
+			return 0;
+		}
+		if (!round) {
+			changed = path_changed(usable, sets[0].count > sets[1].count ? sets[0].count : sets[1].count);
+			resolution_ns = step_of(usable, resolution_ns);
+		}
+		rc = estimate_usable(sets, usable, resolution_ns, r, err);
+		if (rc < 0 || r->reading == PPT_COALESCED)
+			return rc;
+		heading_ns = r->reading == PPT_RESOLVED ? heading_bytes * r->phase1.m_avg : -1;
+	}
+	if (changed)
+		r->reading = PPT_CHANGED;
+	else if (too_few(sets) == PPT_SPREAD)
+		r->reading = PPT_SPREAD;
+	return 0;
+}
+
+int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint32_t resolution_ns, struct ppt_result *r,
+			struct ktrxer_error *err)
+{
+	struct usable usable[2] = { { 0 } };
+	int rc = 0;
+
+	if (sets[0].size_bytes > sets[1].size_bytes) {
+		const struct ppt_probes larger = sets[0];
+
+		sets[0] = sets[1];
+		sets[1] = larger;
+	}
+	for (int i = 0; i < 2; i++) {
+		const size_t room = sets[i].count ? sets[i].count : 1;
+
+		usable[i].gaps_ns = calloc(room, sizeof *usable[i].gaps_ns);
+		usable[i].sorted_ns = calloc(room, sizeof *usable[i].sorted_ns);
+		usable[i].numbers = calloc(room, sizeof *usable[i].numbers);
+		usable[i].ranks = calloc(room, sizeof *usable[i].ranks);
+		if (!usable[i].gaps_ns || !usable[i].sorted_ns || !usable[i].numbers || !usable[i].ranks) {
+			rc = ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", sets[i].count);
+			goto end;
+		}
+		set_send_gap(&sets[i], &usable[i]);
+	}
+	if (sets[0].size_bytes == sets[1].size_bytes)
+		rc = ktrxer_fail(err, -EINVAL,
+				 "both trains have trailing packets of %u bytes: the slope needs two sizes",
+				 sets[0].size_bytes);
+	else
+		rc = estimate(sets, usable, heading_bytes, resolution_ns, r, err);
+end:
+	for (int i = 0; i < 2; i++) {
+		free(usable[i].gaps_ns);
+		free(usable[i].sorted_ns);
+		free(usable[i].numbers);
+		free(usable[i].ranks);
+	}
+	return rc;
+}
+
+double ppt_probes_load(uint32_t heading_bytes, const uint32_t sizes[2], uint64_t interval_ns)
+{
+	const double bits = 8 * (heading_bytes + (sizes[0] + (double)sizes[1]) / 2) + 2 * PPT_GAMMA_BITS;
+
+	return bits * 1e9 / (double)interval_ns;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Compound probes whose send times are known. ppt.h estimates from gaps alone; the send times show which trailing
+ * packets were not queued right behind their heading packet, so that the gap is the sender's and not the end link's.
+ */
+#ifndef KTRXER_METHODS_PPT_PROBES_H
+#define KTRXER_METHODS_PPT_PROBES_H
+
+#include "pairs.h"
+#include "ppt.h"
+
+enum { PPT_PROBES_LEAST = 5 }; /* of one size: fewer give no estimate */
+
+/* The probes of one train, in the order of their send times; the heading packet is the first one. */
+struct ppt_probes {
+	const struct pair_times *probes;
+	size_t count;
+	uint32_t size_bytes; /* of the trailing packet, on the wire */
+	/* Results. Each probe is in one of these counts. */
+	size_t lost;      /* one packet or both did not arrive */
+	size_t unsent;    /* no send time of a packet */
+	size_t reordered; /* the trailing packet arrived before the heading packet */
+	size_t together;  /* both arrivals have one stamp */
+	size_t spread;    /* not back to back */
+	size_t usable;
+	int64_t send_gap_ns; /* the median of the gaps between both send times */
+};
+
+/*
+ * Both trains, in any order of their sizes; sets[0] is the smaller one afterwards. A probe is back to back if the
+ * trailing packet was sent before the end link had transmitted the heading packet: the time of this transmission
+ * follows from the slope of all probes, which a constant gap of the sender does not change. Where the slope is not
+ * resolved, the gap of the send times is at most half of that of the arrivals. The clock's resolution is at least the
+ * smallest difference between two gaps. 0 with a reading; negative errno with a
+ * text as ppt_estimate(). With PPT_TOO_FEW, PPT_SPREAD and PPT_CHANGED the other figures are no results.
+ */
+int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint32_t resolution_ns,
+			struct ppt_result *result, struct ktrxer_error *err);
+
+/* The probes' bits a second on a wire, inter-frame gaps included: one probe every `interval_ns`, both sizes in turn. */
+double ppt_probes_load(uint32_t heading_bytes, const uint32_t sizes[2], uint64_t interval_ns);
+
+#endif

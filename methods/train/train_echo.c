@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "train_echo.h"
+
+#include "bytes.h"
+#include "echo.h"
+#include "error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* The head of a reply is enough: number and secret, behind an IP header with options and an ICMP header. */
+enum { SNAP = 256, TURN = 256, SLOTS = 64, HEADERS = 14 + 40 + 8, TTL = 64 };
+
+/*
+ * The probes at a send time are the two packets of one pair. Send time n has the size n % 2, and the packets have the
+ * numbers 2 n and 2 n + 1.
+ */
+struct run {
+	struct prober p;
+	const struct train_echo_options *o;
+	struct train_echo *echo;
+	struct template frames[2]; /* one for each size */
+	struct echo_book *book;
+	uint8_t proto;
+	uint64_t secret;
+};
+
+static struct pair_times *pair_of(const struct run *run, uint64_t number)
+{
+	return &run->echo->times[number / 2 % 2][number / 4];
+}
+
+/* ---------------------------------------------------------------------------------------------------------- running */
+
+static bool commit_one(struct run *run, uint64_t number, uint64_t at_ns)
+{
+	const struct template *frame = &run->frames[number / 2 % 2];
+	struct ktx_probe probe = {
+		.id = number, .length = frame->length, .at_ns = at_ns, .flags = number % 2 ? 0 : KTX_TRAIN_GOES_ON
+	};
+	struct ktrxer_error err;
+	struct ktx_slot slot;
+
+	if (ktx_reserve(run->p.tx, &slot) < 0 || echo_book_commit(run->book, number) < 0)
+		return false;
+	template_fill(frame, slot.frame, number);
+	if (ktx_commit(run->p.tx, &probe, &err) == 0)
+		return true;
+	prober_fail(&run->p, err.code, err.text);
+	return false;
+}
+
+static bool commit(void *client, uint64_t at_ns)
+{
+	struct run *run = client;
+
+	for (; run->p.part < 2; run->p.part++)
+		if (!commit_one(run, 2 * run->p.result.committed + run->p.part, at_ns))
+			return false;
+	run->p.part = 0;
+	return true;
+}
+
+static void arrived(struct run *run, enum echo_event event, const struct echo_result *r)
+{
+	if (event == ECHO_ROUND_TRIP && r->source)
+		pair_of(run, r->number)->arrived_ns[r->number % 2] = r->received_ns;
+}
+
+static void take_reports(struct run *run)
+{
+	struct ktx_report reports[32];
+	struct echo_result result;
+	int n;
+
+	do {
+		n = ktx_reports(run->p.tx, reports, 32);
+		for (int i = 0; i < n; i++) {
+			const struct ktx_report *r = &reports[i];
+
+			/* The driver's stamp: the own queue is not a part of the path. */
+			if (r->status == KTX_SENT)
+				pair_of(run, r->id)->sent_ns[r->id % 2] =
+					r->departure_ns ? r->departure_ns : r->sent_ns;
+			arrived(run, echo_book_report(run->book, r, &result), &result);
+		}
+	} while (prober_more(&run->p, n, 32));
+}
+
+static void take_replies(struct run *run)
+{
+	struct reply in;
+	int rc = 0;
+
+	for (int i = 0; i < TURN && ((rc = reply_receiver_next(&run->p.receiver, &in)) > 0 || rc == -EAGAIN); i++) {
+		const struct echo_arrival arrival = {
+			.received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from
+		};
+		struct echo_result result;
+		struct echo_reply reply;
+
+		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, run->proto) && reply.id == run->p.id)
+			arrived(run, echo_book_reply(run->book, &reply, &arrival, &result), &result);
+	}
+	if (rc < 0 && rc != -EAGAIN)
+		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
+}
+
+static void take(void *client)
+{
+	struct run *run = client;
+	uint64_t number;
+
+	take_reports(run);
+	take_replies(run);
+	while (echo_book_lost(run->book, ktrxer_now_ns(), &number))
+		;
+}
+
+static bool ended(void *client)
+{
+	const struct run *run = client;
+	struct echo_counts c;
+
+	echo_book_counts(run->book, &c);
+	return c.sent + c.failed == 2 * run->p.result.committed + run->p.part && !c.waiting;
+}
+
+static uint64_t next_loss(void *client)
+{
+	return echo_book_next_loss(((const struct run *)client)->book);
+}
+
+static void on_lost(void *context, uint64_t number, uint32_t which)
+{
+	(void)context;
+	(void)number;
+	(void)which;
+}
+
+static void on_network_error(void *context, const struct ktx_network_error *error)
+{
+	(void)context;
+	(void)error;
+}
+
+static void on_tick(void *context)
+{
+	(void)context;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static int make_frame(struct run *run, struct template *t, uint32_t length, struct ktrxer_error *err)
+{
+	struct ktrxer_frame_spec frame = KTRXER_FRAME_SPEC_INIT;
+	struct ktrxer_path path = run->p.path;
+	uint8_t *payload = calloc(1, length);
+	int rc;
+
+	if (!payload)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a payload of %u bytes", length);
+	store_be64(payload + ECHO_PAYLOAD_NUMBER, run->secret);
+	path.device.link = run->p.info.link;
+	frame.path = &path;
+	frame.proto = run->proto;
+	frame.from_port = run->p.id;
+	frame.ttl = run->o->probe.ttl ? run->o->probe.ttl : TTL;
+	frame.payload = payload;
+	frame.payload_length = length;
+	template_free(t);
+	rc = template_make(t, &frame, err);
+	free(payload);
+	return rc;
+}
+
+static int make_frames(void *client, struct ktrxer_error *err)
+{
+	struct run *run = client;
+	int rc = make_frame(run, &run->p.frame, run->o->payloads[0], err);
+
+	for (int i = 0; i < 2 && rc == 0; i++)
+		rc = make_frame(run, &run->frames[i], run->o->payloads[i], err);
+	return rc;
+}
+
+static uint32_t window_for(const struct probe_spec *s)
+{
+	const uint64_t waiting = s->timeout_ns / s->interval_ns * 4 + 32;
+	uint32_t window = 64;
+
+	while (window < waiting && window < 65536)
+		window <<= 1;
+	return window;
+}
+
+static int open_all(struct run *run, struct ktrxer_error *err)
+{
+	const uint32_t *payloads = run->o->payloads, large = payloads[payloads[1] > payloads[0]];
+	struct probe_spec spec = run->o->probe;
+	int rc;
+
+	spec.payload = large;
+	spec.count *= 2; /* both sizes */
+	if ((rc = prober_begin(&run->p, &spec, 2, err)) < 0)
+		return rc;
+	for (int i = 0; i < 2; i++) {
+		run->echo->times[i] = calloc(run->o->probe.count, sizeof *run->echo->times[i]);
+		if (!run->echo->times[i])
+			return ktrxer_fail(err, -ENOMEM, "no memory for the times of %llu pairs",
+					   (unsigned long long)run->o->probe.count);
+	}
+	run->secret = load_be64(run->p.seed);
+	if (echo_book_new(&run->book, window_for(&spec), spec.timeout_ns, run->secret, true) < 0)
+		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
+	if ((rc = prober_open(&run->p, SLOTS, HEADERS + large, err)) < 0 ||
+	    (rc = prober_identify(&run->p, make_frames, err)) < 0)
+		return rc;
+	return prober_listen(&run->p, run->proto, SNAP, err);
+}
+
+int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, struct ktrxer_error *err)
+{
+	static const struct prober_client client = {
+		.commit = commit, .take = take, .ended = ended, .next_loss = next_loss
+	};
+	static const struct probe_events events = { .lost = on_lost,
+						    .network_error = on_network_error,
+						    .tick = on_tick };
+	struct run run = { .o = o,
+			   .echo = echo,
+			   .proto = o->probe.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP };
+	int rc;
+
+	*echo = (struct train_echo){ 0 };
+	run.p.work = &client;
+	run.p.client = &run;
+	rc = open_all(&run, err);
+	if (rc == 0) {
+		prober_run(&run.p, o->start_ns, o->stop_fd, &events);
+		echo->stopped = run.p.result.stopped;
+		echo->late_packets = run.p.result.accounts.late;
+		if (run.p.result.failure.code) {
+			*err = run.p.result.failure;
+			rc = err->code;
+		}
+	}
+	prober_close(&run.p);
+	echo_book_free(run.book);
+	template_free(&run.frames[0]);
+	template_free(&run.frames[1]);
+	return rc;
+}
+
+void train_echo_free(struct train_echo *echo)
+{
+	free(echo->times[0]);
+	free(echo->times[1]);
+	*echo = (struct train_echo){ 0 };
+}

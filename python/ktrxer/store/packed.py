@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What compressed parts of a file become, read from their headers before anything is unpacked.
+
+The libraries allocate what a header claims: a page of a Parquet file up to 2 GiB, a buffer of an Arrow message without a limit.
+Formats: Parquet's thrift (parquet-format, PageHeader; thrift compact protocol), Arrow's flatbuffers (Message.fbs).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ktrxer.store import limits
+from ktrxer.store.errors import StoreError
+
+_BATCH = 3  # MessageHeader.RecordBatch
+
+# Thrift compact protocol: types of fields.
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+
+
+# ------------------------------------------------------------------------------------------------------------------ Parquet
+
+
+class _Thrift:
+    """A reader of one structure, from `at` on. IndexError or ValueError at what is none."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self.data = data
+        self.at = at
+
+    def byte(self) -> int:
+        self.at += 1
+        return int(self.data[self.at - 1])
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number is too long")
+
+    def zigzag(self) -> int:
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        if depth > limits.DEPTH:
+            raise ValueError("nested too deep")
+        if kind in (_TRUE, _FALSE):
+            return
+        if kind == _BYTE:
+            self.at += 1
+        elif kind in (_I16, _I32, _I64):
+            self.varint()
+        elif kind == _DOUBLE:
+            self.at += 8
+        elif kind == _BINARY:
+            length = self.varint()
+            self.at += length
+        elif kind == _STRUCT:
+            while field := self.field(0)[1]:
+                self.skip(field, depth + 1)
+        else:  # Statistics and sizes of a page header have no lists, sets or maps
+            raise ValueError(f"a field of type {kind}")
+
+    def field(self, last: int) -> tuple[int, int]:
+        """Number and type of the next field; type 0: the end."""
+        head = self.byte()
+        if not head:
+            return 0, 0
+        return (last + (head >> 4) if head >> 4 else self.zigzag()), head & 15
+
+
+def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
+    """Where the page behind this header begins, its size unpacked, and its size in the file."""
+    reader = _Thrift(data, at)
+    number = 0
+    sizes: dict[int, int] = {}
+    while True:
+        number, kind = reader.field(number)
+        if not kind:
+            return reader.at, sizes[2], sizes[3]
+        if number in (2, 3) and kind == _I32:
+            sizes[number] = reader.zigzag()
+        else:
+            reader.skip(kind)
+
+
+def check_pages(data: memoryview, metadata: Any, where: str) -> None:
+    """StoreError when a page claims more than PAGE_BYTES, or all pages of a table more than TABLE_BYTES."""
+    total = 0
+    data = data.cast("B")
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            column = metadata.row_group(group).column(number)
+            starts = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
+            at = min(starts, default=0)
+            end = at + column.total_compressed_size
+            if not 0 < at <= end <= len(data):
+                raise StoreError(f"{where}: damaged: the column {column.path_in_schema} lies beyond the data")
+            while at < end:
+                try:
+                    begin, unpacked, size = _page_sizes(data[:end], at)
+                except (IndexError, KeyError, ValueError) as error:
+                    raise StoreError(f"{where}: damaged: a page of {column.path_in_schema} has no header ({error})") from None
+                total += unpacked
+                if not 0 <= unpacked <= limits.PAGE_BYTES or size < 0 or total > limits.TABLE_BYTES:
+                    name, most = column.path_in_schema, limits.PAGE_BYTES
+                    raise StoreError(f"{where}: a page of {name} claims {unpacked} bytes; at most {most} are read")
+                at = begin + size
+
+
+# -------------------------------------------------------------------------------------------------------------------- Arrow
+
+
+def _table_field(data: memoryview, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table stands; 0: it has none."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    if vtable < 0 or 4 + 2 * number >= struct.unpack_from("<H", data, vtable)[0]:
+        return 0
+    offset = int(struct.unpack_from("<H", data, vtable + 4 + 2 * number)[0])
+    return table + offset if offset else 0
+
+
+def is_compressed(metadata: Any) -> bool:
+    """Whether this message has compressed buffers. ValueError for damage."""
+    data = memoryview(metadata).cast("B")
+    try:
+        message = struct.unpack_from("<I", data, 0)[0]
+        kind, header = _table_field(data, message, 1), _table_field(data, message, 2)
+        if not kind or not header or data[kind] != _BATCH:
+            return False
+        batch = header + struct.unpack_from("<I", data, header)[0]
+        return _table_field(data, batch, 3) != 0
+    except (struct.error, IndexError):
+        raise ValueError("a message has no header") from None

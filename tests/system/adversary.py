@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+Scripted hostile clients of `ktrxer serve`: adversary.py KIND SERVER TOKEN-FILE. Each runs until SIGTERM, prints a line when it has begun and the
+number of its actions at its end. All addresses of 10.80.0.0/16 are local where it runs; forged ones are of 198.18.0.0/15.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PORT = 8620
+chance = random.Random(1)
+
+
+class Stopped(Exception):
+    pass
+
+
+def paced(rate: float) -> Iterator[int]:
+    """Numbers, `rate` of them a second; late ones are not made up for."""
+    at = time.monotonic()
+    number = 0
+    while True:
+        yield number
+        number += 1
+        at = max(at + 1 / rate, time.monotonic() - 0.05)
+        if (left := at - time.monotonic()) > 0:
+            time.sleep(left)
+
+
+def mac(key: bytes, data: bytes) -> bytes:
+    return hmac.new(key, data, hashlib.sha256).digest()
+
+
+def connect(server: str, source: str) -> socket.socket:
+    s = socket.socket()
+    s.settimeout(2)
+    s.bind((source, 0))
+    s.connect((server, PORT))
+    return s
+
+
+class Control:
+    """A control connection (docs/reference/control.md)."""
+
+    def __init__(self, server: str, source: str, token: bytes, hello: bytes | None = None) -> None:
+        self.s = connect(server, source)
+        hello = hello or b"ktrxerC\1" + os.urandom(24)
+        self.s.sendall(hello)
+        answer = b""
+        while len(answer) < 32:
+            part = self.s.recv(32 - len(answer))
+            if not part:
+                raise ConnectionError
+            answer += part
+        base = mac(token, b"ktrxer control\0" + hello + answer)
+        self.key, self.number = mac(base, b"to server"), 0
+
+    def send(self, kind: int, body: bytes = b"") -> bytes:
+        frame = struct.pack(">I", kind << 24 | len(body)) + body
+        sealed = frame + mac(self.key, struct.pack(">Q", self.number) + frame)[:16]
+        self.number += 1
+        self.s.sendall(sealed)
+        return sealed
+
+
+REQUEST = struct.pack(">IQQQQQB", 1, 10**9, 0, 10**9, 10**8, 0, 0)
+
+
+def stamp(number: int, length: int = 44) -> bytes:
+    """A STAMP request in open mode."""
+    return struct.pack(">IQHH", number, time.time_ns() & (2**64 - 1), 0x0101, 0) + bytes(length - 16)
+
+
+# Each kind is one function: one action a call, at its rate.
+
+
+def connect_flood(server: str, _: bytes) -> Iterator[None]:
+    many: list[socket.socket] = []
+    for _number in paced(400):
+        s = socket.socket()
+        s.setblocking(False)
+        s.bind(("10.80.1.1", 0))
+        s.connect_ex((server, PORT))
+        many.append(s)
+        if len(many) > 500:
+            many.pop(0).close()
+        yield
+
+
+def slow_loris(server: str, _: bytes) -> Iterator[None]:
+    """A byte of the preface a second, on as many connections as there are places."""
+    many: list[tuple[socket.socket, int]] = []
+    hello = b"ktrxerC\1" + bytes(24)
+    for number in paced(200):
+        with contextlib.suppress(OSError):
+            if len(many) < 200:
+                many.append((connect(server, f"10.80.2.{1 + number % 200}"), 0))
+            s, at = many.pop(0)
+            s.sendall(hello[at : at + 1])
+            if at + 1 < len(hello):
+                many.append((s, at + 1))
+        yield
+
+
+def wrong_token(server: str, _: bytes) -> Iterator[None]:
+    for _number in paced(100):
+        with contextlib.suppress(OSError):
+            c = Control(server, "10.80.3.1", b"a wrong token")
+            c.send(1, REQUEST)
+            c.s.close()
+        yield
+
+
+def replays(server: str, token: bytes) -> Iterator[None]:
+    """What a token holder has said, again on another connection and on the same one; and STAMP requests again and again."""
+    hello = b"ktrxerC\1" + bytes(24)
+    udp = socket.socket(type=socket.SOCK_DGRAM)
+    udp.bind(("10.80.4.2", 0))
+    packet = stamp(7)
+    for number in paced(200):
+        with contextlib.suppress(OSError):
+            if number % 50 == 0:
+                first = Control(server, "10.80.4.1", token, hello)
+                recorded = first.send(1, REQUEST)
+                again = Control(server, "10.80.4.1", token, hello)
+                again.s.sendall(recorded)
+                first.s.sendall(recorded)
+                first.s.close()
+                again.s.close()
+            udp.sendto(packet, (server, PORT))
+        yield
+
+
+def reordered_states(server: str, token: bytes) -> Iterator[None]:
+    """Valid frames of a token holder in an order that no client has."""
+    bodies = {1: REQUEST, 3: struct.pack(">IH", 0, 1) + bytes(40), 6: struct.pack(">Q", 1), 8: struct.pack(">Q", 1), 9: b"", 12: b"", 14: b""}
+    for _number in paced(10):
+        with contextlib.suppress(OSError):
+            c = Control(server, "10.80.5.1", token)
+            for kind in chance.sample(sorted(bodies), 4):
+                c.send(kind, bodies[kind])
+            c.s.close()
+        yield
+
+
+def half_closed(server: str, _: bytes) -> Iterator[None]:
+    many: list[socket.socket] = []
+    for number in paced(50):
+        with contextlib.suppress(OSError):
+            s = connect(server, "10.80.6.1")
+            s.sendall(b"ktrxerC\1" + bytes(24) if number % 2 else b"ktrxerD")
+            s.shutdown(socket.SHUT_WR)
+            many.append(s)
+        if len(many) > 100:
+            many.pop(0).close()
+        yield
+
+
+def thousand_sources(server: str, _: bytes) -> Iterator[None]:
+    """A thousand addresses in forty networks, each with a socket."""
+    many = []
+    for number in range(1000):
+        s = socket.socket(type=socket.SOCK_DGRAM)
+        s.bind((f"10.80.{100 + number % 40}.{1 + number // 40}", 0))
+        many.append(s)
+    for number in paced(1000):
+        many[number % 1000].sendto(stamp(number // 1000), (server, PORT))
+        yield
+
+
+def changing_ports(server: str, _: bytes) -> Iterator[None]:
+    for number in paced(500):
+        with socket.socket(type=socket.SOCK_DGRAM) as s:
+            s.bind(("10.80.7.1", 0))
+            s.sendto(stamp(number), (server, PORT))
+        yield
+
+
+def forged_sources(server: str, _: bytes) -> Iterator[None]:
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    for number in paced(500):
+        payload = stamp(number, chance.choice((44, 44, 1400)))
+        udp = struct.pack(">HHHH", 1024 + chance.randrange(60000), PORT, 8 + len(payload), 0)
+        source = bytes((198, 18 + chance.randrange(2), chance.randrange(256), chance.randrange(1, 255)))
+        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp) + len(payload), 0, 0, 64, 17, 0) + source + socket.inet_aton(server)
+        raw.sendto(head + udp + payload, (server, PORT))
+        yield
+
+
+def malformed(server: str, _: bytes) -> Iterator[None]:
+    s = socket.socket(type=socket.SOCK_DGRAM)
+    s.bind(("10.80.8.1", 0))
+    for _number in paced(500):
+        s.sendto(os.urandom(chance.choice((0, 1, 14, 32, 44, 200, 1400))), (server, PORT))
+        yield
+
+
+def greedy_sender(server: str, _: bytes) -> Iterator[None]:
+    """More than the limit of answers to its network."""
+    s = socket.socket(type=socket.SOCK_DGRAM)
+    s.bind(("10.80.9.1", 0))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    for number in paced(100):
+        for i in range(40):
+            s.sendto(stamp(40 * number + i, 1400), (server, PORT))
+        yield
+
+
+KINDS: dict[str, Callable[[str, bytes], Iterator[None]]] = {
+    kind.__name__: kind
+    for kind in (
+        connect_flood, slow_loris, wrong_token, replays, reordered_states, half_closed, thousand_sources, changing_ports, forged_sources, malformed,
+        greedy_sender,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    signal.signal(signal.SIGTERM, stop)
+    # Hostile hosts have processors of their own; these get only what the server and the honest clients leave.
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
+    kind, server, token = sys.argv[1:]
+    actions = 0
+    try:
+        for _ in KINDS[kind](server, Path(token).read_bytes().strip()):
+            actions += 1
+            if actions == 1:
+                print("begun", flush=True)
+    except Stopped:
+        print(actions, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""
+`ktrxer ppt measure` between two hosts: what is counted, what fits the schemas, its load, and what is refused. Figures need shaped links:
+tests/virtual/test_ppt_measure.py.
+
+a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
+   fd00:77::1                    fd00:77::2
+"""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def measure(ktrxer, token):
+    def go(a, host, *options, token=token, status=None):
+        done = a.run([ktrxer, "ppt", "measure", host, "--token-file", token, *map(str, options)], check=False, timeout=40)
+        assert status in (None, done.returncode), done.stdout + done.stderr
+        return done
+
+    return go
+
+
+COUNTS = ("lost", "unsent", "reordered", "one_stamp", "not_back_to_back", "usable")
+
+
+@pytest.mark.parametrize("address,least", [("address", 78), ("address6", 98)])
+def test_each_probe_is_counted_once(shared_pair, measure, serve, token, validators, address, least):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = measure(a, getattr(b, address), "--count", 20, "--interval", "5ms", "--direction", "both", "--jsonl")
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    for one in objects:
+        validators[one["type"]].validate(one)
+    end = objects[-1]
+    assert end["heading_wire_bytes"] == 1502 and end["interval_ns"] == 5_000_000
+    assert end["probe_bit_s"] == round((8 * (1502 + (least + 232) / 2) + 192) * 200)
+    for way in ("up", "down"):
+        assert [train["trailing_wire_bytes"] for train in end[way]["trains"]] == [least, 232]
+        for train in end[way]["trains"]:
+            assert train["probes"] == sum(train[name] for name in COUNTS) == 20, train
+            assert train["lost"] == train["unsent"] == train["reordered"] == 0 and train["send_gap_ns"] > 0, train
+        samples = [one for one in objects if one.get("kind") == "compound_probe" and one["direction"] == way]
+        assert len(samples) == 40 and {one["number"] for one in samples} == set(range(20))
+        for one in samples:
+            assert one["first_sent_ns"] <= one["second_sent_ns"] and one["first_arrived_ns"] <= one["second_arrived_ns"]
+        assert (end[way]["capacity_bit_s"] is None) == (end[way]["reading"] != "resolved")
+    assert done.returncode == (0 if end["verdict"] == "valid" else 1)
+
+
+def test_a_veth_pair_has_no_rate_and_gives_none(shared_pair, measure, serve, token):
+    """Both packets need as long as the sender: without their send times this is a service time of the receiver, or a capacity."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    end = json.loads(measure(a, b.address, "--count", 50, "--interval", "5ms", "--json", status=1).stdout)
+    assert end["verdict"] == "invalid" and end["up"]["reading"] in ("not_back_to_back", "too_few", "coalesced"), end
+    assert end["up"]["capacity_bit_s"] is None and end["up"]["delta_ns"] is None and end["up"]["link_share"] is None
+
+
+def test_its_load(shared_pair, measure, serve, token):
+    """Under 0.5 % of a processor with 30 probes of each size, 100 ms apart (P6)."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    end = json.loads(measure(a, b.address, "--count", 30, "--json").stdout)
+    assert 0 < end["cpu_share"] < 0.005, end["cpu_share"]
+    assert end["probe_bit_s"] < 0.02 * 10e6
+
+
+def test_text(shared_pair, measure, serve, token):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    done = measure(a, b.address, "--count", 10, "--interval", "5ms", "--size1", 100, "--size2", 300, "--heading", 1000)
+    assert "10 compound probes of 1000 and 100 bytes and as many of 1000 and 300" in done.stdout, done.stdout
+    assert "up: 10 probes with trailing packets of 100 bytes" in done.stdout and "down:" not in done.stdout
+    assert "% of a processor busy" in done.stdout and "verdict: " in done.stdout
+
+
+def test_a_capture_of_the_probes(shared_pair, measure, serve, token, ktrxer, tmp_path):
+    """Each size has a source port of its own: the probes of both are found in a capture at the receiver, and their gaps are those of the run."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    path = tmp_path / "receiver.pcapng"
+    rule = f"capture udp from {a.address} to {b.address}:8620"
+    with b.popen([ktrxer, "recv", "--device", "b0", "--rule", rule, "--write", path, "--jsonl"]) as capture:
+        assert any(json.loads(line).get("name") == "listening" for line in capture.stdout), capture.stderr.read()
+        done = measure(a, b.address, "--count", 20, "--interval", "5ms", "--jsonl")
+        capture.terminate()
+        capture.communicate(timeout=10)
+    samples = [json.loads(line) for line in done.stdout.splitlines()]
+    read = b.run([ktrxer, "ppt", "estimate", path, "--port", "8620", "--json"], check=False)
+    found = json.loads(read.stdout)
+    assert found["capture"]["probes"] == 40 and found["capture"]["heading_wire_bytes"] == 1502, read.stderr
+    assert [train["trailing_wire_bytes"] for train in found["trains"]] == [78, 232]
+    for train in found["trains"]:
+        probes = [one for one in samples if one.get("trailing_wire_bytes") == train["trailing_wire_bytes"]]
+        gaps = [one["second_arrived_ns"] - one["first_arrived_ns"] for one in probes]
+        assert len(gaps) == 20 and train["small_ns"] == pytest.approx(min(gap for gap in gaps if gap > 0), abs=100)
+
+
+def test_what_is_refused(shared_pair, measure, serve, token):
+    a, b = shared_pair
+    assert "nothing listens on TCP port 8620" in measure(a, b.address, "--count", 10, status=1).stderr
+    serve(b, "--token-file", token, "--max-bitrate", "100k")
+    assert "--max-bitrate" in measure(a, b.address, "--count", 10, status=1).stderr
+    for options, reason in (
+        (("--heading", 1526, "--from", "10.77.0.1", "--size1", 1526), "a trailing packet of 1526 bytes on the wire: give 78 to 1525"),
+        (("--size1", 77), "a trailing packet of 77 bytes on the wire: give 78 to 1501"),
+        (("--size2", 78), "both trailing packets have 78 bytes: the slope needs two sizes"),
+        (("--heading", 200), "a trailing packet of 232 bytes on the wire"),
+        (("--heading", 1527), "--heading"),
+        (("--count", 9), "--count"),
+        (("-4", "-6"), "exclude each other"),
+    ):
+        assert reason in measure(a, b.address, *options, status=2).stderr, options
+
+
+def test_a_server_without_flows(shared_pair, measure, serve):
+    a, b = shared_pair
+    serve(b, "--max-clients", 0)
+    assert "nothing listens on TCP port 8620" in measure(a, b.address, "--count", 10, status=1).stderr

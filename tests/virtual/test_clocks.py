@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Clocks of hosts: all times that a process gets are of its host's clock, and estimates across two clocks hold the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guests import ROOT, Lab
+
+KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
+PYTHON = (sys.executable, "-I", "-S")
+OFFSET_NS, RATE_PPM, STEP_NS, STEP_AT_S = 3_000_000, 40.0, -50_000_000, 30
+DELAY_NS = {"a": 4_000_000, "b": 9_000_000}
+
+FILE = f"""
+hosts = ["a", "b"]
+[[links]]
+ends = ["a", "b"]
+from.a = {{ delay = "{DELAY_NS["a"]}ns" }}
+from.b = {{ delay = "{DELAY_NS["b"]}ns" }}
+[[clocks]]
+node = "b"
+offset = "{OFFSET_NS}ns"
+rate_ppm = {RATE_PPM}
+[[clocks]]
+node = "b"
+at = "{STEP_AT_S}s"
+offset = "{STEP_NS}ns"
+"""
+
+# One process, which enters each host in turn: what the clocks of `b` show against those of the guest's kernel, which is host "".
+ENTER = """
+import ctypes, json, os, socket, struct, sys, threading, time
+CLOCKS = ("REALTIME", "MONOTONIC", "TAI", "BOOTTIME", "MONOTONIC_RAW")
+libc = ctypes.CDLL(None)
+def enter(host):
+    fd = os.open(f"/run/netns/{host}" if host else "/proc/1/ns/net", os.O_RDONLY)
+    assert libc.setns(fd, 0x40000000) == 0
+    os.close(fd)
+def true():
+    enter(""); return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+def differences():
+    # The kernel's clock before and after, so that what the reading itself takes is known.
+    found = {}
+    for name in CLOCKS:
+        clock = getattr(time, "CLOCK_" + name)
+        enter(""); before = time.clock_gettime_ns(clock)
+        enter("b"); there = time.clock_gettime_ns(clock)
+        enter(""); after = time.clock_gettime_ns(clock)
+        found[name] = (there - (before + after) / 2, after - before)
+    return true(), found
+"""
+SHOW = """
+def stamp():
+    # SO_TIMESTAMPNS of a packet between two readings of the same host.
+    enter("b")
+    a, b = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    b.setsockopt(socket.SOL_SOCKET, 35, 1); b.bind(("127.0.0.1", 0)); b.settimeout(5)
+    before = time.time_ns(); a.sendto(b"x", b.getsockname()); after = time.time_ns()
+    _, ((_, _, data),), *_ = b.recvmsg(10, 100)
+    seconds, ns = struct.unpack("qq", data)
+    return before, seconds * 10**9 + ns, after
+def packet():
+    enter("b")
+    taken = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)); taken.bind(("lo", 0x0800))
+    taken.setsockopt(socket.SOL_SOCKET, 35, 1); taken.settimeout(5)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    before = time.time_ns(); s.sendto(b"y", ("127.0.0.1", 9)); after = time.time_ns()
+    _, ((_, _, data),), *_ = taken.recvmsg(100, 100)
+    seconds, ns = struct.unpack("qq", data)
+    return before, seconds * 10**9 + ns, after
+def waits():
+    # Absolute waits of a host end by its own clock.
+    enter("b")
+    found = {}
+    for name in ("REALTIME", "MONOTONIC"):
+        clock = getattr(time, "CLOCK_" + name)
+        until = time.clock_gettime_ns(clock) + 50_000_000
+        libc.clock_nanosleep(clock, 1, struct.pack("qq", until // 10**9, until % 10**9), None)
+        found[name] = time.clock_gettime_ns(clock) - until
+    held = threading.Lock(); held.acquire()
+    begun = time.monotonic_ns(); held.acquire(timeout=0.05); found["lock"] = time.monotonic_ns() - begun - 50_000_000
+    return found
+answer = {"first": differences(), "stamp": stamp(), "packet": packet(), "waits": waits()}
+enter(""); time.sleep(20); answer["drifted"] = differences()
+time.sleep(15); answer["stepped"] = differences()
+enter("b"); now = time.time_ns(); time.clock_settime_ns(time.CLOCK_REALTIME, now + 7_000_000); answer["set"] = differences()
+enter("a"); answer["other"] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - true()
+answer["says"] = open("/proc/net/host_clock").read()
+json.dump(answer, sys.stdout)
+"""
+
+
+@pytest.fixture(params=["7.3", pytest.param("6.1", marks=pytest.mark.slow)])
+def kernel(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def two(lab: Lab) -> Lab:
+    (lab.folder / "two.toml").write_text(FILE)
+    return lab
+
+
+def test_all_times_that_a_process_gets_are_of_its_host(two: Lab, kernel: str) -> None:
+    (two.folder / "show.py").write_text(ENTER + SHOW)
+    done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--", *PYTHON, "show.py")
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+
+    at, first = said["first"]
+    for name, (difference, span) in first.items():
+        offset = OFFSET_NS if name in ("REALTIME", "TAI") else 0
+        assert -span <= difference - offset <= span + 1e9 * RATE_PPM * 1e-6, f"{name}: less than a second after the clock was set"
+    for name in ("stamp", "packet"):
+        before, stamp, after = said[name]
+        assert before <= stamp <= after, f"the stamp of a packet is between two readings of its host's clock ({name})"
+    for name, late in said["waits"].items():
+        assert 0 <= late < 100_000, name
+    for key, steps in (("drifted", 0), ("stepped", STEP_NS), ("set", STEP_NS + 7_000_000)):
+        later, found = said[key]
+        drift = (later - at) * RATE_PPM * 1e-6
+        for name, (difference, span) in found.items():
+            expected = first[name][0] + drift + (steps if name in ("REALTIME", "TAI") else 0)
+            assert difference == pytest.approx(expected, abs=span + first[name][1] + 20_000 * (key == "set")), (key, name)
+    assert abs(said["other"]) < 100_000 and said["says"] == "0 0\n", "the other host has its own clock"
+
+
+def test_stamp_between_two_clocks_holds_the_truth(two: Lab, kernel: str) -> None:
+    (two.folder / "truth.py").write_text(ENTER + "json.dump(differences(), open('truth', 'w'))")
+    job = f"{' '.join(PYTHON)} truth.py && {KTRXER} stamp b -c 1000 -i 50ms --json"
+    done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--beside", f"b={KTRXER} serve", "--", "sh", "-c", job)
+    assert done.returncode == 1, done.stderr  # the verdict: a clock was stepped
+    found = json.loads(done.stdout)
+    at, first = json.loads((two.folder / "truth").read_text())
+    assert found["received"] == 1000 and found["clock_steps"] == 1
+
+    # The offset is given at a time of the longest segment between steps: before this one or after it.
+    later_s = (found["offset_at_ns"] - at) / 1e9
+    truth_us = (first["REALTIME"][0] + later_s * RATE_PPM * 1e3 + (STEP_NS if later_s > STEP_AT_S else 0)) / 1e3
+    assert abs(found["offset_us"] - truth_us) <= found["offset_bound_us"] < sum(DELAY_NS.values()) / 2e3 + 100
+    assert abs(found["skew_ppm"] - RATE_PPM) <= found["skew_bound_ppm"]
+    total_us = found["one_way_uncertainty_us"]["total"]
+    for direction, node in (("up_us", "a"), ("down_us", "b")):
+        for name in ("min", "p50", "max"):
+            assert abs(found[direction][name] - DELAY_NS[node] / 1e3) <= total_us + 50, (direction, name)
+
+
+def test_without_clocks_of_hosts_it_is_said_and_nothing_is_changed(two: Lab) -> None:
+    file = two.folder / "two.toml"
+    file.write_text(re.sub("from.*\n", "", FILE))  # this machine may have no netem
+    done = two("run", file, "--", "true")
+    assert done.returncode == 125
+    assert "this kernel has one clock for all hosts; use ktrxer lab run --time virtual" in done.stderr
