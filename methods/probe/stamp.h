@@ -25,8 +25,8 @@ struct stamp_spec {
 	uint16_t ssid;   /* of the first class, the others follow; 0: a random one */
 	bool ptp;        /* timestamps in the truncated format of PTP instead of NTP's */
 	bool follow_up;  /* request the driver's stamp of each answer: the far host's own queue */
-	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
 	bool clock;      /* request the adjustments of the reflector's clock with each answer */
+	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
 };
 
 struct stamp_events {

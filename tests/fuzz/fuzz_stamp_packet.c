@@ -22,7 +22,8 @@ static void walk(const uint8_t *packet, size_t length, uint32_t at)
 		if (tlv.length == 4)
 			stamp_cos_read(tlv.value);
 		if (tlv.length == 16)
-			(void)stamp_follow_up_read(tlv.value), (void)stamp_limits_read(tlv.value);
+			(void)stamp_follow_up_read(tlv.value), (void)stamp_limits_read(tlv.value),
+				(void)stamp_clock_read(tlv.value);
 		stamp_tlv_length_ok(tlv.type, tlv.length);
 	} while (found == STAMP_TLV_OK);
 	if (found == STAMP_TLV_CUT && tlv.at >= length)

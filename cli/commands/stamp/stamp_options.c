@@ -66,8 +66,8 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .ssid = (uint16_t)o->ssid,
 				     .ptp = o->ptp,
 				     .follow_up = o->follow_up,
-				     .host_delay = o->host_delay,
-				     .clock = o->clock };
+				     .clock = o->clock,
+				     .host_delay = o->host_delay };
 	if (rc == 0 && o->host_delay && !o->follow_up)
 		rc = ktrxer_fail(err, -EINVAL,
 				 "--host-delay needs the reflector's driver stamps: not with --no-follow-up");
