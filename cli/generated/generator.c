@@ -6,6 +6,9 @@
 #include "bench_command_table.h"
 #endif
 
+#include <stdlib.h>
+#include <string.h>
+
 enum { COMMANDS_MAX = 64 };
 
 static int add(const struct command **all, int count, const struct command *const *table)
@@ -16,6 +19,11 @@ static int add(const struct command **all, int count, const struct command *cons
 	return count;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct command *const *)a)->name, (*(const struct command *const *)b)->name);
+}
+
 int main(int argc, char *argv[])
 {
 	const struct command *all[COMMANDS_MAX + 1] = { NULL };
@@ -24,6 +32,7 @@ int main(int argc, char *argv[])
 #ifdef KTRXER_HAVE_BENCH
 	count = add(all, count, bench_command_table);
 #endif
-	add(all, count, command_table);
+	count = add(all, count, command_table);
+	qsort(all, (size_t)count, sizeof *all, by_name);
 	return cli_main(argc, argv, all);
 }
