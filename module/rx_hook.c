@@ -4,7 +4,7 @@
  *
  * A file's own two hooks stand first in their chain; of two files' the later stands before the earlier.
  *
- * All that is done for each packet, and nothing else, is in this unit, which is made for speed where the rest is made small (Kbuild).
+ * This file and rx_record.c are what each packet runs: they are built for speed, the others to be small (Kbuild).
  */
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -12,7 +12,6 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
-#include "rx_record.c"
 #include "rx_types.h"
 
 static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
@@ -29,9 +28,10 @@ static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
 	frame->length += frame->link_bytes;
 }
 
-static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame, u32 rule)
+static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame, u32 rule,
+			    u32 generation)
 {
-	if (krx_ring_put(&krx->ring, frame, rule, krx->snap) && wq_has_sleeper(&krx->readers))
+	if (krx_ring_put(krx, frame, rule, generation) && wq_has_sleeper(&krx->readers))
 		wake_up_interruptible_poll(&krx->readers, EPOLLIN | EPOLLRDNORM);
 }
 
@@ -61,10 +61,10 @@ static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_fram
 	krx_table_count(table, rule);
 	switch (table->match.op[rule]) {
 	case KTRXER_RX_CAPTURE:
-		krx_packet_keep(krx, frame, rule);
+		krx_packet_keep(krx, frame, rule, table->generation);
 		return NF_ACCEPT;
 	case KTRXER_RX_CAPTURE_DROP:
-		krx_packet_keep(krx, frame, rule);
+		krx_packet_keep(krx, frame, rule, table->generation);
 		return NF_DROP;
 	case KTRXER_RX_DROP:
 		return NF_DROP;

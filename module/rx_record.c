@@ -12,15 +12,6 @@
 
 enum { KRX_ALIGN = 8 };
 
-/* A packet as it was on the link: its header may have had a tag. */
-struct krx_frame {
-	const struct sk_buff *skb; /* from the network header on */
-	const u8 *link;	     /* Ethernet header; NULL: there is none */
-	u32 link_bytes;	     /* with the tag that goes back */
-	u32 length;	     /* of all */
-	bool tagged;
-};
-
 /*
  * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not fit before the end of the ring the record
  * begins at its start, and `head` moves there.
@@ -85,12 +76,20 @@ static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 }
 
 /* `at` is where the record will end: where the next one begins. */
-static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap, u32 *at)
+static bool krx_ring_write(const struct krx_file *krx, const struct krx_frame *frame, u32 rule,
+			   u32 generation, u32 *at)
 {
 	const struct sk_buff *skb = frame->skb;
-	const u32 kept = min(frame->length, snap);
+	const u32 kept = min(frame->length, krx->snap);
 	const u32 size = ALIGN(offsetof(struct ktrxer_rx_record, data) + kept, KRX_ALIGN);
-	struct ktrxer_rx_record head = { .size = size, .rule = rule, .ifindex = skb->dev->ifindex, .length = frame->length, .kept = kept };
+	struct ktrxer_rx_record head = {
+		.size = size,
+		.rule = rule,
+		.ifindex = skb->dev->ifindex,
+		.length = frame->length,
+		.kept = kept,
+		.generation = generation,
+	};
 	struct ktrxer_rx_record *r;
 
 	head.flags = krx_stamp_take(skb, &head.real_ns, &head.mono_ns);
@@ -102,7 +101,7 @@ static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *
 	}
 	if (skb->pkt_type <= PACKET_OTHERHOST)
 		head.direction = skb->pkt_type;
-	r = krx_ring_room(ring, size, at);
+	r = krx_ring_room(&krx->ring, size, at);
 	if (!r || !krx_frame_copy(frame, r->data, kept))
 		return false;
 	memcpy(r, &head, offsetof(struct ktrxer_rx_record, data));
@@ -110,16 +109,16 @@ static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *
 	return true;
 }
 
-/* False: there was no room, or the packet could not be read; it is counted as lost. */
-static bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap)
+bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule, u32 generation)
 {
+	struct krx_ring *ring = &krx->ring;
 	struct ktrxer_rx_ring *info = krx_ring_info(ring);
 	u32 head;
 	bool done;
 
 	spin_lock(&ring->lock);
 	head = ring->head;
-	done = krx_ring_write(ring, frame, rule, snap, &head);
+	done = krx_ring_write(krx, frame, rule, generation, &head);
 	if (done) {
 		ring->captured++;
 		WRITE_ONCE(ring->head, head);

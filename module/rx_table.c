@@ -12,7 +12,7 @@
 
 enum { KRX_BUCKETS_MIN = 16 };
 
-static void krx_table_free(struct krx_table *table)
+void krx_table_free(struct krx_table *table)
 {
 	int cpu;
 
@@ -66,7 +66,7 @@ err:
 	return NULL;
 }
 
-static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
+struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
 {
 	struct ktrxer_rx_rule *rules = NULL;
 	struct krx_table *table;
@@ -90,7 +90,7 @@ static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from
 	return ERR_PTR(ret);
 }
 
-static bool krx_table_drops(const struct krx_table *table)
+bool krx_table_drops(const struct krx_table *table)
 {
 	u32 i;
 
@@ -100,7 +100,7 @@ static bool krx_table_drops(const struct krx_table *table)
 	return false;
 }
 
-static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
+void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 {
 	unsigned int start;
 	u64 value;

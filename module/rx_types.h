@@ -15,6 +15,8 @@
 #include <linux/u64_stats_sync.h>
 #include <linux/wait.h>
 
+#include "module.h"
+
 /* Offset 0 is the network header. */
 struct krx_source {
 	const struct sk_buff *skb;
@@ -43,10 +45,12 @@ struct krx_counts {
 struct krx_table {
 	struct krx_match match;
 	struct krx_counts __percpu *counts;
+	u32 generation;
 };
 
 struct krx_ring {
-	void *map; /* what user space maps: struct ktrxer_rx_ring, the reader's page, the records */
+	struct ktrxer_memory memory;
+	void *map; /* of it: struct ktrxer_rx_ring, the reader's page, the records */
 	u32 map_bytes, data_bytes, data_offset, tail_offset;
 	spinlock_t lock; /* of what follows */
 	u32 head;
@@ -63,6 +67,12 @@ static inline u32 *krx_ring_tail(const struct krx_ring *ring)
 	return ring->map + ring->tail_offset;
 }
 
+/* Events that the reader has seen. */
+static inline u32 *krx_ring_seen(const struct krx_ring *ring)
+{
+	return krx_ring_tail(ring) + 1;
+}
+
 struct krx_file {
 	struct net *net;
 	struct mutex lock; /* one ioctl at a time */
@@ -72,6 +82,8 @@ struct krx_file {
 	struct krx_table __rcu *table; /* written under `lock` */
 	wait_queue_head_t readers;
 	u32 state; /* enum ktrxer_rx_state */
+	u32 events; /* changes of it */
+	u32 generation; /* of the last table; under `lock` */
 
 	/* Under RTNL. */
 	struct list_head list;
@@ -80,6 +92,18 @@ struct krx_file {
 	struct nf_hook_ops ops[2];
 	u32 ops_count;
 };
+
+/* A packet as it was on the link: its header may have had a tag. */
+struct krx_frame {
+	const struct sk_buff *skb; /* from the network header on */
+	const u8 *link; /* Ethernet header; NULL: there is none */
+	u32 link_bytes; /* with the tag that goes back */
+	u32 length;     /* of all */
+	bool tagged;
+};
+
+/* False: there was no room, or the packet could not be read; it is counted as lost. */
+bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule, u32 generation);
 
 /* priv: the struct krx_file. */
 unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);

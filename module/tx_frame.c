@@ -23,14 +23,14 @@ static int ktx_frame_check(const struct ktx_shape *shape, const u8 *data, u32 le
 	return data[0] >> 4 == 4 || data[0] >> 4 == 6 ? 0 : -EINVAL;
 }
 
-static struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
+struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
 {
 	/* So that the network header, not the link's, is aligned. */
 	const u32 before = shape->headroom - shape->header;
 	struct sk_buff *skb;
 	int ret;
 
-	skb = alloc_skb(before + max_t(u32, length, ETH_ZLEN) + shape->tailroom, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY);
+	skb = alloc_skb(before + max_t(u32, length, ETH_ZLEN) + shape->tailroom, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
 	skb_reserve(skb, before);

@@ -44,7 +44,7 @@ static void ktx_wait_measure(struct ktx_file *f)
 	f->turns_us = div_u64((u64)KTX_WAIT_TURNS * NSEC_PER_USEC, (u32)burn_ns);
 }
 
-static void ktx_wait_begin(struct ktx_file *f)
+void ktx_wait_begin(struct ktx_file *f)
 {
 	ktx_wait_measure(f);
 	f->guard_most_ns = min_t(u64, READ_ONCE(guard_us) * (u64)NSEC_PER_USEC, KTX_GUARD_MAX_NS);
@@ -84,7 +84,7 @@ static void ktx_guard_learn(struct ktx_file *f, u64 longest)
 	WRITE_ONCE(f->ring->guard_ns, (u32)f->guard_ns);
 }
 
-static void ktx_wait_out(struct ktx_file *f, u64 until)
+void ktx_wait_out(struct ktx_file *f, u64 until)
 {
 	const u64 guard = f->guard_ns;
 	unsigned long flags;

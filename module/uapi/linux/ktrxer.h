@@ -3,7 +3,8 @@
  * ktrxer.ko: what a program and the module say to each other. This file is the specification; what it does not say is refused.
  *
  * Two devices, independent of each other: /dev/ktx sends frames at their times, /dev/krx gives the packets that its rules ask for.
- * An open file belongs to the network namespace of its opener, who needs CAP_NET_RAW there. Everything that a file holds (timers,
+ * An open file belongs to the network namespace of its opener, which needs CAP_NET_RAW there; timers need CAP_NET_RAW in the
+ * initial user namespace, of the opener and of the caller of SETUP. Everything that a file holds (timers,
  * probes, rules, memory) goes when the last descriptor of it is closed and the last mapping of it is gone.
  *
  * Conventions
@@ -15,7 +16,10 @@
  *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). Who publishes an index stores it with release
  *             order, who reads it loads it with acquire order. The module keeps its own copy of all that counts: what stands in a
  *             mapping for the program's information can be overwritten without harm to anybody else.
- *   mappings  one for each file, MAP_SHARED, at offset 0, all of it; it is not inherited by a fork.
+ *   mappings  one for each file, MAP_SHARED, all of it, at the offset that SETUP returns (`map_offset`: 0 unless the processor's
+ *             caches want addresses of one colour); it is not inherited by a fork.
+ *   memory    charged to the memory cgroup of the caller of SETUP, and to RLIMIT_MEMLOCK of its user (all files of the user
+ *             together), unless the caller has CAP_IPC_LOCK: -ENOMEM.
  *   faults    a program that publishes what cannot be has broken its file: EPROTO from then on, and poll() says POLLERR.
  */
 #ifndef _UAPI_LINUX_KTRXER_H
@@ -25,7 +29,7 @@
 #include <linux/types.h>
 
 #define KTRXER_MAGIC 0x7278746bU /* "ktxr" in memory, where the least byte comes first */
-#define KTRXER_UAPI_VERSION 1         /* raised when a layout changes in a way that older programs cannot take */
+#define KTRXER_UAPI_VERSION 2         /* raised when a layout changes in a way that older programs cannot take */
 #define KTRXER_IOC 0xe9
 
 struct ktrxer_version {
@@ -34,8 +38,28 @@ struct ktrxer_version {
 	__u32 reserved[2];
 };
 
-/* Both devices. */
+/* What this module can do. A newer module sets more bits and fills more fields. */
+enum ktrxer_feature {
+	KTRXER_FEATURE_PROBE_QUEUE = 1 << 0, /* KTRXER_TX_QUEUE */
+	KTRXER_FEATURE_PROBE_USER = 1 << 1,  /* `user` of slot and report */
+	KTRXER_FEATURE_EGRESS = 1 << 2,      /* netfilter's egress hooks see each probe */
+	KTRXER_FEATURE_BUDGET = 1 << 3,      /* sending takes 80 % of a processor at most */
+	KTRXER_FEATURE_GENERATION = 1 << 4,  /* records name the table of rules that captured them */
+	KTRXER_FEATURE_EVENTS = 1 << 5,      /* poll() reports each change of the device once */
+};
+
+struct ktrxer_features {
+	__u32 size;
+	__u32 reserved;
+	__aligned_u64 features; /* enum ktrxer_feature */
+	__aligned_u64 clocks;   /* bit n: clock id n is accepted as ktrxer_tx_setup.clock */
+	__u32 slots_max, frame_max;
+	__u32 rules_max, list_max;
+};
+
+/* Both devices. A command is chosen by its number alone, since the size in it may grow. */
 #define KTRXER_IOC_VERSION _IOR(KTRXER_IOC, 0x00, struct ktrxer_version)
+#define KTRXER_IOC_FEATURES _IOWR(KTRXER_IOC, 0x01, struct ktrxer_features)
 
 /* =============================================================================================== /dev/ktx: sending
  *
@@ -80,12 +104,12 @@ struct ktrxer_tx_setup {
 	__u32 queue;       /* of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends */
 	__u32 cpu;         /* that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is */
 	__u32 flags;       /* enum ktrxer_tx_setup_flag */
-	__u32 reserved;
+	__u32 clock;       /* of at_ns, late_ns and all times that come back: CLOCK_MONOTONIC (1), others are -EOPNOTSUPP */
 	__aligned_u64 late_ns;  /* later than this is late */
 	__aligned_u64 retry_ns; /* a frame that the driver refuses is tried again for so long, 10 s at most */
 	/* Returned. */
 	__aligned_u64 map_size;      /* bytes to map */
-	__u32 ring_offset;      /* struct ktrxer_tx_ring, 0 */
+	__u32 map_offset;       /* of mmap() */
 	__u32 slots_offset;     /* struct ktrxer_tx_slot each */
 	__u32 reports_offset;   /* struct ktrxer_tx_report each */
 	__u32 frames_offset;
@@ -117,12 +141,16 @@ struct ktrxer_tx_ring {
 
 enum ktrxer_tx_slot_flag {
 	KTRXER_TX_TRAIN = 1 << 0, /* the next slot's probe leaves back to back with this one, by the same call where the device takes it */
+	KTRXER_TX_QUEUE = 1 << 1, /* by `queue`, not by the file's one */
 };
 
 struct ktrxer_tx_slot {
 	__aligned_u64 at_ns; /* 0: at once, after what is before it */
+	__aligned_u64 user;  /* the program's own; the report has it again */
 	__u32 length;        /* of the frame, from the device's link header on */
 	__u32 flags;         /* enum ktrxer_tx_slot_flag */
+	__u32 queue;         /* of the device, with KTRXER_TX_QUEUE; else 0 */
+	__u32 reserved;
 };
 
 enum ktrxer_tx_status {
@@ -135,20 +163,24 @@ enum ktrxer_tx_status {
 struct ktrxer_tx_report {
 	__aligned_u64 sent_ns;    /* just before the driver's transmit function was called, the time that it was */
 	__aligned_u64 planned_ns; /* at_ns, moved by KTRXER_TX_LATE_SHIFT */
+	__aligned_u64 user;       /* of the slot */
 	__u32 call_ns;            /* how long that function took, 4 s at most */
 	__u32 tries;              /* calls of it, and looks at a queue that was stopped */
 	__u16 status;             /* enum ktrxer_tx_status */
 	__u16 reserved;
 	/*
-	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier, -EMSGSIZE longer than the MTU allows,
-	 * -EINVAL no frame of this link, -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
+	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier, -EMSGSIZE longer than the MTU allows
+	 * (a VLAN tag adds its 4 bytes), -EINVAL no frame of this link or no such queue, -EPERM dropped or kept by a rule of
+	 * netfilter's egress hook, -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
 	 */
 	__s32 error;
+	__u32 queue;              /* of the device, by which it left */
+	__u32 reserved1;
 };
 
 struct ktrxer_tx_kick {
 	__u32 size;
-	__u32 cancel;             /* 1: all probes before cancel_to that are not sent yet end as cancelled */
+	__u32 cancel;             /* 1: all probes before cancel_to that are not sent yet end as cancelled; waits for no other call */
 	__u32 cancel_to;
 	__u32 reserved;
 	__aligned_u64 next_ns;    /* returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none */
@@ -156,7 +188,7 @@ struct ktrxer_tx_kick {
 
 /*
  * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENETDOWN it is down, -EOPNOTSUPP its frames cannot be made
- * here, -ENOMEM no memory for that many slots. KICK: -ENXIO before SETUP; -EPROTO, -ENETDOWN, -ENODEV once that has happened
+ * here, -ENOMEM no memory for that many slots, -EPERM a timer without CAP_NET_RAW on the host. KICK: -EINTR a signal came, -ENXIO before SETUP; -EPROTO, -ENETDOWN, -ENODEV once that has happened
  * (all that is published has a report then, or gets one with the next call). None of them waits for a probe's time.
  */
 #define KTRXER_TX_SETUP _IOWR(KTRXER_IOC, 0x10, struct ktrxer_tx_setup)
@@ -209,7 +241,8 @@ struct ktrxer_rx_setup {
 	__u32 map_bytes;	/* length for mmap() */
 	__u32 tail_offset;	/* of the __u32 that the reader writes */
 	__u32 data_offset;	/* of the records */
-	__u32 reserved[3];	/* 0 */
+	__u32 map_offset;	/* of mmap() */
+	__u32 reserved[2];	/* 0 */
 };
 
 /* A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four bytes count. */
@@ -231,7 +264,7 @@ struct ktrxer_rx_rules {
 	__u32 count;		/* 0 takes all away */
 	__aligned_u64 rules;	/* pointer to struct ktrxer_rx_rule[count] */
 	__u32 rule_size;	/* sizeof(struct ktrxer_rx_rule) */
-	__u32 reserved;		/* 0 */
+	__u32 generation;	/* in: 0; out: of this table, in its records. 1 for the first table of the file */
 };
 
 struct ktrxer_rx_stats {
@@ -242,13 +275,13 @@ struct ktrxer_rx_stats {
 	__aligned_u64 captured;	/* records written */
 	__aligned_u64 lost;	/* packets to be captured for which there was no room: captured + lost is the sum over rules that capture */
 	__u32 state;		/* enum ktrxer_rx_state */
-	__u32 reserved;
+	__u32 generation;	/* of the rules in force; 0: none yet */
 };
 
 enum ktrxer_rx_state {
 	KTRXER_RX_UP = 0,
-	KTRXER_RX_DOWN = 1,	/* poll(): EPOLLERR; it may come up again */
-	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLERR and EPOLLHUP */
+	KTRXER_RX_DOWN = 1,	/* it may come up again */
+	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLHUP */
 };
 
 /* The first page of the mapping. The kernel writes it and reads nothing of it back. */
@@ -258,12 +291,14 @@ struct ktrxer_rx_ring {
 	__u32 tail_offset, data_offset, data_bytes;
 	__u32 state;		/* enum ktrxer_rx_state */
 	__u32 lost;		/* its last 32 bits */
-	__u32 reserved[9];
+	__u32 events;		/* changes of `state` */
+	__u32 reserved[8];
 	__u32 head;		/* where the next record will begin: runs free, the place is head % data_bytes. Load-acquire */
 };
 
 /*
- * The reader's page begins with a __u32, the tail: what lies before it may be overwritten. Store-release. A tail that cannot be (more
+ * The reader's page begins with a __u32, the tail: what lies before it may be overwritten. Store-release. A second __u32 is the number of
+ * events (`events`) that the reader has seen: poll() returns EPOLLPRI, and EPOLLERR unless the device is up, while the two differ. A tail that cannot be (more
  * than data_bytes behind the head) is a full ring, for as long as it stays. A reader that has lost its way finds back by tail = head, where
  * the head is told anew with each packet.
  */
@@ -285,7 +320,8 @@ struct ktrxer_rx_record {
 	__aligned_u64 mono_ns;	/* the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set */
 	__u16 tci;		/* of the tag that had been taken off */
 	__u8 direction;		/* 0 to this host, 1 broadcast, 2 multicast, 3 to another host */
-	__u8 reserved[5];
+	__u8 reserved;
+	__u32 generation;	/* of the table that `rule` is a place in */
 	__u8 data[];
 };
 
@@ -295,7 +331,7 @@ struct ktrxer_rx_record {
  * has no ingress hook. All that is refused leaves the table as it was.
  */
 #define KTRXER_RX_SETUP _IOWR(KTRXER_IOC, 0x40, struct ktrxer_rx_setup)
-#define KTRXER_RX_RULES _IOW(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)
+#define KTRXER_RX_RULES _IOWR(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)
 #define KTRXER_RX_STATS _IOWR(KTRXER_IOC, 0x42, struct ktrxer_rx_stats)
 
 #endif
