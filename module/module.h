@@ -26,9 +26,9 @@ long ktrxer_version_tell(void __user *to);
 long ktrxer_features_tell(void __user *to);
 
 /*
- * Takes the struct of an ioctl, which begins with the caller's sizeof. Fields of a newer caller that
- * this module does not have must be zero. @least: the size of its first version.
- * Returns the caller's size, or a negative errno.
+ * Takes the struct of an ioctl, which begins with the caller's sizeof. Fields of a newer caller
+ * that this module does not have must be zero. @least: the size of its first version. Returns the
+ * caller's size, or a negative errno.
  */
 long ktrxer_struct_take(void *to, size_t size, size_t least, const void __user *from);
 /* Gives it back, as many bytes of it as the caller has. */
@@ -61,7 +61,9 @@ struct ktrxer_memory {
 int ktrxer_memory_take(struct ktrxer_memory *memory, size_t bytes, size_t more);
 /* Also of one that holds nothing. */
 void ktrxer_memory_free(struct ktrxer_memory *memory);
-/* Bytes, for ktrxer_tx_setup.map_offset: the program's addresses have the colour of the kernel's. */
+/*
+ * Bytes, for ktrxer_tx_setup.map_offset: the program's addresses have the colour of the kernel's.
+ */
 u32 ktrxer_memory_offset(const struct ktrxer_memory *memory);
 /* mmap() of all of it. */
 int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma);

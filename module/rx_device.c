@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as they like. All of it under RTNL. */
+/*
+ * Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as
+ * they like. All of it under RTNL.
+ */
 #include <linux/limits.h>
 #include <linux/notifier.h>
 #include <linux/poll.h>
@@ -53,7 +56,9 @@ int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
 	rtnl_lock();
 	if (krx->ifindex) {
 		dev = __dev_get_by_index(krx->net, krx->ifindex);
-		ret = !dev ? -ENODEV : flags & KTRXER_RX_PROMISCUOUS ? dev_set_promiscuity(dev, 1) : 0;
+		ret = !dev                            ? -ENODEV
+		      : flags & KTRXER_RX_PROMISCUOUS ? dev_set_promiscuity(dev, 1)
+						      : 0;
 		if (ret)
 			goto out;
 		krx->dev = dev;

@@ -48,13 +48,15 @@ static int krx_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- set up */
+/* --------------------------------------------------------------------------------------- set up */
 
 static bool krx_setup_valid(const struct ktrxer_rx_setup *setup)
 {
-	return !(setup->flags & ~KTRXER_RX_PROMISCUOUS) && setup->snap <= KTRXER_RX_SNAP_MAX && setup->ring_bytes >= KTRXER_RX_RING_MIN &&
-	       setup->ring_bytes <= KTRXER_RX_RING_MAX && !setup->reserved[0] && !setup->reserved[1] &&
-	       (setup->hook == KTRXER_RX_INGRESS ? setup->ifindex != 0 : setup->hook == KTRXER_RX_PREROUTING) &&
+	return !(setup->flags & ~KTRXER_RX_PROMISCUOUS) && setup->snap <= KTRXER_RX_SNAP_MAX &&
+	       setup->ring_bytes >= KTRXER_RX_RING_MIN && setup->ring_bytes <= KTRXER_RX_RING_MAX &&
+	       !setup->reserved[0] && !setup->reserved[1] &&
+	       (setup->hook == KTRXER_RX_INGRESS ? setup->ifindex != 0
+						 : setup->hook == KTRXER_RX_PREROUTING) &&
 	       (setup->ifindex || !setup->flags);
 }
 
@@ -75,7 +77,9 @@ static int krx_file_prepare(struct krx_file *krx, const struct ktrxer_rx_setup *
 		return ret;
 	}
 	net_enable_timestamp();
-	/* Pairs with the acquires of mmap() and poll(), which use the ring after they have read it. */
+	/*
+	 * Pairs with the acquires of mmap() and poll(), which use the ring after they have read it.
+	 */
 	smp_store_release(&krx->ready, true);
 	return 0;
 }
@@ -113,9 +117,12 @@ static int krx_file_mmap(struct file *file, struct vm_area_struct *vma)
 	return ktrxer_memory_map(&krx->ring.memory, vma);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- rules */
+/* ---------------------------------------------------------------------------------------- rules */
 
-/* The table is complete before the first packet uses it, and the former one stays until the last packet has used it. */
+/*
+ * The table is complete before the first packet uses it, and the former one stays until the last
+ * packet has used it.
+ */
 static int krx_table_publish(struct krx_file *krx, struct krx_table *table)
 {
 	struct krx_table *former;
@@ -170,9 +177,12 @@ static long krx_file_rules(struct file *file, void __user *arg)
 	return ktrxer_struct_give(arg, &rules, sizeof(rules), size);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- counts */
+/* --------------------------------------------------------------------------------------- counts */
 
-/* Nothing of user space is touched while the lock is held: a page fault there takes a lock that mmap() holds when it comes here. */
+/*
+ * Nothing of user space is touched while the lock is held: a page fault there takes a lock that
+ * mmap() holds when it comes here.
+ */
 static u32 krx_file_sums(struct krx_file *krx, struct ktrxer_rx_stats *stats, u64 *matched)
 {
 	const struct krx_table *table;
@@ -213,13 +223,14 @@ static long krx_file_stats(struct krx_file *krx, void __user *arg)
 			return -ENOMEM;
 	}
 	given = krx_file_sums(krx, &stats, matched);
-	if (matched && copy_to_user(u64_to_user_ptr(stats.matched), matched, given * sizeof(*matched)))
+	if (matched &&
+	    copy_to_user(u64_to_user_ptr(stats.matched), matched, given * sizeof(*matched)))
 		ret = -EFAULT;
 	kvfree(matched);
 	return ret ? ret : ktrxer_struct_give(arg, &stats, sizeof(stats), size);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ file */
+/* ----------------------------------------------------------------------------------------- file */
 
 static long krx_file_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hook. Called in softirq, inside an RCU read section, with packets that others may have a share in: they are read, never written.
+ * The hook. Called in softirq, inside an RCU read section, with packets that others may have a
+ * share in: they are read, never written.
  *
- * A file's own two hooks stand first in their chain; of two files' the later stands before the earlier.
+ * A file's own two hooks stand first in their chain; of two files' the later stands before the
+ * earlier.
  *
- * This file and rx_record.c are what each packet runs: they are built for speed, the others to be small (Kbuild).
+ * This file and rx_record.c are what each packet runs: they are built for speed, the others to be
+ * small (Kbuild).
  */
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -78,7 +81,8 @@ unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_h
 	struct krx_frame frame;
 
 	krx_frame_set(&frame, skb);
-	return krx_packet_judge(priv, &frame, frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
+	return krx_packet_judge(priv, &frame,
+				frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
 }
 
 /* Here IP has been found already, whatever stood before it. */

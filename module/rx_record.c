@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A packet becomes a record of the ring. The program that has mapped the ring may write anything anywhere in it, at any time. The module reads
- * one word of it, the tail, once for each record, and checks its range.
+ * A packet becomes a record of the ring. The program that has mapped the ring may write anything
+ * anywhere in it, at any time. The module reads one word of it, the tail, once for each record, and
+ * checks its range.
  */
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
@@ -13,8 +14,8 @@
 enum { KRX_ALIGN = 8 };
 
 /*
- * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not fit before the end of the ring the record
- * begins at its start, and `head` moves there.
+ * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not
+ * fit before the end of the ring the record begins at its start, and `head` moves there.
  */
 static struct ktrxer_rx_record *krx_ring_room(const struct krx_ring *ring, u32 bytes, u32 *head)
 {
@@ -58,15 +59,17 @@ static bool krx_frame_copy(const struct krx_frame *frame, u8 *to, u32 n)
 }
 
 /*
- * The arrival stamp is there while somebody has asked for stamps (krx_file_setup() has). What is older than a second is something else: the
- * time at which a packet of this host's own was to leave, on its way through a veth pair of an old kernel.
+ * The arrival stamp is there while somebody has asked for stamps (krx_file_setup() has). What is
+ * older than a second is something else: the time at which a packet of this host's own was to
+ * leave, on its way through a veth pair of an old kernel.
  */
 static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 {
 	ktime_t now = ktime_get_real(), stamp = skb_tstamp(skb);
 	u32 flags = 0;
 
-	if (!stamp || ktime_after(stamp, now) || ktime_after(now, ktime_add_ns(stamp, NSEC_PER_SEC))) {
+	if (!stamp || ktime_after(stamp, now) ||
+	    ktime_after(now, ktime_add_ns(stamp, NSEC_PER_SEC))) {
 		stamp = now;
 		flags = KTRXER_RX_LATE;
 	}
@@ -127,8 +130,8 @@ bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule,
 		WRITE_ONCE(info->lost, (u32)ring->lost);
 	}
 	/*
-	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it was overwritten, that is how
-	 * its reader finds back.
+	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it
+	 * was overwritten, that is how its reader finds back.
 	 */
 	smp_store_release(&info->head, ring->head);
 	spin_unlock(&ring->lock);

@@ -95,7 +95,8 @@ bool krx_table_drops(const struct krx_table *table)
 	u32 i;
 
 	for (i = 0; i < table->match.count; i++)
-		if (table->match.op[i] == KTRXER_RX_DROP || table->match.op[i] == KTRXER_RX_CAPTURE_DROP)
+		if (table->match.op[i] == KTRXER_RX_DROP ||
+		    table->match.op[i] == KTRXER_RX_CAPTURE_DROP)
 			return true;
 	return false;
 }
@@ -112,7 +113,10 @@ void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 		const struct krx_counts *counts = per_cpu_ptr(table->counts, cpu);
 
 		for (i = 0; i < count; i++) {
-			/* The writer is a softirq: with those off it is another processor, and the sequence tells. */
+			/*
+			 * The writer is a softirq: with those off it is another processor, and the
+			 * sequence tells.
+			 */
 			local_bh_disable();
 			do {
 				start = u64_stats_fetch_begin(&counts->sync);

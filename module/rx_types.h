@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each packet meets (rx_hook.c). */
+/*
+ * What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each
+ * packet meets (rx_hook.c).
+ */
 #ifndef KTRXER_MODULE_RX_TYPES_H
 #define KTRXER_MODULE_RX_TYPES_H
 
@@ -23,7 +26,8 @@ struct krx_source {
 	u32 length;
 };
 
-static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room)
+static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n,
+				   void *room)
 {
 	return skb_header_pointer(s->skb, at, n, room);
 }
@@ -107,6 +111,7 @@ bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule,
 
 /* priv: the struct krx_file. */
 unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
-unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb,
+				 const struct nf_hook_state *state);
 
 #endif

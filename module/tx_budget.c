@@ -2,8 +2,8 @@
 /*
  * The budget of a processor: all files together, whatever their timers, wait and send for four
  * fifths of its time at most. Other tasks and other softirqs have the rest, in pieces that are long
- * enough to be of use. What the senders took is paid back a quarter on top; a sender that finds more
- * than KTX_BUDGET_NS still to be paid rests until half of that is left.
+ * enough to be of use. What the senders took is paid back a quarter on top; a sender that finds
+ * more than KTX_BUDGET_NS still to be paid rests until half of that is left.
  */
 #include <linux/percpu.h>
 
@@ -18,7 +18,10 @@ static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
 
 void ktx_budget_charge(u64 began, u64 now)
 {
-	/* Another guest of the machine may have had the processor for long: that is no debt of ours. */
+	/*
+	 * Another guest of the machine may have had the processor for long: that is no debt of
+	 * ours.
+	 */
 	const u64 used = min_t(u64, now - began, 4 * KTX_BUDGET_NS);
 	struct ktx_budget *budget;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device of a file. It may be renamed, go down, move to another namespace or go away at any time: the sender looks at f->dev anew for each
- * hand-over, and the notifier returns only when nobody can be using it any more.
+ * The device of a file. It may be renamed, go down, move to another namespace or go away at any
+ * time: the sender looks at f->dev anew for each hand-over, and the notifier returns only when
+ * nobody can be using it any more.
  */
 #include <linux/if_arp.h>
 #include <linux/moduleparam.h>
@@ -33,7 +34,10 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 	case ARPHRD_SIT:
 	case ARPHRD_IPGRE:
 	case ARPHRD_IP6GRE:
-		/* IP from the first byte on; what a tunnel puts before it is room to be left, not a header of ours. */
+		/*
+		 * IP from the first byte on; what a tunnel puts before it is room to be left, not a
+		 * header of ours.
+		 */
 		shape->headroom += shape->header;
 		shape->header = 0;
 		shape->raw_ip = true;
@@ -45,8 +49,9 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 
 static char *guard_drivers = "";
 module_param(guard_drivers, charp, 0644);
-MODULE_PARM_DESC(guard_drivers,
-		 "drivers that may be called with interrupts off, separated by commas; none (default)");
+MODULE_PARM_DESC(
+	guard_drivers,
+	"drivers that may be called with interrupts off, separated by commas; none (default)");
 
 static bool ktx_list_has(const char *list, const char *name)
 {
@@ -74,11 +79,11 @@ static bool ktx_driver_allowed(const char *name)
 }
 
 /*
- * May its driver's transmit function be called with interrupts off? A driver can take that for a call
- * of netpoll and lose the frame, so only the administrator says yes, by the driver's name. Even so
- * not where it is known to fail: the ports of a switch (DSA), wireless devices, devices made of
- * other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses netpoll since
- * 6.2, which is about its receive side.
+ * May its driver's transmit function be called with interrupts off? A driver can take that for a
+ * call of netpoll and lose the frame, so only the administrator says yes, by the driver's name.
+ * Even so not where it is known to fail: the ports of a switch (DSA), wireless devices, devices
+ * made of other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses
+ * netpoll since 6.2, which is about its receive side.
  */
 static bool ktx_device_quiet(const struct net_device *dev)
 {
@@ -87,7 +92,8 @@ static bool ktx_device_quiet(const struct net_device *dev)
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) || dev->type != ARPHRD_ETHER)
 		return false;
-	if (dev->dev.type && (!strcmp(dev->dev.type->name, "dsa") || !strcmp(dev->dev.type->name, "wlan")))
+	if (dev->dev.type &&
+	    (!strcmp(dev->dev.type->name, "dsa") || !strcmp(dev->dev.type->name, "wlan")))
 		return false;
 #if IS_ENABLED(CONFIG_CFG80211)
 	if (dev->ieee80211_ptr)
@@ -150,7 +156,8 @@ static int ktx_device_event(struct notifier_block *block, unsigned long event, v
 	LIST_HEAD(left);
 
 	/* Of another type, it has another link header than the frames that were made for it. */
-	if (event != NETDEV_GOING_DOWN && event != NETDEV_UNREGISTER && event != NETDEV_PRE_TYPE_CHANGE)
+	if (event != NETDEV_GOING_DOWN && event != NETDEV_UNREGISTER &&
+	    event != NETDEV_PRE_TYPE_CHANGE)
 		return NOTIFY_DONE;
 	list_for_each_entry_safe(f, next, &ktx_bound, node) {
 		if (rtnl_dereference(f->dev) != dev)

@@ -61,7 +61,7 @@ static int ktx_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- setup */
+/* ---------------------------------------------------------------------------------------- setup */
 
 static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 {
@@ -82,8 +82,8 @@ static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 }
 
 /*
- * Another one of the program's processors than the one where it runs: its phase one goes on while the
- * sender waits out the last microseconds. An isolated one only where the program has no other.
+ * Another one of the program's processors than the one where it runs: its phase one goes on while
+ * the sender waits out the last microseconds. An isolated one only where the program has no other.
  */
 static u32 ktx_cpu_choose(u32 wanted)
 {
@@ -108,14 +108,17 @@ static u32 ktx_cpu_choose(u32 wanted)
 
 static unsigned int timer;
 module_param(timer, uint, 0644);
-MODULE_PARM_DESC(timer, "for files that leave the choice to the module: 0 by trying both (default), 1 a timer's softirq, 2 a real-time thread");
+MODULE_PARM_DESC(
+	timer,
+	"of files that leave it to the module: 0 by trying both (default), 1 softirq, 2 thread");
 
 static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 {
 	const u32 chosen = READ_ONCE(timer);
 	int ret;
 
-	if (wanted == KTRXER_TX_TIMER_AUTO && (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
+	if (wanted == KTRXER_TX_TIMER_AUTO &&
+	    (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
 		wanted = chosen;
 	f->timer_kind = wanted;
 	if (wanted == KTRXER_TX_TIMER_NONE) {
@@ -127,9 +130,14 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 		if (ret)
 			return ret;
 	}
-	/* With the same lateness the thread is the better one: no softirq of others stands before it. */
+	/*
+	 * With the same lateness the thread is the better one: no softirq of others stands before
+	 * it.
+	 */
 	if (wanted == KTRXER_TX_TIMER_AUTO) {
-		const bool softirq = f->softirq_late_ns && f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
+		const bool softirq =
+			f->softirq_late_ns &&
+			f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
 
 		if (softirq)
 			ktx_thread_stop(f);
@@ -137,7 +145,8 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 	}
 	if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
 		ktx_softirq_start(f);
-	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns : f->softirq_late_ns);
+	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns
+								  : f->softirq_late_ns);
 	return 0;
 }
 
@@ -191,7 +200,8 @@ static long ktx_ioctl_setup(struct file *file, void __user *to)
 {
 	struct ktx_file *f = file->private_data;
 	struct ktrxer_tx_setup setup;
-	long size = ktrxer_struct_take(&setup, sizeof(setup), offsetofend(struct ktrxer_tx_setup, thread_late_ns), to);
+	long size = ktrxer_struct_take(&setup, sizeof(setup),
+				       offsetofend(struct ktrxer_tx_setup, thread_late_ns), to);
 	int ret;
 
 	if (size < 0)
@@ -202,7 +212,7 @@ static long ktx_ioctl_setup(struct file *file, void __user *to)
 	return ret ? ret : ktrxer_struct_give(to, &setup, sizeof(setup), size);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ kick */
+/* ----------------------------------------------------------------------------------------- kick */
 
 /* Up to what is published: not beyond it. Without a lock, so that no other call is waited for. */
 static int ktx_cancel(struct ktx_file *f, u32 to)
@@ -263,7 +273,9 @@ static void ktx_kick_work(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 		if (f->timer_kind != KTRXER_TX_TIMER_NONE)
 			return;
 		smp_mb(); /* the lock is free, before the look; pairs with the one of ktx_kick() */
-		/* A cancellation that came meanwhile has not waited for the lock: its work is ours. */
+		/*
+		 * A cancellation that came meanwhile has not waited for the lock: its work is ours.
+		 */
 	} while (atomic64_read(&f->cancel) && !READ_ONCE(f->error) && !signal_pending(current) &&
 		 mutex_trylock(&f->take_lock));
 }
@@ -292,7 +304,9 @@ static long ktx_kick(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 static long ktx_ioctl_kick(struct ktx_file *f, void __user *to)
 {
 	struct ktrxer_tx_kick kick;
-	long size = ktrxer_struct_take(&kick, sizeof(kick), offsetofend(struct ktrxer_tx_kick, next_ns), to), ret;
+	long size = ktrxer_struct_take(&kick, sizeof(kick),
+				       offsetofend(struct ktrxer_tx_kick, next_ns), to),
+	     ret;
 
 	if (size < 0)
 		return size;
@@ -323,7 +337,7 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------- map and poll */
+/* --------------------------------------------------------------------------------- map and poll */
 
 static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring that is shared with the program. Who maps it may write anything at any time: an index or a length is read once into a
- * variable of our own, checked, and used from there.
+ * The ring that is shared with the program. Who maps it may write anything at any time: an index or
+ * a length is read once into a variable of our own, checked, and used from there.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -11,7 +11,7 @@
 #include "ktrxer_trace.h"
 #include "tx.h"
 
-/* ---------------------------------------------------------------------------------------------------------- geometry */
+/* ------------------------------------------------------------------------------------- geometry */
 
 static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 {
@@ -27,7 +27,8 @@ static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	f->stride = ALIGN(f->frame_size, 64);
 	slots = PAGE_ALIGN((size_t)f->count * sizeof(*f->slots));
 	reports = PAGE_ALIGN((size_t)f->count * sizeof(*f->reports));
-	if (check_mul_overflow((size_t)f->count, (size_t)f->stride, &frames) || frames > KTX_MAP_MAX)
+	if (check_mul_overflow((size_t)f->count, (size_t)f->stride, &frames) ||
+	    frames > KTX_MAP_MAX)
 		return -ENOMEM;
 	size = PAGE_SIZE + slots + reports + PAGE_ALIGN(frames);
 	if (size > KTX_MAP_MAX)
@@ -90,7 +91,7 @@ void ktx_ring_free(struct ktx_file *f)
 	ktrxer_memory_free(&f->memory);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- phase one */
+/* ------------------------------------------------------------------------------------ phase one */
 
 static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 {
@@ -112,8 +113,10 @@ static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 		cell->error = -EINVAL;
 	} else if (length < 1 || length > f->frame_size) {
 		cell->error = -EMSGSIZE;
-	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) { /* else it is only to be ended */
-		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride, length);
+	/* else it is only to be ended */
+	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) {
+		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride,
+				     length);
 		if (IS_ERR(skb))
 			cell->error = PTR_ERR(skb);
 		else
@@ -142,7 +145,8 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	if (READ_ONCE(f->error) != EPROTO)
 		ktx_ring_accept(f);
 	/* The acquire: a cell is ours again when the sender has left it. */
-	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window; n++) {
+	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window;
+	     n++) {
 		ktx_ring_take_one(f, f->taken);
 		smp_store_release(&f->taken, f->taken + 1); /* its cell is whole: ktx_send_next() */
 	}
@@ -155,10 +159,11 @@ bool ktx_ring_has_more(const struct ktx_file *f)
 
 	if (taken - READ_ONCE(f->sent) >= f->window)
 		return false;
-	return taken != READ_ONCE(f->head) || (READ_ONCE(f->error) != EPROTO && taken != READ_ONCE(f->ring->head));
+	return taken != READ_ONCE(f->head) ||
+	       (READ_ONCE(f->error) != EPROTO && taken != READ_ONCE(f->ring->head));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the end */
+/* -------------------------------------------------------------------------------------- the end */
 
 void ktx_ring_fail(struct ktx_file *f, int error)
 {
@@ -178,8 +183,12 @@ void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
 
 	if (sent == f->told || !wq_has_sleeper(&f->readers))
 		return;
-	/* A reader that wakes between two probes which are near each other takes the second one's time. */
-	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS && sent - f->told < f->count / 2)
+	/*
+	 * A reader that wakes between two probes which are near each other takes the second one's
+	 * time.
+	 */
+	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS &&
+	    sent - f->told < f->count / 2)
 		return;
 	f->told = sent;
 	wake_up_interruptible_poll(&f->readers, EPOLLIN | EPOLLRDNORM);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a train by one hold of the queue's lock with
- * xmit_more. Called by the sender alone. What is refused is tried again, first of all, for a bounded time; every probe gets its report.
+ * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a
+ * train by one hold of the queue's lock with xmit_more. Called by the sender alone. What is refused
+ * is tried again, first of all, for a bounded time; every probe gets its report.
  */
 #include <linux/if_vlan.h>
 #ifdef CONFIG_NETFILTER_EGRESS
@@ -16,14 +17,15 @@ static struct ktx_cell *ktx_cell_at(const struct ktx_file *f, u32 number)
 	return &f->cells[number & f->window_mask];
 }
 
-/* ------------------------------------------------------------------------------------------------------------- reports */
+/* -------------------------------------------------------------------------------------- reports */
 
 static u64 ktx_planned(const struct ktx_file *f, const struct ktx_cell *cell)
 {
 	return cell->at_ns ? min_t(u64, cell->at_ns + f->shift_ns, KTIME_MAX) : 0;
 }
 
-static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns, u64 call_ns)
+static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns,
+			  u64 call_ns)
 {
 	struct ktrxer_tx_report *report = &f->reports[f->sent & f->mask];
 	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
@@ -43,7 +45,10 @@ static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int 
 	cell->skb = NULL;
 	f->tries = 0;
 	f->first_call_ns = 0;
-	/* Two releases: to phase one, whose the cell is again, and to the program, whose the slot is. */
+	/*
+	 * Two releases: to phase one, whose the cell is again, and to the program, whose the slot
+	 * is.
+	 */
 	smp_store_release(&f->sent, f->sent + 1);
 	smp_store_release(&f->ring->tail, f->sent); /* the report is whole */
 }
@@ -54,9 +59,12 @@ static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int
 	ktx_probe_end(f, status, error, 0, 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- a try */
+/* ---------------------------------------------------------------------------------------- a try */
 
-/* The first probe was refused: it stays where it is, to be tried again, or has failed. A device that refuses for long gets less and less time. */
+/*
+ * The first probe was refused: it stays where it is, to be tried again, or has failed. A device
+ * that refuses for long gets less and less time.
+ */
 static void ktx_refused(struct ktx_file *f, int error)
 {
 	const u64 now = ktime_get_ns();
@@ -101,7 +109,10 @@ static bool ktx_egress_hooked(const struct net_device *dev)
 #endif
 }
 
-/* Netfilter's egress hooks see `count` probes, as they see those of a packet socket that bypasses the qdisc. Before the queue's lock: a rule may send. */
+/*
+ * Netfilter's egress hooks see `count` probes, as they see those of a packet socket that bypasses
+ * the qdisc. Before the queue's lock: a rule may send.
+ */
 static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
 {
 #ifdef CONFIG_NETFILTER_EGRESS
@@ -123,8 +134,9 @@ static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
 }
 
 /*
- * From the end of the waiting to the stamp it takes a little; so the waiting ends that much earlier. The first stamps say how much: what disturbs
- * makes late and never early, so an earlier one is believed at once. Then small steps follow what changes, to the median of it.
+ * From the end of the waiting to the stamp it takes a little; so the waiting ends that much
+ * earlier. The first stamps say how much: what disturbs makes late and never early, so an earlier
+ * one is believed at once. Then small steps follow what changes, to the median of it.
  */
 static void ktx_advance_learn(struct ktx_file *f, u64 call)
 {
@@ -137,14 +149,16 @@ static void ktx_advance_learn(struct ktx_file *f, u64 call)
 	if (!f->advance_samples || (late < 0 && f->advance_samples < KTX_ADVANCE_SAMPLES))
 		step = late;
 	else if (late <= KTX_ADVANCE_RIGHT_NS && late >= -KTX_ADVANCE_RIGHT_NS)
-		step = 0; /* within what the clock is read in: a step would only move probes about */
+		/* within what the clock is read in: a step would only move probes about */
+		step = 0;
 	if (f->advance_samples < KTX_ADVANCE_SAMPLES)
 		f->advance_samples++;
 	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + step, 0, KTX_ADVANCE_MAX_NS);
 }
 
 /* With the queue's lock held. False: no more now. */
-static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq, bool more)
+static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq,
+			bool more)
 {
 	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
 	struct sk_buff *skb = cell->skb;
@@ -181,7 +195,8 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 static struct netdev_queue *ktx_queue(const struct ktx_cell *cell, struct net_device *dev)
 {
 	const u32 queues = READ_ONCE(dev->real_num_tx_queues);
-	const u32 wanted = cell->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : cell->queue;
+	const u32 wanted =
+		cell->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : cell->queue;
 
 	return netdev_get_tx_queue(dev, wanted < queues ? wanted : wanted % queues);
 }
@@ -210,7 +225,10 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 	txq = ktx_queue(ktx_cell_at(f, f->sent), dev);
 	HARD_TX_LOCK(dev, txq, smp_processor_id());
 	for (; count; count--) {
-		/* The last one must ring the doorbell: `more` may not be a promise about one that will not go. */
+		/*
+		 * The last one must ring the doorbell: `more` may not be a promise about one that
+		 * will not go.
+		 */
 		const bool more = count > 1 && !ktx_wrong(f, ktx_cell_at(f, f->sent + 1), dev);
 		const int wrong = ktx_wrong(f, ktx_cell_at(f, f->sent), dev);
 
@@ -224,18 +242,24 @@ unlock:
 	rcu_read_unlock();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- what is due */
+/* ---------------------------------------------------------------------------------- what is due */
 
-/* How many go with one call: the rest of the train, or all that have no time; without a timer all whose time has come. */
+/*
+ * How many go with one call: the rest of the train, or all that have no time; without a timer all
+ * whose time has come.
+ */
 static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 {
 	const u32 most = min_t(u32, taken - f->sent, KTX_BATCH);
 	u32 n = 1;
 
 	for (; n < most; n++) {
-		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1), *cell = ktx_cell_at(f, f->sent + n);
-		const bool train = before->flags & KTRXER_TX_TRAIN, at_once = !cell->at_ns && !before->at_ns;
-		const bool due = f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
+		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1),
+				      *cell = ktx_cell_at(f, f->sent + n);
+		const bool train = before->flags & KTRXER_TX_TRAIN,
+			   at_once = !cell->at_ns && !before->at_ns;
+		const bool due =
+			f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
 
 		if (cell->error || cell->queue != before->queue || !(train || at_once || due))
 			break;
@@ -249,7 +273,8 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
 	const u64 planned = ktx_planned(f, ktx_cell_at(f, f->sent));
 
 	/* A train that has begun goes on, and so does a probe that is being retried. */
-	if (!planned || f->in_train || f->first_call_ns || now <= planned || now - planned <= f->late_ns)
+	if (!planned || f->in_train || f->first_call_ns || now <= planned ||
+	    now - planned <= f->late_ns)
 		return true;
 	if (f->late == KTRXER_TX_LATE_SKIP) {
 		ktx_probe_drop(f, KTRXER_TX_SKIPPED, 0);
@@ -260,7 +285,9 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
 	return true;
 }
 
-/* A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone. */
+/*
+ * A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone.
+ */
 static bool ktx_ends_now(struct ktx_file *f)
 {
 	const int error = READ_ONCE(f->error), refused = ktx_cell_at(f, f->sent)->error;
@@ -276,7 +303,8 @@ static bool ktx_ends_now(struct ktx_file *f)
 
 u64 ktx_send_next(const struct ktx_file *f)
 {
-	const u64 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
+	const u64 advance =
+		min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
 	u64 planned;
 
 	if (f->sent == smp_load_acquire(&f->taken)) /* ktx_ring_take() */
@@ -292,7 +320,10 @@ bool ktx_send_urgent(const struct ktx_file *f)
 	return (atomic64_read(&f->cancel) || READ_ONCE(f->error)) && f->sent != READ_ONCE(f->taken);
 }
 
-/* A cancellation is over when its last probe has ended: else its number would seem to lie ahead after two billion more. */
+/*
+ * A cancellation is over when its last probe has ended: else its number would seem to lie ahead
+ * after two billion more.
+ */
 static void ktx_cancel_over(struct ktx_file *f)
 {
 	const u64 cancel = atomic64_read(&f->cancel);

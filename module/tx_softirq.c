@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the other softirqs of its processor, `lead` before the
- * time, waits out the rest, and sets itself up for the next probe.
+ * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the
+ * other softirqs of its processor, `lead` before the time, waits out the rest, and sets itself up
+ * for the next probe.
  */
 #include <linux/slab.h>
 
@@ -51,8 +52,12 @@ static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
 		ktx_softirq_again(f);
 		return HRTIMER_NORESTART;
 	}
-	/* What comes within the lead is waited for here, but nobody else's softirq waits longer for us than that. */
-	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) && ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+	/*
+	 * What comes within the lead is waited for here, but nobody else's softirq waits longer for
+	 * us than that.
+	 */
+	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) &&
+	       ktime_get_ns() < began + KTX_LEAD_MAX_NS)
 		ktx_wait_out(f, next);
 	ktx_budget_charge(began, ktime_get_ns());
 	ktx_softirq_again(f);
@@ -96,7 +101,7 @@ void ktx_softirq_stop(struct ktx_file *f)
 	hrtimer_cancel(&f->timer);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the trial */
+/* ------------------------------------------------------------------------------------ the trial */
 
 struct ktx_trial {
 	struct hrtimer timer;
@@ -128,8 +133,10 @@ u64 ktx_softirq_try(void)
 		return 0;
 	trial->left = KTX_TRIALS;
 	init_completion(&trial->done);
-	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
-	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS), HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS),
+		      HRTIMER_MODE_ABS_PINNED_SOFT);
 	wait_for_completion(&trial->done);
 	hrtimer_cancel(&trial->timer);
 	worst = trial->worst;

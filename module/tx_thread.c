@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the time; it waits out the rest with bottom
- * halves off, so that what other traffic wants done comes after the probe and not before it. That wait is bounded by the lead, and all that the
- * thread does by the budget of its processor.
+ * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the
+ * time; it waits out the rest with bottom halves off, so that what other traffic wants done comes
+ * after the probe and not before it. That wait is bounded by the lead, and all that the thread does
+ * by the budget of its processor.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -19,7 +20,10 @@ static enum hrtimer_restart ktx_thread_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Until then, or until there is something new. Returns how late it woke, 0 when something else did it. */
+/*
+ * Until then, or until there is something new. Returns how late it woke, 0 when something else did
+ * it.
+ */
 static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 {
 	u64 now;
@@ -27,7 +31,8 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	WRITE_ONCE(f->alarmed, false);
 	WRITE_ONCE(f->idle, until == KTX_NEVER);
 	set_current_state(TASK_IDLE); /* a barrier: from here on a kick wakes us */
-	if (kthread_should_stop() || ktx_send_urgent(f) || (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
+	if (kthread_should_stop() || ktx_send_urgent(f) ||
+	    (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
 		__set_current_state(TASK_RUNNING);
 		WRITE_ONCE(f->idle, false);
 		return 0;
@@ -57,7 +62,10 @@ u64 ktx_thread_try(struct ktx_file *f)
 	return worst;
 }
 
-/* As much of phase one as there is time for. The lock may be held by a program of no priority, whose work this is then. */
+/*
+ * As much of phase one as there is time for. The lock may be held by a program of no priority,
+ * whose work this is then.
+ */
 static void ktx_thread_take(struct ktx_file *f)
 {
 	while (ktx_ring_has_more(f)) {
@@ -110,11 +118,13 @@ static int ktx_thread_run(void *context)
 			ktx_ring_tell(f, rest);
 			ktx_thread_sleep(f, rest);
 			began = ktime_get_ns();
-		} else if (next == KTX_NEVER && ktx_ring_has_more(f) && !mutex_is_locked(&f->take_lock)) {
+		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
+			   !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
 		} else if (next == KTX_NEVER || next > now + lead) {
 			ktx_ring_tell(f, next);
-			ktx_lead_learn(f, ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
+			ktx_lead_learn(f,
+				       ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
 			began = ktime_get_ns();
 		} else if (next > now) {
 			ktx_ring_tell(f, next);

@@ -192,9 +192,9 @@ class Krx:
             self.tail_set(self.tail + size)
         return got
 
-    def poll(self, timeout_ms: int = 0) -> int:
+    def poll(self, timeout_ms: int = 0, events: int = select.POLLIN) -> int:
         p = select.poll()
-        p.register(self.fd, select.POLLIN)
+        p.register(self.fd, events)
         return dict(p.poll(timeout_ms)).get(self.fd, 0)
 
 

@@ -5,8 +5,9 @@
 #include_next <linux/hrtimer.h>
 
 #ifndef KTRXER_HAS_HRTIMER_SETUP
-static inline void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *), clockid_t clock,
-				 enum hrtimer_mode mode)
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
 {
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;

@@ -8,7 +8,10 @@
 typedef struct {} netdevice_tracker;
 #endif
 
-/* 5.17 to 5.19 call these dev_hold_track() and dev_put_track(); without the tracker they do. Debian's 5.10 has neither. */
+/*
+ * 5.17 to 5.19 call these dev_hold_track() and dev_put_track(); without the tracker they do.
+ * Debian's 5.10 has neither.
+ */
 #ifndef KTRXER_HAS_NETDEV_HOLD
 static inline void netdev_hold(struct net_device *dev, netdevice_tracker *tracker, gfp_t gfp)
 {
