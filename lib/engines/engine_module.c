@@ -77,14 +77,16 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 				   device->name);
 	if (rc == -EINVAL && setup->cpu != KTRXER_TX_ANY_CPU)
 		return ktrxer_fail(err, rc,
-				   "the kernel module refuses processor %u: it is not online or not among those that "
-				   "this process may use",
+				   "the kernel module refuses processor %u: it is not online or not among "
+				   "those that this process may use",
 				   setup->cpu);
 	if (rc == -EINVAL && setup->queue != KTRXER_TX_ANY_QUEUE)
 		return ktrxer_fail(err, rc, "device '%s' has no transmit queue %u", device->name, setup->queue);
 	if (rc == -ENOMEM)
-		return ktrxer_fail(err, rc, "no kernel memory for %u slots of %u bytes: use fewer slots, or raise the limit of locked memory (ulimit -l)", setup->slots,
-				   setup->frame_size);
+		return ktrxer_fail(err, rc,
+				   "no kernel memory for %u slots of %u bytes: use fewer slots, or raise the "
+			"limit of locked memory (ulimit -l)",
+				   setup->slots, setup->frame_size);
 	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }
 

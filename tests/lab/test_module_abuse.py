@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module beside others: what it may take of a machine, of memory and of a processor, and who may ask for it (docs/explanation/security.md)."""
+"""The module beside others: what it may take of a machine, of memory and of a processor, and with which privileges (docs/explanation/security.md)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_user_namespace_starts_no_timer(module: None) -> None:
     assert in_child(work(NONE)) == 0
 
     def handed_over() -> None:
-        """Opened in the namespace, set up by one who may: neither lends the other a privilege."""
+        """Opened in the namespace, set up by a process of the host: neither lends the other a privilege."""
         fd = os.open("/dev/ktx", os.O_RDWR)
         capabilities_set()
         Ktx("lo", fd=fd, timer=THREAD)
