@@ -91,10 +91,13 @@ class Ktx:
         self.close()
 
     def word(self, at: int) -> int:
-        return int(struct.unpack_from("=I", self.map, at)[0])
+        """In one access, as the module writes it: struct.unpack() reads byte by byte."""
+        with memoryview(self.map) as whole, whole[at : at + 4] as part, part.cast("I") as words:
+            return words[0]
 
     def put_word(self, at: int, value: int) -> None:
-        struct.pack_into("=I", self.map, at, value & ANY)
+        with memoryview(self.map) as whole, whole[at : at + 4] as part, part.cast("I") as words:
+            words[0] = value & ANY
 
     def put(self, data: bytes, at_ns: int = 0, flags: int = 0, length: int | None = None, user: int = 0, queue: int = 0) -> None:
         index = self.head % self.count

@@ -314,16 +314,20 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
     for number in range(8):
         child = os.fork()
         if child == 0:
-            os.sched_setaffinity(0, [processors[number % len(processors)]])
-            with Ktx("wire0", timer=TIMED[kind], slots=4096, frame_size=64, cpu=processors[number % len(processors)]) as ktx:
-                os.write(told, b".")
-                while now() < stop:
-                    begin = 0 if at_once else now()
-                    for i in range(ktx.count - (ktx.head - ktx.read)):
-                        ktx.put(frame(i), begin and begin + 1000 * i)
-                    ktx.kick()
-                    ktx.collect()
-            os._exit(0)
+            try:
+                here = processors[number % len(processors)]
+                os.sched_setaffinity(0, [here])
+                with Ktx("wire0", timer=TIMED[kind], slots=4096, frame_size=64, cpu=here) as ktx:
+                    os.write(told, b".")
+                    while now() < stop:
+                        begin = 0 if at_once else now()
+                        for i in range(ktx.count - (ktx.head - ktx.read)):
+                            ktx.put(frame(i), begin and begin + 1000 * i)
+                        ktx.kick()
+                        ktx.collect()
+                os._exit(0)
+            finally:
+                os._exit(1)
         children.append(child)
     for _ in children:
         os.read(ready, 1)
@@ -344,8 +348,7 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
             os.write(tell, struct.pack("=Qdd", processor, ran / (last - begin), longest / 1e6))
             os._exit(0)
         children.append(child)
-    for child in reversed(children):
-        os.waitpid(child, 0)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
     for _ in processors:
         processor, share, longest_ms = struct.unpack("=Qdd", os.read(heard, 24))
         print(f"{kind}, {'at once' if at_once else '1 us apart'}: processor {processor}: another task had {share:.2f} of it, waited {longest_ms:.1f} ms at most")
