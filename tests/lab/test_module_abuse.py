@@ -150,7 +150,7 @@ def test_a_user_namespace_starts_no_timer(module: None) -> None:
 @in_device("pc", "phone", modules=MODULE, slow=("phone",))
 def test_rings_count_for_the_limit_of_the_user(wire: Ear) -> None:
     def opens(most: int) -> list[Ktx]:
-        files = []
+        files: list[Ktx] = []
         with contextlib.suppress(MemoryError):
             while len(files) < most:
                 try:
