@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A device `wary0` that loses each frame which it gets with interrupts off, as a port of a switch does:
- * dsa_enqueue_skb() takes such a call for one of netpoll. `dsa` makes it look like such a port. Writing to `retype` announces a change of the device's type.
+ * dsa_enqueue_skb() takes such a call for one of netpoll. `dsa` makes it look like such a port. Writing to `retype`
+ * announces a change of the device's type.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
