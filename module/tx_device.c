@@ -58,12 +58,12 @@ static bool ktx_list_has(const char *list, const char *name)
 	const size_t length = strlen(name);
 
 	while (*list) {
-		const size_t n = strcspn(list, ", \n");
+		const size_t n = strcspn(list, "\n ,");
 
 		if (n && n == length && !strncmp(list, name, n))
 			return true;
 		list += n;
-		list += strspn(list, ", \n");
+		list += strspn(list, "\n ,");
 	}
 	return false;
 }

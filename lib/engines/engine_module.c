@@ -85,7 +85,7 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 	if (rc == -ENOMEM)
 		return ktrxer_fail(err, rc,
 				   "no kernel memory for %u slots of %u bytes: use fewer slots, or raise the "
-			"limit of locked memory (ulimit -l)",
+				   "limit of locked memory (ulimit -l)",
 				   setup->slots, setup->frame_size);
 	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }

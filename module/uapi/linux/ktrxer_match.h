@@ -2,7 +2,7 @@
 /*
  * A table of rules for module and library: rules are checked as they are added, then packets are
  * looked up. The including file has defined
- * 	static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
+ * static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
  */
 #ifndef _LINUX_KTRXER_MATCH_H
 #define _LINUX_KTRXER_MATCH_H
