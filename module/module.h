@@ -10,46 +10,62 @@
 #include <net/net_namespace.h>
 #include <linux/ktrxer.h>
 
-static int ktx_init(void);
-static void ktx_exit(void);
-static int krx_init(void);
-static void krx_exit(void);
+int ktx_init(void);
+void ktx_exit(void);
+int krx_init(void);
+void krx_exit(void);
 
-/* The one who asks, and the one who opened the file: neither lends the other what it has not. */
-static inline bool ktrxer_ns_may(const struct file *file, const struct net *net, int cap)
+/* The caller and the opener of the file: neither lends the other a privilege. */
+static inline bool ktrxer_ns_may(const struct file *file, struct user_namespace *ns, int cap)
 {
-	return ns_capable(net->user_ns, cap) && file_ns_capable(file, net->user_ns, cap);
+	return ns_capable(ns, cap) && file_ns_capable(file, ns, cap);
 }
 
-/* KTRXER_IOC_VERSION, the same on both devices. */
-static inline long ktrxer_version_tell(void __user *to)
-{
-	const struct ktrxer_version version = { .magic = KTRXER_MAGIC, .version = KTRXER_UAPI_VERSION };
-
-	return copy_to_user(to, &version, sizeof(version)) ? -EFAULT : 0;
-}
+/* KTRXER_IOC_VERSION and KTRXER_IOC_FEATURES, the same on both devices. */
+long ktrxer_version_tell(void __user *to);
+long ktrxer_features_tell(void __user *to);
 
 /*
- * Takes the struct of an ioctl, which begins with the caller's sizeof; what a newer caller has to say beyond what we know must be zero.
- * `least`: the size of its first version. Returns the caller's size, or a negative errno.
+ * Takes the struct of an ioctl, which begins with the caller's sizeof. Fields of a newer caller
+ * that this module does not have must be zero. @least: the size of its first version. Returns the
+ * caller's size, or a negative errno.
  */
-static inline long ktrxer_struct_take(void *to, size_t size, size_t least, const void __user *from)
-{
-	u32 theirs;
-	int ret;
+long ktrxer_struct_take(void *to, size_t size, size_t least, const void __user *from);
+/* Gives it back, as many bytes of it as the caller has. */
+long ktrxer_struct_give(void __user *to, const void *from, size_t size, size_t theirs);
 
-	if (get_user(theirs, (const u32 __user *)from))
-		return -EFAULT;
-	if (theirs < least || theirs > PAGE_SIZE)
-		return -EINVAL;
-	ret = copy_struct_from_user(to, size, from, theirs);
-	return ret ? ret : (long)theirs;
-}
+/**
+ * struct ktrxer_memory - pages that a program maps
+ * @at: where the kernel has them in one piece; NULL: there are none
+ * @pages: each of them
+ * @count: of pages
+ * @charged: pages that count for the limit of the user
+ * @user: whose limit
+ */
+struct ktrxer_memory {
+	void *at;
+	struct page **pages;
+	unsigned long count, charged;
+	struct ktrxer_user *user;
+};
 
-/* Gives it back, as much of it as the caller knows. */
-static inline long ktrxer_struct_give(void __user *to, const void *from, size_t size, size_t theirs)
-{
-	return copy_to_user(to, from, size < theirs ? size : theirs) ? -EFAULT : 0;
-}
+/**
+ * ktrxer_memory_take() - pages of zeros, charged to the memory cgroup and to the user
+ * @memory: where they go; all zero before
+ * @bytes: a multiple of the page size
+ * @more: bytes beside them that count for the limit of the user
+ *
+ * Return: 0, or -ENOMEM: no memory, or more than RLIMIT_MEMLOCK for all files of this user
+ * (CAP_IPC_LOCK lifts that limit).
+ */
+int ktrxer_memory_take(struct ktrxer_memory *memory, size_t bytes, size_t more);
+/* Also of one that holds nothing. */
+void ktrxer_memory_free(struct ktrxer_memory *memory);
+/*
+ * Bytes, for ktrxer_tx_setup.map_offset: the program's addresses have the colour of the kernel's.
+ */
+u32 ktrxer_memory_offset(const struct ktrxer_memory *memory);
+/* mmap() of all of it. */
+int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma);
 
 #endif

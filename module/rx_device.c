@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as they like. All of it under RTNL. */
+/*
+ * Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as
+ * they like. All of it under RTNL.
+ */
 #include <linux/limits.h>
 #include <linux/notifier.h>
 #include <linux/poll.h>
@@ -13,7 +16,9 @@ static void krx_state_set(struct krx_file *krx, u32 state)
 {
 	WRITE_ONCE(krx->state, state);
 	WRITE_ONCE(krx_ring_info(&krx->ring)->state, state);
-	wake_up_interruptible_poll(&krx->readers, EPOLLIN | EPOLLERR);
+	WRITE_ONCE(krx->events, krx->events + 1);
+	smp_store_release(&krx_ring_info(&krx->ring)->events, krx->events); /* after the state */
+	wake_up_interruptible_poll(&krx->readers, EPOLLPRI | EPOLLERR | EPOLLHUP);
 }
 
 static void krx_hooks_set(struct krx_file *krx, u32 hook)
@@ -43,7 +48,7 @@ static void krx_hooks_set(struct krx_file *krx, u32 hook)
 	krx->ops[0].priv = krx->ops[1].priv = krx;
 }
 
-static int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
+int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
 {
 	struct net_device *dev = NULL;
 	int ret = 0;
@@ -51,12 +56,15 @@ static int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags)
 	rtnl_lock();
 	if (krx->ifindex) {
 		dev = __dev_get_by_index(krx->net, krx->ifindex);
-		ret = !dev ? -ENODEV : flags & KTRXER_RX_PROMISCUOUS ? dev_set_promiscuity(dev, 1) : 0;
+		ret = !dev                            ? -ENODEV
+		      : flags & KTRXER_RX_PROMISCUOUS ? dev_set_promiscuity(dev, 1)
+						      : 0;
 		if (ret)
 			goto out;
 		krx->dev = dev;
 		krx->promiscuous = flags & KTRXER_RX_PROMISCUOUS;
-		krx_state_set(krx, netif_running(dev) ? KTRXER_RX_UP : KTRXER_RX_DOWN);
+		if (!netif_running(dev))
+			krx_state_set(krx, KTRXER_RX_DOWN);
 	}
 	krx_hooks_set(krx, hook);
 	list_add(&krx->list, &krx_files);
@@ -65,7 +73,7 @@ out:
 	return ret;
 }
 
-static int krx_device_hook(struct krx_file *krx)
+int krx_device_hook(struct krx_file *krx)
 {
 	int ret = 0;
 
@@ -92,7 +100,7 @@ static void krx_device_part(struct krx_file *krx)
 	krx->dev = NULL;
 }
 
-static void krx_device_leave(struct krx_file *krx)
+void krx_device_leave(struct krx_file *krx)
 {
 	rtnl_lock();
 	krx_device_part(krx);
@@ -128,12 +136,12 @@ static int krx_device_event(struct notifier_block *block, unsigned long event, v
 
 static struct notifier_block krx_device_events = { .notifier_call = krx_device_event };
 
-static int krx_device_init(void)
+int krx_device_init(void)
 {
 	return register_netdevice_notifier(&krx_device_events);
 }
 
-static void krx_device_exit(void)
+void krx_device_exit(void)
 {
 	unregister_netdevice_notifier(&krx_device_events);
 }

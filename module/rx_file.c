@@ -10,8 +10,8 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "rx.h"
 
@@ -48,13 +48,15 @@ static int krx_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- set up */
+/* --------------------------------------------------------------------------------------- set up */
 
 static bool krx_setup_valid(const struct ktrxer_rx_setup *setup)
 {
-	return !(setup->flags & ~KTRXER_RX_PROMISCUOUS) && setup->snap <= KTRXER_RX_SNAP_MAX && setup->ring_bytes >= KTRXER_RX_RING_MIN &&
-	       setup->ring_bytes <= KTRXER_RX_RING_MAX && !setup->reserved[0] && !setup->reserved[1] && !setup->reserved[2] &&
-	       (setup->hook == KTRXER_RX_INGRESS ? setup->ifindex != 0 : setup->hook == KTRXER_RX_PREROUTING) &&
+	return !(setup->flags & ~KTRXER_RX_PROMISCUOUS) && setup->snap <= KTRXER_RX_SNAP_MAX &&
+	       setup->ring_bytes >= KTRXER_RX_RING_MIN && setup->ring_bytes <= KTRXER_RX_RING_MAX &&
+	       !setup->reserved[0] && !setup->reserved[1] &&
+	       (setup->hook == KTRXER_RX_INGRESS ? setup->ifindex != 0
+						 : setup->hook == KTRXER_RX_PREROUTING) &&
 	       (setup->ifindex || !setup->flags);
 }
 
@@ -75,7 +77,9 @@ static int krx_file_prepare(struct krx_file *krx, const struct ktrxer_rx_setup *
 		return ret;
 	}
 	net_enable_timestamp();
-	/* Pairs with the acquires of mmap() and poll(), which use the ring after they have read it. */
+	/*
+	 * Pairs with the acquires of mmap() and poll(), which use the ring after they have read it.
+	 */
 	smp_store_release(&krx->ready, true);
 	return 0;
 }
@@ -99,6 +103,7 @@ static long krx_file_setup(struct krx_file *krx, void __user *arg)
 	setup.map_bytes = krx->ring.map_bytes;
 	setup.tail_offset = krx->ring.tail_offset;
 	setup.data_offset = krx->ring.data_offset;
+	setup.map_offset = ktrxer_memory_offset(&krx->ring.memory);
 	return ktrxer_struct_give(arg, &setup, sizeof(setup), size);
 }
 
@@ -109,15 +114,15 @@ static int krx_file_mmap(struct file *file, struct vm_area_struct *vma)
 	/* Pairs with the release of krx_file_prepare(). */
 	if (!smp_load_acquire(&krx->ready))
 		return -ENXIO;
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != krx->ring.map_bytes || !(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	vm_flags_set(vma, VM_DONTCOPY);
-	return remap_vmalloc_range(vma, krx->ring.map, 0);
+	return ktrxer_memory_map(&krx->ring.memory, vma);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- rules */
+/* ---------------------------------------------------------------------------------------- rules */
 
-/* The table is complete before the first packet uses it, and the former one stays until the last packet has used it. */
+/*
+ * The table is complete before the first packet uses it, and the former one stays until the last
+ * packet has used it.
+ */
 static int krx_table_publish(struct krx_file *krx, struct krx_table *table)
 {
 	struct krx_table *former;
@@ -125,9 +130,12 @@ static int krx_table_publish(struct krx_file *krx, struct krx_table *table)
 
 	if (!krx->ready)
 		return -ENXIO;
+	table->generation = krx->generation + 1;
 	former = rcu_replace_pointer(krx->table, table, lockdep_is_held(&krx->lock));
 	ret = krx_device_hook(krx);
-	if (ret) {
+	if (!ret) {
+		krx->generation = table->generation;
+	} else {
 		rcu_assign_pointer(krx->table, former);
 		former = NULL;
 	}
@@ -141,32 +149,40 @@ static long krx_file_rules(struct file *file, void __user *arg)
 	struct krx_file *krx = file->private_data;
 	struct ktrxer_rx_rules rules;
 	struct krx_table *table;
-	long ret = ktrxer_struct_take(&rules, sizeof(rules), sizeof(rules), arg);
+	const long size = ktrxer_struct_take(&rules, sizeof(rules), sizeof(rules), arg);
+	long ret;
 
-	if (ret < 0)
-		return ret;
-	if (rules.rule_size != sizeof(struct ktrxer_rx_rule) || rules.reserved)
+	if (size < 0)
+		return size;
+	if (rules.rule_size != sizeof(struct ktrxer_rx_rule) || rules.generation)
 		return -EINVAL;
 	if (rules.count > KTRXER_RX_RULES_MAX)
 		return -E2BIG;
 	table = krx_table_make(u64_to_user_ptr(rules.rules), rules.count);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	if (krx_table_drops(table) && !ktrxer_ns_may(file, krx->net, CAP_NET_ADMIN)) {
+	if (krx_table_drops(table) && !ktrxer_ns_may(file, krx->net->user_ns, CAP_NET_ADMIN)) {
 		ret = -EPERM;
 	} else {
 		mutex_lock(&krx->lock);
 		ret = krx_table_publish(krx, table);
+		rules.generation = krx->generation;
 		mutex_unlock(&krx->lock);
 	}
-	if (ret)
+	if (ret) {
 		krx_table_free(table);
-	return ret;
+		return ret;
+	}
+	/* The rules are in force; only their number may not have reached the caller. */
+	return ktrxer_struct_give(arg, &rules, sizeof(rules), size);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- counts */
+/* --------------------------------------------------------------------------------------- counts */
 
-/* Nothing of user space is touched while the lock is held: a page fault there takes a lock that mmap() holds when it comes here. */
+/*
+ * Nothing of user space is touched while the lock is held: a page fault there takes a lock that
+ * mmap() holds when it comes here.
+ */
 static u32 krx_file_sums(struct krx_file *krx, struct ktrxer_rx_stats *stats, u64 *matched)
 {
 	const struct krx_table *table;
@@ -185,6 +201,7 @@ static u32 krx_file_sums(struct krx_file *krx, struct ktrxer_rx_stats *stats, u6
 	stats->lost = krx->ring.lost;
 	spin_unlock_bh(&krx->ring.lock);
 	stats->state = READ_ONCE(krx->state);
+	stats->generation = krx->generation;
 	mutex_unlock(&krx->lock);
 	return given;
 }
@@ -198,8 +215,6 @@ static long krx_file_stats(struct krx_file *krx, void __user *arg)
 
 	if (size < 0)
 		return size;
-	if (stats.reserved)
-		return -EINVAL;
 	if (stats.count > KTRXER_RX_RULES_MAX)
 		return -E2BIG;
 	if (stats.matched && stats.count) {
@@ -208,26 +223,31 @@ static long krx_file_stats(struct krx_file *krx, void __user *arg)
 			return -ENOMEM;
 	}
 	given = krx_file_sums(krx, &stats, matched);
-	if (matched && copy_to_user(u64_to_user_ptr(stats.matched), matched, given * sizeof(*matched)))
+	if (matched &&
+	    copy_to_user(u64_to_user_ptr(stats.matched), matched, given * sizeof(*matched)))
 		ret = -EFAULT;
 	kvfree(matched);
 	return ret ? ret : ktrxer_struct_give(arg, &stats, sizeof(stats), size);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ file */
+/* ----------------------------------------------------------------------------------------- file */
 
 static long krx_file_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	void __user *arg = (void __user *)argument;
 
-	switch (command) {
-	case KTRXER_IOC_VERSION:
+	if (_IOC_TYPE(command) != KTRXER_IOC)
+		return -ENOTTY;
+	switch (_IOC_NR(command)) {
+	case _IOC_NR(KTRXER_IOC_VERSION):
 		return ktrxer_version_tell(arg);
-	case KTRXER_RX_SETUP:
+	case _IOC_NR(KTRXER_IOC_FEATURES):
+		return ktrxer_features_tell(arg);
+	case _IOC_NR(KTRXER_RX_SETUP):
 		return krx_file_setup(file->private_data, arg);
-	case KTRXER_RX_RULES:
+	case _IOC_NR(KTRXER_RX_RULES):
 		return krx_file_rules(file, arg);
-	case KTRXER_RX_STATS:
+	case _IOC_NR(KTRXER_RX_STATS):
 		return krx_file_stats(file->private_data, arg);
 	default:
 		return -ENOTTY;
@@ -247,12 +267,42 @@ static __poll_t krx_file_poll(struct file *file, poll_table *wait)
 	state = READ_ONCE(krx->state);
 	if (krx_ring_readable(&krx->ring))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (state != KTRXER_RX_UP)
-		mask |= EPOLLERR;
+	/* Once for each change, so that a device that stays down wakes nobody again. */
+	if (READ_ONCE(krx->events) != READ_ONCE(*krx_ring_seen(&krx->ring)))
+		mask |= EPOLLPRI | (state != KTRXER_RX_UP ? EPOLLERR : 0);
 	if (state == KTRXER_RX_GONE)
 		mask |= EPOLLHUP;
 	return mask;
 }
+
+#ifdef CONFIG_PROC_FS
+static void krx_file_show_fdinfo(struct seq_file *out, struct file *file)
+{
+	static const char *const ops[] = { "", "capture", "drop", "capture+drop", "forward" };
+	struct krx_file *krx = file->private_data;
+	struct ktrxer_rx_stats stats = { .count = KTRXER_RX_RULES_MAX };
+	const struct krx_table *table;
+	u64 *matched;
+	u32 given = 0, i;
+
+	if (!smp_load_acquire(&krx->ready)) /* krx_file_prepare() */
+		return;
+	matched = kvcalloc(stats.count, sizeof(*matched), GFP_KERNEL_ACCOUNT);
+	if (matched)
+		given = krx_file_sums(krx, &stats, matched);
+	seq_printf(out, "krx-ifindex:\t%u\n", krx->ifindex);
+	seq_printf(out, "krx-state:\t%u\n", stats.state);
+	seq_printf(out, "krx-captured:\t%llu\n", stats.captured);
+	seq_printf(out, "krx-lost:\t%llu\n", stats.lost);
+	seq_printf(out, "krx-generation:\t%u\n", stats.generation);
+	rcu_read_lock();
+	table = rcu_dereference(krx->table);
+	for (i = 0; table && i < min(given, table->match.count); i++)
+		seq_printf(out, "krx-rule:\t%u %s %llu\n", i, ops[table->match.op[i]], matched[i]);
+	rcu_read_unlock();
+	kvfree(matched);
+}
+#endif
 
 static const struct file_operations krx_file_operations = {
 	.owner = THIS_MODULE,
@@ -262,6 +312,9 @@ static const struct file_operations krx_file_operations = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = krx_file_mmap,
 	.poll = krx_file_poll,
+#ifdef CONFIG_PROC_FS
+	.show_fdinfo = krx_file_show_fdinfo,
+#endif
 };
 
 static struct miscdevice krx_misc = {
@@ -271,7 +324,7 @@ static struct miscdevice krx_misc = {
 	.fops = &krx_file_operations,
 };
 
-static int krx_init(void)
+int krx_init(void)
 {
 	int ret;
 
@@ -288,7 +341,7 @@ err_misc:
 	return ret;
 }
 
-static void krx_exit(void)
+void krx_exit(void)
 {
 	misc_deregister(&krx_misc);
 	krx_device_exit();

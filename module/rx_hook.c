@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hook. Called in softirq, inside an RCU read section, with packets that others may have a share in: they are read, never written.
+ * The hook. Called in softirq, inside an RCU read section, with packets that others may have a
+ * share in: they are read, never written.
  *
- * A file's own two hooks stand first in their chain; of two files' the later stands before the earlier.
+ * A file's own two hooks stand first in their chain; of two files' the later stands before the
+ * earlier.
  *
- * All that is done for each packet, and nothing else, is in this unit, which is made for speed where the rest is made small (Kbuild).
+ * This file and rx_record.c are what each packet runs: they are built for speed, the others to be
+ * small (Kbuild).
  */
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -12,7 +15,6 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
-#include "rx_record.c"
 #include "rx_types.h"
 
 static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
@@ -29,9 +31,10 @@ static void krx_frame_set(struct krx_frame *frame, const struct sk_buff *skb)
 	frame->length += frame->link_bytes;
 }
 
-static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame, u32 rule)
+static void krx_packet_keep(struct krx_file *krx, const struct krx_frame *frame, u32 rule,
+			    u32 generation)
 {
-	if (krx_ring_put(&krx->ring, frame, rule, krx->snap) && wq_has_sleeper(&krx->readers))
+	if (krx_ring_put(krx, frame, rule, generation) && wq_has_sleeper(&krx->readers))
 		wake_up_interruptible_poll(&krx->readers, EPOLLIN | EPOLLRDNORM);
 }
 
@@ -61,10 +64,10 @@ static unsigned int krx_packet_judge(struct krx_file *krx, const struct krx_fram
 	krx_table_count(table, rule);
 	switch (table->match.op[rule]) {
 	case KTRXER_RX_CAPTURE:
-		krx_packet_keep(krx, frame, rule);
+		krx_packet_keep(krx, frame, rule, table->generation);
 		return NF_ACCEPT;
 	case KTRXER_RX_CAPTURE_DROP:
-		krx_packet_keep(krx, frame, rule);
+		krx_packet_keep(krx, frame, rule, table->generation);
 		return NF_DROP;
 	case KTRXER_RX_DROP:
 		return NF_DROP;
@@ -78,7 +81,8 @@ unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_h
 	struct krx_frame frame;
 
 	krx_frame_set(&frame, skb);
-	return krx_packet_judge(priv, &frame, frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
+	return krx_packet_judge(priv, &frame,
+				frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
 }
 
 /* Here IP has been found already, whatever stood before it. */

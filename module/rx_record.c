@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A packet becomes a record of the ring. The program that has mapped the ring may write anything anywhere in it, at any time. The module reads
- * one word of it, the tail, once for each record, and checks its range.
+ * A packet becomes a record of the ring. The program that has mapped the ring may write anything
+ * anywhere in it, at any time. The module reads one word of it, the tail, once for each record, and
+ * checks its range.
  */
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
@@ -12,18 +13,9 @@
 
 enum { KRX_ALIGN = 8 };
 
-/* A packet as it was on the link: its header may have had a tag. */
-struct krx_frame {
-	const struct sk_buff *skb; /* from the network header on */
-	const u8 *link;	     /* Ethernet header; NULL: there is none */
-	u32 link_bytes;	     /* with the tag that goes back */
-	u32 length;	     /* of all */
-	bool tagged;
-};
-
 /*
- * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not fit before the end of the ring the record
- * begins at its start, and `head` moves there.
+ * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not
+ * fit before the end of the ring the record begins at its start, and `head` moves there.
  */
 static struct ktrxer_rx_record *krx_ring_room(const struct krx_ring *ring, u32 bytes, u32 *head)
 {
@@ -67,15 +59,17 @@ static bool krx_frame_copy(const struct krx_frame *frame, u8 *to, u32 n)
 }
 
 /*
- * The arrival stamp is there while somebody has asked for stamps (krx_file_setup() has). What is older than a second is something else: the
- * time at which a packet of this host's own was to leave, on its way through a veth pair of an old kernel.
+ * The arrival stamp is there while somebody has asked for stamps (krx_file_setup() has). What is
+ * older than a second is something else: the time at which a packet of this host's own was to
+ * leave, on its way through a veth pair of an old kernel.
  */
 static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 {
 	ktime_t now = ktime_get_real(), stamp = skb_tstamp(skb);
 	u32 flags = 0;
 
-	if (!stamp || ktime_after(stamp, now) || ktime_after(now, ktime_add_ns(stamp, NSEC_PER_SEC))) {
+	if (!stamp || ktime_after(stamp, now) ||
+	    ktime_after(now, ktime_add_ns(stamp, NSEC_PER_SEC))) {
 		stamp = now;
 		flags = KTRXER_RX_LATE;
 	}
@@ -85,12 +79,20 @@ static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 }
 
 /* `at` is where the record will end: where the next one begins. */
-static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap, u32 *at)
+static bool krx_ring_write(const struct krx_file *krx, const struct krx_frame *frame, u32 rule,
+			   u32 generation, u32 *at)
 {
 	const struct sk_buff *skb = frame->skb;
-	const u32 kept = min(frame->length, snap);
+	const u32 kept = min(frame->length, krx->snap);
 	const u32 size = ALIGN(offsetof(struct ktrxer_rx_record, data) + kept, KRX_ALIGN);
-	struct ktrxer_rx_record head = { .size = size, .rule = rule, .ifindex = skb->dev->ifindex, .length = frame->length, .kept = kept };
+	struct ktrxer_rx_record head = {
+		.size = size,
+		.rule = rule,
+		.ifindex = skb->dev->ifindex,
+		.length = frame->length,
+		.kept = kept,
+		.generation = generation,
+	};
 	struct ktrxer_rx_record *r;
 
 	head.flags = krx_stamp_take(skb, &head.real_ns, &head.mono_ns);
@@ -102,7 +104,7 @@ static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *
 	}
 	if (skb->pkt_type <= PACKET_OTHERHOST)
 		head.direction = skb->pkt_type;
-	r = krx_ring_room(ring, size, at);
+	r = krx_ring_room(&krx->ring, size, at);
 	if (!r || !krx_frame_copy(frame, r->data, kept))
 		return false;
 	memcpy(r, &head, offsetof(struct ktrxer_rx_record, data));
@@ -110,16 +112,16 @@ static bool krx_ring_write(const struct krx_ring *ring, const struct krx_frame *
 	return true;
 }
 
-/* False: there was no room, or the packet could not be read; it is counted as lost. */
-static bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u32 rule, u32 snap)
+bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule, u32 generation)
 {
+	struct krx_ring *ring = &krx->ring;
 	struct ktrxer_rx_ring *info = krx_ring_info(ring);
 	u32 head;
 	bool done;
 
 	spin_lock(&ring->lock);
 	head = ring->head;
-	done = krx_ring_write(ring, frame, rule, snap, &head);
+	done = krx_ring_write(krx, frame, rule, generation, &head);
 	if (done) {
 		ring->captured++;
 		WRITE_ONCE(ring->head, head);
@@ -128,8 +130,8 @@ static bool krx_ring_put(struct krx_ring *ring, const struct krx_frame *frame, u
 		WRITE_ONCE(info->lost, (u32)ring->lost);
 	}
 	/*
-	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it was overwritten, that is how
-	 * its reader finds back.
+	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it
+	 * was overwritten, that is how its reader finds back.
 	 */
 	smp_store_release(&info->head, ring->head);
 	spin_unlock(&ring->lock);

@@ -6,19 +6,18 @@
 
 #include "rx.h"
 
-static int krx_ring_make(struct krx_ring *ring, u32 bytes)
+int krx_ring_make(struct krx_ring *ring, u32 bytes)
 {
 	struct ktrxer_rx_ring *info;
 	unsigned long map_bytes;
+	int ret;
 
 	bytes = roundup_pow_of_two(bytes);
 	map_bytes = 2 * PAGE_SIZE + PAGE_ALIGN(bytes);
-	/* More would be refused with a page of warnings in the log. */
-	if (map_bytes / PAGE_SIZE > totalram_pages() / 4 || map_bytes > VMALLOC_TOTAL / 4)
-		return -ENOMEM;
-	ring->map = vmalloc_user(map_bytes);
-	if (!ring->map)
-		return -ENOMEM;
+	ret = ktrxer_memory_take(&ring->memory, map_bytes, 0);
+	if (ret)
+		return ret;
+	ring->map = ring->memory.at;
 	ring->map_bytes = map_bytes;
 	ring->data_bytes = bytes;
 	ring->tail_offset = PAGE_SIZE;
@@ -32,13 +31,13 @@ static int krx_ring_make(struct krx_ring *ring, u32 bytes)
 	return 0;
 }
 
-static void krx_ring_free(struct krx_ring *ring)
+void krx_ring_free(struct krx_ring *ring)
 {
-	vfree(ring->map);
+	ktrxer_memory_free(&ring->memory);
 	ring->map = NULL;
 }
 
-static bool krx_ring_readable(const struct krx_ring *ring)
+bool krx_ring_readable(const struct krx_ring *ring)
 {
 	return READ_ONCE(ring->head) != READ_ONCE(*krx_ring_tail(ring));
 }

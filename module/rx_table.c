@@ -12,7 +12,7 @@
 
 enum { KRX_BUCKETS_MIN = 16 };
 
-static void krx_table_free(struct krx_table *table)
+void krx_table_free(struct krx_table *table)
 {
 	int cpu;
 
@@ -66,7 +66,7 @@ err:
 	return NULL;
 }
 
-static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
+struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from, u32 count)
 {
 	struct ktrxer_rx_rule *rules = NULL;
 	struct krx_table *table;
@@ -90,17 +90,18 @@ static struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *from
 	return ERR_PTR(ret);
 }
 
-static bool krx_table_drops(const struct krx_table *table)
+bool krx_table_drops(const struct krx_table *table)
 {
 	u32 i;
 
 	for (i = 0; i < table->match.count; i++)
-		if (table->match.op[i] == KTRXER_RX_DROP || table->match.op[i] == KTRXER_RX_CAPTURE_DROP)
+		if (table->match.op[i] == KTRXER_RX_DROP ||
+		    table->match.op[i] == KTRXER_RX_CAPTURE_DROP)
 			return true;
 	return false;
 }
 
-static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
+void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 {
 	unsigned int start;
 	u64 value;
@@ -112,7 +113,10 @@ static void krx_table_sums(const struct krx_table *table, u64 *matched, u32 coun
 		const struct krx_counts *counts = per_cpu_ptr(table->counts, cpu);
 
 		for (i = 0; i < count; i++) {
-			/* The writer is a softirq: with those off it is another processor, and the sequence tells. */
+			/*
+			 * The writer is a softirq: with those off it is another processor, and the
+			 * sequence tells.
+			 */
 			local_bh_disable();
 			do {
 				start = u64_stats_fetch_begin(&counts->sync);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each packet meets (rx_hook.c). */
+/*
+ * What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each
+ * packet meets (rx_hook.c).
+ */
 #ifndef KTRXER_MODULE_RX_TYPES_H
 #define KTRXER_MODULE_RX_TYPES_H
 
@@ -15,13 +18,16 @@
 #include <linux/u64_stats_sync.h>
 #include <linux/wait.h>
 
+#include "module.h"
+
 /* Offset 0 is the network header. */
 struct krx_source {
 	const struct sk_buff *skb;
 	u32 length;
 };
 
-static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room)
+static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n,
+				   void *room)
 {
 	return skb_header_pointer(s->skb, at, n, room);
 }
@@ -43,10 +49,12 @@ struct krx_counts {
 struct krx_table {
 	struct krx_match match;
 	struct krx_counts __percpu *counts;
+	u32 generation;
 };
 
 struct krx_ring {
-	void *map; /* what user space maps: struct ktrxer_rx_ring, the reader's page, the records */
+	struct ktrxer_memory memory;
+	void *map; /* of it: struct ktrxer_rx_ring, the reader's page, the records */
 	u32 map_bytes, data_bytes, data_offset, tail_offset;
 	spinlock_t lock; /* of what follows */
 	u32 head;
@@ -63,6 +71,12 @@ static inline u32 *krx_ring_tail(const struct krx_ring *ring)
 	return ring->map + ring->tail_offset;
 }
 
+/* Events that the reader has seen. */
+static inline u32 *krx_ring_seen(const struct krx_ring *ring)
+{
+	return krx_ring_tail(ring) + 1;
+}
+
 struct krx_file {
 	struct net *net;
 	struct mutex lock; /* one ioctl at a time */
@@ -72,6 +86,8 @@ struct krx_file {
 	struct krx_table __rcu *table; /* written under `lock` */
 	wait_queue_head_t readers;
 	u32 state; /* enum ktrxer_rx_state */
+	u32 events; /* changes of it */
+	u32 generation; /* of the last table; under `lock` */
 
 	/* Under RTNL. */
 	struct list_head list;
@@ -81,8 +97,21 @@ struct krx_file {
 	u32 ops_count;
 };
 
+/* A packet as it was on the link: its header may have had a tag. */
+struct krx_frame {
+	const struct sk_buff *skb; /* from the network header on */
+	const u8 *link; /* Ethernet header; NULL: there is none */
+	u32 link_bytes; /* with the tag that goes back */
+	u32 length;     /* of all */
+	bool tagged;
+};
+
+/* False: there was no room, or the packet could not be read; it is counted as lost. */
+bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule, u32 generation);
+
 /* priv: the struct krx_file. */
 unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
-unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb,
+				 const struct nf_hook_state *state);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inside /dev/ktx. One ring of probes, in the order of commitment, walked by cursors that never pass each other:
+ * Inside /dev/ktx. One ring of probes, in the order of commitment, walked by cursors that never
+ * pass each other:
  *
  *     sent <= taken <= head        (free-running 32-bit numbers)
  *
- *   phase one   head: published by the program, and accepted.  taken: copied, checked, made into a socket buffer. Under take_lock, by
- *               whoever has the time: the program's own KICK, or the sender between two probes.
- *   phase two   sent: final, and reported. By the sender alone, which is one of three: a real-time thread (tx_thread.c), a timer's
- *               softirq (tx_softirq.c), or the KICK itself where there is no timer (tx_file.c).
+ *   phase one   head: published by the program, and accepted.  taken: copied, checked, made into a
+ *               socket buffer. Under take_lock, by whoever has the time: the program's own KICK, or
+ *               the sender between two probes.
+ *   phase two   sent: final, and reported. By the sender alone, which is one of three: a real-time
+ *               thread (tx_thread.c), a timer's softirq (tx_softirq.c), or the KICK itself where
+ *               there is no timer (tx_file.c).
  *
  * Nothing in the mapped memory is believed: what counts is read once, checked, and kept here.
  */
@@ -29,8 +32,13 @@ enum ktx_limits {
 	KTX_WINDOW_MAX = 4096,             /* socket buffers made ahead, of one file */
 	KTX_WINDOW_BYTES = 16 << 20,       /* and their bytes */
 	KTX_MAP_MAX = 512 << 20,           /* of a ring */
-	KTX_BATCH = 128,                   /* frames handed over while the queue's lock is held; probes ended between two looks at the rest */
-	KTX_TAKE_STEP = 8,                 /* frames that the sender prepares between two looks at the clock */
+	/*
+	 * frames handed over while the queue's lock is held; probes ended between two looks at the
+	 * rest
+	 */
+	KTX_BATCH = 128,
+	/* frames that the sender prepares between two looks at the clock */
+	KTX_TAKE_STEP = 8,
 	KTX_LEAD_MARGIN_NS = 3 * 1000,     /* beyond what was measured */
 	KTX_LEAD_MIN_NS = 20 * 1000,       /* where a softirq of others or two fit in */
 	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
@@ -41,21 +49,21 @@ enum ktx_limits {
 	KTX_GUARD_MARGIN_NS = 1000,        /* beyond the longest interrupt that was seen */
 	KTX_GUARD_DECAY = 256,
 	KTX_WAIT_TRIALS = 4, KTX_WAIT_LOOKS = 16, KTX_WAIT_TURNS = 256,
-	KTX_GUARD_TRAIN = 4,               /* frames of a train that leave before interrupts are on again */
+	/* frames of a train that leave before interrupts are on again */
+	KTX_GUARD_TRAIN = 4,
 	KTX_ADVANCE_MAX_NS = 50 * 1000,
 	KTX_ADVANCE_SAMPLES = 16,          /* with large steps; then with small ones */
 	KTX_ADVANCE_STEP_NS = 4,
 	KTX_ADVANCE_RIGHT_NS = 20,
-	KTX_ADVANCE_WINDOW_NS = 5 * 1000,  /* what is further off was not a matter of the way's cost */
+	/* what is further off was not a matter of the way's cost */
+	KTX_ADVANCE_WINDOW_NS = 5 * 1000,
 	KTX_RETRY_MAX_S = 10,
 	KTX_BACKOFF_FIRST_NS = 2 * 1000,
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
-	KTX_QUIET_NS = 50 * 1000,          /* the reader is woken when the next probe is further away than this */
-	KTX_REST_WINDOW_MS = 8,            /* of so long (a backlog of 1000 packets lasts for two, at 20 us) the thread leaves others, */
-	KTX_REST_SHARE = 8,                /* one part of so many, or gives real time up */
-	KTX_REST_OVERHEAD_NS = 8 * 1000,   /* two switches between threads are nobody's rest */
-	KTX_NAP_LEAST_NS = 40 * 1000,
-	KTX_TIRED_NICE = -10,              /* leaves a tenth to one other busy thread */
+	/* the reader is woken when the next probe is further away than this */
+	KTX_QUIET_NS = 50 * 1000,
+	/* to be paid back at most (tx_budget.c): 8 ms of work at once, then 4 and 1 of rest */
+	KTX_BUDGET_NS = 2 * 1000 * 1000,
 	KTX_TRIALS = 12,                   /* of each kind of timer */
 	KTX_TRIAL_NS = 200 * 1000,
 };
@@ -66,8 +74,11 @@ enum ktx_limits {
 struct ktx_cell {
 	struct sk_buff *skb; /* NULL: refused, error says why */
 	u64 at_ns;
+	u64 user;
 	u32 flags;
+	u32 queue;     /* KTRXER_TX_ANY_QUEUE: of the processor that sends */
 	int error;
+	bool filtered; /* netfilter's egress hooks have seen it */
 };
 
 /* What phase one must know of the device; as it was when the file was bound to it. */
@@ -80,12 +91,13 @@ struct ktx_shape {
 
 struct ktx_file {
 	struct net *net;
+	u32 id; /* in tracepoints and fdinfo */
 	struct mutex lock; /* setup, once; and mapping after it */
-	bool ready;        /* set up: all below is there, and nothing of its geometry changes any more */
+	/* set up: all below is there, and nothing of its geometry changes any more */
+	bool ready;
 
 	/* mapped */
-	void *memory;
-	size_t size;
+	struct ktrxer_memory memory;
 	struct ktrxer_tx_ring *ring;
 	struct ktrxer_tx_slot *slots;
 	struct ktrxer_tx_report *reports;
@@ -101,7 +113,7 @@ struct ktx_file {
 
 	/* between the two */
 	atomic64_t cancel; /* KTX_CANCEL | number: probes before it end */
-	int error;         /* positive errno that has ended all; 0 */
+	int error;         /* positive errno that ends all; 0 */
 
 	/* phase two: the sender's own, but for `sent`, which others read */
 	u32 sent;
@@ -166,49 +178,65 @@ static inline bool ktx_cancelled(const struct ktx_file *f, u32 number)
 }
 
 /* tx_ring.c: the mapped memory, and what is taken from it and written to it */
-static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup);
-static void ktx_ring_free(struct ktx_file *f);
+int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup);
+void ktx_ring_free(struct ktx_file *f);
 /* Phase one for up to `most` probes. Returns how many. */
-static u32 ktx_ring_take(struct ktx_file *f, u32 most);
+u32 ktx_ring_take(struct ktx_file *f, u32 most);
 /* Published, and not prepared yet? */
-static bool ktx_ring_has_more(const struct ktx_file *f);
-static void ktx_ring_fail(struct ktx_file *f, int error);
+bool ktx_ring_has_more(const struct ktx_file *f);
+void ktx_ring_fail(struct ktx_file *f, int error);
 /* Tells the reader, where there is time for it before `next_ns`. */
-static void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
+void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
+
+/*
+ * tx_budget.c: of this processor, whose bottom halves or migration are off. What was used since
+ * `began`; and until when it belongs to others, 0: it does not.
+ */
+void ktx_budget_charge(u64 began, u64 now);
+u64 ktx_budget_rest(u64 now);
 
 /* tx_frame.c */
-static struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
+struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
 
 /* tx_send.c: phase two */
-/* Ends what is to end, sends what is due, `budget` trains at most. When to come again: KTX_NEVER, nothing is prepared. */
-static u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
+/*
+ * Ends what is to end, sends what is due, `budget` trains at most. When to come again: KTX_NEVER,
+ * nothing is prepared.
+ */
+u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
 /* The same for one train or a few frames of it, with interrupts off already. */
-static void ktx_send_quietly(struct ktx_file *f);
-/* When the next probe is to be handed over; KTX_NEVER: nothing is prepared, 0: at once. Ends nothing. */
-static u64 ktx_send_next(const struct ktx_file *f);
+void ktx_send_quietly(struct ktx_file *f);
+/*
+ * When the next probe is to be handed over; KTX_NEVER: nothing is prepared, 0: at once. Ends
+ * nothing.
+ */
+u64 ktx_send_next(const struct ktx_file *f);
 /* Something other than a probe waits for the sender: a cancellation, the end of the device. */
-static bool ktx_send_urgent(const struct ktx_file *f);
+bool ktx_send_urgent(const struct ktx_file *f);
 
 /* tx_lead.c: how long before its time the waiting begins */
-static void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
-static void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
+void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
+void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
 
-/* tx_wait.c: the rest of the waiting, with bottom halves off. What was waited for may have been sent when it returns. */
-static void ktx_wait_begin(struct ktx_file *f);
-static void ktx_wait_out(struct ktx_file *f, u64 until);
+/*
+ * tx_wait.c: the rest of the waiting, with bottom halves off. What was waited for may have been
+ * sent when it returns.
+ */
+void ktx_wait_begin(struct ktx_file *f);
+void ktx_wait_out(struct ktx_file *f, u64 until);
 
 /* tx_thread.c */
-static int ktx_thread_start(struct ktx_file *f);
-static void ktx_thread_stop(struct ktx_file *f);
-static void ktx_thread_kick(struct ktx_file *f, bool urgent);
+int ktx_thread_start(struct ktx_file *f);
+void ktx_thread_stop(struct ktx_file *f);
+void ktx_thread_kick(struct ktx_file *f, bool urgent);
 /* How late a hard timer brings this thread to its turn, the worst of some. */
-static u64 ktx_thread_try(struct ktx_file *f);
+u64 ktx_thread_try(struct ktx_file *f);
 
 /* tx_softirq.c */
-static void ktx_softirq_start(struct ktx_file *f);
-static void ktx_softirq_stop(struct ktx_file *f);
-static void ktx_softirq_kick(struct ktx_file *f, bool urgent);
-static u64 ktx_softirq_try(void);
+void ktx_softirq_start(struct ktx_file *f);
+void ktx_softirq_stop(struct ktx_file *f);
+void ktx_softirq_kick(struct ktx_file *f, bool urgent);
+u64 ktx_softirq_try(void);
 
 /* Whichever it is: there is something new. */
 static inline void ktx_sender_kick(struct ktx_file *f, bool urgent)
@@ -220,9 +248,14 @@ static inline void ktx_sender_kick(struct ktx_file *f, bool urgent)
 }
 
 /* tx_device.c */
-static int ktx_device_init(void);
-static void ktx_device_exit(void);
-static int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue);
-static void ktx_device_release(struct ktx_file *f);
+int ktx_device_init(void);
+void ktx_device_exit(void);
+int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue);
+/*
+ * The notifier has no more to do with the file. Returns what ktx_device_put() gives back once the
+ * sender has stopped.
+ */
+struct net_device *ktx_device_release(struct ktx_file *f);
+void ktx_device_put(struct ktx_file *f, struct net_device *dev);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device of a file. It may be renamed, go down, move to another namespace or go away at any time: the sender looks at f->dev anew for each
- * hand-over, and the notifier returns only when nobody can be using it any more.
+ * The device of a file. It may be renamed, go down, move to another namespace or go away at any
+ * time: the sender looks at f->dev anew for each hand-over, and the notifier returns only when
+ * nobody can be using it any more.
  */
 #include <linux/if_arp.h>
+#include <linux/moduleparam.h>
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
 #include <net/rtnetlink.h>
@@ -32,7 +34,10 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 	case ARPHRD_SIT:
 	case ARPHRD_IPGRE:
 	case ARPHRD_IP6GRE:
-		/* IP from the first byte on; what a tunnel puts before it is room to be left, not a header of ours. */
+		/*
+		 * IP from the first byte on; what a tunnel puts before it is room to be left, not a
+		 * header of ours.
+		 */
 		shape->headroom += shape->header;
 		shape->header = 0;
 		shape->raw_ip = true;
@@ -42,25 +47,65 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 	}
 }
 
+static char *guard_drivers = "";
+module_param(guard_drivers, charp, 0644);
+MODULE_PARM_DESC(
+	guard_drivers,
+	"drivers that may be called with interrupts off, separated by commas; none (default)");
+
+static bool ktx_list_has(const char *list, const char *name)
+{
+	const size_t length = strlen(name);
+
+	while (*list) {
+		const size_t n = strcspn(list, "\n ,");
+
+		if (n && n == length && !strncmp(list, name, n))
+			return true;
+		list += n;
+		list += strspn(list, "\n ,");
+	}
+	return false;
+}
+
+static bool ktx_driver_allowed(const char *name)
+{
+	bool allowed;
+
+	kernel_param_lock(THIS_MODULE);
+	allowed = ktx_list_has(guard_drivers, name);
+	kernel_param_unlock(THIS_MODULE);
+	return allowed;
+}
+
 /*
- * May its driver's transmit function be called with interrupts off? Documentation/networking/netdevices.rst: it will be, by netconsole. That is so of
- * hardware; what is made of other devices (tunnels, bridges) and wireless stacks turn bottom halves on again on their way. veth's "no netpoll"
- * (since 6.2) is about its receive side.
+ * May its driver's transmit function be called with interrupts off? A driver can take that for a
+ * call of netpoll and lose the frame, so only the administrator says yes, by the driver's name.
+ * Even so not where it is known to fail: the ports of a switch (DSA), wireless devices, devices
+ * made of other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses
+ * netpoll since 6.2, which is about its receive side.
  */
 static bool ktx_device_quiet(const struct net_device *dev)
 {
+	const struct device *parent = dev->dev.parent;
+	const bool veth = dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "veth");
+
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) || dev->type != ARPHRD_ETHER)
 		return false;
-	if (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "veth"))
-		return true;
+	if (dev->dev.type &&
+	    (!strcmp(dev->dev.type->name, "dsa") || !strcmp(dev->dev.type->name, "wlan")))
+		return false;
 #if IS_ENABLED(CONFIG_CFG80211)
 	if (dev->ieee80211_ptr)
 		return false;
 #endif
-	return dev->dev.parent && !(dev->priv_flags & IFF_DISABLE_NETPOLL);
+	if (veth)
+		return ktx_driver_allowed("veth");
+	return parent && parent->driver && !(dev->priv_flags & IFF_DISABLE_NETPOLL) &&
+	       ktx_driver_allowed(parent->driver->name);
 }
 
-static int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
+int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
 {
 	struct net_device *dev;
 	int ret;
@@ -85,52 +130,64 @@ static int ktx_device_bind(struct ktx_file *f, u32 ifindex, u32 queue)
 	return ret;
 }
 
-/* Under rtnl. Afterwards no sender has it. */
-static void ktx_device_let_go(struct ktx_file *f)
+struct net_device *ktx_device_release(struct ktx_file *f)
 {
-	struct net_device *dev = rtnl_dereference(f->dev);
+	struct net_device *dev;
 
-	if (!dev)
-		return;
+	rtnl_lock();
+	dev = rtnl_dereference(f->dev);
 	RCU_INIT_POINTER(f->dev, NULL);
-	synchronize_net();
-	netdev_put(dev, &f->tracker);
-	list_del(&f->node);
+	if (dev)
+		list_del(&f->node);
+	rtnl_unlock();
+	return dev;
 }
 
-static void ktx_device_release(struct ktx_file *f)
+void ktx_device_put(struct ktx_file *f, struct net_device *dev)
 {
-	rtnl_lock();
-	ktx_device_let_go(f);
-	rtnl_unlock();
+	if (dev)
+		netdev_put(dev, &f->tracker);
 }
 
 static int ktx_device_event(struct notifier_block *block, unsigned long event, void *info)
 {
-	const struct net_device *dev = netdev_notifier_info_to_dev(info);
+	struct net_device *dev = netdev_notifier_info_to_dev(info);
 	struct ktx_file *f, *next;
+	LIST_HEAD(left);
 
-	if (event != NETDEV_GOING_DOWN && event != NETDEV_UNREGISTER)
+	/* Of another type, it has another link header than the frames that were made for it. */
+	if (event != NETDEV_GOING_DOWN && event != NETDEV_UNREGISTER &&
+	    event != NETDEV_PRE_TYPE_CHANGE)
 		return NOTIFY_DONE;
 	list_for_each_entry_safe(f, next, &ktx_bound, node) {
 		if (rtnl_dereference(f->dev) != dev)
 			continue;
-		ktx_ring_fail(f, event == NETDEV_UNREGISTER ? ENODEV : ENETDOWN);
+		ktx_ring_fail(f, event == NETDEV_GOING_DOWN ? ENETDOWN : ENODEV);
 		ktx_sender_kick(f, true);
-		if (event == NETDEV_UNREGISTER) /* or it moves to another namespace, which is the same to us */
-			ktx_device_let_go(f);
+		/* NETDEV_UNREGISTER also on its way to another namespace. */
+		if (event != NETDEV_GOING_DOWN) {
+			RCU_INIT_POINTER(f->dev, NULL);
+			list_move(&f->node, &left);
+		}
+	}
+	if (list_empty(&left))
+		return NOTIFY_DONE;
+	synchronize_net(); /* one for all files: afterwards no sender has the device */
+	list_for_each_entry_safe(f, next, &left, node) {
+		list_del(&f->node);
+		ktx_device_put(f, dev);
 	}
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block ktx_device_notifier = { .notifier_call = ktx_device_event };
 
-static int ktx_device_init(void)
+int ktx_device_init(void)
 {
 	return register_netdevice_notifier(&ktx_device_notifier);
 }
 
-static void ktx_device_exit(void)
+void ktx_device_exit(void)
 {
 	unregister_netdevice_notifier(&ktx_device_notifier);
 }

@@ -4,10 +4,15 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
+#include <linux/sched/isolation.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
+#include <linux/time.h>
 
 #include "tx.h"
+
+static atomic_t ktx_files = ATOMIC_INIT(0);
 
 static int ktx_open(struct inode *inode, struct file *file)
 {
@@ -20,6 +25,7 @@ static int ktx_open(struct inode *inode, struct file *file)
 	if (!f)
 		return -ENOMEM;
 	f->net = get_net(net);
+	f->id = atomic_inc_return(&ktx_files);
 	mutex_init(&f->lock);
 	mutex_init(&f->take_lock);
 	spin_lock_init(&f->arm_lock);
@@ -43,8 +49,11 @@ static int ktx_release(struct inode *inode, struct file *file)
 	struct ktx_file *f = file->private_data;
 
 	if (f->ready) {
-		ktx_device_release(f); /* before the sender, which the notifier would kick */
+		/* Before the sender, which the notifier would kick. */
+		struct net_device *dev = ktx_device_release(f);
+
 		ktx_sender_stop(f);
+		ktx_device_put(f, dev);
 		ktx_ring_free(f);
 	}
 	put_net(f->net);
@@ -52,45 +61,64 @@ static int ktx_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- setup */
+/* ---------------------------------------------------------------------------------------- setup */
 
 static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 {
-	if (setup->flags & ~KTRXER_TX_NO_ADVANCE || setup->reserved)
+	if (setup->flags & ~KTRXER_TX_NO_ADVANCE)
 		return -EINVAL;
+	if (setup->clock != CLOCK_MONOTONIC)
+		return -EOPNOTSUPP;
 	if (setup->timer > KTRXER_TX_TIMER_NONE || setup->late > KTRXER_TX_LATE_SHIFT)
 		return -EINVAL;
 	if (setup->retry_ns > (u64)KTX_RETRY_MAX_S * NSEC_PER_SEC)
 		return -EINVAL;
-	if (setup->cpu != KTRXER_TX_ANY_CPU && (setup->cpu >= nr_cpu_ids || !cpu_online(setup->cpu)))
+	/* The caller's own processors: a cpuset holds for what it starts here, too. */
+	if (setup->cpu != KTRXER_TX_ANY_CPU &&
+	    (setup->cpu >= nr_cpu_ids || !cpu_online(setup->cpu) ||
+	     !cpumask_test_cpu(setup->cpu, current->cpus_ptr)))
 		return -EINVAL;
 	return 0;
 }
 
-/* Another one than the program's, where there is one: its phase one goes on while the sender waits out the last microseconds. */
+/*
+ * Another one of the program's processors than the one where it runs: its phase one goes on while
+ * the sender waits out the last microseconds. An isolated one only where the program has no other.
+ */
 static u32 ktx_cpu_choose(u32 wanted)
 {
+	const struct cpumask *shared = housekeeping_cpumask(HK_TYPE_DOMAIN);
 	const u32 here = raw_smp_processor_id();
-	u32 cpu;
+	u32 cpu, chosen = here;
+	bool found = false;
 
 	if (wanted != KTRXER_TX_ANY_CPU)
 		return wanted;
-	cpu = cpumask_next(here, cpu_online_mask);
-	if (cpu >= nr_cpu_ids)
-		cpu = cpumask_first(cpu_online_mask);
-	return cpu;
+	for_each_cpu_wrap(cpu, current->cpus_ptr, (here + 1) % nr_cpu_ids) {
+		if (!cpu_online(cpu))
+			continue;
+		if (cpumask_test_cpu(cpu, shared))
+			return cpu;
+		if (!found)
+			chosen = cpu;
+		found = true;
+	}
+	return chosen;
 }
 
 static unsigned int timer;
 module_param(timer, uint, 0644);
-MODULE_PARM_DESC(timer, "for files that leave the choice to the module: 0 by trying both (default), 1 a timer's softirq, 2 a real-time thread");
+MODULE_PARM_DESC(
+	timer,
+	"of files that leave it to the module: 0 by trying both (default), 1 softirq, 2 thread");
 
 static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 {
 	const u32 chosen = READ_ONCE(timer);
 	int ret;
 
-	if (wanted == KTRXER_TX_TIMER_AUTO && (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
+	if (wanted == KTRXER_TX_TIMER_AUTO &&
+	    (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
 		wanted = chosen;
 	f->timer_kind = wanted;
 	if (wanted == KTRXER_TX_TIMER_NONE) {
@@ -102,9 +130,14 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 		if (ret)
 			return ret;
 	}
-	/* With the same lateness the thread is the better one: no softirq of others stands before it. */
+	/*
+	 * With the same lateness the thread is the better one: no softirq of others stands before
+	 * it.
+	 */
 	if (wanted == KTRXER_TX_TIMER_AUTO) {
-		const bool softirq = f->softirq_late_ns && f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
+		const bool softirq =
+			f->softirq_late_ns &&
+			f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
 
 		if (softirq)
 			ktx_thread_stop(f);
@@ -112,16 +145,22 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 	}
 	if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
 		ktx_softirq_start(f);
-	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns : f->softirq_late_ns);
+	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns
+								  : f->softirq_late_ns);
 	return 0;
 }
 
-static int ktx_setup(struct ktx_file *f, struct ktrxer_tx_setup *setup)
+static int ktx_setup(struct file *file, struct ktrxer_tx_setup *setup)
 {
+	struct ktx_file *f = file->private_data;
 	int ret = ktx_setup_check(setup);
 
 	if (ret)
 		return ret;
+	/* Real-time threads and softirqs are the host's, not those of a user namespace. */
+	if (setup->timer != KTRXER_TX_TIMER_NONE &&
+	    !ktrxer_ns_may(file, &init_user_ns, CAP_NET_RAW))
+		return -EPERM;
 	if (f->ready)
 		return -EBUSY;
 	f->late = setup->late;
@@ -157,29 +196,36 @@ err_sender:
 	return ret;
 }
 
-static long ktx_ioctl_setup(struct ktx_file *f, void __user *to)
+static long ktx_ioctl_setup(struct file *file, void __user *to)
 {
+	struct ktx_file *f = file->private_data;
 	struct ktrxer_tx_setup setup;
-	long size = ktrxer_struct_take(&setup, sizeof(setup), offsetofend(struct ktrxer_tx_setup, thread_late_ns), to);
+	long size = ktrxer_struct_take(&setup, sizeof(setup),
+				       offsetofend(struct ktrxer_tx_setup, thread_late_ns), to);
 	int ret;
 
 	if (size < 0)
 		return size;
 	mutex_lock(&f->lock);
-	ret = ktx_setup(f, &setup);
+	ret = ktx_setup(file, &setup);
 	mutex_unlock(&f->lock);
 	return ret ? ret : ktrxer_struct_give(to, &setup, sizeof(setup), size);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ kick */
+/* ----------------------------------------------------------------------------------------- kick */
 
-/* Up to what is published; a number from elsewhere is not one of ours. */
+/* Up to what is published: not beyond it. Without a lock, so that no other call is waited for. */
 static int ktx_cancel(struct ktx_file *f, u32 to)
 {
-	if (to - READ_ONCE(f->sent) <= f->head - READ_ONCE(f->sent))
-		atomic64_set(&f->cancel, KTX_CANCEL | to);
-	else if (!ktx_before(to, READ_ONCE(f->sent)))
+	/* `sent` first, and once: probes that go meanwhile only make less of what is left. */
+	const u32 sent = smp_load_acquire(&f->sent); /* ktx_probe_end() */
+	const u32 head = smp_load_acquire(&f->ring->head); /* the program's release */
+
+	if (ktx_before(to, sent))
+		return 0;
+	if (to - sent > head - sent || head - sent > f->count)
 		return -EINVAL;
+	atomic64_set(&f->cancel, KTX_CANCEL | to);
 	return 0;
 }
 
@@ -214,22 +260,43 @@ static u64 ktx_kick_send(struct ktx_file *f)
 	return next;
 }
 
+/* With take_lock, which it gives back. */
+static void ktx_kick_work(struct ktx_file *f, struct ktrxer_tx_kick *kick)
+{
+	do {
+		ktx_ring_take(f, 0);
+		if (f->timer_kind == KTRXER_TX_TIMER_NONE)
+			kick->next_ns = ktx_kick_send(f);
+		else
+			ktx_ring_take(f, f->window);
+		mutex_unlock(&f->take_lock);
+		if (f->timer_kind != KTRXER_TX_TIMER_NONE)
+			return;
+		smp_mb(); /* the lock is free, before the look; pairs with the one of ktx_kick() */
+		/*
+		 * A cancellation that came meanwhile has not waited for the lock: its work is ours.
+		 */
+	} while (atomic64_read(&f->cancel) && !READ_ONCE(f->error) && !signal_pending(current) &&
+		 mutex_trylock(&f->take_lock));
+}
+
 static long ktx_kick(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 {
 	int ret = 0;
 
 	if (kick->cancel > 1 || kick->reserved)
 		return -EINVAL;
-	mutex_lock(&f->take_lock);
-	ktx_ring_take(f, 0);
-	if (kick->cancel)
-		ret = ktx_cancel(f, kick->cancel_to);
 	kick->next_ns = KTX_NEVER;
-	if (f->timer_kind == KTRXER_TX_TIMER_NONE)
-		kick->next_ns = ktx_kick_send(f);
-	else
-		ktx_ring_take(f, f->window);
-	mutex_unlock(&f->take_lock);
+	if (kick->cancel) {
+		ret = ktx_cancel(f, kick->cancel_to);
+		smp_mb(); /* the cancellation, before the look at the lock */
+		if (mutex_trylock(&f->take_lock))
+			ktx_kick_work(f, kick);
+	} else {
+		if (mutex_lock_interruptible(&f->take_lock))
+			return -ERESTARTSYS;
+		ktx_kick_work(f, kick);
+	}
 	ktx_sender_kick(f, kick->cancel || READ_ONCE(f->error));
 	return READ_ONCE(f->error) ? -READ_ONCE(f->error) : ret;
 }
@@ -237,7 +304,9 @@ static long ktx_kick(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 static long ktx_ioctl_kick(struct ktx_file *f, void __user *to)
 {
 	struct ktrxer_tx_kick kick;
-	long size = ktrxer_struct_take(&kick, sizeof(kick), offsetofend(struct ktrxer_tx_kick, next_ns), to), ret;
+	long size = ktrxer_struct_take(&kick, sizeof(kick),
+				       offsetofend(struct ktrxer_tx_kick, next_ns), to),
+	     ret;
 
 	if (size < 0)
 		return size;
@@ -256,8 +325,10 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(KTRXER_IOC_VERSION):
 		return ktrxer_version_tell(to);
+	case _IOC_NR(KTRXER_IOC_FEATURES):
+		return ktrxer_features_tell(to);
 	case _IOC_NR(KTRXER_TX_SETUP):
-		return ktx_ioctl_setup(f, to);
+		return ktx_ioctl_setup(file, to);
 	case _IOC_NR(KTRXER_TX_KICK):
 		/* Pairs with the end of ktx_setup(), as the two below do. */
 		return smp_load_acquire(&f->ready) ? ktx_ioctl_kick(f, to) : -ENXIO;
@@ -266,7 +337,7 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------- map and poll */
+/* --------------------------------------------------------------------------------- map and poll */
 
 static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -274,11 +345,7 @@ static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (!smp_load_acquire(&f->ready)) /* ktx_setup() */
 		return -ENXIO;
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != f->size || !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
-		return -EINVAL;
-	/* A child has its own life: probes are not its to send by accident. */
-	vm_flags_set(vma, VM_DONTCOPY);
-	return remap_vmalloc_range(vma, f->memory, 0);
+	return ktrxer_memory_map(&f->memory, vma);
 }
 
 static __poll_t ktx_poll(struct file *file, poll_table *table)
@@ -297,6 +364,32 @@ static __poll_t ktx_poll(struct file *file, poll_table *table)
 	return mask;
 }
 
+#ifdef CONFIG_PROC_FS
+/* One moment's numbers, each of its own. */
+static void ktx_show_fdinfo(struct seq_file *out, struct file *file)
+{
+	static const char *const timers[] = { "auto", "softirq", "thread", "none" };
+	const struct ktx_file *f = file->private_data;
+	const struct net_device *dev;
+
+	seq_printf(out, "ktx-file:\t%u\n", f->id);
+	if (!smp_load_acquire(&f->ready)) /* ktx_setup() */
+		return;
+	rcu_read_lock();
+	dev = rcu_dereference(f->dev);
+	seq_printf(out, "ktx-ifindex:\t%d\n", dev ? dev->ifindex : 0);
+	rcu_read_unlock();
+	seq_printf(out, "ktx-timer:\t%s\n", timers[f->timer_kind]);
+	if (f->timer_kind == KTRXER_TX_TIMER_THREAD)
+		seq_printf(out, "ktx-cpu:\t%u\n", f->cpu);
+	seq_printf(out, "ktx-slots:\t%u\n", f->count);
+	seq_printf(out, "ktx-published:\t%u\n", READ_ONCE(f->head));
+	seq_printf(out, "ktx-prepared:\t%u\n", READ_ONCE(f->taken));
+	seq_printf(out, "ktx-reported:\t%u\n", READ_ONCE(f->sent));
+	seq_printf(out, "ktx-error:\t%d\n", READ_ONCE(f->error));
+}
+#endif
+
 static const struct file_operations ktx_operations = {
 	.owner = THIS_MODULE,
 	.open = ktx_open,
@@ -305,6 +398,9 @@ static const struct file_operations ktx_operations = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = ktx_mmap,
 	.poll = ktx_poll,
+#ifdef CONFIG_PROC_FS
+	.show_fdinfo = ktx_show_fdinfo,
+#endif
 };
 
 static struct miscdevice ktx_device = {
@@ -314,7 +410,7 @@ static struct miscdevice ktx_device = {
 	.mode = 0660,
 };
 
-static int ktx_init(void)
+int ktx_init(void)
 {
 	int ret = ktx_device_init();
 
@@ -326,7 +422,7 @@ static int ktx_init(void)
 	return ret;
 }
 
-static void ktx_exit(void)
+void ktx_exit(void)
 {
 	misc_deregister(&ktx_device);
 	ktx_device_exit();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Phase one of a frame: a socket buffer that the driver can be given as it is. The frame is copied, all of it: what the checks saw is
- * what is sent, whatever the program writes meanwhile, and a slot is free again as soon as its probe is reported. It is copied ahead of its
- * time, so the copy costs no probe its lateness.
+ * Phase one of a frame: a socket buffer that the driver can be given as it is. The frame is copied,
+ * all of it: what the checks saw is what is sent, whatever the program writes meanwhile, and a slot
+ * is free again as soon as its probe is reported. It is copied ahead of its time, so the copy costs
+ * no probe its lateness.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_ether.h>
@@ -13,7 +14,8 @@ static __be16 ktx_frame_protocol(const struct ktx_shape *shape, const struct sk_
 {
 	if (shape->raw_ip)
 		return skb->data[0] >> 4 == 6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
-	return eth_proto_is_802_3(eth_hdr(skb)->h_proto) ? eth_hdr(skb)->h_proto : htons(ETH_P_802_2);
+	return eth_proto_is_802_3(eth_hdr(skb)->h_proto) ? eth_hdr(skb)->h_proto
+							 : htons(ETH_P_802_2);
 }
 
 static int ktx_frame_check(const struct ktx_shape *shape, const u8 *data, u32 length)
@@ -23,14 +25,15 @@ static int ktx_frame_check(const struct ktx_shape *shape, const u8 *data, u32 le
 	return data[0] >> 4 == 4 || data[0] >> 4 == 6 ? 0 : -EINVAL;
 }
 
-static struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
+struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
 {
 	/* So that the network header, not the link's, is aligned. */
 	const u32 before = shape->headroom - shape->header;
 	struct sk_buff *skb;
 	int ret;
 
-	skb = alloc_skb(before + max_t(u32, length, ETH_ZLEN) + shape->tailroom, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY);
+	skb = alloc_skb(before + max_t(u32, length, ETH_ZLEN) + shape->tailroom,
+			GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
 	skb_reserve(skb, before);

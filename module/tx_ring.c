@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring that is shared with the program. Who maps it may write anything at any time: an index or a length is read once into a
- * variable of our own, checked, and used from there.
+ * The ring that is shared with the program. Who maps it may write anything at any time: an index or
+ * a length is read once into a variable of our own, checked, and used from there.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
+#include "ktrxer_trace.h"
 #include "tx.h"
 
-/* ---------------------------------------------------------------------------------------------------------- geometry */
+/* ------------------------------------------------------------------------------------- geometry */
 
 static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 {
@@ -27,15 +27,13 @@ static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	f->stride = ALIGN(f->frame_size, 64);
 	slots = PAGE_ALIGN((size_t)f->count * sizeof(*f->slots));
 	reports = PAGE_ALIGN((size_t)f->count * sizeof(*f->reports));
-	if (check_mul_overflow((size_t)f->count, (size_t)f->stride, &frames) || frames > KTX_MAP_MAX)
+	if (check_mul_overflow((size_t)f->count, (size_t)f->stride, &frames) ||
+	    frames > KTX_MAP_MAX)
 		return -ENOMEM;
 	size = PAGE_SIZE + slots + reports + PAGE_ALIGN(frames);
-	/* A small device is not to be emptied by one ring: who asks is told, and takes fewer slots. */
-	if (size > KTX_MAP_MAX || size >> PAGE_SHIFT > totalram_pages() / 4)
+	if (size > KTX_MAP_MAX)
 		return -ENOMEM;
-	f->size = size;
 	setup->map_size = size;
-	setup->ring_offset = 0;
 	setup->slots_offset = PAGE_SIZE;
 	setup->reports_offset = PAGE_SIZE + slots;
 	setup->frames_offset = PAGE_SIZE + slots + reports;
@@ -50,7 +48,7 @@ static u32 ktx_ring_window(const struct ktx_file *f)
 	return min3(f->count, fit, (u32)KTX_WINDOW_MAX);
 }
 
-static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
+int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 {
 	int ret = ktx_ring_measure(f, setup);
 
@@ -60,15 +58,19 @@ static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	f->window = ktx_ring_window(f);
 	f->window_mask = f->window - 1;
 	f->cells = kvcalloc(f->window, sizeof(*f->cells), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	f->memory = vmalloc_user(f->size);
-	if (!f->cells || !f->memory) {
-		ktx_ring_free(f);
+	if (!f->cells)
 		return -ENOMEM;
+	/* The socket buffers of the window count for the limit of the user, too. */
+	ret = ktrxer_memory_take(&f->memory, setup->map_size, (size_t)f->window * f->stride);
+	if (ret) {
+		ktx_ring_free(f);
+		return ret;
 	}
-	f->ring = f->memory;
-	f->slots = f->memory + setup->slots_offset;
-	f->reports = f->memory + setup->reports_offset;
-	f->frames = f->memory + setup->frames_offset;
+	setup->map_offset = ktrxer_memory_offset(&f->memory);
+	f->ring = f->memory.at;
+	f->slots = f->memory.at + setup->slots_offset;
+	f->reports = f->memory.at + setup->reports_offset;
+	f->frames = f->memory.at + setup->frames_offset;
 	f->ring->magic = KTRXER_MAGIC;
 	f->ring->version = KTRXER_UAPI_VERSION;
 	f->ring->slots = f->count;
@@ -80,17 +82,16 @@ static int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 }
 
 /* Nobody sends any more. */
-static void ktx_ring_free(struct ktx_file *f)
+void ktx_ring_free(struct ktx_file *f)
 {
 	for (; f->cells && f->sent != f->taken; f->sent++)
 		kfree_skb(f->cells[f->sent & f->window_mask].skb);
 	kvfree(f->cells);
 	f->cells = NULL;
-	vfree(f->memory);
-	f->memory = NULL;
+	ktrxer_memory_free(&f->memory);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- phase one */
+/* ------------------------------------------------------------------------------------ phase one */
 
 static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 {
@@ -100,21 +101,28 @@ static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 	struct sk_buff *skb;
 
 	cell->at_ns = min_t(u64, READ_ONCE(slot->at_ns), KTIME_MAX);
+	cell->user = READ_ONCE(slot->user);
 	cell->flags = READ_ONCE(slot->flags);
+	cell->queue = cell->flags & KTRXER_TX_QUEUE ? READ_ONCE(slot->queue) : f->queue;
+	cell->filtered = false;
 	cell->skb = NULL;
 	cell->error = 0;
-	if (cell->flags & ~KTRXER_TX_TRAIN) {
+	if (cell->flags & ~(KTRXER_TX_TRAIN | KTRXER_TX_QUEUE) ||
+	    (cell->flags & KTRXER_TX_QUEUE && cell->queue == KTRXER_TX_ANY_QUEUE)) {
 		cell->flags = 0;
 		cell->error = -EINVAL;
 	} else if (length < 1 || length > f->frame_size) {
 		cell->error = -EMSGSIZE;
-	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) { /* else it is only to be ended */
-		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride, length);
+	/* else it is only to be ended */
+	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) {
+		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride,
+				     length);
 		if (IS_ERR(skb))
 			cell->error = PTR_ERR(skb);
 		else
 			cell->skb = skb;
 	}
+	trace_ktx_commit(f->id, number, cell->at_ns, length, cell->error);
 }
 
 /* The index that the program publishes: it may not go back, nor further than there are slots. */
@@ -129,7 +137,7 @@ static void ktx_ring_accept(struct ktx_file *f)
 		WRITE_ONCE(f->head, head);
 }
 
-static u32 ktx_ring_take(struct ktx_file *f, u32 most)
+u32 ktx_ring_take(struct ktx_file *f, u32 most)
 {
 	u32 n = 0;
 
@@ -137,25 +145,27 @@ static u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	if (READ_ONCE(f->error) != EPROTO)
 		ktx_ring_accept(f);
 	/* The acquire: a cell is ours again when the sender has left it. */
-	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window; n++) {
+	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window;
+	     n++) {
 		ktx_ring_take_one(f, f->taken);
 		smp_store_release(&f->taken, f->taken + 1); /* its cell is whole: ktx_send_next() */
 	}
 	return n;
 }
 
-static bool ktx_ring_has_more(const struct ktx_file *f)
+bool ktx_ring_has_more(const struct ktx_file *f)
 {
 	const u32 taken = READ_ONCE(f->taken);
 
 	if (taken - READ_ONCE(f->sent) >= f->window)
 		return false;
-	return taken != READ_ONCE(f->head) || (READ_ONCE(f->error) != EPROTO && taken != READ_ONCE(f->ring->head));
+	return taken != READ_ONCE(f->head) ||
+	       (READ_ONCE(f->error) != EPROTO && taken != READ_ONCE(f->ring->head));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the end */
+/* -------------------------------------------------------------------------------------- the end */
 
-static void ktx_ring_fail(struct ktx_file *f, int error)
+void ktx_ring_fail(struct ktx_file *f, int error)
 {
 	const int before = cmpxchg(&f->error, 0, error);
 
@@ -167,14 +177,18 @@ static void ktx_ring_fail(struct ktx_file *f, int error)
 	wake_up_interruptible_poll(&f->readers, EPOLLERR);
 }
 
-static void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
+void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
 {
 	const u32 sent = f->sent;
 
 	if (sent == f->told || !wq_has_sleeper(&f->readers))
 		return;
-	/* A reader that wakes between two probes which are near each other takes the second one's time. */
-	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS && sent - f->told < f->count / 2)
+	/*
+	 * A reader that wakes between two probes which are near each other takes the second one's
+	 * time.
+	 */
+	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS &&
+	    sent - f->told < f->count / 2)
 		return;
 	f->told = sent;
 	wake_up_interruptible_poll(&f->readers, EPOLLIN | EPOLLRDNORM);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a train by one hold of the queue's lock with
- * xmit_more. Called by the sender alone. What is refused is tried again, first of all, for a bounded time; every probe gets its report.
+ * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a
+ * train by one hold of the queue's lock with xmit_more. Called by the sender alone. What is refused
+ * is tried again, first of all, for a bounded time; every probe gets its report.
  */
 #include <linux/if_vlan.h>
+#ifdef CONFIG_NETFILTER_EGRESS
+#include <linux/netfilter_netdev.h>
+#endif
 
+#include "ktrxer_trace.h"
 #include "tx.h"
 
 static struct ktx_cell *ktx_cell_at(const struct ktx_file *f, u32 number)
@@ -12,30 +17,38 @@ static struct ktx_cell *ktx_cell_at(const struct ktx_file *f, u32 number)
 	return &f->cells[number & f->window_mask];
 }
 
-/* ------------------------------------------------------------------------------------------------------------- reports */
+/* -------------------------------------------------------------------------------------- reports */
 
 static u64 ktx_planned(const struct ktx_file *f, const struct ktx_cell *cell)
 {
 	return cell->at_ns ? min_t(u64, cell->at_ns + f->shift_ns, KTIME_MAX) : 0;
 }
 
-static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns, u64 call_ns)
+static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns,
+			  u64 call_ns)
 {
 	struct ktrxer_tx_report *report = &f->reports[f->sent & f->mask];
 	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
 
 	report->sent_ns = sent_ns;
 	report->planned_ns = ktx_planned(f, cell);
+	report->user = cell->user;
 	report->call_ns = min_t(u64, call_ns, U32_MAX);
 	report->tries = f->tries;
 	report->status = status;
 	report->reserved = 0;
 	report->error = error;
+	report->queue = cell->queue;
+	report->reserved1 = 0;
+	trace_ktx_report(f->id, f->sent, status, error, f->tries);
 	f->in_train = status == KTRXER_TX_SENT && cell->flags & KTRXER_TX_TRAIN;
 	cell->skb = NULL;
 	f->tries = 0;
 	f->first_call_ns = 0;
-	/* Two releases: to phase one, whose the cell is again, and to the program, whose the slot is. */
+	/*
+	 * Two releases: to phase one, whose the cell is again, and to the program, whose the slot
+	 * is.
+	 */
 	smp_store_release(&f->sent, f->sent + 1);
 	smp_store_release(&f->ring->tail, f->sent); /* the report is whole */
 }
@@ -46,9 +59,12 @@ static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int
 	ktx_probe_end(f, status, error, 0, 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- a try */
+/* ---------------------------------------------------------------------------------------- a try */
 
-/* The first probe was refused: it stays where it is, to be tried again, or has failed. A device that refuses for long gets less and less time. */
+/*
+ * The first probe was refused: it stays where it is, to be tried again, or has failed. A device
+ * that refuses for long gets less and less time.
+ */
 static void ktx_refused(struct ktx_file *f, int error)
 {
 	const u64 now = ktime_get_ns();
@@ -68,20 +84,59 @@ static void ktx_refused(struct ktx_file *f, int error)
 	f->backoff_ns = min_t(u64, f->backoff_ns * 2, KTX_BACKOFF_MOST_NS);
 }
 
-static u32 ktx_longest(const struct net_device *dev)
+/* Why the probe cannot go; 0: the driver decides. */
+static int ktx_wrong(const struct ktx_file *f, const struct ktx_cell *cell,
+		     const struct net_device *dev)
 {
-	return READ_ONCE(dev->mtu) + dev->hard_header_len + VLAN_HLEN;
+	u32 longest = READ_ONCE(dev->mtu) + f->shape.header;
+
+	if (!cell->skb)
+		return cell->error;
+	if (cell->flags & KTRXER_TX_QUEUE && cell->queue >= READ_ONCE(dev->real_num_tx_queues))
+		return -EINVAL;
+	/* As for a packet socket: the outer tag of a frame is not part of what the MTU limits. */
+	if (eth_type_vlan(cell->skb->protocol))
+		longest += VLAN_HLEN;
+	return cell->skb->len > longest ? -EMSGSIZE : 0;
 }
 
-/* Can the probe go, as far as we can say? */
-static bool ktx_fits(const struct ktx_cell *cell, u32 longest)
+static bool ktx_egress_hooked(const struct net_device *dev)
 {
-	return cell->skb && cell->skb->len <= longest;
+#ifdef CONFIG_NETFILTER_EGRESS
+	return nf_hook_egress_active() && rcu_access_pointer(dev->nf_hooks_egress);
+#else
+	return false;
+#endif
 }
 
 /*
- * From the end of the waiting to the stamp it takes a little; so the waiting ends that much earlier. The first stamps say how much: what disturbs
- * makes late and never early, so an earlier one is believed at once. Then small steps follow what changes, to the median of it.
+ * Netfilter's egress hooks see `count` probes, as they see those of a packet socket that bypasses
+ * the qdisc. Before the queue's lock: a rule may send.
+ */
+static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
+{
+#ifdef CONFIG_NETFILTER_EGRESS
+	u32 number;
+
+	for (number = f->sent; number != f->sent + count; number++) {
+		struct ktx_cell *cell = ktx_cell_at(f, number);
+		int ret;
+
+		if (!cell->skb || cell->filtered)
+			continue;
+		cell->filtered = true;
+		cell->skb->dev = dev;
+		cell->skb = nf_hook_egress(cell->skb, &ret, dev);
+		if (!cell->skb)
+			cell->error = -EPERM;
+	}
+#endif
+}
+
+/*
+ * From the end of the waiting to the stamp it takes a little; so the waiting ends that much
+ * earlier. The first stamps say how much: what disturbs makes late and never early, so an earlier
+ * one is believed at once. Then small steps follow what changes, to the median of it.
  */
 static void ktx_advance_learn(struct ktx_file *f, u64 call)
 {
@@ -94,16 +149,19 @@ static void ktx_advance_learn(struct ktx_file *f, u64 call)
 	if (!f->advance_samples || (late < 0 && f->advance_samples < KTX_ADVANCE_SAMPLES))
 		step = late;
 	else if (late <= KTX_ADVANCE_RIGHT_NS && late >= -KTX_ADVANCE_RIGHT_NS)
-		step = 0; /* within what the clock is read in: a step would only move probes about */
+		/* within what the clock is read in: a step would only move probes about */
+		step = 0;
 	if (f->advance_samples < KTX_ADVANCE_SAMPLES)
 		f->advance_samples++;
 	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + step, 0, KTX_ADVANCE_MAX_NS);
 }
 
 /* With the queue's lock held. False: no more now. */
-static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq, bool more)
+static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq,
+			bool more)
 {
-	struct sk_buff *skb = ktx_cell_at(f, f->sent)->skb;
+	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
+	struct sk_buff *skb = cell->skb;
 	u64 call, after;
 	int ret;
 
@@ -112,10 +170,12 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 		return false;
 	}
 	skb->dev = dev;
-	skb_set_queue_mapping(skb, txq - dev->_tx);
+	cell->queue = txq - dev->_tx;
+	skb_set_queue_mapping(skb, cell->queue);
 	call = ktime_get_ns();
 	ret = netdev_start_xmit(skb, dev, txq, more);
 	after = ktime_get_ns();
+	trace_ktx_transmit(f->id, f->sent, ktx_planned(f, cell), call, cell->queue, ret);
 	if (!dev_xmit_complete(ret)) {
 		ktx_refused(f, -ENOBUFS);
 		return false;
@@ -132,10 +192,11 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 	return true;
 }
 
-static struct netdev_queue *ktx_queue(const struct ktx_file *f, struct net_device *dev)
+static struct netdev_queue *ktx_queue(const struct ktx_cell *cell, struct net_device *dev)
 {
 	const u32 queues = READ_ONCE(dev->real_num_tx_queues);
-	const u32 wanted = f->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : f->queue;
+	const u32 wanted =
+		cell->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : cell->queue;
 
 	return netdev_get_tx_queue(dev, wanted < queues ? wanted : wanted % queues);
 }
@@ -145,7 +206,6 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 {
 	struct netdev_queue *txq;
 	struct net_device *dev;
-	u32 longest;
 
 	rcu_read_lock();
 	dev = rcu_dereference(f->dev);
@@ -157,15 +217,23 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 		ktx_refused(f, -ENOLINK);
 		goto unlock;
 	}
-	longest = ktx_longest(dev);
-	txq = ktx_queue(f, dev);
+	if (ktx_egress_hooked(dev)) {
+		if (irqs_disabled()) /* rules want them on: the probe goes without the guard */
+			goto unlock;
+		ktx_egress(f, dev, count);
+	}
+	txq = ktx_queue(ktx_cell_at(f, f->sent), dev);
 	HARD_TX_LOCK(dev, txq, smp_processor_id());
 	for (; count; count--) {
-		/* The last one must ring the doorbell: `more` may not be a promise about one that will not go. */
-		const bool more = count > 1 && ktx_fits(ktx_cell_at(f, f->sent + 1), longest);
+		/*
+		 * The last one must ring the doorbell: `more` may not be a promise about one that
+		 * will not go.
+		 */
+		const bool more = count > 1 && !ktx_wrong(f, ktx_cell_at(f, f->sent + 1), dev);
+		const int wrong = ktx_wrong(f, ktx_cell_at(f, f->sent), dev);
 
-		if (!ktx_fits(ktx_cell_at(f, f->sent), longest))
-			ktx_probe_drop(f, KTRXER_TX_FAILED, -EMSGSIZE);
+		if (wrong)
+			ktx_probe_drop(f, KTRXER_TX_FAILED, wrong);
 		else if (!ktx_try_one(f, dev, txq, more))
 			break;
 	}
@@ -174,20 +242,26 @@ unlock:
 	rcu_read_unlock();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- what is due */
+/* ---------------------------------------------------------------------------------- what is due */
 
-/* How many go with one call: the rest of the train, or all that have no time; without a timer all whose time has come. */
+/*
+ * How many go with one call: the rest of the train, or all that have no time; without a timer all
+ * whose time has come.
+ */
 static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 {
 	const u32 most = min_t(u32, taken - f->sent, KTX_BATCH);
 	u32 n = 1;
 
 	for (; n < most; n++) {
-		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1), *cell = ktx_cell_at(f, f->sent + n);
-		const bool train = before->flags & KTRXER_TX_TRAIN, at_once = !cell->at_ns && !before->at_ns;
-		const bool due = f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
+		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1),
+				      *cell = ktx_cell_at(f, f->sent + n);
+		const bool train = before->flags & KTRXER_TX_TRAIN,
+			   at_once = !cell->at_ns && !before->at_ns;
+		const bool due =
+			f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
 
-		if (cell->error || !(train || at_once || due))
+		if (cell->error || cell->queue != before->queue || !(train || at_once || due))
 			break;
 	}
 	return n;
@@ -199,7 +273,8 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
 	const u64 planned = ktx_planned(f, ktx_cell_at(f, f->sent));
 
 	/* A train that has begun goes on, and so does a probe that is being retried. */
-	if (!planned || f->in_train || f->first_call_ns || now <= planned || now - planned <= f->late_ns)
+	if (!planned || f->in_train || f->first_call_ns || now <= planned ||
+	    now - planned <= f->late_ns)
 		return true;
 	if (f->late == KTRXER_TX_LATE_SKIP) {
 		ktx_probe_drop(f, KTRXER_TX_SKIPPED, 0);
@@ -210,7 +285,9 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
 	return true;
 }
 
-/* A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone. */
+/*
+ * A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone.
+ */
 static bool ktx_ends_now(struct ktx_file *f)
 {
 	const int error = READ_ONCE(f->error), refused = ktx_cell_at(f, f->sent)->error;
@@ -224,9 +301,10 @@ static bool ktx_ends_now(struct ktx_file *f)
 	return true;
 }
 
-static u64 ktx_send_next(const struct ktx_file *f)
+u64 ktx_send_next(const struct ktx_file *f)
 {
-	const u64 advance = min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
+	const u64 advance =
+		min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
 	u64 planned;
 
 	if (f->sent == smp_load_acquire(&f->taken)) /* ktx_ring_take() */
@@ -237,12 +315,15 @@ static u64 ktx_send_next(const struct ktx_file *f)
 	return planned > advance ? planned - advance : 0;
 }
 
-static bool ktx_send_urgent(const struct ktx_file *f)
+bool ktx_send_urgent(const struct ktx_file *f)
 {
 	return (atomic64_read(&f->cancel) || READ_ONCE(f->error)) && f->sent != READ_ONCE(f->taken);
 }
 
-/* A cancellation is over when its last probe has ended: else its number would seem to lie ahead after two billion more. */
+/*
+ * A cancellation is over when its last probe has ended: else its number would seem to lie ahead
+ * after two billion more.
+ */
 static void ktx_cancel_over(struct ktx_file *f)
 {
 	const u64 cancel = atomic64_read(&f->cancel);
@@ -277,7 +358,7 @@ static u64 ktx_send_some(struct ktx_file *f, unsigned int budget, unsigned int e
 	return next;
 }
 
-static u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
+u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
 {
 	u64 next;
 
@@ -287,7 +368,7 @@ static u64 ktx_send_due(struct ktx_file *f, unsigned int budget)
 	return next;
 }
 
-static void ktx_send_quietly(struct ktx_file *f)
+void ktx_send_quietly(struct ktx_file *f)
 {
 	ktx_send_some(f, 1, 1, KTX_GUARD_TRAIN);
 }

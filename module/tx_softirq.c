@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the other softirqs of its processor, `lead` before the
- * time, waits out the rest, and sets itself up for the next probe.
+ * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the
+ * other softirqs of its processor, `lead` before the time, waits out the rest, and sets itself up
+ * for the next probe.
  */
 #include <linux/slab.h>
 
+#include "ktrxer_trace.h"
 #include "tx.h"
 
 /* Under arm_lock. */
 static void ktx_softirq_arm(struct ktx_file *f, u64 next)
 {
 	const u64 lead = ktx_lead_now(f), at = next > lead ? next - lead : 0;
+	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(now);
 
 	f->armed = next != KTX_NEVER && !f->closing;
 	if (!f->armed)
 		return;
-	f->alarm_ns = at > ktime_get_ns() ? at : 0;
-	hrtimer_start(&f->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_PINNED_SOFT);
+	f->alarm_ns = at > max(now, rest) ? at : 0;
+	/* Not in the past: the softirq that runs now would come to it again, and never end. */
+	hrtimer_start(&f->timer, ns_to_ktime(max3(at, now, rest)), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 static void ktx_softirq_again(struct ktx_file *f)
@@ -40,11 +44,22 @@ static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
 	const u64 began = ktime_get_ns(), wanted = READ_ONCE(f->alarm_ns);
 	u64 next;
 
-	if (wanted && began > wanted)
+	if (wanted && began > wanted) {
+		trace_ktx_wake(f->id, wanted, began - wanted);
 		ktx_lead_learn(f, began - wanted);
-	/* What comes within the lead is waited for here, but nobody else's softirq waits longer for us than that. */
-	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) && ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+	}
+	if (ktx_budget_rest(began)) {
+		ktx_softirq_again(f);
+		return HRTIMER_NORESTART;
+	}
+	/*
+	 * What comes within the lead is waited for here, but nobody else's softirq waits longer for
+	 * us than that.
+	 */
+	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) &&
+	       ktime_get_ns() < began + KTX_LEAD_MAX_NS)
 		ktx_wait_out(f, next);
+	ktx_budget_charge(began, ktime_get_ns());
 	ktx_softirq_again(f);
 	return HRTIMER_NORESTART;
 }
@@ -59,7 +74,7 @@ static void ktx_softirq_refill(struct work_struct *work)
 	ktx_softirq_kick(f, false);
 }
 
-static void ktx_softirq_kick(struct ktx_file *f, bool urgent)
+void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 {
 	spin_lock_bh(&f->arm_lock);
 	if (urgent)
@@ -69,14 +84,14 @@ static void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 	spin_unlock_bh(&f->arm_lock);
 }
 
-static void ktx_softirq_start(struct ktx_file *f)
+void ktx_softirq_start(struct ktx_file *f)
 {
 	f->closing = false; /* after a set-up that failed behind this */
 	INIT_WORK(&f->refill, ktx_softirq_refill);
 	hrtimer_setup(&f->timer, ktx_softirq_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-static void ktx_softirq_stop(struct ktx_file *f)
+void ktx_softirq_stop(struct ktx_file *f)
 {
 	spin_lock_bh(&f->arm_lock);
 	f->closing = true;
@@ -86,7 +101,7 @@ static void ktx_softirq_stop(struct ktx_file *f)
 	hrtimer_cancel(&f->timer);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the trial */
+/* ------------------------------------------------------------------------------------ the trial */
 
 struct ktx_trial {
 	struct hrtimer timer;
@@ -109,7 +124,7 @@ static enum hrtimer_restart ktx_trial_fired(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static u64 ktx_softirq_try(void)
+u64 ktx_softirq_try(void)
 {
 	struct ktx_trial *trial = kzalloc(sizeof(*trial), GFP_KERNEL);
 	u64 worst;
@@ -118,8 +133,10 @@ static u64 ktx_softirq_try(void)
 		return 0;
 	trial->left = KTX_TRIALS;
 	init_completion(&trial->done);
-	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
-	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS), HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS),
+		      HRTIMER_MODE_ABS_PINNED_SOFT);
 	wait_for_completion(&trial->done);
 	hrtimer_cancel(&trial->timer);
 	worst = trial->worst;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the time; it waits out the rest with bottom
- * halves off, so that what other traffic wants done comes after the probe and not before it. That wait is bounded by the lead.
+ * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the
+ * time; it waits out the rest with bottom halves off, so that what other traffic wants done comes
+ * after the probe and not before it. That wait is bounded by the lead, and all that the thread does
+ * by the budget of its processor.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
+#include "ktrxer_trace.h"
 #include "tx.h"
 
 static enum hrtimer_restart ktx_thread_alarm(struct hrtimer *timer)
@@ -17,7 +20,10 @@ static enum hrtimer_restart ktx_thread_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Until then, or until there is something new. Returns how late it woke, 0 when something else did it. */
+/*
+ * Until then, or until there is something new. Returns how late it woke, 0 when something else did
+ * it.
+ */
 static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 {
 	u64 now;
@@ -25,7 +31,8 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	WRITE_ONCE(f->alarmed, false);
 	WRITE_ONCE(f->idle, until == KTX_NEVER);
 	set_current_state(TASK_IDLE); /* a barrier: from here on a kick wakes us */
-	if (kthread_should_stop() || ktx_send_urgent(f) || (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
+	if (kthread_should_stop() || ktx_send_urgent(f) ||
+	    (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
 		__set_current_state(TASK_RUNNING);
 		WRITE_ONCE(f->idle, false);
 		return 0;
@@ -39,10 +46,13 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	if (until == KTX_NEVER)
 		return 0;
 	hrtimer_cancel(&f->timer);
-	return READ_ONCE(f->alarmed) && now > until ? now - until : 0;
+	if (!READ_ONCE(f->alarmed) || now <= until)
+		return 0;
+	trace_ktx_wake(f->id, until, now - until);
+	return now - until;
 }
 
-static u64 ktx_thread_try(struct ktx_file *f)
+u64 ktx_thread_try(struct ktx_file *f)
 {
 	u64 worst = 0;
 	int i;
@@ -52,7 +62,10 @@ static u64 ktx_thread_try(struct ktx_file *f)
 	return worst;
 }
 
-/* As much of phase one as there is time for. The lock may be held by a program of no priority, whose work this is then. */
+/*
+ * As much of phase one as there is time for. The lock may be held by a program of no priority,
+ * whose work this is then.
+ */
 static void ktx_thread_take(struct ktx_file *f)
 {
 	while (ktx_ring_has_more(f)) {
@@ -78,42 +91,10 @@ static void ktx_thread_wait_out(struct ktx_file *f, u64 until)
 	local_bh_enable();
 }
 
-/* What others had of the processor, in the window that began at since_ns. */
-struct ktx_rest {
-	u64 since_ns, slept_ns;
-	bool tired;
-};
-
-static void ktx_thread_slept(struct ktx_rest *rest, u64 ns)
-{
-	if (ns > KTX_REST_OVERHEAD_NS)
-		rest->slept_ns += ns - KTX_REST_OVERHEAD_NS;
-}
-
-/*
- * On a machine with one processor everybody else stands still while a real-time thread spins from probe to probe, softirqs that were put off
- * among them, and after 950 ms of it the scheduler would stop the thread for 50. So who leaves too little to others gives real time up:
- * they get about the same share then, by the scheduler's own rules.
- */
-static void ktx_thread_priority(struct ktx_rest *rest)
-{
-	const u64 now = ktime_get_ns(), window = now - rest->since_ns;
-	/* Twice as much before it is taken up again: else the share that others get by it would end it. */
-	const bool tired = rest->slept_ns < window / (rest->tired ? KTX_REST_SHARE / 2 : KTX_REST_SHARE);
-
-	if (window < KTX_REST_WINDOW_MS * (u64)NSEC_PER_MSEC)
-		return;
-	if (tired && !rest->tired)
-		sched_set_normal(current, KTX_TIRED_NICE);
-	else if (!tired && rest->tired)
-		sched_set_fifo(current);
-	*rest = (struct ktx_rest){ .since_ns = now, .tired = tired };
-}
-
 static int ktx_thread_run(void *context)
 {
 	struct ktx_file *f = context;
-	struct ktx_rest rest = { .since_ns = ktime_get_ns() };
+	u64 began;
 
 	sched_set_fifo(current);
 	f->thread_late_ns = min_t(u64, ktx_thread_try(f), U32_MAX);
@@ -121,41 +102,47 @@ static int ktx_thread_run(void *context)
 		f->softirq_late_ns = min_t(u64, ktx_softirq_try(), U32_MAX);
 	complete(&f->measured);
 
+	began = ktime_get_ns();
 	while (!kthread_should_stop()) {
-		u64 next = ktx_send_due(f, 1), now, lead;
+		u64 next = ktx_send_due(f, 1), now, lead, rest;
 
 		ktx_thread_take(f);
 		if (next == KTX_NEVER)
 			next = ktx_send_next(f);
 		now = ktime_get_ns();
+		ktx_budget_charge(began, now);
+		began = now;
+		rest = ktx_budget_rest(now);
 		lead = ktx_lead_now(f);
-		if (next == KTX_NEVER && ktx_ring_has_more(f) && !mutex_is_locked(&f->take_lock)) {
+		if (rest) {
+			ktx_ring_tell(f, rest);
+			ktx_thread_sleep(f, rest);
+			began = ktime_get_ns();
+		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
+			   !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
-		} else if (rest.tired && lead && next > now + lead && next < now + lead + KTX_NAP_LEAST_NS) {
-			/* Of so short a sleep others have nothing but the interrupts, and would count as served: rather they get a slice at a time. */
 		} else if (next == KTX_NEVER || next > now + lead) {
 			ktx_ring_tell(f, next);
-			now = ktime_get_ns();
-			ktx_lead_learn(f, ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
-			ktx_thread_slept(&rest, ktime_get_ns() - now);
+			ktx_lead_learn(f,
+				       ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
+			began = ktime_get_ns();
 		} else if (next > now) {
 			ktx_ring_tell(f, next);
 			ktx_thread_wait_out(f, next);
 		}
-		ktx_thread_priority(&rest);
 		cond_resched();
 	}
 	return 0;
 }
 
-static void ktx_thread_kick(struct ktx_file *f, bool urgent)
+void ktx_thread_kick(struct ktx_file *f, bool urgent)
 {
 	smp_mb(); /* what is new, before the look at whether it sleeps */
 	if (urgent || READ_ONCE(f->idle))
 		wake_up_process(f->thread);
 }
 
-static int ktx_thread_start(struct ktx_file *f)
+int ktx_thread_start(struct ktx_file *f)
 {
 	struct task_struct *thread;
 
@@ -170,7 +157,7 @@ static int ktx_thread_start(struct ktx_file *f)
 	return 0;
 }
 
-static void ktx_thread_stop(struct ktx_file *f)
+void ktx_thread_stop(struct ktx_file *f)
 {
 	if (f->thread)
 		kthread_stop(f->thread);

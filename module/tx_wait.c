@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The rest of the waiting, from the wake-up to the time. Bottom halves are off, so other traffic's softirqs come after the probe; but an interrupt
- * at the very moment would make it late by its own length. So the last microseconds, as many as the longest interrupt seen of late took, are waited
- * out with interrupts off: one that begins before them is over when the time has come, one that comes later waits until the driver has the frame.
+ * The rest of the waiting, from the wake-up to the time. Bottom halves are off, so other traffic's
+ * softirqs come after the probe; but an interrupt at the very moment would make it late by its own
+ * length. So the last microseconds, as many as the longest interrupt seen of late took, are waited
+ * out with interrupts off: one that begins before them is over when the time has come, one that
+ * comes later waits until the driver has the frame.
  */
 #include <linux/moduleparam.h>
 
@@ -10,7 +12,9 @@
 
 static unsigned int guard_us = KTX_GUARD_MAX_NS / NSEC_PER_USEC;
 module_param(guard_us, uint, 0644);
-MODULE_PARM_DESC(guard_us, "microseconds before a probe's time that interrupts may be off, 20 at most; 0: they stay on (files set up from now on)");
+MODULE_PARM_DESC(
+	guard_us,
+	"microseconds before a probe that interrupts may be off for guard_drivers, 20 at most");
 
 /* Some nanoseconds, without a look at the clock. */
 static noinline void ktx_burn(u32 turns)
@@ -19,7 +23,10 @@ static noinline void ktx_burn(u32 turns)
 		barrier();
 }
 
-/* What a look at the clock costs, and how many turns a microsecond has: the better one of some tries, since others may come between. */
+/*
+ * What a look at the clock costs, and how many turns a microsecond has: the better one of some
+ * tries, since others may come between.
+ */
 static void ktx_wait_measure(struct ktx_file *f)
 {
 	u64 look_ns = KTX_GUARD_MAX_NS, burn_ns = KTX_GUARD_MAX_NS;
@@ -44,7 +51,7 @@ static void ktx_wait_measure(struct ktx_file *f)
 	f->turns_us = div_u64((u64)KTX_WAIT_TURNS * NSEC_PER_USEC, (u32)burn_ns);
 }
 
-static void ktx_wait_begin(struct ktx_file *f)
+void ktx_wait_begin(struct ktx_file *f)
 {
 	ktx_wait_measure(f);
 	f->guard_most_ns = min_t(u64, READ_ONCE(guard_us) * (u64)NSEC_PER_USEC, KTX_GUARD_MAX_NS);
@@ -70,7 +77,9 @@ static u64 ktx_spin(u64 until)
 	return longest;
 }
 
-/* What is longer than the guard may be (another guest of this machine ran) is none of its business. */
+/*
+ * What is longer than the guard may be (another guest of this machine ran) is none of its business.
+ */
 static void ktx_guard_learn(struct ktx_file *f, u64 longest)
 {
 	const u64 wanted = longest + longest / 4 + KTX_GUARD_MARGIN_NS;
@@ -84,7 +93,7 @@ static void ktx_guard_learn(struct ktx_file *f, u64 longest)
 	WRITE_ONCE(f->ring->guard_ns, (u32)f->guard_ns);
 }
 
-static void ktx_wait_out(struct ktx_file *f, u64 until)
+void ktx_wait_out(struct ktx_file *f, u64 until)
 {
 	const u64 guard = f->guard_ns;
 	unsigned long flags;
@@ -96,7 +105,10 @@ static void ktx_wait_out(struct ktx_file *f, u64 until)
 	}
 	ktx_guard_learn(f, ktx_spin(until - guard));
 	local_irq_save(flags);
-	/* One more look at the clock would come up to its own cost too late: the rest is counted off. The constant part is the advance's matter. */
+	/*
+	 * One more look at the clock would come up to its own cost too late: the rest is counted
+	 * off. The constant part is the advance's matter.
+	 */
 	while ((left = until - ktime_get_ns()) > (s64)f->look_ns)
 		;
 	if (left > 0)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define AGAIN_NS KTRXER_NS_PER_MS /* between two looks at what ends because the device is lost */
@@ -61,6 +62,7 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 
 	setup->size = sizeof *setup;
 	setup->ifindex = device->index;
+	setup->clock = CLOCK_MONOTONIC;
 	if (ioctl(fd, KTRXER_TX_SETUP, setup) == 0)
 		return 0;
 	rc = -errno;
@@ -68,11 +70,23 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 		return ktrxer_fail(err, rc, "device '%s' is gone", device->name);
 	if (rc == -ENETDOWN)
 		return ktrxer_fail(err, rc, "device '%s' is down: `ip link set %s up`", device->name, device->name);
+	if (rc == -EPERM)
+		return ktrxer_fail(err, rc,
+				   "the kernel module refuses timers for '%s': they need CAP_NET_RAW on the host, not "
+				   "only in a user namespace",
+				   device->name);
+	if (rc == -EINVAL && setup->cpu != KTRXER_TX_ANY_CPU)
+		return ktrxer_fail(err, rc,
+				   "the kernel module refuses processor %u: it is not online or not among "
+				   "those that this process may use",
+				   setup->cpu);
 	if (rc == -EINVAL && setup->queue != KTRXER_TX_ANY_QUEUE)
 		return ktrxer_fail(err, rc, "device '%s' has no transmit queue %u", device->name, setup->queue);
 	if (rc == -ENOMEM)
-		return ktrxer_fail(err, rc, "no kernel memory for %u slots of %u bytes: fewer of them", setup->slots,
-				   setup->frame_size);
+		return ktrxer_fail(err, rc,
+				   "no kernel memory for %u slots of %u bytes: use fewer slots, or raise the "
+				   "limit of locked memory (ulimit -l)",
+				   setup->slots, setup->frame_size);
 	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }
 
@@ -83,7 +97,7 @@ static int module_probe(const struct ktrxer_device *device, struct ktx_engine_in
 {
 	struct ktrxer_tx_setup setup = { .slots = 2,
 					 .frame_size = 64,
-					 .timer = KTRXER_TX_TIMER_NONE,
+					 .timer = KTRXER_TX_TIMER_SOFTIRQ,
 					 .queue = KTRXER_TX_ANY_QUEUE,
 					 .cpu = KTRXER_TX_ANY_CPU };
 	struct ktrxer_error err = { 0 };
@@ -128,12 +142,13 @@ static int module_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	rc = module_setup(state->fd, &state->setup, setup->device, err);
 	if (rc < 0)
 		goto close_file;
-	state->map = mmap(NULL, state->setup.map_size, PROT_READ | PROT_WRITE, MAP_SHARED, state->fd, 0);
+	state->map = mmap(NULL, state->setup.map_size, PROT_READ | PROT_WRITE, MAP_SHARED, state->fd,
+			  (off_t)state->setup.map_offset);
 	if (state->map == MAP_FAILED) {
 		rc = ktrxer_fail(err, -errno, "no room to map %u slots", setup->slots);
 		goto close_file;
 	}
-	state->ring = (void *)(state->map + state->setup.ring_offset);
+	state->ring = (void *)state->map;
 	state->slots = (void *)(state->map + state->setup.slots_offset);
 	state->reports = (void *)(state->map + state->setup.reports_offset);
 	*out = state;

@@ -110,7 +110,7 @@ static int ring_make(struct krx_backend_state *s, const struct krx_backend_setup
 		if (errno != ENOMEM || bytes == KTRXER_RX_RING_MIN)
 			return fail_errno(err, "no ring");
 	}
-	s->map = mmap(NULL, s->setup.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	s->map = mmap(NULL, s->setup.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)s->setup.map_offset);
 	if (s->map == MAP_FAILED) {
 		s->map = NULL;
 		return fail_errno(err, "the ring cannot be mapped");
@@ -235,9 +235,15 @@ static const struct ktrxer_rx_ring *ring_of(const struct krx_backend_state *s)
 	return (const void *)s->map;
 }
 
-/* Does the device still live? Records that came before come first. */
+/*
+ * The state of the device, once all records are read. The module reports each change by poll() until it is marked as
+ * seen.
+ */
 static int device_look(const struct krx_backend_state *s)
 {
+	const uint32_t events = __atomic_load_n(&ring_of(s)->events, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n((uint32_t *)(void *)(s->map + s->setup.tail_offset) + 1, events, __ATOMIC_RELAXED);
 	switch (__atomic_load_n(&ring_of(s)->state, __ATOMIC_RELAXED)) {
 	case KTRXER_RX_DOWN:
 		return -ENETDOWN;

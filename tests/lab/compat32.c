@@ -24,8 +24,8 @@ static long call(long number, long a, long b, long c, long d, long e)
 
 /* The layout that a 64-bit program sees. */
 _Static_assert(sizeof(void *) == 4, "built for 32 bits");
-_Static_assert(sizeof(struct ktrxer_tx_setup) == 96 && sizeof(struct ktrxer_tx_slot) == 16 &&
-		       sizeof(struct ktrxer_tx_report) == 32,
+_Static_assert(sizeof(struct ktrxer_tx_setup) == 96 && sizeof(struct ktrxer_tx_slot) == 32 &&
+		       sizeof(struct ktrxer_tx_report) == 48,
 	       "as in 64 bits");
 _Static_assert(sizeof(struct ktrxer_tx_kick) == 24 && sizeof(struct ktrxer_tx_ring) == 384 &&
 		       sizeof(struct ktrxer_rx_setup) == 48,
@@ -60,6 +60,7 @@ static void work(const char *from, const char *to)
 					     .frame_size = FRAME,
 					     .queue = KTRXER_TX_ANY_QUEUE,
 					     .cpu = KTRXER_TX_ANY_CPU,
+					     .clock = 1, /* CLOCK_MONOTONIC */
 					     .late_ns = 1000000000,
 					     .retry_ns = 1000000 };
 	static struct ktrxer_rx_setup rx = { .size = sizeof(rx), .hook = KTRXER_RX_INGRESS, .ring_bytes = 65536 };

@@ -237,8 +237,8 @@ TIMING = [
 VARIANTS = [
     Sender("module, softirq", engine("module"), module={"timer": "1"}),
     Sender("module, thread", engine("module"), module={"timer": "2"}),
-    Sender("module, softirq, no guard", engine("module"), module={"timer": "1", "guard_us": "0"}),
-    Sender("module, thread, no guard", engine("module"), module={"timer": "2", "guard_us": "0"}),
+    Sender("module, softirq, guard", engine("module"), module={"timer": "1", "guard_drivers": "veth"}),
+    Sender("module, thread, guard", engine("module"), module={"timer": "2", "guard_drivers": "veth"}),
 ]
 BURSTS = [
     Sender("module", engine("module")),

@@ -22,13 +22,13 @@ PROMISCUOUS = 1
 UP, DOWN, GONE = 0, 1, 2
 PAD, TAGGED, RAW_IP, LATE = 1, 2, 4, 8
 
-SETUP = struct.Struct("=9I3I")
+SETUP = struct.Struct("=10I2I")
 RULE = struct.Struct("=BBBBB3xHH16s16s")
 RULES = struct.Struct("=IIQII")
 STATS = struct.Struct("=IIQQQII")
 RING = struct.Struct("=7I")
-HEAD_AT = 64
-RECORD = struct.Struct("=6IqQHB5x")
+HEAD_AT, EVENTS_AT = 64, 28
+RECORD = struct.Struct("=6IqQHBxI")
 
 
 _DIRECTION = 29  # bits at which _IOC() puts what is read and written; MIPS has a bit less of size than others, and 3 directions in 3 bits
@@ -42,7 +42,7 @@ def _ioctl_number(read: bool, write: bool, number: int, size: int) -> int:
 
 IOC_VERSION = _ioctl_number(True, False, 0x00, 16)
 IOC_SETUP = _ioctl_number(True, True, 0x40, SETUP.size)
-IOC_RULES = _ioctl_number(False, True, 0x41, RULES.size)
+IOC_RULES = _ioctl_number(True, True, 0x41, RULES.size)
 IOC_STATS = _ioctl_number(True, True, 0x42, STATS.size)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -107,6 +107,7 @@ class Record:
     tci: int
     direction: int
     data: bytes
+    generation: int = 0
 
 
 # -------------------------------------------------------------------------------------------------------------------- file
@@ -138,9 +139,9 @@ class Krx:
     def setup(self, ifindex: int, hook: int = INGRESS, snap: int = 0, ring: int = 1 << 20, flags: int = 0, map: bool = True) -> Krx:
         answer = bytearray(SETUP.pack(SETUP.size, flags, hook, ifindex, snap, ring, 0, 0, 0, 0, 0, 0))
         fcntl.ioctl(self.fd, IOC_SETUP, answer)
-        *_, self.ring, self.map_bytes, self.tail_at, self.data_at = SETUP.unpack(answer)[:9]
+        *_, self.ring, self.map_bytes, self.tail_at, self.data_at, offset = SETUP.unpack(answer)[:10]
         if map:
-            self.map = mmap.mmap(self.fd, self.map_bytes)
+            self.map = mmap.mmap(self.fd, self.map_bytes, offset=offset)
         return self
 
     def rules(self, rules: Iterable[Rule]) -> Krx:
@@ -169,6 +170,13 @@ class Krx:
         self.tail = tail & 0xFFFFFFFF
         self.map[self.tail_at : self.tail_at + 4] = self.tail.to_bytes(4, "little")
 
+    def events(self) -> int:
+        """Changes of the device's state, marked as seen."""
+        assert self.map is not None
+        seen = self.map[EVENTS_AT : EVENTS_AT + 4]
+        self.map[self.tail_at + 4 : self.tail_at + 8] = seen
+        return int.from_bytes(seen, "little")
+
     def records(self, most: int = 1 << 30) -> list[Record]:
         assert self.map is not None
         got: list[Record] = []
@@ -178,15 +186,15 @@ class Krx:
             size, flags = struct.unpack_from("=II", self.map, at)
             assert size and not size % 8, f"record of {size} bytes at {self.tail}"
             if not flags & PAD:
-                _, _, rule, ifindex, length, kept, real, mono, tci, direction = RECORD.unpack_from(self.map, at)
+                _, _, rule, ifindex, length, kept, real, mono, tci, direction, generation = RECORD.unpack_from(self.map, at)
                 data = self.map[at + RECORD.size : at + RECORD.size + kept]
-                got.append(Record(flags, rule, ifindex, length, real, mono, tci, direction, data))
+                got.append(Record(flags, rule, ifindex, length, real, mono, tci, direction, data, generation))
             self.tail_set(self.tail + size)
         return got
 
-    def poll(self, timeout_ms: int = 0) -> int:
+    def poll(self, timeout_ms: int = 0, events: int = select.POLLIN) -> int:
         p = select.poll()
-        p.register(self.fd, select.POLLIN)
+        p.register(self.fd, events)
         return dict(p.poll(timeout_ms)).get(self.fd, 0)
 
 

@@ -19,14 +19,15 @@ from pathlib import Path
 SLOW = 20 if "ktrxer@lab" in Path("/proc/version").read_text() else 1
 MS = 1_000_000 * SLOW
 # The number of a command alone is what the module looks at; size and direction are told in the struct itself.
-VERSION, SETUP, KICK = 0xE900, 0xE910, 0xE911
+VERSION, FEATURES, SETUP, KICK = 0xE900, 0xE901, 0xE910, 0xE911
 AUTO, SOFTIRQ, THREAD, NONE = range(4)
 CATCH_UP, SKIP, SHIFT = range(3)
 SENT, FAILED, SKIPPED, CANCELLED = range(1, 5)
 ANY = 0xFFFFFFFF
 NEVER = (1 << 64) - 1
-TRAIN = 1
-SETUP_FORMAT, KICK_FORMAT, SLOT_FORMAT, REPORT_FORMAT = "=10I3Q8I", "=4IQ", "=QII", "=QQIIHHi"
+TRAIN, QUEUE = 1, 2
+SETUP_FORMAT, KICK_FORMAT, SLOT_FORMAT, REPORT_FORMAT = "=10I3Q8I", "=4IQ", "=QQIIII", "=QQQIIHHiII"
+SLOT, REPORT = struct.calcsize(SLOT_FORMAT), struct.calcsize(REPORT_FORMAT)
 HEAD, SEEN, ADVANCE = 128, 132, 136
 TAIL, ERROR, LEAD, GUARD = 256, 260, 264, 268
 ETHERTYPE = 0x88B5  # for local experiments (IEEE 802)
@@ -36,11 +37,14 @@ ETHERTYPE = 0x88B5  # for local experiments (IEEE 802)
 class Report:
     sent_ns: int
     planned_ns: int
+    user: int
     call_ns: int
     tries: int
     status: int
     reserved: int
     error: int
+    queue: int
+    reserved1: int
 
 
 def now() -> int:
@@ -54,8 +58,8 @@ def frame(number: int, length: int = 60) -> bytes:
 
 
 def setup_words(ifindex: int, **given: int) -> list[int]:
-    names = ("size", "ifindex", "slots", "frame_size", "timer", "late", "queue", "cpu", "flags", "reserved", "late_ns", "retry_ns")
-    values = {"size": 96, "ifindex": ifindex, "slots": 64, "frame_size": 1514, "queue": ANY, "cpu": ANY, "late_ns": 100_000, "retry_ns": 2_000_000}
+    names = ("size", "ifindex", "slots", "frame_size", "timer", "late", "queue", "cpu", "flags", "clock", "late_ns", "retry_ns")
+    values = {"size": 96, "ifindex": ifindex, "slots": 64, "frame_size": 1514, "queue": ANY, "cpu": ANY, "clock": time.CLOCK_MONOTONIC, "late_ns": 100_000, "retry_ns": 2_000_000}
     return [{**values, **given}.get(name, 0) for name in names] + [0] * 9
 
 
@@ -69,8 +73,8 @@ class Ktx:
             fcntl.ioctl(self.fd, SETUP, argument, True)
             words = struct.unpack(SETUP_FORMAT, argument)
             self.count, self.timer, self.size = words[2], words[4], words[12]
-            _, self.slots, self.reports_at, self.frames, self.stride, self.lead_ns, self.softirq_ns, self.thread_ns = words[13:]
-            self.map = mmap.mmap(self.fd, self.size)
+            map_offset, self.slots, self.reports_at, self.frames, self.stride, self.lead_ns, self.softirq_ns, self.thread_ns = words[13:]
+            self.map = mmap.mmap(self.fd, self.size, offset=map_offset)
         except BaseException:
             os.close(self.fd)
             raise
@@ -87,16 +91,19 @@ class Ktx:
         self.close()
 
     def word(self, at: int) -> int:
-        return int(struct.unpack_from("=I", self.map, at)[0])
+        """In one access, as the module writes it: struct.unpack() reads byte by byte."""
+        with memoryview(self.map) as whole, whole[at : at + 4] as part, part.cast("I") as words:
+            return words[0]
 
     def put_word(self, at: int, value: int) -> None:
-        struct.pack_into("=I", self.map, at, value & ANY)
+        with memoryview(self.map) as whole, whole[at : at + 4] as part, part.cast("I") as words:
+            words[0] = value & ANY
 
-    def put(self, data: bytes, at_ns: int = 0, flags: int = 0, length: int | None = None) -> None:
+    def put(self, data: bytes, at_ns: int = 0, flags: int = 0, length: int | None = None, user: int = 0, queue: int = 0) -> None:
         index = self.head % self.count
         start = self.frames + index * self.stride
         self.map[start : start + len(data)] = data
-        struct.pack_into(SLOT_FORMAT, self.map, self.slots + 16 * index, at_ns, len(data) if length is None else length, flags)
+        struct.pack_into(SLOT_FORMAT, self.map, self.slots + SLOT * index, at_ns, user, len(data) if length is None else length, flags, queue, 0)
         self.head += 1
 
     def kick(self, cancel_to: int | None = None) -> int:
@@ -113,7 +120,7 @@ class Ktx:
     def collect(self) -> list[Report]:
         reports = []
         while self.read != self.word(TAIL) + (self.read & ~ANY):
-            reports.append(Report(*struct.unpack_from(REPORT_FORMAT, self.map, self.reports_at + 32 * (self.read % self.count))))
+            reports.append(Report(*struct.unpack_from(REPORT_FORMAT, self.map, self.reports_at + REPORT * (self.read % self.count))))
             self.read += 1
         self.put_word(SEEN, self.read)
         return reports

@@ -68,7 +68,7 @@ class Chaos:
                 if where == 0:
                     ktx.put_word(4 * chance.randrange(96), value)
                 elif where < 3:
-                    ktx.put_word(ktx.slots + 4 * chance.randrange(4 * ktx.count), value)
+                    ktx.put_word(ktx.slots + 4 * chance.randrange(8 * ktx.count), value)
                 elif where == 3 and ktx.size > 8192:
                     at = chance.randrange(ktx.size - 64)
                     ktx.map[at : at + 64] = chance.randbytes(64)

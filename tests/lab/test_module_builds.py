@@ -10,7 +10,7 @@ from ktrxer.lab import device, kbuild, vm
 from ktrxer.lab.errors import BuildFailure, LabError
 
 SOURCE = Path(__file__).resolve().parents[2] / "module"
-MOST_BYTES = 80_000
+MOST_BYTES = 160_000
 KERNELS = [(name, kernel) for name in ("pc", "phone", "router") for kernel in (*device.load(name).kernels, *device.load(name).more_kernels)]
 
 

@@ -65,7 +65,7 @@ def test_what_makes_no_sense_is_refused(link: Link) -> None:
         refused(errno.ENXIO, lambda: mmap.mmap(krx.fd, 3 * mmap.PAGESIZE))
         assert krx.poll() == select.POLLERR
         assert krx.stats() == ([], 0, 0, UP)
-        for at, value in ((0, SETUP.size - 1), (0, 5000), (1, 2), (2, 0), (2, 3), (3, 0), (4, 262145), (5, 4095), (5, (1 << 30) + 1), (9, 1), (11, 1)):
+        for at, value in ((0, SETUP.size - 1), (0, 5000), (1, 2), (2, 0), (2, 3), (3, 0), (4, 262145), (5, 4095), (5, (1 << 30) + 1), (10, 1), (11, 1)):
             refused(errno.EINVAL, setup(at, value))
         refused(errno.ENODEV, setup(3, link.far_index + 77))
         longer = bytearray(SETUP.pack(*good)) + bytes(8)
@@ -243,13 +243,16 @@ def test_devices_come_and_go(link: Link) -> None:
         krx.setup(link.far_index, flags=PROMISCUOUS).rules([Rule(DROP, 17, to_port=2000)])
         run("ip", "-n", "far", "link", "set", "dev", "wire", "down")
         assert krx.stats()[3] == DOWN and krx.poll() == select.POLLERR
+        assert krx.events() == 1 and krx.poll() == 0, "reported once, not for as long as it is down"
         run("ip", "-n", "far", "link", "set", "dev", "wire", "name", "thread")
         run("ip", "-n", "far", "link", "set", "dev", "thread", "up")
-        assert krx.stats()[3] == UP and krx.poll() == 0
+        assert krx.stats()[3] == UP and krx.poll(events=select.POLLIN | select.POLLPRI) == select.POLLPRI
+        assert krx.events() == 2 and krx.poll(events=select.POLLIN | select.POLLPRI) == 0
         link.send(link.frame())
         assert krx.stats(1)[0] == [1] and heard() == []
         run("ip", "-n", "far", "link", "set", "dev", "thread", "netns", "near")
         assert krx.stats()[3] == GONE and krx.poll() == select.POLLERR | select.POLLHUP
+        assert krx.events() == 4 and krx.poll() == select.POLLHUP
         refused(errno.ENODEV, lambda: krx.rules([Rule(DROP)]))
         assert "promiscuity 0" in run("ip", "-n", "near", "-d", "link", "show", "thread")
         run("ip", "-n", "near", "address", "add", "10.9.0.2/24", "dev", "thread")

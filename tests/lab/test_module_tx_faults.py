@@ -32,6 +32,7 @@ from ktx_raw import (
     SENT,
     SETUP,
     SETUP_FORMAT,
+    SLOT,
     SLOW,
     SOFTIRQ,
     TAIL,
@@ -67,15 +68,17 @@ def test_what_the_header_does_not_say_is_refused(wire: Ear) -> None:
     try:
         told = bytearray(16)
         fcntl.ioctl(fd, VERSION, told, True)
-        assert struct.unpack("=4I", told) == (0x7278746B, 1, 0, 0)
+        assert struct.unpack("=4I", told) == (0x7278746B, 2, 0, 0)
         refused(errno.ENXIO, lambda: fcntl.ioctl(fd, KICK, bytearray(24), True))
         refused(errno.ENXIO, lambda: mmap.mmap(fd, 4096))
         for words in (
             {"size": 0}, {"size": 95}, {"slots": 0}, {"slots": 1}, {"slots": 3}, {"slots": 1 << 21}, {"slots": ANY}, {"frame_size": 0},
             {"frame_size": 65554}, {"frame_size": ANY}, {"timer": 4}, {"timer": ANY}, {"late": 3}, {"queue": 4000}, {"cpu": 5000}, {"flags": 2},
-            {"flags": 1 << 31}, {"reserved": 1}, {"retry_ns": 10**10 + 1}, {"retry_ns": (1 << 64) - 1},
+            {"flags": 1 << 31}, {"retry_ns": 10**10 + 1}, {"retry_ns": (1 << 64) - 1},
         ):
             refused(errno.EINVAL, lambda words=words: set_up(fd, **words))  # type: ignore[misc]
+        for clock in (0, 2, 4, 7, 11, ANY):
+            refused(errno.EOPNOTSUPP, lambda clock=clock: set_up(fd, clock=clock))  # type: ignore[misc]
         for number in (0, 0x7FFFFFFF, ANY):
             refused(errno.ENODEV, lambda number=number: set_up(fd, ifindex=number))  # type: ignore[misc]
         refused(errno.ENOMEM, lambda: set_up(fd, slots=1 << 20, frame_size=65553))
@@ -113,7 +116,7 @@ def test_commands_of_random_bytes(wire: Ear) -> None:
                 fcntl.ioctl(fd, number, bytearray(struct.pack(SETUP_FORMAT, *words)) if number == SETUP else bytearray(chance.randbytes(96)), True)
                 taken += number == SETUP
             except OSError as error:
-                assert error.errno in (errno.EINVAL, errno.E2BIG, errno.ENODEV, errno.ENETDOWN, errno.ENOMEM, errno.ENXIO, errno.ENOTTY, errno.EPROTO, errno.EBUSY), error
+                assert error.errno in (errno.EINVAL, errno.E2BIG, errno.ENODEV, errno.ENETDOWN, errno.ENOMEM, errno.ENXIO, errno.ENOTTY, errno.EPROTO, errno.EBUSY, errno.EOPNOTSUPP), error
         os.close(fd)
     assert 20 < taken < 400
 
@@ -161,12 +164,12 @@ def scribble(ktx: Ktx, chance: random.Random) -> None:
         elif where == 1:
             ktx.put_word(4 * chance.randrange(96), value)
         elif where < 6:
-            ktx.put_word(ktx.slots + 4 * chance.randrange(4 * ktx.count), value)
+            ktx.put_word(ktx.slots + 4 * chance.randrange(SLOT // 4 * ktx.count), value)
         elif where == 6:
             at = chance.randrange(ktx.size - 64)
             ktx.map[at : at + 64] = chance.randbytes(64)
         else:
-            struct.pack_into("=Q", ktx.map, ktx.slots + 16 * chance.randrange(ktx.count), chance.choice((0, 1, now() + chance.randrange(3 * MS), (1 << 64) - 1)))
+            struct.pack_into("=Q", ktx.map, ktx.slots + SLOT * chance.randrange(ktx.count), chance.choice((0, 1, now() + chance.randrange(3 * MS), (1 << 64) - 1)))
 
 
 @in_device("pc", "phone", modules=MODULE)
@@ -309,12 +312,13 @@ def turns(told: int, until_ns: int) -> None:
 
 
 @in_device("phone", modules=MODULE, slow=("phone",))
+@pytest.mark.parametrize("kind", ["softirq", "thread"])
 @pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread never sleeps, or for less than two switches take
-def test_a_thread_that_never_rests_leaves_others_their_share(wire: Ear, gap_ns: int) -> None:
-    """One processor: real time is given up before anybody is kept waiting for long, and all probes go all the same."""
+def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: str, gap_ns: int) -> None:
+    """One processor: another process has its fifth of the time, and all probes go all the same."""
     count = 200 * MS // gap_ns
     heard, told = os.pipe()
-    with Ktx("wire0", timer=THREAD, slots=16384, frame_size=64) as ktx:
+    with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:
         begin = now() + 600 * MS
         ktx.send([frame(i) for i in range(count)], [begin + i * gap_ns for i in range(count)])
         assert now() < begin, "the probes were to be ready before the first one's time"
@@ -327,7 +331,7 @@ def test_a_thread_that_never_rests_leaves_others_their_share(wire: Ear, gap_ns: 
         assert os.waitpid(child, 0)[1] == 0
         assert {report.status for report in reports} <= {SENT, FAILED} and sum(report.status == SENT for report in reports) > count * 0.9
         print(f"gap {gap_ns} ns: another process ran {ran / 1e6:.1f} of 200 ms, waited {longest / 1e6:.1f} ms at most")
-        assert ran > 6 * MS and longest < 80 * MS, (ran, longest)
+        assert ran > 20 * MS and longest < 20 * MS, (ran, longest)
     os.close(heard)
     os.close(told)
 

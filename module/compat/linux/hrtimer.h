@@ -3,11 +3,11 @@
 #define KTRXER_COMPAT_HRTIMER_H
 
 #include_next <linux/hrtimer.h>
-#include <linux/version.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-static inline void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *), clockid_t clock,
-				 enum hrtimer_mode mode)
+#ifndef KTRXER_HAS_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
 {
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;

@@ -3,9 +3,8 @@
 #define KTRXER_COMPAT_MM_H
 
 #include_next <linux/mm.h>
-#include <linux/version.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#ifndef KTRXER_HAS_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags |= flags;

@@ -3,10 +3,12 @@
 #define KTRXER_COMPAT_SKBUFF_H
 
 #include_next <linux/skbuff.h>
-#include <linux/version.h>
 
-/* From 5.18 on a stamp may be the time at which the packet was to leave: then it is none of arrival. Before, nothing tells. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
+/*
+ * From 5.18 on a stamp may be the time at which the packet was to leave: then it is none of
+ * arrival. Before, nothing tells.
+ */
+#ifndef KTRXER_HAS_SKB_TSTAMP
 static inline ktime_t skb_tstamp(const struct sk_buff *skb)
 {
 	return skb->tstamp;

@@ -2,9 +2,7 @@
 #ifndef KTRXER_COMPAT_UNALIGNED_H
 #define KTRXER_COMPAT_UNALIGNED_H
 
-#include <linux/version.h>
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#ifndef KTRXER_HAS_UNALIGNED_H
 #include <asm/unaligned.h>
 #else
 #include_next <linux/unaligned.h>

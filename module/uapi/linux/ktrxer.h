@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * ktrxer.ko: what a program and the module say to each other. This file is the specification; what it does not say is refused.
+ * ktrxer.ko: what a program and the module say to each other. This file is the specification; what
+ * it does not say is refused.
  *
- * Two devices, independent of each other: /dev/ktx sends frames at their times, /dev/krx gives the packets that its rules ask for.
- * An open file belongs to the network namespace of its opener, who needs CAP_NET_RAW there. Everything that a file holds (timers,
- * probes, rules, memory) goes when the last descriptor of it is closed and the last mapping of it is gone.
+ * Two devices, independent of each other: /dev/ktx sends frames at their times, /dev/krx gives the
+ * packets that its rules ask for. An open file belongs to the network namespace of its opener,
+ * which needs CAP_NET_RAW there; timers need CAP_NET_RAW in the initial user namespace, of the
+ * opener and of the caller of SETUP. Everything that a file holds (timers, probes, rules, memory)
+ * goes when the last descriptor of it is closed and the last mapping of it is gone.
  *
  * Conventions
- *   numbers   fixed width, native byte order; 64-bit ones are aligned, so that a 32-bit program sees the same layout.
+ *   numbers   fixed width, native byte order; 64-bit ones are aligned, so that a 32-bit program
+ *             sees the same layout.
  *   time      nanoseconds on CLOCK_MONOTONIC.
- *   structs   of an ioctl begin with `size`, the caller's sizeof. New fields come at the end. A module that does not know the last
- *             ones takes the call if they are zero (-E2BIG otherwise); one that knows more takes what is missing as zero.
+ *   structs   of an ioctl begin with `size`, the caller's sizeof. New fields come at the end. A
+ *             module that does not know the last ones takes the call if they are zero (-E2BIG
+ *             otherwise); one that knows more takes what is missing as zero.
  *   reserved  must be zero, unknown flags too: -EINVAL.
- *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). Who publishes an index stores it with release
- *             order, who reads it loads it with acquire order. The module keeps its own copy of all that counts: what stands in a
- *             mapping for the program's information can be overwritten without harm to anybody else.
- *   mappings  one for each file, MAP_SHARED, at offset 0, all of it; it is not inherited by a fork.
- *   faults    a program that publishes what cannot be has broken its file: EPROTO from then on, and poll() says POLLERR.
+ *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). Who publishes an
+ *             index stores it with release order, who reads it loads it with acquire order. The
+ *             module keeps its own copy of all that counts: what stands in a mapping for the
+ *             program's information can be overwritten without harm to anybody else.
+ *   mappings  one for each file, MAP_SHARED, all of it, at the offset that SETUP returns
+ *             (`map_offset`: 0 unless the processor's caches want addresses of one colour); it is
+ *             not inherited by a fork.
+ *   memory    charged to the memory cgroup of the caller of SETUP, and to RLIMIT_MEMLOCK of its
+ *             user (all files of the user together), unless the caller has CAP_IPC_LOCK: -ENOMEM.
+ *   faults    a program that publishes what cannot be has broken its file: EPROTO from then on, and
+ *             poll() says POLLERR.
  */
 #ifndef _UAPI_LINUX_KTRXER_H
 #define _UAPI_LINUX_KTRXER_H
@@ -25,7 +36,8 @@
 #include <linux/types.h>
 
 #define KTRXER_MAGIC 0x7278746bU /* "ktxr" in memory, where the least byte comes first */
-#define KTRXER_UAPI_VERSION 1         /* raised when a layout changes in a way that older programs cannot take */
+/* Raised when a layout changes in a way that older programs cannot take. */
+#define KTRXER_UAPI_VERSION 2
 #define KTRXER_IOC 0xe9
 
 struct ktrxer_version {
@@ -34,25 +46,54 @@ struct ktrxer_version {
 	__u32 reserved[2];
 };
 
-/* Both devices. */
-#define KTRXER_IOC_VERSION _IOR(KTRXER_IOC, 0x00, struct ktrxer_version)
+/* What this module can do. A newer module sets more bits and fills more fields. */
+enum ktrxer_feature {
+	KTRXER_FEATURE_PROBE_QUEUE = 1 << 0, /* KTRXER_TX_QUEUE */
+	KTRXER_FEATURE_PROBE_USER = 1 << 1,  /* `user` of slot and report */
+	KTRXER_FEATURE_EGRESS = 1 << 2,      /* netfilter's egress hooks see each probe */
+	KTRXER_FEATURE_BUDGET = 1 << 3,      /* sending takes 80 % of a processor at most */
+	/* records name the table of rules that captured them */
+	KTRXER_FEATURE_GENERATION = 1 << 4,
+	KTRXER_FEATURE_EVENTS = 1 << 5,      /* poll() reports each change of the device once */
+};
 
-/* =============================================================================================== /dev/ktx: sending
+struct ktrxer_features {
+	__u32 size;
+	__u32 reserved;
+	__aligned_u64 features; /* enum ktrxer_feature */
+	__aligned_u64 clocks;   /* bit n: clock id n is accepted as ktrxer_tx_setup.clock */
+	__u32 slots_max, frame_max;
+	__u32 rules_max, list_max;
+};
+
+/* Both devices. A command is chosen by its number alone, since the size in it may grow. */
+#define KTRXER_IOC_VERSION _IOR(KTRXER_IOC, 0x00, struct ktrxer_version)
+#define KTRXER_IOC_FEATURES _IOWR(KTRXER_IOC, 0x01, struct ktrxer_features)
+
+/* =============================================================================== /dev/ktx: sending
  *
- * KTRXER_TX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program. The program writes a frame and its
- * slot, publishes `head`, and calls KTRXER_TX_KICK: that is the pre-dispatch. The module copies frame and slot, so that what is
- * sent is what was there, and gives the frame to the driver's transmit function at its time: past netfilter and the qdisc.
+ * KTRXER_TX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
+ * The program writes a frame and its slot, publishes `head`, and calls KTRXER_TX_KICK: that is the
+ * pre-dispatch. The module copies frame and slot, so that what is sent is what was there, and gives
+ * the frame to the driver's transmit function at its time: past netfilter and the qdisc.
  *
- * Slot n and report n are the n-th probe's (n & (slots - 1)). Reports come in the order of the slots: report n is there when `tail`
- * has passed n. The frame and the slot of a probe are the module's from `head` on, until then; a program has never more than `slots`
- * of them out (head - tail <= slots).
+ * Slot n and report n are the n-th probe's (n & (slots - 1)). Reports come in the order of the
+ * slots: report n is there when `tail` has passed n. The frame and the slot of a probe are the
+ * module's from `head` on, until then; a program has never more than `slots` of them out (head -
+ * tail <= slots).
  */
 
 enum ktrxer_tx_timer {
-	KTRXER_TX_TIMER_AUTO = 0,    /* the better one of these two, by trying both on this machine (about 10 ms) */
+	/* the better one of these two, by trying both on this machine (about 10 ms) */
+	KTRXER_TX_TIMER_AUTO = 0,
 	KTRXER_TX_TIMER_SOFTIRQ = 1, /* a timer's softirq sends */
-	KTRXER_TX_TIMER_THREAD = 2,  /* a hard timer wakes a real-time thread of the file's own, which waits out the rest and sends */
-	KTRXER_TX_TIMER_NONE = 3,    /* no timer: KTRXER_TX_KICK sends what is due, and says when the next one is. For rate. */
+	/*
+	 * a hard timer wakes a real-time thread of the file's own, which waits out the rest and
+	 * sends
+	 */
+	KTRXER_TX_TIMER_THREAD = 2,
+	/* no timer: KTRXER_TX_KICK sends what is due, and says when the next one is. For rate. */
+	KTRXER_TX_TIMER_NONE = 3,
 };
 
 enum ktrxer_tx_late {
@@ -62,7 +103,11 @@ enum ktrxer_tx_late {
 };
 
 enum ktrxer_tx_setup_flag {
-	KTRXER_TX_NO_ADVANCE = 1 << 0, /* do not begin a hand-over earlier by what the way to the driver costs, as the stamps show it */
+	/*
+	 * do not begin a hand-over earlier by what the way to the driver costs, as the stamps show
+	 * it
+	 */
+	KTRXER_TX_NO_ADVANCE = 1 << 0,
 };
 
 #define KTRXER_TX_SLOTS_MAX (1U << 20)
@@ -77,21 +122,32 @@ struct ktrxer_tx_setup {
 	__u32 frame_size;  /* room for a frame in a slot, 1 to KTRXER_TX_FRAME_MAX */
 	__u32 timer;       /* enum ktrxer_tx_timer; returned: the one that is used */
 	__u32 late;        /* enum ktrxer_tx_late */
-	__u32 queue;       /* of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends */
-	__u32 cpu;         /* that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is */
+	/* of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends */
+	__u32 queue;
+	/* that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is */
+	__u32 cpu;
 	__u32 flags;       /* enum ktrxer_tx_setup_flag */
-	__u32 reserved;
+	/*
+	 * of at_ns, late_ns and all times that come back: CLOCK_MONOTONIC (1), others are
+	 * -EOPNOTSUPP
+	 */
+	__u32 clock;
 	__aligned_u64 late_ns;  /* later than this is late */
-	__aligned_u64 retry_ns; /* a frame that the driver refuses is tried again for so long, 10 s at most */
+	/* a frame that the driver refuses is tried again for so long, 10 s at most */
+	__aligned_u64 retry_ns;
 	/* Returned. */
 	__aligned_u64 map_size;      /* bytes to map */
-	__u32 ring_offset;      /* struct ktrxer_tx_ring, 0 */
+	__u32 map_offset;       /* of mmap() */
 	__u32 slots_offset;     /* struct ktrxer_tx_slot each */
 	__u32 reports_offset;   /* struct ktrxer_tx_report each */
 	__u32 frames_offset;
 	__u32 frame_stride;     /* bytes from one frame to the next */
 	__u32 lead_ns;          /* waiting begins that much before the time, as measured now */
-	__u32 softirq_late_ns;  /* as measured for KTRXER_TX_TIMER_AUTO: how late each way came to its turn, the worst of some; 0: not tried */
+	/*
+	 * as measured for KTRXER_TX_TIMER_AUTO: how late each way came to its turn, the worst of
+	 * some; 0: not tried
+	 */
+	__u32 softirq_late_ns;
 	__u32 thread_late_ns;
 };
 
@@ -104,25 +160,39 @@ struct ktrxer_tx_ring {
 	__u32 pad0[24];
 	/* The program's. */
 	__u32 head;       /* slots before it are published */
-	__u32 seen;       /* reports before it have been read; poll() says POLLIN while tail != seen */
-	__u32 advance_ns; /* hand over that much earlier, 50 us at most: for what lies behind the driver, which the module cannot see */
+	/* reports before it have been read; poll() says POLLIN while tail != seen */
+	__u32 seen;
+	/*
+	 * hand over that much earlier, 50 us at most: for what lies behind the driver, which the
+	 * module cannot see
+	 */
+	__u32 advance_ns;
 	__u32 pad1[29];
 	/* The module's. */
 	__u32 tail;       /* reports before it are there */
-	__u32 error;      /* errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none */
+	/* errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none */
+	__u32 error;
 	__u32 lead_ns;    /* now */
 	__u32 guard_ns;   /* now: for so long before a hand-over interrupts are off; 0: never */
 	__u32 pad2[28];
 };
 
 enum ktrxer_tx_slot_flag {
-	KTRXER_TX_TRAIN = 1 << 0, /* the next slot's probe leaves back to back with this one, by the same call where the device takes it */
+	/*
+	 * the next slot's probe leaves back to back with this one, by the same call where the
+	 * device takes it
+	 */
+	KTRXER_TX_TRAIN = 1 << 0,
+	KTRXER_TX_QUEUE = 1 << 1, /* by `queue`, not by the file's one */
 };
 
 struct ktrxer_tx_slot {
 	__aligned_u64 at_ns; /* 0: at once, after what is before it */
+	__aligned_u64 user;  /* the program's own; the report has it again */
 	__u32 length;        /* of the frame, from the device's link header on */
 	__u32 flags;         /* enum ktrxer_tx_slot_flag */
+	__u32 queue;         /* of the device, with KTRXER_TX_QUEUE; else 0 */
+	__u32 reserved;
 };
 
 enum ktrxer_tx_status {
@@ -133,60 +203,81 @@ enum ktrxer_tx_status {
 };
 
 struct ktrxer_tx_report {
-	__aligned_u64 sent_ns;    /* just before the driver's transmit function was called, the time that it was */
+	/* just before the driver's transmit function was called, the time that it was */
+	__aligned_u64 sent_ns;
 	__aligned_u64 planned_ns; /* at_ns, moved by KTRXER_TX_LATE_SHIFT */
+	__aligned_u64 user;       /* of the slot */
 	__u32 call_ns;            /* how long that function took, 4 s at most */
 	__u32 tries;              /* calls of it, and looks at a queue that was stopped */
 	__u16 status;             /* enum ktrxer_tx_status */
 	__u16 reserved;
 	/*
-	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier, -EMSGSIZE longer than the MTU allows,
-	 * -EINVAL no frame of this link, -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
+	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier,
+	 * -EMSGSIZE longer than the MTU allows (a VLAN tag adds its 4 bytes), -EINVAL no frame of
+	 * this link or no such queue, -EPERM dropped or kept by a rule of netfilter's egress hook,
+	 * -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
 	 */
 	__s32 error;
+	__u32 queue;              /* of the device, by which it left */
+	__u32 reserved1;
 };
 
 struct ktrxer_tx_kick {
 	__u32 size;
-	__u32 cancel;             /* 1: all probes before cancel_to that are not sent yet end as cancelled */
+	/*
+	 * 1: all probes before cancel_to that are not sent yet end as cancelled; waits for no other
+	 * call
+	 */
+	__u32 cancel;
 	__u32 cancel_to;
 	__u32 reserved;
-	__aligned_u64 next_ns;    /* returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none */
+	/* returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none */
+	__aligned_u64 next_ns;
 };
 
 /*
- * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENETDOWN it is down, -EOPNOTSUPP its frames cannot be made
- * here, -ENOMEM no memory for that many slots. KICK: -ENXIO before SETUP; -EPROTO, -ENETDOWN, -ENODEV once that has happened
- * (all that is published has a report then, or gets one with the next call). None of them waits for a probe's time.
+ * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENETDOWN it is down,
+ * -EOPNOTSUPP its frames cannot be made here, -ENOMEM no memory for that many slots, -EPERM a timer
+ * without CAP_NET_RAW on the host. KICK: -EINTR a signal came, -ENXIO before SETUP; -EPROTO,
+ * -ENETDOWN, -ENODEV once that has happened (all that is published has a report then, or gets one
+ * with the next call). None of them waits for a probe's time.
  */
 #define KTRXER_TX_SETUP _IOWR(KTRXER_IOC, 0x10, struct ktrxer_tx_setup)
 #define KTRXER_TX_KICK _IOWR(KTRXER_IOC, 0x11, struct ktrxer_tx_kick)
 
-/* ============================================================================================= /dev/krx: receiving
+/* ============================================================================= /dev/krx: receiving
  *
- * KTRXER_RX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program. KTRXER_RX_RULES sets a table of rules:
- * from then on packets are asked. It takes the place of the former one at once; no packet meets half of each. What a rule captures
- * becomes a record between tail and head, for which poll() says POLLIN.
+ * KTRXER_RX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
+ * KTRXER_RX_RULES sets a table of rules: from then on packets are asked. It takes the place of the
+ * former one at once; no packet meets half of each. What a rule captures becomes a record between
+ * tail and head, for which poll() says POLLIN.
  *
- * What decides is the first rule of the array that fits: the order of the array is the order of asking. Whole 5-tuples are found by
- * a hash, however many there are; the others are asked one after another. What no rule speaks for goes on, and costs nothing but the look.
+ * What decides is the first rule of the array that fits: the order of the array is the order of
+ * asking. Whole 5-tuples are found by a hash, however many there are; the others are asked one
+ * after another. What no rule speaks for goes on, and costs nothing but the look.
  *
- * How a packet is read: behind two VLAN tags (one that the device took off counts) and 16 IPv6 extension headers. A later fragment, a
- * header cut short and lengths that lie leave a packet without ports: then only rules without ports fit. What is not IP meets only a rule
- * that says nothing at all.
+ * How a packet is read: behind two VLAN tags (one that the device took off counts) and 16 IPv6
+ * extension headers. A later fragment, a header cut short and lengths that lie leave a packet
+ * without ports: then only rules without ports fit. What is not IP meets only a rule that says
+ * nothing at all.
  */
 
 #define KTRXER_RX_RULES_MAX 16384	/* in one table */
-#define KTRXER_RX_LIST_MAX 1024		/* of them with wildcards or prefixes: each costs every packet some nanoseconds */
+#define KTRXER_RX_LIST_MAX 1024 /* with wildcards or prefixes: each takes some ns of every packet */
 #define KTRXER_RX_RING_MIN 4096
 #define KTRXER_RX_RING_MAX (1U << 30)
 #define KTRXER_RX_SNAP_MAX 262144
 #define KTRXER_RX_EXTENSIONS_MAX 16
 
-/* Where packets are seen. Both are behind the taps (tcpdump sees what is dropped), and after packets were merged (GRO). */
+/*
+ * Where packets are seen. Both are behind the taps (tcpdump sees what is dropped), and after
+ * packets were merged (GRO).
+ */
 enum ktrxer_rx_hook {
-	KTRXER_RX_INGRESS = 1,		/* of one device: everything that arrives, before bridges and IP */
-	KTRXER_RX_PREROUTING = 2,	/* IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0) of all */
+	/* of one device: everything that arrives, before bridges and IP */
+	KTRXER_RX_INGRESS = 1,
+	/* IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0) of all */
+	KTRXER_RX_PREROUTING = 2,
 };
 
 enum ktrxer_rx_op {
@@ -196,7 +287,8 @@ enum ktrxer_rx_op {
 	KTRXER_RX_FORWARD = 4,		/* it goes on, and is counted */
 };
 
-#define KTRXER_RX_PROMISCUOUS (1U << 0)	/* the device also takes what is not addressed to it, while the file is open */
+/* While the file is open the device also takes what is not addressed to it. */
+#define KTRXER_RX_PROMISCUOUS (1U << 0)
 
 struct ktrxer_rx_setup {
 	__u32 size;
@@ -209,15 +301,20 @@ struct ktrxer_rx_setup {
 	__u32 map_bytes;	/* length for mmap() */
 	__u32 tail_offset;	/* of the __u32 that the reader writes */
 	__u32 data_offset;	/* of the records */
-	__u32 reserved[3];	/* 0 */
+	__u32 map_offset;	/* of mmap() */
+	__u32 reserved[2];	/* 0 */
 };
 
-/* A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four bytes count. */
+/*
+ * A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four
+ * bytes count.
+ */
 struct ktrxer_rx_rule {
 	__u8 op;		/* enum ktrxer_rx_op */
 	__u8 family;		/* 4, 6; 0: neither address says anything */
 	__u8 proto;		/* after extension headers; 0: any */
-	__u8 from_prefix;	/* bits that count; those behind are 0. 0: any address of the family */
+	/* bits that count; those behind are 0. 0: any address of the family */
+	__u8 from_prefix;
 	__u8 to_prefix;
 	__u8 reserved[3];	/* 0 */
 	__be16 from_port;
@@ -231,24 +328,33 @@ struct ktrxer_rx_rules {
 	__u32 count;		/* 0 takes all away */
 	__aligned_u64 rules;	/* pointer to struct ktrxer_rx_rule[count] */
 	__u32 rule_size;	/* sizeof(struct ktrxer_rx_rule) */
-	__u32 reserved;		/* 0 */
+	/* in: 0; out: of this table, in its records. 1 for the first table of the file */
+	__u32 generation;
 };
 
 struct ktrxer_rx_stats {
 	__u32 size;
 	__u32 count;		/* in: room in `matched`; out: rules in force */
-	__aligned_u64 matched;	/* pointer to __u64[count]: packets for which this rule spoke, since its table was set; 0: none wanted */
+	/*
+	 * pointer to __u64[count]: packets for which this rule spoke, since its table was set; 0:
+	 * none wanted
+	 */
+	__aligned_u64 matched;
 	/* out, since open() */
 	__aligned_u64 captured;	/* records written */
-	__aligned_u64 lost;	/* packets to be captured for which there was no room: captured + lost is the sum over rules that capture */
+	/*
+	 * packets to be captured for which there was no room: captured + lost is the sum over rules
+	 * that capture
+	 */
+	__aligned_u64 lost;
 	__u32 state;		/* enum ktrxer_rx_state */
-	__u32 reserved;
+	__u32 generation;	/* of the rules in force; 0: none yet */
 };
 
 enum ktrxer_rx_state {
 	KTRXER_RX_UP = 0,
-	KTRXER_RX_DOWN = 1,	/* poll(): EPOLLERR; it may come up again */
-	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLERR and EPOLLHUP */
+	KTRXER_RX_DOWN = 1,	/* it may come up again */
+	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLHUP */
 };
 
 /* The first page of the mapping. The kernel writes it and reads nothing of it back. */
@@ -258,20 +364,30 @@ struct ktrxer_rx_ring {
 	__u32 tail_offset, data_offset, data_bytes;
 	__u32 state;		/* enum ktrxer_rx_state */
 	__u32 lost;		/* its last 32 bits */
-	__u32 reserved[9];
-	__u32 head;		/* where the next record will begin: runs free, the place is head % data_bytes. Load-acquire */
+	__u32 events;		/* changes of `state` */
+	__u32 reserved[8];
+	/*
+	 * where the next record will begin: runs free, the place is head % data_bytes. Load-acquire
+	 */
+	__u32 head;
 };
 
 /*
- * The reader's page begins with a __u32, the tail: what lies before it may be overwritten. Store-release. A tail that cannot be (more
- * than data_bytes behind the head) is a full ring, for as long as it stays. A reader that has lost its way finds back by tail = head, where
- * the head is told anew with each packet.
+ * The reader's page begins with a __u32, the tail: what lies before it may be overwritten.
+ * Store-release. A second __u32 is the number of events (`events`) that the reader has seen: poll()
+ * returns EPOLLPRI, and EPOLLERR unless the device is up, while the two differ. A tail that cannot
+ * be (more than data_bytes behind the head) is a full ring, for as long as it stays. A reader that
+ * has lost its way finds back by tail = head, where the head is told anew with each packet.
  */
 
-#define KTRXER_RX_PAD (1U << 0)		/* no packet, only the way to the start of the ring: nothing but `size` and `flags` is there */
-#define KTRXER_RX_TAGGED (1U << 1)	/* the outer VLAN tag had been taken off, and is in its place again */
-#define KTRXER_RX_RAW_IP (1U << 2)	/* the device has no Ethernet header: `data` begins with IP */
-#define KTRXER_RX_LATE (1U << 3)	/* there was no arrival stamp: the time is the one at the hook */
+/* No packet, only the way to the start of the ring: nothing but `size` and `flags` is there. */
+#define KTRXER_RX_PAD (1U << 0)
+/* The outer VLAN tag had been taken off, and is in its place again. */
+#define KTRXER_RX_TAGGED (1U << 1)
+/* The device has no Ethernet header: `data` begins with IP. */
+#define KTRXER_RX_RAW_IP (1U << 2)
+/* There was no arrival stamp: the time is the one at the hook. */
+#define KTRXER_RX_LATE (1U << 3)
 
 /* A record begins at a multiple of 8. */
 struct ktrxer_rx_record {
@@ -282,20 +398,23 @@ struct ktrxer_rx_record {
 	__u32 length;		/* of the packet, link header and tag included */
 	__u32 kept;		/* bytes of it that are here */
 	__s64 real_ns;		/* arrival, CLOCK_REALTIME: the stamp that taps show */
-	__aligned_u64 mono_ns;	/* the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set */
+	/* the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set */
+	__aligned_u64 mono_ns;
 	__u16 tci;		/* of the tag that had been taken off */
 	__u8 direction;		/* 0 to this host, 1 broadcast, 2 multicast, 3 to another host */
-	__u8 reserved[5];
+	__u8 reserved;
+	__u32 generation;	/* of the table that `rule` is a place in */
 	__u8 data[];
 };
 
 /*
- * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENOMEM no memory for that ring. RULES: -ENXIO before SETUP, -EPERM
- * a rule drops and the caller or the opener has no CAP_NET_ADMIN, -E2BIG too many, -ENODEV the device is gone, -EOPNOTSUPP the kernel
- * has no ingress hook. All that is refused leaves the table as it was.
+ * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENOMEM no memory for that
+ * ring. RULES: -ENXIO before SETUP, -EPERM a rule drops and the caller or the opener has no
+ * CAP_NET_ADMIN, -E2BIG too many, -ENODEV the device is gone, -EOPNOTSUPP the kernel has no ingress
+ * hook. All that is refused leaves the table as it was.
  */
 #define KTRXER_RX_SETUP _IOWR(KTRXER_IOC, 0x40, struct ktrxer_rx_setup)
-#define KTRXER_RX_RULES _IOW(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)
+#define KTRXER_RX_RULES _IOWR(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)
 #define KTRXER_RX_STATS _IOWR(KTRXER_IOC, 0x42, struct ktrxer_rx_stats)
 
 #endif

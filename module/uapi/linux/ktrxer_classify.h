@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The one classifier of packets: module, library and BPF program include it, each with its own source of bytes (docs/decisions/0036-one-classifier.md).
+ * The one classifier of packets: module, library and BPF program include it, each with its own
+ * source of bytes (docs/decisions/0036-one-classifier.md).
  *
- * The including file has defined struct krx_source with a member `length`, and
- *	static const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room);
- * which gives `n` bytes from offset `at` of the source on, or NULL when there are fewer. `room` has space for a copy of them.
- * KRX_WORD and KRX_HALF load from an unaligned address. KRX_RELOAD gives an offset back: BPF hides its value from the verifier there.
+ * The including file has defined struct krx_source with a member `length`, and static const __u8
+ * *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room); which gives
+ * `n` bytes from offset `at` of the source on, or NULL when there are fewer. `room` has space for a
+ * copy of them. KRX_WORD and KRX_HALF load from an unaligned address. KRX_RELOAD gives an offset
+ * back: BPF hides its value from the verifier there.
  */
 #ifndef _LINUX_KTRXER_CLASSIFY_H
 #define _LINUX_KTRXER_CLASSIFY_H
@@ -46,12 +48,16 @@ enum {
 	KRX_TAGS_MAX = 2,
 };
 
-/* Where the headers are: offsets in the source. Only the library reads all of it; the compiler leaves out what is not read. */
+/*
+ * Where the headers are: offsets in the source. Only the library reads all of it; the compiler
+ * leaves out what is not read.
+ */
 struct krx_walk {
 	__u32 type;	       /* the Ethernet type behind the tags; 0: a tag is cut short */
 	__u32 tags;
 	unsigned long l3;
-	unsigned long at;      /* the header that was reached: the transport header, unless `bad` or `later` */
+	/* the header that was reached: the transport header, unless `bad` or `later` */
+	unsigned long at;
 	unsigned long claimed; /* the end of the packet by its own length */
 	unsigned long end;     /* the same, cut to the source */
 	_Bool fragment;
@@ -65,13 +71,15 @@ static KRX_INLINE __u32 krx_number(const __u8 *p)
 	return (__u32)p[0] << 8 | p[1];
 }
 
-static KRX_INLINE void krx_walk_end(struct krx_walk *w, const struct krx_source *s, unsigned long claimed)
+static KRX_INLINE void krx_walk_end(struct krx_walk *w, const struct krx_source *s,
+				    unsigned long claimed)
 {
 	w->claimed = claimed;
 	w->end = claimed < s->length ? claimed : s->length;
 }
 
-static KRX_INLINE void krx_classify_ipv4(struct krx_view *v, struct krx_walk *w, const struct krx_source *s)
+static KRX_INLINE void krx_classify_ipv4(struct krx_view *v, struct krx_walk *w,
+					 const struct krx_source *s)
 {
 	__u32 room[5], header, total;
 	const __u8 *p = krx_take(s, w->l3, 20, room);
@@ -97,7 +105,8 @@ static KRX_INLINE void krx_classify_ipv4(struct krx_view *v, struct krx_walk *w,
 }
 
 /* Steps over the extension headers of IPv6. */
-static KRX_INLINE void krx_walk_extensions(struct krx_view *v, struct krx_walk *w, const struct krx_source *s)
+static KRX_INLINE void krx_walk_extensions(struct krx_view *v, struct krx_walk *w,
+					   const struct krx_source *s)
 {
 	__u32 room, length;
 	const __u8 *p;
@@ -129,7 +138,8 @@ static KRX_INLINE void krx_walk_extensions(struct krx_view *v, struct krx_walk *
 	}
 }
 
-static KRX_INLINE void krx_classify_ipv6(struct krx_view *v, struct krx_walk *w, const struct krx_source *s)
+static KRX_INLINE void krx_classify_ipv6(struct krx_view *v, struct krx_walk *w,
+					 const struct krx_source *s)
 {
 	__u32 room[10], length;
 	const __u8 *p = krx_take(s, w->l3, 40, room);
@@ -151,8 +161,12 @@ static KRX_INLINE void krx_classify_ipv6(struct krx_view *v, struct krx_walk *w,
 	krx_walk_extensions(v, w, s);
 }
 
-/* `type` is the Ethernet type behind `tags` VLAN tags, or KRX_TYPE_RAW; offset 0 of the source is what follows it. */
-static KRX_INLINE void krx_classify(struct krx_view *v, struct krx_walk *w, const struct krx_source *s, __u32 type, __u32 tags)
+/*
+ * `type` is the Ethernet type behind `tags` VLAN tags, or KRX_TYPE_RAW; offset 0 of the source is
+ * what follows it.
+ */
+static KRX_INLINE void krx_classify(struct krx_view *v, struct krx_walk *w,
+				    const struct krx_source *s, __u32 type, __u32 tags)
 {
 	const __u8 *p;
 	__u32 room;
@@ -174,13 +188,15 @@ static KRX_INLINE void krx_classify(struct krx_view *v, struct krx_walk *w, cons
 		w->bad = !p;
 		if (!p)
 			return;
-		type = p[0] >> 4 == 4 ? KRX_TYPE_IPV4 : KRX_TYPE_IPV6; /* krx_classify_ipv6() checks the version */
+		/* krx_classify_ipv6() checks the version */
+		type = p[0] >> 4 == 4 ? KRX_TYPE_IPV4 : KRX_TYPE_IPV6;
 	}
 	if (type == KRX_TYPE_IPV4)
 		krx_classify_ipv4(v, w, s);
 	else if (type == KRX_TYPE_IPV6)
 		krx_classify_ipv6(v, w, s);
-	if (!v->version || w->bad || w->later || !krx_proto_has_ports(v->proto) || w->at + 4 > w->end)
+	if (!v->version || w->bad || w->later || !krx_proto_has_ports(v->proto) ||
+	    w->at + 4 > w->end)
 		return;
 	p = krx_take(s, w->at, 4, &room);
 	if (!p)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A table of rules for module and library: rules are checked as they are added, then packets are looked up. The including file has defined
- *	static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
+ * A table of rules for module and library: rules are checked as they are added, then packets are
+ * looked up. The including file has defined
+ * static __u32 krx_hash(const void *words, __u32 count, __u32 seed);
  */
 #ifndef _LINUX_KTRXER_MATCH_H
 #define _LINUX_KTRXER_MATCH_H
@@ -14,7 +15,8 @@
 /* A whole 5-tuple. Of two equal ones the first decides. */
 struct krx_exact {
 	struct krx_view key;
-	__u32 hash; /* of the key, all of its bits: most different keys in one bucket have different hashes */
+	/* of the key, all of its bits: most different keys in one bucket have different hashes */
+	__u32 hash;
 	__u32 rule;
 };
 
@@ -30,14 +32,16 @@ struct krx_match {
 
 static inline _Bool krx_view_same(const struct krx_view *a, const struct krx_view *b)
 {
-	const __u32 *p = a->from, *q = b->from; /* not as arrays: a kernel that checks bounds would, of each word */
+	/* not as arrays: a kernel that checks bounds would, of each word */
+	const __u32 *p = a->from, *q = b->from;
 	const __u32 *r = a->to, *s = b->to;
 	int i;
 
 	for (i = 0; i < 4; i++)
 		if (p[i] != q[i] || r[i] != s[i])
 			return 0;
-	return a->from_port == b->from_port && a->to_port == b->to_port && a->proto == b->proto && a->version == b->version;
+	return a->from_port == b->from_port && a->to_port == b->to_port && a->proto == b->proto &&
+	       a->version == b->version;
 }
 
 static inline __u32 krx_match_hash(const struct krx_match *m, const struct krx_view *key)
@@ -46,7 +50,8 @@ static inline __u32 krx_match_hash(const struct krx_match *m, const struct krx_v
 }
 
 /* The bucket of the key, or the empty one that it would have. */
-static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx_view *key, __u32 hash)
+static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx_view *key,
+				     __u32 hash)
 {
 	const struct krx_exact *exact;
 	__u32 at, place;
@@ -62,7 +67,8 @@ static inline __u32 krx_match_bucket(const struct krx_match *m, const struct krx
 }
 
 /* The mask of a prefix; false: the address has bits beyond it, or there are not so many. */
-static inline _Bool krx_match_side(__u32 value[4], __u32 mask[4], const __u8 address[16], __u32 prefix, __u32 bits)
+static inline _Bool krx_match_side(__u32 value[4], __u32 mask[4], const __u8 address[16],
+				   __u32 prefix, __u32 bits)
 {
 	__u8 *bytes = (__u8 *)mask;
 	__u32 i;
@@ -79,7 +85,10 @@ static inline _Bool krx_match_side(__u32 value[4], __u32 mask[4], const __u8 add
 	return 1;
 }
 
-/* Takes in the rule that comes next in the order of asking. -EINVAL: it makes no sense; -E2BIG: one too many that is no whole 5-tuple. */
+/*
+ * Takes in the rule that comes next in the order of asking. -EINVAL: it makes no sense; -E2BIG: one
+ * too many that is no whole 5-tuple.
+ */
 static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule *rule)
 {
 	const __u32 bits = rule->family == 4 ? 32 : rule->family == 6 ? 128 : 0;
@@ -87,8 +96,9 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 	struct krx_exact *exact;
 	__u32 bucket;
 
-	if (rule->op < KTRXER_RX_CAPTURE || rule->op > KTRXER_RX_FORWARD || (rule->family && !bits) ||
-	    rule->reserved[0] || rule->reserved[1] || rule->reserved[2] ||
+	if (rule->op < KTRXER_RX_CAPTURE || rule->op > KTRXER_RX_FORWARD ||
+	    (rule->family && !bits) || rule->reserved[0] || rule->reserved[1] ||
+	    rule->reserved[2] ||
 	    !krx_match_side(wild.from, wild.from_mask, rule->from, rule->from_prefix, bits) ||
 	    !krx_match_side(wild.to, wild.to_mask, rule->to, rule->to_prefix, bits))
 		return -EINVAL;
@@ -98,7 +108,8 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 	wild.version = rule->family;
 	wild.anything = !rule->family && !rule->proto && !wild.from_port && !wild.to_port;
 	m->op[m->count++] = rule->op;
-	if (!bits || rule->from_prefix != bits || rule->to_prefix != bits || !wild.proto || !wild.from_port || !wild.to_port) {
+	if (!bits || rule->from_prefix != bits || rule->to_prefix != bits || !wild.proto ||
+	    !wild.from_port || !wild.to_port) {
 		if (m->wild_count == m->wild_most)
 			return -E2BIG;
 		m->wild[m->wild_count++] = wild;

@@ -50,9 +50,10 @@ static void *shim_kvcalloc(size_t n, size_t size, gfp_t flags)
 	return shim_refuses() ? NULL : shim_took(kvcalloc(n, size, flags));
 }
 
-static void *shim_vmalloc_user(unsigned long size)
+/* Of the many pages of a ring one place counts: the others are refused by kernels with fault injection. */
+static void *shim_vmap(struct page **pages, unsigned int count, unsigned long flags, pgprot_t prot)
 {
-	return shim_refuses() ? NULL : shim_took(vmalloc_user(size));
+	return shim_refuses() ? NULL : shim_took(vmap(pages, count, flags, prot));
 }
 
 static void *shim_vmemdup_user(const void __user *from, size_t size)
@@ -81,10 +82,10 @@ static void shim_kvfree(const void *p)
 	kvfree(p);
 }
 
-static void shim_vfree(const void *p)
+static void shim_vunmap(const void *p)
 {
 	shim_gave(p);
-	vfree(p);
+	vunmap(p);
 }
 
 static void shim_free_percpu(void __percpu *p)
@@ -158,12 +159,12 @@ static int shim_misc(struct miscdevice *misc)
 
 #undef kzalloc
 #undef kvcalloc
-#undef vmalloc_user
+#undef vmap
 #undef vmemdup_user
 #undef alloc_percpu
 #undef kfree
 #undef kvfree
-#undef vfree
+#undef vunmap
 #undef free_percpu
 #undef alloc_skb
 #undef kfree_skb
@@ -178,12 +179,12 @@ static int shim_misc(struct miscdevice *misc)
 #undef misc_register
 #define kzalloc shim_kzalloc
 #define kvcalloc shim_kvcalloc
-#define vmalloc_user shim_vmalloc_user
+#define vmap shim_vmap
 #define vmemdup_user shim_vmemdup_user
 #define alloc_percpu(type) ((type __percpu *)shim_percpu(sizeof(type), __alignof__(type)))
 #define kfree shim_kfree
 #define kvfree shim_kvfree
-#define vfree shim_vfree
+#define vunmap shim_vunmap
 #define free_percpu shim_free_percpu
 #define alloc_skb shim_alloc_skb
 #define kfree_skb shim_kfree_skb
@@ -199,4 +200,21 @@ static int shim_misc(struct miscdevice *misc)
 #define misc_register shim_misc
 
 #include "main.c"
+#include "memory.c"
+#include "rx_device.c"
+#include "rx_file.c"
 #include "rx_hook.c"
+#include "rx_record.c"
+#include "rx_ring.c"
+#include "rx_table.c"
+#include "tx_budget.c"
+#include "tx_device.c"
+#include "tx_file.c"
+#include "tx_frame.c"
+#include "tx_lead.c"
+#include "tx_ring.c"
+#include "tx_send.c"
+#include "tx_softirq.c"
+#include "tx_thread.c"
+#include "tx_wait.c"
+#include "trace.c"
