@@ -43,7 +43,10 @@ struct ktrxer_pcapng {
 	char path[200];          /* for messages */
 };
 
-/* A block under construction, all but a packet's data. Its length is known beforehand to fit. Never clear it: it is 12.8 KB. */
+/*
+ * A block under construction, all but a packet's data. Its length is known beforehand to fit. Never clear it: it is
+ * 12.8 KB.
+ */
 struct block {
 	uint8_t bytes[HEAD_MAX];
 	uint32_t length;

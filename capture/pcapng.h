@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Files of packets. Written: pcapng, nanoseconds, the raw stamps (those on
- * CLOCK_MONOTONIC moved to CLOCK_REALTIME by one difference for the whole file). Read: pcap (micro- and nanoseconds, both byte orders,
- * Kuznetzov's variant) and pcapng (sections, interfaces, resolutions and offsets, packets of all three kinds), as a
- * stream: a file may be larger than memory, come by a pipe, and be hostile.
+ * Files of packets. Written: pcapng, nanoseconds, the raw stamps (those on CLOCK_MONOTONIC moved to CLOCK_REALTIME by
+ * one difference for the whole file). Read: pcap (micro- and nanoseconds, both byte orders, Kuznetzov's variant) and
+ * pcapng (sections, interfaces, resolutions and offsets, packets of all three kinds), as a stream: a file may be larger
+ * than memory, come by a pipe, and be hostile.
  */
 #ifndef KTRXER_LIB_PCAPNG_H
 #define KTRXER_LIB_PCAPNG_H

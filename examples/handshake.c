@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A TCP connection opened by hand: SYN, the answer, ACK. The host has no socket for it and would reset it when the answer arrives; the
- * rule drops the answer before the host's stack receives it.
+ * A TCP connection opened by hand: SYN, the answer, ACK. The host has no socket for it and would reset it when the
+ * answer arrives; the rule drops the answer before the host's stack receives it.
  *
  *     handshake ADDRESS PORT [OPERATION]        capture+drop unless said otherwise
  *

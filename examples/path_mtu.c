@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The largest packet that gets through to a host, found by bisection: the size of the next probe depends on the last answer. Echo
- * requests that may not be fragmented, by the host's own sockets: no privilege is needed where net.ipv4.ping_group_range allows it.
+ * The largest packet that gets through to a host, found by bisection: the size of the next probe depends on the last
+ * answer. Echo requests that may not be fragmented, by the host's own sockets: no privilege is needed where
+ * net.ipv4.ping_group_range allows it.
  *
  *     path_mtu ADDRESS
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The run of a bench: points (payload, cross traffic, gap), at each of them rounds, in each round each sender once, in rotated order. */
+/*
+ * The run of a bench: points (payload, cross traffic, gap), at each of them rounds, in each round each sender once, in
+ * rotated order.
+ */
 #include "bench.h"
 
 #include "bench_progress.h"
@@ -82,7 +85,7 @@ static void close_all(struct bench_run *run)
 	free(run->sent_ns);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ a point */
+/* ---------------------------------------------------------------------------------------------------------- a point */
 
 static void one_turn(struct bench_run *run, const struct bench_point *point, int number, struct bench_tally *tally,
 		     int64_t round)
@@ -175,7 +178,7 @@ static int all_points(struct bench_run *run, struct ktrxer_error *err)
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the end */
+/* ---------------------------------------------------------------------------------------------------------- the end */
 
 static void say_settings(struct bench_run *run, struct json *json)
 {

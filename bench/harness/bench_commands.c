@@ -94,7 +94,7 @@ static int run_stamps(struct cli *cli, const void *options)
 	"Rounds during which the machine was away for more than a millisecond, or lost steal time, are counted as stalled and do not enter "   \
 	"the figures unless there are no others."
 
-/* ------------------------------------------------------------------------------------------------------ the same once more */
+/* ----------------------------------------------------------------------------------------------- the same once more */
 
 struct again_options {
 	const char *compare, *csv;

@@ -78,7 +78,9 @@ static int commit(struct sender *s, const struct ktrxer_deadline *due, struct kt
 	return rc;
 }
 
-/* What was committed ends within its time; an engine that leaves some of it open is told so, and waited for no longer. */
+/*
+ * What was committed ends within its time; an engine that leaves some of it open is told so, and waited for no longer.
+ */
 static int drain(struct sender *s, struct ktrxer_error *err)
 {
 	const struct bench_job *job = s->job;
@@ -185,7 +187,10 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 	t.slots = (uint32_t)(slots < SLOTS_MIN                               ? SLOTS_MIN
 			     : slots > SLOTS_MAX && job->method != BENCH_OIR ? SLOTS_MAX
 									     : slots);
-	/* OSM is this thread's own call into the device, as RSM is; a kernel that waits needs somebody to look after it. */
+	/*
+	 * OSM is this thread's own call into the device, as RSM is; a kernel that waits needs somebody to look after
+	 * it.
+	 */
 	s->has_thread = job->method != BENCH_OSM || job->kernel_waits;
 	if (!s->has_thread)
 		t.flags |= KTX_CALLER_PUMPS;

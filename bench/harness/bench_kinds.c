@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The kinds of bench: what one sender sends in one turn. The figures are computed from the time stamps in python/ktrxer/bench. */
+/*
+ * The kinds of bench: what one sender sends in one turn. The figures are computed from the time stamps in
+ * python/ktrxer/bench.
+ */
 #include "bench.h"
 
 #define TRAIN_INTERVAL_NS (5 * KTRXER_NS_PER_MS)
@@ -8,7 +11,7 @@
 
 enum { TRAINS = 10, PAIRS_MIN = 5 };
 
-/* ----------------------------------------------------------------------------------- E1: trains, a flood, a template */
+/* ---------------------------------------------------------------------------------- E1: trains, a flood, a template */
 
 static const struct bench_who rate_baselines[] = {
 	{ .name = "raw sendmmsg", .socket = "raw-sendmmsg" },
@@ -41,7 +44,7 @@ static int rate_jobs(const struct bench_run *run, const struct bench_who *who, c
 
 const struct bench_kind bench_rate = { .name = "rate", .baselines = rate_baselines, .jobs = rate_jobs };
 
-/* --------------------------------------------------------- E2: a fixed interval; E3 and E4: by the methods of OMware */
+/* -------------------------------------------------------- E2: a fixed interval; E3 and E4: by the methods of OMware */
 
 static const struct bench_who schedule_baselines[] = {
 	{ .name = "usleep", .sleep = "usleep" },
@@ -76,7 +79,7 @@ static int schedule_jobs(const struct bench_run *run, const struct bench_who *wh
 const struct bench_kind bench_schedule = { .name = "schedule", .baselines = schedule_baselines, .jobs = schedule_jobs };
 const struct bench_kind bench_methods = { .name = "schedule", .baselines = method_baselines, .jobs = schedule_jobs };
 
-/* ---------------------------------------------------------------------------------- E5: two probes sent back to back */
+/* --------------------------------------------------------------------------------- E5: two probes sent back to back */
 
 static const struct bench_who pairs_baselines[] = {
 	{ .name = "raw sendto twice", .socket = "raw-sendto" },

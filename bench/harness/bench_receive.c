@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `ktrxer bench receive`: the program's cost for a packet, packets a second into this process, a TCP flow beside rules. */
+/*
+ * `ktrxer bench receive`: the program's cost for a packet, packets a second into this process, a TCP flow beside rules.
+ */
 #include "bench_receive.h"
 
 #include "error.h"

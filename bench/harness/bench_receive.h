@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `ktrxer bench receive`: the cost of rules, and the packets that they take. Each part writes a sample for each round. */
+/*
+ * `ktrxer bench receive`: the cost of rules, and the packets that they take. Each part writes a sample for each round.
+ */
 #ifndef KTRXER_CLI_BENCH_RECEIVE_H
 #define KTRXER_CLI_BENCH_RECEIVE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How many packets a second reach this process, captured and dropped. All of a round's probes are committed beforehand, with their
- * times, so that while they fly one processor has the sender and the device's polling, and the other is the receiver's alone.
+ * How many packets a second reach this process, captured and dropped. All of a round's probes are committed beforehand,
+ * with their times, so that while they fly one processor has the sender and the device's polling, and the other is the
+ * receiver's alone.
  */
 #include "bench_receive.h"
 
@@ -47,7 +48,10 @@ static void *listen_thread(void *argument)
 	struct krx_packet packet;
 	uint64_t count = 0;
 
-	/* Before the sender's own threads, where that is permitted: it is the receiver that is measured. It sleeps when there is nothing. */
+	/*
+	 * Before the sender's own threads, where that is permitted: it is the receiver that is measured. It sleeps when
+	 * there is nothing.
+	 */
 	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
 	for (;;) {
 		int rc = krx_next(l->rx, &packet);
@@ -117,7 +121,7 @@ static void listener_close(struct listener *l)
 	close(l->stop_fd);
 }
 
-/* -------------------------------------------------------------------------------------------------------- the sender */
+/* ------------------------------------------------------------------------------------------------------- the sender */
 
 static int frame_make(struct receive_bench *b, struct template *t, struct ktrxer_error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A turn of a template: one frame whose number, source port and checksum differ from probe to probe, as fast as it goes. Where the engine
- * makes the frames itself it shares them among its threads, else each thread here has a transmitter, and takes numbers in chunks.
+ * A turn of a template: one frame whose number, source port and checksum differ from probe to probe, as fast as it
+ * goes. Where the engine makes the frames itself it shares them among its threads, else each thread here has a
+ * transmitter, and takes numbers in chunks.
  */
 #include "bench.h"
 

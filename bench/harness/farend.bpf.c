@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped and counted by its number, the first
- * eight bytes of its payload, and dropped: nobody answers. A stamp costs as much as all the rest of a fast sender's packet here: beyond
- * the numbers that have a slot only each STRIDE-th is stamped, which is enough for a rate. At the sender's driver (fentry, or the
- * tracepoints next to it) each is stamped as the driver is called with it. The same for every sender.
+ * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped and counted by its number,
+ * the first eight bytes of its payload, and dropped: nobody answers. A stamp costs as much as all the rest of a fast
+ * sender's packet here: beyond the numbers that have a slot only each STRIDE-th is stamped, which is enough for a rate.
+ * At the sender's driver (fentry, or the tracepoints next to it) each is stamped as the driver is called with it. The
+ * same for every sender.
  */
 #include "farend.h"
 
@@ -156,7 +157,7 @@ int farend(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* ------------------------------------------------------------------------------------------ where the driver is called */
+/* --------------------------------------------------------------------------------------- where the driver is called */
 
 /* Of the kernel's own structs only what is read; the loader finds the offsets by BTF. */
 struct sk_buff {
@@ -243,8 +244,8 @@ int BPF_PROG(driver_bulk, void *dev, int n, struct xdp_frame **frames)
 }
 
 /*
- * The same without fentry. (skb, dev): the driver's function for one packet is called next; senders that go past the qdisc layer
- * (AF_PACKET with bypass, AF_XDP) go past this, too.
+ * The same without fentry. (skb, dev): the driver's function for one packet is called next; senders that go past the
+ * qdisc layer (AF_PACKET with bypass, AF_XDP) go past this, too.
  */
 SEC("raw_tp/net_dev_start_xmit")
 int near_call(struct bpf_raw_tracepoint_args *ctx)
@@ -259,8 +260,8 @@ int near_call(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * (from, to, sent, drops, err): the driver's function for a bulk has returned. It does not tell which frames those were; they leave in the
- * order of their numbers, until the driver refuses one.
+ * (from, to, sent, drops, err): the driver's function for a bulk has returned. It does not tell which frames those
+ * were; they leave in the order of their numbers, until the driver refuses one.
  */
 SEC("raw_tp/xdp_devmap_xmit")
 int near_bulk(struct bpf_raw_tracepoint_args *ctx)

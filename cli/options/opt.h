@@ -123,9 +123,9 @@ void opt_man(const struct command *command, const struct opt_set *extra, FILE *t
 void opt_man_index(const struct command *const *commands, FILE *to);
 
 /*
- * The words that may stand at the cursor, one a line, some with a tab and a help text; or ":files", ":directories", ":hosts", of which the
- * shell has the list. `words` is the command line after "ktrxer", the last one as far as it is typed; `command` is the command of the first
- * `matched` of them, or NULL, and `extra` its further tables.
+ * The words that may stand at the cursor, one a line, some with a tab and a help text; or ":files", ":directories",
+ * ":hosts", of which the shell has the list. `words` is the command line after "ktrxer", the last one as far as it is
+ * typed; `command` is the command of the first `matched` of them, or NULL, and `extra` its further tables.
  */
 void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra,
 		  int matched, int count, char *const words[], FILE *to);

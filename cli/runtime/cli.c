@@ -176,7 +176,9 @@ static int end(struct cli *cli, int status)
 	if (cli->out && !out_finished(cli) && cli->command->measures && status != EXIT_USAGE) {
 		int failed;
 
-		/* Nothing was measured: the host's load is no reason then, and people have read the complaint already. */
+		/*
+		 * Nothing was measured: the host's load is no reason then, and people have read the complaint already.
+		 */
 		cli->no_result = true;
 		host_watch_expect_busy(cli);
 		verdict_say_complaints(cli);

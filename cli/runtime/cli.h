@@ -98,11 +98,14 @@ void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
 enum verdict verdict_now(const struct cli *cli);
 /* enum ktx_sent_source, as results name it. */
 extern const char *const sent_source_names[];
-/* The lateness from which a probe is late: a tenth of the interval, 100 us at least. For ktx_options.late_ns and verdict_probes(). */
+/*
+ * The lateness from which a probe is late: a tenth of the interval, 100 us at least. For ktx_options.late_ns and
+ * verdict_probes().
+ */
 uint64_t verdict_late_ns(uint64_t interval_ns);
 /*
- * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of lateness;
- * 0: there is none, because no send times were scheduled. Call it after ktx_drain().
+ * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of
+ * lateness; 0: there is none, because no send times were scheduled. Call it after ktx_drain().
  */
 void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
 		    uint64_t late_ns);

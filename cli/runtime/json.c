@@ -337,7 +337,10 @@ void json_fixed(struct json *json, const char *key, int64_t number, int decimals
 	value(json, key, text);
 }
 
-/* Where so many decimals are enough: json_double() and the strtod() that it brings along are 5 KB of the static program. */
+/*
+ * Where so many decimals are enough: json_double() and the strtod() that it brings along are 5 KB of the static
+ * program.
+ */
 void json_rounded(struct json *json, const char *key, double number, int decimals)
 {
 	for (int i = 0; i < decimals; i++)

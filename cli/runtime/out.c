@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A ring of pointers from the threads that have results to one writer thread, and a ring of used objects back. Producers exclude
- * each other by a mutex, never the writer: however long it is held up by a slow reader, or by the scheduler, no
- * probing thread waits for it. It is woken by an eventfd, and only when it sleeps.
+ * A ring of pointers from the threads that have results to one writer thread, and a ring of used objects back.
+ * Producers exclude each other by a mutex, never the writer: however long it is held up by a slow reader, or by the
+ * scheduler, no probing thread waits for it. It is woken by an eventfd, and only when it sleeps.
  */
 #include "out.h"
 
@@ -181,8 +181,8 @@ static void *writer(void *argument)
 			if (atomic_load(&out->abandoned))
 				break;
 			/*
-			 * Announce sleep, then look once more: a producer that put something in between either sees the flag or
-			 * is seen.
+			 * Announce sleep, then look once more: a producer that put something in between either sees the
+			 * flag or is seen.
 			 */
 			atomic_store(&out->sleeping, true);
 			if (!queued(out)) {

@@ -24,7 +24,10 @@ static int secret_check(int fd, const char *path, struct ktrxer_error *err)
 	return 0;
 }
 
-/* The file's bytes without a newline at their end; how many, or a negative errno: unreadable, readable by others, too short or long. */
+/*
+ * The file's bytes without a newline at their end; how many, or a negative errno: unreadable, readable by others, too
+ * short or long.
+ */
 static int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Keys and tokens, from files or the environment. They are never taken from the command line, which every user of the machine
- * can read; /proc/PID/environ can be read by the same user only.
+ * Keys and tokens, from files or the environment. They are never taken from the command line, which every user of the
+ * machine can read; /proc/PID/environ can be read by the same user only.
  */
 #ifndef KTRXER_CLI_SECRET_H
 #define KTRXER_CLI_SECRET_H
@@ -15,8 +15,8 @@
 #define TOKEN_MIN 22 /* 128 bits in base64: a recorded connection lets its reader try tokens off line */
 
 /*
- * The server's token: the content of `path`, or of the environment variable KTRXER_TOKEN when `path` is NULL. Returns its
- * length, 0 when neither is given, or a negative errno.
+ * The server's token: the content of `path`, or of the environment variable KTRXER_TOKEN when `path` is NULL. Returns
+ * its length, 0 when neither is given, or a negative errno.
  */
 int secret_token_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrxer_error *err);
 /* Keys of STAMP: of authenticated mode, and of the HMAC of TLVs in open mode. */

@@ -37,17 +37,18 @@ uint32_t ktrxer_clock_map_step(const struct ktrxer_clock_map *map);
 uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map);
 uint64_t ktrxer_clock_map_mono(const struct ktrxer_clock_map *map, int64_t real_ns);
 /*
- * The same for a stamp that is known to lie between `earliest` and `latest`: when a step came between stamp and sample, the
- * difference from before the step is the right one. A stamp that the one difference puts behind the step, or the other one before
- * it, was not made with it. Where both are left, the later time is taken, since stamps are read soon after they are made.
+ * The same for a stamp that is known to lie between `earliest` and `latest`: when a step came between stamp and sample,
+ * the difference from before the step is the right one. A stamp that the one difference puts behind the step, or the
+ * other one before it, was not made with it. Where both are left, the later time is taken, since stamps are read soon
+ * after they are made.
  */
 uint64_t ktrxer_clock_map_mono_within(const struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
 				      uint64_t latest_ns);
 
 /*
- * The same, but an impossible stamp is the first sign of a clock step: a new sample is taken, and the stamp converted again. False: it
- * is still impossible, for example because the clock was stepped twice between two samples, or both offsets are possible and differ.
- * The stamp then has no meaning.
+ * The same, but an impossible stamp is the first sign of a clock step: a new sample is taken, and the stamp converted
+ * again. False: it is still impossible, for example because the clock was stepped twice between two samples, or both
+ * offsets are possible and differ. The stamp then has no meaning.
  */
 bool ktrxer_clock_map_mono_checked(struct ktrxer_clock_map *map, int64_t real_ns, uint64_t earliest_ns,
 				   uint64_t latest_ns, uint64_t *mono_ns);

@@ -28,7 +28,10 @@ int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 
 const char *ktrxer_strerror(int code, char *text, size_t size)
 {
-	/* The XSI and the GNU function differ in what they return; glibc and musl each have one of them under this name. */
+	/*
+	 * The XSI and the GNU function differ in what they return; glibc and musl each have one of them under this
+	 * name.
+	 */
 #if defined(__GLIBC__) && defined(_GNU_SOURCE)
 	const char *word = strerror_r(-code, text, size);
 

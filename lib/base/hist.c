@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Percentiles in fixed memory. Magnitudes up to 2047 have a bucket each; from there every power of two is cut into 512 buckets,
- * and a bucket answers with its middle: off by 1/1024 of the value at most. Negative values have a second array.
+ * Percentiles in fixed memory. Magnitudes up to 2047 have a bucket each; from there every power of two is cut into 512
+ * buckets, and a bucket answers with its middle: off by 1/1024 of the value at most. Negative values have a second
+ * array.
  *
- * Both arrays are allocated at once (220 KiB): record() runs in the waiter thread, where an allocation would make a probe
- * late, and its failure could not be reported. Pages that are never written never become resident.
- * Counters have 32 bits to keep this small; a wrap goes to a small table of carries.
+ * Both arrays are allocated at once (220 KiB): record() runs in the waiter thread, where an allocation would make a
+ * probe late, and its failure could not be reported. Pages that are never written never become resident. Counters have
+ * 32 bits to keep this small; a wrap goes to a small table of carries.
  */
 #include "hist.h"
 
@@ -19,8 +20,8 @@ enum {
 	SUB = 1 << SUB_BITS,
 	BUCKETS = LINEAR + (62 - LINEAR_BITS) * SUB + 1, /* the last one is for 2^62 alone */
 	/*
-	 * Buckets that hold 2^32 values or more: there cannot be more of them than count / 2^32, so this table is enough for
-	 * 2.7 * 10^11 values wherever they lie, and for any number in practice.
+	 * Buckets that hold 2^32 values or more: there cannot be more of them than count / 2^32, so this table is
+	 * enough for 2.7 * 10^11 values wherever they lie, and for any number in practice.
 	 */
 	CARRIES = 64,
 };
@@ -47,7 +48,9 @@ static inline uint32_t bucket_of(uint64_t magnitude)
 	if (magnitude < LINEAR)
 		return (uint32_t)magnitude;
 	shift = 63 - SUB_BITS - (uint32_t)__builtin_clzll(magnitude);
-	/* magnitude >> shift is in [SUB, 2 * SUB); the first power of two above LINEAR has shift LINEAR_BITS - SUB_BITS */
+	/*
+	 * magnitude >> shift is in [SUB, 2 * SUB); the first power of two above LINEAR has shift LINEAR_BITS - SUB_BITS
+	 */
 	return LINEAR + ((shift - (LINEAR_BITS - SUB_BITS)) << SUB_BITS) + (uint32_t)(magnitude >> shift) - SUB;
 }
 

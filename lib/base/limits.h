@@ -84,7 +84,9 @@ enum ktrxer_limits {
 		4096, /* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */
 	KRX_QUEUE_BYTES = 4 << 20, /* for those: some sixty of the largest */
 	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
-	/* From a packet's stamp to its place in a queue: a processor that is taken away meanwhile makes it this long. */
+	/*
+	 * From a packet's stamp to its place in a queue: a processor that is taken away meanwhile makes it this long.
+	 */
 	KRX_STAMP_BEFORE_NS = 20 * 1000 * 1000,
 	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
 	KRX_STAMPS_ON_NS = 2 * 1000 *

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /*
- * An option struct of the caller's size becomes one of ours. Fields that an older caller does not know are zero; fields that
- * a newer caller knows and we do not must be zero, or what they ask for would be ignored in silence. `least` is the end of the
- * struct's first version.
+ * An option struct of the caller's size becomes one of ours. Fields that an older caller does not know are zero; fields
+ * that a newer caller knows and we do not must be zero, or what they ask for would be ignored in silence. `least` is
+ * the end of the struct's first version.
  */
 static inline int ktrxer_options_copy(void *to, size_t known, const void *from, size_t size, size_t least,
 				      const char *what, struct ktrxer_error *err)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Whole numbers: the largest common divisor; 128-bit products and quotients that are the same on compilers without __int128 (32-bit ARM and MIPS). */
+/*
+ * Whole numbers: the largest common divisor; 128-bit products and quotients that are the same on compilers without
+ * __int128 (32-bit ARM and MIPS).
+ */
 #ifndef KTRXER_LIB_WIDE_H
 #define KTRXER_LIB_WIDE_H
 

@@ -72,8 +72,9 @@ const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length)
 							      memory_order_acquire);
 			if ((unsigned long)ring->produced == (unsigned long)ring->consumed) {
 				/*
-				 * The kernel wakes us for a record that it submits while it sees all before it consumed. So our word goes
-				 * out before we look for the last time, and that look is not earlier than the word.
+				 * The kernel wakes us for a record that it submits while it sees all before it
+				 * consumed. So our word goes out before we look for the last time, and that look is not
+				 * earlier than the word.
 				 */
 				atomic_thread_fence(memory_order_seq_cst);
 				ring->produced = atomic_load_explicit((_Atomic unsigned long *)ring->producer_page,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The reader of a BPF ring buffer (Linux 5.8), record by record: libbpf's own calls back and takes what it has shown. The layout is
- * kernel ABI: a page with the consumer's position, a page with the producer's, then the data twice over, so that no record is cut.
+ * The reader of a BPF ring buffer (Linux 5.8), record by record: libbpf's own calls back and takes what it has shown.
+ * The layout is kernel ABI: a page with the consumer's position, a page with the producer's, then the data twice over,
+ * so that no record is cut.
  */
 #ifndef KTRXER_LIB_BPF_RING_H
 #define KTRXER_LIB_BPF_RING_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* libbpf without its messages, for the programs of the live engine and of the rules; its errors become a line of text. */
+/*
+ * libbpf without its messages, for the programs of the live engine and of the rules; its errors become a line of text.
+ */
 #ifndef KTRXER_LIB_LIVE_BPF_H
 #define KTRXER_LIB_LIVE_BPF_H
 

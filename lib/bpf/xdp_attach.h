@@ -12,7 +12,8 @@ struct xdp_attachment {
 };
 
 /*
- * In the driver, else generic (`only_generic`: at once). -EBUSY: another program is there, and err says which and what to do.
+ * In the driver, else generic (`only_generic`: at once). -EBUSY: another program is there, and err says which and what
+ * to do.
  */
 int ktrxer_xdp_attach(struct xdp_attachment *attachment, int program, const struct ktrxer_device *device,
 		      bool only_generic, struct ktrxer_error *err);

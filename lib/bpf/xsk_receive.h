@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AF_XDP sockets that only receive: one for each receive queue, its frames' memory, its two rings. Frames stay where the kernel (or
- * the NIC) wrote them until they are given back.
+ * AF_XDP sockets that only receive: one for each receive queue, its frames' memory, its two rings. Frames stay where
+ * the kernel (or the NIC) wrote them until they are given back.
  */
 #ifndef KTRXER_LIB_XSK_RECEIVE_H
 #define KTRXER_LIB_XSK_RECEIVE_H
@@ -31,7 +31,10 @@ struct xsk_receiver {
 uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata);
 uint32_t ktrxer_xsk_receive_most(uint32_t chunk, uint32_t metadata);
 
-/* `frames` is rounded up to a power of two. `generic`: the XDP program is attached in generic mode, where all is copied. */
+/*
+ * `frames` is rounded up to a power of two. `generic`: the XDP program is attached in generic mode, where all is
+ * copied.
+ */
 int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t queue, uint32_t chunk, uint32_t frames,
 			    bool generic, struct ktrxer_error *err);
 void ktrxer_xsk_receive_close(struct xsk_receiver *xsk);

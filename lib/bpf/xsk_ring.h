@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The two rings that transmission by AF_XDP needs: descriptors to the kernel, addresses of frames that it is done with back.
- * One producer, one consumer; free-running 32-bit indices; an entry is index & mask. What the kernel writes is read once.
+ * The two rings that transmission by AF_XDP needs: descriptors to the kernel, addresses of frames that it is done with
+ * back. One producer, one consumer; free-running 32-bit indices; an entry is index & mask. What the kernel writes is
+ * read once.
  */
 #ifndef KTRXER_LIB_XSK_RING_H
 #define KTRXER_LIB_XSK_RING_H

@@ -80,7 +80,10 @@ int ktrxer_xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uin
 	for (uint32_t i = 0; i < count; i++)
 		*xsk_ring_desc(sender->tx, sender->tx->mine + i) = descs[i];
 	xsk_ring_publish(sender->tx, count);
-	/* EAGAIN says either that the budget of one call is used up or that the device is full: only trying again tells. */
+	/*
+	 * EAGAIN says either that the budget of one call is used up or that the device is full: only trying again
+	 * tells.
+	 */
 	for (uint32_t calls = count / LEAST_BUDGET + 2; calls; calls--) {
 		rc = sender->kick(sender->context);
 		if (rc && rc != -EAGAIN)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copy mode: descriptors go to the kernel within a system call, and it stops where it likes. How far did it get? Before Linux 6.17
- * its consumer index lags behind when it stops early, so that cannot be read. But the kernel reads the ring only within our calls:
- * what is left is made invalid, the kernel is called until it has stepped over that, and its own count of invalid descriptors says
- * how many had not gone. So nothing is left behind by a refusal, and what is said of each frame is exact.
+ * Copy mode: descriptors go to the kernel within a system call, and it stops where it likes. How far did it get? Before
+ * Linux 6.17 its consumer index lags behind when it stops early, so that cannot be read. But the kernel reads the ring
+ * only within our calls: what is left is made invalid, the kernel is called until it has stepped over that, and its own
+ * count of invalid descriptors says how many had not gone. So nothing is left behind by a refusal, and what is said of
+ * each frame is exact.
  */
 #ifndef KTRXER_LIB_XSK_SEND_H
 #define KTRXER_LIB_XSK_SEND_H
@@ -22,8 +23,8 @@ struct xsk_sender {
 };
 
 /*
- * Offers the first of `count` descriptors. Returns how many the device took, or a negative errno when none. *dropped: one more
- * was taken and thrown away (it comes back by the completion ring, too): the one after those that went.
+ * Offers the first of `count` descriptors. Returns how many the device took, or a negative errno when none. *dropped:
+ * one more was taken and thrown away (it comes back by the completion ring, too): the one after those that went.
  */
 int ktrxer_xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped);
 

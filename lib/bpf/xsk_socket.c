@@ -225,7 +225,10 @@ int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup
 
 	if (rc < 0 || !xsk->zero_copy)
 		return rc;
-	/* Some drivers bind, but transmit only while an XDP program is attached, which is not ours to do: then their queue says no. */
+	/*
+	 * Some drivers bind, but transmit only while an XDP program is attached, which is not ours to do: then their
+	 * queue says no.
+	 */
 	rc = ktrxer_xsk_socket_kick(xsk);
 	if (rc == 0 || rc == -EAGAIN || rc == -EBUSY || rc == -ENOBUFS)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * An AF_XDP socket that only transmits: its memory, its two rings. Nothing is attached to the device: no XDP program, no receive
- * ring; the fill ring exists because the kernel insists, and is never touched.
+ * An AF_XDP socket that only transmits: its memory, its two rings. Nothing is attached to the device: no XDP program,
+ * no receive ring; the fill ring exists because the kernel insists, and is never touched.
  */
 #ifndef KTRXER_LIB_XSK_SOCKET_H
 #define KTRXER_LIB_XSK_SOCKET_H
@@ -57,8 +57,8 @@ int ktrxer_xsk_socket_invalid(void *xsk, uint64_t *count);
 uint32_t ktrxer_xsk_chunk_colours(uint32_t chunk, uint32_t frame_size);
 
 /*
- * Offset into the memory, as descriptors have it. Frames that begin 2048 bytes apart would share a few sets of each cache and throw
- * each other out of it (12 % of the rate with full frames): so neighbours begin at different lines.
+ * Offset into the memory, as descriptors have it. Frames that begin 2048 bytes apart would share a few sets of each
+ * cache and throw each other out of it (12 % of the rate with full frames): so neighbours begin at different lines.
  */
 static inline uint64_t xsk_frame_offset(const struct xsk_socket *xsk, uint32_t slot)
 {

@@ -300,7 +300,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 	return number - work->done;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- streams */
+/* ---------------------------------------------------------------------------------------------------------- streams */
 
 static int stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
 {

@@ -245,7 +245,7 @@ static void look_again(struct ktx_engine_state *state)
 		state->launch = launch;
 }
 
-/* ---------------------------------------------------------------------------------------------------- what came of it */
+/* -------------------------------------------------------------------------------------------------- what came of it */
 
 struct passing {
 	struct ktx_engine_state *state;

@@ -96,7 +96,7 @@ static uint32_t udp_features(const struct ktx_engine_state *state)
 				     : 0);
 }
 
-/* ------------------------------------------------------------------------------------- the socket, by the first frame */
+/* ----------------------------------------------------------------------------------- the socket, by the first frame */
 
 /* Only echo replies, and the errors about our requests, reach a raw ICMP socket. */
 static void icmp_filter(int fd, bool v6)

@@ -28,7 +28,7 @@
 extern const unsigned char ktrxer_stream_object[];
 extern const size_t ktrxer_stream_object_size;
 
-/* ----------------------------------------------------------------------------------------------------- workers' threads */
+/* ------------------------------------------------------------------------------------------------- workers' threads */
 
 static uint64_t read_u64(const __u64 *at)
 {
@@ -96,7 +96,7 @@ static void *worker_main(void *context)
 	return NULL;
 }
 
-/* --------------------------------------------------------------------------------------------------loading the workers */
+/* ---------------------------------------------------------------------------------------------- loading the workers */
 
 static int worker_shape(struct live_stream_worker *worker, const struct stream_config *config,
 			const struct ktx_template *made)
@@ -199,7 +199,7 @@ static int workers_load(struct live_stream *stream, struct stream_config *config
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- start */
+/* ------------------------------------------------------------------------------------------------------------ start */
 
 static void stream_clear(struct live_stream *stream)
 {
@@ -319,7 +319,7 @@ clear:
 	return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- its way */
+/* ---------------------------------------------------------------------------------------------------------- its way */
 
 void ktrxer_live_stream_stop(struct live_stream *stream)
 {

@@ -59,7 +59,7 @@ static uint64_t *words_add(struct ktx_template *t, uint64_t count, struct ktrxer
 	return words;
 }
 
-/* --------------------------------------------------------------------------------------------------------- its values */
+/* ------------------------------------------------------------------------------------------------------- its values */
 
 /* One column of a table: IPv6 addresses have two. */
 static int table_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, uint32_t entry,
@@ -155,7 +155,7 @@ static int values_take(struct ktx_template *t, struct vary_part *part, const str
 			   (int)vary->how);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- its parts */
+/* -------------------------------------------------------------------------------------------------------- its parts */
 
 static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const struct template_place *place,
 		    uint32_t column, uint32_t width, struct ktrxer_error *err)
@@ -198,8 +198,8 @@ static int field_add(struct ktx_template *t, const struct ktx_vary *vary, const 
 }
 
 /*
- * The sum behind a checksum, less the parts in it: ~HC + ~m each (RFC 1624, equation 3). That cannot tell 0 from 0xffff, and only a sum
- * of zeros alone is 0: headers and pseudo headers are not, an echo reply may be (sums_take).
+ * The sum behind a checksum, less the parts in it: ~HC + ~m each (RFC 1624, equation 3). That cannot tell 0 from
+ * 0xffff, and only a sum of zeros alone is 0: headers and pseudo headers are not, an echo reply may be (sums_take).
  */
 static uint16_t sum_without_parts(const struct ktx_template *t, uint32_t at, bool ip)
 {

@@ -121,7 +121,7 @@ static bool name_find(struct template_place *place, const struct ktx_vary *vary,
 	return false;
 }
 
-/* ---------------------------------------------------------------------------------------- what those bytes stand for */
+/* --------------------------------------------------------------------------------------- what those bytes stand for */
 
 /* Is [at, at + width) a part of [from, from + length)? */
 static bool within(const struct template_place *p, uint32_t from, uint32_t length)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Inside a template: the plan that kernel and user space both compute from (bpf/vary.h), the frame, and the words of its tables. */
+/*
+ * Inside a template: the plan that kernel and user space both compute from (bpf/vary.h), the frame, and the words of
+ * its tables.
+ */
 #ifndef KTRXER_LIB_TEMPLATE_PLAN_H
 #define KTRXER_LIB_TEMPLATE_PLAN_H
 

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* From linux/pkt_sched.h, by number: the headers of an old toolchain know neither etf nor taprio, nor the later options of fq. */
+/*
+ * From linux/pkt_sched.h, by number: the headers of an old toolchain know neither etf nor taprio, nor the later options
+ * of fq.
+ */
 enum {
 	FQ_FLOW_LIMIT = 2,
 	FQ_TIMER_SLACK = 13,       /* ns; Linux 5.9 */
@@ -193,7 +196,7 @@ int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int
 	return refuse(device, below ? below : root, below ? below->kind : root->kind, err);
 }
 
-/* --------------------------------------------------------------------------------------------------------- the kernel */
+/* ------------------------------------------------------------------------------------------------------- the kernel */
 
 enum { QDISCS_MOST = 512 }; /* of one device: one a queue */
 

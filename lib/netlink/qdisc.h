@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Does the queue of a device keep the time that a frame brings along (SO_TXTIME)? A socket is never told: any queue but fq and etf ignores it
- * without a word (engines.md 3.1). So the queues are asked for by rtnetlink, and this says which clock they go by, or why they do not.
+ * Does the queue of a device keep the time that a frame brings along (SO_TXTIME)? A socket is never told: any queue but
+ * fq and etf ignores it without a word (engines.md 3.1). So the queues are asked for by rtnetlink, and this says which
+ * clock they go by, or why they do not.
  */
 #ifndef KTRXER_LIB_QDISC_H
 #define KTRXER_LIB_QDISC_H

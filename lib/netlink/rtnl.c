@@ -79,7 +79,10 @@ void ktrxer_rtnl_close(struct rtnl *rtnl)
 	free(rtnl);
 }
 
-/* Zeroed room at the end, up to the next boundary of netlink's, which the message's length includes. NULL: there is none. */
+/*
+ * Zeroed room at the end, up to the next boundary of netlink's, which the message's length includes. NULL: there is
+ * none.
+ */
 static uint8_t *request_room(struct rtnl_request *request, size_t length)
 {
 	const size_t padded = NLMSG_ALIGN(length);

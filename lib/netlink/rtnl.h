@@ -19,8 +19,9 @@ int ktrxer_rtnl_open_family(struct rtnl **rtnl, int family);
 void ktrxer_rtnl_close(struct rtnl *rtnl);
 
 /*
- * Messages to the kernel, each a header, a fixed body and attributes. A request is one message, and fits in `own`. A batch is several, and
- * grows. A message that finds no room marks all of it as failed, and nothing is sent: -EMSGSIZE (request), -ENOMEM (batch).
+ * Messages to the kernel, each a header, a fixed body and attributes. A request is one message, and fits in `own`. A
+ * batch is several, and grows. A message that finds no room marks all of it as failed, and nothing is sent: -EMSGSIZE
+ * (request), -ENOMEM (batch).
  */
 struct rtnl_request {
 	uint8_t *data; /* `own`, or memory of the heap: do not copy the structure */
@@ -64,8 +65,8 @@ int ktrxer_rtnl_talk(struct rtnl *rtnl, struct rtnl_request *request, rtnl_take 
 		     char text[RTNL_TEXT]);
 
 /*
- * A dump, read again from its beginning when the table changed under it: `restart` (may be NULL) clears what `take` has gathered. -EINTR: it
- * changed each time, and what was gathered last is what there is.
+ * A dump, read again from its beginning when the table changed under it: `restart` (may be NULL) clears what `take` has
+ * gathered. -EINTR: it changed each time, and what was gathered last is what there is.
  */
 int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*restart)(void *context), rtnl_take *take,
 		     void *context);
@@ -73,8 +74,8 @@ int ktrxer_rtnl_dump(struct rtnl *rtnl, struct rtnl_request *request, void (*res
 /* Room for a batch (one datagram, however long), and time for its commit. */
 void ktrxer_rtnl_batch_allow(struct rtnl *rtnl);
 /*
- * Sends a batch of messages, of which the last but one (before the end of the batch) asks for an acknowledgement, and waits for that. The
- * kernel's error, and the number of the message that it is about.
+ * Sends a batch of messages, of which the last but one (before the end of the batch) asks for an acknowledgement, and
+ * waits for that. The kernel's error, and the number of the message that it is about.
  */
 int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message);
 

@@ -24,7 +24,7 @@ enum {
 	OFFSET_MASK = 0x1fff,  /* of an IPv4 header's seventh and eighth byte: where a fragment lies */
 };
 
-/* ------------------------------------------------------------------------------------------------------- expressions */
+/* ------------------------------------------------------------------------------------------------------ expressions */
 
 struct expression {
 	size_t element, data;
@@ -119,7 +119,7 @@ static void count_and_end(struct rtnl_request *b, uint32_t verdict)
 	expression_end(b, &e);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- rules */
+/* ------------------------------------------------------------------------------------------------------------ rules */
 
 static void match_addr(struct rtnl_request *b, const struct ktrxer_addr *addr, uint8_t prefix, bool to)
 {

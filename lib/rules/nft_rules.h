@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A rule set as an nf_tables chain at a device's ingress: what drops, drops; what does not, lets the packet go on. A rule that means
- * several kinds of packets (both IP versions, five protocols with ports) becomes several of the chain; their counters bear its position.
+ * A rule set as an nf_tables chain at a device's ingress: what drops, drops; what does not, lets the packet go on. A
+ * rule that means several kinds of packets (both IP versions, five protocols with ports) becomes several of the chain;
+ * their counters bear its position.
  *
- * Where it is blunter than XDP: it looks behind one VLAN tag, not two, and a packet whose IP header lies about its length is not one of
- * any protocol. Such packets go on.
+ * Where it is blunter than XDP: it looks behind one VLAN tag, not two, and a packet whose IP header lies about its
+ * length is not one of any protocol. Such packets go on.
  */
 #ifndef KTRXER_LIB_NFT_RULES_H
 #define KTRXER_LIB_NFT_RULES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A set of rules. A packet always gets the rule that a linear scan in the order of (priority, position) finds first. A hash finds the
- * rules that name a whole 5-tuple, so their number costs no time.
+ * A set of rules. A packet always gets the rule that a linear scan in the order of (priority, position) finds first. A
+ * hash finds the rules that name a whole 5-tuple, so their number costs no time.
  */
 #ifndef KTRXER_LIB_RULE_MATCH_H
 #define KTRXER_LIB_RULE_MATCH_H

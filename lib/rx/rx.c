@@ -156,7 +156,10 @@ static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 			 name);
 }
 
-/* The NIC's stamp on our clock. One that cannot be (the NIC was set, or is another's) gives way to what the back end knows. */
+/*
+ * The NIC's stamp on our clock. One that cannot be (the NIC was set, or is another's) gives way to what the back end
+ * knows.
+ */
 static void nic_convert(struct krx *rx, struct krx_packet *packet)
 {
 	const uint8_t source = packet->source;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back ends "module" and "module-prerouting": rules decided by ktrxer.ko, records from the ring that it shares. One descriptor holds all
- * of it. <linux/ktrxer.h> is the specification.
+ * Back ends "module" and "module-prerouting": rules decided by ktrxer.ko, records from the ring that it shares. One
+ * descriptor holds all of it. <linux/ktrxer.h> is the specification.
  */
 #include "rx.h"
 
@@ -297,7 +297,7 @@ static int module_next(struct krx_backend_state *s, struct krx_packet *packet)
 	return 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- accounts */
+/* --------------------------------------------------------------------------------------------------------- accounts */
 
 static int module_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)
 {

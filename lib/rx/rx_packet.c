@@ -10,9 +10,9 @@
  * The socket is made with protocol 0 and so receives nothing at all until bind(); by then filter and ring are in place.
  * There is nothing to drain, and no packet from before the rules.
  *
- * Stamps are the kernel's CLOCK_REALTIME ones, unless the NIC's are on and its clock can be read. SO_TIMESTAMPING is asked for although the ring has stamps without it:
- * only then does the kernel stamp at arrival, once for all taps, so that libpcap on this host shows the same number;
- * without, each tap would take its own time, later.
+ * Stamps are the kernel's CLOCK_REALTIME ones, unless the NIC's are on and its clock can be read. SO_TIMESTAMPING is
+ * asked for although the ring has stamps without it: only then does the kernel stamp at arrival, once for all taps, so
+ * that libpcap on this host shows the same number; without, each tap would take its own time, later.
  */
 #include "rx.h"
 

@@ -9,7 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A socket gets the errors of its device only while it is bound to an ethertype: this one is for experiments (IEEE 802). */
+/*
+ * A socket gets the errors of its device only while it is bound to an ethertype: this one is for experiments (IEEE
+ * 802).
+ */
 #define NOBODYS_ETHERTYPE 0x88b5
 
 int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, bool promiscuous,
@@ -63,7 +66,10 @@ int krx_watch_look(struct krx_look *look, int fd, uint32_t device)
 	if (!device)
 		return 0; /* others are there */
 	look->down |= error != 0;
-	/* The kernel reports that the device goes down; that it goes for good shows only in the address, whose index becomes -1. */
+	/*
+	 * The kernel reports that the device goes down; that it goes for good shows only in the address, whose index
+	 * becomes -1.
+	 */
 	if (look->down && !getsockname(fd, (struct sockaddr *)&address, &length) && address.sll_ifindex != (int)device)
 		return -ENODEV;
 	return -error;

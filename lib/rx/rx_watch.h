@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Notices that a device goes down or away, and keeps it promiscuous, for back ends that have no socket of their own on it: a packet
- * socket that takes no packets.
+ * Notices that a device goes down or away, and keeps it promiscuous, for back ends that have no socket of their own on
+ * it: a packet socket that takes no packets.
  */
 #ifndef KTRXER_LIB_RX_WATCH_H
 #define KTRXER_LIB_RX_WATCH_H
@@ -24,8 +24,9 @@ struct krx_look {
 	int error;  /* that another call has taken from the socket (errno); not yet reported */
 };
 /*
- * For an empty receiver: 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). The end of a queue of packets costs
- * no system call: `fd` stays readable while there is an error, so the caller comes back, and the second empty look asks the kernel.
+ * For an empty receiver: 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). The end of a queue
+ * of packets costs no system call: `fd` stays readable while there is an error, so the caller comes back, and the
+ * second empty look asks the kernel.
  */
 int krx_watch_look(struct krx_look *look, int fd, uint32_t device);
 

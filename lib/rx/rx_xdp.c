@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back end "xdp": the rules in front of the stack (bpf/rules.bpf.c), where they are decided once and for all. What is captured comes by
- * the BPF ring buffer; what is captured and dropped by AF_XDP, one socket a receive queue, and by the ring buffer where a queue has no
- * socket or the packet is too long for one. Both are merged by the time of arrival.
+ * Back end "xdp": the rules in front of the stack (bpf/rules.bpf.c), where they are decided once and for all. What is
+ * captured comes by the BPF ring buffer; what is captured and dropped by AF_XDP, one socket a receive queue, and by the
+ * ring buffer where a queue has no socket or the packet is too long for one. Both are merged by the time of arrival.
  *
- * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has one XDP program:
- * where there is another one the back end is refused (docs/decisions/0039-no-xdp-dispatcher.md).
+ * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has
+ * one XDP program: where there is another one the back end is refused (docs/decisions/0039-no-xdp-dispatcher.md).
  */
 #include "rx.h"
 
@@ -342,7 +342,7 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 	return 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- accounts */
+/* --------------------------------------------------------------------------------------------------------- accounts */
 
 static int xdp_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)
 {
@@ -376,7 +376,9 @@ static int xdp_rule_stats(struct krx_backend_state *s, struct krx_rule_stats *ru
 static void xdp_describe(const struct krx_backend_state *s, struct krx_stats *stats)
 {
 	stats->before_taps = true;
-	/* Generic XDP turns merging off in the host, but what a neighbour on this machine hands over whole stays whole. */
+	/*
+	 * Generic XDP turns merging off in the host, but what a neighbour on this machine hands over whole stays whole.
+	 */
 	stats->after_gro = s->attachment.generic;
 	stats->mode = s->attachment.generic ? "generic" : "native";
 	stats->note = s->note;

@@ -48,7 +48,10 @@ static int config_get(int fd, const char *device, struct hwtstamp_config *config
 	return 0;
 }
 
-/* Only root may own or write the folder (or the user of this process): another user's locks would be believed otherwise. */
+/*
+ * Only root may own or write the folder (or the user of this process): another user's locks would be believed
+ * otherwise.
+ */
 static bool folder_is_safe(int folder)
 {
 	struct stat st;
@@ -76,7 +79,10 @@ static int lock_open(uint32_t index)
 	return fd;
 }
 
-/* Locks of the open file (Linux 3.15): two users within one process exclude each other, and the kernel drops the locks of a killed process. */
+/*
+ * Locks of the open file (Linux 3.15): two users within one process exclude each other, and the kernel drops the locks
+ * of a killed process.
+ */
 static int lock_byte(int fd, short type, int64_t at)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
@@ -129,7 +135,10 @@ static void others_find(int fd, int64_t from, int64_t to, struct nic_halves *oth
 	others_find(fd, lock.l_start + 1, to, others);
 }
 
-/* The halves that others want, and the value of each before its first user. None without a lock file: then nothing is put back. */
+/*
+ * The halves that others want, and the value of each before its first user. None without a lock file: then nothing is
+ * put back.
+ */
 static struct nic_halves others_of(int fd)
 {
 	struct nic_halves others = { 0 };

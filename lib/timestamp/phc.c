@@ -30,7 +30,7 @@ static int64_t ptp_ns(const struct ptp_clock_time *t)
 	return ktrxer_timespec_ns(t->sec, t->nsec);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- readings */
+/* --------------------------------------------------------------------------------------------------------- readings */
 
 bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading)
 {
@@ -68,7 +68,7 @@ bool ktrxer_phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *
 	return any;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the map */
+/* ---------------------------------------------------------------------------------------------------------- the map */
 
 /* `ppb` of a span, without an overflow where the span is absurd. */
 static int64_t part(int64_t span_ns, int64_t ppb)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Stamps of a NIC: switched on, taken over from the NIC's own clock (a PTP hardware clock) to CLOCK_MONOTONIC, and left as they were found.
+ * Stamps of a NIC: switched on, taken over from the NIC's own clock (a PTP hardware clock) to CLOCK_MONOTONIC, and left
+ * as they were found.
  *
- * The NIC's clock has a rate of its own, so one difference does not do: samples of both clocks make a line, which is good near its ends. Each sample
- * has the error of its reading, and what lies away from the last one has that of the line's slope besides.
+ * The NIC's clock has a rate of its own, so one difference does not do: samples of both clocks make a line, which is
+ * good near its ends. Each sample has the error of its reading, and what lies away from the last one has that of the
+ * line's slope besides.
  */
 #ifndef KTRXER_LIB_PHC_H
 #define KTRXER_LIB_PHC_H
@@ -75,14 +77,18 @@ enum {
 
 /* Does the device say that it can? */
 bool ktrxer_phc_offered(const char *device, int what);
-/* NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this process may not. */
+/*
+ * NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this
+ * process may not.
+ */
 int ktrxer_phc_open(struct phc *phc, const char *device, uint32_t index, int what);
 /* Restores the device's setting, unless another program uses or has changed it (nic_setting.h). */
 void ktrxer_phc_close(struct phc *phc);
 /* Takes a sample when the last one is old. */
 void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns);
 /*
- * A stamp of what was received, which lies between these two times: false where it cannot, also after a fresh look at the NIC's clock (it was set, say).
+ * A stamp of what was received, which lies between these two times: false where it cannot, also after a fresh look at
+ * the NIC's clock (it was set, say).
  */
 bool ktrxer_phc_stamp(struct phc *phc, struct ktrxer_clock_map *real, int64_t nic_ns, uint64_t earliest_ns,
 		      uint64_t latest_ns, uint64_t *mono_ns, uint32_t *bound_ns);

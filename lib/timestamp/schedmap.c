@@ -78,7 +78,10 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 	return false;
 }
 
-/* Does the next number name the eldest probe, whenever it was stamped? Not beside a refusal, nor when the newest call sent it. */
+/*
+ * Does the next number name the eldest probe, whenever it was stamped? Not beside a refusal, nor when the newest call
+ * sent it.
+ */
 static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
 {
 	const struct schedmap_call *newest = &map->calls[(map->end - 1) & map->mask];

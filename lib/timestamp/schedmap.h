@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which probe do the stamps of one packet belong to, where the packet scheduler stamps, too? The kernel numbers the datagrams of a socket
- * (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet scheduler's stamp is taken within the system call that
- * sends, also for a datagram that the queue then refuses. So the time of this stamp names the call, and the call the probe; the driver's
- * stamp follows by its number, however long the packet has waited between.
+ * Which probe do the stamps of one packet belong to, where the packet scheduler stamps, too? The kernel numbers the
+ * datagrams of a socket (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet
+ * scheduler's stamp is taken within the system call that sends, also for a datagram that the queue then refuses. So the
+ * time of this stamp names the call, and the call the probe; the driver's stamp follows by its number, however long the
+ * packet has waited between.
  *
- * Numbers that follow each other without a refusal between name the probe by themselves. This covers a packet that waits for its neighbour's
- * address: it enters the packet scheduler after the call.
+ * Numbers that follow each other without a refusal between name the probe by themselves. This covers a packet that
+ * waits for its neighbour's address: it enters the packet scheduler after the call.
  *
  * One thread. Probes of one socket, in the order in which the kernel took them.
  */
@@ -37,9 +38,15 @@ void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, 
 /* A datagram was refused after that, before the next one is sent. */
 void ktrxer_schedmap_refused(struct schedmap *map);
 
-/* The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or it cannot be told. stamp_ns +- bound_ns. */
+/*
+ * The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or it cannot be told.
+ * stamp_ns +- bound_ns.
+ */
 bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);
-/* The probe that a stamp of the driver or the NIC belongs to; false: the packet scheduler's stamp of that number was not seen. */
+/*
+ * The probe that a stamp of the driver or the NIC belongs to; false: the packet scheduler's stamp of that number was
+ * not seen.
+ */
 bool ktrxer_schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe);
 
 #endif

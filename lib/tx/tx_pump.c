@@ -222,7 +222,7 @@ static void reap(struct ktx *tx)
 	ktx_done_advance(tx, ktrxer_now_ns());
 }
 
-/* ----------------------------------------------------------------------------------------------- ends without sending */
+/* --------------------------------------------------------------------------------------------- ends without sending */
 
 static void cancel_take(struct ktx *tx)
 {
@@ -366,7 +366,10 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		stamps_refused(tx);
 	tx->pump.in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
 	tx->pump.handed += (uint32_t)n;
-	/* The stamps are read in batches, some milliseconds later. A step of the clock is known to lie between two of these samples. */
+	/*
+	 * The stamps are read in batches, some milliseconds later. A step of the clock is known to lie between two of
+	 * these samples.
+	 */
 	if (stamps)
 		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }

@@ -30,8 +30,9 @@ struct limits {
 };
 
 /*
- * All limits of a smooth offset: one whose rate changes by at most `drift`. Seen from a time x, the offset at t differs from a straight line by at most
- * drift (t - x)^2 / 2. The part of this that depends on x is linear in t. So the convex hull of limit + sign * drift t^2 / 2 serves each x.
+ * All limits of a smooth offset: one whose rate changes by at most `drift`. Seen from a time x, the offset at t differs
+ * from a straight line by at most drift (t - x)^2 / 2. The part of this that depends on x is linear in t. So the convex
+ * hull of limit + sign * drift t^2 / 2 serves each x.
  */
 struct corridor {
 	struct limits upper, lower;
@@ -110,7 +111,7 @@ void clock_offset_free(struct clock_offset *est)
 	free(est);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- limits */
+/* ----------------------------------------------------------------------------------------------------------- limits */
 
 /* Of two limits within `gap` the tighter one stays. */
 static void limits_put(struct limits *l, struct point p)
@@ -156,7 +157,10 @@ static void hull_add(struct limits *h, struct point p)
 	limits_push(h, p);
 }
 
-/* The point in which a line of this slope touches the hull. The slopes of the edges grow (from above) or fall (from below). */
+/*
+ * The point in which a line of this slope touches the hull. The slopes of the edges grow (from above) or fall (from
+ * below).
+ */
 static const struct point *hull_touch(const struct limits *h, double slope)
 {
 	int low = 0, high = h->count - 1;
@@ -191,7 +195,10 @@ static double hull_slope(const struct limits *h, double t)
 	return (h->points[high].v - h->points[low].v) / (h->points[high].t - h->points[low].t);
 }
 
-/* Of two limits of which the one's cone contains the other's tip, only the other counts: so neighbours suffice in cones_at(). */
+/*
+ * Of two limits of which the one's cone contains the other's tip, only the other counts: so neighbours suffice in
+ * cones_at().
+ */
 static void cones_add(struct limits *c, struct point p)
 {
 	if (c->count) {
@@ -231,7 +238,7 @@ static double cones_at(const struct limits *c, double t)
 	return (left - right) * c->sign < 0 ? left : right;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- corridors */
+/* -------------------------------------------------------------------------------------------------------- corridors */
 
 /* The highest (of the lower limits: the lowest) offset at t of which the rate there is `rate`. */
 static double corridor_end(const struct corridor *c, const struct limits *l, double t, double rate)
@@ -247,7 +254,10 @@ static double room_at(const struct corridor *c, double t, double rate)
 	return corridor_end(c, &c->upper, t, rate) - corridor_end(c, &c->lower, t, rate);
 }
 
-/* The rate that leaves the most room. Room is concave in the rate, and its slope is the distance of the two points that are touched. */
+/*
+ * The rate that leaves the most room. Room is concave in the rate, and its slope is the distance of the two points that
+ * are touched.
+ */
 static double widest_rate(const struct corridor *c, double t)
 {
 	double low = -RATE, high = RATE;
@@ -323,7 +333,7 @@ static bool corridor_at(const struct corridor *c, double t, struct span *span)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ results */
+/* ---------------------------------------------------------------------------------------------------------- results */
 
 /* A far end may send any stamp: 120 years are more than two clocks can differ by on the wire. */
 static int64_t whole_ns(double ns)
@@ -341,7 +351,10 @@ static double above_base(const struct segment *s, int64_t limit)
 	return (double)(int64_t)((uint64_t)limit - (uint64_t)s->base_v);
 }
 
-/* The curved corridor from the settled grid: between two of its points a smooth offset leaves the chord by at most drift h^2 / 8. */
+/*
+ * The curved corridor from the settled grid: between two of its points a smooth offset leaves the chord by at most
+ * drift h^2 / 8.
+ */
 static struct span grid_at(const struct segment *s, double t)
 {
 	const double h = s->end / GRID, x = clamp(t / h, 0, GRID);
@@ -399,7 +412,10 @@ uint32_t clock_offset_steps(const struct clock_offset *est)
 	return est->steps;
 }
 
-/* The mean rate, from both ends of the segment. Where a constant rate fits, the hull edges over the mean time estimate it best (Moon, Skelly, Towsley). */
+/*
+ * The mean rate, from both ends of the segment. Where a constant rate fits, the hull edges over the mean time estimate
+ * it best (Moon, Skelly, Towsley).
+ */
 static void skew_find(const struct segment *s, struct clock_offset_result *r)
 {
 	const struct span first = span_at(s, 0), last = span_at(s, s->end);
@@ -494,7 +510,7 @@ uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offs
 	return most + (uint64_t)(RATE * (double)part / 2);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- adding */
+/* ----------------------------------------------------------------------------------------------------------- adding */
 
 static void corridor_add(struct corridor *c, struct point high, struct point low)
 {

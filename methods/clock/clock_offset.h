@@ -2,18 +2,20 @@
 /*
  * Clock offset estimator: the offset of a far clock and its uncertainty, from the four stamps of each round trip.
  *
- * A probe leaves at T1 and arrives at T2, its answer leaves at T3 and arrives at T4 (T1, T4 by our clock, T2, T3 by the far one).
- * No delay is negative, so the offset (far minus ours) is at most T2 - T1 at T1, and at least T3 - T4 at T4. How long such a limit
- * stays useful depends on how fast the offset may change. Two models, docs/decisions/0038-clock-offset.md:
+ * A probe leaves at T1 and arrives at T2, its answer leaves at T3 and arrives at T4 (T1, T4 by our clock, T2, T3 by the
+ * far one). No delay is negative, so the offset (far minus ours) is at most T2 - T1 at T1, and at least T3 - T4 at T4.
+ * How long such a limit stays useful depends on how fast the offset may change. Two models,
+ * docs/decisions/0038-clock-offset.md:
  *
  *   disciplined   The offset changes by at most CLOCK_OFFSET_RATE_PPM at any time, in any pattern: a time daemon may slew either clock. Each limit
  *                 spreads from its time as a cone of that slope. Holds for stamps of CLOCK_REALTIME and CLOCK_MONOTONIC.
  *   free running  In addition the rate changes by at most CLOCK_OFFSET_DRIFT_PPM_PER_S: two oscillators that nothing adjusts. Holds only for stamps
  *                 from which the adjustments of both kernels were removed.
  *
- * The uncertainty at each time is the interval of all offsets that the round trips and the model allow. It assumes no symmetry of the path, and
- * holds in every sample as long as the model does. Round trips that contradict the free-running model set `drifts`: then the uncertainty is that
- * of the disciplined model. Round trips that contradict the disciplined model are a step: a new segment begins.
+ * The uncertainty at each time is the interval of all offsets that the round trips and the model allow. It assumes no
+ * symmetry of the path, and holds in every sample as long as the model does. Round trips that contradict the
+ * free-running model set `drifts`: then the uncertainty is that of the disciplined model. Round trips that contradict
+ * the disciplined model are a step: a new segment begins.
  */
 #ifndef KTRXER_METHODS_CLOCK_OFFSET_H
 #define KTRXER_METHODS_CLOCK_OFFSET_H
@@ -64,7 +66,10 @@ struct clock_exchange {
 enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct clock_exchange *exchange);
 
 uint32_t clock_offset_steps(const struct clock_offset *est);
-/* After the last round trip: looks for contradictions over the whole of both segments, and makes clock_offset_at() fast. */
+/*
+ * After the last round trip: looks for contradictions over the whole of both segments, and makes clock_offset_at()
+ * fast.
+ */
 void clock_offset_settle(struct clock_offset *est);
 void clock_offset_result(const struct clock_offset *est, enum clock_offset_segment which,
 			 struct clock_offset_result *result);
@@ -72,8 +77,8 @@ void clock_offset_result(const struct clock_offset *est, enum clock_offset_segme
 int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
 			uint64_t *bound_ns);
 /*
- * The same where the offset is also known to lie between two limits, those of a round trip at that time. *bound_ns UINT64_MAX: they contradict the
- * segment, one of the stamps is wrong.
+ * The same where the offset is also known to lie between two limits, those of a round trip at that time. *bound_ns
+ * UINT64_MAX: they contradict the segment, one of the stamps is wrong.
  */
 int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
 			    int64_t low_ns, int64_t high_ns, uint64_t *bound_ns);

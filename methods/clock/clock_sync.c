@@ -5,8 +5,9 @@
 #include <sys/timex.h>
 
 /*
- * systemd-timesyncd and phc2sys set maxerror and esterror to 0 at each update: they state no error. The time of a server that is
- * reached over a path of unknown asymmetry is then wrong by up to half of a round trip. chronyd and ntpd state both.
+ * systemd-timesyncd and phc2sys set maxerror and esterror to 0 at each update: they state no error. The time of a
+ * server that is reached over a path of unknown asymmetry is then wrong by up to half of a round trip. chronyd and ntpd
+ * state both.
  */
 #define UNSTATED_NS ((uint64_t)KTRXER_NS_PER_S)
 /* The unit of maxerror, and the kernel adds its tolerance only once a second: 500 ppm of it. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How well CLOCK_REALTIME of this host keeps UTC, by the kernel's record (adjtimex(2)), which chronyd, ntpd and phc2sys write. */
+/*
+ * How well CLOCK_REALTIME of this host keeps UTC, by the kernel's record (adjtimex(2)), which chronyd, ntpd and phc2sys
+ * write.
+ */
 #ifndef KTRXER_METHODS_CLOCK_SYNC_H
 #define KTRXER_METHODS_CLOCK_SYNC_H
 

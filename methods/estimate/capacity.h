@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Capacity of the narrow link (RFC 5136) from packets that were sent back to back: the minimum-delay filter (Kapoor et al., CapProbe,
- * SIGCOMM 2004), the same for bulks (Chen et al., PBProbe, 2009), and the modes of many pairs (Dovrolis, Ramanathan, Moore, ToN 2004).
+ * Capacity of the narrow link (RFC 5136) from packets that were sent back to back: the minimum-delay filter (Kapoor et
+ * al., CapProbe, SIGCOMM 2004), the same for bulks (Chen et al., PBProbe, 2009), and the modes of many pairs (Dovrolis,
+ * Ramanathan, Moore, ToN 2004).
  */
 #ifndef KTRXER_METHODS_CAPACITY_H
 #define KTRXER_METHODS_CAPACITY_H
@@ -27,20 +28,23 @@ struct capacity_minimum {
 	size_t used, left_out; /* pairs with a gap above zero, and the others */
 	size_t index;          /* of the pair that was chosen: the least sum of both delays */
 	int64_t excess_ns;     /* of this sum over the sum of both least delays */
-	/* excess_ns is within the tolerance: neither packet of the pair waited behind cross traffic. Otherwise more pairs are needed. */
+	/*
+	 * excess_ns is within the tolerance: neither packet of the pair waited behind cross traffic. Otherwise more
+	 * pairs are needed.
+	 */
 	bool accepted;
 };
 
 /*
- * CapProbe, equation min(d1 + d2) = min(d1) + min(d2). `bits`: the length in bits of the packets after the first (on the wire where the
- * answer is to be the link's rate). -EINVAL: no pair with a gap above zero, or no bits.
+ * CapProbe, equation min(d1 + d2) = min(d1) + min(d2). `bits`: the length in bits of the packets after the first (on
+ * the wire where the answer is to be the link's rate). -EINVAL: no pair with a gap above zero, or no bits.
  */
 int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns,
 			   uint32_t resolution_ns, struct capacity_minimum *result);
 
 /*
- * PBProbe: how many packets the next bulk has after the first. Ten times as many while the gap of the bulk is below `threshold_ns`, at most
- * `most`; `length` itself when the gap suffices.
+ * PBProbe: how many packets the next bulk has after the first. Ten times as many while the gap of the bulk is below
+ * `threshold_ns`, at most `most`; `length` itself when the gap suffices.
  */
 uint32_t capacity_bulk_length(uint32_t length, int64_t gap_ns, uint32_t threshold_ns, uint32_t most);
 
@@ -61,15 +65,16 @@ struct capacity_modes {
 };
 
 /*
- * The local modes of the rates bits / gap. The window is a tenth of the interquartile range, and not less than what one step of the clock
- * changes. Sorts `gaps_ns`. -EINVAL: no gap above zero; -ENOMEM.
+ * The local modes of the rates bits / gap. The window is a tenth of the interquartile range, and not less than what one
+ * step of the clock changes. Sorts `gaps_ns`. -EINVAL: no gap above zero; -ENOMEM.
  */
 int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
 			struct capacity_modes *result);
 
 /*
- * The mode that is the capacity: the densest of those above the asymptotic dispersion rate of long trains, `adr_bit_s`, because modes below it
- * are made by cross traffic. NULL: all modes are below; the capacity is then at least `adr_bit_s`.
+ * The mode that is the capacity: the densest of those above the asymptotic dispersion rate of long trains, `adr_bit_s`,
+ * because modes below it are made by cross traffic. NULL: all modes are below; the capacity is then at least
+ * `adr_bit_s`.
  */
 const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s);
 

@@ -21,7 +21,9 @@ static double sigma(double count, const struct moments *m)
 	return rest > 0 ? sqrt(rest / count) : 0;
 }
 
-/* Values are taken relative to `base`, because the squares of large equal values leave no digits for their differences. */
+/*
+ * Values are taken relative to `base`, because the squares of large equal values leave no digits for their differences.
+ */
 static struct moments moments_of(const int64_t *values, size_t count, int64_t base)
 {
 	struct moments m = { 0, 0 };

@@ -3,7 +3,10 @@
 
 uint32_t mda_probes(uint32_t hops, double failure)
 {
-	/* seen[j]: the probability that j different hops were seen so far. All terms are positive: nothing cancels, as in inclusion-exclusion. */
+	/*
+	 * seen[j]: the probability that j different hops were seen so far. All terms are positive: nothing cancels, as
+	 * in inclusion-exclusion.
+	 */
 	double seen[MDA_HOPS_MAX + 1] = { 1 };
 	uint32_t probes = 0;
 

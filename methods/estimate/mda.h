@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Stopping points of the Multipath Detection Algorithm (Augustin, Friedman, Teixeira, E2EMON 2007; Veitch et al., INFOCOM 2009): after k next
- * hops of a router were seen, so many probes with different flow identifiers exclude a further one.
+ * Stopping points of the Multipath Detection Algorithm (Augustin, Friedman, Teixeira, E2EMON 2007; Veitch et al.,
+ * INFOCOM 2009): after k next hops of a router were seen, so many probes with different flow identifiers exclude a
+ * further one.
  */
 #ifndef KTRXER_METHODS_MDA_H
 #define KTRXER_METHODS_MDA_H
@@ -11,8 +12,9 @@
 enum { MDA_HOPS_MAX = 256 };
 
 /*
- * The smallest number n_k of probes after which all of `hops` equally probable next hops (k + 1, from 2 to MDA_HOPS_MAX) have been seen,
- * but for a probability of at most `failure` (0 < failure < 1: 0.05 is a confidence of 95 %). 0 where an argument is out of these limits.
+ * The smallest number n_k of probes after which all of `hops` equally probable next hops (k + 1, from 2 to
+ * MDA_HOPS_MAX) have been seen, but for a probability of at most `failure` (0 < failure < 1: 0.05 is a confidence of 95
+ * %). 0 where an argument is out of these limits.
  */
 uint32_t mda_probes(uint32_t hops, double failure);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------------------------------------------------- histogram */
+/* -------------------------------------------------------------------------------------------------------- histogram */
 
 enum { BINS_MAX = 4096 };
 #define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */
@@ -95,7 +95,7 @@ static const struct bin *bins_peak(const struct bins *b)
 	return peak;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- filter */
+/* ----------------------------------------------------------------------------------------------------------- filter */
 
 static void average(const int64_t *sorted, struct ppt_gaps *r)
 {
@@ -146,7 +146,7 @@ int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct pp
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- phases */
+/* ----------------------------------------------------------------------------------------------------------- phases */
 
 /* 96 bit times at c = 8 / m: 12 m. */
 static double gamma_of(double gamma_ns, double slope)
@@ -176,7 +176,7 @@ void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct 
 	r->average_ns = (r->trailing_ns + r->heading_ns) / 2;
 }
 
-/* --------------------------------------------------------------------------------------------------------- resolution */
+/* ------------------------------------------------------------------------------------------------------- resolution */
 
 uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count)
 {
@@ -188,7 +188,7 @@ uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count)
 	return resolution;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- bootstrap */
+/* -------------------------------------------------------------------------------------------------------- bootstrap */
 
 struct random {
 	uint64_t state;
@@ -209,7 +209,10 @@ static double random_unit(struct random *random)
 	return (double)(random_bits(random) >> 11) / 9007199254740992.0;
 }
 
-/* Poisson with mean `count`: by products of uniform numbers, above 30 by the normal distribution (a sum of twelve uniform numbers). */
+/*
+ * Poisson with mean `count`: by products of uniform numbers, above 30 by the normal distribution (a sum of twelve
+ * uniform numbers).
+ */
 static uint64_t random_poisson(struct random *random, uint64_t count)
 {
 	double sum = -6, product = 1, end;
@@ -227,8 +230,9 @@ static uint64_t random_poisson(struct random *random, uint64_t count)
 }
 
 /*
- * G_avg of one resample. Each bin's count is replaced by a Poisson number: that is the bootstrap for many gaps, and its cost does not grow with
- * their number. What it leaves out, the variance inside a bin, is 4 % of the whole with 50 gaps, and less with more. NAN: an empty resample.
+ * G_avg of one resample. Each bin's count is replaced by a Poisson number: that is the bootstrap for many gaps, and its
+ * cost does not grow with their number. What it leaves out, the variance inside a bin, is 4 % of the whole with 50
+ * gaps, and less with more. NAN: an empty resample.
  */
 static double resample_average(const struct bins *bins, uint64_t *counts, struct random *random)
 {
@@ -273,13 +277,19 @@ static double standard_error(double *values, size_t count)
 	return (values[count - 1 - tail] - values[tail]) / (2 * NORMAL);
 }
 
-/* The 97.5 % quantile of Student's t, by the first terms of its expansion around the normal one (Cornish, Fisher): 0.3 % low at 4 degrees of freedom, 3 % at 2. */
+/*
+ * The 97.5 % quantile of Student's t, by the first terms of its expansion around the normal one (Cornish, Fisher): 0.3
+ * % low at 4 degrees of freedom, 3 % at 2.
+ */
 static double student(double freedom)
 {
 	return NORMAL + 2.372271 / freedom + 2.822499 / (freedom * freedom) + 2.555863 / (freedom * freedom * freedom);
 }
 
-/* What half a step of the clock does to G_avg where the gaps do not spread over several steps: the filter then keeps one step alone. */
+/*
+ * What half a step of the clock does to G_avg where the gaps do not spread over several steps: the filter then keeps
+ * one step alone.
+ */
 static double quantisation(const struct ppt_gaps *gaps, uint32_t resolution_ns)
 {
 	return gaps->sigma_ns < resolution_ns / 2.0 ? resolution_ns / 2.0 : 0;
@@ -326,7 +336,7 @@ static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double 
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ reading */
+/* ---------------------------------------------------------------------------------------------------------- reading */
 
 /* The slope that G would have if all of it were the transmission time of (8 s + 96) bits. */
 static double proportional_slope(double gap_ns, uint32_t size)
@@ -335,8 +345,8 @@ static double proportional_slope(double gap_ns, uint32_t size)
 }
 
 /*
- * Two groups of gaps in both trains, whose lower one does not grow with the packet's size: a link's transmission time does. Cross traffic makes two
- * groups as well; their lower one grows.
+ * Two groups of gaps in both trains, whose lower one does not grow with the packet's size: a link's transmission time
+ * does. Cross traffic makes two groups as well; their lower one grows.
  */
 static bool coalesced(const struct gap_clusters c[2], const uint32_t sizes[2])
 {

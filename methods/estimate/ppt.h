@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Packet processing time of a remote host, by the scheme of Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat ("Scheme to Measure Packet
- * Processing Time of a Remote Host through Estimation of End-Link Capacity"). Numbers in brackets are the equations of that paper.
+ * Packet processing time of a remote host, by the scheme of Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat ("Scheme to
+ * Measure Packet Processing Time of a Remote Host through Estimation of End-Link Capacity"). Numbers in brackets are
+ * the equations of that paper.
  *
- * A compound probe is a large heading packet, followed back to back by a small trailing one. Two trains differ in the size of the trailing
- * packet. Model: G = (8 s + 96) / c + dPPT, where G is the gap between the stamps of both packets at the receiver, s the trailing packet's
- * size in bytes on the wire (preamble, start delimiter, Ethernet header and FCS included, inter-frame gap excluded), c the end link's capacity,
- * and dPPT = PPT of the trailing packet minus PPT of the heading packet. Capacity and dPPT are results. PPT of one packet is none: by (15) it
- * equals 8 (s2 - s1) / c for every host.
+ * A compound probe is a large heading packet, followed back to back by a small trailing one. Two trains differ in the
+ * size of the trailing packet. Model: G = (8 s + 96) / c + dPPT, where G is the gap between the stamps of both packets
+ * at the receiver, s the trailing packet's size in bytes on the wire (preamble, start delimiter, Ethernet header and
+ * FCS included, inter-frame gap excluded), c the end link's capacity, and dPPT = PPT of the trailing packet minus PPT
+ * of the heading packet. Capacity and dPPT are results. PPT of one packet is none: by (15) it equals 8 (s2 - s1) / c
+ * for every host.
  */
 #ifndef KTRXER_METHODS_PPT_H
 #define KTRXER_METHODS_PPT_H
@@ -16,7 +18,7 @@
 
 enum { PPT_GAMMA_BITS = 96, PPT_RESAMPLES = 1000 };
 
-/* ----------------------------------------------------------------------------------------------------- the paper's scheme */
+/* ----------------------------------------------------------------------------------------------- the paper's scheme */
 
 /* The filter of one train, before phase 1. */
 struct ppt_gaps {
@@ -32,8 +34,8 @@ struct ppt_gaps {
 /*
  * The bin is the clock's resolution, or 2 w / count^(1/3) where that is more (Freedman, Diaconis 1981, with the width w
  * of the shortest interval that has half of the gaps, instead of the interquartile range): with one gap a bin, the
- * first gap would be the mode. The mode is searched there: equal packets of cross traffic can make a higher bin elsewhere.
- * Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
+ * first gap would be the mode. The mode is searched there: equal packets of cross traffic can make a higher bin
+ * elsewhere. Sorts `gaps_ns`. -EINVAL: no gap, or a resolution of 0; -ERANGE: a gap outside 0 .. 2^61 ns.
  */
 int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct ppt_gaps *result);
 
@@ -44,7 +46,10 @@ struct ppt_phase1 {
 	double delta1_ns, delta2_ns;       /* (8): dPPT by the first and by the second size; equal but for rounding */
 };
 
-/* Only low_ns, high_ns and average_ns of the gaps are used. `gamma_ns` below 0: 96 bit times at the capacity 8 / m_avg. The sizes differ. */
+/*
+ * Only low_ns, high_ns and average_ns of the gaps are used. `gamma_ns` below 0: 96 bit times at the capacity 8 / m_avg.
+ * The sizes differ.
+ */
 void ppt_phase1(const struct ppt_gaps *one, uint32_t size1, const struct ppt_gaps *two, uint32_t size2, double gamma_ns,
 		struct ppt_phase1 *result);
 
@@ -57,9 +62,12 @@ struct ppt_phase2 {
 
 void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct ppt_phase2 *result);
 
-/* --------------------------------------------------------------------------------------------------- with uncertainty */
+/* ------------------------------------------------------------------------------------------------- with uncertainty */
 
-/* The clock that the gaps were read from: the largest of 1 ms, 1 us and 1 ns of which all gaps are multiples. 1 ns without a gap. */
+/*
+ * The clock that the gaps were read from: the largest of 1 ms, 1 us and 1 ns of which all gaps are multiples. 1 ns
+ * without a gap.
+ */
 uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count);
 
 enum ppt_reading {
@@ -104,9 +112,10 @@ struct ppt_result {
 };
 
 /*
- * Both trains, in any order of their sizes; trains[0] is the smaller one afterwards. The intervals are t intervals with the standard error of
- * PPT_RESAMPLES bootstrap resamples of filter and phases, by their 2.5 % and 97.5 % quantiles; a train whose gaps vary by
- * less than the clock's resolution widens them by half of it. The random numbers are the same at each call. -EINVAL with a text: equal sizes, or a train without two gaps above zero; -ERANGE; -ENOMEM.
+ * Both trains, in any order of their sizes; trains[0] is the smaller one afterwards. The intervals are t intervals with
+ * the standard error of PPT_RESAMPLES bootstrap resamples of filter and phases, by their 2.5 % and 97.5 % quantiles; a
+ * train whose gaps vary by less than the clock's resolution widens them by half of it. The random numbers are the same
+ * at each call. -EINVAL with a text: equal sizes, or a train without two gaps above zero; -ERANGE; -ENOMEM.
  */
 int ppt_estimate(struct ppt_train trains[2], uint32_t resolution_ns, double gamma_ns, struct ppt_result *result,
 		 struct ktrxer_error *err);

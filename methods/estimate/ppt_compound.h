@@ -21,15 +21,16 @@ struct ppt_compound {
 };
 
 /*
- * Writes the probes' trailing sizes and gaps to `sizes` and `gaps_ns` (room for count / 2 each). -EINVAL: there is no probe. A heading packet has the
- * largest size; all others are trailing packets.
+ * Writes the probes' trailing sizes and gaps to `sizes` and `gaps_ns` (room for count / 2 each). -EINVAL: there is no
+ * probe. A heading packet has the largest size; all others are trailing packets.
  */
 int ppt_compound(const struct ppt_arrival *arrivals, size_t count, uint32_t *sizes, int64_t *gaps_ns,
 		 struct ppt_compound *result);
 
 /*
- * Sorts gaps by the trailing size into two trains: of `size1` and `size2`, or, where both are 0, of the two sizes that there are. Other sizes are left
- * out. -EINVAL with a text: equal sizes, no gap of a size, or other than two sizes and none chosen. ppt_trains_free() is right in any case.
+ * Sorts gaps by the trailing size into two trains: of `size1` and `size2`, or, where both are 0, of the two sizes that
+ * there are. Other sizes are left out. -EINVAL with a text: equal sizes, no gap of a size, or other than two sizes and
+ * none chosen. ppt_trains_free() is right in any case.
  */
 int ppt_trains_split(struct ppt_train trains[2], const uint32_t *sizes, const int64_t *gaps_ns, size_t count,
 		     uint32_t size1, uint32_t size2, struct ktrxer_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sizes of compound probes for a path whose links are known, and the dispersion of a probe on it (methods/estimate/ppt.h names the paper). Links
- * are numbered from 1 at the sender to n, the end link; node i joins link i to link i + 1. Sizes are bytes on the wire.
+ * Sizes of compound probes for a path whose links are known, and the dispersion of a probe on it
+ * (methods/estimate/ppt.h names the paper). Links are numbered from 1 at the sender to n, the end link; node i joins
+ * link i to link i + 1. Sizes are bytes on the wire.
  */
 #ifndef KTRXER_METHODS_PPT_PLAN_H
 #define KTRXER_METHODS_PPT_PLAN_H
@@ -34,7 +35,10 @@ struct ppt_sizing {
 	bool resolvable;   /* size2 - size1 is at least step_min */
 };
 
-/* Cross traffic: on the queue of each link, packets ahead of the heading packet, and between heading and trailing packet. That of link 1 is not used. */
+/*
+ * Cross traffic: on the queue of each link, packets ahead of the heading packet, and between heading and trailing
+ * packet. That of link 1 is not used.
+ */
 struct ppt_cross {
 	uint32_t bytes; /* of each of its packets */
 	struct {
@@ -42,7 +46,10 @@ struct ppt_cross {
 	} links[PPT_LINKS_MAX];
 };
 
-/* -EINVAL with a text: no link, too many, one without capacity, or a heading size outside PPT_SIZE_MIN to PPT_SIZE_MAX. `cross` NULL: none. */
+/*
+ * -EINVAL with a text: no link, too many, one without capacity, or a heading size outside PPT_SIZE_MIN to PPT_SIZE_MAX.
+ * `cross` NULL: none.
+ */
 int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_ns, const struct ppt_cross *cross,
 	     struct ppt_sizing *result, struct ktrxer_error *err);
 

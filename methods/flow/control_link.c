@@ -45,7 +45,7 @@ void control_link_close(struct control_link *link)
 	secret_forget(&link->keys, sizeof link->keys);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- sending */
+/* ---------------------------------------------------------------------------------------------------------- sending */
 
 static bool room_make(uint8_t **buffer, uint32_t *size, uint32_t wanted)
 {
@@ -140,7 +140,7 @@ void control_link_say(struct control_link *link, uint8_t type)
 		control_link_send(link, type, 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- receiving */
+/* -------------------------------------------------------------------------------------------------------- receiving */
 
 static bool fail(struct control_link *link, int error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A control connection over the loop of loop.h: bytes become frames, frames become bytes that wait until the socket takes
- * them. Either side's. Nothing blocks, and what waits has a limit.
+ * A control connection over the loop of loop.h: bytes become frames, frames become bytes that wait until the socket
+ * takes them. Either side's. Nothing blocks, and what waits has a limit.
  */
 #ifndef KTRXER_METHODS_CONTROL_LINK_H
 #define KTRXER_METHODS_CONTROL_LINK_H
@@ -23,9 +23,9 @@ struct control_link {
 	int error;         /* of the socket, met by a write */
 	bool held;         /* what is said waits for control_link_push(): many frames, one write */
 	/*
-	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there are
-	 * keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC; -EMSGSIZE,
-	 * another errno. Nothing comes after it.
+	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there
+	 * are keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC;
+	 * -EMSGSIZE, another errno. Nothing comes after it.
 	 */
 	bool (*preface)(struct control_link *link, const uint8_t bytes[CONTROL_PREFACE]);
 	bool (*frame)(struct control_link *link, const struct control_frame *frame);
@@ -38,8 +38,8 @@ void control_link_close(struct control_link *link);
 /* Bytes that are no frame. 0 or -ENOBUFS. */
 int control_link_bytes(struct control_link *link, const uint8_t *data, uint32_t length);
 /*
- * A frame: where to write its body (at most `most` bytes; NULL: no room), then its length. It leaves as soon as the socket
- * takes it; an error of the socket is told by `closed`, later.
+ * A frame: where to write its body (at most `most` bytes; NULL: no room), then its length. It leaves as soon as the
+ * socket takes it; an error of the socket is told by `closed`, later.
  */
 uint8_t *control_link_begin(struct control_link *link, uint32_t most);
 void control_link_send(struct control_link *link, uint8_t type, uint32_t length);

@@ -91,7 +91,7 @@ static void client_fail(struct flow_client *c)
 	client_done(c);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- clocks */
+/* ----------------------------------------------------------------------------------------------------------- clocks */
 
 static void ping(struct flow_client *c)
 {
@@ -180,7 +180,7 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 		ping(c);
 }
 
-/* ------------------------------------------------------------------------------------------------- what our flows say */
+/* ----------------------------------------------------------------------------------------------- what our flows say */
 
 static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
 {
@@ -204,7 +204,10 @@ static void on_tick(void *context, uint64_t at_ns)
 		c->options.tick(c->options.context, at_ns);
 }
 
-/* A receiver of UDP cannot know by itself when all is there, one of TCP not whether an end before its time is what we planned. */
+/*
+ * A receiver of UDP cannot know by itself when all is there, one of TCP not whether an end before its time is what we
+ * planned.
+ */
 static void sent_tell(struct flow_client *c, uint32_t flow, const struct flow_end *end)
 {
 	uint8_t *body;
@@ -228,7 +231,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
 }
 
-/* ------------------------------------------------------------------------------------------------- what the server says */
+/* --------------------------------------------------------------------------------------------- what the server says */
 
 static void on_connected(void *context, uint32_t flow, int fd)
 {
@@ -508,7 +511,7 @@ static void on_closed(struct control_link *link, int error)
 		client_fail(c);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- time */
+/* ------------------------------------------------------------------------------------------------------------- time */
 
 static void too_long(struct flow_client *c)
 {
@@ -595,7 +598,7 @@ void flow_client_stop(struct flow_client *c)
 	all_is_said(c);
 }
 
-/* ------------------------------------------------------------------------------------------------- beginning and end */
+/* ------------------------------------------------------------------------------------------------ beginning and end */
 
 int flow_client_new(struct flow_client **out, const struct flow_client_options *o, struct ktrxer_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the others,
- * all in one loop of loop.h. What is seen goes to the owner by calls, remote times already on our clock.
+ * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the
+ * others, all in one loop of loop.h. What is seen goes to the owner by calls, remote times already on our clock.
  */
 #ifndef KTRXER_METHODS_FLOW_CLIENT_H
 #define KTRXER_METHODS_FLOW_CLIENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The client's UDP flows are opened here, and made known to the server: their cookies go out from where the flows will be, again
- * and again, until the server says that it has them all.
+ * The client's UDP flows are opened here, and made known to the server: their cookies go out from where the flows will
+ * be, again and again, until the server says that it has them all.
  */
 #ifndef KTRXER_METHODS_FLOW_REGISTER_H
 #define KTRXER_METHODS_FLOW_REGISTER_H

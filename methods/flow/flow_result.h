@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a flow moved, how fast, and whether it ended as planned: from the samples and ends that its two ends reported. Pure; all times are on one
- * clock. The bytes of a flow are what its receiver read; where the receiver reported nothing, what the sender reports as acknowledged.
+ * What a flow moved, how fast, and whether it ended as planned: from the samples and ends that its two ends reported.
+ * Pure; all times are on one clock. The bytes of a flow are what its receiver read; where the receiver reported
+ * nothing, what the sender reports as acknowledged.
  */
 #ifndef KTRXER_METHODS_FLOW_RESULT_H
 #define KTRXER_METHODS_FLOW_RESULT_H

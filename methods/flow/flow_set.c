@@ -197,7 +197,7 @@ const uint8_t *flow_set_block(struct flow_set *set)
 	return (const uint8_t *)set->block;
 }
 
-/* ------------------------------------------------------------------------------------------------- beginning and end */
+/* ------------------------------------------------------------------------------------------------ beginning and end */
 
 static uint64_t pace_of(const struct flow_set *set, const struct flow *flow)
 {
@@ -233,9 +233,9 @@ int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked
 enum { SAMPLE_TRIES = 4, SAMPLE_SPAN_NS = 500 * 1000 };
 
 /*
- * A count belongs to a time. When this thread lost its processor between the two, the sample is taken again; a count whose time is not known within
- * SAMPLE_SPAN_NS is no sample, because a sum over it would be wrong. `time_ns` 0: now. `needed`: the first and the last one of a flow. Returns the
- * time of the sample; 0: there is none.
+ * A count belongs to a time. When this thread lost its processor between the two, the sample is taken again; a count
+ * whose time is not known within SAMPLE_SPAN_NS is no sample, because a sum over it would be wrong. `time_ns` 0: now.
+ * `needed`: the first and the last one of a flow. Returns the time of the sample; 0: there is none.
  */
 static uint64_t sample_take(struct flow *flow, uint64_t time_ns, bool needed)
 {
@@ -442,7 +442,7 @@ void flow_set_stop_soon(struct flow_set *set)
 	turn_soon(set);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- time */
+/* ------------------------------------------------------------------------------------------------------------- time */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid of
- * absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends on who
- * sends, and on nothing else. All of it happens in the loop of loop.h.
+ * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid
+ * of absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends
+ * on who sends, and on nothing else. All of it happens in the loop of loop.h.
  *
  * A sample is taken of every flow that runs whenever the grid says so, however much or little it has moved.
  */
@@ -96,8 +96,9 @@ uint32_t flow_set_count(const struct flow_set *set);
 const struct flow *flow_set_at(const struct flow_set *set, uint32_t index);
 
 /*
- * A connected socket for it, which becomes the set's; `acked_base` what the kernel had counted as acknowledged before the
- * first byte of the flow. Congestion control, DSCP and pacing are set here. 0, or a negative errno: then it stays the caller's.
+ * A connected socket for it, which becomes the set's; `acked_base` what the kernel had counted as acknowledged before
+ * the first byte of the flow. Congestion control, DSCP and pacing are set here. 0, or a negative errno: then it stays
+ * the caller's.
  */
 int flow_set_attach(struct flow_set *set, uint32_t index, int fd, uint64_t acked_base);
 /* A UDP flow whose end here is open, and whose other end is known. */
@@ -127,8 +128,9 @@ void flow_set_missed(struct flow_set *set, uint32_t index);
 /* For the operations: it has ended, by itself. */
 void flow_finish(struct flow *flow, enum flow_reason reason, int error);
 /*
- * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is nobody's), by a clock that
- * we know only so well, and says so on the control connection; that word may come after the reset. A sender that dies says nothing.
+ * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is
+ * nobody's), by a clock that we know only so well, and says so on the control connection; that word may come after the
+ * reset. A sender that dies says nothing.
  */
 void flow_cut(struct flow *flow, int error);
 const struct flow_set_options *flow_set_options(const struct flow_set *set);

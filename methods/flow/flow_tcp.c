@@ -14,11 +14,15 @@
 
 enum {
 	READ_MOST = 1 << 20,
-	/* A sender's queue beyond what is in flight: enough for one turn of the loop, and little that is old when it leaves. */
+	/*
+	 * A sender's queue beyond what is in flight: enough for one turn of the loop, and little that is old when it
+	 * leaves.
+	 */
 	UNSENT_MOST = 512 << 10,
 	/*
-	 * A receiver is woken when so much is there, and not for each packet: at 50 Mbit/s that is nine tenths of what it costs. It is
-	 * little beside the smallest window (64 KiB), a full window wakes us all the same, and each sample reads what there is.
+	 * A receiver is woken when so much is there, and not for each packet: at 50 Mbit/s that is nine tenths of what
+	 * it costs. It is little beside the smallest window (64 KiB), a full window wakes us all the same, and each
+	 * sample reads what there is.
 	 */
 	WAKE_AT = 16 << 10,
 };
@@ -87,7 +91,7 @@ void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX])
 	name[FLOW_CC_MAX - 1] = '\0';
 }
 
-/* ----------------------------------------------------------------------------------------------------------- samples */
+/* ---------------------------------------------------------------------------------------------------------- samples */
 
 /* How much of it this kernel has; the rest is zero. */
 static size_t info_read(int fd, struct tcp_info *info)
@@ -152,7 +156,9 @@ static uint64_t times8(uint64_t bytes_s)
 			sample->values[index] = (value); \
 	} while (0)
 
-/* What lies below WAKE_AT. An end stays where it is, for whoever is woken by it; an error is told once, so it is kept. */
+/*
+ * What lies below WAKE_AT. An end stays where it is, for whoever is woken by it; an error is told once, so it is kept.
+ */
 static void read_rest(struct flow *flow)
 {
 	ssize_t n;
@@ -210,7 +216,7 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 	TAKE(FLOW_OPTIONS, tcpi_options, info.tcpi_options);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ moving */
+/* ----------------------------------------------------------------------------------------------------------- moving */
 
 /* Zero: none. */
 static int socket_error(int fd)

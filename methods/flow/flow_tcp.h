@@ -11,7 +11,9 @@ int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t 
 int flow_tcp_cc(const char *name);
 /* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
 uint64_t flow_tcp_acked(int fd);
-/* What a connection has taken of the path so far, in bytes of IP packets. False: this kernel does not count segments. */
+/*
+ * What a connection has taken of the path so far, in bytes of IP packets. False: this kernel does not count segments.
+ */
 bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes);
 /* The congestion control in force. */
 void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);

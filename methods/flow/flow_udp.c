@@ -101,7 +101,7 @@ static void udp_free(struct flow *flow)
 	flow->udp = NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- sender */
+/* ----------------------------------------------------------------------------------------------------------- sender */
 
 uint64_t flow_udp_gap_ns(const struct flow_spec *spec)
 {
@@ -147,8 +147,8 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 	t.engine = engine;
 	t.wait = way->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	/*
-	 * No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time is
-	 * to the kernel on time.
+	 * No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time
+	 * is to the kernel on time.
 	 */
 	t.flags = (train ? KTX_NO_SCHED : KTX_NO_STAMPS) | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
 	t.retry_ns = RETRY_NS;
@@ -405,7 +405,7 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 	return ktx_lateness(u->tx);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- receiver */
+/* --------------------------------------------------------------------------------------------------------- receiver */
 
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,
 		     int64_t real_ns)
@@ -531,7 +531,7 @@ void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows)
 	u->overflows = overflows - u->shared_first;
 }
 
-/* -------------------------------------------------------------------------------------------------------- operations */
+/* ------------------------------------------------------------------------------------------------------- operations */
 
 static void udp_begin(struct flow *flow)
 {
@@ -582,7 +582,10 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 		s->values[FLOW_OVERFLOWS] = u->overflows;
 }
 
-/* So long after `from_ns`, or after the last packet if that came later; KTRXER_FLOW_QUEUE_S after `from_ns` at the latest. */
+/*
+ * So long after `from_ns`, or after the last packet if that came later; KTRXER_FLOW_QUEUE_S after `from_ns` at the
+ * latest.
+ */
 static uint64_t quiet_ns(const struct flow_udp *u, uint64_t from_ns, uint64_t silence_ns)
 {
 	const uint64_t silent_ns = (u->last_ns > from_ns ? u->last_ns : from_ns) + silence_ns;
@@ -604,8 +607,8 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 		return u->exhausted && !pending(u) ? flow->end_ns : now_ns + KTRXER_NS_PER_MS;
 	}
 	/*
-	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more may come. The sender reports
-	 * how many there were.
+	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more
+	 * may come. The sender reports how many there were.
 	 */
 	if (u->told)
 		return u->count.packets >= u->told_packets

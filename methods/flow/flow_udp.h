@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The ends of a UDP flow. Its sender is a transmitter of the library, so each packet has a send time and its lateness is
- * known; its receiver counts by the numbers in the packets. A packet's payload begins with the flow's tag (the first bytes of
- * its cookie), its number, and the time it was to leave.
+ * The ends of a UDP flow. Its sender is a transmitter of the library, so each packet has a send time and its lateness
+ * is known; its receiver counts by the numbers in the packets. A packet's payload begins with the flow's tag (the first
+ * bytes of its cookie), its number, and the time it was to leave.
  */
 #ifndef KTRXER_METHODS_FLOW_UDP_H
 #define KTRXER_METHODS_FLOW_UDP_H
@@ -31,7 +31,10 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 /* A receiver's socket says who it is, to this port of the sender. */
 int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
 		  const uint8_t preface[CONTROL_PREFACE]);
-/* A packet of the flow came by a socket that others share, which has dropped so many datagrams so far: an upper bound of what it dropped of the flow. */
+/*
+ * A packet of the flow came by a socket that others share, which has dropped so many datagrams so far: an upper bound
+ * of what it dropped of the flow.
+ */
 void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows);
 /*
  * True: it was a packet of this flow. `length` of its payload, of which at least FLOW_PACKET_HEAD bytes are at `data`.

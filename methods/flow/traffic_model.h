@@ -2,8 +2,9 @@
 /*
  * The traffic model of a UDP flow: when its packets leave, and how long they are. Equal seeds give equal flows.
  *
- * The rate is that of payload. `voip`: a speaker talks and pauses, both for exponential times with the means of ITU-T P.59 (talk
- * spurts of 1.004 s, pauses of 1.587 s). Packets leave at the rate in talk spurts, and none leaves in pauses.
+ * The rate is that of payload. `voip`: a speaker talks and pauses, both for exponential times with the means of ITU-T
+ * P.59 (talk spurts of 1.004 s, pauses of 1.587 s). Packets leave at the rate in talk spurts, and none leaves in
+ * pauses.
  */
 #ifndef KTRXER_METHODS_TRAFFIC_MODEL_H
 #define KTRXER_METHODS_TRAFFIC_MODEL_H

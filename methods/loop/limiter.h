@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A rate limit for each prefix (/24 of IPv4, /56 of IPv6), in a table of fixed size. It bounds the traffic that forged source
- * addresses can direct to a victim.
+ * A rate limit for each prefix (/24 of IPv4, /56 of IPv6), in a table of fixed size. It bounds the traffic that forged
+ * source addresses can direct to a victim.
  *
- * A bucket is one number, the time at which it will be full again (GCRA, the same as a token bucket). A full bucket is as good
- * as a free place. When no place of a new prefix is free, the packet is refused: making room by forgetting the debt of another
- * prefix would let a flood of forged addresses lift the limit for all.
+ * A bucket is one number, the time at which it will be full again (GCRA, the same as a token bucket). A full bucket is
+ * as good as a free place. When no place of a new prefix is free, the packet is refused: making room by forgetting the
+ * debt of another prefix would let a flood of forged addresses lift the limit for all.
  */
 #ifndef KTRXER_METHODS_LIMITER_H
 #define KTRXER_METHODS_LIMITER_H
@@ -14,10 +14,16 @@
 
 struct limiter;
 
-/* `rate` a second, 0: no limit at all. `burst` packets may come at once after a silence. `secret`: what an attacker does not know. */
+/*
+ * `rate` a second, 0: no limit at all. `burst` packets may come at once after a silence. `secret`: what an attacker
+ * does not know.
+ */
 int limiter_new(struct limiter **limiter, uint32_t rate, uint32_t burst, uint64_t secret);
 void limiter_free(struct limiter *limiter);
-/* Whether a packet that costs `units` may go to this address now. If so it is counted. Its own cost may exceed the burst. */
+/*
+ * Whether a packet that costs `units` may go to this address now. If so it is counted. Its own cost may exceed the
+ * burst.
+ */
 bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint32_t units, uint64_t now_ns);
 /* The prefix of an address as one number: never 0, and different for the two families. */
 uint64_t limiter_prefix(const struct ktrxer_addr *addr);

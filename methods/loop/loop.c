@@ -150,7 +150,10 @@ void loop_wait_blind(struct loop *loop)
 	loop->blind = true;
 }
 
-/* ppoll() keeps nanoseconds on every kernel, epoll_wait() milliseconds alone; the epoll descriptor itself can be polled. */
+/*
+ * ppoll() keeps nanoseconds on every kernel, epoll_wait() milliseconds alone; the epoll descriptor itself can be
+ * polled.
+ */
 static int wait_until(struct loop *loop, int stop_fd, uint64_t until_ns)
 {
 	struct pollfd fds[2] = { { .fd = stop_fd, .events = POLLIN },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The event loop of clients and server: descriptors that are ready, times that have come, one thread. Each service is a module with sources and
- * timers in it; none of them may block. Times are absolute, on CLOCK_MONOTONIC, and kept to a few microseconds.
+ * The event loop of clients and server: descriptors that are ready, times that have come, one thread. Each service is a
+ * module with sources and timers in it; none of them may block. Times are absolute, on CLOCK_MONOTONIC, and kept to a
+ * few microseconds.
  */
 #ifndef KTRXER_METHODS_LOOP_H
 #define KTRXER_METHODS_LOOP_H
@@ -27,14 +28,23 @@ void loop_free(struct loop *loop);
 
 /* `events`: EPOLLIN, EPOLLOUT; again with others to change them. Errors are always reported. 0 or a negative errno. */
 int loop_watch(struct loop *loop, struct loop_source *source, uint32_t events);
-/* Before its descriptor is closed; also from within a call of its own. No call follows, not even for an event that is queued already. */
+/*
+ * Before its descriptor is closed; also from within a call of its own. No call follows, not even for an event that is
+ * queued already.
+ */
 void loop_unwatch(struct loop *loop, struct loop_source *source);
 void loop_timer_add(struct loop *loop, struct loop_timer *timer);
 void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
-/* The next wait ends at a timer or by stop_fd, not by sources: to take their events later and many at once saves wake-ups. */
+/*
+ * The next wait ends at a timer or by stop_fd, not by sources: to take their events later and many at once saves
+ * wake-ups.
+ */
 void loop_wait_blind(struct loop *loop);
 
-/* Until `stop_fd` is readable (it is never read; -1: none) or loop_stop() was called. 0 or a negative errno of the loop itself. */
+/*
+ * Until `stop_fd` is readable (it is never read; -1: none) or loop_stop() was called. 0 or a negative errno of the loop
+ * itself.
+ */
 int loop_run(struct loop *loop, int stop_fd);
 void loop_stop(struct loop *loop);
 

@@ -179,8 +179,8 @@ enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report
 }
 
 /*
- * Which probe? By the number in the payload; where there was no room for it, by the 16 bits of ICMP's sequence, nearest to the
- * newest probe.
+ * Which probe? By the number in the payload; where there was no room for it, by the 16 bits of ICMP's sequence, nearest
+ * to the newest probe.
  */
 static bool number_of(const struct echo_book *book, const struct echo_reply *reply, uint64_t *number)
 {

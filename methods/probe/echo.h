@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Echo: round trips of ICMP or UDP echo. This file knows which reply answers which probe and what that means (RFC 2681 round-trip
- * delay, RFC 6673 round-trip loss, RFC 5560 duplicates, RFC 4737 reordering); it sends nothing and reads no clock.
+ * Echo: round trips of ICMP or UDP echo. This file knows which reply answers which probe and what that means (RFC 2681
+ * round-trip delay, RFC 6673 round-trip loss, RFC 5560 duplicates, RFC 4737 reordering); it sends nothing and reads no
+ * clock.
  *
- * A round trip needs two stamps that come by different ways in either order: when the probe left (its report) and when the
- * answer arrived. Times never come out of a packet: the far end could change them.
+ * A round trip needs two stamps that come by different ways in either order: when the probe left (its report) and when
+ * the answer arrived. Times never come out of a packet: the far end could change them.
  */
 #ifndef KTRXER_METHODS_ECHO_H
 #define KTRXER_METHODS_ECHO_H
 
 #include <ktrxer.h>
 
-/* In the payload of each probe, as far as there is room: number (8 bytes, big-endian), then a secret of this run (8 bytes). */
+/*
+ * In the payload of each probe, as far as there is room: number (8 bytes, big-endian), then a secret of this run (8
+ * bytes).
+ */
 #define ECHO_PAYLOAD_NUMBER 8
 #define ECHO_PAYLOAD_FULL 16
 
@@ -53,8 +57,8 @@ struct echo_counts {
 struct echo_book;
 
 /*
- * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long it is lost; earlier, when a
- * probe that was sent a second later has its answer: a queue keeps the order of the probes.
+ * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long
+ * it is lost; earlier, when a probe that was sent a second later has its answer: a queue keeps the order of the probes.
  */
 /* `secret`: an answer without it is not ours; 0: the probes have no room for one. */
 int echo_book_new(struct echo_book **book, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);

@@ -56,8 +56,8 @@ void one_way_own_clock(struct one_way *w, const struct clock_sync *own)
 }
 
 /*
- * Both clocks claim to keep UTC within a bound: then the offset lies in that interval, too. If this interval and the corridor of the round trips do
- * not meet, one of the clocks is wrong, and neither claim is used.
+ * Both clocks claim to keep UTC within a bound: then the offset lies in that interval, too. If this interval and the
+ * corridor of the round trips do not meet, one of the clocks is wrong, and neither claim is used.
  */
 static void use_claims(const struct one_way *w, struct one_way_result *r, int64_t *low_ns, int64_t *high_ns)
 {

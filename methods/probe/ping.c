@@ -20,7 +20,7 @@ struct ping {
 	uint64_t secret; /* in each payload: a reply without it is forged */
 };
 
-/* ------------------------------------------------------------------------------------------------------------ running */
+/* ---------------------------------------------------------------------------------------------------------- running */
 
 static bool commit(void *client, uint64_t at_ns)
 {
@@ -118,7 +118,7 @@ void ping_run(struct ping *ping, uint64_t start_ns, int stop_fd, const struct pi
 	prober_run(&ping->p, start_ns, stop_fd, &events->probe);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int make_frame(void *client, struct ktrxer_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Round trips by ICMP or UDP echo (echo.h) on a schedule. A round trip counts from the send stamp of this host's kernel to the arrival stamp; the
- * queue of this host's device is part of it.
+ * Round trips by ICMP or UDP echo (echo.h) on a schedule. A round trip counts from the send stamp of this host's kernel
+ * to the arrival stamp; the queue of this host's device is part of it.
  */
 #ifndef KTRXER_METHODS_PING_H
 #define KTRXER_METHODS_PING_H
@@ -23,7 +23,9 @@ struct ping_events {
 };
 
 struct ping;
-/* Opens all that is needed, and sends nothing. -EINVAL: the specification is wrong. *ping is to be freed in any case. */
+/*
+ * Opens all that is needed, and sends nothing. -EINVAL: the specification is wrong. *ping is to be freed in any case.
+ */
 int ping_new(struct ping **ping, const struct ping_spec *spec, struct ktrxer_error *err);
 /* See prober_run(). Once. */
 void ping_run(struct ping *ping, uint64_t start_ns, int stop_fd, const struct ping_events *events);

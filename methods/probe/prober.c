@@ -35,7 +35,9 @@ static uint64_t commit_soon(struct prober *p)
 	uint64_t now = ktrxer_now_ns();
 
 	p->fresh_ns = KTRXER_NEVER;
-	/* Several at once, and with a probe that leaves meanwhile: each wake-up that is not needed is processor time. */
+	/*
+	 * Several at once, and with a probe that leaves meanwhile: each wake-up that is not needed is processor time.
+	 */
 	if (p->unhurried && p->committed_ns > now + p->ahead_ns / 2)
 		return p->committed_ns;
 	while (p->result.committed < p->result.wanted) {

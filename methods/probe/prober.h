@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the ping and the STAMP client share: probes that leave on a schedule to one host, answers that arrive beside them, one event loop. A client
- * fills in a specification, opens the prober, and runs it; the figures that both have are in struct probe_result.
+ * What the ping and the STAMP client share: probes that leave on a schedule to one host, answers that arrive beside
+ * them, one event loop. A client fills in a specification, opens the prober, and runs it; the figures that both have
+ * are in struct probe_result.
  */
 #ifndef KTRXER_METHODS_PROBER_H
 #define KTRXER_METHODS_PROBER_H
@@ -101,15 +102,18 @@ int prober_begin(struct prober *p, const struct probe_spec *spec, uint32_t each,
 int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct ktrxer_error *err);
 /* An identifier that no other program uses, for which make() builds p->frame. */
 int prober_identify(struct prober *p, int (*make)(void *client, struct ktrxer_error *err), struct ktrxer_error *err);
-/* The last step. It tries the schedule, so that an error in it shows before anything starts. `snap`: bytes of each answer that are wanted. */
+/*
+ * The last step. It tries the schedule, so that an error in it shows before anything starts. `snap`: bytes of each
+ * answer that are wanted.
+ */
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err);
 /* From start_ns on; prober_listen() and prober_run() call it. */
 int prober_schedule(struct prober *p, struct ktrxer_error *err);
 void prober_close(struct prober *p);
 
 /*
- * Sends the probes from start_ns on (0: as soon as receive stamps are certain), until all have ended, a failure (result.failure), or stop_fd is
- * readable (result.stopped). Afterwards all of the result is valid.
+ * Sends the probes from start_ns on (0: as soon as receive stamps are certain), until all have ended, a failure
+ * (result.failure), or stop_fd is readable (result.stopped). Afterwards all of the result is valid.
  */
 void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct probe_events *events);
 

@@ -22,8 +22,8 @@ int prober_begin(struct prober *p, const struct probe_spec *spec, uint32_t each,
 	p->result.wanted = spec->count ? spec->count : UINT64_MAX;
 	p->unhurried = !spec->precise && spec->interval_ns <= 25 * (uint64_t)KTRXER_NS_PER_MS;
 	/*
-	 * Enough that a waiter of real-time priority does not starve when a busy machine keeps this thread, which has none, from
-	 * its processor; little enough that stopping cancels little.
+	 * Enough that a waiter of real-time priority does not starve when a busy machine keeps this thread, which has
+	 * none, from its processor; little enough that stopping cancels little.
 	 */
 	p->ahead_ns = (uint64_t)(spec->precise ? 250 : 50) * KTRXER_NS_PER_MS;
 	p->result.rtt = ktrxer_hist_new();
@@ -44,7 +44,10 @@ static int resolve_path(struct prober *p, bool with_mac, struct ktrxer_error *er
 	return ktrxer_path_resolve(&p->path, &path, err);
 }
 
-/* For the probes that are committed ahead of their time; and, in half of them, for those that wait in this host's own queue (lib/tx/tx_done.c). */
+/*
+ * For the probes that are committed ahead of their time; and, in half of them, for those that wait in this host's own
+ * queue (lib/tx/tx_done.c).
+ */
 static uint32_t slots_for(const struct prober *p, uint32_t slots, uint32_t frame_size)
 {
 	const uint64_t queued_ns = 2 * KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S,
@@ -96,7 +99,9 @@ int prober_identify(struct prober *p, int (*make)(void *client, struct ktrxer_er
 {
 	int rc = -EADDRINUSE;
 
-	/* The first commit makes the udp engine's socket: its identifier or port may be taken, then another is tried. */
+	/*
+	 * The first commit makes the udp engine's socket: its identifier or port may be taken, then another is tried.
+	 */
 	for (int tries = 0; tries < 16 && rc == -EADDRINUSE; tries++) {
 		uint16_t random;
 
@@ -105,7 +110,9 @@ int prober_identify(struct prober *p, int (*make)(void *client, struct ktrxer_er
 		p->id = (uint16_t)(49152u | random);
 		template_free(&p->frame);
 		rc = make(p->client, err);
-		/* Nothing is sent by this: it makes and binds what the engine needs, and is where a frame is refused. */
+		/*
+		 * Nothing is sent by this: it makes and binds what the engine needs, and is where a frame is refused.
+		 */
 		if (rc == 0)
 			rc = ktx_check(p->tx, p->frame.frame, p->frame.length, err);
 	}

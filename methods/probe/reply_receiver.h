@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Receives the answers to probes, each with the kernel's arrival stamp: from the socket that sent the probes, or from a receiver (krx) of its own. */
+/*
+ * Receives the answers to probes, each with the kernel's arrival stamp: from the socket that sent the probes, or from a
+ * receiver (krx) of its own.
+ */
 #ifndef KTRXER_METHODS_REPLY_RECEIVER_H
 #define KTRXER_METHODS_REPLY_RECEIVER_H
 
@@ -42,7 +45,10 @@ struct reply {
 int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *options,
 			struct ktrxer_error *err);
 void reply_receiver_close(struct reply_receiver *receiver);
-/* 1 and one datagram, 0 when the queue is empty, -EAGAIN for a datagram of no use (call again), or a negative errno: the device is gone. */
+/*
+ * 1 and one datagram, 0 when the queue is empty, -EAGAIN for a datagram of no use (call again), or a negative errno:
+ * the device is gone.
+ */
 int reply_receiver_next(struct reply_receiver *receiver, struct reply *reply);
 /* Answers that the krx receiver of this host dropped; socket_drops has those of the socket. */
 uint64_t reply_receiver_drops(const struct reply_receiver *receiver);

@@ -15,7 +15,7 @@ enum { TURN = 256 };
 enum { CLOSING_MAX = 10 };
 #define CLOSING_GAP_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
-/* ------------------------------------------------------------------------------------------------------------ sending */
+/* ---------------------------------------------------------------------------------------------------------- sending */
 
 /* `at_ns` 0: at once. False: not now. */
 static bool commit_one(struct stamp *stamp, uint32_t which, bool last, uint64_t at_ns)
@@ -45,8 +45,8 @@ static bool commit_one(struct stamp *stamp, uint32_t which, bool last, uint64_t 
 }
 
 /*
- * One of each class, as a train: one system call, one walk to the device. Each time another one is the first: on an idle path it is slower
- * by some microseconds than those behind it, for which the caches of hosts and routers are warm.
+ * One of each class, as a train: one system call, one walk to the device. Each time another one is the first: on an
+ * idle path it is slower by some microseconds than those behind it, for which the caches of hosts and routers are warm.
  */
 static bool commit(void *client, uint64_t at_ns)
 {
@@ -61,7 +61,7 @@ static bool commit(void *client, uint64_t at_ns)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- taking */
+/* ----------------------------------------------------------------------------------------------------------- taking */
 
 static void take_reports(struct stamp *stamp)
 {
@@ -249,7 +249,7 @@ static uint64_t next_loss(void *client)
 	return first;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ running */
+/* ---------------------------------------------------------------------------------------------------------- running */
 
 static bool unsettled(const struct stamp *stamp)
 {
@@ -306,7 +306,7 @@ void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct
 		prober_fail(&stamp->p, -ENOMEM, "out of memory");
 }
 
-/* ------------------------------------------------------------------------------------------------------------ opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static void read_clock(struct stamp *stamp, struct clock_sync *own)
 {

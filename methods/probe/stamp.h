@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The sender of STAMP (RFC 8762, RFC 8972): round trips, one-way delays, loss by direction. Several classes (DSCP values) may be measured side by
- * side: at each send time one probe of each class leaves. Each class is a session of its own (same addresses and ports, another SSID), so that the
- * reflector counts each class apart.
+ * The sender of STAMP (RFC 8762, RFC 8972): round trips, one-way delays, loss by direction. Several classes (DSCP
+ * values) may be measured side by side: at each send time one probe of each class leaves. Each class is a session of
+ * its own (same addresses and ports, another SSID), so that the reflector counts each class apart.
  */
 #ifndef KTRXER_METHODS_STAMP_H
 #define KTRXER_METHODS_STAMP_H
@@ -63,7 +63,9 @@ struct stamp_result {
 };
 
 struct stamp;
-/* Opens all that is needed, and sends nothing. -EINVAL: the specification is wrong. *stamp is to be freed in any case. */
+/*
+ * Opens all that is needed, and sends nothing. -EINVAL: the specification is wrong. *stamp is to be freed in any case.
+ */
 int stamp_new(struct stamp **stamp, const struct stamp_spec *spec, struct ktrxer_error *err);
 /* See prober_run(). Once. */
 void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events);

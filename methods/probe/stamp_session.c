@@ -244,7 +244,7 @@ static void count_answer(struct stamp_session *s, struct entry *e, uint32_t seq)
 		s->answered_end = e->number + 1;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the answers */
+/* ------------------------------------------------------------------------------------------------------ the answers */
 
 /* A far queue longer than this is taken for a wrong stamp. */
 #define FAR_QUEUE_MAX_NS (60 * (int64_t)KTRXER_NS_PER_S)
@@ -255,7 +255,10 @@ static int64_t unfold(uint32_t low, int64_t near)
 	return near + (int32_t)(low - (uint32_t)near);
 }
 
-/* The driver's stamp of an earlier answer. It is no older than T3. Stamps come in the order of the answers: those before it have none to come. */
+/*
+ * The driver's stamp of an earlier answer. It is no older than T3. Stamps come in the order of the answers: those
+ * before it have none to come.
+ */
 static void follow_up(struct stamp_session *s, const struct stamp_follow_up *follow, bool ptp,
 		      const struct stamp_arrival *a, int64_t newest)
 {

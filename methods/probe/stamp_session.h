@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The sender's side of a STAMP session: which answer belongs to which probe, in which direction what is missing was lost, and
- * four stamps for each round trip. It sends nothing and reads no clock.
+ * The sender's side of a STAMP session: which answer belongs to which probe, in which direction what is missing was
+ * lost, and four stamps for each round trip. It sends nothing and reads no clock.
  *
- * T1 is the send time that was kept here, not what the packet said; T4 the kernel's stamp of arrival. T2 and T3 come with the answer. T3 is
- * the time before the reflector's send call. With follow-up telemetry a later answer carries the driver's stamp of this one: the
- * difference is the wait in the reflector's own queue, so a sample waits for that.
+ * T1 is the send time that was kept here, not what the packet said; T4 the kernel's stamp of arrival. T2 and T3 come
+ * with the answer. T3 is the time before the reflector's send call. With follow-up telemetry a later answer carries the
+ * driver's stamp of this one: the difference is the wait in the reflector's own queue, so a sample waits for that.
  *
- * Loss by direction needs a reflector that counts (stateful). Its count of answers says how many probes arrived; those whose
- * answers we have were lost in neither direction. Whether it counts shows as soon as something is lost on the way there, or by
- * follow-up telemetry, which a stateless one leaves empty. As long as it has not shown, lost probes are lost, and that is all.
+ * Loss by direction needs a reflector that counts (stateful). Its count of answers says how many probes arrived; those
+ * whose answers we have were lost in neither direction. Whether it counts shows as soon as something is lost on the way
+ * there, or by follow-up telemetry, which a stateless one leaves empty. As long as it has not shown, lost probes are
+ * lost, and that is all.
  */
 #ifndef KTRXER_METHODS_STAMP_SESSION_H
 #define KTRXER_METHODS_STAMP_SESSION_H
@@ -18,8 +19,8 @@
 #include "sha256.h"
 
 /*
- * A queue of seconds is no loss, so the time-out is long. Probes of one class keep their order in a queue: a probe is lost, before its time-out,
- * when a probe that was sent so much later has its answer.
+ * A queue of seconds is no loss, so the time-out is long. Probes of one class keep their order in a queue: a probe is
+ * lost, before its time-out, when a probe that was sent so much later has its answer.
  */
 #define STAMP_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
 
@@ -47,8 +48,8 @@ struct stamp_sample {
 	uint64_t peer_error_ns; /* the reflector's own estimate for T2 and T3; UINT64_MAX: none that counts */
 	bool peer_synchronised;
 	/*
-	 * Adjustments of the clocks: far_ and own_adjusted are those of CLOCK_REALTIME there and CLOCK_MONOTONIC here, if
-	 * clocks_known; adjusted_ns is the far one less ours since the first sample (one_way_clocks()).
+	 * Adjustments of the clocks: far_ and own_adjusted are those of CLOCK_REALTIME there and CLOCK_MONOTONIC here,
+	 * if clocks_known; adjusted_ns is the far one less ours since the first sample (one_way_clocks()).
 	 */
 	bool clocks_known, clock_moved; /* moved: a clock was stepped near this sample, which has no one-way delays */
 	uint32_t far_origin;
@@ -127,7 +128,10 @@ uint64_t stamp_session_next(
  * measured may be lost, and then nothing but a later answer tells in which direction.
  */
 void stamp_session_close(struct stamp_session *session, uint64_t first);
-/* After closing: is it still open in which direction the last ones were lost, or how long the last answers waited in the far queue? */
+/*
+ * After closing: is it still open in which direction the last ones were lost, or how long the last answers waited in
+ * the far queue?
+ */
 bool stamp_session_unsettled(const struct stamp_session *session);
 void stamp_session_counts(const struct stamp_session *session, struct stamp_session_counts *counts);
 

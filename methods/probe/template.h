@@ -6,8 +6,8 @@
 #include <ktrxer.h>
 
 /*
- * The payload of our probes, where it is long enough: 8 bytes of number, big-endian, then zeros. The number makes each probe
- * distinct at the far end; the checksum is kept right by adding the number's words, not by summing all again.
+ * The payload of our probes, where it is long enough: 8 bytes of number, big-endian, then zeros. The number makes each
+ * probe distinct at the far end; the checksum is kept right by adding the number's words, not by summing all again.
  */
 struct template {
 	uint8_t *frame;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A STAMP reflector without its sockets: a packet becomes its answer in place, or there is a reason to stay silent. It reads
- * no clock and sends nothing.
+ * A STAMP reflector without its sockets: a packet becomes its answer in place, or there is a reason to stay silent. It
+ * reads no clock and sends nothing.
  *
- * An answer is as long as its request, to the byte, never longer. Nothing goes to where an answer could do harm: to addresses
- * that are not one host's, to our own ports, to another reflector (what looks like an answer is not answered), nor faster than
- * the limit to one neighbourhood.
+ * An answer is as long as its request, to the byte, never longer. Nothing goes to where an answer could do harm: to
+ * addresses that are not one host's, to our own ports, to another reflector (what looks like an answer is not
+ * answered), nor faster than the limit to one neighbourhood.
  *
- * Sessions (stateful mode) are made by the first packet of a 5-tuple and SSID, in a table of fixed size. A prefix has at most a
- * quarter of it. When no place is free, a new session takes the place of one whose prefix has far more sessions. Else it is
- * answered as in stateless mode: a flood of forged addresses costs no session its counts. RFC 8972, 3 asks for sessions to be provisioned; here the first packet does that, unless
- * authenticated mode asks more of it.
+ * Sessions (stateful mode) are made by the first packet of a 5-tuple and SSID, in a table of fixed size. A prefix has
+ * at most a quarter of it. When no place is free, a new session takes the place of one whose prefix has far more
+ * sessions. Else it is answered as in stateless mode: a flood of forged addresses costs no session its counts. RFC
+ * 8972, 3 asks for sessions to be provisioned; here the first packet does that, unless authenticated mode asks more of
+ * it.
  */
 #ifndef KTRXER_METHODS_REFLECTOR_H
 #define KTRXER_METHODS_REFLECTOR_H
@@ -74,7 +75,10 @@ enum reflector_verdict reflector_answer(struct reflector *reflector, uint8_t *pa
 /* T3, at the last moment, and what depends on it. */
 void reflector_finish(const struct reflector *reflector, uint8_t *packet, const struct reflector_answer *answer,
 		      int64_t now_real_ns);
-/* The driver's or the NIC's stamp of an answer, once for each: a later answer of its session carries it. The session may be gone. */
+/*
+ * The driver's or the NIC's stamp of an answer, once for each: a later answer of its session carries it. The session
+ * may be gone.
+ */
 void reflector_sent(struct reflector *reflector, uint32_t session, uint32_t seq, int64_t real_ns, bool nic);
 
 /*

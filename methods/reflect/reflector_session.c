@@ -69,7 +69,10 @@ void reflector_sessions_review(struct reflector_sessions *sessions, int places, 
 	}
 }
 
-/* Whether this prefix may have one session more. Sessions that are over still count until they are looked for, at most once a second. */
+/*
+ * Whether this prefix may have one session more. Sessions that are over still count until they are looked for, at most
+ * once a second.
+ */
 static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, uint64_t now_ns)
 {
 	if (sessions->counts[group] < GROUP_MOST)
@@ -115,7 +118,10 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 	set = &sessions->table[hash_of(a, ssid, sessions->secret) % (KTRXER_REFLECTOR_SESSIONS / WAYS) * WAYS];
 	for (int i = 0; i < WAYS; i++) {
 		if (is_it(&set[i], a, ssid)) {
-			/* A session that was idle for too long begins anew, as it would have if another had taken its place. */
+			/*
+			 * A session that was idle for too long begins anew, as it would have if another had taken its
+			 * place.
+			 */
 			room = &set[i];
 			if (!is_over(room, a->now_ns) && !starts_again(room, seq, a->now_ns))
 				goto seen;

@@ -55,7 +55,10 @@ struct reflector_sessions {
 	struct reflector_session table[KTRXER_REFLECTOR_SESSIONS];
 };
 
-/* The session of this packet, made if need be; NULL: no room. A sender that starts again on the same port, at 0, gets a new one. */
+/*
+ * The session of this packet, made if need be; NULL: no room. A sender that starts again on the same port, at 0, gets a
+ * new one.
+ */
 struct reflector_session *reflector_session_of(struct reflector_sessions *sessions,
 					       const struct reflector_arrival *arrival, uint16_t ssid, uint32_t seq);
 /* Ends the sessions that are over among the next `places` of the table; with `all` also the others. */

@@ -154,7 +154,10 @@ static void direct(uint8_t value[12], const struct reflector_session *session)
 	store_be32(value + 8, session ? session->sent : 0);
 }
 
-/* RFC 8972, 4.7: one earlier answer in each TLV. With two in a request what has piled up in a queue of this host is told soon after. */
+/*
+ * RFC 8972, 4.7: one earlier answer in each TLV. With two in a request what has piled up in a queue of this host is
+ * told soon after.
+ */
 static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 {
 	struct reflector_session *s = c->session;

@@ -20,8 +20,8 @@ struct reflector_tlv_context {
 };
 
 /*
- * `request_seq`: the HMAC of the request is over its own sequence number, that of the answer over the answer's; the base
- * packet at `packet` is the answer's already.
+ * `request_seq`: the HMAC of the request is over its own sequence number, that of the answer over the answer's; the
+ * base packet at `packet` is the answer's already.
  */
 void reflector_tlvs(uint8_t *packet, uint32_t length, uint32_t request_seq, struct reflector_tlv_context *context);
 

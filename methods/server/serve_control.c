@@ -84,7 +84,7 @@ uint32_t serve_control_pending(const struct serve_control *control)
 	return pending;
 }
 
-/* --------------------------------------------------------------------------------------------------------- strangers */
+/* -------------------------------------------------------------------------------------------------------- strangers */
 
 static void stranger_leave(struct stranger *s, bool closes)
 {
@@ -173,7 +173,10 @@ static int unproven_of(const struct serve_control *control, uint64_t prefix)
 	return count;
 }
 
-/* Sessions that have not proven the token have places of their own. When all are taken, the oldest of the prefix with most gives way. */
+/*
+ * Sessions that have not proven the token have places of their own. When all are taken, the oldest of the prefix with
+ * most gives way.
+ */
 static void new_sessions_thin(struct serve_control *control)
 {
 	struct session *place = NULL;
@@ -282,7 +285,7 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 	stranger_ready(&place->source, EPOLLIN);
 }
 
-/* --------------------------------------------------------------------------------------------------------- listeners */
+/* -------------------------------------------------------------------------------------------------------- listeners */
 
 static void listener_ready(struct loop_source *source, uint32_t events)
 {
@@ -300,7 +303,10 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 			if (loop_share_used(control->registry.loop))
 				return;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			/* It stays ready, and nothing can be done about it now: look away for a while instead of spinning. */
+			/*
+			 * It stays ready, and nothing can be done about it now: look away for a while instead of
+			 * spinning.
+			 */
 			for (int l = 0; l < control->listener_count; l++)
 				loop_unwatch(control->registry.loop, &control->listeners[l].source);
 			control->resting = true;

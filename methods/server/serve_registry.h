@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the clients of a server have in common: limits, counts, the list of their sessions, and whose packets come from where. */
+/*
+ * What the clients of a server have in common: limits, counts, the list of their sessions, and whose packets come from
+ * where.
+ */
 #ifndef KTRXER_METHODS_SERVE_REGISTRY_H
 #define KTRXER_METHODS_SERVE_REGISTRY_H
 

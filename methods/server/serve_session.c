@@ -55,7 +55,7 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 	s->timer.at_ns = s->dead_ns;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ samples */
+/* ---------------------------------------------------------------------------------------------------------- samples */
 
 static void block_send(struct session *s)
 {
@@ -142,7 +142,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------------- request */
+/* ---------------------------------------------------------------------------------------------------------- request */
 
 static enum control_refusal request_judge(struct session *s, uint64_t *value)
 {
@@ -230,7 +230,7 @@ static void on_request(struct session *s, const struct control_frame *frame)
 		control_link_send(&s->link, CONTROL_GRANT, control_grant_write(body, &grant));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- frames */
+/* ----------------------------------------------------------------------------------------------------------- frames */
 
 static void ready_if_attached(struct session *s)
 {
@@ -446,7 +446,10 @@ static void on_closed(struct control_link *link, int error)
 			       0);
 		return;
 	}
-	/* Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes nothing. */
+	/*
+	 * Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes
+	 * nothing.
+	 */
 	s->client.lost = s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED;
 	s->registry->counts.lost_clients += s->client.lost;
 	session_forget(s);
@@ -476,7 +479,7 @@ static void session_due(struct loop_timer *timer, uint64_t now_ns)
 		session_refuse(s, CONTROL_SILENT, silence);
 }
 
-/* ------------------------------------------------------------------------------------------------- beginning and end */
+/* ------------------------------------------------------------------------------------------------ beginning and end */
 
 int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd)
 {
@@ -520,7 +523,10 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 		return -EPROTO;
 	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
 		return 1;
-	/* The source address of a datagram can be forged. The control connection has proven that its client receives at its address. */
+	/*
+	 * The source address of a datagram can be forged. The control connection has proven that its client receives at
+	 * its address.
+	 */
 	if (f->sends && !same_host(from, &s->client.from)) {
 		session_refuse(s, CONTROL_OTHER_ADDRESS, 0);
 		return -EACCES;

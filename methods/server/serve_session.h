@@ -56,7 +56,10 @@ void session_forget(struct session *session);
 void session_free(struct session *session);
 /* A connection that has shown this cookie: 0, then `fd` is the session's; else a negative errno. */
 int session_attach(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd);
-/* A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative errno. */
+/*
+ * A datagram that has shown this cookie: its flow is the one that comes from there. 1: known already. Else a negative
+ * errno.
+ */
 int session_register(struct session *session, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE],
 		     const struct ktrxer_addr *from, uint16_t port);
 /* A last word; the connection ends. */

@@ -60,7 +60,7 @@ struct serve_udp {
 	uint8_t data[KTRXER_SERVE_BATCH][KTRXER_REFLECTOR_PACKET_MAX + 8];
 };
 
-/* ------------------------------------------------------------------------------------------------------------ opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int set(int fd, int level, int name, int value)
 {
@@ -103,7 +103,10 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 	if (udp->v6) {
 		set(fd, SOL_IPV6, IPV6_V6ONLY, 1); /* fails after bind(): a passed socket has it */
 		rc = set(fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
-		/* Fragments of an answer are those of its request: too large for the way back is not our affair to find out. */
+		/*
+		 * Fragments of an answer are those of its request: too large for the way back is not our affair to find
+		 * out.
+		 */
 		set(fd, SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 	} else {
 		rc = set(fd, SOL_IP, IP_PKTINFO, 1);
@@ -192,7 +195,7 @@ void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *coun
 	*counts = udp->counts;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- arrivals */
+/* --------------------------------------------------------------------------------------------------------- arrivals */
 
 static int64_t real_now(void)
 {
@@ -229,7 +232,7 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------------ answers */
+/* ---------------------------------------------------------------------------------------------------------- answers */
 
 static void control_add(struct msghdr *message, int level, int type, const void *value, size_t length)
 {
@@ -302,7 +305,10 @@ static void refused(struct serve_udp *udp, int i, int error)
 	udp->counts.refused++;
 	if (!in->answer.follow)
 		return;
-	/* A kernel before 4.6 knows no stamps for single datagrams: answers are worth more than the time that they left. */
+	/*
+	 * A kernel before 4.6 knows no stamps for single datagrams: answers are worth more than the time that they
+	 * left.
+	 */
 	if (error == EINVAL)
 		udp->can_tell = false;
 	ktrxer_stampmap_ambiguous(&udp->map);
@@ -333,7 +339,7 @@ static void answers_send(struct serve_udp *udp, int count)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------- when answers have left */
+/* ------------------------------------------------------------------------------------------- when answers have left */
 
 static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
 {
@@ -365,7 +371,7 @@ static void leaving_reap(struct serve_udp *udp)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------- the batch */
+/* -------------------------------------------------------------------------------------------------------- the batch */
 
 static int batch_receive(struct serve_udp *udp)
 {

@@ -21,8 +21,7 @@ static void fail(struct tcp_prober *p, int rc, const char *text)
 		ktrxer_fail(&p->result.failure, rc, "%s", text);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ sending
- */
+/* ---------------------------------------------------------------------------------------------------------- sending */
 
 static void commit(struct tcp_prober *p, const struct tcp_connection *c, const struct tcp_segment *s,
 		   struct ktx_probe *probe)
@@ -88,8 +87,7 @@ void tcp_prober_on_send(void *context, struct tcp_connection *c, const struct tc
 	commit(p, c, s, &probe);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ results
- */
+/* ---------------------------------------------------------------------------------------------------------- results */
 
 static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 {
@@ -188,8 +186,7 @@ static void take_reports(struct tcp_prober *p)
 		}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- receiving
- */
+/* -------------------------------------------------------------------------------------------------------- receiving */
 
 static uint16_t mss_of(const uint8_t *tcp, uint32_t length)
 {
@@ -248,8 +245,7 @@ static void take_packets(struct tcp_prober *p)
 		fail(p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
 
-/* -------------------------------------------------------------------------------------------------------- connections
- */
+/* ------------------------------------------------------------------------------------------------------ connections */
 
 static void open_connection(struct tcp_prober *p, struct tcp_place *place, uint64_t now)
 {
@@ -311,8 +307,7 @@ static void look_after(struct tcp_prober *p, struct tcp_place *place, uint64_t n
 		open_connection(p, place, now);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- schedule
- */
+/* --------------------------------------------------------------------------------------------------------- schedule */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {

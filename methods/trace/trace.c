@@ -91,8 +91,7 @@ static void fail(struct trace *t, int rc, const char *text)
 		ktrxer_fail(&t->result.failure, rc, "%s", text);
 }
 
-/* -----------------------------------------------------------------------------------------------------------------
- * jobs */
+/* ------------------------------------------------------------------------------------------------------------- jobs */
 
 static void job_end(struct trace *t, struct job *job)
 {
@@ -161,8 +160,7 @@ static void give_up(struct trace *t, uint64_t now)
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------------------
- * sending */
+/* ---------------------------------------------------------------------------------------------------------- sending */
 
 static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t at_ns)
 {
@@ -222,8 +220,7 @@ static void send_due(struct trace *t, uint64_t now)
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------------------
- * answers */
+/* ---------------------------------------------------------------------------------------------------------- answers */
 
 static void sample_end(struct trace *t, struct flight *flight)
 {
@@ -397,8 +394,7 @@ static void take_replies(struct trace *t)
 		fail(t, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
 
-/* ------------------------------------------------------------------------------------------------------------------
- * rounds */
+/* ----------------------------------------------------------------------------------------------------------- rounds */
 
 /* Probes in doubt come first: nodes that do not exist would need probes of their own. */
 static bool search_round(struct trace *t, uint64_t now)
@@ -554,8 +550,7 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 	run(t, stop_fd);
 }
 
-/* -----------------------------------------------------------------------------------------------------------------
- * opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int resolve(struct trace *t, bool with_mac, struct ktrxer_error *err)
 {

@@ -26,8 +26,7 @@ struct run {
 	uint64_t warm_up_ns;
 };
 
-/* ----------------------------------------------------------------------------------------------------- what the client
- * reports */
+/* ------------------------------------------------------------------------------------------ what the client reports */
 
 static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin)
 {

@@ -21,8 +21,7 @@ uint64_t train_period_ns(const struct flow_spec *spec)
 	return flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
 }
 
-/* ----------------------------------------------------------------------------------------------------- what the client
- * reports */
+/* ------------------------------------------------------------------------------------------ what the client reports */
 
 static void on_packet(void *context, uint32_t flow, bool remote, const struct flow_packet *packet)
 {

@@ -46,7 +46,7 @@ int control_preface_read(struct control_preface *p, const void *data, size_t len
 	return b.ok ? 0 : -EPROTO;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- keys */
+/* ------------------------------------------------------------------------------------------------------------- keys */
 
 static void key_from(struct hmac_key *key, const struct hmac_key *base, const char *label)
 {
@@ -91,7 +91,7 @@ void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t 
 	memcpy(cookie, mac, CONTROL_COOKIE);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ frames */
+/* ----------------------------------------------------------------------------------------------------------- frames */
 
 static void frame_mac(const struct hmac_key *key, uint64_t number, const uint8_t *frame, uint32_t length,
 		      uint8_t mac[SHA256_LENGTH])

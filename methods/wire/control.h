@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The language in which a client asks a server for flows: prefaces, keys, frames and what is in them. docs/reference/control.md is its
- * description. Nothing here has a socket or a clock; every byte that came from the other end is read through lib/base/bytes.h.
+ * The language in which a client asks a server for flows: prefaces, keys, frames and what is in them.
+ * docs/reference/control.md is its description. Nothing here has a socket or a clock; every byte that came from the
+ * other end is read through lib/base/bytes.h.
  *
  * A connection begins with a preface of 32 bytes from the client; a control connection's holds a nonce, and the server
  * answers with its own. From the token and both of them come the keys of this one connection: the token itself never
- * crosses the wire, and what was recorded once is worth nothing on any other connection. Each frame after that carries a
- * HMAC over its place in the row and its bytes. It authenticates; it does not hide.
+ * crosses the wire, and what was recorded once is worth nothing on any other connection. Each frame after that carries
+ * a HMAC over its place in the row and its bytes. It authenticates; it does not hide.
  */
 #ifndef KTRXER_METHODS_CONTROL_H
 #define KTRXER_METHODS_CONTROL_H
@@ -29,7 +30,7 @@ enum {
 	CONTROL_RECORDS = 256, /* of them in one frame */
 };
 
-/* ---------------------------------------------------------------------------------------------------------- prefaces */
+/* --------------------------------------------------------------------------------------------------------- prefaces */
 
 enum control_kind {
 	CONTROL_CLIENT = 'C',   /* a control connection; nonce */
@@ -49,7 +50,7 @@ void control_preface_write(uint8_t out[CONTROL_PREFACE], const struct control_pr
 /* -EPROTO: something else. The version is not judged here. */
 int control_preface_read(struct control_preface *preface, const void *data, size_t length);
 
-/* -------------------------------------------------------------------------------------------------------------- keys */
+/* ------------------------------------------------------------------------------------------------------------- keys */
 
 struct control_keys {
 	struct hmac_key to_server, to_client, cookies;
@@ -61,7 +62,7 @@ void control_keys_derive(struct control_keys *keys, const struct hmac_key *token
 			 const uint8_t server[CONTROL_PREFACE], bool is_server);
 void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t flow, uint8_t cookie[CONTROL_COOKIE]);
 
-/* ------------------------------------------------------------------------------------------------------------ frames */
+/* ----------------------------------------------------------------------------------------------------------- frames */
 
 enum control_type {
 	CONTROL_REQUEST = 1, /* client: what it wants in all */
@@ -89,7 +90,10 @@ struct control_frame {
 
 /* Head and HMAC around a body that lies at out + CONTROL_HEAD; returns the whole length. */
 uint32_t control_seal(struct control_keys *keys, uint8_t *out, uint8_t type, uint32_t length);
-/* The same with a HMAC of zeros: a refusal to a peer that has not proven the token. A real one would let that peer try tokens off line. */
+/*
+ * The same with a HMAC of zeros: a refusal to a peer that has not proven the token. A real one would let that peer try
+ * tokens off line.
+ */
 uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length);
 /*
  * The first frame of what has come: 1, and how many bytes it takes; 0: more must come; -EMSGSIZE: longer than `most`;
@@ -98,7 +102,7 @@ uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length);
 int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most,
 		 struct control_frame *frame, uint32_t *taken);
 
-/* ------------------------------------------------------------------------------------------------------ what they say */
+/* ---------------------------------------------------------------------------------------------------- what they say */
 
 struct control_request {
 	uint32_t flows;
@@ -161,7 +165,10 @@ int control_request_read(struct control_request *request, const struct control_f
 int control_grant_read(struct control_grant *grant, const struct control_frame *frame);
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);
 int control_pong_read(struct control_pong *pong, const struct control_frame *frame);
-/* At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked: what it says can be done. `ccs` names are the request's. */
+/*
+ * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked: what it says can be done. `ccs` names are the
+ * request's.
+ */
 int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,
 		       const struct control_request *request);
 int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct control_frame *frame);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Samples of the far end on their way to the near one, small: at 200 ms a flow costs some 200 bytes a second of the very link
- * that is being measured. Numbers are LEB128, bytes the growth since the flow's last sample, times the distance from the
- * block's own. Both ends keep what was last said of each flow.
+ * Samples of the far end on their way to the near one, small: at 200 ms a flow costs some 200 bytes a second of the
+ * very link that is being measured. Numbers are LEB128, bytes the growth since the flow's last sample, times the
+ * distance from the block's own. Both ends keep what was last said of each flow.
  */
 #ifndef KTRXER_METHODS_FLOW_SAMPLE_H
 #define KTRXER_METHODS_FLOW_SAMPLE_H
@@ -23,7 +23,10 @@ struct flow_history {
 int flow_history_new(struct flow_history *history, uint32_t flows);
 void flow_history_free(struct flow_history *history);
 
-/* A block begins with a time. `out` has room for FLOW_SAMPLE_MOST more each time. Both return how many bytes they wrote. */
+/*
+ * A block begins with a time. `out` has room for FLOW_SAMPLE_MOST more each time. Both return how many bytes they
+ * wrote.
+ */
 uint32_t flow_samples_begin(uint8_t *out, uint64_t base_ns);
 uint32_t flow_sample_write(uint8_t *out, uint64_t base_ns, uint32_t flow, const struct flow_sample *sample,
 			   struct flow_history *history);

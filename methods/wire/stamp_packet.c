@@ -43,7 +43,9 @@ bool stamp_time_to_ns(int64_t *real_ns, uint64_t time, bool ptp, int64_t near_ns
 
 uint16_t stamp_error_write(const struct stamp_error *error)
 {
-	/* Beyond 2^40 ns (18 minutes) the remainder of a second does not matter, and the product below would not fit. */
+	/*
+	 * Beyond 2^40 ns (18 minutes) the remainder of a second does not matter, and the product below would not fit.
+	 */
 	const uint64_t limit = 1ULL << 40, bound = error->bound_ns < limit ? error->bound_ns : limit;
 	uint64_t whole = bound / KTRXER_NS_PER_S, rest = bound % KTRXER_NS_PER_S, units;
 	unsigned scale = 0;

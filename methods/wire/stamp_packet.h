@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * STAMP on the wire: test packets of sender and reflector (RFC 8762), open (44 bytes) and authenticated (112), and the TLVs
- * behind them (RFC 8972). What was read is a struct; what is written goes to memory that the caller laid out. Errata 8199
- * and 8339 of RFC 8972 are followed.
+ * STAMP on the wire: test packets of sender and reflector (RFC 8762), open (44 bytes) and authenticated (112), and the
+ * TLVs behind them (RFC 8972). What was read is a struct; what is written goes to memory that the caller laid out.
+ * Errata 8199 and 8339 of RFC 8972 are followed.
  */
 #ifndef KTRXER_METHODS_STAMP_PACKET_H
 #define KTRXER_METHODS_STAMP_PACKET_H
@@ -27,9 +27,10 @@ static inline size_t stamp_base_length(bool auth)
 /* ------------------------------------------------------------------------------------------------------------- time */
 
 /*
- * Nanoseconds since 1970 as NTP's 64 bits (RFC 5905, 6: seconds since 1900 and 2^-32 s) or as PTP's truncated 64 (seconds and
- * nanoseconds). Both wrap within 136 years. PTP counts TAI; what we write is UTC in either format, since the kernel knows no
- * TAI that anyone vouches for: between two hosts that differ in this a constant of whole seconds shows as clock offset.
+ * Nanoseconds since 1970 as NTP's 64 bits (RFC 5905, 6: seconds since 1900 and 2^-32 s) or as PTP's truncated 64
+ * (seconds and nanoseconds). Both wrap within 136 years. PTP counts TAI; what we write is UTC in either format, since
+ * the kernel knows no TAI that anyone vouches for: between two hosts that differ in this a constant of whole seconds
+ * shows as clock offset.
  */
 uint64_t stamp_time_of_ns(int64_t real_ns, bool ptp);
 /* The one that lies nearest to `near_ns`, within 68 years. False: PTP nanoseconds beyond a second. */
@@ -75,9 +76,9 @@ bool stamp_reply_read(struct stamp_reply *reply, const uint8_t *packet, size_t l
 void stamp_reply_set_time(uint8_t *packet, uint64_t time, bool auth);
 
 /*
- * Is this a reflector's answer, by all appearances: zeros where only an answer has zeros between values, and T2 at most 16 s
- * before T3? The padding of a TWAMP sender is random or zero; that it looks like this by chance is a matter of 2^-44. Whoever answers
- * such a packet may be talking to another reflector, for ever.
+ * Is this a reflector's answer, by all appearances: zeros where only an answer has zeros between values, and T2 at most
+ * 16 s before T3? The padding of a TWAMP sender is random or zero; that it looks like this by chance is a matter of
+ * 2^-44. Whoever answers such a packet may be talking to another reflector, for ever.
  */
 bool stamp_looks_reflected(const uint8_t *packet, size_t length, bool auth);
 
@@ -117,7 +118,9 @@ enum stamp_tlv_found {
 	STAMP_TLV_FILL = 3, /* type 0 and length 0, no TLV: the zeros that a TWAMP sender fills up with */
 };
 
-/* Walks the TLVs: begin with *at = the base length. *at moves on; after anything but OK it is not to be called again. */
+/*
+ * Walks the TLVs: begin with *at = the base length. *at moves on; after anything but OK it is not to be called again.
+ */
 enum stamp_tlv_found stamp_tlv_next(struct stamp_tlv *tlv, const uint8_t *packet, size_t length, uint32_t *at);
 /* Is this length right for this type? True for unknown ones. */
 bool stamp_tlv_length_ok(uint8_t type, uint16_t length);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Both ends of the control protocol, against an end that has the token and says what it likes. First byte: who is spoken to; then
- * frames, each one byte of type, two of length, its body. A length whose highest bit is set is sent as it is, without a HMAC.
- * Type 0xf0 to the server is no frame: the flow of that number is registered, as its datagram would do it.
- * No loop runs, so no time passes; what comes is all there is.
+ * Both ends of the control protocol, against an end that has the token and says what it likes. First byte: who is
+ * spoken to; then frames, each one byte of type, two of length, its body. A length whose highest bit is set is sent as
+ * it is, without a HMAC. Type 0xf0 to the server is no frame: the flow of that number is registered, as its datagram
+ * would do it. No loop runs, so no time passes; what comes is all there is.
  */
 #include "control_link.h"
 #include "flow_client.h"
@@ -274,7 +274,9 @@ static void client(struct world *w, struct bytes *b)
 		struct control_link *link = (struct control_link *)c;
 
 		if (control_link_feed(link, theirs, sizeof theirs)) {
-			/* The keys are what both ends know; here they are the client's own, with the roles exchanged. */
+			/*
+			 * The keys are what both ends know; here they are the client's own, with the roles exchanged.
+			 */
 			keys = link->keys;
 			keys.server = true;
 			keys.sent = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * First byte: which link. Second: a seed of rules. The rest: a frame. The classifier of library and module finds in the frame what the
- * reference finds, and the tables of rules decide as the linear scan does.
+ * First byte: which link. Second: a seed of rules. The rest: a frame. The classifier of library and module finds in the
+ * frame what the reference finds, and the tables of rules decide as the linear scan does.
  */
 #include "../unit/random_packets.h"
 #include "../unit/rule_reference.h"

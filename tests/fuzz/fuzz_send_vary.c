@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* --vary: anything is either refused with a line, or a field that the library's own checks can look at. Files are not opened. */
+/*
+ * --vary: anything is either refused with a line, or a field that the library's own checks can look at. Files are not
+ * opened.
+ */
 #include "send_vary.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A sender's session against a reflector that says what it likes. First byte: which kind of session; then steps: one byte that
- * says what happens, and for an answer one of length and its bytes. Whatever comes, the accounts must close.
+ * A sender's session against a reflector that says what it likes. First byte: which kind of session; then steps: one
+ * byte that says what happens, and for an answer one of length and its bytes. Whatever comes, the accounts must close.
  */
 #include "clock_offset.h"
 #include "stamp_packet.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A template of any bytes: it is refused with a line, or its frames have its length, differ from the one given in the fields and the
- * checksums alone, and checksums that were right stay right.
+ * A template of any bytes: it is refused with a line, or its frames have its length, differ from the one given in the
+ * fields and the checksums alone, and checksums that were right stay right.
  */
 #include "bytes.h"
 #include "packet.h"
@@ -30,7 +30,10 @@ static struct ktx_vary field_of(const uint8_t *at)
 	return vary;
 }
 
-/* A sum of 0 is right for all but UDP; of a frame that nobody has looked at yet it may say as well that the sum cannot be known. */
+/*
+ * A sum of 0 is right for all but UDP; of a frame that nobody has looked at yet it may say as well that the sum cannot
+ * be known.
+ */
 static bool checksum_right(const uint8_t *frame, uint32_t length, enum ktrxer_link link, bool known)
 {
 	struct ktrxer_packet_view view;

@@ -8,7 +8,7 @@
 
 struct fake_script fake;
 
-/* ---------------------------------------------------------------------------------------------- what all have in common */
+/* ------------------------------------------------------------------------------------------ what all have in common */
 
 static int fake_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
 {
@@ -49,7 +49,7 @@ static int fake_event_fd(const struct ktx_engine_state *state)
 	return -1;
 }
 
-/* ------------------------------------------------------------------------------------------------- the user side waits */
+/* ---------------------------------------------------------------------------------------------- the user side waits */
 
 static int fake_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
@@ -130,7 +130,7 @@ static int fake_give_up(struct ktx_engine_state *state, struct ktx_request *requ
 	return fake.give_up_with;
 }
 
-/* ------------------------------------------------------------------------------------------------ a queue in it waits */
+/* ---------------------------------------------------------------------------------------------- a queue in it waits */
 
 static int queue_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
@@ -178,7 +178,7 @@ static int queue_reap(struct ktx_engine_state *state, const struct ktx_completio
 	return n;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the kernel waits */
+/* ------------------------------------------------------------------------------------------------- the kernel waits */
 
 static uint32_t kernel_features(const struct ktx_engine_state *state)
 {
@@ -277,7 +277,7 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 	return fake.stream_ends;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the table */
+/* -------------------------------------------------------------------------------------------------------- the table */
 
 static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap };
 static const struct ktx_submit_ops holder_submit = { .send = fake_send, .reap = fake_reap, .give_up = fake_give_up };
@@ -331,7 +331,7 @@ int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_
 	return ktx_open_of(out, list, options, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- helpers */
+/* ---------------------------------------------------------------------------------------------------------- helpers */
 
 struct ktx *fake_open_with(struct ktx_options options)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Engines that do as they are told: what is refused, when stamps come, when the device goes, stands in one script, so that every way to
- * end a probe can be walked. fake_engine.c takes the place of the library's table of engines at link time.
+ * Engines that do as they are told: what is refused, when stamps come, when the device goes, stands in one script, so
+ * that every way to end a probe can be walked. fake_engine.c takes the place of the library's table of engines at link
+ * time.
  *
  *   fake    the user side waits; the one that `auto` takes
  *   holder  the same with buffers of its own, of which no descriptor tells when they come back; frames of 1000 bytes at most

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The reference of the classifier (ktrxer_classify.h) for tests and fuzzers: a second parser of packets, which shares no code with it.
- * It reads a frame from its beginning with a cursor, up to the ports.
+ * The reference of the classifier (ktrxer_classify.h) for tests and fuzzers: a second parser of packets, which shares
+ * no code with it. It reads a frame from its beginning with a cursor, up to the ports.
  */
 #ifndef KTRXER_TESTS_PACKET_REFERENCE_H
 #define KTRXER_TESTS_PACKET_REFERENCE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The reference of the tables of rules (ktrxer_match.h) for tests and fuzzers: a linear scan, which shares no code with them. */
+/*
+ * The reference of the tables of rules (ktrxer_match.h) for tests and fuzzers: a linear scan, which shares no code with
+ * them.
+ */
 #ifndef KTRXER_TESTS_RULE_REFERENCE_H
 #define KTRXER_TESTS_RULE_REFERENCE_H
 

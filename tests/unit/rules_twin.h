@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The classifier as the module calls it, over the bytes of a frame, and its comparison with the reference: for tests and fuzzers. */
+/*
+ * The classifier as the module calls it, over the bytes of a frame, and its comparison with the reference: for tests
+ * and fuzzers.
+ */
 #ifndef KTRXER_TESTS_RULES_TWIN_H
 #define KTRXER_TESTS_RULES_TWIN_H
 

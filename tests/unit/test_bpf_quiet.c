@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The print function of libbpf is the process's: the library must give it back whatever the order in which its threads use libbpf. */
+/*
+ * The print function of libbpf is the process's: the library must give it back whatever the order in which its threads
+ * use libbpf.
+ */
 #include "cm.h"
 #include "bpf_quiet.h"
 #include "live_bpf.h"

@@ -10,7 +10,9 @@
 #define COUNT 1000
 #define BITS (8 * 1500)
 
-/* Pairs over a link of 100 Mbit/s: both packets wait behind cross traffic in half of the cases, each for its own time. */
+/*
+ * Pairs over a link of 100 Mbit/s: both packets wait behind cross traffic in half of the cases, each for its own time.
+ */
 static void make_pairs(struct capacity_pair *pairs, int64_t offset_ns)
 {
 	for (int i = 0; i < COUNT; i++) {

@@ -142,8 +142,8 @@ static void a_stamp_from_there_and_back_is_not_believed(void **state)
 }
 
 /*
- * Steps of 2 ms and less, with stamps that are read late: both differences give a time that can be. A stamp that the step does not lie
- * beside is converted by its own difference; one beside the step may be refused, and is never wrong.
+ * Steps of 2 ms and less, with stamps that are read late: both differences give a time that can be. A stamp that the
+ * step does not lie beside is converted by its own difference; one beside the step may be refused, and is never wrong.
  */
 static void small_steps_convert_or_are_refused(void **state)
 {

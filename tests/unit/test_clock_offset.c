@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The clock offset estimator against simulated clocks whose truth is known. The clocks and paths are functions of a true time, so nothing here
- * reads a clock.
+ * The clock offset estimator against simulated clocks whose truth is known. The clocks and paths are functions of a
+ * true time, so nothing here reads a clock.
  */
 #include "clock_offset.h"
 #include "cm.h"
@@ -37,7 +37,7 @@ static double queue(double scale)
 	return scale * u * u;
 }
 
-/* ------------------------------------------------------------------------------------- one clock of constant rate, by hand */
+/* ------------------------------------------------------------------------------ one clock of constant rate, by hand */
 
 struct world {
 	double skew, offset, there, back, noise, share; /* ns; share of probes that meet no queue */
@@ -135,8 +135,8 @@ static void an_asymmetric_path_stays_within_its_bound(void **state)
 }
 
 /*
- * A load fills a queue of two seconds, up, down or both, after three seconds of idle round trips. The estimate of that moment holds, and does
- * not follow the rate that those three seconds seemed to show.
+ * A load fills a queue of two seconds, up, down or both, after three seconds of idle round trips. The estimate of that
+ * moment holds, and does not follow the rate that those three seconds seemed to show.
  */
 static void in_mid_run_over_a_filling_queue(void **state)
 {
@@ -272,7 +272,10 @@ static void wrong_stamps_do_no_harm(void **state)
 	clock_offset_free(est);
 }
 
-/* An oscillator does not change its rate by 50 ppm at once. If the stamps are said to be free of adjustments, they are not. */
+/*
+ * An oscillator does not change its rate by 50 ppm at once. If the stamps are said to be free of adjustments, they are
+ * not.
+ */
 static void a_change_of_rate_contradicts_free_running_clocks(void **state)
 {
 	struct world w = { .skew = 0,
@@ -324,7 +327,7 @@ static void long_runs_in_little_memory(void **state)
 	clock_offset_free(est);
 }
 
-/* ------------------------------------------------------------------------------------------------------ many simulated clocks */
+/* -------------------------------------------------------------------------------------------- many simulated clocks */
 
 enum { CHANGES = 40 };
 
@@ -553,8 +556,8 @@ static void the_truth_is_within_the_bound_in_every_sample(void **state)
 		if (s.raw)
 			assert_int_equal(t.drifts + t.steps, 0); /* neither slews nor steps are in the stamps */
 		/*
-		 * Useful, too: the smallest round trip, and what the clocks may do while a load hides it. Smooth rates that are known from before and
-		 * after the load add nearly nothing to that.
+		 * Useful, too: the smallest round trip, and what the clocks may do while a load hides it. Smooth rates
+		 * that are known from before and after the load add nearly nothing to that.
 		 */
 		hidden = s.raw && s.load_from > 8 * S && s.load_to < s.length - 4 * S
 				 ? 200 * US

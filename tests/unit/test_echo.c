@@ -101,7 +101,10 @@ static void loss_duplicates_and_the_late(void **state)
 	echo_book_free(book);
 }
 
-/* The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later settles it. */
+/*
+ * The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later
+ * settles it.
+ */
 static void a_probe_that_was_overtaken_is_lost(void **state)
 {
 	struct echo_book *book;

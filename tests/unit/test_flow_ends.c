@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A receiver whose connection ends before its time: whether that was the plan, only the sender's word can say. Over loopback, by both
- * roles (a client's download, a server's upload), each end in milliseconds.
+ * A receiver whose connection ends before its time: whether that was the plan, only the sender's word can say. Over
+ * loopback, by both roles (a client's download, a server's upload), each end in milliseconds.
  */
 #include "cm.h"
 #include "flow_tcp.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The public interface against callers that are wrong, or of another version: NULL, a `size` that is too small, smaller or larger than this
- * library's, values and flags that this version does not know. Each is refused with a negative errno and a message; nothing crashes, and an
- * output pointer is NULL after a failure.
+ * The public interface against callers that are wrong, or of another version: NULL, a `size` that is too small, smaller
+ * or larger than this library's, values and flags that this version does not know. Each is refused with a negative
+ * errno and a message; nothing crashes, and an output pointer is NULL after a failure.
  */
 #include "cm.h"
 
@@ -24,7 +24,10 @@ static void message_expected(int rc, int code)
 	memset(&err, 0, sizeof err);
 }
 
-/* Each open function with a struct of options. `make` returns what the function returns and gives back what it left in *out. */
+/*
+ * Each open function with a struct of options. `make` returns what the function returns and gives back what it left in
+ * *out.
+ */
 struct opener {
 	const char *name;
 	int (*make)(const void *options, void **out);

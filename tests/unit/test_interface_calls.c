@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Calls on an open transmitter that are refused: NULL, a negative size, flags that this version does not know. One row a refusal. */
+/*
+ * Calls on an open transmitter that are refused: NULL, a negative size, flags that this version does not know. One row
+ * a refusal.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the kernel's families `nlctrl` and `netdev` answer, taken apart: right, cut short, and lying about its lengths. */
+/*
+ * What the kernel's families `nlctrl` and `netdev` answer, taken apart: right, cut short, and lying about its lengths.
+ */
 #include "cm.h"
 #include "live_device.h"
 

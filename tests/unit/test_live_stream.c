@@ -23,8 +23,8 @@ static struct ktx_stream_look look_at(struct stream_worker *counters, bool trace
 }
 
 /*
- * Both counters run while they are read: a batch may begin between the two reads, and what was `submitted` is behind what
- * is `completed`.
+ * Both counters run while they are read: a batch may begin between the two reads, and what was `submitted` is behind
+ * what is `completed`.
  */
 static void counters_of_different_times_add_no_4_billion(void **state)
 {

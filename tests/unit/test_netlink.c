@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The transport of all netlink clients (rtnetlink, generic netlink, nf_tables): signals, datagrams of other processes, answers to earlier
- * requests, errors of one message of a batch, tables that change under a dump. The kernel is this file's (--wrap).
+ * The transport of all netlink clients (rtnetlink, generic netlink, nf_tables): signals, datagrams of other processes,
+ * answers to earlier requests, errors of one message of a batch, tables that change under a dump. The kernel is this
+ * file's (--wrap).
  */
 #include "cm.h"
 #include "nft.h"

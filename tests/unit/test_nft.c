@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The transaction that makes a table is well formed in each message and attribute; counters are read back from such messages. */
+/*
+ * The transaction that makes a table is well formed in each message and attribute; counters are read back from such
+ * messages.
+ */
 #include "cm.h"
 #include "limits.h"
 #include "nft_rules.h"

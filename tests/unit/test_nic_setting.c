@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The setting of a NIC, shared: by transmitters and receivers of one process, of others that end as they should and as they should not, and with
- * ptp4l. The NIC is this file's: its ioctls are taken from the library by the linker (--wrap); the locks are real.
+ * The setting of a NIC, shared: by transmitters and receivers of one process, of others that end as they should and as
+ * they should not, and with ptp4l. The NIC is this file's: its ioctls are taken from the library by the linker
+ * (--wrap); the locks are real.
  */
 #include "cm.h"
 #include "phc.h"
@@ -129,7 +130,9 @@ static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 	close(fd);
 }
 
-/* A folder in which another user can write, or a link to a folder: no lock there is believed, and nothing is put back. */
+/*
+ * A folder in which another user can write, or a link to a folder: no lock there is believed, and nothing is put back.
+ */
 static void a_folder_of_other_users_is_not_believed(void **state)
 {
 	const char *const folder = ktrxer_nic_lock_folder;
@@ -347,7 +350,7 @@ static void a_change_that_does_not_end(void **state)
 	expect(0, 0);
 }
 
-/* ------------------------------------------------------------------------------------------- stamps of what is received */
+/* --------------------------------------------------------------------------------------- stamps of what is received */
 
 static void a_stamp_of_arrival_is_taken_over(void **state)
 {

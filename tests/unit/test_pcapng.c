@@ -406,7 +406,10 @@ static void says_when_nothing_can_be_written(void **state)
 
 enum { STACK = 64 << 10 };
 
-/* How many zero bytes lie in the part of the stack that the next function called will use; `paint` sets all of them to another value. */
+/*
+ * How many zero bytes lie in the part of the stack that the next function called will use; `paint` sets all of them to
+ * another value.
+ */
 static __attribute__((noinline)) size_t stack_zeros(bool paint)
 {
 	volatile uint8_t stack[STACK];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A NIC's clock on ours: from sequences that the kernel told (igb of QEMU 10 under Linux 6.1, its clock 0.95 ppm slow), and from such as no NIC tells. */
+/*
+ * A NIC's clock on ours: from sequences that the kernel told (igb of QEMU 10 under Linux 6.1, its clock 0.95 ppm slow),
+ * and from such as no NIC tells.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 
@@ -18,7 +21,9 @@ static struct ptp_clock_time at(int64_t ns)
 	return (struct ptp_clock_time){ .sec = ns / S, .nsec = (uint32_t)(ns % S) };
 }
 
-/* The first of the three samples of each PTP_SYS_OFFSET_EXTENDED, 100 ms apart: before, NIC, after; less 1767225622 s. */
+/*
+ * The first of the three samples of each PTP_SYS_OFFSET_EXTENDED, 100 ms apart: before, NIC, after; less 1767225622 s.
+ */
 static const int64_t recorded[][3] = {
 	{ 703668266, 703653361, 703668338 },    { 803769203, 803754203, 803769275 },
 	{ 903869339, 903854243, 903869411 },    { 1003969502, 1003954311, 1003969574 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The classifier and the tables of rules that library, module and XDP program share, against the references. test_rules_program.c and
- * tests/lab/test_module_rx.py do the same in kernels.
+ * The classifier and the tables of rules that library, module and XDP program share, against the references.
+ * test_rules_program.c and tests/lab/test_module_rx.py do the same in kernels.
  */
 #include "cm.h"
 #include "limits.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The rules' program in the kernel (BPF_PROG_RUN) against the linear scan here. Needs root and a kernel with XDP; says so otherwise. */
+/*
+ * The rules' program in the kernel (BPF_PROG_RUN) against the linear scan here. Needs root and a kernel with XDP; says
+ * so otherwise.
+ */
 #include "cm.h"
 #include "random_packets.h"
 #include "rules_program.h"

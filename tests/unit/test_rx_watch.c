@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* An empty receiver: which system calls a look costs, and that a device that goes down or away is reported. The kernel is this file's (--wrap). */
+/*
+ * An empty receiver: which system calls a look costs, and that a device that goes down or away is reported. The kernel
+ * is this file's (--wrap).
+ */
 #include "cm.h"
 #include "rx_watch.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Stamps of the packet scheduler find their probes: in order, past refusals that use numbers up or not, past lost stamps, by seed. */
+/*
+ * Stamps of the packet scheduler find their probes: in order, past refusals that use numbers up or not, past lost
+ * stamps, by seed.
+ */
 #include "cm.h"
 #include "schedmap.h"
 

@@ -180,7 +180,10 @@ static void periodic_property(void **state)
 	}
 }
 
-/* The same for Poisson: floor(S * num / den) in 2^-32 ns, S summed here, where the numbers are small enough to check by hand. */
+/*
+ * The same for Poisson: floor(S * num / den) in 2^-32 ns, S summed here, where the numbers are small enough to check by
+ * hand.
+ */
 static void poisson_property(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A simulated kernel refuses, loses, delays and repeats; what counts is that no stamp is ever given to a wrong probe. */
+/*
+ * A simulated kernel refuses, loses, delays and repeats; what counts is that no stamp is ever given to a wrong probe.
+ */
 #include "cm.h"
 #include "draw_here.h"
 #include "stampmap.h"

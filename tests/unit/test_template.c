@@ -250,7 +250,10 @@ static void udp_checksum_of_zero_is_sent_as_all_ones(void **state)
 	ktx_template_free(t);
 }
 
-/* Of all messages it alone can sum to nothing at all, which is written as 0xffff; each other multiple of that is written as 0. */
+/*
+ * Of all messages it alone can sum to nothing at all, which is written as 0xffff; each other multiple of that is
+ * written as 0.
+ */
 static void an_echo_reply_of_zeros_sums_to_nothing(void **state)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_ICMP_ID, .how = KTX_VARY_COUNTER };

@@ -84,7 +84,10 @@ static void unread_reports_hold_their_slots(void **state)
 	ktx_close(tx);
 }
 
-/* Who is refused a slot, reads what reports there are, and sleeps, is woken: by the room that the reading itself made, too. */
+/*
+ * Who is refused a slot, reads what reports there are, and sleeps, is woken: by the room that the reading itself made,
+ * too.
+ */
 static void reading_reports_does_not_take_back_the_word_of_free_slots(void **state)
 {
 	for (int kind = KTX_REPORT_ALL; kind <= KTX_REPORT_NONE; kind++) {
@@ -181,7 +184,9 @@ static void a_partly_taken_train_goes_on(void **state)
 	ktx_close(tx);
 }
 
-/* One that takes longer than late_ns, by more calls than one: none of it is skipped, and none of it moves the others. */
+/*
+ * One that takes longer than late_ns, by more calls than one: none of it is skipped, and none of it moves the others.
+ */
 static void a_train_is_not_torn_by_the_late_policy(void **state)
 {
 	for (int policy = KTX_LATE_SKIP; policy <= KTX_LATE_SHIFT; policy++) {

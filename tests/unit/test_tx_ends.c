@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The transmitter over a scripted engine (fake_engine.h): refused, late, cancelled, stuck, lost; each way to end, and that accounts close. */
+/*
+ * The transmitter over a scripted engine (fake_engine.h): refused, late, cancelled, stuck, lost; each way to end, and
+ * that accounts close.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 
@@ -144,7 +147,10 @@ static void cancel_ends_what_is_pending_at_once(void **state)
 	ktx_close(tx);
 }
 
-/* The pump may see a cancellation before the commitments that it is about: it must not go on from there with requests of old. */
+/*
+ * The pump may see a cancellation before the commitments that it is about: it must not go on from there with requests
+ * of old.
+ */
 static void cancellations_race_with_commitments(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The transmitter over a scripted engine whose kernel side waits (fake_engine.h): who owns a request when, and that each one ends. */
+/*
+ * The transmitter over a scripted engine whose kernel side waits (fake_engine.h): who owns a request when, and that
+ * each one ends.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 

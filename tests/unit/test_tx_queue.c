@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The transmitter over a scripted engine whose queue in the kernel waits (fake_engine.h): when frames are handed over, with which times. */
+/*
+ * The transmitter over a scripted engine whose queue in the kernel waits (fake_engine.h): when frames are handed over,
+ * with which times.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 
@@ -37,7 +40,10 @@ static void frames_are_handed_over_ahead_with_their_times(void **state)
 		assert_int_equal(fake.told[i], start + i * MS);
 		assert_true(fake.sent_at[i] + KTX_QUEUE_AHEAD_NS >=
 			    start + i * MS); /* not earlier: it could not be cancelled any more */
-		/* The stamp of the queue, but for the clock's conversion; later where the machine was away at the hand-over. */
+		/*
+		 * The stamp of the queue, but for the clock's conversion; later where the machine was away at the
+		 * hand-over.
+		 */
 		assert_true(reports[i].sent_ns + 5000 > start + i * MS);
 		assert_int_equal(reports[i].planned_ns, start + i * MS);
 	}

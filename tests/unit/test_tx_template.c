@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Ranges of templates over scripted engines (fake_engine.h): by slots, or by an engine that sends them itself; accounts close in any case. */
+/*
+ * Ranges of templates over scripted engines (fake_engine.h): by slots, or by an engine that sends them itself; accounts
+ * close in any case.
+ */
 #include "cm.h"
 #include "fake_engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AF_XDP without a device: ring arithmetic, the layout of chunks, and copy mode against a scripted kernel that stops where it
- * likes, in the manner of an old one (its consumer index lags) and of a new one. Whatever it does, what ktrxer_xsk_send() says went is what
- * went, in order, once each, and nothing stays behind in the ring.
+ * AF_XDP without a device: ring arithmetic, the layout of chunks, and copy mode against a scripted kernel that stops
+ * where it likes, in the manner of an old one (its consumer index lags) and of a new one. Whatever it does, what
+ * ktrxer_xsk_send() says went is what went, in order, once each, and nothing stays behind in the ring.
  */
 #include "cm.h"
 #include "xsk_send.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The xsk engine over a scripted socket: when buffers come back, which are dropped, which never return. Replaces xsk_socket.c at link
- * time. Copy mode's kernel works within the call; what it hands to the far end may be back before the call returns.
+ * The xsk engine over a scripted socket: when buffers come back, which are dropped, which never return. Replaces
+ * xsk_socket.c at link time. Copy mode's kernel works within the call; what it hands to the far end may be back before
+ * the call returns.
  */
 #include "cm.h"
 #include "engine.h"

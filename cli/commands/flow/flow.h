@@ -48,7 +48,9 @@ struct flow_run {
 	bool up, down, interrupted, done;
 	uint64_t shown_ns; /* of the last line for people */
 	uint64_t late_ns;  /* the start, against --start-at */
-	/* Samples that wait for room in the output: all flows are sampled at once, and a reader takes them as it can. */
+	/*
+	 * Samples that wait for room in the output: all flows are sampled at once, and a reader takes them as it can.
+	 */
 	struct flow_pending *pending;
 	uint32_t pending_at, pending_count, pending_size;
 	uint64_t pending_lost;

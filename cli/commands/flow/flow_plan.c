@@ -44,7 +44,7 @@ static bool word_is(const struct words *w, int i, const char *name)
 	return w->length[i] == strlen(name) && strncmp(w->at[i], name, w->length[i]) == 0;
 }
 
-/* ------------------------------------------------------------------------------------------------- marks of the flows */
+/* ----------------------------------------------------------------------------------------------- marks of the flows */
 
 static int cc_check(const char *name, struct ktrxer_error *err)
 {
@@ -146,7 +146,7 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- the request */
+/* ------------------------------------------------------------------------------------------------------ the request */
 
 static int plan_times(struct flow_run *run, struct ktrxer_error *err)
 {

@@ -30,7 +30,7 @@ void flow_say_what(struct flow_run *run)
 		 ktrxer_format_duration(sample, r->sample_ns));
 }
 
-/* ------------------------------------------------------------------------------------------------------------ verdict */
+/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static const char *why_ended(const struct flow_run *run, uint32_t flow)
 {
@@ -255,7 +255,7 @@ static void judge(struct flow_run *run)
 			    CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- JSON */
+/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void or_null(struct json *json, const char *key, bool known, uint64_t value)
 {
@@ -391,7 +391,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	json_object_end(end);
 }
 
-/* --------------------------------------------------------------------------------------------------------- for people */
+/* ------------------------------------------------------------------------------------------------------- for people */
 
 static void udp_table_text(struct flow_run *run)
 {

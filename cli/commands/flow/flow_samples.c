@@ -21,7 +21,7 @@ static const char *direction_of(const struct flow_run *run, uint32_t flow)
 	return run->specs[flow].down ? "down" : "up";
 }
 
-/* ------------------------------------------------------------------------------------------------------------ samples */
+/* ---------------------------------------------------------------------------------------------------------- samples */
 
 static struct json *sample_begin(struct flow_run *run, const char *kind, const struct flow_pending *p)
 {
@@ -156,7 +156,7 @@ void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *samp
 						 .sample = *sample });
 }
 
-/* ------------------------------------------------------------------------------------------------------------- events */
+/* ----------------------------------------------------------------------------------------------------------- events */
 
 static struct json *event_begin(struct flow_run *run, const char *name, uint32_t flow)
 {

@@ -48,7 +48,7 @@ struct ppt_input {
 	uint32_t resolution_ns;
 };
 
-/* ------------------------------------------------------------------------------------------------------------- reading */
+/* ---------------------------------------------------------------------------------------------------------- reading */
 
 /* Captures begin with one of these bytes, a CSV file with the `w` of its first line. */
 static bool looks_like_capture(int first)
@@ -79,7 +79,7 @@ static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o,
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ results */
+/* ---------------------------------------------------------------------------------------------------------- results */
 
 static void say_captured(struct cli *cli, const struct ppt_capture_counts *c)
 {

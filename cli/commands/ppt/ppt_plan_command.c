@@ -52,7 +52,7 @@ struct ppt_plan {
 	struct ppt_sizing sizing;
 };
 
-/* ------------------------------------------------------------------------------------------------------------- options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 static int read_path(struct ppt_path *path, const struct opt_list *links, struct ktrxer_error *err)
 {
@@ -115,7 +115,7 @@ static int plan_make(struct cli *cli, const struct ppt_plan_options *o, struct p
 	return EXIT_VALID;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- result */
+/* ----------------------------------------------------------------------------------------------------------- result */
 
 static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const struct ppt_plan *plan)
 {

@@ -26,14 +26,15 @@ struct ppt_capture_counts {
 };
 
 /*
- * The first line is "wire_bytes,gap_ns" or "wire_bytes,gap_us", each other line two such numbers; empty lines, and those that begin with #, are left
- * out. -EBADMSG with the number of the line; -E2BIG beyond KTRXER_PPT_SAMPLES_MAX. ppt_samples_free() is right in any case.
+ * The first line is "wire_bytes,gap_ns" or "wire_bytes,gap_us", each other line two such numbers; empty lines, and
+ * those that begin with #, are left out. -EBADMSG with the number of the line; -E2BIG beyond KTRXER_PPT_SAMPLES_MAX.
+ * ppt_samples_free() is right in any case.
  */
 int ppt_csv_read(struct ppt_samples *samples, FILE *stream, const char *name, struct ktrxer_error *err);
 
 /*
- * The probes of a capture file: UDP to `port`; with port 0, to the one UDP port that the capture has. Closes `stream`. -EBADMSG: no capture file, or a
- * damaged one; -ENODATA: no probes; -EINVAL: several flows and no port.
+ * The probes of a capture file: UDP to `port`; with port 0, to the one UDP port that the capture has. Closes `stream`.
+ * -EBADMSG: no capture file, or a damaged one; -ENODATA: no probes; -EINVAL: several flows and no port.
  */
 int ppt_capture_read(struct ppt_samples *samples, FILE *stream, const char *name, uint16_t port,
 		     struct ppt_capture_counts *counts, struct ktrxer_error *err);

@@ -16,7 +16,9 @@ struct probe_options {
 	bool precise, v4, v6, flood, brief;
 };
 
-/* The rows "How" of an option table; FIELD(name) is the offset of a member of the probe_options in the command's own. */
+/*
+ * The rows "How" of an option table; FIELD(name) is the offset of a member of the probe_options in the command's own.
+ */
 #define PROBE_HOW_OPTIONS(FIELD) \
 	OPTION_PRECISE(FIELD(precise), OPT_FLAG, "", "", "How"), \
 	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
@@ -25,7 +27,10 @@ struct probe_options {
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", NULL), OPTION_ENGINE_OF_STACK(FIELD(engine), ""), \
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), OPTION_FLOOD(FIELD(flood), "probes a second")
 
-/* probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was found. */
+/*
+ * probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was
+ * found.
+ */
 int probe_spec_make(struct probe_spec *spec, const struct probe_options *options, uint32_t each,
 		    struct ktrxer_error *err);
 /* Each answer gets a line of text. */
@@ -35,8 +40,8 @@ static inline bool probe_is_talkative(const struct probe_options *o)
 }
 
 /*
- * Under --brief the round trips of many probes are printed together, a column for each of these fields: a line for each would cost its reader more
- * than the probe.
+ * Under --brief the round trips of many probes are printed together, a column for each of these fields: a line for each
+ * would cost its reader more than the probe.
  */
 enum { PROBE_BATCH = 64, PROBE_COLUMNS = 10 };
 struct probe_batch {
@@ -60,7 +65,10 @@ struct probe_report {
 extern const struct probe_events probe_report_events;
 /* Waits for the time to start: 0 or a negative errno, after a complaint. *start_ns is for prober_run(). */
 int probe_wait_start(struct probe_report *report, uint64_t *start_ns);
-/* A round trip under --brief: one value for each of the columns. It is printed soon; probe_batch_flush() prints the rest. */
+/*
+ * A round trip under --brief: one value for each of the columns. It is printed soon; probe_batch_flush() prints the
+ * rest.
+ */
 void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
 /* For the verdict: lateness and an early end. */

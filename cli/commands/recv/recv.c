@@ -174,7 +174,10 @@ static int file_packet(struct capture_file *to, const struct krx_packet *packet)
 	return ktrxer_pcapng_packet(to->file, interface, packet, NULL);
 }
 
-/* The loss is one number for the whole socket: it stands with the first interface of the only device, and nowhere when there are more. */
+/*
+ * The loss is one number for the whole socket: it stands with the first interface of the only device, and nowhere when
+ * there are more.
+ */
 static void file_close(struct receiver *r, uint64_t lost)
 {
 	struct ktrxer_pcapng_stats stats = { .start_ns = r->start.real_ns };

@@ -39,7 +39,10 @@ static bool port_parse(uint16_t *port, const char *text)
 	return !*end && number && number <= 65535;
 }
 
-/* Exactly `count` words between blanks, none longer than an address. By hand: sscanf() alone would be 3 KB of the static program. */
+/*
+ * Exactly `count` words between blanks, none longer than an address. By hand: sscanf() alone would be 3 KB of the
+ * static program.
+ */
 static bool words_split(char words[][KTRXER_ADDR_TEXT], int count, const char *text)
 {
 	static const char blanks[] = " \t\n\v\f\r";

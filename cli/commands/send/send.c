@@ -125,7 +125,10 @@ static void say_what(struct send_run *run)
 			 ktrxer_addr_format(&run->path.next_hop, to));
 }
 
-/* The waiter wants it before the first one; where its kernel side polls, that has to begin, too (docs/explanation/live.md). */
+/*
+ * The waiter wants it before the first one; where its kernel side polls, that has to begin, too
+ * (docs/explanation/live.md).
+ */
 static uint64_t lead_of(const struct send_run *run)
 {
 	return (run->timed && run->info.features & KTX_CAN_POLL ? 150 : 5) * KTRXER_NS_PER_MS;

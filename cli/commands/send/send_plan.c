@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Past this rate a call per probe is the limit, and times are met in batches; where the kernel side polls there is no call. */
+/*
+ * Past this rate a call per probe is the limit, and times are met in batches; where the kernel side polls there is no
+ * call.
+ */
 #define RATE_FOR_BATCHES 150000
 #define RATE_FOR_BATCHES_POLLED 1500000
 
@@ -170,7 +173,10 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	if (rc < 0)
 		return rc;
 	ktx_info(worker->tx, &info);
-	/* The engine that needs no privilege sleeps unless it is asked to spin; which engine `auto` takes is known only now. */
+	/*
+	 * The engine that needs no privilege sleeps unless it is asked to spin; which engine `auto` takes is known only
+	 * now.
+	 */
 	if (!o->precise && run->precise && info.features & KTX_CAN_UNPRIVILEGED) {
 		run->precise = false;
 		ktx_close(worker->tx);
@@ -308,7 +314,10 @@ static int plan_frame(struct send_run *run, struct send_worker *worker, uint16_t
 	return check_frames(run, worker, err);
 }
 
-/* What the engine refuses is refused before the first probe; a port of our own choosing may be taken, then another is tried. */
+/*
+ * What the engine refuses is refused before the first probe; a port of our own choosing may be taken, then another is
+ * tried.
+ */
 static int worker_port(struct send_run *run, struct send_worker *worker, struct ktrxer_error *err)
 {
 	const uint32_t own = (uint32_t)getpid();

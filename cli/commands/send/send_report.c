@@ -295,8 +295,8 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 }
 
 /*
- * The host's stack takes a packet for a neighbour that never answers, and drops it without a word. Without any stamp of the driver the neighbour is
- * looked up once more.
+ * The host's stack takes a packet for a neighbour that never answers, and drops it without a word. Without any stamp of
+ * the driver the neighbour is looked up once more.
  */
 static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 {

@@ -88,7 +88,7 @@ static int number_of(const char *text, const struct word *word, uint64_t *value,
 	return rc < 0 ? ktrxer_fail(err, rc, "--vary '%.60s': %.150s", text, why.text) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- values */
+/* ----------------------------------------------------------------------------------------------------------- values */
 
 static bool is_address(const struct ktx_vary *field)
 {
@@ -180,7 +180,7 @@ static int numbers_take(const char *text, struct word values, struct ktx_vary *f
 	return range_set(text, field, first, last, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- tables */
+/* ----------------------------------------------------------------------------------------------------------- tables */
 
 struct table {
 	uint8_t *bytes;
@@ -304,7 +304,7 @@ static int table_take(const char *text, struct word values, uint8_t family, cons
 	return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- fields */
+/* ----------------------------------------------------------------------------------------------------------- fields */
 
 /* "payload+8.4": four bytes, eight into the payload. */
 static int offset_take(const char *text, struct word *where, struct ktx_vary *field, struct ktrxer_error *err)
@@ -439,7 +439,7 @@ bool vary_has(const struct vary *vary, enum ktx_field field)
 	return false;
 }
 
-/* ----------------------------------------------------------------------------------------------- permitted addresses */
+/* ---------------------------------------------------------------------------------------------- permitted addresses */
 
 static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct opt_rate *rate, bool flood,
 		     struct ktrxer_error *err)
@@ -453,7 +453,10 @@ static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct 
 	return cli_guard_rate(&addr, rate, flood, err);
 }
 
-/* Networks of local use have 24 bits or fewer, so one address of each /24 tells; in IPv6 the low half says nothing but of ::1. */
+/*
+ * Networks of local use have 24 bits or fewer, so one address of each /24 tells; in IPv6 the low half says nothing but
+ * of ::1.
+ */
 static int guard_range(const struct ktx_vary *field, const struct ktrxer_addr *first, const struct opt_rate *rate,
 		       bool flood, struct ktrxer_error *err)
 {

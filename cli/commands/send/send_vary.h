@@ -22,7 +22,10 @@ struct vary {
 	int count;
 };
 
-/* `family`: of the addresses. 0, or a negative errno with a line that names the field and what to type. vary_free() is right in any case. */
+/*
+ * `family`: of the addresses. 0, or a negative errno with a line that names the field and what to type. vary_free() is
+ * right in any case.
+ */
 int vary_add(struct vary *vary, const char *text, uint8_t family, struct ktrxer_error *err);
 int vary_add_all(struct vary *vary, const struct opt_list *list, uint8_t family, struct ktrxer_error *err);
 void vary_free(struct vary *vary);

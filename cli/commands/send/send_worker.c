@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The sending itself. Each worker has a transmitter of its own. With a schedule a worker of N sends every N-th train of it, each knowing
- * the whole schedule; without one they take numbers in chunks, from one counter.
+ * The sending itself. Each worker has a transmitter of its own. With a schedule a worker of N sends every N-th train of
+ * it, each knowing the whole schedule; without one they take numbers in chunks, from one counter.
  */
 #include "send.h"
 
@@ -47,7 +47,7 @@ static void fail(struct send_worker *worker, const struct ktrxer_error *err)
 	memcpy(worker->failure_text, err->text, sizeof worker->failure_text);
 }
 
-/* ------------------------------------------------------------------------------------------------------ with a schedule */
+/* -------------------------------------------------------------------------------------------------- with a schedule */
 
 /* 0, or -ENODATA when there is no more, or what ended it (and was noted). */
 static int due_next(struct send_worker *worker, struct ktrxer_deadline *due)
@@ -134,9 +134,12 @@ static uint64_t send_timed(struct send_worker *worker)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------ as fast as it goes */
+/* ----------------------------------------------------------------------------------------------- as fast as it goes */
 
-/* The next chunk that no worker has taken; a chunk once taken is sent, even when the time is over meanwhile, so that no number is left out. */
+/*
+ * The next chunk that no worker has taken; a chunk once taken is sent, even when the time is over meanwhile, so that no
+ * number is left out.
+ */
 static bool chunk_take(struct send_worker *worker)
 {
 	struct send_run *run = worker->run;
@@ -297,8 +300,8 @@ static int run_steps(struct send_worker *worker)
 }
 
 /*
- * Where the kernel keeps the times at a rate, the slots must stay full: the thread that fills them gets a higher priority than
- * background tasks. It sleeps most of the time.
+ * Where the kernel keeps the times at a rate, the slots must stay full: the thread that fills them gets a higher
+ * priority than background tasks. It sleeps most of the time.
  */
 static void keep_up(const struct send_run *run)
 {

@@ -5,7 +5,10 @@
 
 #include "loop.h"
 
-/* From now on `source->ready` is called in the loop after each SIGHUP. 0 or a negative errno. There is one for a process. */
+/*
+ * From now on `source->ready` is called in the loop after each SIGHUP. 0 or a negative errno. There is one for a
+ * process.
+ */
 int reload_open(struct loop *loop, struct loop_source *source);
 /* In `ready`: the signal is taken. */
 void reload_taken(struct loop_source *source);

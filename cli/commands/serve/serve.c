@@ -105,7 +105,7 @@ struct server {
 	struct serve_metrics *metrics;
 };
 
-/* --------------------------------------------------------------------------------------------------------- the clock */
+/* -------------------------------------------------------------------------------------------------------- the clock */
 
 static void clock_look(struct loop_timer *timer, uint64_t now_ns)
 {
@@ -364,7 +364,9 @@ static int metrics_open(struct server *s, struct ktrxer_error *err)
 	return rc < 0 ? rc : serve_metrics_open(&s->metrics, s->loop, &o, err);
 }
 
-/* The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was. */
+/*
+ * The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was.
+ */
 static void token_again(struct loop_source *source, uint32_t events)
 {
 	struct server *s = (struct server *)((char *)source - offsetof(struct server, reload));
@@ -409,7 +411,7 @@ static int extras_open(struct server *s, struct ktrxer_error *err)
 	return rc;
 }
 
-/* --------------------------------------------------------------------------------------------------------- reporting */
+/* -------------------------------------------------------------------------------------------------------- reporting */
 
 /* The commands that a client types, with this server's port. */
 static void client_commands(const struct server *s, char *stamp, char *flow, size_t size)
@@ -469,7 +471,10 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
 	if (KTRXER_SERVER_EXTRAS && s->passed.count)
 		out_text(s->cli, "%d sockets passed by the service manager", s->passed.count);
-	/* A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name of its file. */
+	/*
+	 * A terminal shows the token; whatever else reads the output (a journal, a log) may keep it, and gets the name
+	 * of its file.
+	 */
 	if (*s->token_path)
 		out_text(s->cli, "token of clients: in %s%s%.*s; copy it to the clients, mode 0600", s->token_path,
 			 person ? ": " : "", person ? s->token_length : 0, (const char *)s->token);

@@ -6,8 +6,8 @@
 #include "secret.h"
 
 /*
- * The token in ktrxer-PORT.token of the user's runtime directory: read if the file is there, else made of 128 random bits and
- * written with mode 0600. `path` gets the name of the file. The length of the token, or a negative errno.
+ * The token in ktrxer-PORT.token of the user's runtime directory: read if the file is there, else made of 128 random
+ * bits and written with mode 0600. `path` gets the name of the file. The length of the token, or a negative errno.
  */
 int token_keep(char *path, size_t size, uint64_t port, uint8_t token[SECRET_MAX], struct ktrxer_error *err);
 

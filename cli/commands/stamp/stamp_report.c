@@ -124,7 +124,7 @@ void stamp_say_answer(void *context, enum stamp_event event)
 		out_put(run->report.cli, json);
 }
 
-/* ----------------------------------------------------------------------------------------------------- the one-way part */
+/* ------------------------------------------------------------------------------------------------- the one-way part */
 
 static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
 {
@@ -201,7 +201,7 @@ static void one_way_text(const struct stamp_command *run)
 			 w->clock.skew_bound_ppm);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the end */
+/* ---------------------------------------------------------------------------------------------------------- the end */
 
 static void counts_text(const struct stamp_command *run)
 {

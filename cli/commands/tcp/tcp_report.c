@@ -64,8 +64,7 @@ void tcp_say_pair(void *context, const struct tcp_sample *s)
 	out_put(run->cli, sample);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- verdict
- */
+/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void say_share(const struct tcp_run *run, uint64_t count, const char *what)
 {
@@ -162,8 +161,7 @@ static void judge(const struct tcp_run *run)
 			    r->receiver_drops);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- text
- */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void way_text(const struct tcp_run *run, int way)
 {
@@ -200,8 +198,7 @@ static void text(const struct tcp_run *run)
 		 r->busy + r->unprimed, r->opened);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- JSON
- */
+/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void share_json(struct json *json, const char *key, uint64_t count, uint64_t of)
 {

@@ -37,8 +37,7 @@ void trace_say_what(const struct trace_run *run)
 		 o->one_route ? "" : trace_confidences[o->confidence], o->one_route ? "" : " % for each router");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- samples
- */
+/* ---------------------------------------------------------------------------------------------------------- samples */
 
 static void labels_json(struct json *json, const struct trace_sample *s)
 {
@@ -103,8 +102,7 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 	out_put(run->cli, sample);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- text
- */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 struct notes {
 	char text[NOTES];
@@ -226,8 +224,7 @@ static void node_text(const struct trace_run *run, const struct trace_node *node
 		 ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns), notes.text);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- JSON
- */
+/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void us_json(struct json *json, const char *key, int64_t ns)
 {
@@ -307,8 +304,7 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	json_array_end(json);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- summary
- */
+/* ---------------------------------------------------------------------------------------------------------- summary */
 
 struct summary {
 	uint32_t balancers,
