@@ -39,7 +39,7 @@
 #define SLOWER 1
 #endif
 
-enum { TRIES = 10, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
+enum { TRIES = 100, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
 
 static const char token_text[] = "a token of a test, long enough";
 
