@@ -4,7 +4,7 @@
  * lie at number & mask.
  *
  *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift, and `refused`)
- *   ends     one word a probe: 0 not sent yet, LIVE_FLYING handed over, else how it ended
+ *   ends     one word a probe: 0 not sent yet, LIVE_FLYING submitted, else how it ended
  *   control  one side's line is not the other's: each poll reads the first line, which changes only with a commit
  */
 #ifndef KTRXER_BPF_LIVE_H
@@ -41,7 +41,7 @@ struct live_slot {
 	__u64 at_ns; /* 0: at once */
 	__u32 length;
 	__u32 train; /* how many leave together from this one on, itself included; 1: it leaves alone, or is the last */
-	__u32 refused;  /* hand-overs that came to nothing */
+	__u32 refused;  /* submissions that came to nothing */
 	__u32 restarts; /* the shift begins again at 0 */
 	__u32 reserved[2];
 	__u8 frame[];

@@ -33,7 +33,7 @@ enum ktx_limits {
 	KTX_WINDOW_BYTES = 16 << 20,       /* and their bytes */
 	KTX_MAP_MAX = 512 << 20,           /* of a ring */
 	/*
-	 * frames handed over while the queue's lock is held; probes ended between two looks at the
+	 * frames submitted while the queue's lock is held; probes ended between two looks at the
 	 * rest
 	 */
 	KTX_BATCH = 128,
@@ -44,7 +44,7 @@ enum ktx_limits {
 	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
 	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
 	KTX_LEAD_DECAY = 256,              /* of what is above the base, with each probe */
-	KTX_GUARD_MIN_NS = 2 * 1000,       /* interrupts are off for so long before a hand-over */
+	KTX_GUARD_MIN_NS = 2 * 1000,       /* interrupts are off for so long before a submission */
 	KTX_GUARD_MAX_NS = 20 * 1000,
 	KTX_GUARD_MARGIN_NS = 1000,        /* beyond the longest interrupt that was seen */
 	KTX_GUARD_DECAY = 256,
@@ -120,7 +120,7 @@ struct ktx_file {
 	u32 late, queue;
 	u64 late_ns, retry_ns;
 	u64 shift_ns;
-	bool waited;                  /* for the next hand-over: its time had not passed */
+	bool waited;                  /* for the next submission: its time had not passed */
 	u32 advance_ns;               /* from there to the stamp, the median */
 	u32 advance_samples;
 	bool learns_advance;
@@ -207,7 +207,7 @@ u64 ktx_send_due(struct ktx_file *f, unsigned int budget);
 /* The same for one train or a few frames of it, with interrupts off already. */
 void ktx_send_quietly(struct ktx_file *f);
 /*
- * When the next probe is to be handed over; KTX_NEVER: nothing is prepared, 0: at once. Ends
+ * When the next probe is to be submitted; KTX_NEVER: nothing is prepared, 0: at once. Ends
  * nothing.
  */
 u64 ktx_send_next(const struct ktx_file *f);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The device of a file. It may be renamed, go down, move to another namespace or go away at any
- * time: the sender looks at f->dev anew for each hand-over, and the notifier returns only when
+ * time: the sender looks at f->dev anew for each submission, and the notifier returns only when
  * nobody can be using it any more.
  */
 #include <linux/if_arp.h>

@@ -332,7 +332,7 @@ static void ktx_cancel_over(struct ktx_file *f)
 		atomic64_cmpxchg(&f->cancel, cancel, 0);
 }
 
-/* What is due: `budget` hand-overs of `most` frames; `ends` probes that end without one. */
+/* What is due: `budget` submissions of `most` frames; `ends` probes that end without one. */
 static u64 ktx_send_some(struct ktx_file *f, unsigned int budget, unsigned int ends, u32 most)
 {
 	u64 next = 0;

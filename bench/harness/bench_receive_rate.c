@@ -29,7 +29,7 @@ enum {
 	SLOTS_MAX = 1 << 20,
 	PRIORITY = 40,
 	FLOOD_PPS = 2000000 /* for how many probes there is to be room */,
-	BUNCH = 16 /* probes that share a deadline: a hand-over of the engine's */
+	BUNCH = 16 /* probes that share a deadline: a submission of the engine's */
 };
 
 struct listener {

@@ -209,7 +209,7 @@ static __always_inline void stamp_call(const void *frame, __u64 now)
 		return;
 	slot = (__u32)number;
 	stamp = bpf_map_lookup_elem(&calls, &slot);
-	/* A probe that the driver refuses is handed over again: the last time counts. */
+	/* A probe that the driver refuses is submitted again: the last time counts. */
 	if (stamp)
 		*stamp = now;
 }

@@ -86,8 +86,8 @@ struct command {
 	const struct opt_positional *positionals;         /* NULL: none */
 	size_t options_size;                              /* of the option struct, zeroed before parsing */
 	int (*run)(struct cli *cli, const void *options); /* exit status */
-	const char *
-		program; /* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
+	/* it belongs to this program of LIBEXECDIR, which has its options; name and summary are all that stands here */
+	const char *program;
 	bool tables;   /* with `program`: where the Python part is installed it runs that program and prints tables */
 	bool lines;    /* prints JSON lines only */
 	bool measures; /* has accounts and a verdict: gets the common output options */

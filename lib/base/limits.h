@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Every limit of the library, in one place. A number here has a reason beside it. */
 /* The compiler searches this folder first: an include of the C library's <limits.h> is passed on to that file. */
-#ifdef __clang__ /* found beside the file that includes it, it is looked up once more from the start of the path: as wanted */
+/* clang finds it beside the file that includes it, and looks it up once more from the start of the path: as wanted. */
+#ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winclude-next-absolute-path"
 #pragma clang diagnostic ignored "-Winclude-next-outside-header"
@@ -25,16 +26,16 @@ enum ktrxer_limits {
 	KTX_RETRY_DEFAULT_NS = 10 * 1000 * 1000,
 	KTX_STAMP_WAIT_NS = 100 * 1000 *
 		1000, /* a stamp of a device that never stamped holds reports back by at most this */
-	KTX_OWN_QUEUE_WAIT_S =
-		3, /* the driver's stamp of a packet that has entered the packet scheduler: a longer own queue is not measured */
+	/* the driver's stamp of a packet that has entered the packet scheduler: a longer own queue is not measured */
+	KTX_OWN_QUEUE_WAIT_S = 3,
 	KTX_SCHED_WAITING = 1
 		<< 16, /* probes that can wait for their stamps at once, a power of two: a second at 64 kpps */
-	KTX_NIC_WAIT_NS = 10 * 1000 *
-		1000, /* the NIC's stamp after the driver's: most come within a millisecond, and some NICs drop them when busy */
+	/* the NIC's stamp after the driver's: most come within a millisecond, and some NICs drop them when busy */
+	KTX_NIC_WAIT_NS = 10 * 1000 * 1000,
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
-	KTX_QUEUE_AHEAD_NS = 10 * 1000 *
-		1000, /* later wake-ups of the handing side than that are stalls; what was handed over cannot be cancelled */
+	/* later wake-ups of the handing side than that are stalls; what was submitted cannot be cancelled */
+	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000,
 	KTX_QUEUE_EARLY_NS = 50 *
 		1000, /* a frame that leaves this much before its launch time was not delayed by the queue */
 
@@ -46,7 +47,7 @@ enum ktrxer_limits {
 	KTX_LEAD_PRIOR_NS = 200 *
 		1000, /* engines.md 0.2: with it the median is about 1 us where nothing was calibrated */
 	KTX_CALIBRATION_ROUNDS = 24,
-	KTX_ADVANCE_MAX_NS = 50 * 1000, /* a hand-over that costs more is not early-started, it is a slow machine */
+	KTX_ADVANCE_MAX_NS = 50 * 1000, /* a submission that costs more is not early-started, it is a slow machine */
 	KTX_ADVANCE_GRAIN_NS = 50,
 	KTX_REALTIME_REST_NS = 300 * 1000 * 1000, /* sched_rt_runtime_us allows 950 ms; well before it */
 
@@ -80,8 +81,8 @@ enum ktrxer_limits {
 	KRX_SESSIONS_MAX = 1024,
 	KRX_RING_MAX = 1 << 30,
 	KRX_SNAP_MAX = 262144,
-	KRX_SLOT_MAX =
-		4096, /* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */
+	/* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */
+	KRX_SLOT_MAX = 4096,
 	KRX_QUEUE_BYTES = 4 << 20, /* for those: some sixty of the largest */
 	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
 	/*

@@ -54,7 +54,8 @@ struct xsk_metadata { /* lies right before the frame */
 	};
 };
 
-struct xsk_ring_offset { /* the fourth word came with 5.4: older kernels answer with a shorter struct, and are refused */
+/* the fourth word came with 5.4: older kernels answer with a shorter struct, and are refused */
+struct xsk_ring_offset {
 	uint64_t producer, consumer, entries, flags;
 };
 

@@ -4,7 +4,13 @@
 
 /* clang-format off */
 
-extern const struct ktx_engine ktx_engine_live, ktx_engine_module, ktx_engine_packet, ktx_engine_raw, ktx_engine_txtime, ktx_engine_udp, ktx_engine_xsk;
+extern const struct ktx_engine ktx_engine_live;
+extern const struct ktx_engine ktx_engine_module;
+extern const struct ktx_engine ktx_engine_packet;
+extern const struct ktx_engine ktx_engine_raw;
+extern const struct ktx_engine ktx_engine_txtime;
+extern const struct ktx_engine ktx_engine_udp;
+extern const struct ktx_engine ktx_engine_xsk;
 
 static const struct ktx_engine *const ktx_engine_table[] = {
 	&ktx_engine_packet,

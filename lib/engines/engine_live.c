@@ -86,12 +86,15 @@ static int live_probe(const struct ktrxer_device *device, struct ktx_engine_info
 static int live_open(struct ktx_engine_state **out, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {
 	struct ktx_engine_state *state = calloc(1, sizeof *state);
-	/* clang-format off */
 	const struct live_setup program_setup = {
-		.device = setup->device, .slots = setup->slots, .frame_size = setup->frame_size, .late_ns = setup->options->late_ns,
-		.retry_ns = setup->options->retry_ns, .late = setup->options->late, .times = setup->options->purpose == KTX_FOR_TIMING,
+		.device = setup->device,
+		.slots = setup->slots,
+		.frame_size = setup->frame_size,
+		.late_ns = setup->options->late_ns,
+		.retry_ns = setup->options->retry_ns,
+		.late = setup->options->late,
+		.times = setup->options->purpose == KTX_FOR_TIMING,
 	};
-	/* clang-format on */
 	int rc;
 
 	if (!state)

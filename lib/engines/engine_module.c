@@ -90,8 +90,9 @@ static int module_setup(int fd, struct ktrxer_tx_setup *setup, const struct ktrx
 	return ktrxer_fail(err, rc, "the kernel module refuses '%s': %m", device->name);
 }
 
-#define FEATURES (KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_DRIVER_STAMP | KTX_CAN_KERNEL_WAIT | \
-		  KTX_CAN_MAPPED | KTX_CAN_BYPASS)
+#define FEATURES                                                                                       \
+	(KTX_CAN_WHOLE_FRAME | KTX_CAN_IPV4 | KTX_CAN_IPV6 | KTX_CAN_TRAIN | KTX_CAN_DRIVER_STAMP | \
+	 KTX_CAN_KERNEL_WAIT | KTX_CAN_MAPPED | KTX_CAN_BYPASS)
 
 static int module_probe(const struct ktrxer_device *device, struct ktx_engine_info *info)
 {

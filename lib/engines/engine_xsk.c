@@ -26,7 +26,7 @@
 struct ktx_engine_state {
 	struct xsk_socket xsk;
 	struct xsk_sender sender;
-	struct ktx_request **busy;     /* by chunk: handed over, not yet back */
+	struct ktx_request **busy;     /* by chunk: submitted, not yet back */
 	uint32_t out;                  /* how many these are */
 	struct ktx_request given_up;   /* stands in `busy` for a request that ended before its frame was back */
 	uint32_t *spares, spare_count; /* chunks that are no request's */
@@ -351,7 +351,7 @@ static int xsk_engine_send(struct ktx_engine_state *state, struct ktx_request *c
 		state->out++;
 	}
 	/*
-	 * Before the dropped one's slot is handed over again, and not before those that went with it are known to be
+	 * Before the dropped one's slot is submitted again, and not before those that went with it are known to be
 	 * out.
 	 */
 	if (dropped)

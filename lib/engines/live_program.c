@@ -24,8 +24,10 @@ static int program_shape(struct live_program *program, const struct live_setup *
 {
 	/* clang-format off */
 	const struct live_config config = {
-		.late_most_ns = setup->late_ns, .retry_ns = setup->retry_ns, .mask = program->mask, .frame_most = setup->frame_size,
-		.skips = setup->late == KTX_LATE_SKIP, .shifts = setup->late == KTX_LATE_SHIFT, .times = setup->times, .traced = program->traced,
+		.late_most_ns = setup->late_ns, .retry_ns = setup->retry_ns,
+		.mask = program->mask, .frame_most = setup->frame_size,
+		.skips = setup->late == KTX_LATE_SKIP, .shifts = setup->late == KTX_LATE_SHIFT,
+		.times = setup->times, .traced = program->traced,
 	};
 	/* clang-format on */
 	int rc = ktrxer_live_bpf_constants(program->object, &config, sizeof config);

@@ -12,8 +12,8 @@ enum { PROTO_SCTP = 132 };
 
 /* clang-format off */
 static const char *const field_names[] = {
-	"bytes", "source address", "destination address", "source port", "destination port", "IP identification", "flow label", "TOS", "TTL",
-	"ICMP identifier", "ICMP sequence number", "TCP sequence number", "payload",
+	"bytes", "source address", "destination address", "source port", "destination port", "IP identification",
+	"flow label", "TOS", "TTL", "ICMP identifier", "ICMP sequence number", "TCP sequence number", "payload",
 };
 /* clang-format on */
 

@@ -82,8 +82,8 @@ int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *m
 /* What has been learned so far of one answer. */
 struct rtnl_answer {
 	uint32_t sequence, port; /* parts for others are passed over */
-	uint32_t
-		last; /* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */
+	/* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */
+	uint32_t last;
 	uint32_t message; /* of a batch: the message that the error is about */
 	bool complete;
 	bool interrupted;

@@ -27,7 +27,11 @@ struct krx_backend {
 	bool before_taps, after_gro;
 	const char *why; /* why `auto` takes it: a sentence */
 	bool decides;    /* krx_packet.rule is set by next(), and rule_stats() counts */
-	bool nic_stamps; /* where `nic` is set, next() may give raw_ns on KTRXER_CLOCK_PHC; mono_ns is then when it was there at the latest */
+	/*
+	 * where `nic` is set, next() may give raw_ns on KTRXER_CLOCK_PHC; mono_ns is then when it was there at the
+	 * latest
+	 */
+	bool nic_stamps;
 
 	/* Nothing that arrived before the rules were in force is ever delivered. */
 	int (*open)(struct krx_backend_state **state, const struct krx_backend_setup *setup, struct ktrxer_error *err);

@@ -2,7 +2,7 @@
 /*
  * Back end "packet": a tap (AF_PACKET) with a ring that is shared with the kernel.
  *
- * TPACKET_V2, not V3: V2 hands over each packet by itself, at once; V3 hands over blocks, and a block that is not full
+ * TPACKET_V2, not V3: V2 delivers each packet by itself, at once; V3 delivers blocks, and a block that is not full
  * waits for a timer of at least a millisecond, which a tool that reacts to an answer would feel (libpcap #335, #354,
  * #472, #572). What V3 is better at, packets of very different sizes, is had here by slots for ordinary packets, and
  * PACKET_COPY_THRESH for the large: those come whole by the socket's queue, and stay in order.

@@ -377,7 +377,7 @@ static void xdp_describe(const struct krx_backend_state *s, struct krx_stats *st
 {
 	stats->before_taps = true;
 	/*
-	 * Generic XDP turns merging off in the host, but what a neighbour on this machine hands over whole stays whole.
+	 * Generic XDP turns merging off in the host, but what a neighbour on this machine delivers whole stays whole.
 	 */
 	stats->after_gro = s->attachment.generic;
 	stats->mode = s->attachment.generic ? "generic" : "native";

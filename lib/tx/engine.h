@@ -27,17 +27,17 @@ struct ktx_request {
 	uint8_t *frame;
 	uint64_t id;
 	uint64_t at_ns;   /* 0: no time */
-	uint64_t call_ns; /* just before the hand-over that succeeded */
+	uint64_t call_ns; /* just before the submission that succeeded */
 	uint64_t sent_ns;
 	uint32_t length;
 	uint32_t tries;
 	uint16_t flags;            /* enum ktx_probe_flag */
 	uint8_t status, departure; /* enum ktx_departure_source */
-	bool stamp_due;            /* handed over; a stamp is still hoped for */
+	bool stamp_due;            /* submitted; its stamp is awaited */
 	bool stamp_missing;        /* it did not come in time */
 	bool buffer_busy;          /* the kernel still reads `frame`: set by send, cleared by reap; not final before
 				   that */
-	bool first_of_call;        /* its stamp tells what the hand-over costs */
+	bool first_of_call;        /* its stamp tells what the submission costs */
 	bool sched_due;            /* the packet scheduler's stamp is awaited */
 	bool restarts;             /* first one after ktx_cancel(): KTX_LATE_SHIFT begins again at 0 */
 	bool untimed;              /* the stamp of its send time is missing (KTX_SENT_NONE) */
@@ -46,7 +46,7 @@ struct ktx_request {
 
 	/* only with a time, a stamp or a failure; 0 otherwise */
 	_Alignas(64) uint64_t planned_ns;
-	uint64_t leave_ns; /* ktx_submit_ops.queue: what the kernel was told; 0: right behind what is before it */
+	uint64_t leave_ns; /* ktx_submit_ops.queue: the launch time for the kernel; 0: right behind what is before it */
 	int64_t raw_ns;
 	uint32_t bound_ns;
 	int32_t error;
@@ -73,7 +73,7 @@ struct ktx_work {
 	uint32_t done, head;
 	uint32_t cancel_to; /* requests before it that are not sent yet are to end as cancelled */
 	uint64_t now_ns;
-	uint64_t advance_ns; /* hand over that much before the time */
+	uint64_t advance_ns; /* submit that much before the time */
 };
 
 /* How an engine takes frames for a queue that waits. */

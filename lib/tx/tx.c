@@ -22,7 +22,9 @@ static uint32_t round_up_power(uint32_t n)
 	return p;
 }
 
-#define KTX_FLAGS_KNOWN ((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_COMPENSATION | KTX_NO_SCHED))
+#define KTX_FLAGS_KNOWN                                                                              \
+	((uint32_t)(KTX_CALLER_PUMPS | KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS | KTX_NO_COMPENSATION | \
+		    KTX_NO_SCHED))
 
 static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 {
@@ -176,7 +178,7 @@ static bool lock_pages(void *at, size_t size)
 	return mlock2(at, size, MLOCK_ONFAULT) == 0 || (errno != EPERM && errno != ENOMEM && mlock(at, size) == 0);
 }
 
-/* A page fault between the deadline and the hand-over costs tens of microseconds. */
+/* A page fault between the deadline and the submission costs tens of microseconds. */
 static void memory_lock(struct ktx *tx)
 {
 	if (tx->options.flags & KTX_NO_LOCK)

@@ -78,9 +78,9 @@ struct ktx_pump {
 	bool unlooked; /* do not reap although there is time */
 	bool look;     /* reap although nothing is waited for: an error may be there */
 	bool starved;  /* the last pass ended because nothing was committed, not because it is too early */
-	bool in_train; /* the last one handed over belongs together with the next */
+	bool in_train; /* the last one submitted belongs together with the next */
 	uint64_t shift_ns;
-	uint64_t last_call_ns;  /* of the last hand-over */
+	uint64_t last_call_ns;  /* of the last submission */
 	uint64_t reaped_ns;     /* when stamps were last looked for */
 	uint64_t warm_cost_ns;  /* of the last warming */
 	uint64_t first_call_ns; /* of the probe that is being retried; 0: none */

@@ -14,7 +14,7 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_request *request)
 }
 
 /*
- * For so long has the error queue been read since the request was handed over: a pump that was descheduled has not yet
+ * For so long has the error queue been read since the request was submitted: a pump that was descheduled has not yet
  * read stamps that have arrived.
  */
 static uint64_t looked_for(const struct ktx *tx, const struct ktx_request *request)

@@ -11,7 +11,7 @@
 #define LINGER_NS (5ULL * 1000 * 1000)
 /* A frame that was due has ended by then, most likely. */
 #define AFTER_NS 10000
-/* What lies further from its time than this was not a matter of the hand-over's cost. */
+/* What lies further from its time than this was not a matter of the submission's cost. */
 #define ADVANCE_WINDOW_NS 5000
 
 /*

@@ -55,7 +55,7 @@ static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64
 	return request_waiting(tx, *request_number);
 }
 
-/* How early a hand-over must begin is learned from the send times. */
+/* How early a submission must begin is learned from the send times. */
 static void cost_learn(struct ktx *tx, const struct ktx_request *request, uint64_t sent_ns)
 {
 	if (!(tx->options.flags & KTX_NO_COMPENSATION) && request->first_of_call)
@@ -235,7 +235,7 @@ static void cancel_take(struct ktx *tx)
 	tx->pump.in_train = false;
 }
 
-/* ---------------------------------------------------------------------------------------------------- hand-over */
+/* ---------------------------------------------------------------------------------------------------- submission */
 
 static bool worth_retrying(int rc)
 {
@@ -519,7 +519,7 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 		if (cancel_due(tx))
 			cancel_take(tx);
 		/*
-		 * After the cancellation, which may reach past the head of before: nothing is handed over behind the
+		 * After the cancellation, which may reach past the head of before: nothing is submitted behind the
 		 * head.
 		 */
 		head = atomic_load(&tx->ring.head);

@@ -177,7 +177,8 @@ void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter)
 
 #define REST_OVERHEAD_NS 6000
 #define REST_WINDOW_NS KTRXER_NS_PER_S
-#define REST_SHARE 8 /* one part in 8 of the time, where the kernel requires one in 20: not all of a nap reaches other tasks */
+/* one part in 8 of the time, where the kernel requires one in 20: not all of a nap reaches other tasks */
+#define REST_SHARE 8
 
 void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_t wanted_ns, uint64_t woken_ns)
 {
@@ -208,8 +209,10 @@ uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, 
 {
 	if (!waiter->realtime || waiter->rest_ns > (now_ns - waiter->since_ns) / REST_SHARE)
 		return 0;
-	/* To be back in time, as this machine usually wakes us; where the gap is too short for that, a probe a few microseconds late
-	   is the price of not being stopped for 50 ms. */
+	/*
+	 * By the usual wake-up time of this machine the nap ends before the deadline. Where the gap is too short for
+	 * that, a probe is a few microseconds late, and the kernel does not stop the thread for 50 ms.
+	 */
 	if (left_ns > waiter->usual_ns + 2 * REST_OVERHEAD_NS)
 		return waiter->usual_ns + REST_OVERHEAD_NS / 2;
 	return left_ns > 14000 ? 9000 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * How a thread waits for an instant: it sleeps to `lead` before it and spins the rest. The lead is how late this
- * machine wakes us up, found by trying and kept up to date; the advance is what the hand-over itself costs, found from
+ * machine wakes us up, found by trying and kept up to date; the advance is what the submission itself costs, found from
  * the stamps.
  */
 #ifndef KTRXER_LIB_WAITER_H
@@ -52,7 +52,7 @@ void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_
  * now and then. Returns how long before the deadline the nap is to end, 0: no nap.
  */
 uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, uint64_t left_ns);
-/* After a hand-over that began at call_ns and was stamped at sent_ns. */
+/* After a submission that began at call_ns and was stamped at sent_ns. */
 void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns);
 /*
  * A real-time thread that never sleeps is stopped by the kernel for 50 ms of each second: give real time up instead,

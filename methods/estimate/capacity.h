@@ -20,7 +20,10 @@ struct capacity_pair {
 struct capacity_estimate {
 	double bit_s;
 	double low_bit_s,
-		high_bit_s; /* the gap plus and minus the clock's resolution; high is INFINITY where the gap is not larger than that */
+		/*
+		 * the gap plus and minus the clock's resolution; high is INFINITY where the gap is not larger than that
+		 */
+		high_bit_s;
 };
 
 struct capacity_minimum {

@@ -16,8 +16,10 @@ struct ppt_compound {
 	size_t probes;
 	size_t heading_alone;  /* heading packets that no trailing packet follows at once */
 	size_t trailing_alone; /* likewise */
-	size_t backwards; /* probes whose trailing packet has an earlier stamp than the heading packet, or steps of the clock between */
-	size_t split; /* probes with a gap of more than half the usual time between probes: two halves of different probes */
+	/* probes whose trailing packet has an earlier stamp than the heading packet, or steps of the clock between */
+	size_t backwards;
+	/* probes with a gap of more than half the usual time between probes: two halves of different probes */
+	size_t split;
 };
 
 /*

@@ -22,15 +22,20 @@ struct ppt_path {
 
 struct ppt_sizing {
 	uint32_t narrow; /* the last link with the least capacity */
-	uint32_t
-		node; /* z: the node after it with the largest ratio of capacities; 0: the narrow link is the end link */
-	double alpha_rule; /* (17): heading / trailing of at least this excludes dispersion at every node: sufficient, not necessary */
-	double trailing_max_bytes; /* (20) to (23): the largest trailing packet without dispersion after z, before any other limit */
+	/* z: the node after it with the largest ratio of capacities; 0: the narrow link is the end link */
+	uint32_t node;
+	/* (17): heading / trailing of at least this excludes dispersion at every node: sufficient, not necessary */
+	double alpha_rule;
+	/* (20) to (23): the largest trailing packet without dispersion after z, before any other limit */
+	double trailing_max_bytes;
 	double alpha_min; /* heading / trailing_max, at least 1 */
-	uint32_t
-		largest_undispersed; /* the largest trailing packet that arrives without dispersion by (24) to (29); 0: none does */
+	/* the largest trailing packet that arrives without dispersion by (24) to (29); 0: none does */
+	uint32_t largest_undispersed;
 	uint32_t size1,
-		size2; /* advice: the smallest frame, and the largest one within trailing_max, heading and largest_undispersed */
+		/*
+		 * advice: the smallest frame, and the largest one within trailing_max, heading and largest_undispersed
+		 */
+		size2;
 	uint32_t step_min; /* the least s2 - s1 that the receiver's clock resolves: 2 R c_n bits, rounded up to bytes */
 	bool resolvable;   /* size2 - size1 is at least step_min */
 };

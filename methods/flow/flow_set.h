@@ -17,7 +17,8 @@ enum flow_state {
 	FLOW_ATTACHED, /* connected, waits for its start */
 	FLOW_GOING,
 	FLOW_SETTLING, /* nothing is sent any more; what is on its way comes in */
-	FLOW_CUT, /* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
+	/* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
+	FLOW_CUT,
 	FLOW_OVER,
 };
 

@@ -26,8 +26,8 @@ enum {
 	AHEAD_PACKETS = 32, /* committed to a transmitter that the loop pumps: it may have to send them in one call */
 	DUE_DRAWS = 1024,   /* packets that were never made and are counted one by one */
 	LATE_FLOOR_NS = 100 * 1000,
-	RETRY_NS = 100 *
-		1000, /* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	/* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	RETRY_NS = 100 * 1000,
 	BATCH = 32,
 	ROUNDS = 8,
 	RECEIVE_BYTES = 4 << 20,

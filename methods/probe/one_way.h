@@ -18,8 +18,8 @@ struct one_way_result {
 	   of T1 and T4, the resolution of the reflector's stamps; and their sum. */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns, total_ns;
 	int64_t offset_ns; /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
-	struct clock_offset_result
-		clock; /* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
+	/* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
+	struct clock_offset_result clock;
 	/* What the kernels did to the two clocks; with `adjusted` the delays are free of it. */
 	bool adjusted; /* the reflector reported the adjustments of its clock with each answer */
 	struct clock_watch own_clock, far_clock;

@@ -52,8 +52,8 @@ struct probe_result {
 	uint64_t arrivals[5];         /* round trips, by the enum ktrxer_stamp_source of their answer */
 	uint64_t network_errors;
 	uint64_t contradictions; /* round trips left out of the times: an answer before its probe */
-	uint64_t
-		unstamped; /* round trips left out of the times: the stamp of the send time or of the answer is missing */
+	/* round trips left out of the times: the stamp of the send time or of the answer is missing */
+	uint64_t unstamped;
 	uint64_t socket_drops,
 		receiver_drops; /* packets lost in this host's receive socket or receiver: loss is overstated */
 	struct ktrxer_hist *rtt, *own_queue; /* ns; own_queue: the wait in the packet scheduler of this host */
@@ -82,8 +82,9 @@ struct prober {
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
 	struct ktrxer_deadline due;
 	bool have_due;
-	bool unhurried; /* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
-	bool blind;     /* nothing but time has ended the last sleep */
+	/* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
+	bool unhurried;
+	bool blind;                 /* nothing but time has ended the last sleep */
 	uint64_t looked_ns, looked; /* time of the last look, and `committed` then */
 	uint64_t exact_ns; /* the send time that ends the present sleep; KTRXER_NEVER: another reason ends it */
 	uint64_t wake_ns;  /* the end of the present sleep; 0: not by time */

@@ -27,8 +27,8 @@ struct stamp_session {
 	uint64_t begin, end;     /* numbers that may still wait */
 	uint64_t held_begin;     /* the oldest that may be held */
 	uint64_t answered_t1_ns; /* the latest send time of a probe that has its answer */
-	uint64_t
-		replied_end; /* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
+	/* the highest number answered + 1: hundreds behind it may be committed ahead of their time */
+	uint64_t replied_end;
 	uint64_t close_from;
 	struct stamp_losses losses;
 	uint64_t answered_end; /* highest measured number answered + 1 */

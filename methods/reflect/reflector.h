@@ -23,7 +23,8 @@ struct reflector_options {
 	bool stateless;
 	bool ptp; /* our timestamps are PTP's, not NTP's */
 	uint32_t rate,
-		burst; /* answers of up to 512 bytes a second to each /24 and /56; larger ones count as several. 0: no limit */
+		/* answers of up to 512 bytes a second to each /24 and /56; larger ones count as several. 0: no limit */
+		burst;
 	uint64_t max_bps;                /* of all answers, by their UDP payload; 0: no limit */
 	const struct hmac_key *auth_key; /* authenticated mode: nothing else is answered. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for HMAC TLVs. Copied */

@@ -3,7 +3,7 @@
  * A UDP socket of the server: batches in, batches out. Each datagram is offered to `claim` (flows that are registered);
  * what nobody claims is STAMP and goes to the reflector.
  *
- * T2 is the kernel's stamp of the arrival. T3 is read just before the batch is handed over; when an answer really left
+ * T2 is the kernel's stamp of the arrival. T3 is read just before the batch is submitted; when an answer really left
  * is asked of the kernel for those answers alone whose sender wants to know (follow-up telemetry), and told to the
  * reflector.
  */

@@ -586,7 +586,8 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 	t->probe.link = info.link;
 	t->by_socket = t->probe.no_ip_id = info.features & KTX_CAN_REPLY_FD;
 	if (t->by_socket && (t->spec.proto != KTRXER_UDP || t->spec.failure > 0))
-		return ktrxer_fail(err, -EINVAL, "the engine %s sends one flow of UDP only", info.engine);
+		return ktrxer_fail(err, -EINVAL, "the engine %s has one socket: it sends one flow of UDP, on one route",
+				   info.engine);
 	return info.features & KTX_CAN_WHOLE_FRAME ? resolve(t, true, err) : 0;
 }
 

@@ -132,13 +132,14 @@ enum control_refusal {
 	CONTROL_TOO_FAST,   /* value: bit/s */
 	CONTROL_TOO_FINE,   /* value: the shortest interval of samples, in nanoseconds */
 	CONTROL_NO_MEMORY,
-	CONTROL_NO_CC,         /* value: which of those named is not there */
-	CONTROL_CC_LOCKED,     /* value: which of those named is not allowed to it */
-	CONTROL_NO_DSCP,       /* value: the DSCP that is not granted */
-	CONTROL_SILENT,        /* nothing was heard for value nanoseconds */
-	CONTROL_NO_FAMILY,     /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
-	CONTROL_STOPPING,      /* the server is told to end */
-	CONTROL_OTHER_ADDRESS, /* UDP flows down are requested from another address than that of the control connection */
+	CONTROL_NO_CC,     /* value: which of those named is not there */
+	CONTROL_CC_LOCKED, /* value: which of those named is not allowed to it */
+	CONTROL_NO_DSCP,   /* value: the DSCP that is not granted */
+	CONTROL_SILENT,    /* nothing was heard for value nanoseconds */
+	CONTROL_NO_FAMILY, /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
+	CONTROL_STOPPING,  /* the server is told to end */
+	/* UDP flows down are requested from another address than that of the control connection */
+	CONTROL_OTHER_ADDRESS,
 	CONTROL_REFUSALS,
 };
 

@@ -152,7 +152,7 @@ def test_a_queue_that_is_replaced_in_mid_run_is_noticed(wire: None, tmp_path: Pa
     assert [row["status"] for row in rows] == ["sent"] * end["sent"] + ["failed"] * end["failed"]
     # A frame that the old queue took with it has no stamp, and so no lateness.
     early = sum(int(row["lateness_ns"]) < -50_000 for row in rows if row["lateness_ns"])
-    assert 1 <= early <= 4  # what was handed over before the first of them was seen
+    assert 1 <= early <= 4  # what was submitted before the first of them was seen
 
 
 @in_device("pc")

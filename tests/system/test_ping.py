@@ -208,7 +208,7 @@ def test_errors_in_send(pair, ktrxer):
 
 
 def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
-    """A router says so of probes that left: the sending socket is told of it by the next hand-over."""
+    """A router says so of probes that left: the next call of the sending socket returns the error."""
     from ktrxer.lab import hosts
 
     a, b = pair

@@ -254,7 +254,7 @@ def test_one_flow_without_privileges(ktrxer, requires_namespaces, target, router
     assert [hop["nodes"][0]["address"] for hop in objects[-1]["hops"]] == [line.split()[1] for line in routers.split("\n") if line]
     assert objects[-1]["arrived"] and {one["received_stamp"] for one in objects if one.get("kind") == "hop_answer"} == {"user"}
     assert objects[-1]["user_stamped"] == objects[-1]["answered"]
-    assert many.returncode == 2 and "--engine udp goes with --one-route" in many.stderr
+    assert many.returncode == 2 and "it sends one flow of UDP, on one route" in many.stderr
 
 
 def test_samples_and_text(ktrxer, requires_namespaces, validators):

@@ -71,7 +71,7 @@ static void ends_come_back_in_order_with_their_stamps(void **state)
 		assert_int_equal(reports[i].raw_ns, reports[i].sent_ns);
 		assert_int_equal(reports[i].departure_source, KTX_DEPARTURE_DRIVER);
 	}
-	/* 50 frames that left 250 ns late: a hand-over costs more than nothing */
+	/* 50 frames that left 250 ns late: a submission costs more than nothing */
 	assert_true(fake.advance_ns > 100);
 	ktx_close(tx);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The transmitter over a scripted engine whose queue in the kernel waits (fake_engine.h): when frames are handed over,
+ * The transmitter over a scripted engine whose queue in the kernel waits (fake_engine.h): when frames are submitted,
  * with which times.
  */
 #include "cm.h"
@@ -42,7 +42,7 @@ static void frames_are_handed_over_ahead_with_their_times(void **state)
 			    start + i * MS); /* not earlier: it could not be cancelled any more */
 		/*
 		 * The stamp of the queue, but for the clock's conversion; later where the machine was away at the
-		 * hand-over.
+		 * submission.
 		 */
 		assert_true(reports[i].sent_ns + 5000 > start + i * MS);
 		assert_int_equal(reports[i].planned_ns, start + i * MS);
@@ -143,7 +143,7 @@ static void a_queue_that_keeps_no_times_is_noticed(void **state)
 	assert_int_equal(fake_commit(tx, 1, ktrxer_now_ns() + 10000 * MS, 0), 0);
 	ktx_pump(tx, &next);
 	assert_int_equal(fake.sent, 1);
-	fake.told[0] = 0; /* the fake stamps it at the hand-over then */
+	fake.told[0] = 0; /* the fake stamps it at the submission then */
 	ktx_pump(tx, &next);
 	assert_int_equal(fake.left_early, 1);
 	assert_int_equal(fake_drain(tx).sent, 1);
@@ -177,7 +177,7 @@ static void late_ones_are_skipped_when_asked(void **state)
 
 	(void)state;
 	fake.stamps = fake.stamps_come = true;
-	/* Handed over so far ahead that a machine which stands still for a while does not make the second late, too. */
+	/* Submitted so far ahead that a machine which stands still for a while does not make the second late, too. */
 	tx->queue.ahead_ns = 2000 * MS;
 	assert_int_equal(fake_commit(tx, 0, ktrxer_now_ns() - 50 * MS, 0), 0);
 	assert_int_equal(fake_commit(tx, 1, ktrxer_now_ns() + 1000 * MS, 0), 0);

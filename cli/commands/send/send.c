@@ -183,7 +183,7 @@ const struct command cmd_send = {
 				 "often it was tried.\n\n"
 				 "Every probe ends in exactly one state: sent, failed, skipped or cancelled. Their sum "
 				 "is what was requested.\n\n"
-				 "Lateness is signed: the hand-over begins early by its own median cost, so that half "
+				 "Lateness is signed: the submission begins early by its own median cost, so that half "
 				 "of the probes leave a little before "
 				 "their time."),
 	.examples = OPT_PROSE(

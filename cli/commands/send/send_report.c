@@ -323,7 +323,7 @@ static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, c
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64
 			    " frames that were "
-			    "handed over %" PRIu64 " are missing in the statistics of '%s'",
+			    "submitted %" PRIu64 " are missing in the statistics of '%s'",
 			    a->queued, a->uncounted, run->path.device.name);
 	judge_neighbour(run, a);
 	if (failed_worker(run))

@@ -89,9 +89,6 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 
 	if (o->port && protos[o->protocol] == KTRXER_ICMP)
 		return ktrxer_fail(err, -EINVAL, "--port goes with --protocol udp or tcp: ICMP has no ports");
-	if (!strcmp(engine, "udp") && (!o->one_route || protos[o->protocol] != KTRXER_UDP))
-		return ktrxer_fail(err, -EINVAL,
-				   "--engine udp goes with --one-route and --protocol udp: it has one socket");
 	*spec = (struct trace_spec){
 		.from = o->from,
 		.device = o->device,

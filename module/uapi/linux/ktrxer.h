@@ -104,7 +104,7 @@ enum ktrxer_tx_late {
 
 enum ktrxer_tx_setup_flag {
 	/*
-	 * do not begin a hand-over earlier by what the way to the driver costs, as the stamps show
+	 * do not begin a submission earlier by what the way to the driver costs, as the stamps show
 	 * it
 	 */
 	KTRXER_TX_NO_ADVANCE = 1 << 0,
@@ -163,7 +163,7 @@ struct ktrxer_tx_ring {
 	/* reports before it have been read; poll() says POLLIN while tail != seen */
 	__u32 seen;
 	/*
-	 * hand over that much earlier, 50 us at most: for what lies behind the driver, which the
+	 * submit that much earlier, 50 us at most: for what lies behind the driver, which the
 	 * module cannot see
 	 */
 	__u32 advance_ns;
@@ -173,7 +173,7 @@ struct ktrxer_tx_ring {
 	/* errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none */
 	__u32 error;
 	__u32 lead_ns;    /* now */
-	__u32 guard_ns;   /* now: for so long before a hand-over interrupts are off; 0: never */
+	__u32 guard_ns;   /* now: for so long before a submission interrupts are off; 0: never */
 	__u32 pad2[28];
 };
 

@@ -2,7 +2,7 @@
 
 python3 -m ktrxer.bench.soak [--seconds 3600] [--rate 10000] [--engine live]
 
-With the live engine it is also a test of the hand-over from one call of the program to the next, once in a minute or two: each probe is
+With the live engine it is also a test of the change from one call of the program to the next, once in a minute or two: each probe is
 sent once, and a hole would show in the worst lateness.
 """
 
