@@ -18,9 +18,8 @@ from far_end import Engine, gro
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
 from ktrxer.bench import contest
 from ktrxer.lab import hosts
+from noise import LIMIT_S
 from stamps import stamp  # noqa: F401
-
-LIMIT_S = 240  # of one test
 
 
 def pytest_configure() -> None:

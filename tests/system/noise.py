@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 TRIES = 10
+LIMIT_S = 240  # of one test
 
 
 def least(measure: Callable[[], float], enough: float) -> float:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import adversary
 import pytest
-from conftest import LIMIT_S
 from flows import MS, command
+from noise import LIMIT_S
 from stamps import parse
 
 SECONDS = int(os.environ.get("KTRXER_ADVERSARY_S", "24"))
