@@ -15,8 +15,9 @@ assert VERSION
 
 # OpenWrt's own rules, as far as a recipe meets them: what it defines is printed when it is evaluated.
 RULES = {
-    "rules.mk": "INCLUDE_DIR := $(TOPDIR)/include\nPKG_BUILD_DIR = /build\nPKG_INSTALL_DIR = /install\nINSTALL_DIR = install-dir\nINSTALL_BIN = install-bin\n",
-    "include/kernel.mk": "KERNEL_MAKE = kernel-make\ndefine KernelPackage\n$$(info $$(call KernelPackage/$(1)))\nendef\n",
+    "rules.mk": "INCLUDE_DIR := $(TOPDIR)/include\nPKG_BUILD_DIR = /build\nPKG_INSTALL_DIR = /install\nINSTALL_DIR = install-dir\nINSTALL_BIN = install-bin\n"
+    "INSTALL_CONF = install-conf\n",
+    "include/kernel.mk": "KERNEL_MAKE = kernel-make\nAutoProbe = probes $(1)\ndefine KernelPackage\n$$(info $$(call KernelPackage/$(1)))\nendef\n",
     "include/package.mk": "define BuildPackage\n$$(info $$(call Package/$(1)))$$(info $$(call Package/$(1)/install,/root))"
     "$$(info $$(call Build/Compile))\nendef\n$(info source $(PKG_SOURCE) $(PKG_HASH))\n",
     "include/meson.mk": "Build/Compile/Meson = compile-meson\n",
@@ -38,6 +39,7 @@ def test_openwrt_s_recipe_is_read(openwrt: Path) -> None:
     assert "No rule to make target 'nothing'" in done.stderr and "undefined variable" not in done.stderr, done.stderr
     assert f"source ktrxer-{VERSION.group(1)}.tar.gz skip" in said
     assert "install-bin /install/usr/bin/ktrxer /root/usr/bin/" in said
+    assert "install-conf /build/packaging/openwrt/ktrxer.config /root/etc/config/ktrxer" in said and "AUTOLOAD:=probes ktrxer" in said
     assert "FILES:=/build/module/ktrxer.ko" in said and 'kernel-make M="/build/module" modules' in said and "compile-meson" in said
     options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)) | {"default_library"}
     assert set(re.findall(r"-D(\w+)=", recipe.read_text())) <= options
