@@ -8,7 +8,6 @@
 #include "shared_options.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define FIELD(name) offsetof(struct trace_options, name)
 
