@@ -20,5 +20,6 @@ LDFLAGS_OF_BUILD = $(if $(filter gc-sections,$(PKG_BUILD_FLAGS)),-Wl,--gc-sectio
 
 INSTALL_DIR := install -d -m0755
 INSTALL_BIN := install -m0755
+INSTALL_CONF := install -m0600
 INSTALL_DATA := install -m0644
 CP := cp -fpR

@@ -8,10 +8,15 @@ ifeq ($(LINUX_DIR),)
 KERNEL_MAKE = @: no kernel here:
 endif
 
+# The modules that the device loads at each boot.
+define AutoProbe
+add_module "" "$(1)" "$(2)";
+endef
+
 # Becomes a package kmod-NAME of its FILES.
 define KernelPackage
   $(eval $(call KernelPackage/$(1)))
-  $(foreach field,TITLE SUBMENU FILES,$(if $(strip $($(field))),,$(error KernelPackage/$(1) has no $(field))))
+  $(foreach field,TITLE SUBMENU FILES AUTOLOAD,$(if $(strip $($(field))),,$(error KernelPackage/$(1) has no $(field))))
   $(if $(filter-out %=y %=n %=m,$(KCONFIG)),$(error KCONFIG of KernelPackage/$(1): each of them wants =y or =m, or it is empty where the kernel has it not))
   $(if $(LINUX_DIR),$(eval $(call KernelPackage/rules,$(1))))
 endef
