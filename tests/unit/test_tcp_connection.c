@@ -30,7 +30,7 @@ static void on_send(void *context, struct tcp_connection *c, const struct tcp_se
 
 	(void)c;
 	(void)at_ns;
-	assert_true(t->count < SENT_MAX);
+	assert_true(t->count < (int)SENT_MAX);
 	t->sent[t->count++] = (struct sent){ *s, probe };
 }
 
