@@ -79,7 +79,8 @@ static int commit(struct sender *s, const struct ktrxer_deadline *due, struct kt
 }
 
 /*
- * What was committed ends within its time; an engine that leaves some of it open is told so, and waited for no longer.
+ * Waits for the reports of all committed probes, until a time limit. Probes without a report by then are a failure of
+ * the engine, and the bench does not wait for them any longer.
  */
 static int drain(struct sender *s, struct ktrxer_error *err)
 {

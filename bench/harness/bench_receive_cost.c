@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the rules' program costs a packet: all sets of rules in turns. */
+/* The processor time that the program of the rules takes for one packet: all sets of rules in turns. */
 #include "bench_receive.h"
 
 #include "error.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped and counted by its number,
- * the first eight bytes of its payload, and dropped: nobody answers. A stamp costs as much as all the rest of a fast
- * sender's packet here: beyond the numbers that have a slot only each STRIDE-th is stamped, which is enough for a rate.
- * At the sender's driver (fentry, or the tracepoints next to it) each is stamped as the driver is called with it. The
- * same for every sender.
+ * The judge of the bench. At the far end's device (XDP) each probe of the turn is stamped, counted by its number (the
+ * first eight bytes of its payload) and dropped: the far end sends no answer. A stamp costs as much as all the rest
+ * of a fast sender's packet here: beyond the numbers that have a slot only each STRIDE-th is stamped, which is enough
+ * for a rate. At the sender's driver (fentry, or the tracepoints next to it) each is stamped as the driver is called
+ * with it. The same for every sender.
  */
 #include "farend.h"
 

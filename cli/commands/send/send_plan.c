@@ -315,8 +315,8 @@ static int plan_frame(struct send_run *run, struct send_worker *worker, uint16_t
 }
 
 /*
- * What the engine refuses is refused before the first probe; a port of our own choosing may be taken, then another is
- * tried.
+ * A refusal by the engine comes before the first probe. If another program uses the source port that this command has
+ * chosen, it chooses another port.
  */
 static int worker_port(struct send_run *run, struct send_worker *worker, struct ktrxer_error *err)
 {

@@ -397,7 +397,7 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
-/* What the small static program does not have: KTRXER_SERVER_EXTRAS. */
+/* The small static program leaves these functions out (KTRXER_SERVER_EXTRAS). */
 static int extras_open(struct server *s, struct ktrxer_error *err)
 {
 	int rc = metrics_open(s, err);

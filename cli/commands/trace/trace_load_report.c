@@ -29,7 +29,7 @@ static const char *hop_address(const struct trace_run *run, size_t hop, char tex
 	return index < 0 || !nodes[index].addr.family ? NULL : ktrxer_addr_format(&nodes[index].addr, text);
 }
 
-/* What the flows' own round trips have above the least one: they wait in the queue that they fill. -1: not known. */
+/* The delay that the flows add to their own round trips: mean minus minimum. -1: not known. */
 static int64_t flows_added_ns(const struct trace_run *run, int way)
 {
 	const struct trace_load *load = &run->load;

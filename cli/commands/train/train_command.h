@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the commands that measure with trains of packets have in common (`abw`, `pair`, `ppt measure`). */
+/* The common parts of the commands that measure with trains of packets (`abw`, `pair`, `ppt measure`). */
 #ifndef KTRXER_CLI_TRAIN_COMMAND_H
 #define KTRXER_CLI_TRAIN_COMMAND_H
 
