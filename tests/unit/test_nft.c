@@ -73,7 +73,7 @@ static int rules_of(const char *const *texts)
 
 	for (; texts[count]; count++)
 		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
-	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "ktrxer-1-0", "eth0", NULL), 0);
 	check_batch(&batch, &made);
 	ktrxer_rtnl_request_free(&batch);
@@ -106,7 +106,7 @@ static void takes_any_rules(void **state)
 
 		for (int i = 0; i < 50; i++)
 			rules[i] = chance_rule(&c, 3);
-		assert_int_equal(krx_ruleset_new(&set, rules, 50, NULL), 0);
+		assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), 50, NULL), 0);
 		assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", NULL), 0);
 		check_batch(&batch, &made);
 		assert_true(made >= 50);
@@ -126,7 +126,7 @@ static void refuses_too_many(void **state)
 	assert_non_null(rules);
 	for (int i = 0; i <= KRX_NFT_RULES_MAX; i++)
 		rules[i].op = KRX_DROP;
-	assert_int_equal(krx_ruleset_new(&set, rules, KRX_NFT_RULES_MAX + 1, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), KRX_NFT_RULES_MAX + 1, NULL), 0);
 	assert_int_equal(ktrxer_nft_rules_make(&batch, set, "t", "eth0", &err), -E2BIG);
 	assert_non_null(strstr(err.text, "use prefixes"));
 	krx_ruleset_free(set);
