@@ -10,6 +10,12 @@
 
 struct krx_ruleset;
 
+/*
+ * The limit of all back ends, so that a table that one of them takes is taken by all: -E2BIG if more than KRX_LIST_MAX
+ * rules have wildcards or prefixes.
+ */
+int krx_ruleset_list_check(const struct krx_ruleset *set, struct ktrxer_error *err);
+
 /* Copies the rules. -EINVAL: krx_rule_check() refuses a rule, and err names it; -E2BIG past KRX_RULES_MAX. */
 int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, int count, struct ktrxer_error *err);
 void krx_ruleset_free(struct krx_ruleset *set);
