@@ -114,6 +114,11 @@ KTRXER_API void krx_close(struct krx *rx);
  */
 KTRXER_API int krx_module_check(struct ktrxer_error *err);
 /*
+ * Writes what sees arriving packets of the device before rules at its ingress hook (the back ends module and nftables)
+ * do, as krx_stats.preceded_by; XDP comes before all of it but other XDP programs. 0; -ENODEV, -EINVAL, -EOPNOTSUPP.
+ */
+KTRXER_API int krx_preceding(char *text, size_t size, const char *device, struct ktrxer_error *err);
+/*
  * The descriptor stays open and the same until krx_close(). Readable while packets or a change of the device wait: use
  * it level-triggered (poll(), epoll without EPOLLET).
  */
@@ -140,6 +145,9 @@ struct krx_stats {
 	const char *why;      /* why this back end was chosen */
 	const char *note;     /* limitations and their reasons; "": none. Valid until the next krx_stats() or
 				 krx_close() */
+	/* what saw packets of the device before the rules when these began, e.g. "XDP program 12 (generic), 2 taps, 1 tc
+	   filter"; "": nothing, or no device was named */
+	const char *preceded_by;
 };
 /* The counters now, also of the first `count` rules, in the order in which they were given. 0, or a negative errno. */
 KTRXER_API int krx_stats_sized(struct krx *rx, struct krx_stats *stats, size_t size, struct krx_rule_stats *rules,

@@ -119,6 +119,16 @@ fail:
 	return ktrxer_fail(err, ret, "rules: no memory for %d of them", count);
 }
 
+int krx_ruleset_list_check(const struct krx_ruleset *set, struct ktrxer_error *err)
+{
+	if (set->match.wild_count <= KRX_LIST_MAX)
+		return 0;
+	return ktrxer_fail(err, -E2BIG,
+			   "%u rules have wildcards or prefixes, and %d is the most; %d more may name whole 5-tuples: "
+			   "join some prefixes, or write addresses and ports out",
+			   set->match.wild_count, KRX_LIST_MAX, KRX_RULES_MAX - KRX_LIST_MAX);
+}
+
 void krx_ruleset_free(struct krx_ruleset *set)
 {
 	if (!set)

@@ -11,6 +11,12 @@
 struct krx_ruleset;
 
 /*
+ * The limit of all back ends, so that a table that one of them takes is taken by all: -E2BIG if more than KRX_LIST_MAX
+ * rules have wildcards or prefixes.
+ */
+int krx_ruleset_list_check(const struct krx_ruleset *set, struct ktrxer_error *err);
+
+/*
  * Copies the rules; `size` is that of a rule in the caller's headers. -EINVAL: krx_rule_check() refuses a rule, and err
  * names it; -E2BIG: a rule of a newer caller has a byte that this library does not know, or there are more than
  * KRX_RULES_MAX.

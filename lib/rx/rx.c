@@ -33,7 +33,7 @@ struct krx {
 	struct phc nic; /* its clock, where it has stamps */
 	struct ktrxer_clock_map clock;
 	uint64_t earliest_ns; /* no packet is of before */
-	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE];
+	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE], preceded_by[128];
 };
 
 /* Can this back end carry out every rule? err names the first that it cannot. */
@@ -64,6 +64,9 @@ static int backend_open(struct krx *rx, const struct krx_backend *backend, const
 
 	if (ret)
 		return ret;
+	rx->preceded_by[0] = '\0';
+	if (setup->device) /* before the back end adds a tap of its own; what cannot be read is not listed */
+		(void)krx_preceding_read(rx->preceded_by, sizeof rx->preceded_by, setup->device, backend->place);
 	ret = backend->open(&rx->state, setup, err);
 	if (!ret)
 		rx->backend = backend;
@@ -224,6 +227,8 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	rx->nic.fd = rx->nic.setting.place = -1;
 	rx->snap = options.snap_length ? options.snap_length : KRX_SNAP_MAX;
 	ret = krx_ruleset_new(&rx->rules, rules, options.rule_size, count, err);
+	if (!ret)
+		ret = krx_ruleset_list_check(rx->rules, err);
 	if (ret)
 		goto fail;
 	rx->stats = calloc((size_t)count, sizeof *rx->stats);
@@ -349,6 +354,7 @@ int krx_stats_sized(struct krx *rx, struct krx_stats *to, size_t size, struct kr
 		.mode = "",
 		.why = rx->why,
 		.note = "",
+		.preceded_by = rx->preceded_by,
 	};
 	if (rx->backend->describe)
 		rx->backend->describe(rx->state, &stats);
