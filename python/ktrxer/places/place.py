@@ -51,7 +51,7 @@ class Place(Protocol):
     def copy_in(self, source: Path, target: str) -> None: ...
 
     def copy_secret(self, source: Path) -> str:
-        """Copy a file that nobody else may read, once; its path there. close() removes the copy."""
+        """Copy a file that other users must not read, once; its path there. close() removes the copy."""
 
     def copy_out(self, source: str, target: Path) -> None: ...
 

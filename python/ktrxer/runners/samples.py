@@ -72,7 +72,7 @@ class Samples:
         self.first_garbage = ""
         self.events: list[tuple[int, str, str]] = []
         self.notes: list[tuple[Literal["degraded", "invalid"], str, str]] = []  # severity, text, name of the series
-        self.memory: dict[str, Any] = {}  # of the runner's `read`, from call to call
+        self.memory: dict[Any, Any] = {}  # of the runner's `read`, from call to call
         self._rows: dict[str, tuple[list[Any], ...]] = {}
 
     # ------------------------------------------------------------------------------------------------- for runners
@@ -172,9 +172,11 @@ Reading = Generator[None, Chunk | None, None]  # None: the output has ended
 _REFUSED = (Strange, ValueError, LookupError, TypeError)  # of a runner that does not understand its tool
 
 
-def by_line(read: Callable[[Any, Samples, Line], None]) -> Callable[[Any, Samples], Reading]:
-    """For a tool that prints lines: `read` is called for each of them. What it must remember stands in `samples.memory`. A line that it
-    refuses by an exception counts as not understood."""
+def by_line(
+    read: Callable[[Any, Samples, Line], None], end: Callable[[Any, Samples], None] | None = None
+) -> Callable[[Any, Samples], Reading]:
+    """For a tool that prints lines: `read` is called for each of them, `end` after the last one. What they must remember stands in
+    `samples.memory`. A line that `read` refuses by an exception counts as not understood."""
 
     @functools.wraps(read)
     def feed(p: Any, samples: Samples) -> Reading:
@@ -188,6 +190,8 @@ def by_line(read: Callable[[Any, Samples, Line], None]) -> Callable[[Any, Sample
                 _read_line(read, p, samples, Line(line.decode("utf-8", "replace"), chunk.at_ns))
         if rest:
             _read_line(read, p, samples, Line(rest.decode("utf-8", "replace"), samples.to_ns))
+        if end is not None:
+            end(p, samples)
 
     return feed
 
