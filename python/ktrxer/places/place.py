@@ -42,6 +42,7 @@ class Place(Protocol):
 
     name: str  # as in a recipe: "local", "netns:NAME", "ssh:[USER@]HOST"
     shares_clock: bool  # its processes read the clocks of this host
+    start_ns: int  # a process needs so long to begin there, about
 
     def start(self, argv: Sequence[str], *, guarded: bool = True, at_real_ns: int | None = None) -> Process:
         """Start a process. `guarded`: a shell beside it ends the process group when this program or the connection ends; a program that

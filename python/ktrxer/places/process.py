@@ -122,4 +122,4 @@ class Process:
                 if pipe is not None:
                     pipe.close()
         self.open.clear()
-        return 128 - status if self.guarded and status > 128 else status  # a shell's status of a command that a signal killed
+        return 128 - status if self.guarded and 128 < status <= 192 else status  # a shell's status of a command that a signal killed

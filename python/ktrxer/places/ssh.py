@@ -19,9 +19,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ktrxer.places.place import ClockOffset, PlaceError
+from ktrxer.places.place import ClockOffset, PlaceError, run
 from ktrxer.places.process import Process, guard
 
+READY = "ktrxer-ready"  # the first line of the far shell
 CONNECT_S = 20
 ANSWER_S = 10  # of the far shell to one line
 COPY_S = 600
@@ -78,10 +79,13 @@ class Ssh:
         self._secrets: dict[Path, str] = {}
         # BatchMode: a question for a password would wait for ever. The master ends with the last of its sessions.
         options = ["-M", "-S", self._socket, "-o", "ControlPersist=no", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", *ALIVE]
-        self._shell = Process([*self._client, "-T", *options, "--", destination, "echo ktrxer-ready; exec sh"])
+        self._shell = Process([*self._client, "-T", *options, "--", destination, f"echo {READY}; exec sh"])
         try:
-            if self._line(CONNECT_S + 5) != b"ktrxer-ready":
+            if self._line(CONNECT_S + 5) != READY.encode():
                 raise PlaceError(f"{self.name}: the login shell of the far host printed something before the first command; make it silent")
+            before = time.monotonic_ns()
+            run(self, ["true"])
+            self.start_ns = time.monotonic_ns() - before
         except PlaceError:
             self.close()
             raise

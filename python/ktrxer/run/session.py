@@ -105,7 +105,8 @@ class Session:
         self._news = True  # the run's meta has changed since it was written
         self._open_collectors(collectors)
         self._offsets = {name: place.clock() for name, place in self.places.items()}
-        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs)
+        slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
+        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest
         mono, real, bound = clocks()
         self.zero_ns, self.start_real_ns = mono + lead, real + lead
         meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
