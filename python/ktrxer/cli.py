@@ -14,6 +14,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
+    "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
     "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
