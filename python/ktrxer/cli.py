@@ -14,6 +14,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
+    "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
     "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),

@@ -71,10 +71,13 @@ ALIKE = ("test", "host", "kernel", "machine", "target", "length", "cc", "topolog
 
 
 def value_of(meta: Meta, key: str) -> str:
-    """A property's name, a setting's name, or a path into meta.json with slashes (`metadata/before/cpu/model`). GroupingError: none of
-    these."""
+    """A property's, a label's or a setting's name, or a path into meta.json with slashes (`metadata/before/cpu/model`). GroupingError: none
+    of these."""
     if key in PROPERTIES:
         return PROPERTIES[key](meta)
+    labels = meta.metadata.get("labels")
+    if isinstance(labels, dict) and key in labels:
+        return _text(labels[key])
     if key in meta.settings:
         return _text(meta.settings[key])
     parameters = meta.settings.get("parameters")
