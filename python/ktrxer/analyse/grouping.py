@@ -38,11 +38,22 @@ def _flows(end: dict[str, Any] | None) -> Iterable[dict[str, Any]]:
 
 
 def _topology(meta: Meta) -> str:
-    """Its name, and a hash of all of it: two files of one name differ."""
+    """Its name, its parameters, and a hash of its file: two files of one name differ."""
     made = meta.metadata.get("topology")
     if not isinstance(made, dict):
         return ""
-    return f"{made.get('name', 'topology')} {hashlib.sha256(_text(made).encode()).hexdigest()[:8]}"
+    given = made.get("parameters")
+    parameters = [f"{key}={value}" for key, value in sorted(given.items())] if isinstance(given, dict) else []
+    digest = hashlib.sha256(_text(made.get("file", "")).encode()).hexdigest()[:8]
+    return " ".join([str(made.get("name", "topology")), *parameters, f"({digest})"])
+
+
+def _interval(meta: Meta) -> str:
+    """Of the probes, where the user chose it. Else it follows from the path's rate, and differs from run to run."""
+    interval = meta.settings.get("probe_interval_ns")
+    if not isinstance(interval, int | float) or meta.settings.get("rate_estimate_bps") is not None:
+        return ""
+    return f"{interval / 1e6:g} ms"
 
 
 def _qdisc(meta: Meta) -> str:
@@ -63,7 +74,7 @@ PROPERTIES: dict[str, Callable[[Meta], str]] = {
     "qdisc": _qdisc,
     "topology": _topology,
     "parameters": lambda meta: _text(meta.settings.get("parameters", {})),
-    "interval": lambda meta: f"{meta.settings.get('probe_interval_ns', 0) / 1e6:g} ms" if meta.settings.get("probe_interval_ns") else "",
+    "interval": _interval,
 }
 
 # A run that differs from the others of its group in one of these is not one more sample of the same thing.

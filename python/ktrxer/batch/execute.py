@@ -69,6 +69,8 @@ class Executor:
         self._failures = 0  # in a row
         self._values: dict[tuple[str, str], list[float]] = {}  # of `until`, by batch and group
         self._last: Path | None = None
+        # Commands of the batch file (`server=ktrxer serve`) find the `ktrxer` that makes the runs.
+        self._path = os.pathsep.join(filter(None, [str(Path(ktrxer).parent), os.environ.get("PATH", os.defpath)]))
 
     def run(self) -> Outcome:
         for batch, seed in zip(self.state.batches, self.state.seeds, strict=True):
@@ -194,7 +196,7 @@ class Executor:
         if run.lab:
             words = [self.ktrxer, "lab", "run", *run.lab, "--", *words]
         with log.open("ab") as errors:
-            child = _start(words, folder, subprocess.PIPE, errors)
+            child = _start(words, folder, subprocess.PIPE, errors, self._path)
             out = self._wait(child, None)
         lines = [line.strip() for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
         path = folder / Path(lines[-1]).name if lines and lines[-1].endswith(".ktrxer") else None
@@ -218,7 +220,7 @@ class Executor:
     def _hook(self, hook: Hook, folder: Path, log: Path) -> str:
         """Runs a hook to its end. An empty text, or its fault."""
         with log.open("ab") as out:
-            child = _start(["sh", "-c", hook.command], folder, out, out)
+            child = _start(["sh", "-c", hook.command], folder, out, out, self._path)
             begun = time.monotonic()
             self._wait(child, hook.timeout_s)
         if time.monotonic() - begun > hook.timeout_s:
@@ -235,7 +237,7 @@ class Executor:
         made: list[tuple[Hook, subprocess.Popen[bytes]]] = []
         with log.open("ab") as out:
             try:
-                made.extend((hook, _start(["sh", "-c", hook.command], folder, out, out)) for hook in hooks)
+                made.extend((hook, _start(["sh", "-c", hook.command], folder, out, out, self._path)) for hook in hooks)
                 yield made
             finally:
                 for _, child in made:
@@ -247,10 +249,13 @@ class Executor:
                     child.wait()
 
 
-def _start(words: list[str], folder: Path, out: int | IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A process that ends with this one, by whatever signal this one dies."""
+def _start(words: list[str], folder: Path, out: int | IO[bytes], errors: IO[bytes], path: str | None = None) -> subprocess.Popen[bytes]:
+    """A process that ends with this one, by whatever signal this one dies. `path`: its $PATH."""
     bound = ["setpriv", "--pdeathsig", "TERM", "--", *words]
-    return subprocess.Popen(bound, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=folder, start_new_session=True)
+    environment = os.environ | ({"PATH": path} if path is not None else {})
+    return subprocess.Popen(
+        bound, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=folder, env=environment, start_new_session=True
+    )
 
 
 def _signal(child: subprocess.Popen[bytes], number: int) -> None:
