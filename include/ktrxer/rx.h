@@ -145,8 +145,8 @@ struct krx_stats {
 	const char *why;      /* why this back end was chosen */
 	const char *note;     /* limitations and their reasons; "": none. Valid until the next krx_stats() or
 				 krx_close() */
-	/* what saw packets of the device before the rules when these began, e.g. "XDP program 12 (generic), 2 taps, 1 tc
-	   filter"; "": nothing, or no device was named */
+	/* programs and sockets that saw packets of the device before the rules at the start, e.g. "XDP program 12
+	   (generic), 2 taps, 1 tc filter"; "": nothing, or no device was named */
 	const char *preceded_by;
 };
 /* The counters now, also of the first `count` rules, in the order in which they were given. 0, or a negative errno. */

@@ -20,10 +20,10 @@ from ktrxer.batch import journal, plan, spec
 from ktrxer.batch.flent_batch import converted
 from ktrxer.batch.spec import BatchError
 from ktrxer.commands import batch as command
-from ktrxer.commands.batch import span
 from ktrxer.estimate.sequential import precision, student_t
 from ktrxer.store import RunWriter, open_run
 from ktrxer.store.columns import ANSWERED
+from ktrxer.units import span
 from synthetic import describe
 
 HERE = Path(__file__).parent
@@ -123,7 +123,7 @@ def test_batches_inherit_and_the_top_of_the_file_holds_for_all(tmp_path):
     assert (a.name, a.repetitions, dict(a.run)) == ("a", 4, {"test": "ping", "host": "far.example", "length": "2s", "title": "valid"})
     assert (b.name, b.repetitions, b.run["title"], b.run["test"], b.run["length"]) == ("b", 4, "b", "rrul", "2s")
     assert list(b.matrix) == ["cc", "n"]
-    assert len(plan.cells(b)) == 4
+    assert len(plan.combinations(b)) == 4
 
 
 def test_values_of_a_dimension_bring_variables_and_braces_can_be_written(tmp_path):
@@ -164,7 +164,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
 
 def order_of(folder: Path, order: str, seed: int = 7, repetitions: int = 6) -> list[tuple[str, int]]:
     made = one(folder, f"order = '{order}'\nrepetitions = {repetitions}\n" + BASE + "[matrix]\nq = ['a', 'b', 'c']\n")
-    return [(run.cell.group, run.repetition) for run in plan.planned(made, seed, "id")]
+    return [(run.combination.group, run.repetition) for run in plan.planned(made, seed, "id")]
 
 
 @pytest.mark.parametrize("order", ["interleaved", "shuffled", "given"])
@@ -192,7 +192,7 @@ def test_given_order_is_that_of_the_file(tmp_path):
 
 def test_keys_of_runs_stay_when_repetitions_are_added(tmp_path):
     few, many = (one(tmp_path, f"repetitions = {n}\n" + BASE + "[matrix]\nq = ['a', 'b']\n") for n in (2, 5))
-    keys = [{(run.cell.group, run.repetition): run.key for run in plan.planned(made, 7, "id")} for made in (few, many)]
+    keys = [{(run.combination.group, run.repetition): run.key for run in plan.planned(made, 7, "id")} for made in (few, many)]
     assert keys[0].items() <= keys[1].items()
     assert len(set(keys[1].values())) == 10
 
@@ -462,7 +462,7 @@ def test_dry_run_says_what_and_how_long_and_does_nothing(tmp_path, fake, capsys)
     text = "repetitions = 30\npause = '8s'\n" + BASE.replace('"1s"', '"60s"') + "[matrix]\nq = ['a', 'b']\n"
     assert command.main([str(written(tmp_path, text)), "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "2 cells, 30 repetitions, interleaved, seed 7" in out
+    assert "2 combinations, 30 repetitions, interleaved, seed 7" in out
     assert "60 runs take about 70 min" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.toml"]
 

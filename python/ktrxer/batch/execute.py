@@ -94,9 +94,9 @@ class Executor:
     def _enough(self, batch: Batch, run: Planned) -> bool:
         if batch.until is None:
             return False
-        values = self._values.get((batch.name, run.cell.group), [])
+        values = self._values.get((batch.name, run.combination.group), [])
         found = precision(values, batch.until.share, batch.until.least)
-        self.outcome.reached[f"{batch.name}: {run.cell.group}"] = found
+        self.outcome.reached[f"{batch.name}: {run.combination.group}"] = found
         return found.reached
 
     def _one(self, batch: Batch, run: Planned, folder: Path) -> None:
@@ -128,7 +128,7 @@ class Executor:
             known = self.figures(folder / made.file)
             value = next((one for key, one in known.items() if fnmatch.fnmatch(key, batch.until.figure)), None)
             if value is not None:
-                self._values.setdefault((batch.name, run.cell.group), []).append(value)
+                self._values.setdefault((batch.name, run.combination.group), []).append(value)
 
     def _check_stop(self) -> None:
         if self.stop:

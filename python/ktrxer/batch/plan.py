@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A batch expanded: its cells, the command of each run, and the order of the runs."""
+"""A batch expanded: its combinations, the command of each run, and the order of the runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATHS = ("token-file",)  # options of `ktrxer run` whose value is a path
 
 
 @dataclass(frozen=True)
-class Cell:
+class Combination:
     """One combination of the matrix."""
 
     group: str
@@ -35,7 +35,7 @@ class Planned:
     key: str
     number: int
     repetition: int  # from 1
-    cell: Cell
+    combination: Combination
     options: list[str]  # of `ktrxer run`, without labels
     labels: list[str]  # NAME=VALUE
     lab: list[str]  # of `ktrxer lab run`; empty: on this host
@@ -46,8 +46,8 @@ class Planned:
         return [*self.options, *(word for label in self.labels for word in ("--label", label))]
 
 
-def cells(batch: Batch) -> list[Cell]:
-    """All combinations that no exclusion names. A cell's group is the values of the dimensions that have several."""
+def combinations(batch: Batch) -> list[Combination]:
+    """All combinations that no exclusion names. A combination's group is the values of the dimensions that have several."""
     made = []
     for exclusion in batch.exclude:
         for key in exclusion:
@@ -58,24 +58,25 @@ def cells(batch: Batch) -> list[Cell]:
         if any(all(own[key] == value for key, value in exclusion.items()) for exclusion in batch.exclude):
             continue
         names = [own[key] for key, values in batch.matrix.items() if len(values) > 1]
-        made.append(Cell(" ".join(names) or batch.name, {**batch.variables, **own}))
+        made.append(Combination(" ".join(names) or batch.name, {**batch.variables, **own}))
     if not made:
         raise BatchError(f"{batch.name}: the exclusions leave no combination of the matrix")
     return made
 
 
 def repetitions(batch: Batch) -> int:
-    """The largest number of repetitions of a cell."""
+    """The largest number of repetitions of a combination."""
     return batch.until.most if batch.until is not None else batch.repetitions
 
 
-def ordered(batch: Batch, seed: int) -> Iterator[tuple[int, Cell]]:
-    """Pairs of a repetition and a cell. Interleaved: each repetition has all cells, in an order drawn from the seed that turns around each
-    time (ABBA), so that a drift of the path meets all cells alike. Shuffled: all runs in an order drawn from the seed."""
-    found = cells(batch)
+def ordered(batch: Batch, seed: int) -> Iterator[tuple[int, Combination]]:
+    """Pairs of a repetition and a combination. Interleaved: each repetition has all combinations, in an order drawn from the seed that
+    turns around each time (ABBA), so that a drift of the path meets all of them alike. Shuffled: all runs in an order drawn from the
+    seed."""
+    found = combinations(batch)
     rng = random.Random(seed)
     if batch.order == "shuffled" and batch.until is None:
-        runs = [(repetition, cell) for repetition in range(1, batch.repetitions + 1) for cell in found]
+        runs = [(repetition, combination) for repetition in range(1, batch.repetitions + 1) for combination in found]
         rng.shuffle(runs)
         yield from runs
         return
@@ -87,24 +88,24 @@ def ordered(batch: Batch, seed: int) -> Iterator[tuple[int, Cell]]:
             rng.shuffle(again)
         elif batch.order == "interleaved" and repetition % 2 == 0:
             again.reverse()
-        yield from ((repetition, cell) for cell in again)
+        yield from ((repetition, combination) for combination in again)
 
 
 def planned(batch: Batch, seed: int, identity: str) -> Iterator[Planned]:
     """`identity` is that of the batch, and stands in each run file."""
-    for number, (repetition, cell) in enumerate(ordered(batch, seed), 1):
-        yield _planned(batch, seed, identity, number, repetition, cell)
+    for number, (repetition, combination) in enumerate(ordered(batch, seed), 1):
+        yield _planned(batch, seed, identity, number, repetition, combination)
 
 
-def _planned(batch: Batch, seed: int, identity: str, number: int, repetition: int, cell: Cell) -> Planned:
-    own = {"batch": batch.name, "group": cell.group, "repetition": str(repetition), "number": str(number)}
-    filled = _Filler(batch, {**cell.values, **own})
-    key = hashlib.sha256(json.dumps([cell.group, dict(cell.values), repetition], sort_keys=True).encode()).hexdigest()[:16]
-    labels = {**{name: cell.values[name] for name in batch.matrix}, **own, "batch_id": identity, "batch_seed": str(seed)}
+def _planned(batch: Batch, seed: int, identity: str, number: int, repetition: int, combination: Combination) -> Planned:
+    own = {"batch": batch.name, "group": combination.group, "repetition": str(repetition), "number": str(number)}
+    filled = _Filler(batch, {**combination.values, **own})
+    key = hashlib.sha256(json.dumps([combination.group, dict(combination.values), repetition], sort_keys=True).encode()).hexdigest()[:16]
+    labels = {**{name: combination.values[name] for name in batch.matrix}, **own, "batch_id": identity, "batch_seed": str(seed)}
     named = [f"{name}={value}" for name, value in labels.items()]
     hooks = [_filled_hook(hook, filled) for hook in batch.hooks if hook.when in ("before", "beside", "after")]
     run_seed = int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:4], "big") >> 1
-    return Planned(key, number, repetition, cell, _arguments(batch, filled), named, _lab(batch, filled, run_seed), hooks)
+    return Planned(key, number, repetition, combination, _arguments(batch, filled), named, _lab(batch, filled, run_seed), hooks)
 
 
 def once(batch: Batch, when: str) -> list[Hook]:

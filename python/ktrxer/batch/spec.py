@@ -20,7 +20,7 @@ When = Literal["first", "before", "beside", "after", "last"]
 Value = str | bool | int | float
 
 REPETITIONS_MOST = 10_000
-CELLS_MOST = 100_000
+COMBINATIONS_MOST = 100_000
 DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
 IDLE: Literal["idle"] = "idle"
@@ -57,7 +57,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Until:
-    """Repetitions of a cell end when the 95 % interval of a figure's mean is at most this share of it on either side."""
+    """Repetitions of a combination end when the 95 % interval of a figure's mean is at most this share of it on either side."""
 
     figure: str  # a key, as `ktrxer compare --json` names it
     share: float
@@ -252,7 +252,7 @@ class _Reader:
 
     def _matrix(self, value: Any) -> dict[str, tuple[Mapping[str, str], ...]]:
         made: dict[str, tuple[Mapping[str, str], ...]] = {}
-        cells = 1
+        combinations = 1
         for key, values in self.table(value, "matrix").items():
             where = f"matrix.{self.name(key, 'matrix')}"
             if not isinstance(values, list) or not values:
@@ -261,9 +261,9 @@ class _Reader:
             if len({one[key] for one in found}) != len(found):
                 raise self.fail(where, "a value occurs twice")
             made[key] = found
-            cells *= len(found)
-        if cells > CELLS_MOST:
-            raise self.fail("matrix", f"{cells} combinations; at most {CELLS_MOST}")
+            combinations *= len(found)
+        if combinations > COMBINATIONS_MOST:
+            raise self.fail("matrix", f"{combinations} combinations; at most {COMBINATIONS_MOST}")
         return made
 
     def _point(self, key: str, value: Any, where: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ktrxer.store import one_line
+from ktrxer.units import span
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def title(batch: Batch, run: Planned, attempt: int) -> str:
     again = f", try {attempt}" if attempt > 1 else ""
-    return one_line(f"{batch.name}: {run.cell.group}, repetition {run.repetition}{again}", 200)
+    return one_line(f"{batch.name}: {run.combination.group}, repetition {run.repetition}{again}", 200)
 
 
 class Quiet:
@@ -45,8 +46,6 @@ class Left:
         self._begun = time.monotonic()
 
     def text(self) -> str:
-        from ktrxer.commands.batch import span
-
         each = (time.monotonic() - self._begun) / self.done if self.done else self.seconds / max(1, self.count)
         return f"about {span(max(0, self.count - self.done) * each)} left"
 

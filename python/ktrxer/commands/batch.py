@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 from ktrxer.store import one_line
+from ktrxer.units import span
 
 if TYPE_CHECKING:
     from ktrxer.batch.execute import Executor, Outcome
@@ -146,7 +147,7 @@ def _resume(given: argparse.Namespace) -> int:
 
 
 def _checked(state: State) -> dict[tuple[str, str], float]:
-    """The planned seconds of each cell. All cells are checked before the first run: test, parameters, options, recipe."""
+    """The planned seconds of each combination. All combinations are checked before the first run: test, parameters, options, recipe."""
     from ktrxer.batch import plan
 
     made: dict[tuple[str, str], float] = {}
@@ -154,10 +155,10 @@ def _checked(state: State) -> dict[tuple[str, str], float]:
         plan.once(batch, "first")
         plan.once(batch, "last")
         for run in plan.planned(batch, seed, state.identity):
-            key = batch.name, run.cell.group
+            key = batch.name, run.combination.group
             if key not in made:
                 made[key] = _seconds(batch, run.arguments)
-            elif len(made) == len(plan.cells(batch)):
+            elif len(made) == len(plan.combinations(batch)):
                 break
     return made
 
@@ -192,7 +193,7 @@ def _estimate(state: State, seconds: dict[tuple[str, str], float]) -> tuple[int,
         tries = done.get((batch.name, run.key), [])
         if not tries or (tries[-1].verdict != "valid" and len(tries) <= batch.retries):
             count += 1
-            total += seconds[batch.name, run.cell.group] + OVERHEAD_S + (batch.pause if isinstance(batch.pause, float) else 0)
+            total += seconds[batch.name, run.combination.group] + OVERHEAD_S + (batch.pause if isinstance(batch.pause, float) else 0)
     return count, total
 
 
@@ -201,26 +202,19 @@ def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
 
     count, total = _estimate(state, seconds)
     for batch, seed in zip(state.batches, state.seeds, strict=True):
-        cells = plan.cells(batch)
+        combinations = plan.combinations(batch)
         times = f"{batch.repetitions} repetitions" if batch.until is None else f"{batch.until.least} to {batch.until.most} repetitions"
-        print(one_line(f"{batch.name}: {len(cells)} cells, {times}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
+        count_of = f"{len(combinations)} combinations, {times}"
+        print(one_line(f"{batch.name}: {count_of}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
         for run in plan.planned(batch, seed, state.identity):
-            if run.number > 2 * len(cells) and run.number > 20:
+            if run.number > 2 * len(combinations) and run.number > 20:
                 print("  ...")
                 break
             words = (["lab", "run", *run.lab, "--", "ktrxer"] if run.lab else []) + ["run", *run.options]
-            print(one_line(f"  {run.number:>4}  {run.cell.group}, repetition {run.repetition}: ktrxer {shlex.join(words)}", 600))
+            print(one_line(f"  {run.number:>4}  {run.combination.group}, repetition {run.repetition}: ktrxer {shlex.join(words)}", 600))
     least = " at least" if any(one.until is not None for one in state.batches) else ""
     print(f"Nothing was measured. {count} runs take{least} about {span(total)}, without retries.")
     return VALID
-
-
-def span(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 05 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: dict[tuple[str, str], float]) -> int:
