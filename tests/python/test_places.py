@@ -2,7 +2,7 @@
 """Places, with a real sshd of this test's own on the loopback device: processes start, stop and are killed there, files are copied, clocks are
 compared; a lost connection leaves no process on the far host, and the verdict of a run names the place.
 
-The test needs sshd (Debian: openssh-server). It runs as the user who runs the test, with keys made for it.
+The test needs sshd (Debian: openssh-server). It runs as the user of the test, with keys made for it.
 """
 
 import getpass
@@ -271,10 +271,10 @@ def test_a_login_shell_that_talks(server, tmp_path, monkeypatch):
         talking.stop()
 
 
-@pytest.mark.parametrize("who", ["server", "client", "program"])
-def test_a_lost_connection_leaves_no_process(server, far, who):
+@pytest.mark.parametrize("cut", ["server", "client", "program"])
+def test_a_lost_connection_leaves_no_process(server, far, cut):
     """It is cut at either end, or this program dies by SIGKILL."""
-    if who == "program":
+    if cut == "program":
         code = "import sys\nfrom ktrxer.places import open_place\np = open_place('ssh:far')\np.start(['sleep', '35'])\nprint('up', flush=True)\nsys.stdin.read()"
         child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
@@ -286,7 +286,7 @@ def test_a_lost_connection_leaves_no_process(server, far, who):
         place = far()
         process = place.start(["sh", "-c", "trap '' INT; sleep 35"])
         until(lambda: alive(35))
-        if who == "server":
+        if cut == "server":
             for pid in server.connections():
                 os.kill(pid, signal.SIGKILL)
                 for grandchild in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split():
