@@ -2,7 +2,7 @@
 """Places, with a real sshd of this test's own on the loopback device: processes start, stop and are killed there, files are copied, clocks are
 compared; a lost connection leaves no process on the far host, and the verdict of a run names the place.
 
-The test needs sshd (Debian: openssh-server). It runs as the user of the test, with keys made for it.
+The test needs sshd (Debian: openssh-server). That sshd has the user of the test, and keys made for it.
 """
 
 import getpass
@@ -183,7 +183,7 @@ def test_files(place, tmp_path):
     place.copy_out(str(tmp_path / "in it's"), tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == (tmp_path / "a b").read_bytes()
     for wrong in (lambda: place.copy_out("/nowhere/x", tmp_path / "y"), lambda: place.copy_in(tmp_path / "a b", "/nowhere/x")):
-        with pytest.raises(PlaceError, match="cannot be copied to .*: .*[Nn]o such file"):
+        with pytest.raises(PlaceError, match=r"cannot be copied to .*: .*[Nn]o such file"):
             wrong()
 
 
@@ -257,7 +257,7 @@ def test_names_that_are_none(text, reason):
 
 def test_a_client_that_is_missing(monkeypatch):
     monkeypatch.setenv("KTRXER_SSH", "ktrxer-no-such-client")
-    with pytest.raises(PlaceError, match="ktrxer-no-such-client.* is missing"):
+    with pytest.raises(PlaceError, match=r"ktrxer-no-such-client.* is missing"):
         open_place("ssh:far")
 
 
@@ -271,10 +271,10 @@ def test_a_login_shell_that_talks(server, tmp_path, monkeypatch):
         talking.stop()
 
 
-@pytest.mark.parametrize("cut", ["server", "client", "program"])
-def test_a_lost_connection_leaves_no_process(server, far, cut):
+@pytest.mark.parametrize("killed", ["server", "client", "program"])
+def test_a_lost_connection_leaves_no_process(server, far, killed):
     """It is cut at either end, or this program dies by SIGKILL."""
-    if cut == "program":
+    if killed == "program":
         code = "import sys\nfrom ktrxer.places import open_place\np = open_place('ssh:far')\np.start(['sleep', '35'])\nprint('up', flush=True)\nsys.stdin.read()"
         child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
@@ -286,7 +286,7 @@ def test_a_lost_connection_leaves_no_process(server, far, cut):
         place = far()
         process = place.start(["sh", "-c", "trap '' INT; sleep 35"])
         until(lambda: alive(35))
-        if cut == "server":
+        if killed == "server":
             for pid in server.connections():
                 os.kill(pid, signal.SIGKILL)
                 for grandchild in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split():

@@ -66,6 +66,7 @@ def parser() -> Parser:
     small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
+    p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     results = p.add_mutually_exclusive_group()
     results.add_argument("--json", action="store_true", help="print one object: file and summary")
@@ -118,9 +119,20 @@ def parameters_of(given: argparse.Namespace) -> dict[str, str]:
     return made
 
 
+def labels_of(given: argparse.Namespace) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for text in given.label:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise PlanError(f"--label {text}: expected NAME=VALUE")
+        made[name] = value
+    return made
+
+
 def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     test = catalogue.find(given.test)
     setting, parameters = setting_of(given), parameters_of(given)
+    labels_of(given)
     plan = test.make(setting, parameters)
     options = _options(given)
     schedule = make(plan, setting, options)
@@ -167,7 +179,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
         settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise},
         command=["ktrxer", "run", *arguments],
-        metadata=_origin(test),
+        metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),
     )  # fmt: skip
 
 
