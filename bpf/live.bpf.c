@@ -187,14 +187,14 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		__u64 at = slot->at_ns;
 
 		if (at) {
-			__u64 now = bpf_ktime_get_ns(), advance = READ(c->advance_ns);
+			__u64 now = bpf_ktime_get_ns(), early = READ(c->compensation_ns);
 
 			/* At both ends of the clock times stay there. */
 			if (config.shifts && slot->restarts && !slot->refused)
 				c->shift_ns = 0;
 			if (config.shifts && !slot->refused)
 				at = at > ~0ULL - c->shift_ns ? ~0ULL : at + c->shift_ns;
-			until = at > advance ? at - advance : 0;
+			until = at > early ? at - early : 0;
 			if (now + WAIT_NS < until)
 				return XDP_DROP;
 			if (now > at && now - at > config.late_most_ns && !slot->refused) {

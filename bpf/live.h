@@ -49,9 +49,9 @@ struct live_slot {
 
 struct live_control {
 	/* written by the library */
-	__u32 head;       /* committed */
-	__u32 cancel_to;  /* what is before it and not sent yet is cancelled */
-	__u32 advance_ns; /* 32 bits: machines of 32 bits have no larger atomics */
+	__u32 head;            /* committed */
+	__u32 cancel_to;       /* what is before it and not sent yet is cancelled */
+	__u32 compensation_ns; /* 32 bits: machines of 32 bits have no larger atomics */
 	__u32 reserved;
 	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */
 	__u8 pad1[40];

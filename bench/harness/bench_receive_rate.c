@@ -36,7 +36,7 @@ struct listener {
 	struct krx *rx;
 	pthread_t thread;
 	int stop_fd;
-	_Atomic uint64_t captured, last_seen_ns;
+	_Atomic uint32_t captured; /* of one round, whose probes all have a slot: less than 2^32 */
 	uint64_t first_ns, last_ns;
 };
 
@@ -46,12 +46,9 @@ static void *listen_thread(void *argument)
 	struct pollfd fds[2] = { { .fd = krx_fd(l->rx), .events = POLLIN }, { .fd = l->stop_fd, .events = POLLIN } };
 	const struct sched_param param = { .sched_priority = PRIORITY };
 	struct krx_packet packet;
-	uint64_t count = 0;
+	uint32_t count = 0;
 
-	/*
-	 * Before the sender's own threads, where that is permitted: it is the receiver that is measured. It sleeps when
-	 * there is nothing.
-	 */
+	/* A higher priority than the sender's threads, where that is permitted, because the receiver is measured. */
 	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
 	for (;;) {
 		int rc = krx_next(l->rx, &packet);
@@ -162,14 +159,15 @@ static int send_all(struct receive_bench *b, struct ktx *tx, const struct templa
 	return 0;
 }
 
-/* Until what was sent has been taken, or nothing more comes. */
+/* Waits until the receiver has captured all sent probes, or captures no more. */
 static void settle(const struct listener *l, uint64_t sent)
 {
-	uint64_t seen = atomic_load(&l->captured), since = ktrxer_now_ns();
+	uint32_t seen = atomic_load(&l->captured);
+	uint64_t since = ktrxer_now_ns();
 	const struct timespec nap = { .tv_nsec = 2000000 };
 
 	while (seen < sent && ktrxer_now_ns() < since + SETTLE_NS) {
-		uint64_t now;
+		uint32_t now;
 
 		nanosleep(&nap, NULL);
 		now = atomic_load(&l->captured);

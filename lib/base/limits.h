@@ -42,13 +42,14 @@ enum ktrxer_limits {
 	KTX_NETWORK_ERRORS = 64, /* a power of two */
 
 	/* waiter */
-	KTX_LEAD_MIN_NS = 20 * 1000,
-	KTX_LEAD_MAX_NS = 1000 * 1000, /* a longer spin is a busy core, not precision */
-	KTX_LEAD_PRIOR_NS = 200 *
+	KTX_MARGIN_MIN_NS = 20 * 1000,
+	KTX_MARGIN_MAX_NS = 1000 * 1000, /* a longer spin is a busy core, not precision */
+	KTX_MARGIN_PRIOR_NS = 200 *
 		1000, /* engines.md 0.2: with it the median is about 1 us where nothing was calibrated */
 	KTX_CALIBRATION_ROUNDS = 24,
-	KTX_ADVANCE_MAX_NS = 50 * 1000, /* a submission that costs more is not early-started, it is a slow machine */
-	KTX_ADVANCE_GRAIN_NS = 50,
+	KTX_COMPENSATION_MAX_NS = 50 *
+		1000, /* a submission that costs more is not early-started, it is a slow machine */
+	KTX_COMPENSATION_GRAIN_NS = 50,
 	KTX_REALTIME_REST_NS = 300 * 1000 * 1000, /* sched_rt_runtime_us allows 950 ms; well before it */
 
 	/* resolution */

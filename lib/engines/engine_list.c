@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The engines of this build: the only place that names them all. */
+/* The engines of this build: those that meson.build of this folder lists. */
 #include "engine.h"
+#include "engine_names.h"
 
-/* clang-format off */
+#define DECLARED(name) extern const struct ktx_engine ktx_engine_##name;
+#define ADDRESS(name) &ktx_engine_##name,
 
-extern const struct ktx_engine ktx_engine_live;
-extern const struct ktx_engine ktx_engine_module;
-extern const struct ktx_engine ktx_engine_packet;
-extern const struct ktx_engine ktx_engine_raw;
-extern const struct ktx_engine ktx_engine_txtime;
-extern const struct ktx_engine ktx_engine_udp;
-extern const struct ktx_engine ktx_engine_xsk;
+KTX_ENGINES(DECLARED)
 
-static const struct ktx_engine *const ktx_engine_table[] = {
-	&ktx_engine_packet,
-	&ktx_engine_xsk,
-	&ktx_engine_live,
-	&ktx_engine_module,
-	&ktx_engine_txtime,
-	&ktx_engine_raw,
-	&ktx_engine_udp,
-	NULL,
-};
-/* clang-format on */
+static const struct ktx_engine *const ktx_engine_table[] = { KTX_ENGINES(ADDRESS) NULL };
 
 int ktx_engines_sized(struct ktx_engine_info *engines, size_t size, int max, const char *device_name)
 {

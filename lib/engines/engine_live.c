@@ -193,14 +193,14 @@ static struct live_need need_of(struct ktx_engine_state *state, const struct ktx
 	return need;
 }
 
-static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
+static int live_update(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
 {
 	struct live_control *control = state->program.control;
 	const struct live_need need = need_of(state, work);
 	int rc;
 
-	if (control->advance_ns != work->advance_ns)
-		__atomic_store_n(&control->advance_ns, (uint32_t)work->advance_ns, __ATOMIC_RELAXED);
+	if (control->compensation_ns != work->compensation_ns)
+		__atomic_store_n(&control->compensation_ns, (uint32_t)work->compensation_ns, __ATOMIC_RELAXED);
 	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
 	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
 		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
@@ -208,13 +208,13 @@ static int live_tend(struct ktx_engine_state *state, const struct ktx_work *work
 	if (!state->lost && rc && rc != -ECANCELED)
 		state->lost = rc;
 	if (!state->lost) {
-		rc = ktrxer_live_runner_tend(&state->runner, &need, next_ns);
+		rc = ktrxer_live_runner_update(&state->runner, &need, next_ns);
 		if (rc < 0)
 			state->lost = rc;
 	}
 	if (state->lost)
 		ktrxer_live_runner_stop(&state->runner, work->now_ns, next_ns);
-	ktrxer_live_stream_tend(&state->stream, work->now_ns, next_ns);
+	ktrxer_live_stream_update(&state->stream, work->now_ns, next_ns);
 	return state->lost;
 }
 
@@ -336,7 +336,7 @@ static int device_sent(const struct ktx_engine_state *state, uint64_t *packets)
 
 static const struct ktx_kernel_ops kernel_ops = {
 	.publish = live_publish,
-	.tend = live_tend,
+	.update = live_update,
 	.collect = live_collect,
 };
 

@@ -222,7 +222,7 @@ static uint32_t tail_of(const struct ktx_engine_state *state)
 	return __atomic_load_n(&state->ring->tail, __ATOMIC_ACQUIRE);
 }
 
-static int module_tend(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
+static int module_update(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
 {
 	struct ktrxer_tx_kick kick = { 0 };
 	uint32_t error;
@@ -300,7 +300,7 @@ static int module_event_fd(const struct ktx_engine_state *state)
 static const struct ktx_kernel_ops module_kernel = {
 	.publish = module_publish,
 	.go = module_go,
-	.tend = module_tend,
+	.update = module_update,
 	.collect = module_collect,
 };
 

@@ -349,7 +349,7 @@ void ktrxer_live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64
 	}
 }
 
-int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
+int ktrxer_live_runner_update(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns)
 {
 	const bool near = need->due_ns != KTRXER_NEVER && need->due_ns < need->now_ns + START_AHEAD_NS;
 	const bool far = need->due_ns == KTRXER_NEVER || need->due_ns > need->now_ns + IDLE_NS;

@@ -67,10 +67,10 @@ int ktrxer_live_runner_open(struct live_runner *runner, const struct live_progra
 			    const struct ktx_options *options, struct ktrxer_error *err);
 void ktrxer_live_runner_close(struct live_runner *runner);
 /* Starts, submits, ends; says when to come back. A negative errno: it cannot run any more. */
-int ktrxer_live_runner_tend(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
+int ktrxer_live_runner_update(struct live_runner *runner, const struct live_need *need, uint64_t *next_ns);
 /* Ends what runs; ktrxer_live_runner_rests() tells when it has. */
 void ktrxer_live_runner_stop(struct live_runner *runner, uint64_t now_ns, uint64_t *next_ns);
-/* No worker uses the ring, and none will before the next tend. */
+/* No worker uses the ring, and none will before the next update. */
 bool ktrxer_live_runner_rests(const struct live_runner *runner);
 
 #endif

@@ -334,7 +334,7 @@ static void lose(struct live_stream *stream, int error)
 	atomic_compare_exchange_strong(&stream->lost, &none, error);
 }
 
-void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns)
+void ktrxer_live_stream_update(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns)
 {
 	uint32_t running = 0;
 

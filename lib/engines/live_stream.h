@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A template's range, sent by the stream program (bpf/stream.h): one worker for each processor that takes part, with a
- * program, maps and a thread of its own. The tool's thread starts and reads it, the pump's tends it; the phase says
- * which of them owns it.
+ * program, maps and a thread of its own. The tool's thread starts and reads it, the pump thread updates it; the
+ * phase says which of them owns it.
  */
 #ifndef KTRXER_LIB_LIVE_STREAM_H
 #define KTRXER_LIB_LIVE_STREAM_H
@@ -53,7 +53,7 @@ int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_dev
 void ktrxer_live_stream_stop(struct live_stream *stream);
 void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
 /* The pump's; says when to come back. */
-void ktrxer_live_stream_tend(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
+void ktrxer_live_stream_update(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
 /* Ends what runs, whatever is left of it. The pump does not run any more. */
 void ktrxer_live_stream_close(struct live_stream *stream);
 

@@ -73,7 +73,7 @@ struct ktx_work {
 	uint32_t done, head;
 	uint32_t cancel_to; /* requests before it that are not sent yet are to end as cancelled */
 	uint64_t now_ns;
-	uint64_t advance_ns; /* submit that much before the time */
+	uint64_t compensation_ns; /* submit that much before the time */
 };
 
 /* How an engine takes frames for a queue that waits. */
@@ -153,18 +153,18 @@ struct ktx_kernel_ops {
 	void (*go)(struct ktx_engine_state *state, uint32_t to);
 
 	/*
-	 * Starts and ends what there is to start and end, and says when it wants to be called again at the latest. A
+	 * Starts and ends the workers of the kernel side, and sets *next_ns to the latest time of the next call. A
 	 * negative errno: the device or the kernel side is gone, and every request ends with one of the next collects.
 	 */
-	int (*tend)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
+	int (*update)(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns);
 
 	/* Makes requests final in their order, from work->done on, and returns how many. */
 	uint32_t (*collect)(struct ktx_engine_state *state, const struct ktx_work *work);
 };
 
 /*
- * Ranges of templates (KTX_CAN_TEMPLATE). Called by the tool's thread, but for `ended`; `tend` of the kernel's
- * operations looks after one that runs. One is started when the one before has ended.
+ * Ranges of templates (KTX_CAN_TEMPLATE). Called by the tool's thread, but for `ended`; `update` of the kernel's
+ * operations updates one that runs. One is started when the one before has ended.
  */
 struct ktx_stream_ops {
 	int (*start)(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err);

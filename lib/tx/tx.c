@@ -381,10 +381,10 @@ static struct ktx_info info_of(const struct ktx *tx)
 		.cpu = tx->options.cpu,
 		.timer_slack_ns = waiter->timer_slack_ns,
 		.features = features_of(tx),
-		.wakeup_margin_ns = atomic_load_explicit(&waiter->shown.lead_ns, memory_order_relaxed),
+		.wakeup_margin_ns = atomic_load_explicit(&waiter->shown.margin_ns, memory_order_relaxed),
 		.compensation_ns = tx->options.flags & KTX_NO_COMPENSATION
 					   ? 0
-					   : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
+					   : atomic_load_explicit(&waiter->shown.compensation_ns, memory_order_relaxed),
 	};
 	memcpy(info.notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
 	return info;

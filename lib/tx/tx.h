@@ -2,10 +2,10 @@
 /*
  * Inside a transmitter. One ring of requests, in the order of commitment, walked by cursors that never pass each other:
  *
- *     reaped <= counted <= done <= handed <= head        (free-running 32-bit numbers; a request is number & mask)
+ *     reaped <= counted <= done <= submitted <= head     (free-running 32-bit numbers; a request is number & mask)
  *
  *   tool side   head: committed.  counted: entered into the accounts.  reaped: free for the next frame.
- *   pump side   handed: given to the engine (or given up).  done: final, all that may be said of it is in the request.
+ *   pump side   submitted: to the engine, or cancelled.  done: final; the request has all its times.
  *
  * Only `head` and `done` are read by the other side. All accounting is done by the tool's thread from final requests,
  * so the pump's way is short and the accounts need no lock and always close.
@@ -73,7 +73,7 @@ struct ktx_tool {
 
 /* The pump alone: the waiter thread, or the caller of ktx_pump(). */
 struct ktx_pump {
-	_Alignas(KTX_LINE) uint32_t handed;
+	_Alignas(KTX_LINE) uint32_t submitted;
 	uint32_t cancel_seen;
 	bool unlooked; /* do not reap although there is time */
 	bool look;     /* reap although nothing is waited for: an error may be there */

@@ -64,7 +64,7 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	const uint32_t before = done;
 	bool wanted = false, signal = false;
 
-	while (done != tx->pump.handed) {
+	while (done != tx->pump.submitted) {
 		struct ktx_request *request = ktx_request_at(tx, done);
 
 		if (request->stamp_due && request->departure == KTX_DEPARTURE_DRIVER &&

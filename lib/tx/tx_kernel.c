@@ -11,32 +11,32 @@
 #define LINGER_NS (5ULL * 1000 * 1000)
 /* A frame that was due has ended by then, most likely. */
 #define AFTER_NS 10000
-/* What lies further from its time than this was not a matter of the submission's cost. */
-#define ADVANCE_WINDOW_NS 5000
+/* A larger lateness has another cause than the submission. */
+#define COMPENSATION_WINDOW_NS 5000
 
 /*
- * Frames leave late by what their way through the kernel costs. The advance is moved until the median of what is left
- * is zero: one small step up or down for each.
+ * Frames leave late by the cost of their submission in the kernel. One small step of the compensation for each frame,
+ * up or down, brings the median of the lateness to zero.
  */
-static void advance_learn(struct ktx *tx, const struct ktx_request *request)
+static void compensation_learn(struct ktx *tx, const struct ktx_request *request)
 {
 	int64_t late = (int64_t)(request->sent_ns - request->planned_ns), step;
 
 	if (!request->at_ns || request->status != KTX_SENT || request->departure < KTX_DEPARTURE_DRIVER ||
-	    late > ADVANCE_WINDOW_NS || late < -ADVANCE_WINDOW_NS)
+	    late > COMPENSATION_WINDOW_NS || late < -COMPENSATION_WINDOW_NS)
 		return;
-	if (tx->pump.waiter.advance_samples < 64)
-		tx->pump.waiter.advance_samples++;
-	step = tx->pump.waiter.advance_samples < 64 ? 32 : 4;
-	tx->pump.waiter.advance_ns += late > 0 ? step : -step;
-	if (tx->pump.waiter.advance_ns < 0)
-		tx->pump.waiter.advance_ns = 0;
+	if (tx->pump.waiter.compensation_samples < 64)
+		tx->pump.waiter.compensation_samples++;
+	step = tx->pump.waiter.compensation_samples < 64 ? 32 : 4;
+	tx->pump.waiter.compensation_ns += late > 0 ? step : -step;
+	if (tx->pump.waiter.compensation_ns < 0)
+		tx->pump.waiter.compensation_ns = 0;
 }
 
 /* When there will be something to bring back. */
 static uint64_t next_look(const struct ktx *tx, uint64_t now)
 {
-	const uint64_t at = ktx_request_at(tx, tx->pump.handed)->at_ns, often = tx->engine->reap_ns;
+	const uint64_t at = ktx_request_at(tx, tx->pump.submitted)->at_ns, often = tx->engine->reap_ns;
 	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
 	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
@@ -45,7 +45,7 @@ static uint64_t next_look(const struct ktx *tx, uint64_t now)
 
 void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 {
-	struct ktx_work work = { .done = tx->pump.handed, .now_ns = ktrxer_now_ns() };
+	struct ktx_work work = { .done = tx->pump.submitted, .now_ns = ktrxer_now_ns() };
 	uint32_t ended;
 	int rc;
 
@@ -61,17 +61,17 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 	else
 		tx->pump.cancel_to_kernel = work.done;
 	if (!(tx->options.flags & KTX_NO_COMPENSATION))
-		work.advance_ns = (uint64_t)tx->pump.waiter.advance_ns;
+		work.compensation_ns = (uint64_t)tx->pump.waiter.compensation_ns;
 
 	ended = tx->engine->kernel->collect(tx->state, &work);
 	for (uint32_t i = 0; i < ended; i++)
-		advance_learn(tx, ktx_request_at(tx, tx->pump.handed + i));
-	tx->pump.handed += ended;
+		compensation_learn(tx, ktx_request_at(tx, tx->pump.submitted + i));
+	tx->pump.submitted += ended;
 
-	work.done = tx->pump.handed;
+	work.done = tx->pump.submitted;
 	if ((int32_t)(work.cancel_to - work.done) < 0)
 		work.cancel_to = work.done;
-	rc = tx->engine->kernel->tend(tx->state, &work, next_ns);
+	rc = tx->engine->kernel->update(tx->state, &work, next_ns);
 	if (rc < 0)
 		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
 	/* After `dead`: a thread that sees that all requests have ended must see the reason, too. */
@@ -81,20 +81,20 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		ktx_signal(tx->report_fd);
 	}
 
-	if (tx->pump.handed != work.head)
+	if (tx->pump.submitted != work.head)
 		tx->pump.busy_ns = work.now_ns;
 	/*
 	 * Where a descriptor becomes readable for completions, a commit need not wake the pump, and the pump need not
 	 * poll.
 	 */
 	if (!tx->engine->reap_ns) {
-		tx->pump.starved = tx->pump.handed == work.head && tx->engine->event_fd(tx->state) < 0;
+		tx->pump.starved = tx->pump.submitted == work.head && tx->engine->event_fd(tx->state) < 0;
 		return;
 	}
-	tx->pump.starved = tx->pump.handed == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
+	tx->pump.starved = tx->pump.submitted == work.head && work.now_ns - tx->pump.busy_ns > LINGER_NS;
 	if (!tx->pump.starved) {
-		uint64_t look =
-			tx->pump.handed == work.head ? work.now_ns + tx->engine->reap_ns : next_look(tx, work.now_ns);
+		uint64_t look = tx->pump.submitted == work.head ? work.now_ns + tx->engine->reap_ns
+								: next_look(tx, work.now_ns);
 
 		if (look < *next_ns)
 			*next_ns = look;

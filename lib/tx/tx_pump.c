@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pump: takes committed requests in their order, waits for each one's time, hands it over, and brings back what
- * became of it. One thread at a time: the waiter thread, or the caller of ktx_pump().
+ * The pump: takes committed requests in their order, waits for the send time of each, submits it, and reaps its
+ * completion. One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
 #include "tx_request.h"
 
@@ -17,7 +17,7 @@ static bool queue_waits(const struct ktx *tx)
 static bool queue_full(const struct ktx *tx)
 {
 	return queue_waits(tx) &&
-	       tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed) >= tx->queue.depth;
+	       tx->pump.submitted - atomic_load_explicit(&tx->ring.done, memory_order_relaxed) >= tx->queue.depth;
 }
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
@@ -30,12 +30,12 @@ static bool sched_stamps(const struct ktx *tx)
 	return tx->engine->features(tx->state) & KTX_CAN_SCHED_STAMP;
 }
 
-/* Numbers run free: in [done, handed)? */
+/* The request of a number in [done, submitted), else NULL. The numbers run free. */
 static struct ktx_request *request_waiting(const struct ktx *tx, uint32_t number)
 {
 	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	return number - done < tx->pump.handed - done ? ktx_request_at(tx, number) : NULL;
+	return number - done < tx->pump.submitted - done ? ktx_request_at(tx, number) : NULL;
 }
 
 /* NULL when the stamp cannot be told to be one request's, or comes after its request was final. */
@@ -59,8 +59,8 @@ static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64
 static void cost_learn(struct ktx *tx, const struct ktx_request *request, uint64_t sent_ns)
 {
 	if (!(tx->options.flags & KTX_NO_COMPENSATION) && request->first_of_call)
-		ktrxer_waiter_handed_over(&tx->pump.waiter, queue_waits(tx) ? request->leave_ns : request->call_ns,
-					  sent_ns);
+		ktrxer_waiter_submitted(&tx->pump.waiter, queue_waits(tx) ? request->leave_ns : request->call_ns,
+					sent_ns);
 }
 
 /* A stamp of the NIC's clock tells by its number alone whose it is, and must then be a time that can be. */
@@ -89,7 +89,7 @@ static void nic_stamp_arrived(struct ktx *tx, uint32_t key, int64_t nic_ns)
 static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *mono_ns)
 {
 	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
-	const uint64_t oldest = done == tx->pump.handed ? 0 : ktx_request_at(tx, done)->call_ns;
+	const uint64_t oldest = done == tx->pump.submitted ? 0 : ktx_request_at(tx, done)->call_ns;
 
 	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
@@ -122,7 +122,8 @@ static void driver_stamped(struct ktx *tx, uint32_t number)
 {
 	const uint32_t done = atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
-	if ((int32_t)(number + 1 - tx->pump.stamped_end) > 0 || tx->pump.handed - tx->pump.stamped_end > tx->ring.slots)
+	if ((int32_t)(number + 1 - tx->pump.stamped_end) > 0 ||
+	    tx->pump.submitted - tx->pump.stamped_end > tx->ring.slots)
 		tx->pump.stamped_end = number + 1;
 	if (number != done && !tx->pump.passed_ns) {
 		tx->pump.passer = number;
@@ -229,8 +230,8 @@ static void cancel_take(struct ktx *tx)
 	tx->pump.cancel_seen = atomic_load(&tx->shared.cancel_seq);
 	const uint32_t to = atomic_load(&tx->shared.cancel_to);
 
-	while (tx->pump.handed != to && (int32_t)(to - tx->pump.handed) > 0)
-		request_end(ktx_request_at(tx, tx->pump.handed++), KTX_CANCELLED, 0);
+	while (tx->pump.submitted != to && (int32_t)(to - tx->pump.submitted) > 0)
+		request_end(ktx_request_at(tx, tx->pump.submitted++), KTX_CANCELLED, 0);
 	tx->pump.first_call_ns = 0;
 	tx->pump.in_train = false;
 }
@@ -266,7 +267,7 @@ static void stamps_refused(struct ktx *tx)
 /* The first request was refused. It stays where it is (to be tried again) or ends as failed. */
 static void refused(struct ktx *tx, int rc, uint64_t call)
 {
-	struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
+	struct ktx_request *request = ktx_request_at(tx, tx->pump.submitted);
 	uint64_t now = ktrxer_now_ns();
 
 	request->tries++;
@@ -291,7 +292,7 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 		tx->pump.expired++;
 	}
 	request_end(request, KTX_FAILED, rc);
-	tx->pump.handed++;
+	tx->pump.submitted++;
 	tx->pump.first_call_ns = 0;
 	tx->pump.in_train = false;
 }
@@ -302,9 +303,9 @@ static uint64_t planned_time(const struct ktx *tx, const struct ktx_request *req
 	return request->at_ns > KTRXER_NEVER - tx->pump.shift_ns ? KTRXER_NEVER : request->at_ns + tx->pump.shift_ns;
 }
 
-static uint64_t advance_of(const struct ktx *tx)
+static uint64_t compensation_of(const struct ktx *tx)
 {
-	return tx->options.flags & KTX_NO_COMPENSATION ? 0 : (uint64_t)tx->pump.waiter.advance_ns;
+	return tx->options.flags & KTX_NO_COMPENSATION ? 0 : (uint64_t)tx->pump.waiter.compensation_ns;
 }
 
 /*
@@ -313,13 +314,13 @@ static uint64_t advance_of(const struct ktx *tx)
  */
 static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_train)
 {
-	const uint64_t planned = planned_time(tx, request), advance = advance_of(tx);
+	const uint64_t planned = planned_time(tx, request), early = compensation_of(tx);
 
 	request->first_of_call = request->at_ns && !in_train;
-	request->leave_ns = request->first_of_call && planned > advance ? planned - advance : 0;
+	request->leave_ns = request->first_of_call && planned > early ? planned - early : 0;
 }
 
-static void hand_over(struct ktx *tx, uint32_t count)
+static void submit_batch(struct ktx *tx, uint32_t count)
 {
 	struct ktx_request *batch[KTX_BATCH_MAX];
 	const uint32_t features = tx->engine->features(tx->state);
@@ -328,7 +329,7 @@ static void hand_over(struct ktx *tx, uint32_t count)
 	int n;
 
 	for (uint32_t i = 0; i < count; i++)
-		batch[i] = ktx_request_at(tx, tx->pump.handed + i);
+		batch[i] = ktx_request_at(tx, tx->pump.submitted + i);
 	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
 		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
 	call = ktrxer_now_ns();
@@ -357,15 +358,15 @@ static void hand_over(struct ktx *tx, uint32_t count)
 		if (tx->pump.shift_ns && batch[i]->at_ns) /* the first one's says so already */
 			batch[i]->planned_ns = planned_time(tx, batch[i]);
 		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
-			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.handed + (uint32_t)i, call);
+			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.submitted + (uint32_t)i, call);
 	}
 	if (features & KTX_CAN_SCHED_STAMP)
-		ktrxer_schedmap_sent(&tx->pump.scheds, tx->pump.handed, (uint32_t)n, call, after);
+		ktrxer_schedmap_sent(&tx->pump.scheds, tx->pump.submitted, (uint32_t)n, call, after);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
 		stamps_refused(tx);
 	tx->pump.in_train = batch[n - 1]->flags & KTX_TRAIN_GOES_ON;
-	tx->pump.handed += (uint32_t)n;
+	tx->pump.submitted += (uint32_t)n;
 	/*
 	 * The stamps are read in batches, some milliseconds later. A step of the clock is known to lie between two of
 	 * these samples.
@@ -380,15 +381,15 @@ static void hand_over(struct ktx *tx, uint32_t count)
  */
 static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 {
-	const uint32_t out = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
-	uint32_t most = head - tx->pump.handed < KTX_BATCH_MAX ? head - tx->pump.handed : KTX_BATCH_MAX, n = 1;
+	const uint32_t out = tx->pump.submitted - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
+	uint32_t most = head - tx->pump.submitted < KTX_BATCH_MAX ? head - tx->pump.submitted : KTX_BATCH_MAX, n = 1;
 
 	if (queue_waits(tx) && most > tx->queue.depth - out)
 		most = tx->queue.depth - out;
 
 	for (; n < most; n++) {
-		const struct ktx_request *before = ktx_request_at(tx, tx->pump.handed + n - 1),
-					 *request = ktx_request_at(tx, tx->pump.handed + n);
+		const struct ktx_request *before = ktx_request_at(tx, tx->pump.submitted + n - 1),
+					 *request = ktx_request_at(tx, tx->pump.submitted + n);
 		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
 		bool at_once = !request->at_ns && !before->at_ns;
 		bool due = tx->options.purpose == KTX_FOR_RATE && request->at_ns && planned_time(tx, request) <= now;
@@ -408,7 +409,7 @@ enum due { DUE_NOW, DUE_LATER, DUE_GONE };
 
 static uint64_t start_of(const struct ktx *tx, const struct ktx_request *request)
 {
-	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : advance_of(tx),
+	const uint64_t early = queue_waits(tx) ? tx->queue.ahead_ns : compensation_of(tx),
 		       planned = planned_time(tx, request);
 
 	return planned > early ? planned - early : 0;
@@ -420,7 +421,7 @@ static uint64_t start_of(const struct ktx *tx, const struct ktx_request *request
  */
 static uint64_t come_back(struct ktx *tx, uint64_t now, uint64_t start)
 {
-	const uint64_t margin = tx->pump.waiter.lead_ns;
+	const uint64_t margin = tx->pump.waiter.margin_ns;
 
 	if (queue_waits(tx) || tx->options.wait != KTX_WAIT_SPIN || tx->options.purpose != KTX_FOR_TIMING)
 		return start;
@@ -439,7 +440,7 @@ static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_
 		return DUE_NOW;
 	if (tx->options.late == KTX_LATE_SKIP) {
 		request_end(request, KTX_SKIPPED, 0);
-		tx->pump.handed++;
+		tx->pump.submitted++;
 		return DUE_GONE;
 	}
 	if (tx->options.late == KTX_LATE_SHIFT) {
@@ -485,12 +486,12 @@ static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_
 
 static void reap_if_time(struct ktx *tx, uint32_t head)
 {
-	uint32_t waiting = tx->pump.handed - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
+	uint32_t waiting = tx->pump.submitted - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 
 	if (!waiting && !tx->pump.look)
 		return;
-	if (waiting < REAP_MOST && waiting < tx->ring.slots / 2 && tx->pump.handed != head && !queue_full(tx)) {
-		const struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
+	if (waiting < REAP_MOST && waiting < tx->ring.slots / 2 && tx->pump.submitted != head && !queue_full(tx)) {
+		const struct ktx_request *request = ktx_request_at(tx, tx->pump.submitted);
 
 		if (tx->pump.unlooked)
 			return;
@@ -503,11 +504,11 @@ static void reap_if_time(struct ktx *tx, uint32_t head)
 
 void ktx_pump_start(struct ktx *tx)
 {
-	struct ktx_request *request = ktx_request_at(tx, tx->pump.handed);
+	struct ktx_request *request = ktx_request_at(tx, tx->pump.submitted);
 	const uint64_t now = ktrxer_now_ns();
 
 	if (late_policy(tx, request, planned_time(tx, request), now) == DUE_NOW)
-		hand_over(tx, batch_size(tx, atomic_load(&tx->ring.head), now));
+		submit_batch(tx, batch_size(tx, atomic_load(&tx->ring.head), now));
 }
 
 static void pump_user(struct ktx *tx, uint64_t *next_ns)
@@ -524,14 +525,14 @@ static void pump_user(struct ktx *tx, uint64_t *next_ns)
 		 */
 		head = atomic_load(&tx->ring.head);
 		reap_if_time(tx, head);
-		tx->pump.starved = tx->pump.handed == head;
+		tx->pump.starved = tx->pump.submitted == head;
 		if (tx->pump.starved)
 			break;
-		due = request_due(tx, ktx_request_at(tx, tx->pump.handed), next_ns);
+		due = request_due(tx, ktx_request_at(tx, tx->pump.submitted), next_ns);
 		if (due == DUE_LATER)
 			break;
 		if (due == DUE_NOW)
-			hand_over(tx, batch_size(tx, head, ktrxer_now_ns()));
+			submit_batch(tx, batch_size(tx, head, ktrxer_now_ns()));
 		ktx_done_advance(tx, ktrxer_now_ns());
 	}
 	ktx_done_advance(tx, ktrxer_now_ns());

@@ -34,7 +34,7 @@ static inline void request_end(struct ktx_request *request, enum ktx_status stat
 /* Are stamps or buffers still out? */
 static inline bool stamps_wanted(const struct ktx *tx)
 {
-	return atomic_load_explicit(&tx->ring.done, memory_order_relaxed) != tx->pump.handed;
+	return atomic_load_explicit(&tx->ring.done, memory_order_relaxed) != tx->pump.submitted;
 }
 
 static inline bool cancel_due(const struct ktx *tx)

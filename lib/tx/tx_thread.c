@@ -18,13 +18,13 @@ static void thread_sleep(struct ktx *tx, uint64_t next)
 	if (tx->pump.starved) {
 		/* There was nothing to send: a commit must wake us. Look once more after saying so. */
 		atomic_store(&tx->shared.idle, true);
-		if (atomic_load(&tx->ring.head) != tx->pump.handed || atomic_load(&tx->shared.quit)) {
+		if (atomic_load(&tx->ring.head) != tx->pump.submitted || atomic_load(&tx->shared.quit)) {
 			atomic_store(&tx->shared.idle, false);
 			return;
 		}
 	}
 	/* Errors of the network come when all stamps are in, too. Before the first frame there is no socket yet. */
-	if (tx->pump.handed || kernel || stamps_wanted(tx))
+	if (tx->pump.submitted || kernel || stamps_wanted(tx))
 		fds[1].fd = tx->engine->event_fd(tx->state);
 	now = ktrxer_now_ns();
 	if (next <= now && next != KTRXER_NEVER)
@@ -55,7 +55,7 @@ static bool spin_until(struct ktx *tx, uint64_t start)
 	const uint64_t before = WARM_BEFORE_NS + 2 * tx->pump.warm_cost_ns;
 	uint64_t now = ktrxer_now_ns();
 	bool cold = tx->engine->submit->warm && start - tx->pump.last_call_ns > WARM_AFTER_NS &&
-		    before < tx->pump.waiter.lead_ns;
+		    before < tx->pump.waiter.margin_ns;
 
 	for (; now < start; now = ktrxer_now_ns()) {
 		if (cancel_due(tx))
@@ -77,7 +77,7 @@ static void thread_wait(struct ktx *tx, uint64_t next)
 	const uint64_t start = tx->pump.spin_to_ns, now = ktrxer_now_ns();
 	uint64_t nap;
 
-	if (!start || (start > now && start - now > tx->pump.waiter.lead_ns)) {
+	if (!start || (start > now && start - now > tx->pump.waiter.margin_ns)) {
 		thread_sleep(tx, next);
 		return;
 	}

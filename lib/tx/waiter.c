@@ -20,9 +20,9 @@
 
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter)
 {
-	*waiter = (struct ktrxer_waiter){ .lead_ns = KTX_LEAD_PRIOR_NS,
-					  .base_ns = KTX_LEAD_PRIOR_NS,
-					  .usual_ns = KTX_LEAD_MIN_NS,
+	*waiter = (struct ktrxer_waiter){ .margin_ns = KTX_MARGIN_PRIOR_NS,
+					  .base_ns = KTX_MARGIN_PRIOR_NS,
+					  .usual_ns = KTX_MARGIN_MIN_NS,
 					  .latency_fd = -1 };
 	ktrxer_waiter_show(waiter);
 }
@@ -64,8 +64,8 @@ static void show_number(_Atomic uint32_t *shown, uint64_t value)
 
 void ktrxer_waiter_show(struct ktrxer_waiter *waiter)
 {
-	show_number(&waiter->shown.lead_ns, waiter->lead_ns);
-	show_number(&waiter->shown.advance_ns, (uint64_t)waiter->advance_ns);
+	show_number(&waiter->shown.margin_ns, waiter->margin_ns);
+	show_number(&waiter->shown.compensation_ns, (uint64_t)waiter->compensation_ns);
 	if (atomic_load_explicit(&waiter->shown.realtime, memory_order_relaxed) != waiter->realtime)
 		atomic_store_explicit(&waiter->shown.realtime, waiter->realtime, memory_order_relaxed);
 }
@@ -146,9 +146,9 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t clamp_lead(uint64_t lead)
+static uint64_t margin_clamp(uint64_t margin)
 {
-	return lead < KTX_LEAD_MIN_NS ? KTX_LEAD_MIN_NS : lead > KTX_LEAD_MAX_NS ? KTX_LEAD_MAX_NS : lead;
+	return margin < KTX_MARGIN_MIN_NS ? KTX_MARGIN_MIN_NS : margin > KTX_MARGIN_MAX_NS ? KTX_MARGIN_MAX_NS : margin;
 }
 
 void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter)
@@ -167,10 +167,10 @@ void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter)
 	}
 	qsort(late, KTX_CALIBRATION_ROUNDS, sizeof late[0], compare_u64);
 	/* Spinning is cheap beside a probe that is late: well past the usual case, and past all but the worst seen. */
-	waiter->base_ns = clamp_lead(4 * late[KTX_CALIBRATION_ROUNDS / 2] > 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]
-					     ? 4 * late[KTX_CALIBRATION_ROUNDS / 2]
-					     : 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]);
-	waiter->lead_ns = waiter->base_ns;
+	waiter->base_ns = margin_clamp(4 * late[KTX_CALIBRATION_ROUNDS / 2] > 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]
+					       ? 4 * late[KTX_CALIBRATION_ROUNDS / 2]
+					       : 2 * late[KTX_CALIBRATION_ROUNDS * 9 / 10]);
+	waiter->margin_ns = waiter->base_ns;
 	waiter->usual_ns = late[KTX_CALIBRATION_ROUNDS * 3 / 4];
 	waiter->rested_ns = ktrxer_now_ns();
 }
@@ -194,15 +194,13 @@ void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_
 		if (waiter->rest_ns > REST_WINDOW_NS / 2)
 			waiter->rest_ns = REST_WINDOW_NS / 2;
 	}
-	/*
-	 * Stalls of a shared machine (milliseconds) are not to be covered by a lead: it would only burn the processor.
-	 */
-	if (!wanted_ns || late > KTX_LEAD_MAX_NS)
+	/* A margin as long as a stall of a shared machine (milliseconds) would burn the processor for nothing. */
+	if (!wanted_ns || late > KTX_MARGIN_MAX_NS)
 		return;
-	if (late * 5 > waiter->lead_ns * 4)
-		waiter->lead_ns = clamp_lead(late + late / 2);
-	else if (waiter->lead_ns > waiter->base_ns)
-		waiter->lead_ns -= (waiter->lead_ns - waiter->base_ns) / 512 + 1;
+	if (late * 5 > waiter->margin_ns * 4)
+		waiter->margin_ns = margin_clamp(late + late / 2);
+	else if (waiter->margin_ns > waiter->base_ns)
+		waiter->margin_ns -= (waiter->margin_ns - waiter->base_ns) / 512 + 1;
 }
 
 uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, uint64_t left_ns)
@@ -218,32 +216,33 @@ uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, 
 	return left_ns > 14000 ? 9000 : 0;
 }
 
-void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns)
+void ktrxer_waiter_submitted(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns)
 {
 	int64_t cost = (int64_t)(sent_ns - call_ns), step;
 
 	if (cost < 0)
 		cost = 0;
-	if (cost > KTX_ADVANCE_MAX_NS)
-		cost = KTX_ADVANCE_MAX_NS;
-	if (waiter->advance_samples == 0) {
+	if (cost > KTX_COMPENSATION_MAX_NS)
+		cost = KTX_COMPENSATION_MAX_NS;
+	if (waiter->compensation_samples == 0) {
 		/* The first one is cold and slow; begin low and climb. */
-		waiter->advance_ns = cost / 2;
-		waiter->advance_samples = 1;
+		waiter->compensation_ns = cost / 2;
+		waiter->compensation_samples = 1;
 		return;
 	}
 	/*
 	 * A running median: one step up or down, smaller as it settles; none within the stamps' grain, which would only
 	 * move probes about.
 	 */
-	if (waiter->advance_samples < 64)
-		waiter->advance_samples++;
-	if (cost - waiter->advance_ns <= KTX_ADVANCE_GRAIN_NS && waiter->advance_ns - cost <= KTX_ADVANCE_GRAIN_NS)
+	if (waiter->compensation_samples < 64)
+		waiter->compensation_samples++;
+	if (cost - waiter->compensation_ns <= KTX_COMPENSATION_GRAIN_NS &&
+	    waiter->compensation_ns - cost <= KTX_COMPENSATION_GRAIN_NS)
 		return;
-	step = waiter->advance_ns / (int64_t)waiter->advance_samples / 2 + 4;
-	waiter->advance_ns += cost > waiter->advance_ns ? step : -step;
-	if (waiter->advance_ns < 0)
-		waiter->advance_ns = 0;
+	step = waiter->compensation_ns / (int64_t)waiter->compensation_samples / 2 + 4;
+	waiter->compensation_ns += cost > waiter->compensation_ns ? step : -step;
+	if (waiter->compensation_ns < 0)
+		waiter->compensation_ns = 0;
 }
 
 void ktrxer_waiter_no_rest(struct ktrxer_waiter *waiter, uint64_t now_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How a thread waits for an instant: it sleeps to `lead` before it and spins the rest. The lead is how late this
- * machine wakes us up, found by trying and kept up to date; the advance is what the submission itself costs, found from
- * the stamps.
+ * How a thread waits for a deadline: it sleeps until the wake-up margin before the deadline and spins the rest. The
+ * margin is how late this machine wakes the thread, from trials and from each later sleep; the transmit latency
+ * compensation is the median cost of a submission, from the stamps.
  */
 #ifndef KTRXER_LIB_WAITER_H
 #define KTRXER_LIB_WAITER_H
@@ -12,11 +12,11 @@
 #include <stdatomic.h>
 
 struct ktrxer_waiter {
-	uint64_t lead_ns;   /* now */
-	uint64_t base_ns;   /* as calibrated: it decays back to this */
-	uint64_t usual_ns;  /* how late a wake-up is in three of four cases */
-	int64_t advance_ns; /* median of (stamp - call) */
-	uint32_t advance_samples;
+	uint64_t margin_ns;      /* wake-up margin now */
+	uint64_t base_ns;        /* as calibrated: the margin decays to this */
+	uint64_t usual_ns;       /* how late a wake-up is in three of four cases */
+	int64_t compensation_ns; /* median of (stamp - call) */
+	uint32_t compensation_samples;
 	uint64_t rested_ns;         /* when we last slept */
 	uint64_t since_ns, rest_ns; /* time slept in the current window */
 	bool realtime, locked;
@@ -29,8 +29,8 @@ struct ktrxer_waiter {
 	 * machine needs a lock.
 	 */
 	struct {
-		_Alignas(64) _Atomic uint32_t lead_ns;
-		_Atomic uint32_t advance_ns, notes_length;
+		_Alignas(64) _Atomic uint32_t margin_ns;
+		_Atomic uint32_t compensation_ns, notes_length;
 		_Atomic bool realtime;
 	} shown;
 };
@@ -42,18 +42,18 @@ void ktrxer_waiter_close(struct ktrxer_waiter *waiter);
  * refused goes into notes.
  */
 void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu, bool spin);
-/* Sleeps a few dozen short times and sets the lead. About 10 ms. */
+/* Sleeps a few dozen short times and sets the wake-up margin. About 10 ms. */
 void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter);
 /* After a sleep that was to end at `wanted_ns` (0: by an event) and did at `woken_ns`. */
 void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_t wanted_ns, uint64_t woken_ns);
 /*
- * `left_ns` before a deadline, inside the lead: must a nap be taken all the same? The kernel stops a real-time thread
- * that takes more than 95 % of a processor for 50 ms at a time; small naps of our own choosing cost a few microseconds
- * now and then. Returns how long before the deadline the nap is to end, 0: no nap.
+ * Must the thread take a nap although only `left_ns` remain, less than the wake-up margin? The kernel stops for 50 ms a
+ * real-time thread that takes more than 95 % of a processor; a short nap costs a few microseconds. Returns the time from
+ * the end of the nap to the deadline, 0: no nap.
  */
 uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, uint64_t left_ns);
 /* After a submission that began at call_ns and was stamped at sent_ns. */
-void ktrxer_waiter_handed_over(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns);
+void ktrxer_waiter_submitted(struct ktrxer_waiter *waiter, uint64_t call_ns, uint64_t sent_ns);
 /*
  * A real-time thread that never sleeps is stopped by the kernel for 50 ms of each second: give real time up instead,
  * and say so.

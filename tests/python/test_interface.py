@@ -182,3 +182,9 @@ def test_the_recorded_interface(change: str, tmp_path: Path) -> None:
     header, before, after, line = CHANGES[change]
     status, output = compared(tmp_path, header, before, after)
     assert (status, line in output.splitlines() or not line) == (1 if line else 0, True), output
+
+
+def test_no_atomic_has_64_bits() -> None:
+    """32-bit MIPS has no 64-bit atomics: a program with one does not link."""
+    floors = [path for floor in ("lib", "methods", "capture", "cli", "bench") for path in sorted((ROOT / floor).rglob("*.[ch]"))]
+    assert findings(r"_Atomic\(? ?u?int64_t|atomic_u?llong|_Atomic (unsigned )?long long|_Atomic (double|size_t)", floors) == []

@@ -195,12 +195,12 @@ static void fake_publish(struct ktx_engine_state *state, uint32_t from, uint32_t
 	fake.publishes++;
 }
 
-static int fake_tend(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
+static int fake_update(struct ktx_engine_state *state, const struct ktx_work *work, uint64_t *next_ns)
 {
 	(void)state;
-	fake.tends++;
+	fake.updates++;
 	fake.cancel_to = work->cancel_to;
-	fake.advance_ns = (uint32_t)work->advance_ns; /* far below a second */
+	fake.compensation_ns = (uint32_t)work->compensation_ns; /* far below a second */
 	*next_ns = KTRXER_NEVER;
 	assert_true((int32_t)(work->head - work->done) >= 0);
 	assert_true((int32_t)(work->cancel_to - work->head) <= 0);
@@ -288,7 +288,7 @@ static const struct ktx_submit_ops queue_submit = {
 	.left_early = queue_early,
 };
 static const struct ktx_kernel_ops kernel_kernel = { .publish = fake_publish,
-						     .tend = fake_tend,
+						     .update = fake_update,
 						     .collect = fake_collect };
 static const struct ktx_stream_ops kernel_stream = {
 	.start = fake_stream_start,

@@ -53,9 +53,9 @@ struct fake_script {
 	_Atomic uint32_t published, publishes; /* by the tool's thread */
 	_Atomic uint32_t sends_to; /* the kernel has sent those before this; UINT32_MAX: all whose time has come */
 	_Atomic int gone;          /* negative errno */
-	_Atomic uint32_t tends;
+	_Atomic uint32_t updates;
 	_Atomic uint32_t cancel_to;
-	_Atomic uint32_t advance_ns;
+	_Atomic uint32_t compensation_ns;
 	int64_t late_ns; /* of each stamp */
 	int fail_with;   /* instead of being sent */
 	uint32_t last_from;

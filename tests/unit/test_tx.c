@@ -26,7 +26,7 @@ static void sends_in_order_at_their_times(void **state)
 	assert_int_equal(a.driver, 50);
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(fake.order[i], 100 + i);
-		/* never more than the learned advance early; how late is the machine's affair */
+		/* The compensation is at most 60 us here. */
 		assert_true(fake.sent_at[i] + 60000 > start + i * 1000000ULL);
 	}
 	got = ktx_reports(tx, reports, 64);
@@ -232,8 +232,8 @@ static void info_can_be_asked_while_the_thread_works(void **state)
 		assert_int_equal(fake_commit(tx, i, last_ns += 500000, 0), 0);
 	while (ktrxer_now_ns() < last_ns) {
 		ktx_info(tx, &info);
-		assert_in_range(info.wakeup_margin_ns, KTX_LEAD_MIN_NS, KTX_LEAD_MAX_NS);
-		assert_in_range(info.compensation_ns, 0, KTX_ADVANCE_MAX_NS);
+		assert_in_range(info.wakeup_margin_ns, KTX_MARGIN_MIN_NS, KTX_MARGIN_MAX_NS);
+		assert_in_range(info.compensation_ns, 0, KTX_COMPENSATION_MAX_NS);
 		assert_true(strlen(info.notes) < sizeof info.notes - 1);
 	}
 	assert_int_equal(fake_drain(tx).sent, 100);
@@ -241,11 +241,11 @@ static void info_can_be_asked_while_the_thread_works(void **state)
 	last_ns = ktrxer_now_ns() + 5 * (uint64_t)KTRXER_NS_PER_S;
 	do
 		ktx_info(tx, &info);
-	while ((info.compensation_ns != tx->pump.waiter.advance_ns ||
-		info.wakeup_margin_ns != tx->pump.waiter.lead_ns) &&
+	while ((info.compensation_ns != tx->pump.waiter.compensation_ns ||
+		info.wakeup_margin_ns != tx->pump.waiter.margin_ns) &&
 	       ktrxer_now_ns() < last_ns);
-	assert_int_equal(info.compensation_ns, tx->pump.waiter.advance_ns);
-	assert_int_equal(info.wakeup_margin_ns, tx->pump.waiter.lead_ns);
+	assert_int_equal(info.compensation_ns, tx->pump.waiter.compensation_ns);
+	assert_int_equal(info.wakeup_margin_ns, tx->pump.waiter.margin_ns);
 	ktx_close(tx);
 }
 
@@ -405,7 +405,7 @@ static void the_caller_can_pump(void **state)
 	assert_true(next == KTRXER_NEVER);
 	assert_int_equal(fake_commit(tx, 7, at, 0), 0);
 	assert_int_equal(ktx_pump(tx, &next), 0);
-	assert_true(next < at && next + KTX_LEAD_MAX_NS >= at);
+	assert_true(next < at && next + KTX_MARGIN_MAX_NS >= at);
 	assert_int_equal(fake.sent, 0);
 	assert_int_equal(fake_drain(tx).sent, 1);
 	ktx_close(tx);
@@ -432,7 +432,7 @@ static void the_pump_never_waits(void **state)
 	for (uint64_t i = 0; i < 100; i++) {
 		const int sent = fake.sent;
 
-		at = ktrxer_now_ns() + KTX_LEAD_PRIOR_NS / 2;
+		at = ktrxer_now_ns() + KTX_MARGIN_PRIOR_NS / 2;
 		assert_int_equal(fake_commit(tx, i, at, 0), 0);
 		before = ktrxer_now_ns();
 		assert_int_equal(ktx_pump(tx, &next), 0);
@@ -441,7 +441,7 @@ static void the_pump_never_waits(void **state)
 			assert_true(next >= before && next < at); /* at once */
 		}
 		fake_drain(tx);
-		assert_true(fake.sent_at[sent] + KTX_ADVANCE_MAX_NS >= at);
+		assert_true(fake.sent_at[sent] + KTX_COMPENSATION_MAX_NS >= at);
 	}
 	assert_in_range(early, 1, 100);
 

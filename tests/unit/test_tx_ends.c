@@ -335,7 +335,7 @@ static void times_at_both_ends_of_the_clock(void **state)
 	options.flags = KTX_CALLER_PUMPS;
 	options.late = KTX_LATE_SHIFT;
 	tx = fake_open_with(options);
-	tx->pump.waiter.advance_ns = 5000;
+	tx->pump.waiter.compensation_ns = 5000;
 	assert_int_equal(fake_commit(tx, 0, 1, 0), 0);
 	assert_int_equal(ktx_pump(tx, &next), 0);
 	assert_int_equal(fake.sent, 1);
@@ -364,7 +364,7 @@ static void numbers_of_requests_wrap(void **state)
 	tx = fake_open_with(options);
 	fake.stamps = fake.stamps_come = true;
 	tx->ring.head = tx->ring.done = tx->shared.cancel_to = from;
-	tx->tool.written = tx->tool.counted = tx->tool.reaped = tx->pump.handed = from;
+	tx->tool.written = tx->tool.counted = tx->tool.reaped = tx->pump.submitted = from;
 	for (int i = 0; i < 1000; i++) {
 		uint64_t next;
 

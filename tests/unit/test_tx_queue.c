@@ -62,7 +62,7 @@ static void what_the_queue_costs_is_taken_off(void **state)
 		assert_int_equal(fake_commit(tx, i, start + i * MS / 2, 0), 0);
 	assert_int_equal(fake_drain(tx).sent, 200);
 	assert_true(start + 199 * MS / 2 - fake.told[199] >= 4000);
-	assert_true(start + 199 * MS / 2 - fake.told[199] <= KTX_ADVANCE_MAX_NS);
+	assert_true(start + 199 * MS / 2 - fake.told[199] <= KTX_COMPENSATION_MAX_NS);
 	ktx_close(tx);
 }
 

@@ -2,6 +2,7 @@
 /* `ktrxer send`: probes at their times, and the account of them. */
 #include "send.h"
 
+#include "send_engines.h"
 #include "units.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #define FIELD(name) offsetof(struct send_options, name)
 
 static const char *const late_names[] = { "catch-up", "skip", "shift", NULL };
-static const char *const engine_names[] = { "auto", "live", "module", "packet", "raw", "txtime", "udp", "xsk", NULL };
+static const char *const engine_names[] = { "auto", ENGINE_NAMES, NULL };
 
 /* clang-format off */
 static const struct opt send_opts[] = {
