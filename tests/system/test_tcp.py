@@ -197,6 +197,7 @@ def test_an_undisturbed_path(measure, line, to):
     assert "packets 0 " in resets, "this host's own TCP answered the server"
 
 
+@pytest.mark.plain_build
 def test_requests_for_a_small_file_come_often_enough(measure):
     end = measure("--path", "/small", "--count", "20", "--interval", "50ms", "--payload", "300", "--mss", "1000")[-1]
     assert whole(end) and end["payload_bytes"] == 300, end
