@@ -142,6 +142,7 @@ def stepping(ktrxer):
     return words
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("back_ms", [150, 1])
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])
 def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
@@ -166,6 +167,7 @@ def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
     assert end["departure_stamp"]["driver"] >= 6000 - 10 - (60 if back_ms == 1 else 0), end["departure_stamp"]
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])
 def test_clock_steps_in_ping(shared_pair, stepping, step_ns):
     a, b = shared_pair
@@ -207,7 +209,7 @@ def test_memory_does_not_grow(shared_pair, ktrxer):
     a, b = shared_pair
     commands = (["send", b.address, "-r", "20k"], ["ping", b.address, "-i", "500us"])
     children = [a.popen([ktrxer, *words, "--for", "60s", "--json"]) for words in commands]
-    flowing(a, 22_000)
+    flowing(a, 44_000)
     early = [resident_kib(child.pid) for child in children]
     flowing(a, 66_000)
     late = [resident_kib(child.pid) for child in children]
@@ -215,9 +217,7 @@ def test_memory_does_not_grow(shared_pair, ktrxer):
         child.send_signal(signal.SIGTERM)
     for child in children:
         closed(json.loads(child.communicate(timeout=10)[0]))
-    # A histogram's pages come into use as its values spread: some, at first.
-    # A sanitizer keeps what was freed for a while, and its own shadow of all; the leak detector looks at the end there.
-    room = 2048 if b"__asan_init" in ktrxer.read_bytes() else 160
+    room = 160  # a histogram's pages come into use as its values spread: some, at first
     grown = [after - before for before, after in zip(early, late, strict=True)]
     assert all(early) and max(grown) <= room, f"{early} KiB, then {late} KiB"
 
