@@ -331,8 +331,10 @@ int ktx_template_new(struct ktx_template **made, const struct ktx_template_optio
 		return rc;
 	if (!o.frame || !o.length || o.length > KTX_FRAME_MAX || (unsigned)o.link - 1 > KTRXER_LINK_RAW_IP - 1 ||
 	    (o.field_count && !o.fields))
-		return ktrxer_fail(err, -EINVAL, "a template needs a frame of 1 to %d bytes, and what it begins with",
-				   KTX_FRAME_MAX);
+		return ktrxer_fail(
+			err, -EINVAL,
+			"a template needs a frame of 1 to %d bytes (it has %u), and a known first header (link %d)",
+			KTX_FRAME_MAX, o.length, (int)o.link);
 	t = calloc(1, sizeof *t);
 	if (!t || !(t->frame = malloc(o.length))) {
 		free(t);

@@ -34,8 +34,10 @@ static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: at most %d", o->frame_size, KTX_FRAME_MAX);
 	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP ||
 	    (unsigned)o->late > KTX_LATE_SHIFT || (unsigned)o->reports > KTX_REPORT_NONE)
-		return ktrxer_fail(err, -EINVAL,
-				   "an option of the transmitter has a value that this version does not know");
+		return ktrxer_fail(
+			err, -EINVAL,
+			"purpose %d, wait %d, late %d or reports %d of the transmitter is unknown to this version",
+			(int)o->purpose, (int)o->wait, (int)o->late, (int)o->reports);
 	if (o->flags & ~KTX_FLAGS_KNOWN)
 		return ktrxer_fail(err, -EINVAL, "flags 0x%x of the transmitter: this version does not know 0x%x",
 				   o->flags, o->flags & ~KTX_FLAGS_KNOWN);

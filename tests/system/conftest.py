@@ -22,7 +22,12 @@ from noise import LIMIT_S
 from stamps import stamp  # noqa: F401
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "plain_build: not for the sanitized pass, because its claim is a figure, a time or Python's, and each region of C that it runs is run by"
+        " another test of that pass (docs/measurements/2026-11-23-tests.md)",
+    )
     # A test run that is told to stop takes its hosts down first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 

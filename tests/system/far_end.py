@@ -6,10 +6,10 @@ a0 10.77.0.1 ---- b0 10.77.0.2
 
 import subprocess
 import sys
-import time
 from typing import Any
 
 from ktrxer.lab.hosts import Netns
+from waiting import until
 
 # Both take what comes until their standard input ends, then what is still in the socket, and print it.
 _TAKE = """
@@ -133,10 +133,8 @@ def closes(result: dict[str, Any]) -> None:
 
 def flowing(host: Netns, packets: int = 300, within_s: float = 20) -> None:
     """Returns once the host's device has sent so many packets more than at the call. A busy machine begins late."""
-    more, until = host.counters()["tx"]["packets"] + packets, time.monotonic() + within_s
-    while host.counters()["tx"]["packets"] < more:
-        assert time.monotonic() < until, f"{host.device} has not sent {packets} packets in {within_s} s"
-        time.sleep(0.01)
+    more = host.counters()["tx"]["packets"] + packets
+    until(lambda: host.counters()["tx"]["packets"] >= more, f"{host.device} has sent {packets} packets", within_s)
 
 
 def gro(host: Netns, on: bool) -> None:

@@ -125,13 +125,3 @@ def check_series(run, sample_ns, missing=0.1):
 def stop(server):
     server.stop()
     return server.end["flows"]
-
-
-def wait_for(child, name):
-    """Reads until this event has come."""
-    while True:
-        line = child.stdout.readline()
-        assert line, child.communicate()[1]
-        one = json.loads(line)
-        if one.get("name") == name:
-            return one

@@ -18,6 +18,7 @@ import time
 
 from ktrxer.bench import contest
 from ktrxer.lab import hosts
+from waiting import until
 
 KTRXER = contest.ktrxer()
 
@@ -40,15 +41,6 @@ def sh(command, check=True):
     return done.stdout
 
 
-def wait_for(what, seconds=5.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if what():
-            return
-        time.sleep(0.01)
-    raise AssertionError("waited in vain")
-
-
 class Net:
     def __init__(self):
         self.a, self.b = (hosts.new_name(x) for x in "ab")
@@ -68,7 +60,7 @@ class Net:
             sh(f"ip -n {ns} link set {dev} up")
         self.mac = {d: bytes.fromhex(sh(f"ip netns exec {ns} cat /sys/class/net/{d}/address").strip().replace(":", ""))
                     for ns, d in ((self.a, "a0"), (self.b, "b0"))}
-        wait_for(lambda: "LOWER_UP" in sh(f"ip -n {self.b} link show b0"))
+        until(lambda: "LOWER_UP" in sh(f"ip -n {self.b} link show b0"), "b0 is up")
 
     def down(self):
         for ns in (self.a, self.b):

@@ -248,6 +248,7 @@ def test_stop_on_eof():
 # ------------------------------------------------------------------------------------------------------------- beginning
 
 
+@pytest.mark.plain_build
 def test_start_at():
     at = time.time_ns() + 3_000_000_000
     began = time.monotonic()

@@ -131,6 +131,7 @@ while True:
 """
 
 
+@pytest.mark.plain_build
 def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tmp_path):
     """By the far host's own device: what came in over the same time, less the headers of so many segments. No probes here, and a queue so
     deep that nothing comes twice."""
@@ -160,6 +161,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
             assert seconds > 4.5 and abs(counted - arrived) < 0.001 * arrived
 
 
+@pytest.mark.plain_build
 def test_the_server_dies_in_mid_run(started):
     child = started("tcp_bidirectional", "-l", "4", "--delay", "0.5", "--json", "--no-extras")
     for _ in range(300):
@@ -178,6 +180,7 @@ def test_the_server_dies_in_mid_run(started):
     assert run.table("bytes").num_rows > 0 and (run.arrays(run.series("Ping (ms) ICMP"))["state"] == 0).sum() > 300, "pings go on"
 
 
+@pytest.mark.plain_build
 def test_another_token_and_no_server(started, tmp_path):
     other = tmp_path / "other"
     other.write_text("another-secret-that-is-as-long\n")

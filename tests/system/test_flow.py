@@ -22,9 +22,9 @@ from flows import (
     narrow,
     secret,
     stop,
-    wait_for,
 )
 from noise import least
+from waiting import received
 
 # ----------------------------------------------------------------------------------------------------------- it measures
 
@@ -53,6 +53,7 @@ def test_every_byte_is_counted(shared_pair, flow, serve, token, validators, addr
     assert counts["bytes_in"] == counts["bytes_out"] == 15_000_000 and counts["started"] == 6 and counts["clients"] == 1
 
 
+@pytest.mark.plain_build
 def test_one_timeline(shared_pair, flow, serve, token):
     """Both ends are on one machine here: the truth about its clock is known, and lies within what is said."""
     a, b = shared_pair
@@ -70,6 +71,7 @@ def test_one_timeline(shared_pair, flow, serve, token):
     assert starts == [run.end["start_ns"]] * 2
 
 
+@pytest.mark.plain_build
 def test_sixteen_flows_on_ten_megabit(narrow_pair, flow, serve, token):
     """However little a flow gets, it has as many samples as the others; and together they are not more than the link."""
     a, b = narrow_pair
@@ -100,6 +102,7 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     assert sum(one["bytes"] > 0 for one in run.flows) > 500
 
 
+@pytest.mark.plain_build
 def test_as_fast_as_iperf3(shared_pair, flow, serve, token):
     """In turns with it, so that what else the machine does meets both."""
     if not shutil.which("iperf3"):
@@ -141,6 +144,7 @@ def test_marks_and_controls(shared_pair, flow, serve, token):
         host.run(["nft", "delete", "table", "inet", "marks"])
 
 
+@pytest.mark.plain_build
 def test_stagger_and_rate(shared_pair, flow, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
@@ -231,8 +235,7 @@ def test_no_room_for_another_client(shared_pair, refusal, ktrxer, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 1)
     first = a.popen([*command(ktrxer, token, "down", b.address, "--bitrate", "1M", "--for", "20s"), "--jsonl"])
-    wait_for(first, "flows_started")
-    time.sleep(0.3)
+    received(first, flows=1)
     assert "serves 1 clients at once" in refusal(a, b.address)
     first.send_signal(signal.SIGINT)
     out, _ = first.communicate(timeout=10)

@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-from flows import MS, Run, S, check_series, command, stop, wait_for
+from flows import MS, Run, S, check_series, command, stop
+from shims import shim
+from waiting import event, received, until
 
 # ------------------------------------------------------------------------------------------------ what breaks on the way
 
@@ -24,8 +26,7 @@ def test_the_server_is_stopped_and_comes_back(shared_pair, flow, ktrxer, serve, 
     for number in (signal.SIGTERM, signal.SIGKILL):
         server = serve(b, "--token-file", token)
         child = a.popen([*command(ktrxer, token, "both", b.address, "--bitrate", "50M", "--for", "10s"), "--jsonl"])
-        wait_for(child, "flows_started")
-        time.sleep(0.5)
+        received(child, flows=2)
         begin = time.monotonic()
         server.process.send_signal(number)
         out, err = child.communicate(timeout=10)
@@ -46,7 +47,7 @@ def test_the_server_dies_just_before_the_end(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token)
     child = a.popen([*command(ktrxer, token, "both", b.address, "--bitrate", "50M", "--for", "1s"), "--jsonl"])
-    end_ns = wait_for(child, "flows_started")["start_ns"] + S
+    end_ns = event(child, "flows_started")["start_ns"] + S
     time.sleep(max(0, end_ns - 100 * MS - time.monotonic_ns()) / S)
     server.process.kill()
     late_ns = time.monotonic_ns() - end_ns
@@ -66,15 +67,12 @@ def test_the_client_is_gone(shared_pair, flow, ktrxer, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 1)
     child = a.popen([*command(ktrxer, token, "both", b.address, "--flows", 20, "--bitrate", "1M", "--for", "30s"), "--jsonl"])
-    wait_for(child, "flows_started")
+    event(child, "flows_started")
     descriptors = Path(f"/proc/{server.process.pid}/fd")
     many = len(list(descriptors.iterdir()))
     child.kill()
     child.communicate()
-    deadline = time.monotonic() + 5
-    while len(list(descriptors.iterdir())) > many - 40 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert len(list(descriptors.iterdir())) <= many - 41
+    until(lambda: len(list(descriptors.iterdir())) <= many - 41, "the server has closed the client's 41 connections")
     assert flow(a, "down", b.address, "--bytes", "1M").flows[0]["bytes"] == 1_000_000
     assert stop(server)["clients_lost"] == 1
 
@@ -93,8 +91,7 @@ def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
             host.run(["nft", "add", "table", "inet", "loss"])
             host.run(["nft", "add", "chain", "inet", "loss", "in", "{ type filter hook input priority 0; policy accept; }"])
         for child in children:
-            wait_for(child, "flows_started")
-        time.sleep(0.4)
+            received(child, flows=2)
         for host in (first[1], second[0]):
             host.run(["nft", "chain", "inet", "loss", "in", "{ policy drop; }"])
         begin = time.monotonic()
@@ -155,8 +152,7 @@ def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
     child = a.popen([*command(ktrxer, token, "up", b.address, "--bitrate", "1M", "--for", "30s", "--stop-on-eof"), "--jsonl"], stdin=subprocess.PIPE)
-    wait_for(child, "flows_started")
-    time.sleep(0.3)
+    received(child, flows=1)
     child.stdin.close()
     child.stdin = None
     begin = time.monotonic()
@@ -169,11 +165,8 @@ def test_stop_on_eof(shared_pair, ktrxer, serve, token):
 
 def test_the_clock_is_stepped(shared_pair, ktrxer, token):
     """CLOCK_REALTIME jumps at either end while flows run: none of their times are on it."""
-    shim = ktrxer.parents[1] / "tests" / "system" / "clock_shim.so"
-    if not shim.exists():
-        pytest.skip("clock_shim.so is not built here (32 bits, or a sanitizer)")
     a, b = shared_pair
-    stepped = ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={3600 * S}", "CLOCK_SHIM_AFTER_MS=500", "CLOCK_SHIM_BACK_MS=400"]
+    stepped = ["env", f"LD_PRELOAD={shim(ktrxer)}", f"CLOCK_SHIM_STEP_NS={3600 * S}", "CLOCK_SHIM_AFTER_MS=500", "CLOCK_SHIM_BACK_MS=400"]
     server = b.popen([*stepped, ktrxer, "serve", "--token-file", token, "--port", 8621])
     server.stdout.readline()
     done = a.run([*stepped, *command(ktrxer, token, "both", b.address, "--bitrate", "10M", "--for", "1500ms", "--sample-interval", "100ms", "--port", 8621), "--jsonl"], check=False)

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.plain_build
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = """
 hosts = ["near", "far"]

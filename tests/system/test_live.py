@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from far_end import Listener, closes, flowing, gro
 from ktrxer.bench import contest
+from waiting import has_run, read_until
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -105,6 +106,7 @@ def test_a_pair_is_one_call_of_the_driver(live, pair, tmp_path):
     assert same >= 150
 
 
+@pytest.mark.plain_build
 def test_times_are_met(live, pair):
     """On a machine that others use, too: the middle half, and only roughly."""
     result = live.send(*pair, "--count", 2000, "--interval", "1ms")
@@ -140,6 +142,7 @@ def test_hand_over_leaves_no_hole(live, pair):
     assert count <= b.counters()["rx"]["packets"] - before <= count + 50
 
 
+@pytest.mark.plain_build
 def test_idle_ends_the_polling(live, pair):
     """Two probes 3 s apart: in between no processor is taken."""
     a, b = pair
@@ -213,13 +216,14 @@ def test_device_down_in_mid_run(live, pair):
 def test_a_peer_that_stops_polling_fails_each_probe(live, pair):
     """Its driver refuses from then on; nothing is lost in silence."""
     a, b = pair
-    child = a.popen(live.words(a, b.address, "--for", "20s", "--interval", "1ms", "--json"))
+    child = a.popen(live.words(a, b.address, "--for", "20s", "--interval", "1ms", "--jsonl"))
     flowing(a)
     gro(b, False)
-    time.sleep(0.3)
+    for _ in range(60):
+        read_until(child, lambda one: one.get("status") == "failed")
     os.kill(child_of(child.pid), signal.SIGINT)
     out, _ = child.communicate(timeout=30)
-    result = json.loads(out)
+    result = json.loads(out.splitlines()[-1])
     closes(result)
     assert result["failed"] > 50
     assert 0 <= b.counters()["rx"]["packets"] - result["sent"] <= 50
@@ -277,7 +281,8 @@ def test_auto_leaves_a_busy_machine_alone(live, pair, ktrxer):
     a, b = pair
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     try:
-        time.sleep(0.2)
+        for loop in loops:
+            has_run(loop.pid, 0.05)
         said = chosen(a, ktrxer, b.address, "--count", "1000")
         assert "by live" not in said and "live: it polls a whole processor, and all are busy now" in said
         assert live.send(a, b, "--count", 10)["sent"] == 10

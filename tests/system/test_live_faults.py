@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 from far_end import closes, flowing, gro
 from noise import degraded
+from shims import shim
 from test_live import child_of, gone_within, live_threads, programs
+from waiting import has_run
 
 pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture
-def shim(ktrxer):
+def as_kernel(ktrxer):
     """env words that make this kernel look like another one."""
-    path = ktrxer.parents[1] / "tests" / "system" / "bpf_shim.so"
-    if not path.exists():
-        pytest.skip("bpf_shim.so is not built here (32 bits, or a sanitizer)")
+    path = shim(ktrxer, "bpf_shim")
     return lambda kind: ("env", f"KTRXER_BPF_SHIM={kind}", f"LD_PRELOAD={path}")
 
 
@@ -36,11 +36,11 @@ def shim(ktrxer):
         ("no-map-memory", "no memory for the live engine"),
     ],
 )
-def test_a_kernel_that_lacks_it_is_told_in_one_line(live, pair, ktrxer, shim, kind, words):
+def test_a_kernel_that_lacks_it_is_told_in_one_line(live, pair, ktrxer, as_kernel, kind, words):
     a, b = pair
-    assert words in live.refusal(a, "--count", 1, wrap=shim(kind))
+    assert words in live.refusal(a, "--count", 1, wrap=as_kernel(kind))
     # auto takes the next best
-    done = a.run([*shim(kind), ktrxer, "send", "--device", a.device, b.address, "--count", "100", "--json"], check=False)
+    done = a.run([*as_kernel(kind), ktrxer, "send", "--device", a.device, b.address, "--count", "100", "--json"], check=False)
     result = json.loads(done.stdout)
     assert result["sent"] == 100 and result["engine"] != "live"
 
@@ -53,13 +53,13 @@ def test_kernel_btf_is_not_needed(live, pair):
 
 
 @pytest.mark.parametrize("options", [["--interval", "1ms", "--for", "20s"], ["--for", "20s"]], ids=["timed", "template"])
-def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, shim, options):
+def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, as_kernel, options):
     a, b = pair
-    words = [*shim("no-tracepoint"), *live.words(a, b.address, *options, "--json")]
+    words = [*as_kernel("no-tracepoint"), *live.words(a, b.address, *options, "--json")]
     child = a.popen(words)
     flowing(a)
     gro(b, False)  # from here on its driver drops them, and nobody says so
-    time.sleep(0.3)
+    has_run(child.pid, 0.2)
     os.kill(child_of(child.pid), signal.SIGINT)
     result = json.loads(child.communicate(timeout=30)[0])
     closes(result)
@@ -71,9 +71,9 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, shim, o
     degraded(result)
 
 
-def test_without_tracepoints_nothing_is_missing_where_nothing_is_lost(live, pair, shim):
+def test_without_tracepoints_nothing_is_missing_where_nothing_is_lost(live, pair, as_kernel):
     a, b = pair
-    done = a.run([*shim("no-tracepoint"), *live.words(a, b.address, "--count", 3000, "--json")], check=False)
+    done = a.run([*as_kernel("no-tracepoint"), *live.words(a, b.address, "--count", 3000, "--json")], check=False)
     result = json.loads(done.stdout)
     assert result["departure_stamp"]["queued"] == result["sent"] == 3000
     assert not any("no tracepoints" in reason for reason in result["reasons"])

@@ -66,6 +66,7 @@ def beside_ping(a, b, measure, seconds):
     return made, statistics.median(float(ms) for ms in re.findall(r" time=([0-9.]+) ms", told["ping"]))
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("interval", ["10ms", "100ms"])
 @pytest.mark.parametrize("far", [False, True])
 def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
@@ -94,6 +95,7 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
     assert end["untimed"] * 100 <= end["received"]
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize(("engine", "address"), [("raw", "address"), ("raw", "address6"), ("udp", "address6")])
 def test_every_engine_of_the_stack_has_it(pair, ktrxer, serve, engine, address):
     a, b = pair
@@ -150,6 +152,7 @@ def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
             assert end["verdict"] != "valid" and any("bypasses the qdisc tbf of a0" in reason for reason in end["reasons"]), end["reasons"]
 
 
+@pytest.mark.plain_build
 def test_probes_that_wait_in_the_queue_cost_no_processor(pair, ktrxer):
     a, b = pair
     with full_queue(a, "a0", b.address):

@@ -62,6 +62,7 @@ def test_unprivileged_nobody_there(net):
 # ------------------------------------------------------------------------------------------------------- no way
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("to, protocol", [("10.77.1.99", "ARP"), ("fd77:1::99", "neighbour discovery")])
 def test_no_neighbour_takes_a_second(net, to, protocol):
     answer = refused(net.probe(to), EHOSTUNREACH, to, protocol, "a0", "MAC address")

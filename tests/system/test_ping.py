@@ -52,7 +52,7 @@ def ping(ktrxer):
 # ---------------------------------------------------------------------------------------------- on time
 
 
-@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the processor time of a sanitizer is not the program's")
+@pytest.mark.plain_build  # the processor time of a sanitizer is not the program's
 def test_probes_leave_on_time_for_a_small_share_of_a_processor(shared_pair, ktrxer):
     """Beside a sleep that spins for nothing, in turns: a tenth of its lateness, or some microseconds, for at most 3 % of a processor more."""
     a, b = shared_pair

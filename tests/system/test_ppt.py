@@ -144,6 +144,7 @@ def test_two_sizes_of_three(tmp_path: Path) -> None:
     assert [train["trailing_wire_bytes"] for train in found["trains"]] == [72, 232] and contains(found["capacity_bit_s"], 100e6)
 
 
+@pytest.mark.plain_build
 def test_ten_million_gaps(tmp_path: Path) -> None:
     rows = "".join(f"{size},{gap}\n" for size, gap in probe_files.gaps(100e6, 2000, SIZES, 50_000, 300))
     path = tmp_path / "gaps.csv"

@@ -11,6 +11,7 @@ import json
 import signal
 
 import pytest
+from shims import shim
 from stamps import parse
 
 
@@ -61,6 +62,7 @@ def test_each_layer_in_both_phases(shared_pair, direct, serve, validators, addre
     assert done.returncode == (0 if end["verdict"] == "valid" else 1)
 
 
+@pytest.mark.plain_build
 def test_a_queue_is_in_the_layer_behind_the_packet_scheduler(pair, direct, serve):
     """tbf holds packets between the two stamps of this host that enclose it, and nothing else grows by as much."""
     a, b = pair
@@ -165,12 +167,9 @@ def test_it_is_stopped(shared_pair, ktrxer, serve):
 
 def test_the_clock_is_stepped(pair, ktrxer, serve):
     """Each probe waits most of its time in the queue, so the steps, forward and back, come between two stamps of a probe."""
-    shim = ktrxer.parents[1] / "tests" / "system" / "clock_shim.so"
-    if not shim.exists():
-        pytest.skip("clock_shim.so is not built here (32 bits, or a sanitizer)")
     a, b = pair
     serve(b)
-    stepped = ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIM_STEP_NS={3600 * 10**9}", "CLOCK_SHIM_AFTER_MS=700", "CLOCK_SHIM_BACK_MS=500"]
+    stepped = ["env", f"LD_PRELOAD={shim(ktrxer)}", f"CLOCK_SHIM_STEP_NS={3600 * 10**9}", "CLOCK_SHIM_AFTER_MS=700", "CLOCK_SHIM_BACK_MS=500"]
     slow_device(a, "a0", 32, 10_000)
     words = [*stepped, ktrxer, "ppt", "direct", b.address, "--count", "60", "--interval", "1ms", "--busy-threads", "0", "--json"]
     done = a.run(words, check=False, timeout=60)
@@ -195,6 +194,7 @@ def test_host_delay_subtracts_what_both_hosts_have_measured(shared_pair, ktrxer,
     assert end["host_delay"]["residual_max_us"] == end["rtt_us"]["min"]
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("far", [False, True])
 def test_host_delay_takes_the_queue_of_either_host_out(pair, ktrxer, serve, far):
     """The wire between has no length: what remains is far less than the queue."""

@@ -8,7 +8,6 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 """
 
 import json
-import os
 
 import pytest
 
@@ -59,7 +58,7 @@ def test_a_veth_pair_has_no_rate_and_gives_none(shared_pair, measure, serve, tok
     assert end["up"]["capacity_bit_s"] is None and end["up"]["delta_ns"] is None and end["up"]["link_share"] is None
 
 
-@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the processor time of a sanitizer is not the program's")
+@pytest.mark.plain_build  # the processor time of a sanitizer is not the program's
 def test_its_load(shared_pair, measure, serve, token):
     """Under 0.5 % of a processor with 30 probes of each size, 100 ms apart (P6)."""
     a, b = shared_pair

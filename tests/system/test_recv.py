@@ -25,8 +25,8 @@ from receivers import (
     read_pcapng,
     reasons,
     sh,
-    wait_for,
 )
+from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces")
 
@@ -83,7 +83,7 @@ def test_stamps_and_bytes_are_those_of_libpcap(net, tmp_path, what, requires_rea
         frames = mixed(net)
         net.send(frames, gap=0.001)
         least = 24 + sum(16 + len(frame) for frame in frames)
-        wait_for(lambda: theirs.stat().st_size >= least and {packet for _, packet, _ in read_pcap(theirs)} >= set(frames))
+        until(lambda: theirs.stat().st_size >= least and {packet for _, packet, _ in read_pcap(theirs)} >= set(frames), "the capture has all frames")
         tcpdump.terminate()
         assert tcpdump.wait(10) == 0
         end = recv.stop()
@@ -153,7 +153,7 @@ def test_packets_for_other_hosts(net):
     assert promiscuity() == 1
     recv.process.kill()
     recv.process.wait()
-    wait_for(lambda: promiscuity() == 0)
+    until(lambda: promiscuity() == 0, "promiscuous mode is off")
 
 
 def test_the_first_rule_by_priority_decides(net):
@@ -293,7 +293,7 @@ def test_the_device_goes_in_mid_run(net, fault, traffic):
         sh(f"ip -n {net.b} link set gone0 up && ip -n {net.a} link set gone1 up")
         with Recv(net, "--rule", "capture udp from any to any", device="gone0") as recv:
             if traffic:
-                wait_for(lambda: "LOWER_UP" in sh(f"ip -n {net.b} link show gone0"))
+                until(lambda: "LOWER_UP" in sh(f"ip -n {net.b} link show gone0"), "gone0 is up")
                 subprocess.run(["ip", "netns", "exec", net.a, sys.executable, "-c", SEND, "gone1", "0"], check=True, text=True,
                                input=(net.frame(b"x").hex() + "\n") * 7)
                 time.sleep(0.1)

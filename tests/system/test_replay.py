@@ -8,13 +8,13 @@ import socket
 import statistics
 import struct
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ktrxer.lab import hosts
 from noise import late, least
+from waiting import event, until
 
 Hosts = tuple[hosts.Netns, hosts.Netns]
 
@@ -66,9 +66,10 @@ class TestReplay:
             times.append(now)
         file = write_pcap(tmp_path / "in.pcap", [(t, frame(i, 20 + 7 * i)) for i, t in enumerate(times)])
         far = pair[1].popen([ktrxer, "recv", "--device", "b0", "--rule", "capture udp from any to any:9", "--count", "100",
-                             "--for", "15s", "--write", tmp_path / "out.pcapng"])
+                             "--for", "15s", "--write", tmp_path / "out.pcapng", "--jsonl"])
         try:
-            result = self.after_the_receiver(ktrxer_json, pair[0], file, tmp_path)
+            event(far, "listening")
+            result = replay(ktrxer_json, pair[0], file, "--reports", str(tmp_path / "r.csv"))
             far.communicate(timeout=20)
         finally:
             far.kill()
@@ -84,13 +85,6 @@ class TestReplay:
             return statistics.median(abs(int(row["lateness_ns"])) for row in reports(tmp_path / "r.csv"))
 
         assert least(lateness_ns, enough=50_000) <= 50_000
-
-    @staticmethod
-    def after_the_receiver(run: Any, host: hosts.Netns, file: Path, tmp_path: Path) -> dict[str, Any]:
-        import time
-
-        time.sleep(1)
-        return replay(run, host, file, "--reports", str(tmp_path / "r.csv"))
 
     @staticmethod
     def frames_of(path: Path) -> list[bytes]:
@@ -165,11 +159,12 @@ class TestReplay:
 
     def test_a_pipe_that_falls_silent_can_be_stopped(self, shared_pair: Hosts, ktrxer: Path, tmp_path: Path) -> None:
         file = write_pcap(tmp_path / "f.pcap", [(0, frame(0)), (1000, frame(1))])
+        both = shared_pair[0].counters()["tx"]["packets"] + 2
         child = shared_pair[0].popen([ktrxer, "send", "--pcap", "-", "--device", "a0", "--json"], stdin=subprocess.PIPE)
         assert child.stdin is not None
         child.stdin.buffer.write(file.read_bytes())
         child.stdin.flush()
-        time.sleep(0.6)
+        until(lambda: shared_pair[0].counters()["tx"]["packets"] >= both, "both frames have left")
         child.send_signal(signal.SIGINT)
         status = child.wait(timeout=5)
         assert child.stdout is not None

@@ -19,8 +19,9 @@ import sys
 import time
 
 import pytest
-from receivers import KTRXER, SEND, Recv, read_pcapng, reasons, sh, wait_for
+from receivers import KTRXER, SEND, Recv, read_pcapng, reasons, sh
 from rules_here import BY, counts, judged, rules, run, stack
+from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
@@ -304,7 +305,7 @@ def test_each_queue_has_a_socket_of_its_own(net):
     sh(f"ip -n {net.b} link add q0 numrxqueues 4 numtxqueues 4 type veth peer name q1 numrxqueues 4 numtxqueues 4 netns {net.a}")
     try:
         sh(f"ip -n {net.b} link set q0 up && ip -n {net.a} link set q1 up")
-        wait_for(lambda: "LOWER_UP" in sh(f"ip -n {net.b} link show q0"))
+        until(lambda: "LOWER_UP" in sh(f"ip -n {net.b} link show q0"), "q0 is up")
         mac = bytes.fromhex(json.loads(sh(f"ip -n {net.b} -j link show q0"))[0]["address"].replace(":", ""))
         with Recv(net, *rules("capture+drop udp from any to any:2000"), device="q0") as recv:
             sockets = len([fd for fd in os.listdir(f"/proc/{recv.process.pid}/fd")

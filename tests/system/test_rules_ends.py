@@ -13,11 +13,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
-from receivers import Recv, sh, wait_for
+from receivers import Recv, sh
 from rules_here import BY, counts, judged, rules, run, stack, tables, xdp_on
+from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
@@ -41,7 +42,7 @@ def test_all_is_gone_with_the_process(net, by):
         assert got == []
         recv.process.kill()
         recv.process.wait()
-    wait_for(lambda: not xdp_on(net) and not tables(net), 10)
+    until(lambda: not xdp_on(net) and not tables(net), "the rules are gone from the device and from nftables")
     with stack(net) as got:
         net.send([net.frame(b"passes")] * 3)
     assert got == [b"passes"] * 3
@@ -51,7 +52,8 @@ def test_stopped_rules_still_hold(net):
     """A process that is stopped is not gone."""
     with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")) as recv, stack(net) as got:
         recv.process.send_signal(signal.SIGSTOP)
-        time.sleep(1.2)
+        status = Path(f"/proc/{recv.process.pid}/stat")
+        until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", "the receiver is stopped")
         net.send([net.frame(b"dropped")] * 3)
         recv.process.send_signal(signal.SIGCONT)
         end = recv.stop()

@@ -14,8 +14,9 @@ import subprocess
 import sys
 
 import pytest
-from receivers import KTRXER, Recv, wait_for
+from receivers import KTRXER, Recv
 from rules_here import counts, judged, rules, run, stack, xdp_on
+from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
@@ -121,7 +122,7 @@ def test_without_af_xdp_it_is_the_ring_buffer(net):
     command = ["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", "--device", "b0", "--rule", "capture+drop udp from any to any:2000", "--for", "1s", "--json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for(lambda: xdp_on(net))
+        until(lambda: xdp_on(net), "the XDP program is on the device")
         net.send([net.frame(b"x")] * 5)
         out, errors = child.communicate(timeout=20)
     finally:

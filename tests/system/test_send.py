@@ -132,6 +132,7 @@ def test_source_address_of_others_is_refused_by_udp_before_anything_is_sent(shar
 # ------------------------------------------------------------------------------------------------------- when it left
 
 
+@pytest.mark.plain_build
 def test_reported_gaps_are_those_of_the_receiver(send):
     def difference_ns():
         _, rows, packets = send("--engine", "packet", "--count", 500, "--interval", "2ms", status=None)
@@ -211,6 +212,7 @@ def test_trains_back_to_back(send, engine):
     assert statistics.median(abs(arrival - said) for arrival, said in apart) < 500_000
 
 
+@pytest.mark.plain_build
 def test_start_at(send):
     start = time.time_ns() + 700_000_000
     result, rows, packets = send("--start-at", start, "--count", 5, "--interval", "10ms", status=None)

@@ -15,8 +15,9 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
-from flows import MS, command, secret, stop, wait_for
+from flows import MS, command, secret, stop
 from test_flow_faults import HOSTILE
+from waiting import event
 
 
 def hostile(mode, body):
@@ -194,12 +195,12 @@ def test_the_token_is_read_again_on_sighup(shared_pair, flow, serve, refusal, op
         kept.write_text(path.read_text())
         os.chown(kept, server.listening["uid"], -1)
         server.process.send_signal(signal.SIGHUP)
-        assert wait_for(server.process, "token_reloaded") == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
+        assert event(server.process, "token_reloaded") == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
         assert flow(a, "down", b.address, "--bytes", "10k", token=path).flows[0]["bytes"] == 10_000
     assert "token" in refusal(a, b.address, "--bytes", "10k", token=old)
     kept.chmod(0o644)  # others may read it: refused, and the token stays
     server.process.send_signal(signal.SIGHUP)
-    assert wait_for(server.process, "token_reloaded")["done"] is False
+    assert event(server.process, "token_reloaded")["done"] is False
     assert flow(a, "down", b.address, "--bytes", "10k", token=new).flows[0]["bytes"] == 10_000
     stop(server)
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from flows import wait_for
+from waiting import event
 
 ACTIVATE = [sys.executable, Path(__file__).with_name("activate.py")]
 UNIT = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.socket"
@@ -51,7 +51,7 @@ def begin(child):
     """The manager starts the server: its event `listening`."""
     child.stdin.write("\n")
     child.stdin.flush()
-    return wait_for(child, "listening")
+    return event(child, "listening")
 
 
 def end(child):

@@ -11,9 +11,10 @@ import sys
 import time
 
 import pytest
-from flows import MS, command, wait_for
+from flows import MS, command
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_flow_faults import HOSTILE
+from waiting import event, received
 
 # Control connections with a wrong token from one address, one after another; the address, the server, how many.
 GUESSES = (
@@ -134,11 +135,10 @@ def test_a_client_that_is_gone_is_counted(shared_pair, ktrxer, serve, token):
     server = serve(b, "--token-file", token)
     for kind in ((), ("--udp",)):
         child = a.popen([*command(ktrxer, token, "both", b.address, *kind, "--bitrate", "8M", "--for", "30s"), "--jsonl"])
-        wait_for(child, "flows_started")
-        time.sleep(0.5)
+        received(child, flows=2, more_than=100_000)
         child.kill()
         child.communicate()
-        one = wait_for(server.process, "client_ended")
+        one = event(server.process, "client_ended")
         assert one["end"] == "lost" and one["bytes_in"] > 100_000 and one["bytes_out"] > 100_000, one
         assert (one["packets_in"] > 20 and one["packets_out"] > 20) == bool(kind), one
     server.stop()
@@ -248,6 +248,7 @@ def test_other_requests(shared_pair, serve, token, request_text, status):
     assert fetch(b, "127.0.0.1", 9620, request_text)[0] == f"HTTP/1.0 {status}"
 
 
+@pytest.mark.plain_build
 def test_slow_readers_of_metrics_hold_no_place(shared_pair, serve, token):
     """Twenty connections that say nothing: the next request is answered at once, and they are closed after some seconds."""
     _, b = shared_pair

@@ -9,11 +9,11 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A measures, B serves; nftable
 import os
 import signal
 import sys
-import time
 
 import pytest
 from far_end import flowing
 from stamps import PORT, parse, reasons
+from waiting import until
 
 # ---------------------------------------------------------------------------------------------------------------- faults
 
@@ -218,6 +218,12 @@ def test_hostile_packets_at_full_rate(pair, ktrxer, stamp, serve):
     assert counts["answer_itself"] > 10 and counts["tlv_integrity_failed"] > 10
 
 
+def datagrams(host):
+    """UDP datagrams that programs of this host have read."""
+    names, values = (line.split() for line in host.run(["grep", "^Udp:", "/proc/net/snmp"]).stdout.splitlines())
+    return int(values[names.index("InDatagrams")])
+
+
 def test_two_reflectors_fall_silent(pair, serve):
     """A forged packet sets one on the other; and once more where both are set on ports that the other does not know."""
     a, b = pair
@@ -231,7 +237,8 @@ for _ in range(10):
                socket.inet_aton("{b.address}"), 9001, 9002, 8 + len(p), 0) + p, ("{b.address}", 0))
 """
     a.run([sys.executable, "-c", program])
-    time.sleep(0.5)
+    # The kernel counts a datagram when a program reads it.
+    until(lambda: datagrams(a) >= 10 and datagrams(b) >= 10, "each reflector has read 10 packets")
     counts, theirs = other.stop(), one.stop()
     assert counts["answered"] == 10
     assert theirs["received"] == theirs["answer_itself"] == 10 and theirs["answered"] == 0

@@ -107,6 +107,7 @@ def test_probes_that_do_not_wait_with_the_flows_degrade_the_result(line, load):
     assert end["verdict"] == "degraded" and any("do not wait in the queue of the flows" in one for one in end["reasons"]), end["reasons"]
 
 
+@pytest.mark.plain_build
 def test_text(ktrxer, line, serve, token):
     serve(line.b, "--token-file", token)
     with line.shaped(line.r2, "d73"):

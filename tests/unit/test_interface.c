@@ -8,6 +8,8 @@
 
 #include <ktrxer.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -133,6 +135,108 @@ static void one_policy_for_size(void **state)
 			message_expected(make(o, &options), -E2BIG);
 		}
 	}
+}
+
+/* Each field of the options that holds one value of an enumeration. */
+struct choice {
+	const char *message; /* of a refusal, with the value */
+	int (*make)(const void *options, void **out);
+	const void *valid; /* options whose other fields are valid */
+	size_t size, at;   /* of these options; of the field in them */
+	int least, most;   /* values that this version knows; 0 besides, where it is the default */
+};
+
+static int make_vary(const void *vary, void **out)
+{
+	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
+	struct ktx_template_options options = KTX_TEMPLATE_OPTIONS_INIT;
+
+	options.frame = frame;
+	options.length = sizeof frame;
+	options.link = KTRXER_LINK_ETHERNET;
+	options.fields = vary;
+	options.field_count = 1;
+	return ktx_template_new((struct ktx_template **)out, &options, &err);
+}
+
+static int make_rule(const void *rule, void **out)
+{
+	const struct krx_options options = KRX_OPTIONS_INIT;
+
+	return krx_open((struct krx **)out, &options, rule, 1, &err);
+}
+
+#define CHOICE(message, make, valid, field, least, most)                                                          \
+	{ message, make, &(valid), sizeof(valid), (size_t)((const char *)&(valid).field - (const char *)&(valid)), \
+	  least, most }
+
+static void values_out_of_range_are_refused(void **state)
+{
+	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
+	static const int far_out[] = { 31, 32, 33, 255, 256, 65536, INT_MAX, -1, INT_MIN };
+	const struct ktrxer_path path = { .device.link = KTRXER_LINK_ETHERNET,
+					  .source = { AF_INET, { 192, 0, 2, 1 }, 0 },
+					  .to = { AF_INET, { 192, 0, 2, 2 }, 0 } };
+	struct ktx_options tx = KTX_OPTIONS_INIT;
+	struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
+	struct ktx_template_options template = KTX_TEMPLATE_OPTIONS_INIT;
+	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
+	const struct ktx_vary vary = { .field = KTX_FIELD_BYTES, .how = KTX_VARY_COUNTER, .at = 20, .width = 4 };
+	struct krx_rule rule = { 0 };
+	const struct choice choices[] = {
+		CHOICE("purpose %d", make_tx, tx, purpose, 0, KTX_FOR_RATE),
+		CHOICE("wait %d", make_tx, tx, wait, 0, KTX_WAIT_SLEEP),
+		CHOICE("late %d", make_tx, tx, late, 0, KTX_LATE_SHIFT),
+		CHOICE("reports %d", make_tx, tx, reports, 0, KTX_REPORT_NONE),
+		CHOICE("kind %d", make_schedule, schedule, kind, KTRXER_SCHEDULE_PERIODIC, KTRXER_SCHEDULE_LIST),
+		CHOICE("link %d", make_template, template, link, KTRXER_LINK_ETHERNET, KTRXER_LINK_RAW_IP),
+		CHOICE("field %d", make_vary, vary, field, 0, KTX_FIELD_PAYLOAD),
+		CHOICE("way (%d)", make_vary, vary, how, KTX_VARY_COUNTER, KTX_VARY_TABLE),
+		CHOICE("operation number %d", make_rule, rule, op, KRX_CAPTURE, KRX_FORWARD),
+		CHOICE(NULL, make_frame, spec, link, 0, KTRXER_LINK_RAW_IP),
+	};
+	void *out;
+
+	(void)state;
+	tx.engine = "no such engine"; /* valid options come as far as this */
+	schedule.kind = KTRXER_SCHEDULE_PERIODIC;
+	schedule.gap_num = 5;
+	template.frame = frame;
+	template.length = sizeof frame;
+	template.link = KTRXER_LINK_ETHERNET;
+	spec.path = &path;
+	spec.proto = KTRXER_UDP;
+	assert_int_equal(krx_rule_parse(&rule, "capture udp from any to any:9", &err), 0);
+	assert_int_equal(make_tx(&tx, &out), -EINVAL);
+	assert_non_null(strstr(err.text, "no such engine"));
+	assert_int_equal(make_schedule(&schedule, &out), 0);
+	ktrxer_schedule_free(out);
+	assert_int_equal(make_template(&template, &out), 0);
+	ktx_template_free(out);
+	assert_int_equal(make_vary(&vary, &out), 0);
+	ktx_template_free(out);
+	for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+		const struct choice *c = &choices[i];
+
+		for (size_t n = 0; n < 2 + sizeof far_out / sizeof *far_out; n++) {
+			const int value = n == 0 ? c->most + 1 : n == 1 ? c->least - 1 : far_out[n - 2];
+			uint8_t options[512];
+			char words[40];
+
+			memcpy(options, c->valid, c->size);
+			memcpy(options + c->at, &value, sizeof value);
+			out = SOME;
+			memset(&err, 0, sizeof err);
+			assert_int_equal(c->make(options, &out), -EINVAL);
+			assert_null(out);
+			if (!c->message)
+				continue;
+			snprintf(words, sizeof words, c->message, value);
+			if (!strstr(err.text, words))
+				fail_msg("'%s' does not contain '%s'", err.text, words);
+		}
+	}
+	memset(&err, 0, sizeof err);
 }
 
 /* A caller of the first version, with any bytes behind its struct, means the same as one of today with zeros there. */
@@ -302,9 +406,8 @@ static void engines_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_policy_for_size),
-		cmocka_unit_test(a_smaller_size_means_zeros),
-		cmocka_unit_test(null_is_refused),
+		cmocka_unit_test(one_policy_for_size),        cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(a_smaller_size_means_zeros), cmocka_unit_test(null_is_refused),
 		cmocka_unit_test(engines_are_counted),
 	};
 

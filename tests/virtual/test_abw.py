@@ -3,34 +3,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from shaped import FRAME, PAYLOADS, measure, truth
 
 pytestmark = pytest.mark.slow
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
-FRAME, LARGE, HEADERS = 14, 1500, 28  # netem counts frames with their Ethernet header; abw counts IP packets
-PAYLOADS = (200, 1472)
-
-FILE = """
-hosts = ["near", "far"]
-routers = ["mid"]
-[[links]]
-ends = ["near", "mid"]
-delay = "2ms"
-[[links]]
-ends = ["mid", "far"]
-"""
-
-SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {} limit 10000; done"
-CROSS = "{} flow up far --udp --bitrate {}k --model poisson --payload {}..{} --for 60s --token-file token >/dev/null 2>&1 & sleep 0.5"
+HEADERS = 28  # IPv4 and UDP
 
 
 @dataclass
@@ -46,10 +27,10 @@ class Scenario:
         return round(self.mbit * 10 * self.load * mean / (mean + HEADERS + FRAME))
 
     def truth(self) -> float:
-        return self.mbit * 1e6 * (100 - self.load) / 100 * LARGE / (LARGE + FRAME)
+        return truth(self.mbit * (100 - self.load) / 100)
 
     def capacity(self) -> float:
-        return self.mbit * 1e6 * LARGE / (LARGE + FRAME)
+        return truth(self.mbit)
 
 
 SCENARIOS = {
@@ -68,25 +49,8 @@ SCENARIOS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """All scenarios, one after the other in one guest."""
-    folder = tmp_path_factory.mktemp("abw")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
-    (lab.folder / "abw.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
-    job = list[str]()
-    for number, scenario in enumerate(SCENARIOS.values()):
-        job.append(SHAPE.format(f"rate {scenario.mbit}mbit {scenario.netem}"))
-        if scenario.load:
-            job.append(CROSS.format(KTRXER, scenario.cross_kbit(), *PAYLOADS))
-        job.append(f"{KTRXER} abw far --json --token-file token {scenario.options} >{number}.json")
-        if scenario.load:
-            job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
-    serve = f"far={KTRXER} serve --quiet --token-file token"
-    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=400)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
+    scenarios = [(f"rate {one.mbit}mbit {one.netem}", one.cross_kbit(), f"abw far --token-file token {one.options}") for one in SCENARIOS.values()]
+    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("abw"), scenarios, timeout=400), strict=True))
 
 
 def ranges(result: dict[str, Any]) -> list[dict[str, Any]]:

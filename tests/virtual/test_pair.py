@@ -3,48 +3,27 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from shaped import FRAME, measure, truth
 
 pytestmark = pytest.mark.slow
-
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
-FRAME, LARGE = 14, 1500  # netem counts frames with their Ethernet header; pair counts IP packets
-
-FILE = """
-hosts = ["near", "far"]
-routers = ["mid"]
-[[links]]
-ends = ["near", "mid"]
-delay = "2ms"
-[[links]]
-ends = ["mid", "far"]
-"""
-
-# near - mid - far; mid shapes both of its devices. Each scenario: name, netem's words, cross traffic up in Mbit/s, options of pair.
-SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {} limit 10000; done"
-CROSS = "{} flow up far --udp --bitrate {} --model poisson --payload 200..1472 --for 20s --token-file token >/dev/null 2>&1 & sleep 0.2"
 
 
 @dataclass
 class Scenario:
     netem: str
     options: str = "--count 60"
-    cross: str = ""
+    cross_kbit: int = 0
 
 
 SCENARIOS = {
     "10": Scenario("rate 10mbit"),
     "100": Scenario("rate 100mbit"),
     "1000": Scenario("rate 1000mbit"),
-    "10 half": Scenario("rate 10mbit", "--count 60 --direction up --interval 40ms", "5M"),
+    "10 half": Scenario("rate 10mbit", "--count 60 --direction up --interval 40ms", 5000),
     "groups of 1 ms": Scenario("rate 100mbit slot 1ms 1ms", "--count 60"),
     "groups of 300 us": Scenario("rate 10mbit slot 300us 300us"),
     "loss": Scenario("rate 100mbit loss 3%", "--count 60"),
@@ -58,30 +37,12 @@ SCENARIOS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """All scenarios, one after the other in one guest."""
-    folder = tmp_path_factory.mktemp("pairs")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
-    (lab.folder / "pair.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
-    job = list[str]()
-    for number, scenario in enumerate(SCENARIOS.values()):
-        job.append(SHAPE.format(scenario.netem))
-        if scenario.cross:
-            job.append(CROSS.format(KTRXER, scenario.cross))
-        token = "" if "--echo" in scenario.options else "--token-file token"
-        job.append(f"{KTRXER} pair far --json {token} {scenario.options} >{number}.json")
-        if scenario.cross:
-            job.append("kill -INT $!; wait $!")
-    serve = f"far={KTRXER} serve --quiet --token-file token"
-    done = lab("run", "./pair.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=230)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
+    scenarios = list[tuple[str, int, str]]()
+    for one in SCENARIOS.values():
+        token = "" if "--echo" in one.options else "--token-file token"
+        scenarios.append((one.netem, one.cross_kbit, f"pair far {token} {one.options}"))
+    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("pairs"), scenarios, timeout=230), strict=True))
 
-
-def truth(mbit: float) -> float:
-    return mbit * 1e6 * LARGE / (LARGE + FRAME)
 
 
 @pytest.mark.parametrize("mbit", [10, 100, 1000])

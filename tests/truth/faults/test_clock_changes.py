@@ -14,6 +14,7 @@ import sys
 import time
 
 import pytest
+from shims import shim
 
 UP_MS, DOWN_MS = 2, 18
 MS = 1_000_000
@@ -60,7 +61,7 @@ def held(path):
         child.communicate()
 
 
-class Shim:
+class ChangedClock:
     """The words before a command whose clock is to be changed; begin() changes it from now on."""
 
     def __init__(self, built, at):
@@ -76,20 +77,17 @@ class Shim:
 
 
 @pytest.fixture
-def shim(ktrxer, tmp_path):
-    built = ktrxer.parents[1] / "tests" / "system" / "clock_shim.so"
-    if not built.exists():
-        pytest.skip("clock_shim.so is not built here (32 bits, or a sanitizer)")
-    return Shim(built, tmp_path / "clock")
+def clock(ktrxer, tmp_path):
+    return ChangedClock(shim(ktrxer), tmp_path / "clock")
 
 
-def stamp(path, shim, words, *more):
+def stamp(path, clock, words, *more):
     """The clock is changed after a third of the probes."""
     child = path.a.popen([*words, path.ktrxer, "stamp", "10.77.0.2", "-p", "9000", "-i", "10ms", "-c", "300", "--jsonl", *more])
     for line in child.stdout:
         last = json.loads(line)
         if last["type"] == "sample" and last.get("number") == 100:
-            shim.begin()
+            clock.begin()
     child.communicate()
     return last
 
@@ -106,9 +104,9 @@ def holds(end, truth):
 
 
 @pytest.mark.parametrize("fault", STEPS + SLEWS, ids=str)
-def test_the_reflectors_clock_is_changed(path, held, serve, shim, fault):
-    serve(path.b, prefix=shim.words(fault))
-    end = stamp(path, shim, [])
+def test_the_reflectors_clock_is_changed(path, held, serve, clock, fault):
+    serve(path.b, prefix=clock.words(fault))
+    end = stamp(path, clock, [])
     assert end["verdict"] != "valid" and end["reflector_clock_changes"] >= 1 and end["own_clock_changes"] == 0
     assert any("the clock of the reflector was stepped, or slewed by more than 600 ppm" in reason for reason in end["reasons"])
     if "STEP_NS" in fault:
@@ -118,29 +116,29 @@ def test_the_reflectors_clock_is_changed(path, held, serve, shim, fault):
 
 @pytest.mark.parametrize("fault", USUAL, ids=str)
 @pytest.mark.parametrize("there", [True, False])
-def test_a_usual_slew_is_no_fault(path, held, serve, shim, fault, there):
-    serve(path.b, prefix=shim.words(fault) if there else [])
-    end = stamp(path, shim, [] if there else shim.words(fault))
+def test_a_usual_slew_is_no_fault(path, held, serve, clock, fault, there):
+    serve(path.b, prefix=clock.words(fault) if there else [])
+    end = stamp(path, clock, [] if there else clock.words(fault))
     assert end["reflector_clock_changes"] == end["own_clock_changes"] == 0 and end["clocks_adjusted"]
     assert not any("clock" in reason for reason in end["reasons"]), end["reasons"]
     holds(end, held())
 
 
 @pytest.mark.parametrize("fault", SLEWS, ids=str)
-def test_this_hosts_clock_is_slewed(path, held, serve, shim, fault):
+def test_this_hosts_clock_is_slewed(path, held, serve, clock, fault):
     serve(path.b)
-    end = stamp(path, shim, shim.words(fault))
+    end = stamp(path, clock, clock.words(fault))
     assert end["verdict"] != "valid" and end["own_clock_changes"] >= 1 and end["reflector_clock_changes"] == 0
     assert any("the clock of this host was stepped, or slewed by more than 600 ppm" in reason for reason in end["reasons"])
     holds(end, held())
 
 
 @pytest.mark.parametrize("fault", [{"STEP_NS": 8 * MS}, {"SLEW_PPM": 2000, "BACK_MS": 1000}], ids=str)
-def test_a_run_names_the_clock(path, serve, shim, fault):
-    serve(path.b, "--token-file", path.token, prefix=shim.words(fault))
+def test_a_run_names_the_clock(path, serve, clock, fault):
+    serve(path.b, "--token-file", path.token, prefix=clock.words(fault))
     child = path.start("ping", "-l", "6", "--delay", "0.2", "-i", "10ms", "--no-extras")
     path.wait_for_samples(200)
-    shim.begin()
+    clock.begin()
     made = path.result(child)
     assert made.verdict != "valid" and made.says("the clock of the reflector was stepped, or slewed")
     latency = made.run.table("latency")
