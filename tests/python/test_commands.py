@@ -56,7 +56,7 @@ def test_many_runs_as_one_data_set(directory, capsys, tmp_path):
     assert len(table) == 2 * 4 * 1400 and set(table.column("name").to_pylist()) == {
         "Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"}
     assert len(pyarrow.dataset.dataset(tmp_path / "all" / "runs.parquet").to_table()) == 3
-    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "x") == (1, "", "ktrxer runs: no runs that could be read\n")
+    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "x") == (1, "", "ktrxer runs: no readable runs\n")
 
 
 def test_summary(directory, capsys):
@@ -120,7 +120,7 @@ def test_a_load_that_did_not_get_through_carries_no_grade(tmp_path, capsys):
 def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
     status, out, err = say(capsys, "summary", directory)
     assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err
-    assert out.count("verdict: valid") == 2 and "not finished yet, or was cut off: `ktrxer recover` closes it" in out
+    assert out.count("verdict: valid") == 2 and "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it" in out
     assert say(capsys, "summary", tmp_path / "none.ktrxer")[0] == 1
     assert say(capsys, "summary", tmp_path) == (1, "", f"ktrxer summary: {tmp_path}: no runs there\n")
 
@@ -141,7 +141,7 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
     assert say(capsys, "summary", "/etc/passwd") == (1, "", (
         "ktrxer summary: /etc/passwd: not a run: `ktrxer run` stores NAME.ktrxer; a data file of Flent is called NAME.flent.gz\n"))
     (tmp_path / "cut.ktrxer").write_bytes((directory / "one.ktrxer").read_bytes()[:5000])
-    assert "cut.ktrxer: not a run, or a damaged one: it has no end (was it copied in full?)" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
+    assert "cut.ktrxer: not a run, or a damaged one: its end is missing: copy the whole file again" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
     status, out, err = say(capsys, "import", directory / "one.ktrxer", "-D", tmp_path)
     assert (status, out) == (1, "") and err.count("\n") == 1
     assert "one.ktrxer: is a run of ktrxer already; import reads Flent's data files; summary, plot and report read this one" in err

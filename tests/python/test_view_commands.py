@@ -153,13 +153,13 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "status", "complaint"),
     [
-        (["RRUL", "--plot", "pign"], 2, "no plot is called 'pign'; did you mean ping? There are: all, totals, "),
-        (["RRUL", "--plot", "nope"], 2, "no plot is called 'nope'; there are: all, totals, "),
-        (["missing.ktrxer", "--plot", "nope_scaled"], 2, "no plot is called 'nope_scaled'; there are: all, "),
-        (["RRUL", "-o", "x.gif"], 2, "x.gif: no picture of that kind; the name may end in .svg, .pdf, .png"),
+        (["RRUL", "--plot", "pign"], 2, "unknown plot 'pign'; did you mean ping? There are: all, totals, "),
+        (["RRUL", "--plot", "nope"], 2, "unknown plot 'nope'; there are: all, totals, "),
+        (["missing.ktrxer", "--plot", "nope_scaled"], 2, "unknown plot 'nope_scaled'; there are: all, "),
+        (["RRUL", "-o", "x.gif"], 2, "x.gif: unknown image format; the name must end in .svg, .pdf, .png"),
         (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere: cannot be written to: No such file or directory"),
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
-        (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: nothing to draw in 'all': there are no such samples"),
+        (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: no samples for the plot 'all'"),
         ([], 2, "RUN is missing: a file NAME.ktrxer"),
         (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
@@ -279,7 +279,7 @@ def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, h
     for names_of, told in ((("rrul", "rrul"), {""}), (("rrul", "deaf"), {"(UDP)", "(ICMP)"})):
         runs = [str((here if name == "deaf" else place) / f"{name}.ktrxer") for name in names_of]
         assert main(["report", *runs, "-o", "two.html", "-f"]) == 0
-        (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "The runs side by side")
+        (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "Comparison of the runs")
         for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade"):
             cells = {row[table["columns"].index(label)] for row in table["rows"]}
             assert {(re.findall(r"\(\w+\)$", cell) or [""])[0] for cell in cells} == told, (label, cells)

@@ -142,7 +142,7 @@ def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     # Neither what was never sent nor a second answer to the same probe is on the line.
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None
-    assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 left out by us." in panel.notes
+    assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 skipped." in panel.notes
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
 
 def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
     panel = panels.one_way(rrul, "up")
-    assert panel is not None and panel.notes == ("The offset between the two clocks is known to ±180 µs; the band is that wide.",)
+    assert panel is not None and panel.notes == ("The offset between the two clocks has an uncertainty of ±180 µs; the band shows it.",)
     series = panel.series[0]
     assert series.high is not None and series.low is not None
     width = series.high - series.low

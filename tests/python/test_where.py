@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where the load's delay arises, and round trips that contradict each other."""
+"""Where load adds delay, and round trips that contradict each other."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PRINTED = {
     "add-command": (r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
     "add-runner": (r"stored;", r"available memory +- +\d"),
-    "add-plot": (r"own_queue +wait of our probes", r"stored;", r""),
+    "add-plot": (r"own_queue +delay of the probes", r"stored;", r""),
 }
 
 

@@ -33,7 +33,7 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
     assert up.path_bps == pytest.approx(1e6, rel=0.25), "the shaped rate, less the acknowledgements of the downloads"
     assert made.says("its delay probes take", "of the path up", "--interval") == heavy
-    assert any(line.startswith("our own load") and "% of the path" in line for line in made.lines)
+    assert any(line.startswith("measurement load") and "% of the path" in line for line in made.lines)
     assert (up.share > 0.2) == heavy and up.control_bps > 0
     assert not heavy or made.verdict != "valid"
 
