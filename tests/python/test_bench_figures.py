@@ -108,7 +108,7 @@ def test_rate_pairs_and_stamps_of_known_stamps() -> None:
     (found,) = senders.table().rows
     assert (found["train_kpps"], found["rate_kpps"], found["template_kpps"]) == (1_000_000, 1_000_000, None)
     assert (found["rate_mbps"], found["lost_percent"], found["cross_arrived_kpps"]) == (1_000_000 * 56 * 8 // 1000, 25_000, 1000)
-    assert senders.reasons == ["cross traffic of 2000 packets a second was asked for, and 1000 arrived beside udp at 28 bytes"]
+    assert senders.reasons == ["1000 of 2000 packets a second of cross traffic arrived beside udp at 28 bytes"]
 
     pairs = kinds.Senders(kinds.PAIRS)
     stamps = [at + offset for at in range(1000, 16_000, 1000) for offset in (0, 7)]

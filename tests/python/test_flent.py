@@ -85,7 +85,7 @@ def test_rates_become_bytes_that_add_up(tmp_path: Path) -> None:
     info = arrays(run, "TCP upload", "tcp_info")
     assert (info["cwnd_segments"][0], info["rtt_us"][0], info["rttvar_us"][0], info["delivery_rate_bps"][0]) == (10, 21500, 1250, 7.5e6)
     qdisc = arrays(run, "qdisc_stats_near", "qdisc")
-    assert qdisc["drops"].tolist() == [2 * (i + 1) for i in range(10)] and qdisc["marks"][-1] == 10, "what each interval adds, counted up"
+    assert qdisc["drops"].tolist() == [2 * (i + 1) for i in range(10)] and qdisc["marks"][-1] == 10, "cumulative, from increments by interval"
     assert qdisc["overlimits"][-1] == 27
     assert arrays(run, "cpu_stats_near", "host")["cpu_percent"].tolist() == [50.0] * 10
 
@@ -125,7 +125,7 @@ def test_version_1_with_samples_in_its_metadata_and_without(tmp_path: Path) -> N
     grid = run_of(tmp_path, files.one(samples=False))
     assert len(arrays(grid, "TCP upload", "value")["value"]) == files.COUNT - 1, "its last is missing"
     assert arrays(grid, "TCP upload", "value")["t_ns"][1] == pytest.approx(0.2e9, abs=1000)
-    assert any("its grid, which was interpolated" in note for note in grid.meta.metadata["notes"])
+    assert any("only interpolated values on a grid" in note for note in grid.meta.metadata["notes"])
 
 
 def test_without_samples_there_is_no_zone_to_find_and_nobody_searches_for_ever() -> None:
@@ -195,9 +195,9 @@ def deep(levels: int) -> Any:
         (changed("x_values/3", None), "`x_values` must be numbers that never decrease"),
         (changed("x_values/3", -5), "`x_values` must be numbers that never decrease"),
         (changed("results", []), "`results` must be an object of series, found a list"),
-        (changed("results/TCP upload", [1.0]), "`results[TCP upload]` has 1 values, `x_values` 51: they must be as many"),
+        (changed("results/TCP upload", [1.0]), "`results[TCP upload]` has 1 values, `x_values` 51: the numbers must be equal"),
         (changed("results/TCP upload/2", {}), "`results[TCP upload]` must be a list of numbers, found a table in it"),
-        (changed("results/", files.grid()), "two series with one name, or one without: ''"),
+        (changed("results/", files.grid()), "two series with the same name, or one without a name: ''"),
         (changed("raw_values", 3), "`raw_values` must be an object of series"),
         (changed("raw_values/TCP upload", {}), "`raw_values[TCP upload]` must be a list, found a table"),
         (changed("raw_values/TCP upload/3", 7), "`raw_values[TCP upload]` must hold objects, found 7 in it"),

@@ -102,7 +102,7 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:
     builds.other = "process.c"
-    with pytest.raises(LabError, match=r"process\.c of .* has no .*another version of the source"):
+    with pytest.raises(LabError, match=r"process\.c of .* has no .*the source has changed"):
         prepared()
 
 
@@ -124,7 +124,7 @@ def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatc
 
 def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Archive, "index", {})
-    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*another version of it by now; use --kernel 6\.1"):
+    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*its current version differs; use --kernel 6\.1"):
         uml.prepare("7.3", print)
 
 

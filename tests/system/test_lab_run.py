@@ -153,14 +153,14 @@ def test_what_runs_beside_ends_with_the_command(nothing_left: None, file: Path) 
     assert gone(mark)
     failed = lab("run", file, "--beside", "far=exit 3", "--", "echo", "done")
     assert (failed.returncode, failed.stdout) == (125, "")
-    assert failed.stderr == "ktrxer lab: what runs in far ended at once, with exit status 3\n"
+    assert failed.stderr == "ktrxer lab: the command beside in far ended at once, with exit status 3\n"
 
 
 def test_a_time_limit(nothing_left: None, file: Path) -> None:
     began = time.monotonic()
     done = lab("run", file, "--timeout", "0.5", "--", "sleep", "60")
     assert (done.returncode, done.stdout) == (124, "")
-    assert done.stderr == "ktrxer lab: the command has not ended within 0.5 s (--timeout): it is ended now\n"
+    assert done.stderr == "ktrxer lab: the command has not ended within 0.5 s (--timeout) and is ended\n"
     assert time.monotonic() - began < 20
 
 

@@ -110,7 +110,7 @@ def test_a_guest_that_is_killed_is_named_and_leaves_nothing(lab: Lab) -> None:
     assert kernel is not None and len(members(kernel)) > 2, "the guest's programs are processes of its session"
     os.kill(kernel, signal.SIGKILL)
     _, error = running.communicate(timeout=60)
-    assert running.returncode == 125 and "the guest ended by signal 9 and without an answer" in error
+    assert running.returncode == 125 and "the guest ended by signal 9 without an answer" in error
     assert until(lambda: members(kernel) == []), members(kernel)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer run` with four TCP flows in one direction and probes of both kinds; prints what `ktrxer run --json` prints, and when its
-phases were, in nanoseconds since 1970, so that other samples of the same time can be compared.
+"""Runs `ktrxer run` with four TCP flows in one direction and probes of both kinds. Prints the output of `ktrxer run --json`, and the times
+of its phases in nanoseconds since 1970, so that other samples of the same time can be compared.
 
     loaded.py up|down
 """

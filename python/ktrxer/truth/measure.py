@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Commands over a path, in a guest of its own, and what becomes of their output."""
+"""Runs commands over a path, in its own guest, and reads their output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktrxer.truth.path import Path
 
 GUEST = File(__file__).with_name("guest.py")
 CHECK_PROBES, CHECK_GAP_S = 300, 0.01
-READY = threading.Lock()  # one of several measurements builds the kernel
+READY = threading.Lock()  # only one of several measurements builds the kernel
 REMEDY = "a kernel of virtual time has it: ktrxer lab setup --device uml"
 
 
@@ -30,7 +30,7 @@ class Result:
     path: Path
     rows: list[judge.Row] = field(default_factory=list)
     checks: list[judge.Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # figures that are missing, and why
+    problems: list[str] = field(default_factory=list)  # reasons of missing figures
     wall_s: float = 0.0
 
 
@@ -42,7 +42,7 @@ class Limits:
 
 
 def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check: bool) -> Result:
-    """Raises LabError where the guest fails."""
+    """Run the commands. Raises LabError if the guest fails."""
     made = Result(path)
     readers = [adapters.load(one.adapter) for one in commands]
     plan = path.plan() | {

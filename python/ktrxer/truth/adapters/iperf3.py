@@ -7,7 +7,7 @@ from ktrxer.truth.figure import Figure, Output, Unreadable, json_object, share
 from ktrxer.truth.path import UDP_HEADERS
 
 PROGRAM, BESIDE = "iperf3", "iperf3 -s"
-OVERLOADED = 0.01  # lost packets: from here on the rate is that of the path
+OVERLOADED = 0.01  # share of lost packets above which the received rate is the rate of the path
 
 
 def read(output: Output) -> list[Figure]:

@@ -24,7 +24,7 @@ def read(output: Output) -> list[Figure]:
             found.append(Figure(f"TCP bytes {way}", sum(flow["received_bytes"] for flow in flows), loaded=True))
             continue
         if any(flow[key] is None for flow in flows for key in COUNTS):
-            raise Unreadable("a flow has no counts of the server: its control connection broke")
+            raise Unreadable("a flow has no counts of the server, because its control connection broke")
         sent, received, lost = (sum(flow[key] for flow in flows) for key in COUNTS)
         found += share(f"loss {way}", lost, sent, loaded=True)
         found += share(f"duplicates {way}", sum(flow["duplicates"] for flow in flows), sent - lost)

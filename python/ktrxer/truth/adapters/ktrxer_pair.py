@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer pair --json: the capacity of each direction, of IP packets. A direction without a capacity has no figure."""
+"""ktrxer pair --json: the capacity of each direction, counted in IP packets. A direction without a capacity has no figure."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def read(output: Output) -> list[Figure]:
         if one["direction"] in ("up", "down") and one["mean_mbps"] is not None:
             found.append(Figure(f"TCP {one['direction']}", one["mean_mbps"], loaded=True, others_mbps=others.get(one["direction"], 0.0)))
     kinds = {one["probes"] for one in told["latency"]}
-    kind = "UDP" if "UDP" in kinds else "ICMP"  # delays by direction are those of UDP probes
+    kind = "UDP" if "UDP" in kinds else "ICMP"  # UDP probes have delays by direction
     for one in told["latency"]:
         if one["probes"] != kind:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer stamp --json. Delays by direction have a bound, which comes from the clocks."""
+"""ktrxer stamp --json. One-way delays have an uncertainty, which comes from the clocks."""
 
 from __future__ import annotations
 
