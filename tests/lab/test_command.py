@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab vm` as its users meet it: what comes back, and every way it can go wrong."""
+"""`ktrxer lab vm`: its results, and each of its failures."""
 
 from __future__ import annotations
 

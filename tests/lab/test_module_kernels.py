@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module on the newest kernel that Debian has (test_module_builds.py builds it for all)."""
+"""The module on the newest kernel of Debian (test_module_builds.py builds it for all kernels)."""
 
 from __future__ import annotations
 

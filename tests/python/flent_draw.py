@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run by the Python of .venv-flent: has the real Flent draw plots of files, all in one process.
+"""Runs in the Python of .venv-flent: draws plots of files with the real Flent, all in one process.
 
-    flent_draw.py FOLDER FILE[=PLOT,...]...    prints {file: {plot: [what Flent complained of]}}; without plots, all that are of one file
+    flent_draw.py FOLDER FILE[=PLOT,...]...    prints {file: {plot: [errors and warnings of Flent]}}; without PLOT, all plots of one file
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Collectors and metadata: what the kernel says, as it says it; nothing private unless asked for."""
+"""Collectors and metadata: values equal the kernel's; private data only on request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_counters_that_all_queues_have() -> None:
     [
         (b"fq_codel", struct.pack("=10I", 0, 1514, 0, 11, 4, 0, 0, 3, 0, 0), 14),  # ecn_mark and ce_mark
         (b"codel", struct.pack("=9I", 1514, 0, 0, 0, 0, 0, 12, 0, 5), 17),
-        (b"codel", struct.pack("=8I", 1514, 0, 0, 0, 0, 0, 12, 0), 12),  # before ce_mark was
+        (b"codel", struct.pack("=8I", 1514, 0, 0, 0, 0, 0, 12, 0), 12),  # before ce_mark existed
         (b"pie", struct.pack("=Q8I", 0, 0, 0, 0, 0, 0, 0, 0, 13), 13),
         (b"fq_pie", struct.pack("=9I", 1, 2, 3, 4, 15, 0, 0, 0, 0), 15),
         (b"red", struct.pack("=4I", 0, 0, 0, 16), 16),
@@ -86,7 +86,7 @@ def test_parameters_of_each_kind(kind: bytes, options: bytes, parameters: dict[s
 
 
 def inside(script: str, *setup: str) -> str:
-    """A Python script in a network namespace of its own, with a shaped device."""
+    """Run a Python script in a new network namespace with a shaped device."""
     if subprocess.run(["unshare", "-Urn", "true"], capture_output=True, timeout=20).returncode:
         pytest.skip("this kernel lets only root make user namespaces")
     lines = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests as they are written, and what is planned from them: names, markings, times, processes; what cannot be is refused."""
+"""Recipes and the plans made from them: names, markings, times, processes; an impossible plan is refused."""
 
 import pytest
 from ktrxer.catalogue import everything, find

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs on disk: what goes in comes out, what a crash leaves can be read, and nobody's file does harm."""
+"""Runs on disk: stored data are read back, the rest of a crash can be read, and no file does harm."""
 
 import json
 import math
@@ -91,7 +91,7 @@ def test_samples_of_a_series_come_sorted(tmp_path):
     for series, at in ((1, 30), (0, 20), (1, 10), (0, 5)):
         writer.append("latency", {"series": [series], "t_ns": [at], "seq": [at], "state": [0]})
     for run in (open_run(writer.part), open_run(writer.finish())):
-        # The directory has what was synced: nothing yet.
+        # The directory has only synced data: none yet.
         assert run.finished == bool(run.arrays(run.series("a"))["t_ns"].size)
     assert run.arrays(run.series("a"))["t_ns"].tolist() == [5, 20]
     assert run.arrays(run.series("b"))["t_ns"].tolist() == [10, 30]
@@ -359,12 +359,12 @@ def test_free_json_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize("more, text", [
-    ({"seq": pa.array(["one"])}, "seq is of string"),
+    ({"seq": pa.array(["one"])}, "seq has the type string"),
     ({"seq": pa.array([None], "int64")}, "seq is empty in 1 rows"),
     ({"state": pa.array([77], "uint8")}, "state has the value 77"),
     ({"series": pa.array([5], "int32")}, "samples of series 5, which is not in meta.json"),
     ({"t_ns": pa.array([2**62])}, "days from the run's zero"),
-    ({"rtt_ns": pa.array([1.5])}, "rtt_ns is of double"),
+    ({"rtt_ns": pa.array([1.5])}, "rtt_ns has the type double"),
 ])
 def test_tables_of_wrong_types(tmp_path, more, text):
     refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json()), ("latency.parquet", table_of(**more))]), text)
@@ -379,7 +379,7 @@ def test_a_column_that_is_missing_and_one_too_many(tmp_path):
 
 
 def test_a_table_bomb(tmp_path):
-    """A few kilobytes that would be gigabytes in memory: one value four million times."""
+    """A few kilobytes that would become gigabytes in memory: one value four million times."""
     count = 4_000_000
     same = pa.array(np.zeros(count, "int64"))
     table = pa.table({"series": same.cast("int32"), "t_ns": same, "seq": same, "state": same.cast("uint8")})
@@ -417,13 +417,13 @@ def test_a_flipped_bit_is_seen_or_does_not_matter(tmp_path, whole, at, bit):
 @settings(QUICK, max_examples=25)
 @given(st.data())
 def test_parquet_rewritten_by_an_enemy_is_refused_or_read(tmp_path, whole, data):
-    """Whoever writes the file writes its checksums as well: what is inside must not hurt, whatever it is."""
+    """An attacker writes correct checksums: any content must be harmless."""
     with zipfile.ZipFile(whole) as zipped:
         members = {info.filename: zipped.read(info) for info in zipped.infolist()}
     kind = data.draw(st.sampled_from(["host.parquet", "events.parquet", "qdisc.parquet"]))
     body = bytearray(members[kind])
     for _ in range(data.draw(st.integers(1, 4))):
-        # The footer, with all lengths and types, is where it hurts.
+        # Damage the footer in particular, because it has all lengths and types.
         start = data.draw(st.sampled_from([0, max(0, len(body) - 1200)]))
         body[data.draw(st.integers(start, len(body) - 1))] = data.draw(st.integers(0, 255))
     members[kind] = bytes(body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Topology files: what they mean, and what is wrong with the wrong ones, in one line each."""
+"""Topology files: their meaning, and an error of one line for each wrong one."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
     ("text", "words"),
     [
         (HEAD + LINK + "queue = 'cakee'\n" + REST, "mine.toml:5: link 1 (a - r): `queue`: unknown queue 'cakee'; do you mean `cake`?"),
-        (HEAD + LINK + REST + "from.r = { rate = '1mbit', queue = 'fq_coddel' }\n", "mine.toml:7: link 2 (r - b), from r: `queue`: no queue"),
+        (HEAD + LINK + REST + "from.r = { rate = '1mbit', queue = 'fq_coddel' }\n", "mine.toml:7: link 2 (r - b), from r: `queue`: unknown queue"),
         (HEAD + LINK + "rate = '1mbit'\nfrom.r = { rate = 'fast' }\n" + REST, "mine.toml:6: link 1 (a - r), from r: `rate` must be"),
         (HEAD + LINK + "dealy = '1ms'\n" + REST, "mine.toml:5: link 1 (a - r): unknown key 'dealy'"),
         (HEAD + LINK + '[[links]]\nends = ["a", "x"]\n', "mine.toml:5: link 2: 'x' is not among"),
@@ -311,7 +311,7 @@ def test_wrong_use_is_status_2_and_one_line(arguments: list[str], words: str, ca
 
 
 def test_no_file_makes_it_fall_over() -> None:
-    """Good files with something changed: each is a topology or one line, and quickly."""
+    """A changed valid file gives a topology or an error of one line, in a short time."""
     chance, started = random.Random(6), time.monotonic()
     seeds = [topology.find(name).read_bytes() for name in topology.names()] + [(HEAD + LINK + "loss = '1%'\nmtu = 1400\n" + REST).encode()]
     junk = [b"[", b"]", b"{", b"}", b'"', b"=", b"\n", b"-1", b"1e999", b"nan", b"true", b"[[links]]", b"\xff", b"{rate}", b"from.", b"9" * 400]

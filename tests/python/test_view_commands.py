@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer plot` and `ktrxer report` as their user meets them: files, words, exit statuses. What the page does in a browser: web/browser/."""
+"""`ktrxer plot` and `ktrxer report`: files, messages, exit statuses. The tests of the page in a browser are in web/browser/."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_picture_of_each_kind(place: Path, here: Path, kind: str, capsys: pyte
     made = (here / f"x.{kind}").read_bytes()
     assert made.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[kind])
     assert (here / f"x.{kind}").stat().st_mode & 0o777 == 0o666 & ~_umask()
-    assert len(list(here.iterdir())) == 1  # nothing half made is left
+    assert len(list(here.iterdir())) == 1  # no incomplete file is left
 
 
 def _umask() -> int:
@@ -75,7 +75,7 @@ def test_the_svg_has_its_text_as_text_and_is_always_the_same(place: Path, here: 
 
 
 def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
-    """By matplotlib's own word on where its texts are."""
+    """The positions of the texts come from matplotlib."""
     import matplotlib
     from ktrxer.view import figure
 
@@ -119,7 +119,7 @@ except ValueError as error:
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_what_no_picture_needs_is_imported_when_it_is_asked_for(refused: bool) -> None:
-    """Formulas work in a process that has drawn without them; where matplotlib takes it ill that they are left out, it is imported whole."""
+    """Formulas work in a process that has drawn without them. If matplotlib fails without its left-out parts, all of it is imported."""
     ill = "figure.OnDemand.__getattr__ = lambda self, name: {}[name]\n" if refused else ""
     said = f"print(*sorted(set({LATER}) & sys.modules.keys()))\n"
     program = f"import sys\nfrom ktrxer.view import figure\n{ill}figure.load()\n{said}{FORMULA}{said}"
@@ -181,7 +181,7 @@ def test_a_hostile_run_is_drawn_as_text(place: Path, here: Path) -> None:
         assert main(["plot", str(place / "hostile.ktrxer"), "--plot", plot, "-o", f"{plot}.svg"]) == 0
         tree = xml.etree.ElementTree.parse(here / f"{plot}.svg")
         assert not [node for node in tree.iter() if str(node.tag).split("}")[-1] in ("script", "iframe", "foreignObject", "a")]
-        # Marks by the thousand are a picture in the picture, which brings its bytes along.
+        # Thousands of marks are an embedded image.
         links = [value for node in tree.iter() for name, value in node.attrib.items() if name.endswith("href")]
         assert all(link.startswith(("#", "data:image/png;base64,")) for link in links)
         assert not [name for node in tree.iter() for name in node.attrib if name.startswith("on")]
@@ -237,9 +237,9 @@ def test_the_page_allows_itself_nothing_but_its_own_program(place: Path, here: P
         assert len(body) == 1
         digest = base64.b64encode(hashlib.sha256(body[0].encode()).digest()).decode()
         assert rules[name] == f"'sha256-{digest}'"
-    # Nothing is asked of anybody: no address of another place, but in words.
+    # The page makes no requests: it has no addresses of other hosts, except in text.
     assert not re.findall(r'(?:src|href)\s*=\s*"(?!data:,|#)[^"]*"', text)
-    assert "uPlot" in text and "Leon Sorokin" in text  # its licence goes where it goes
+    assert "uPlot" in text and "Leon Sorokin" in text  # the bundle contains its licence
 
 
 def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
@@ -298,7 +298,7 @@ def test_numbers_read_well(value: float | None, words: str) -> None:
 def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> None:
     assert main(["report", str(place / "hostile.ktrxer"), "-o", "h.html"]) == 0
     text = (here / "h.html").read_text("utf-8")
-    assert text.count("<script") - text[text.index('<script type="module">') :].count("<script") == 1  # the data, then the program
+    assert text.count("<script") - text[text.index('<script type="module">') :].count("<script") == 1  # the data, then the script
     between = text[: text.index('<script type="module">')]
     for mark in ("<img", "<svg", "<iframe", "pwned=5>", "</title><"):
         assert mark not in between

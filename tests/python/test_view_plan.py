@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer plot` of results of `ktrxer ppt plan`: the figure of the paper, and files that are none."""
+"""`ktrxer plot` of results of `ktrxer ppt plan`: the figure of the paper, and invalid files."""
 
 from __future__ import annotations
 

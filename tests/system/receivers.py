@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Two hosts whose every packet the test makes itself, and `ktrxer recv` in one of them.
+Two hosts without traffic except the test's packets, and `ktrxer recv` in one of them.
 
       A                              B
     a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, ktrxer (and tcpdump) in B receive
@@ -104,7 +104,7 @@ class Net:
 
 
 class Recv:
-    """ktrxer recv --jsonl in namespace B, listening once this returns."""
+    """ktrxer recv --jsonl in namespace B, which receives when the constructor returns."""
 
     def __init__(self, net, *args, device="b0", ns=None):
         command = ["ip", "netns", "exec", ns or net.b, str(KTRXER), "recv", "--jsonl", *(("--device", device) if device else ()),
@@ -139,7 +139,7 @@ class Recv:
 
 
 def reasons(end):
-    """Without those that other work on this machine brings about."""
+    """The reasons without those that other load on this machine causes."""
     return [r for r in end["reasons"] if "processors of this host" not in r]
 
 

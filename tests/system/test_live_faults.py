@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The live engine where something is missing, or goes: one line with a way out, accounts that close, nothing that stays.
+"""The live engine with a missing feature or a removed device: a message of one line with a remedy, counts that add up, nothing left behind.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("live")
 
 @pytest.fixture
 def shim(ktrxer):
-    """env words that make this kernel look like another one."""
+    """Arguments of `env` that make this kernel look like one without a feature."""
     path = ktrxer.parents[1] / "tests" / "system" / "bpf_shim.so"
     if not path.exists():
         pytest.skip("bpf_shim.so is not built here (32 bits, or a sanitizer)")
@@ -39,7 +39,7 @@ def shim(ktrxer):
 def test_a_kernel_that_lacks_it_is_told_in_one_line(live, pair, ktrxer, shim, kind, words):
     a, b = pair
     assert words in live.refusal(a, "--count", 1, wrap=shim(kind))
-    # auto takes the next best
+    # auto selects the next best engine
     done = a.run([*shim(kind), ktrxer, "send", "--device", a.device, b.address, "--count", "100", "--json"], check=False)
     result = json.loads(done.stdout)
     assert result["sent"] == 100 and result["engine"] != "live"
@@ -58,7 +58,7 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, shim, o
     words = [*shim("no-tracepoint"), *live.words(a, b.address, *options, "--json")]
     child = a.popen(words)
     flowing(a)
-    gro(b, False)  # from here on its driver drops them, and nobody says so
+    gro(b, False)  # from here on its driver drops them without an error
     time.sleep(0.3)
     os.kill(child_of(child.pid), signal.SIGINT)
     result = json.loads(child.communicate(timeout=30)[0])
