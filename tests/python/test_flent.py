@@ -340,7 +340,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 
 @pytest.mark.slow
 def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
-    """A damaged file gives a run that the store accepts, or an error of one line, in a short time."""
+    """A damaged file gives a valid run or an error of one line, in a short time."""
     chance, started = random.Random(4), time.monotonic()
     seeds = [files.one(), files.one(samples=False), files.two(), files.three(), files.four()]
     path = tmp_path / "fuzz.flent"
@@ -367,7 +367,7 @@ def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
 
 
 def test_a_minute_of_sixty_series_is_read_in_a_tenth_of_a_second(tmp_path: Path) -> None:
-    """The best of several times, relative to this machine's speed: json.loads of the same text must take at least a third of it."""
+    """The best of several times; json.loads of the same text must take at least a third of it."""
     path = files.write(tmp_path / "large.flent.gz", files.large())
     text = gzip.decompress(path.read_bytes())
     open_run(path)

@@ -41,7 +41,7 @@ QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TIMEOUT_S = 1.0
 RECEIVE = 1 << 18
 
-# Offsets of the 32-bit counters of marked packets in a kind's own statistics, from include/uapi/linux/pkt_sched.h (tc_fq_codel_xstats,
+# Offsets of the 32-bit counters of marked packets in a kind's own statistics, from <linux/pkt_sched.h> (tc_fq_codel_xstats,
 # tc_codel_xstats, tc_pie_xstats, tc_fq_pie_xstats, tc_red_xstats).
 MARKS: dict[str, tuple[int, ...]] = {"fq_codel": (12, 28), "codel": (24, 32), "pie": (36,), "fq_pie": (16,), "red": (12,)}
 
