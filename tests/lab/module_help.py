@@ -19,7 +19,7 @@ MODULE = ("../../module",)
 COMPLAINTS = re.compile(r"BUG|WARNING|Oops|Call Trace|refcount|hung_task|stall|unregister_netdevice|leak|scheduling while|panic|sleeping function")
 
 
-def complaints() -> list[str]:
+def kernel_warnings() -> list[str]:
     return [line for line in run("dmesg", "-c").splitlines() if COMPLAINTS.search(line)]
 
 
@@ -49,7 +49,7 @@ def module() -> Iterator[None]:
     finally:
         close_all()
         unload()
-        assert complaints() == []
+        assert kernel_warnings() == []
     assert not Path("/dev/ktx").exists()
 
 

@@ -42,7 +42,7 @@ from ktx_raw import (
     frame,
     now,
 )
-from module_help import MODULE, complaints, module, wire
+from module_help import MODULE, kernel_warnings, module, wire
 from test_module_rx_faults import CAP_NET_RAW, capabilities_set, in_child
 
 __all__ = ["module", "wire"]
@@ -353,7 +353,7 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
         processor, share, longest_ms = struct.unpack("=Qdd", os.read(heard, 24))
         print(f"{kind}, {'at once' if at_once else '1 us apart'}: processor {processor}: another task had {share:.2f} of it, waited {longest_ms:.1f} ms at most")
         assert share > 0.15 and longest_ms < 100, (share, longest_ms)
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @in_device("pc", time="real", modules=MODULE)

@@ -14,7 +14,7 @@ import figures_job as job
 import pytest
 from inside import run
 from ktrxer.lab.pytest_plugin import in_device
-from module_help import MODULE, complaints, unload
+from module_help import MODULE, kernel_warnings, unload
 from test_engines import DEVICES, command, in_near, send_on_time, told
 
 __all__ = ["command"]
@@ -31,7 +31,7 @@ def loaded(pair: None, command: str) -> Iterator[str]:
         yield command
     finally:
         unload()
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 def send(command: str, *words: str) -> dict[str, object]:

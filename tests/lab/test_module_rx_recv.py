@@ -59,7 +59,7 @@ class Recv:
         if signal_number is not None:
             time.sleep(0.05)
             self.process.send_signal(signal_number)
-        out, self.complaints = self.process.communicate(timeout=20)
+        out, self.errors = self.process.communicate(timeout=20)
         self.lines += [json.loads(line) for line in out.splitlines()]
         self.samples = [line for line in self.lines if line["type"] == "sample"]
         return self.lines[-1]  # type: ignore[no-any-return]
@@ -131,11 +131,11 @@ def test_what_recv_refuses_and_survives(link: Link, command: str) -> None:
         link.send(link.frame())
         run("ip", "-n", "far", "link", "set", "dev", "wire", "down")
         end = process.end(None)
-        assert "went down" in process.complaints and end["captured"] == 1 and end["verdict"] == "degraded"
+        assert "went down" in process.errors and end["captured"] == 1 and end["verdict"] == "degraded"
     run("ip", "-n", "far", "link", "set", "dev", "wire", "up")
     with Recv(command, "--backend", "module", "--rule", "capture udp from any to any") as process:
         link.send(link.frame())
         run("ip", "-n", "far", "link", "del", "dev", "wire")
         end = process.end(None)
-        assert "was removed" in process.complaints and end["captured"] == 1
+        assert "was removed" in process.errors and end["captured"] == 1
     link.socket = None

@@ -35,7 +35,7 @@ from ktx_raw import (
     now,
     setup_words,
 )
-from module_help import complaints, two_ends
+from module_help import kernel_warnings, two_ends
 
 FAILING = ("failing",)
 KINDS = {"auto": AUTO, "softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
@@ -80,7 +80,7 @@ def failing() -> Iterator[None]:
     finally:
         subprocess.run(["rmmod", "ktrxer_failing"], capture_output=True, check=False)
     assert not HERE.exists(), "it cannot be unloaded"
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_it_is_loaded_wholly_or_not_at_all() -> None:
         assert "annot allocate memory" in done.stderr and not HERE.exists() and not Path("/dev/ktx").exists(), done
     assert refusals == 4
     run("rmmod", "ktrxer_failing")
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @SHORT

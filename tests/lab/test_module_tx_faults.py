@@ -45,7 +45,7 @@ from ktx_raw import (
     now,
     setup_words,
 )
-from module_help import MODULE, complaints, module, unload, wire
+from module_help import MODULE, kernel_warnings, module, unload, wire
 
 __all__ = ["module", "wire"]
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
@@ -178,29 +178,29 @@ def test_random_indices_lengths_and_flags_while_probes_flow(wire: Ear) -> None:
     for kind in KINDS.values():
         chance = random.Random(kind)
         with Ktx("wire0", slots=256) as good:
-            mad = None
+            faulty = None
             sent = 0
             for _ in range(rounds):
-                if mad is None or mad.word(ERROR):
-                    if mad is not None:
-                        mad.close()
-                    mad = Ktx("wire0", timer=kind, slots=chance.choice((2, 16, 64)), frame_size=chance.choice((1, 60, 300)), retry_ns=0, late=chance.randrange(3))
-                    mad.head = 0
+                if faulty is None or faulty.word(ERROR):
+                    if faulty is not None:
+                        faulty.close()
+                    faulty = Ktx("wire0", timer=kind, slots=chance.choice((2, 16, 64)), frame_size=chance.choice((1, 60, 300)), retry_ns=0, late=chance.randrange(3))
+                    faulty.head = 0
                 at = now() + 200_000
                 good.send([frame(sent), frame(sent + 1)], [at, at + 30_000])
                 for _ in range(4):
-                    scribble(mad, chance)
-                    mad.head = mad.word(HEAD) if chance.randrange(4) else (mad.word(TAIL) + chance.randrange(mad.count + 1)) & ANY
+                    scribble(faulty, chance)
+                    faulty.head = faulty.word(HEAD) if chance.randrange(4) else (faulty.word(TAIL) + chance.randrange(faulty.count + 1)) & ANY
                     try:
-                        mad.kick(cancel_to=chance.choice((None, mad.head, chance.getrandbits(32))))
+                        faulty.kick(cancel_to=chance.choice((None, faulty.head, chance.getrandbits(32))))
                     except OSError as error:
                         assert error.errno in (errno.EPROTO, errno.EINVAL), error
                 reports = good.reports(2)
                 assert [report.status for report in reports] == [SENT, SENT]
                 sent += 2
-            assert mad is not None
-            mad.close()
-        assert complaints() == []
+            assert faulty is not None
+            faulty.close()
+        assert kernel_warnings() == []
 
 
 @in_device("pc", modules=MODULE)

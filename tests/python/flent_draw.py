@@ -44,10 +44,10 @@ def main():
                     made.PLOT, made.OUTPUT = plot, os.path.join(folder, "plot.svg")
                     formatter = formatters.new(made)
                     formatter.format([results])
-                    complaints = list(kept.said) if formatter.verify()[0] else ["Flent's own verification failed"]
+                    problems = list(kept.said) if formatter.verify()[0] else ["Flent's own verification failed"]
                 except Exception as error:
-                    complaints = [*kept.said, f"{type(error).__name__}: {error}"]
-            found[file][plot] = complaints + [str(one.message) for one in caught if issubclass(one.category, RuntimeWarning)]
+                    problems = [*kept.said, f"{type(error).__name__}: {error}"]
+            found[file][plot] = problems + [str(one.message) for one in caught if issubclass(one.category, RuntimeWarning)]
             plotters.pyplot.close("all")
     print(json.dumps(found))
 

@@ -73,9 +73,9 @@ def test_the_real_flent_draws_ours(tmp_path: Path) -> None:
     drawn: dict[str, dict[str, list[str]]] = json.loads(done.stdout.splitlines()[-1])
     assert len(drawn) == len(TESTS)
     for file, plots in drawn.items():
-        for plot, complaints in plots.items():
+        for plot, problems in plots.items():
             # A warning of Flent itself: it smooths an average over more points than twenty seconds have.
-            left = [one for one in complaints if not re.search("Smoothing length longer", one)]
+            left = [one for one in problems if not re.search("Smoothing length longer", one)]
             assert left == [], f"{Path(file).name}: {plot}"
 
 

@@ -152,11 +152,11 @@ def test_the_mips_kernel_is_rewritten_in_its_three_places_and_nowhere_else() -> 
 
 
 @pytest.mark.parametrize(
-    "strange",
+    "image",
     [kernel(polls=4), kernel(polls=6), kernel(divides=0), kernel(divides=2), kernel(acknowledges=1), kernel(acknowledges=3), b"", b"nothing known"],
 )
-def test_a_kernel_that_looks_otherwise_is_left_alone(strange: bytes) -> None:
-    assert malta.prepare(packed(strange)) is None
+def test_a_kernel_that_looks_otherwise_is_left_alone(image: bytes) -> None:
+    assert malta.prepare(packed(image)) is None
 
 
 def test_a_wrapper_that_looks_otherwise_is_left_alone() -> None:

@@ -83,7 +83,7 @@ def test_more_probes_than_a_server_answers_are_told_before():
         assert make(find("rrul").make(Setting("H", probe_interval_ns=interval), {}), Setting("H"), Options("k")).reflected_hz() == rate
 
 
-@pytest.mark.parametrize("plan, complaint", [
+@pytest.mark.parametrize("plan, message", [
     (Plan(), "nothing would be measured"),
     (Plan(probes=(icmp(Setting("H")), udp(Setting("H"), "Ping (ms) ICMP"))), "called 'Ping"),
     (Plan(probes=(udp(Setting("H"), "x", "EFF"),)), "no marking is called 'EFF'"),
@@ -93,8 +93,8 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (Plan(probes=(icmp(Setting("H"), "a\x1b[2J"),)), "control characters"),
     (Plan(flows=(Flows("f", "up", (), 10**8),)), "0 flows"),
 ])
-def test_plans_that_cannot_be(plan, complaint):
-    with pytest.raises(PlanError, match=complaint):
+def test_plans_that_cannot_be(plan, message):
+    with pytest.raises(PlanError, match=message):
         Recipe("x", "x", lambda _s, _p: plan).make(Setting("H"), {})
 
 

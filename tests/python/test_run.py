@@ -383,7 +383,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-@pytest.mark.parametrize("words, status, complaint", [
+@pytest.mark.parametrize("words, status, message", [
     (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
     (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
     (["rrul", "--interval", "1us"], 2, "--interval 1e-06s: expected 100us to 60s"),
@@ -402,7 +402,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["ping", "-D", "/nowhere"], 1, "no such directory"),
     (["ping", "-D", "/proc"], 1, "no file can be made there"),
 ])
-def test_one_line_for_what_is_wrong(fake, runs, words, status, complaint, capsys, monkeypatch):
+def test_one_line_for_what_is_wrong(fake, runs, words, status, message, capsys, monkeypatch):
     from ktrxer.cli import main
 
     monkeypatch.setenv("KTRXER_BIN", fake())
@@ -411,7 +411,7 @@ def test_one_line_for_what_is_wrong(fake, runs, words, status, complaint, capsys
     except SystemExit as end:
         code = end.code
     told = capsys.readouterr().err
-    assert code == status and told.count("\n") == 1 and complaint in told, told
+    assert code == status and told.count("\n") == 1 and message in told, told
     assert not list(runs.iterdir())
 
 

@@ -335,7 +335,7 @@ def test_meta_of_wrong_types(tmp_path, change, text):
     refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json(**change))]), text)
 
 
-@pytest.mark.parametrize("text, complaint", [
+@pytest.mark.parametrize("text, message", [
     ("NaN", "NaN is not a number"),
     ('{"id": 1e999}', "too large"),
     ('{"id": 1' + "0" * 5000 + "}", "does not fit 64 bits"),
@@ -346,8 +346,8 @@ def test_meta_of_wrong_types(tmp_path, change, text):
     ("{}", "missing"),
     (meta_json()[:-1], "invalid JSON"),
 ])
-def test_json_with_dark_corners(tmp_path, text, complaint):
-    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", text.encode("latin-1"))]), complaint)
+def test_json_with_dark_corners(tmp_path, text, message):
+    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", text.encode("latin-1"))]), message)
 
 
 def test_free_json_is_bounded(tmp_path):

@@ -151,7 +151,7 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "complaint"),
+    ("words", "status", "message"),
     [
         (["RRUL", "--plot", "pign"], 2, "unknown plot 'pign'; did you mean ping? There are: all, totals, "),
         (["RRUL", "--plot", "nope"], 2, "unknown plot 'nope'; there are: all, totals, "),
@@ -164,7 +164,7 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
         (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
 )
-def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: int, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"RRUL": str(place / "rrul.ktrxer"), "EMPTY": str(place / "empty.ktrxer")}
     try:
         ended = main(["plot", *(files.get(word, word) for word in words)])
@@ -172,7 +172,7 @@ def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: in
         ended = int(error.code or 0)
     told = capsys.readouterr()
     assert ended == status
-    assert complaint in told.err and told.err.startswith("ktrxer plot: ") and told.err.count("\n") == 1
+    assert message in told.err and told.err.startswith("ktrxer plot: ") and told.err.count("\n") == 1
     assert told.out == "" and list(here.iterdir()) == []
 
 

@@ -131,7 +131,7 @@ class Recv:
         return self.end()
 
     def end(self):
-        out, self.complaints = self.process.communicate(timeout=20)
+        out, self.errors = self.process.communicate(timeout=20)
         self.lines += [json.loads(line) for line in out.splitlines()]
         self.samples = [x for x in self.lines if x["type"] == "sample"]
         assert self.lines[-1]["type"] == "end"

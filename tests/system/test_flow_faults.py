@@ -338,7 +338,7 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "expected"),
     [
         (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,"),
         ("", "ktrxer flow: --token-file is missing"),
@@ -347,8 +347,8 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
         ("x" * 1022, "nothing listens on TCP port 1"),
     ],
 )
-def test_a_token_from_the_environment(ktrxer, value, complaint):
+def test_a_token_from_the_environment(ktrxer, value, expected):
     environment = {name: text for name, text in os.environ.items() if name != "KTRXER_TOKEN"} | ({} if value is None else {"KTRXER_TOKEN": value})
     words = [ktrxer, "flow", "up", "127.0.0.1", "--port", "1"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
-    assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr
+    assert done.returncode in (1, 2) and expected in done.stderr, done.stderr

@@ -165,7 +165,7 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "expected"),
     [
         (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
         (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
@@ -176,9 +176,9 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
         (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
     ],
 )
-def test_wrong_words(given: list[str], complaint: str) -> None:
+def test_wrong_words(given: list[str], expected: str) -> None:
     done = lab(*given)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{complaint}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{expected}\n")
 
 
 def test_a_server_and_its_client_share_a_token(nothing_left: None, ktrxer: Path, tmp_path: Path) -> None:

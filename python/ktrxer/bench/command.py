@@ -100,17 +100,17 @@ class Run:
             print(text.translate(dict.fromkeys((*range(32), 127), "?")), flush=True)
 
     def take(self, line: bytes) -> None:
-        told = json.loads(line)
-        if told["type"] == "start":
-            self.start = told
-        elif told["type"] == "sample":
-            self.reader.add(told)
-        elif told["type"] == "end":
-            self.end = told
-        elif told["name"] == "left_out":
-            self.say(f"left out: {told['engine']}: {told['reason']}")
-        elif told["name"] == "note":
-            self.notes.append(told["text"])
+        result = json.loads(line)
+        if result["type"] == "start":
+            self.start = result
+        elif result["type"] == "sample":
+            self.reader.add(result)
+        elif result["type"] == "end":
+            self.end = result
+        elif result["name"] == "left_out":
+            self.say(f"left out: {result['engine']}: {result['reason']}")
+        elif result["name"] == "note":
+            self.notes.append(result["text"])
 
     def drain(self, descriptor: int) -> None:
         """Read all lines, in its own thread, because the harness waits for a slow reader. The samples are evaluated after the measurement,
@@ -206,7 +206,7 @@ class Run:
 
     def print_end(self) -> None:
         if self.json and self.end:
-            start = {key: told for key, told in self.start.items() if key != "type"}
+            start = {key: value for key, value in self.start.items() if key != "type"}
             print(json.dumps({"type": "end", "start": start} | self.end, indent=2))
         elif self.jsonl and self.end:
             print(json.dumps(self.end, separators=(",", ":")))
@@ -271,28 +271,28 @@ def bench(words: list[str]) -> int:
     if not program.startswith("/"):
         raise Failed(BAD, "start it as `ktrxer bench`, which finds the harness")
     name = words[0] if words and words[0] in kinds.NAMES else ""
-    told, rest = parser().parse_known_args(words[1:] if name else words)
-    if not name and (rest or told.compare is None):
+    options, rest = parser().parse_known_args(words[1:] if name else words)
+    if not name and (rest or options.compare is None):
         os.execv(program, [program, "bench", *words])  # the harness prints the error
-    old, again = older(told.compare) if told.compare is not None else (None, [])
+    old, again = older(options.compare) if options.compare is not None else (None, [])
     if old is not None and name and old.name != name:
-        raise Failed(USAGE, f"--compare {told.compare}: this result is of `bench {old.name}`, not of `bench {name}`")
-    if told.json and told.jsonl:
+        raise Failed(USAGE, f"--compare {options.compare}: this result is of `bench {old.name}`, not of `bench {name}`")
+    if options.json and options.jsonl:
         raise Failed(USAGE, "--json and --jsonl exclude each other")
     if old is not None and not name:
         name = old.name
-        rest, told.fq = [word for word in again if word != "--fq"], "--fq" in again
-    path = {"--device": told.device, "--to": told.to, "--far-device": told.far_device, "--far-netns": told.far_netns}
+        rest, options.fq = [word for word in again if word != "--fq"], "--fq" in again
+    path = {"--device": options.device, "--to": options.to, "--far-device": options.far_device, "--far-netns": options.far_netns}
     given = [word for option, value in path.items() if value is not None for word in (option, value)]
-    if told.fq and given:
-        device = told.device or "DEV"
+    if options.fq and given:
+        device = options.device or "DEV"
         raise Failed(USAGE, f"--fq is for the bench's own hosts: for your own device, run `tc qdisc replace dev {device} root fq`")
     methods = any(word.startswith(("--methods", "-m")) for word in rest)
     run = Run(
-        kinds.reader(name, methods), name, json=told.json, jsonl=told.jsonl, quiet=told.quiet, csv=told.csv, old=old,
-        own_hosts=not given, fq=told.fq,
+        kinds.reader(name, methods), name, json=options.json, jsonl=options.jsonl, quiet=options.quiet, csv=options.csv, old=old,
+        own_hosts=not given, fq=options.fq,
     )  # fmt: skip
-    quiet = ["--quiet"] if told.quiet else []
+    quiet = ["--quiet"] if options.quiet else []
     return run.finish(measure(program, name, [*rest, *given, *quiet], run))
 
 

@@ -52,32 +52,32 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number")
 
 
-def parse(told: Any) -> Saved:
-    if not isinstance(told, dict) or told.get("bench") not in kinds.NAMES or not isinstance(told.get("rows"), list):
+def parse(document: Any) -> Saved:
+    if not isinstance(document, dict) or document.get("bench") not in kinds.NAMES or not isinstance(document.get("rows"), list):
         raise Damaged("it has no \"bench\" or no \"rows\"")
-    settings = told.get("settings", {})
-    if not isinstance(settings, dict) or len(told["rows"]) > ROWS_LIMIT:
+    settings = document.get("settings", {})
+    if not isinstance(settings, dict) or len(document["rows"]) > ROWS_LIMIT:
         raise Damaged("its \"settings\" or \"rows\" have the wrong type")
-    saved = Saved(told["bench"], settings, [])
+    saved = Saved(document["bench"], settings, [])
     columns = kinds.columns(saved.name, saved.methods)
-    for row in told["rows"]:
+    for row in document["rows"]:
         if not isinstance(row, dict):
             raise Damaged("one of its rows is not an object")
         saved.rows.append({column.key: _cell(column, row.get(column.key)) for column in columns})
     return saved
 
 
-def _cell(column: Column, told: Any) -> Cell:
-    if told is None:
+def _cell(column: Column, value: Any) -> Cell:
+    if value is None:
         return None
     if column.text:
-        if not isinstance(told, str) or len(told) > TEXT_LIMIT:
+        if not isinstance(value, str) or len(value) > TEXT_LIMIT:
             raise Damaged(f'"{column.key}" is not a short text')
-        return str(told)
-    number = isinstance(told, int if column.decimals == 0 else int | float) and not isinstance(told, bool)
-    if not number or not abs(told) < NUMBER_LIMIT / 10**column.decimals:
+        return str(value)
+    number = isinstance(value, int if column.decimals == 0 else int | float) and not isinstance(value, bool)
+    if not number or not abs(value) < NUMBER_LIMIT / 10**column.decimals:
         raise Damaged(f'"{column.key}" is not a number of this column')
-    kept: int = round(told * 10**column.decimals)
+    kept: int = round(value * 10**column.decimals)
     return kept
 
 
@@ -85,13 +85,13 @@ def arguments(saved: Saved) -> list[str]:
     """The settings as options `--option=value`. The harness checks them like those of a user."""
     words = []
     for key in kinds.options(saved.name, saved.methods):
-        told, name = saved.settings.get(key), key.replace("_", "-")
-        if told is None:
+        value, name = saved.settings.get(key), key.replace("_", "-")
+        if value is None:
             continue
         if key in ("fq", "both_ways", "no_flow"):
-            words += [f"--{name}"] if told else []
-        elif isinstance(told, (int, str)) and len(str(told)) <= TEXT_LIMIT:
-            words.append(f"--{name.removesuffix('-ns')}={told}ns" if key.endswith("_ns") else f"--{name.removesuffix('-pps')}={told}")
+            words += [f"--{name}"] if value else []
+        elif isinstance(value, (int, str)) and len(str(value)) <= TEXT_LIMIT:
+            words.append(f"--{name.removesuffix('-ns')}={value}ns" if key.endswith("_ns") else f"--{name.removesuffix('-pps')}={value}")
         else:
             raise Damaged(f'"{key}" of its settings has the wrong type')
     return words

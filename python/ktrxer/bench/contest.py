@@ -40,8 +40,8 @@ def baselines() -> Path:
 
 def commands() -> set[str]:
     """The subcommands of this binary."""
-    told = subprocess.run([str(ktrxer()), "--help"], capture_output=True, text=True, timeout=10).stdout
-    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", told, re.MULTILINE))
+    answer = subprocess.run([str(ktrxer()), "--help"], capture_output=True, text=True, timeout=10).stdout
+    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", answer, re.MULTILINE))
 
 
 def stolen_ms() -> int:
@@ -92,8 +92,8 @@ def noise_us(a: Netns, b: Netns, interval_us: int, count: int) -> float:
     highest priority. Without the right to real-time priority, of a normal program."""
     highest = ("chrt", "-f", "99") if subprocess.run(["chrt", "-f", "99", "true"], capture_output=True).returncode == 0 else ()
     arrivals = sleeper(a, b, "absolute", interval_us, count, before=highest).arrivals
-    told = timing(interval_errors_ns(arrivals, interval_us * 1000))
-    return max(told.median_us, told.iqr_us)
+    answer = timing(interval_errors_ns(arrivals, interval_us * 1000))
+    return max(answer.median_us, answer.iqr_us)
 
 
 def send(a: Netns, b: Netns, *options: str, count: int, seconds: float = 60, reports: bool = False) -> Sent:
@@ -169,11 +169,11 @@ def rate(a: Netns, b: Netns, who: str, seconds: float, payload: int = 28) -> flo
     """Packets a second that reach the far end's device. `who`: raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
     before = b.counters()["rx"]["packets"]
     if who == "raw_rate":
-        told = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
-        duration = json.loads(told)["duration_ns"]
+        answer = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(answer)["duration_ns"]
     elif who == "udp_rate":
-        told = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
-        duration = json.loads(told)["duration_ns"]
+        answer = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(answer)["duration_ns"]
     else:
         result = send_only(a, b, "--engine", who, "--for", f"{seconds}s", "--payload", str(payload), port=SINK)
         duration = result["duration_ns"]

@@ -148,8 +148,8 @@ def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: 
             if len(rates["raw_rate"]) == rounds:
                 break
     if len(rates["raw_rate"]) < min(3, rounds):
-        told = f"in the best of {len(shares)} rounds the baselines got {max(shares):.0%} of a processor, less than {QUIET:.0%}"
-        raise Busy(f"too busy to compare rates: {told}")
+        answer = f"in the best of {len(shares)} rounds the baselines got {max(shares):.0%} of a processor, less than {QUIET:.0%}"
+        raise Busy(f"too busy to compare rates: {answer}")
     figures = []
     for who, goal, loose in (("packet", 1.5, 1.1), ("raw", 0.95, 0.7), ("udp", 0.95, 0.7)):
         ratios = [mine / theirs for mine, theirs in zip(rates[who], rates[against[who]], strict=True)]
@@ -188,8 +188,8 @@ def ping(a: Netns, b: Netns, *, rounds: int = 5, count: int = 50) -> Result:
     theirs: list[float] = []
     mine: list[float] = []
     for _ in range(rounds):
-        told = a.run(["ping", "-n", "-c", str(count), "-i", "0.01", b.address]).stdout
-        theirs.append(judge.median(float(ms) * 1000 for ms in re.findall(r" time=([0-9.]+) ms", told)))
+        answer = a.run(["ping", "-n", "-c", str(count), "-i", "0.01", b.address]).stdout
+        theirs.append(judge.median(float(ms) * 1000 for ms in re.findall(r" time=([0-9.]+) ms", answer)))
         done = a.run([contest.ktrxer(), "ping", b.address, "--count", str(count), "--interval", "10ms", "--json"], check=False)
         mine.append(float(json.loads(done.stdout)["rtt_us"]["p50"]))
     return Result(

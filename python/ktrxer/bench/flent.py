@@ -95,8 +95,8 @@ def parts(runners: list[Runner], whole_s: float) -> str:
     for runner in runners:
         if runner.processor_ns is not None:
             by_kind[runner.kind] = by_kind.get(runner.kind, 0.0) + runner.processor_ns / 1e9
-    told = [f"{kind} {seconds:.2f}" for kind, seconds in by_kind.items()]
-    return ", ".join([*told, f"the rest {whole_s - sum(by_kind.values()):.2f}"]) if told else ""
+    result = [f"{kind} {seconds:.2f}" for kind, seconds in by_kind.items()]
+    return ", ".join([*result, f"the rest {whole_s - sum(by_kind.values()):.2f}"]) if result else ""
 
 
 def rounds(options: argparse.Namespace) -> int:

@@ -147,10 +147,10 @@ def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
 
 def _emulator_version(program: str) -> str | None:
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        message = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    match = re.search(r"version (\d+\.\d+)", said)
+    match = re.search(r"version (\d+\.\d+)", message)
     return match[1] if match else None
 
 

@@ -262,8 +262,8 @@ def missing(program: str) -> int:
 
 
 def main() -> int:
-    plan_fd, life, said = map(int, sys.argv[1:4])
-    for descriptor in (life, said):
+    plan_fd, life, output = map(int, sys.argv[1:4])
+    for descriptor in (life, output):
         os.set_inheritable(descriptor, False)
     with os.fdopen(plan_fd, "rb") as file:
         text = file.read()
@@ -277,7 +277,7 @@ def main() -> int:
     except KeyboardInterrupt:
         answer = {"status": 130}
     with contextlib.suppress(OSError):
-        os.write(said, json.dumps(answer).encode())
+        os.write(output, json.dumps(answer).encode())
     return LAB_FAILED if "error" in answer else int(answer["status"])
 
 

@@ -100,5 +100,5 @@ def _shadow(folder: Path, place: Path) -> Path:
 
 def _reason(log: str, what: str) -> str:
     lines = [line.strip() for line in log.splitlines()]
-    told = next((line for line in lines if "error:" in line or "ERROR:" in line), None)
-    return f"{what} does not build: {told or (lines[-1] if lines else 'make printed nothing')}"
+    result = next((line for line in lines if "error:" in line or "ERROR:" in line), None)
+    return f"{what} does not build: {result or (lines[-1] if lines else 'make printed nothing')}"

@@ -92,12 +92,12 @@ def run(topology: Topology, job: Job) -> int:
             child.wait()
             raise
         with os.fdopen(os.dup(said_read), "rb") as answer:
-            said: dict[str, Any] = json.loads(answer.read() or b"{}")
-    if "error" in said:
-        raise LabError(str(said["error"]))
-    if "status" not in said:
+            result: dict[str, Any] = json.loads(answer.read() or b"{}")
+    if "error" in result:
+        raise LabError(str(result["error"]))
+    if "status" not in result:
         raise LabError(f"the lab's first process was killed (exit status {status}); all its processes are gone")
-    return int(said["status"])
+    return int(result["status"])
 
 
 def _wait(child: subprocess.Popen[bytes], life: int) -> int:

@@ -142,8 +142,8 @@ class Archive:
             raise LabError(f"{command[0]} is not installed; the lab needs a Debian-like host") from None
         problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W: Failed"))]
         if done.returncode != 0 or any(line.startswith("W: Failed") for line in problems):
-            said = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
-            raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {said}")
+            message = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
+            raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {message}")
         return done.stdout
 
 

@@ -170,8 +170,8 @@ def _check_options(options: str, config: Path) -> None:
     made = set(config.read_text().splitlines())
     lost = [line for line in options.splitlines() if line.startswith("CONFIG_") and line not in made]
     if lost:
-        said = "an option has another name there, or needs one that is missing"
-        raise LabError(f"the options of {config.parent.name}: this kernel does not accept {', '.join(lost)}: {said}")
+        message = "an option has another name there, or needs one that is missing"
+        raise LabError(f"the options of {config.parent.name}: this kernel does not accept {', '.join(lost)}: {message}")
 
 
 def _run(command: list[str], progress: _Progress | None = None) -> None:
@@ -193,8 +193,8 @@ def _run(command: list[str], progress: _Progress | None = None) -> None:
             make.terminate()  # make then stops its compilers
             raise
     if make.returncode:
-        told = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
-        raise BuildFailure(f"the kernel does not build: {told}", "\n".join(lines[-60:]))
+        result = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
+        raise BuildFailure(f"the kernel does not build: {result}", "\n".join(lines[-60:]))
 
 
 def _lines(pipe: int) -> Iterator[str]:

@@ -192,11 +192,11 @@ class _Running:
         path = self.folder / "answer"
         if not path.is_file():
             raise self._failure()
-        said: dict[str, Any] = json.loads(path.read_text())
-        if "error" in said:
-            raise LabError(str(said["error"]))
+        result: dict[str, Any] = json.loads(path.read_text())
+        if "error" in result:
+            raise LabError(str(result["error"]))
         wall_s = time.monotonic() - self.started
-        return Answer(int(said["status"]), float(said["virtual_s"]), self.boot_s or wall_s, wall_s, bool(said["overlay_full"]))
+        return Answer(int(result["status"]), float(result["virtual_s"]), self.boot_s or wall_s, wall_s, bool(result["overlay_full"]))
 
     def _console(self) -> str:
         return (self.folder / "console").read_text(errors="replace")
@@ -214,8 +214,8 @@ class _Running:
             for word in ("ptrace", "PTRACE", "check_sysemu"):  # the messages of a host that refuses seccomp and ptrace
                 lines = [line for line in log.splitlines() if word in line and not line.rstrip().endswith("OK")]
                 if lines:
-                    said = lines[-1].strip()
-                    return Unavailable(f"this host forbids seccomp filters and ptrace (the kernel of virtual time said: {said}); {QEMU}")
+                    message = lines[-1].strip()
+                    return Unavailable(f"this host forbids seccomp filters and ptrace (the kernel printed: {message}); {QEMU}")
         dead = console.death(log)
         if dead and dead.startswith("ktrxer-lab: "):
             return GuestFailure(f"the guest did not boot: {dead.removeprefix('ktrxer-lab: ')}", log)

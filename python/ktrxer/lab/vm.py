@@ -288,11 +288,11 @@ class Guest:
     def _answer(self) -> Answer:
         wall_s = time.monotonic() - self.started
         lines = [line.split(" ", 1) for line in self._read("status").decode(errors="replace").splitlines()]
-        said = {words[0]: words[1] for words in lines if len(words) == 2}
+        answers = {words[0]: words[1] for words in lines if len(words) == 2}
         cut = [port for port in ("out", "err", "kernel", "files") if not self._whole(port)]
-        if "end" not in said or "status" not in said or cut:
-            raise self._failure(said)
-        if "failed" in said:
+        if "end" not in answers or "status" not in answers or cut:
+            raise self._failure(answers)
+        if "failed" in answers:
             raise LabError(f"the {self.machine.device.name} could not pack the requested files (--get)")
         if self.job.get and (self.folder / "files").stat().st_size > len(MARK):
             with (self.folder / "files").open("r+b") as archive:
@@ -301,7 +301,7 @@ class Guest:
         else:
             files = None
         return Answer(
-            status=int(said["status"]),
+            status=int(answers["status"]),
             stdout=self._stream("out"),
             stderr=self._stream("err"),
             files=files,
@@ -310,8 +310,8 @@ class Guest:
             boot_s=self.boot_s if self.boot_s is not None else wall_s,
             wall_s=wall_s,
             cpu_s=self.cpu_s,
-            guest_s=float(said["end"]) - float(said["start"]),
-            boot_guest_s=float(said["start"]),
+            guest_s=float(answers["end"]) - float(answers["start"]),
+            boot_guest_s=float(answers["start"]),
         )
 
     def _disk_full(self) -> LabError:
@@ -319,11 +319,11 @@ class Guest:
         cure = "free some space or set TMPDIR to another disk"
         return LabError(f"the disk of {self.folder} is full: the output of the {name} is truncated; {cure}")
 
-    def _failure(self, said: dict[str, str]) -> LabError:
+    def _failure(self, answers: dict[str, str]) -> LabError:
         name = f"{self.machine.device.name} ({self.machine.kernel}, {self.machine.time} time)"
         log = self._read("console").decode(errors="replace")
         qemu = self._read("qemu").decode(errors="replace").strip()
-        when = "during the command" if "start" in said else "before the command started"
+        when = "during the command" if "start" in answers else "before the command started"
         dead = console.death(log)
         streams = (log, self._stream("out"), self._stream("err"))
         if dead and dead.startswith("Initramfs unpacking failed"):

@@ -65,13 +65,13 @@ class Unreadable(Exception):
 def json_object(output: Output, option: str) -> dict[str, Any]:
     """The parsed output of a tool that prints JSON with this option."""
     try:
-        told = json.loads(output.out)
+        result = json.loads(output.out)
     except ValueError:
         reason = output.err.strip().splitlines()[-1:]
         raise Unreadable(f"the output is not JSON: {reason[0] if reason else f'give it {option}'}") from None
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         raise Unreadable(f"the output is not one JSON object: give it {option}")
-    return told
+    return result
 
 
 def binomial_interval(events: int, trials: int, level: float = 0.95) -> tuple[float, float]:

@@ -73,8 +73,8 @@ def arrived() -> dict[str, tuple[int, int]]:
     """Bytes and packets that arrived, by the devices of both hosts."""
     found = {}
     for name, host in (("up", "server"), ("down", "client")):
-        told = subprocess.run(["ip", "-n", host, "-s", "-j", "link", "show"], capture_output=True, text=True, check=True).stdout
-        received = [one["stats64"]["rx"] for one in json.loads(told) if one["ifname"].startswith("to-")]
+        result = subprocess.run(["ip", "-n", host, "-s", "-j", "link", "show"], capture_output=True, text=True, check=True).stdout
+        received = [one["stats64"]["rx"] for one in json.loads(result) if one["ifname"].startswith("to-")]
         found[name] = (sum(one["bytes"] for one in received), sum(one["packets"] for one in received))
     return found
 

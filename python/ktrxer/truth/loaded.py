@@ -41,11 +41,11 @@ def main(way: str) -> int:
         sys.stderr.write(done.stderr)
         if not done.stdout.strip():
             return done.returncode or 1
-        told = json.loads(done.stdout)
-        meta = open_run(Path(told["file"])).meta
+        result = json.loads(done.stdout)
+        meta = open_run(Path(result["file"])).meta
         zero = meta.zero.realtime_ns if meta.zero is not None else 0
-        told["phases"] = {phase.name: [zero + phase.from_ns, zero + phase.to_ns] for phase in meta.phases}
-        print(json.dumps(told))
+        result["phases"] = {phase.name: [zero + phase.from_ns, zero + phase.to_ns] for phase in meta.phases}
+        print(json.dumps(result))
         return done.returncode
 
 

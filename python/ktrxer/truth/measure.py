@@ -68,10 +68,10 @@ def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check:
     made.wall_s = answer.wall_s
     if answer.status != 0 or not out:
         raise LabError(f"{path.name}: the program in the guest ended with {answer.status}: {err.decode(errors='replace')[-2000:]}")
-    told = json.loads(out)
-    if told["checks"]:
-        made.checks = judge.check(path, told["checks"])
-    for one, reader, done in zip(commands, readers, told["done"], strict=True):
+    result = json.loads(out)
+    if result["checks"]:
+        made.checks = judge.check(path, result["checks"])
+    for one, reader, done in zip(commands, readers, result["done"], strict=True):
         _read(made, one, reader, done)
     return made
 
@@ -82,9 +82,9 @@ def _read(made: Result, one: Command, reader: adapters.Adapter, done: dict[str, 
     try:
         figures = reader.read(output)
     except (Unreadable, KeyError, ValueError, TypeError) as error:
-        said = str(error) if isinstance(error, Unreadable) else f"the adapter {reader.name} failed: {type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, Unreadable) else f"the adapter {reader.name} failed: {type(error).__name__}: {error}"
         last = (done["err"].strip() or done["out"].strip()).splitlines()[-1:] or [""]
-        made.problems.append(f"{shlex.join(one.words)}: {said} (exit status {done['status']}; its last line: {last[0][:200]})")
+        made.problems.append(f"{shlex.join(one.words)}: {message} (exit status {done['status']}; its last line: {last[0][:200]})")
         return
     made.rows += judge.rows(made.path, tool, figures, done, one.where)
 

@@ -60,11 +60,11 @@ def coverage(rows: Sequence[Row]) -> tuple[int, int]:
 
 def line(row: Row) -> str:
     truth = shown(row.truth_low, row.figure) + ("" if row.truth_low == row.truth_high else f" to {shown(row.truth_high, row.figure)}")
-    said = f"{shown(row.value, row.figure)} {unit(row.figure)}, truth {truth}" if not row.note else row.note
+    message = f"{shown(row.value, row.figure)} {unit(row.figure)}, truth {truth}" if not row.note else row.note
     between = ""
     if row.low is not None and row.high is not None:
         between = f", interval {shown(row.low, row.figure)} to {shown(row.high, row.figure)}"
-    return f"{row.path}: {row.tool}: {row.figure}: {said}{between} ({row.source})"
+    return f"{row.path}: {row.tool}: {row.figure}: {message}{between} ({row.source})"
 
 
 def text(results: Sequence[Result]) -> list[str]:

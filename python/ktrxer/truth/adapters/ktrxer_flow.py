@@ -12,15 +12,15 @@ COUNTS = ("sent_packets", "received_packets", "lost")
 
 
 def read(output: Output) -> list[Figure]:
-    told, found = json_object(output, "--json"), list[Figure]()
-    if "flows" not in told:
+    result, found = json_object(output, "--json"), list[Figure]()
+    if "flows" not in result:
         raise Unreadable("no flows in the output: the command failed before they began")
     for way in ("up", "down"):
-        flows = [flow for flow in told["flows"] if flow["direction"] == way]
+        flows = [flow for flow in result["flows"] if flow["direction"] == way]
         if not flows:
             continue
-        if told["protocol"] == "tcp":
-            found.append(Figure(f"TCP {way}", told[f"{way}_bps"] / 1e6, loaded=True))
+        if result["protocol"] == "tcp":
+            found.append(Figure(f"TCP {way}", result[f"{way}_bps"] / 1e6, loaded=True))
             found.append(Figure(f"TCP bytes {way}", sum(flow["received_bytes"] for flow in flows), loaded=True))
             continue
         if any(flow[key] is None for flow in flows for key in COUNTS):
@@ -32,5 +32,5 @@ def read(output: Output) -> list[Figure]:
             found += share(f"CE {way}", sum(flow["ce"] for flow in flows), received)
         if lost > OVERLOADED * sent:
             frames = 1 + UDP_HEADERS * received / sum(flow["received_bytes"] for flow in flows)
-            found.append(Figure(f"UDP {way}", told[f"{way}_bps"] * frames / 1e6, loaded=True))
+            found.append(Figure(f"UDP {way}", result[f"{way}_bps"] * frames / 1e6, loaded=True))
     return found
