@@ -1,21 +1,21 @@
-# Measurements of this machine. They show, and judge nothing; the bounds that a change must hold are tests (tests/system/test_figures.py).
+# Measurements of this machine, without a pass or fail. The limits that a change must keep are tests (tests/system/test_figures.py).
 .PHONY: bench soak soak-adversary figures timing
-timing: ## one probe each 10 ms: ktrxer beside sockets that sleep, judged by the far end's kernel (ten seconds)
+timing: ## one probe each 10 ms: ktrxer compared with sleeping sockets, by the far end's kernel stamps (ten seconds)
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.timing
 
-bench: ## the four benches in under five minutes: tables, and the promised ratios beside their targets; rows in build/bench/
+bench: ## the four benches in under five minutes: tables, and ratios with their targets; rows in build/bench/
 	@scripts/setup build demo bench
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.ratios --keep $(BUILD)/bench
 
-figures: ## the figures that a change must hold, with their strict bounds; keeps build/bench.json
+figures: ## the figures that a change must keep, with their strict limits; writes build/bench.json
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.figures --strict --json $(BUILD)/bench.json
 
-soak: ## an hour at 10 kpps (SOAK_SECONDS=3600 SOAK_ENGINE=auto): accounts close, memory flat, mean rate exact; a line a minute
+soak: ## an hour at 10 kpps (SOAK_SECONDS=3600 SOAK_ENGINE=auto): counts add up, memory does not grow, mean rate is exact; a line a minute
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
 	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600) --engine $(or $(SOAK_ENGINE),auto)

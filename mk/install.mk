@@ -1,4 +1,4 @@
-# Installing, and taking away. PREFIX/lib/ktrxer/installed lists what the C part installed; all other files are in folders of their own.
+# Install and uninstall. PREFIX/lib/ktrxer/installed lists the files of the C part; all other files are in separate folders.
 .PHONY: install install-python uninstall
 INSTALLED = $(DESTDIR)$(prefix)/lib/ktrxer
 PACKAGES = $$("$(INSTALLED)/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
@@ -16,7 +16,7 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 	@[ -n "$(WITHOUT_PYTHON)" ] || $(MAKE) --no-print-directory install-python || { \
 		echo "install: the Python part (run, report, plot, lab) is NOT installed. Then: make install-python (or WITHOUT_PYTHON=1)" >&2; exit 1; }
 
-# For the Python part an environment of its own. Also the rule by which the Debian package is made.
+# A separate environment for the Python part. The Debian package uses this rule, too.
 install-python:
 	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt
 	@"$(INSTALLED)/venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null

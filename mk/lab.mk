@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The device lab (docs/howto/lab.md). What it needs, printed before it is installed:
+# The device lab (docs/howto/lab.md). Its requirements; each install command is printed first:
 LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
-# Ends by itself: a test has its own limit (tests/lab/conftest.py), and all of them together have this one, in seconds.
+# Limit of all lab tests together, in seconds. Each test has its own limit (tests/lab/conftest.py).
 LAB_LIMIT = 840
 LAB_PYTEST = env PYTHONPATH=$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -p no:cacheprovider -q -rs
 LAB_TALLY = sh lab/tally
@@ -13,10 +13,10 @@ LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
 
 .PHONY: truth lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
-lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## what goes into the devices: a static ktrxer for each
+lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## a static ktrxer for each device
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
-# The same with `ktrxer bench`, which small builds leave out, in trees of its own.
+# The same with `ktrxer bench`, which small builds leave out, in separate trees.
 build-cross/bench-x86_64/build.ninja: cross/x86_64-musl.ini cross/small.ini | setup-static
 	meson setup $(if $(wildcard $@),--wipe) $(@D) $(CROSS_FILES:%=--native-file=%) -Dbench=true -Dtests=false >$(@D).log || { cat $(@D).log; exit 1; }
 
@@ -34,7 +34,7 @@ lab-setup: .venv/.tests ## install QEMU and prepare the images of all devices
 	sh lab/setup $(LAB_PACKAGES) $(VIRTUAL_PACKAGES)
 	$(LAB) setup --headers
 
-# A machine without the images fetches and makes them here (two minutes), all devices at once; the tests say what is missing.
+# Downloads and makes missing images (two minutes), for all devices in parallel; the tests report missing parts.
 lab-images: .venv/.tests
 	@sh lab/setup $(LAB_PACKAGES)
 	@for device in pc phone router; do timeout 300 $(LAB) setup --headers --device $$device --kernel 6.1 & done; wait
@@ -47,26 +47,26 @@ lab: LAB_TARGETS = all
 lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on every device and kernel
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
 
-# Virtual time without an emulator: what its kernel is built with, and what a guest runs.
+# Virtual time without an emulator: the packages for building its kernel, and for its guests.
 VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump
 virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in four minutes on 2 cores
 	@sh lab/setup $(VIRTUAL_PACKAGES)
-	@timeout 7200 $(LAB) setup --device uml # a build that hangs is ended earlier: SILENCE_S in python/ktrxer/lab/source.py
+	@timeout 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in python/ktrxer/lab/source.py
 
-test-virtual: virtual-kernel build ## quick tests in virtual time: four minutes, and the kernel's build
+test-virtual: virtual-kernel build ## quick tests in virtual time: four minutes, plus the kernel's build
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not slow' tests/virtual tests/truth/paths
 
-# Also a repository's own tests, `ktrxer pair`, and the older kernel.
+# Also the example for CI, `ktrxer pair`, and the older kernel.
 virtual: LAB_LIMIT = 3600
-virtual: virtual-kernel build ## all tests in virtual time: fifteen minutes, and the builds of both kernels
+virtual: virtual-kernel build ## all tests in virtual time: fifteen minutes, plus the builds of both kernels
 	@timeout 7200 $(LAB) setup --device uml --kernel 6.1
 	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual tests/truth/paths
 
 # Tables for docs/measurements; status 1: a figure is false.
-truth: virtual-kernel build ## our own methods over all paths of known truth, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
+truth: virtual-kernel build ## the project's methods over all paths with known properties, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer truth --markdown $(TRUTH)
 
-# What a kernel is built with, beside the lab's own packages.
+# Packages for building a kernel, beside the lab's own.
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils
 SOAK_SECONDS = 120
 soak-module: LAB_LIMIT = 3600

@@ -1,4 +1,4 @@
-# The Python part: a virtual environment from lock files with hashes, what it needs to run first, the tools of its tests when they are wanted.
+# The Python part: a virtual environment from lock files with hashes. The packages to run it come first, the tools of its tests on demand.
 PYTHON ?= python3
 
 .venv/.ok: python/requirements.txt
@@ -14,8 +14,8 @@ lint-python: .venv/.tests ## ruff and strict mypy over the Python part
 	.venv/bin/ruff check python tests/lab
 	cd python && ../.venv/bin/mypy
 
-# The real Flent, in an environment of its own, for the test that has it draw what `ktrxer export` writes; without it that test is skipped.
-# What it needs is in .venv already, in the same versions.
+# The real Flent in a separate environment, for the test that draws the output of `ktrxer export`; without it that test is skipped.
+# Its dependencies are in .venv in the same versions.
 .venv-flent/.ok: python/requirements-flent.txt .venv/.ok
 	$(PYTHON) -m venv --without-pip --clear .venv-flent
 	.venv/bin/python -m pip --python .venv-flent/bin/python install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r $<

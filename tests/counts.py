@@ -16,12 +16,12 @@ NO_REASON = "no reason given"
 class Case:
     name: str
     outcome: str  # passed, failed or skipped
-    text: str = ""  # of a failure: its output; of a skip: the reason
+    text: str = ""  # the output of a failure, or the reason of a skip
 
 
 def meson(log: Path, output_max: int = 20_000) -> list[Case]:
-    """The tests of each program of cmocka or libFuzzer in meson-logs/testlog.json. meson's JUnit file is not read: it lists a program that ran into its
-    time limit as passed (meson 1.0), and holds no single tests."""
+    """The tests of each program of cmocka or libFuzzer in meson-logs/testlog.json. meson's JUnit file is not used, because it lists a program that reached its
+    time limit as passed (meson 1.0), and contains no single tests."""
     cases: list[Case] = []
     for line in log.read_text().splitlines() if log.exists() else []:
         program = json.loads(line)
@@ -39,7 +39,7 @@ def meson(log: Path, output_max: int = 20_000) -> list[Case]:
 
 
 def cmocka(output: str) -> list[Case]:
-    """Names of failed and skipped tests stand in cmocka's output twice, the second time in the list at the end."""
+    """cmocka prints the names of failed and skipped tests twice, the second time in a list at the end."""
     cases: dict[str, Case] = {}
     reason, passed = NO_REASON, []
     for line in output.splitlines():
@@ -58,7 +58,7 @@ def cmocka(output: str) -> list[Case]:
 
 
 def libfuzzer(output: str) -> list[Case]:
-    """A target that found nothing prints its count of runs, and one that found an input prints that, too."""
+    """A fuzz target prints its number of runs, and an input that made it fail."""
     runs, found = re.search(r"number_of_executed_units: *([1-9]\d*)", output), re.search(r"^Base64: .*$", output, re.MULTILINE)
     if found:
         return [Case("found an input", "failed", f"{output[max(0, output.find(chr(10) + '=='), len(output) - 6000):]}\n{found[0]}")]

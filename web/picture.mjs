@@ -6,7 +6,15 @@ import { chromium } from "playwright-core";
 const [report, out, width = "1100", height = "1500"] = process.argv.slice(2);
 const browser = await chromium.launch({
   executablePath: process.env.KTRXER_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
 });
 try {
   const page = await browser.newPage({ viewport: { width: Number(width), height: Number(height) } });

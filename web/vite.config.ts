@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One file comes out: python/ktrxer/view/report.html, page, style and program together. The Python side fills in title, text and data.
+// Builds one file, python/ktrxer/view/bundle/report.html, with markup, style and script. The Python side inserts title,
+// text and data.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -29,11 +30,14 @@ function oneFile(): Plugin {
       }
       const page = bundle["index.html"];
       if (page?.type !== "asset" || !script || !style) this.error("a page, a program and a style were expected");
-      // The licences of what is bundled go where it goes.
+      // The bundle contains the licence of uPlot.
       const licence = readFileSync(new URL("node_modules/uplot/LICENSE", import.meta.url), "utf8").trim();
-      script = `/*!\nktrxer: MIT OR Apache-2.0\n\nWith uPlot:\n${licence}\n*/\n${script.trim()}\n`.replaceAll("</script", "<\\/script");
+      script = `/*!\nktrxer: MIT OR Apache-2.0\n\nWith uPlot:\n${licence}\n*/\n${script.trim()}\n`.replaceAll(
+        "</script",
+        "<\\/script",
+      );
       style = style.trim();
-      // Only these two, by their digest, may run or style; nothing may be fetched, and no text may become markup.
+      // The policy allows only this script and this style, by their digests. It forbids fetches and text as markup.
       const policy = [
         "default-src 'none'",
         `script-src ${digest(script)}`,
@@ -58,7 +62,7 @@ function oneFile(): Plugin {
 
 export default defineConfig({
   plugins: [oneFile()],
-  // A browser beside other work takes its time; a test that hangs is still ended.
+  // Long time-outs, because a browser is slow on a busy machine.
   test: { testTimeout: 120_000, hookTimeout: 120_000 },
   build: {
     outDir: process.env.KTRXER_WEB_OUT ?? "../python/ktrxer/view/bundle",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Python half of the `ktrxer` command: finds a subcommand and loads it, and nothing else."""
+"""The Python part of the `ktrxer` command: finds a subcommand, loads its module and runs it."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import NamedTuple
 
 
 class Subcommand(NamedTuple):
-    module: str  # has `main(arguments: list[str]) -> int`; loaded only when it is run
+    module: str  # contains `main(arguments: list[str]) -> int`; imported only to run the subcommand
     summary: str
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
-    "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
-    "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),
+    "export": Subcommand("ktrxer.commands.export", "convert runs to Flent's data files"),
+    "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
-    "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has left open"),
-    "report": Subcommand("ktrxer.view.report_command", "stored runs as one page with interactive plots"),
+    "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has interrupted"),
+    "report": Subcommand("ktrxer.view.report_command", "make one page with interactive plots of stored runs"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),
-    "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or give them as one data set"),
+    "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or write them as one data set"),
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
-    "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests that `ktrxer run` knows"),
-    "truth": Subcommand("ktrxer.truth.command", "run a measuring tool over paths whose truth is known"),
+    "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests of `ktrxer run`"),
+    "truth": Subcommand("ktrxer.truth.command", "check a measuring tool on paths with known properties"),
 }
 
-# Of the C part, which hands them over for their tables.
-HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "senders against each other: tables of what the harness measures")}
+# Subcommands of the C part, which runs them in Python if they print tables.
+HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "compare senders: tables of the harness's results")}
 
 
 def usage() -> str:
     width = max(map(len, SUBCOMMANDS))
     lines = [f"  {name:<{width}}  {command.summary}" for name, command in sorted(SUBCOMMANDS.items())]
-    return "Usage: ktrxer SUBCOMMAND ...\n\n" + "\n".join(lines) + "\n\n`ktrxer SUBCOMMAND --help` tells more."
+    return "Usage: ktrxer SUBCOMMAND ...\n\n" + "\n".join(lines) + "\n\n`ktrxer SUBCOMMAND --help` prints the options of a subcommand."
 
 
 def complete(words: list[str]) -> int:

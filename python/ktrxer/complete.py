@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer --complete WORD...` for the subcommands of the Python part: the words that may stand at the cursor, from the argument parsers.
+"""`ktrxer --complete WORD...` for the subcommands of the Python part: the possible words at the cursor, from the argument parsers.
 
-One a line, some with a tab and a help text; or `:files`, `:directories`, `:hosts`, of which the shell has the list (cli/completion).
+It prints one word a line, some with a tab and a help text. For `:files`, `:directories` or `:hosts` the shell's completion uses its own
+list (cli/completion).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 
 def offered(parser: argparse.ArgumentParser, before: Sequence[str], word: str) -> Iterator[str]:
-    """`before`: the words after the subcommand's name; `word`: the one at the cursor, as far as it is typed."""
+    """`before`: the words after the subcommand's name; `word`: the beginning of the word at the cursor."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             if before and before[0] in action.choices:

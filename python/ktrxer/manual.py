@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Manual pages of the Python part's subcommands, in mdoc, from their argument parsers. The build runs this:
+"""Manual pages of the Python part's subcommands, in mdoc, from their argument parsers. The build runs this command:
 
     python3 -m ktrxer.manual DIR      writes DIR/ktrxer-NAME.1 for each subcommand
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ktrxer.cli import SUBCOMMANDS
 
-PAGE_DATE = "November 22, 2026"  # a build gives the same page each time
+PAGE_DATE = "November 22, 2026"  # a constant, so that each build makes the same page
 
 
 def text(words: str) -> str:
-    """Running text: nothing of it is markup. A sentence begins a line, as mdoc wants it."""
+    """Escape text, so that no part of it is markup. Each sentence begins a line, as mdoc requires."""
     sentences = re.split(r"(?<=\.) +(?=[A-Z])", " ".join(words.split()))
     return "\n".join(_escaped(sentence) for sentence in sentences if sentence)
 
@@ -30,7 +30,7 @@ def _escaped(line: str) -> str:
 
 
 def word(words: str) -> str:
-    """An argument of a macro."""
+    """Escape an argument of a macro."""
     inner = words.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f'"\\&{inner}"'
 
@@ -130,7 +130,7 @@ def _epilogs(epilogs: list[str]) -> tuple[list[str], str]:
 
 
 def _statuses(name: str) -> Iterator[str]:
-    if name == "lab":  # its notes name the others
+    if name == "lab":  # the notes of `lab` list the other statuses
         yield from (".It 0", "The command in the lab ended with 0.", ".It 1 to 127", "As described above.")
         return
     measured = name == "run"

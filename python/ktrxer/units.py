@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Quantities with units, as people type them on the command line."""
+"""Parse quantities with units from the command line."""
 
 from __future__ import annotations
 

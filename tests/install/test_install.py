@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a packager and a user of the library do: install into a DESTDIR, build the examples against it, run them."""
+"""The steps of a packager and of a user of the library: install into a DESTDIR, build the examples against it, run them."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("KTRXER_BUILD") or ROOT / "build").resolve()
-# In .ci/run only, as for the build: a newer compiler may have new warnings.
+# Only in .ci/run, like in the build, because a newer compiler may have new warnings.
 WARNINGS = ["-Wall", "-Wextra", *(["-Werror"] if os.environ.get("WERROR") == "true" else [])]
 VERSION = """#include <ktrxer.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ class Installed:
     options: dict[str, str]  # of the build, by name
 
     def path(self, folder: str) -> Path:
-        """A folder of the build's options, bindir for example, below the DESTDIR."""
+        """A folder from the build's options, for example bindir, below the DESTDIR."""
         return Path(f"{self.place}{self.options['prefix']}") / self.options[folder]
 
     @property

@@ -2,7 +2,7 @@
 """
 scapy's STAMP codec behind a socket: `send HOST PORT COUNT` or `reflect ADDRESS PORT`. Prints one JSON object at the end, or `up` first.
 
-Its flags stand at the wrong end of their byte (scapy 2.8.0), so TLVs are given as raw numbers: U, which RFC 8972 puts first, is 0x80.
+scapy 2.8.0 has the TLV flags in the wrong order of bits, so TLVs are given as raw numbers: U, the first bit in RFC 8972, is 0x80.
 """
 
 import json
@@ -63,7 +63,7 @@ def reflect(address: str, port: int) -> None:
             seq_sender=probe.seq, ts_sender=probe.ts, err_estimate_sender=probe.err_estimate, ttl_sender=64, tlv_objects=probe.tlv_objects,
         )
         out = bytearray(bytes(answer))
-        out[28:36] = data[4:12]  # its float of the time has not all 64 bits
+        out[28:36] = data[4:12]  # scapy's time is a float with less than 64 bits
         s.sendto(bytes(out), sender)
         seq += 1
 

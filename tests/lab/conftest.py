@@ -19,17 +19,17 @@ from ktrxer.lab.pytest_plugin import (  # noqa: F401
     pytest_terminal_summary,
 )
 
-LIMIT_S = 400  # of one test of the host; in a device the boot has a limit, and its own time is free
+LIMIT_S = 400  # limit of one test on the host; in a device the boot is limited, and the device's own time is not
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ["KTRXER_WERROR"] = "y"  # of the kernel modules that are built here no warning is overlooked
+    os.environ["KTRXER_WERROR"] = "y"  # warnings in the kernel modules that the tests build are errors
     plugin.pytest_configure(config)
     config.addinivalue_line("markers", "soak: needs a kernel that is built for it; run by `make soak-module` alone")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at all that a device has done comes last in it."""
+    """Checks of all earlier tests of a device run last in it."""
     plugin.pytest_collection_modifyitems(items)
     items.sort(key=lambda item: item.name.startswith("test_the_end_"))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""E1, E2, O3 and E6 of the module and of what it is compared with, in the devices: `make lab-figures`.
+"""E1, E2, O3 and E6 of the module and of the senders that it is compared with, in the devices: `make lab-figures`.
 
-    python tests/lab/figures.py run --device router --out figures/ [-- what figures_job.py takes]
+    python tests/lab/figures.py run --device router --out figures/ [-- options of figures_job.py]
     python tests/lab/figures.py tables figures/*.json                     the tables of docs/measurements/2026-11-22-module.md
 
 Boots each device once, with the module, the source of cross traffic and the frozen baseline programs (`make lab-builds lab-benches`).
@@ -42,7 +42,7 @@ def baselines(build: str) -> list[tuple[Path, str]]:
 
 
 def put_of(name: str, kernel: str | None, scratch: Path) -> tuple[tuple[Path, str], ...]:
-    """What goes into the device: the job, the modules, the baselines."""
+    """The files for the device: the job, the modules, the baselines."""
     chosen = device.load(name)
     put = [(HERE / "figures_job.py", "/figures_job.py"), *baselines(chosen.build)]
     for source in (places.root() / "module", HERE / "traffic"):
@@ -51,7 +51,7 @@ def put_of(name: str, kernel: str | None, scratch: Path) -> tuple[tuple[Path, st
 
 
 def measure(name: str, kernel: str | None, words: Sequence[str], limit_s: float, show: bool = False) -> list[Row]:
-    """The rows of one device. Raises where the job fails or a cell of it has."""
+    """The rows of one device. Raises if the job or one of its table cells fails."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="ktrxer-figures-") as scratch:
         job = vm.Job(("python3", "/figures_job.py", *words), put=put_of(name, kernel, Path(scratch)), layers=("python",), limit_s=limit_s)
@@ -95,7 +95,7 @@ def table_e2(by_device: dict[str, list[Row]]) -> list[str]:
 
 
 def verdicts(by_device: dict[str, list[Row]]) -> list[str]:
-    """Of each goal that is missed, a line: which, where, by how much."""
+    """A line for each missed goal: the goal, the device, the difference."""
     lines = []
     for name, rows in by_device.items():
         at = {(row["load"], row["sender"]): row for row in rows if row.get("what") == "E2"}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A job for the devices: E1, E2, O3 and E6 of every sender, beside cross traffic. Prints a JSON object a line for each cell.
 
-Two namespaces, `near` and `far`, joined by a veth pair; each end is called `wire`. Cross traffic comes into `near` by a device of its own, as a
-NIC's interrupts bring it (traffic/traffic.c), is routed, and leaves by the same wire as the probes; at the far end it is nobody's. One judge for
-all: the kernel's stamp at the far device, which veth takes within the sender's own call of its transmit function.
+Two namespaces, `near` and `far`, joined by a veth pair; each end is called `wire`. Cross traffic enters `near` through its own device, like a
+NIC's interrupts (traffic/traffic.c), is routed, and leaves through the same wire as the probes; the far end discards it. All senders are judged
+by the kernel's stamp at the far device, which veth takes within the sender's own call of its transmit function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 COMMAND = "/usr/bin/ktrxer"
-PROGRAMS = "/usr/local/libexec/ktrxer/bench"  # where the command looks for them, too
+PROGRAMS = "/usr/local/libexec/ktrxer/bench"  # the command also searches here
 FROM, TO, CROSS_TO, PORT = "10.9.0.1", "10.9.0.2", "10.9.0.3", 9
 NEAR = ("ip", "netns", "exec", "near")
 SEED = "7"
@@ -55,8 +55,8 @@ def make_network() -> None:
 
 
 def make_way_for_cross_traffic() -> None:
-    """What is routed to CROSS_TO has another station's address at the far end: it arrives there, is counted, and goes no further."""
-    Path("/proc/sys/net/core/netdev_max_backlog").write_text("20000")  # a NIC's packets do not go through that queue
+    """Packets to CROSS_TO have the link address of another station: the far end counts and discards them."""
+    Path("/proc/sys/net/core/netdev_max_backlog").write_text("20000")  # packets of a NIC do not pass that queue
     run("modprobe", "dummy")
     run("ip", "-n", "near", "link", "add", "name", "in0", "type", "dummy")
     run("ip", "-n", "near", "address", "add", "10.8.0.1/24", "dev", "in0")
@@ -71,10 +71,10 @@ def far_received() -> int:
 
 @dataclass
 class Load:
-    """Cross traffic: asked for, what came in, what arrived."""
+    """Cross traffic: requested, received by `near`, received at the far end."""
 
     pps: int
-    own: bool = False  # sent by a program of this host, not routed
+    own: bool = False  # sent by a program on this host, not routed
     arrived_pps: float = 0.0
     brought_pps: float = 0.0
     _seen: tuple[float, int, int] = (0.0, 0, 0)
@@ -122,7 +122,7 @@ def loaded(load: Load) -> Iterator[Load]:
 
 
 def most_forwarded(wanted: Sequence[int]) -> dict[int, int]:
-    """What of these rates this device routes without loss, in time; what is beyond it becomes the highest that it does."""
+    """The rates that this device routes without loss; a higher rate is replaced by the highest of them."""
     for pps in sorted({*wanted, *LADDER}, reverse=True):
         if pps > max(wanted):
             continue
@@ -159,7 +159,7 @@ def in_far() -> Iterator[None]:
 
 
 class Judge:
-    """When each probe came to the far device. Nobody waits for them: they are read at the end, so that no wake-up disturbs a sender."""
+    """Arrival times of the probes at the far device. They are read at the end, so that no wake-up disturbs a sender."""
 
     def __init__(self) -> None:
         with in_far():
@@ -167,7 +167,7 @@ class Judge:
         self.socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
         self.socket.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS_OLD
         self.socket.bind((TO, PORT))
-        time.sleep(SETTLE_S)  # the kernel begins to stamp by a work of its own
+        time.sleep(SETTLE_S)  # the kernel enables stamps by deferred work
 
     def take(self) -> list[int]:
         stamps: list[int] = []
@@ -278,7 +278,7 @@ def send(judge: Judge, sender: Sender, sending: Sending) -> list[int]:
 
     with set_up(sender):
         done = subprocess.run([*NEAR, *sender.line(sending)], capture_output=True, text=True, check=False, preexec_fn=real_time if sender.fifo else None)
-        # Status 1 with an account: a probe was later than 200 us, which is what is to be measured.
+        # Status 1 with results: a probe was later than 200 us, which this job measures.
         account = json.loads(done.stdout) if done.stdout.startswith("{") else {}
         if done.returncode and not (done.returncode == 1 and account.get("sent")):
             raise RuntimeError(f"{sender.name}: exit status {done.returncode}: {done.stderr}")
@@ -298,7 +298,7 @@ def rounded(value: float) -> float:
 
 
 def late_ones() -> list[tuple[int, float]]:
-    """Of the last run by an engine, by its own reports: which probes were off by more than 1 us."""
+    """The probes that were off by more than 1 us, from the reports of the last run of an engine."""
     head, *rows = [line.split(",") for line in Path("/tmp/reports.csv").read_text().splitlines()]
     late = [(int(row[head.index("id")]) if "id" in head else i, int(row[head.index("lateness_ns")] or 0) / 1000) for i, row in enumerate(rows)]
     return [one for one in late if abs(one[1]) > 1]
@@ -309,7 +309,7 @@ def e2(judge: Judge, sender: Sender, load: Load, sending: Sending) -> dict[str, 
     stamps = send(judge, sender, sending)
     load.end(len(stamps))
     interval = sending.interval_us * 1000
-    # A pause longer than an interval and a half is a probe that was lost: that is counted, and is not a matter of timing.
+    # A pause longer than one and a half intervals shows a lost probe. It is counted and is not a timing error.
     lost = sending.count - len(stamps)
     gaps = [b - a for a, b in itertools.pairwise(stamps)]
     off = [abs(gap - interval) / 1000 for gap in gaps if not lost or gap < 1.5 * interval]
@@ -357,7 +357,7 @@ def o3(judge: Judge, sender: Sender, load: Load, pairs: int) -> dict[str, object
 
 
 def e6(judge: Judge, load: Load, gap_us: int, count: int) -> dict[str, object]:
-    """The gap by the stamps that are reported, less the gap at the wire; of each pair of neighbours, meant `gap_us` apart (0: one train)."""
+    """The gap between reported stamps minus the gap at the wire, for each pair of neighbours with the scheduled gap `gap_us` (0: one train)."""
     sender = BURSTS[0]
     load.begin()
     stamps = send(judge, sender, Sending(count, gap_us, 12) if gap_us else Sending(count // 2, 1000, 12, 2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What tests inside a device share."""
+"""Shared by tests inside a device."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/krx by hand, for tests inside a device: what <linux/ktrxer.h> says, in Python, and packets and rules to try it with."""
+"""/dev/krx without the library, for tests inside a device: <linux/ktrxer.h> in Python, with packets and rules for tests."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(namespace: str) -> None:
-    """This thread goes to a network namespace, and stays."""
+    """Move this thread to a network namespace."""
     with open(f"/run/netns/{namespace}") as there:
         assert libc.setns(there.fileno(), 0x40000000) == 0, os.strerror(ctypes.get_errno())
 
 
 @contextlib.contextmanager
 def within(namespace: str) -> Iterator[None]:
-    """This thread in a network namespace."""
+    """Run the body of this thread in a network namespace."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         enter(namespace)
@@ -203,7 +203,7 @@ class Krx:
 
 @dataclass
 class Link:
-    """The pair fixture's two ends: what `near` sends, `far` judges."""
+    """The two ends of the pair fixture: the rules in `far` apply to packets from `near`."""
 
     near_mac: bytes = b""
     far_mac: bytes = b""
@@ -256,7 +256,7 @@ class Link:
 
 
 def mac(device: str) -> bytes:
-    """In this namespace: /sys shows another one's devices."""
+    """Devices of this namespace, because /sys may show those of another one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         return bytes(fcntl.ioctl(sock.fileno(), 0x8927, struct.pack("16s16x", device.encode()))[18:24])
 
@@ -388,7 +388,7 @@ class View:
 
 
 def view_of(frame: bytes) -> View:
-    """What docs/reference/receiving.md says of a packet."""
+    """The fields of a packet as in docs/reference/receiving.md."""
     at, tags = 14, 0
     if len(frame) < 14:
         return View()

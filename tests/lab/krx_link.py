@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of /dev/krx share: the loaded module between two namespaces, and who else sees what arrives."""
+"""Shared by the tests of /dev/krx: the loaded module between two namespaces, and other receivers of the packets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERYWHERE = in_device("pc", "phone", "router", modules=MODULES, slow=("phone", 
 
 @pytest.fixture
 def link(pair: None) -> Iterator[Link]:
-    """The pair with IPv6, the module loaded; afterwards it must go, and the kernel must have had nothing to say."""
+    """The pair with IPv6, and the loaded module. Afterwards the module must unload, and the kernel log must have no warning."""
     run("dmesg", "-c")
     run("insmod", "/root/ktrxer.ko")
     for name, address in (("near", "fd09::1"), ("far", "fd09::2")):
@@ -45,7 +45,7 @@ def link(pair: None) -> Iterator[Link]:
 
 @contextlib.contextmanager
 def stack(version: int, port: int = 2000) -> Iterator[Callable[[], list[bytes]]]:
-    """What far's own sockets get."""
+    """Packets that far's own sockets receive."""
     with within("far"):
         sock = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
     if version == 6:
@@ -66,7 +66,7 @@ def stack(version: int, port: int = 2000) -> Iterator[Callable[[], list[bytes]]]
 
 @contextlib.contextmanager
 def tap() -> Iterator[Callable[[], list[bytes]]]:
-    """What a tap in far sees of what arrives."""
+    """Arriving packets that a packet socket in far receives."""
     with within("far"):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         sock.bind(("wire", 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/ktx without the library between: the ring as <linux/ktrxer.h> lays it out, so that it can be misused, too."""
+"""/dev/ktx without the library: the ring of <linux/ktrxer.h>, also for wrong use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# The kernel that looks at each access of memory (`make soak-module`, built by the lab) takes its time: so does what is asked of it.
+# The kernel that checks each memory access (`make soak-module`, built by the lab) is slow, so times are longer.
 SLOW = 20 if "ktrxer@lab" in Path("/proc/version").read_text() else 1
 MS = 1_000_000 * SLOW
-# The number of a command alone is what the module looks at; size and direction are told in the struct itself.
+# The module checks only the number of a command; the struct itself contains its size.
 VERSION, FEATURES, SETUP, KICK = 0xE900, 0xE901, 0xE910, 0xE911
 AUTO, SOFTIRQ, THREAD, NONE = range(4)
 CATCH_UP, SKIP, SHIFT = range(3)
@@ -52,7 +52,7 @@ def now() -> int:
 
 
 def frame(number: int, length: int = 60) -> bytes:
-    """An Ethernet frame to nobody, with its number and a pattern that depends on it."""
+    """An Ethernet frame to an unused address, with its number and a pattern that depends on the number."""
     head = b"\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01" + struct.pack(">HI", ETHERTYPE, number)
     return (head + bytes((number + i) & 0xFF for i in range(max(0, length - len(head)))))[:length]
 
@@ -91,7 +91,7 @@ class Ktx:
         self.close()
 
     def word(self, at: int) -> int:
-        """In one access, as the module writes it: struct.unpack() reads byte by byte."""
+        """Read in one access, as the module writes, because struct.unpack() reads byte by byte."""
         with memoryview(self.map) as whole, whole[at : at + 4] as part, part.cast("I") as words:
             return words[0]
 
@@ -126,7 +126,7 @@ class Ktx:
         return reports
 
     def reports(self, count: int, limit_s: float = 2.0) -> list[Report]:
-        """Waits for so many, or more, as a program would: by poll()."""
+        """Wait by poll() for at least so many reports."""
         got: list[Report] = []
         limit_s *= SLOW
         end = now() + int(limit_s * 1e9)
@@ -136,7 +136,7 @@ class Ktx:
             if self.timer == NONE:
                 self.kick()
             elif any(events & select.POLLERR for _, events in poll.poll(limit_s * 1000)):
-                time.sleep(0.001)  # an error stays: only the reports are still to come
+                time.sleep(0.001)  # a device error persists; only reports still arrive
             got += self.collect()
         assert len(got) >= count, f"{len(got)} of {count} reports, error {self.word(ERROR)}"
         return got
@@ -158,7 +158,7 @@ class Ear:
                 heard.append(self.socket.recv(70000, socket.MSG_DONTWAIT))
             except BlockingIOError:
                 return heard
-            except OSError as error:  # told once, after the device was down
+            except OSError as error:  # reported once, after the device was down
                 if error.errno != errno.ENETDOWN:
                     raise
 

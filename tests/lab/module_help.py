@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Fixtures for tests of ktrxer.ko: loaded for one test, gone after it, and the kernel has complained of nothing."""
+"""Fixtures for tests of ktrxer.ko: loaded for one test, unloaded after it, without a warning of the kernel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MODULE = ("../../module",)
 COMPLAINTS = re.compile(r"BUG|WARNING|Oops|Call Trace|refcount|hung_task|stall|unregister_netdevice|leak|scheduling while|panic|sleeping function")
 
 
-def complaints() -> list[str]:
+def kernel_warnings() -> list[str]:
     return [line for line in run("dmesg", "-c").splitlines() if COMPLAINTS.search(line)]
 
 
 def close_all() -> None:
-    """What a test that failed has left open."""
+    """Close the files that a failed test has left open."""
     for entry in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{entry}") == "/dev/ktx":
@@ -32,7 +32,7 @@ def close_all() -> None:
 
 
 def unload(limit_s: float = 2.0) -> None:
-    """A file that was closed by a killed process goes with its task, a moment later."""
+    """Wait until the kernel has closed the files of a killed process."""
     end = time.monotonic() + limit_s
     while subprocess.run(["rmmod", "ktrxer"], capture_output=True, check=False).returncode:
         assert time.monotonic() < end, "ktrxer.ko cannot be unloaded: " + run("lsmod")
@@ -49,13 +49,13 @@ def module() -> Iterator[None]:
     finally:
         close_all()
         unload()
-        assert complaints() == []
+        assert kernel_warnings() == []
     assert not Path("/dev/ktx").exists()
 
 
 @contextlib.contextmanager
 def two_ends() -> Iterator[None]:
-    """A veth pair, `wire0` and `wire1`, on which nobody but us speaks. Tests may take it down, or give it another name."""
+    """A veth pair, `wire0` and `wire1`, without other traffic. Tests may take it down or rename it."""
     run("ip", "link", "add", "name", "wire0", "type", "veth", "peer", "name", "wire1")
     try:
         for name in ("wire0", "wire1"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""In the machine that test_nic.py boots: two NICs on one wire, and what ktrxer makes of their stamps. Prints one JSON object."""
+"""Runs in the machine that test_nic.py boots: two NICs on one wire, and ktrxer with their stamps. Prints one JSON object."""
 
 import ctypes
 import fcntl
@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 GET, SET = 0x89B1, 0x89B0  # SIOCGHWTSTAMP, SIOCSHWTSTAMP
-PAIRS = 50  # of frames, of which the NIC stamps the first
-PTP = "capture any from any to any"  # what is not IP meets only a rule of wildcards
+PAIRS = 50  # pairs of frames; the NIC stamps the first of each
+PTP = "capture any from any to any"  # only a wildcard rule matches packets that are not IP
 
 
 def setting(tx: int | None = None, rx: int = 0) -> list[int]:
-    """The near NIC's: tx_type and rx_filter; set first, if given."""
+    """tx_type and rx_filter of the near NIC, set first if values are given."""
     config = (ctypes.c_int * 3)(0, tx or 0, rx)
     request = struct.pack("16sP", b"eth0", ctypes.addressof(config)) + bytes(16)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
@@ -49,7 +49,7 @@ def send(engine: str, *more: str) -> dict[str, object]:
 
 
 def shared() -> dict[str, object]:
-    """Two transmitters on one NIC, in two processes, and one receiver: what the first to close leaves, and the last."""
+    """Two transmitters on one NIC, in two processes, and one receiver: the NIC's setting after the first and after the last has closed."""
     words = ("ktrxer", "send", "-e", "packet", "-d", "eth0", "10.9.0.2", "--port", "9", "--json", "-i")
     long, short = start(*words, "10ms", "-c", "150"), start(*words, "7ms", "-c", "70")
     listener = start("ktrxer", "recv", "-d", "eth0", "--nic-stamps", "--rule", PTP, "--for", "1s", "--json")
@@ -89,7 +89,7 @@ def unlock() -> None:
 
 
 def receive(*more: str) -> dict[str, object]:
-    """From NIC to NIC: each with a clock of its own, both taken over to this machine's."""
+    """From NIC to NIC: each has its own clock; the stamps of both are converted to this machine's clock."""
     words = ["ktrxer", "recv", "-d", "eth0", "--rule", PTP, "--count", str(2 * PAIRS), "--for", "6s", "--jsonl", *more]
     child = start(*words)
     assert child.stdout
@@ -114,7 +114,7 @@ def receive(*more: str) -> dict[str, object]:
 for command in ("ip netns add far", "ip link set eth1 netns far", "ip address add 10.9.0.1/24 dev eth0", "ip link set eth0 up",
                 "ip -n far address add 10.9.0.2/24 dev eth1", "ip -n far link set eth1 up"):
     run(command)
-time.sleep(3)  # until both ends have found their link
+time.sleep(3)  # until both ends have a link
 run("ping -c 3 -q 10.9.0.2")
 told: dict[str, object] = {"before": setting()}
 engines = json.loads(run("ktrxer doctor --device eth0 --json"))["engines"]
@@ -127,7 +127,7 @@ if not (helper := os.fork()):
     unlock()
 told["received"] = receive("--nic-stamps")
 told["off"] = receive()
-told["set"] = setting(1, 12)  # as ptp4l does it: stamps of what is sent, and of PTP's packets that come
+told["set"] = setting(1, 12)  # like ptp4l: stamps of sent packets, and of received PTP packets
 told["on"] = receive()
 os.kill(helper, signal.SIGKILL)
 run("tc qdisc replace dev eth0 root fq timer_slack 0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Everything that may be done to the module, right and wrong, at the same time and on all processors, from a seed."""
+"""Correct and wrong use of the module at the same time on all processors, from a seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ktx_raw import ANY, NONE, SETUP, SETUP_FORMAT, TRAIN, Ktx, frame, now, setu
 from soak_kernel import short_of_memory
 
 MS = 1_000_000
-# What a device that is down or away, an index that cannot be, or a lack of memory may answer.
+# Possible errors of a device that is down or removed, of an invalid index, or without memory.
 EXPECTED = {
     errno.ENODEV, errno.ENETDOWN, errno.ENXIO, errno.EPROTO, errno.EINVAL, errno.ENOMEM, errno.EFAULT, errno.EBUSY, errno.E2BIG, errno.ENOTTY,
     errno.ENOBUFS, errno.EAGAIN, errno.EPERM, errno.EOPNOTSUPP, None,  # None: no device of that name
@@ -57,7 +57,7 @@ class Chaos:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
 
-    # -- one step of each worker: what it is called counts how often --
+    # -- one step of each worker; counted by its name --
 
     def scribbles_over_a_senders_ring(self, chance: random.Random, counts: Counter[str]) -> None:
         with expected(counts), within("near"), Ktx("wire", timer=chance.randrange(4), slots=chance.choice((2, 16, 256)), late=chance.randrange(3),
@@ -179,7 +179,7 @@ class Chaos:
         mend()
 
     def wants_it_unloaded(self, chance: random.Random, counts: Counter[str]) -> None:
-        """Somebody always has it open."""
+        """Keeps a file open."""
         time.sleep(0.1)
         assert subprocess.run(["rmmod", "ktrxer"], capture_output=True, check=False).returncode, "a module in use has gone"
         counts["unloads refused"] += 1
@@ -237,7 +237,7 @@ def _worker(work: Callable[[random.Random, Counter[str]], None], seed: int, end:
 
 
 def mend() -> None:
-    """The wire as it should be; whatever it was."""
+    """Restore the wire from any state."""
     def ip(*words: str) -> bool:
         return subprocess.run(["ip", *words], capture_output=True, check=False).returncode == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The kernel that looks for faults (lab/kernels/debug.config), from inside: what it has found, and memory that runs short on request."""
+"""The debug kernel (lab/kernels/debug.config), from inside: its reports, and memory failures on request."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from inside import run
 DEBUG = Path("/sys/kernel/debug")
 LEAKS = DEBUG / "kmemleak"
 KINDS = ("failslab", "fail_page_alloc", "fail_usercopy")
-# The first line of what each checker says. Memory that was refused on request may say so, at length: that is no fault.
+# The first line of each checker's report. Messages about memory that was refused on request are not faults.
 REPORTS = re.compile(
     r"BUG: |UBSAN: |WARNING: |ODEBUG: |INFO: task .* blocked|INFO: trying to register non-static|rcu: INFO|possible (circular|recursive|irq lock)|"
     r"inconsistent lock state|bad unlock balance|held lock freed|lock held when returning|suspicious RCU|sleeping function|scheduling while atomic|"
     r"refcount_t: |ref_tracker: .*@|corruption|Bad page|general protection|Oops|kernel BUG|soft lockup|hung_task|kmemleak: \d+ new suspected|"
     r"unregister_netdevice: waiting|Object .*(overwritten|already free)"
 )
-LEAK_AGE_S = 6  # before that nothing counts as lost
+LEAK_AGE_S = 6  # younger memory does not count as lost
 
 
 def reports(log: str) -> list[str]:
@@ -31,7 +31,7 @@ def reports(log: str) -> list[str]:
 
 
 def kernel_log() -> str:
-    """All of it that is still there, whatever `dmesg -c` has put behind it."""
+    """The whole kernel log, also the part before a `dmesg -c`."""
     lines = []
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -52,7 +52,7 @@ def debugfs() -> None:
 
 
 def leaks() -> str:
-    """What nothing points to any more. An object must have been seen unreached, and unchanged, by two scans."""
+    """Leaked memory: objects that two scans found unreachable and unchanged."""
     debugfs()
     time.sleep(LEAK_AGE_S)
     for _ in range(2):
@@ -78,7 +78,7 @@ def _set(kind: str, **values: object) -> None:
 
 
 def only_for_the_module() -> None:
-    """What is to fail, fails in calls that the module has made."""
+    """Requested failures occur only in calls from the module."""
     debugfs()
     start, end = module_text()
     for kind in KINDS:
@@ -88,7 +88,7 @@ def only_for_the_module() -> None:
 
 @contextlib.contextmanager
 def short_of_memory(percent: int) -> Iterator[None]:
-    """Each allocation and each copy of the module's fails with this chance."""
+    """Each allocation and each copy by the module fails with this probability."""
     only_for_the_module()
     for kind in KINDS:
         _set(kind, probability=percent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The harness of `ktrxer bench` inside the devices, with the module: every sender takes its turns there, and the result is whole."""
+"""The harness of `ktrxer bench` inside the devices, with the module: every sender takes its turns, and the result is complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ tc -n near qdisc del dev to-far root
 echo ----
 ip netns exec near /usr/bin/ktrxer-bench bench rate --no-bpf -n 1 --payload 28 --for 10ms {PATH} || exit 20
 """
-# The papers' senders and today's, beside the engines that these builds have.
+# The senders of the papers and of today, beside the engines of these builds.
 SCHEDULE = {"module", "packet", "raw", "udp", "xsk", "txtime"}
 RATE = {"module", "packet", "raw", "udp", "xsk"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab vm` as its users meet it: what comes back, and every way it can go wrong."""
+"""`ktrxer lab vm`: its results, and each of its failures."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_much_output_arrives_whole_and_a_missing_file_is_told(tmp_path: Path) ->
         (["vm", "--put", "/nowhere:/x", "--", "true"], "--put /nowhere: no such file"),
         (["vm", "--timeout", "0", "--", "true"], "--timeout 0s: expected 1s to 24h"),
         (["vm", "--cpus", "4", "--", "true"], "virtual time has one CPU; --cpus needs --time real"),
-        (["vm", "--peer", "true", "--", "true"], "--peer needs --time real: in virtual time each machine has a clock of its own"),
+        (["vm", "--peer", "true", "--", "true"], "--peer needs --time real: in virtual time each machine has its own clock"),
     ],
 )
 def test_wrong_use_is_one_clear_line(arguments: list[str], message: str) -> None:
@@ -160,7 +160,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert " is full; " in done.stderr
     done = on_small_disk(tmp_path, 64, "vm", *ROUTER, "--timeout", "150", "--json", "--", "head", "-c", "100000000", "/dev/zero")
     assert done.returncode == 125
-    assert "is full: what the router said is cut off" in done.stderr
+    assert "is full: the output of the router is truncated" in done.stderr
 
 
 @needs_qemu

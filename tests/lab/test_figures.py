@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures that the lab promises (docs/measurements/2026-11-21-lab-devices.md): boots, and the same medians on a busy host as on an idle one.
+"""The promised figures of the lab (docs/measurements/2026-11-21-lab-devices.md): boot times, and equal medians on a busy and on an idle host.
 
-Seconds of this host are no measure where others use it: even CPU time doubles when the other half of a core is busy. So what is bounded is
-the device's own time until the command, which the host hardly moves: on 2 idle cores those boots took the wall time that the page tells.
+Times of a shared host cannot be compared: even CPU time doubles if the other thread of a core is busy. So the test limits
+the device's own time until the command, which hardly depends on the host: on 2 idle cores the boots took the wall times of that page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ktrxer.lab.errors import Unavailable
 
 WORKLOAD = Path(__file__).with_name("workload.py")
 BUSY = "while True: pass"
-# The device's time from its start to the command, in seconds: measured 1.9, 1.4 and 3.6 (of it idle 1.5). A tenth or more of room.
+# The device's time from its start to the command, in seconds: measured 1.9, 1.4 and 3.6 (1.5 of it idle). The limits have a margin of a tenth or more.
 BOOT_GUEST_S = {"pc": 2.2, "phone": 1.7, "router": 4.2}
 
 
@@ -59,7 +59,7 @@ def boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "kernel"), kernels(lambda name, kernel: kernel == device.load(name).kernels[0]))
 def test_boots_in_ten_seconds(name: str, kernel: str, tmp_path: Path) -> None:
-    """From the start of the emulator to a command that uses all ways in and out."""
+    """From the start of the emulator to a command that uses all kinds of input and output."""
     boots_in_ten_seconds(name, kernel, tmp_path)
 
 

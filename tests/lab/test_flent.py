@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Flent paper's topology: CUBIC fills the bottleneck's FIFO to a second, BBR does not; CoDel tames both."""
+"""The Flent paper's topology: CUBIC fills the bottleneck's FIFO to a second, BBR does not; CoDel keeps both short."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Transfer:
     seconds: int
 
     def last(self, seconds: int) -> list[float]:
-        """The round trips of its last seconds: what the queue holds when it has had the time to fill."""
+        """The round trips of its last seconds, when the queue has had time to fill."""
         return self.times[5 * (self.seconds - seconds) : 5 * self.seconds]
 
 
 def transfers(leaf: str, *wanted: tuple[str, int]) -> tuple[list[Transfer], float]:
-    """One after another, each a congestion control and its seconds. And the emulator's CPU time."""
+    """Runs flows one after another, each with a congestion control and a duration. Also returns the emulator's CPU time."""
     flent = topology.load("flent", {"leaf": leaf})
     server = flent.address(flent.server)
     script = SERVER + "".join(TRANSFER.format(server=server, congestion=one, seconds=seconds) for one, seconds in wanted)
@@ -71,7 +71,7 @@ def test_cubic_fills_the_fifo_with_a_second_of_delay_and_bbr_does_not() -> None:
 
 @pytest.mark.slow
 def test_a_minute_of_cubic_takes_less_than_a_minute() -> None:
-    """In CPU time, which is the wall time on a host with nothing else to do."""
+    """The limit applies to CPU time, which equals the wall time on an idle host."""
     (cubic,), cpu_s = transfers("pfifo limit 1000", ("cubic", 60))
     assert 9.4 < cubic.rate < 9.65
     assert 900 < statistics.median(cubic.times) < 1200

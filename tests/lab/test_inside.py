@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the devices' kernels can do, found out inside them."""
+"""Features of the devices' kernels, tested inside the devices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_launch_times_are_kept(pair: None, qdisc: str) -> None:
     """Frames with a launch time 20 ms ahead arrive then, not before, through ETF (TAI) and fq (monotonic)."""
     import ctypes
 
-    ping_ms(1)  # ETF drops whatever has no launch time, the question for the neighbour's address too
+    ping_ms(1)  # ETF drops packets without a launch time, also ARP requests
     run("tc", "-n", "near", "qdisc", "add", "dev", "wire", "root", *qdisc.split())
     clock = time.CLOCK_TAI if qdisc.startswith("etf") else time.CLOCK_MONOTONIC
     libc = ctypes.CDLL(None, use_errno=True)

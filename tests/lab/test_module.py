@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Kernel modules: built here for the devices' kernels, loaded there, and gone without a trace."""
+"""Kernel modules: built here for the devices' kernels, loaded there, and unloaded without leftovers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def greets_and_goes() -> None:
     assert "hello" in Path("/proc/modules").read_text()
     run("rmmod", "hello")
     said = [line.split("] ", 1)[-1] for line in run("dmesg", "-c").splitlines()]
-    # A module of nobody's signature taints, and the kernel says so once; of what it says nothing else may be there.
+    # An unsigned module taints the kernel, which logs one message. No other message is allowed.
     said = [line for line in said if "out-of-tree module" not in line and "module verification failed" not in line]
     assert [re.sub(r"\d+", "N", line) for line in said] == ["hello: hello lab", "hello: late by N ns", "hello: bye lab"]
     assert 0 <= int(said[1].split()[3]) < 100_000
@@ -78,7 +78,7 @@ def test_what_does_not_compile_is_told_with_its_line(tmp_path: Path) -> None:
         (["module", "/nowhere"], 2, "/nowhere: no such folder"),
         (["module", "/proc", "--device", "toaster"], 2, "no device 'toaster'; choose one of: pc, phone, router"),
         (["module", "/proc", "--device", "router", "--kernel", "5.10"], 2, "no kernel '5.10' for the router; choose one of: 6.1"),
-        (["module", "/proc"], 125, "/proc: no Kbuild and no Makefile there"),
+        (["module", "/proc"], 125, "/proc: this folder has no Kbuild file and no Makefile"),
     ],
 )
 def test_wrong_use_is_one_clear_line(arguments: list[str], status: int, message: str) -> None:

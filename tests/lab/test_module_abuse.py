@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module beside others: what it may take of a machine, of memory and of a processor, and with which privileges (docs/explanation/security.md)."""
+"""The module's limits: its use of the machine, of memory and of a processor, and its privileges (docs/explanation/security.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ktx_raw import (
     frame,
     now,
 )
-from module_help import MODULE, complaints, module, wire
+from module_help import MODULE, kernel_warnings, module, wire
 from test_module_rx_faults import CAP_NET_RAW, capabilities_set, in_child
 
 __all__ = ["module", "wire"]
@@ -67,7 +67,7 @@ def wary(*options: str) -> Iterator[None]:
 
 
 def lost_by_wary(kind: int, count: int = 40) -> tuple[int, int]:
-    """Of so many timed probes: how many the device lost because interrupts were off; and the guard."""
+    """Of a number of timed probes, those that the device lost because interrupts were off; and the guard."""
     before = int((WARY / "lost").read_text()), int((WARY / "taken").read_text())
     with Ktx("wary0", timer=kind) as ktx:
         begin = now() + 5 * MS
@@ -82,7 +82,7 @@ def lost_by_wary(kind: int, count: int = 40) -> tuple[int, int]:
 @in_device("pc", "phone", "router", modules=(*MODULE, "wary"), slow=("phone", "router"))
 @pytest.mark.parametrize("kind", TIMED)
 def test_a_driver_is_called_with_interrupts_on(module: None, kind: str) -> None:
-    """A port of a switch (DSA) loses a frame that comes with interrupts off: none may come so, unless the administrator has named the driver."""
+    """A switch port (DSA) loses frames that are sent with interrupts off: the module must not do so unless the administrator names the driver."""
     with wary():
         assert lost_by_wary(TIMED[kind]) == (0, 0)
         (PARAMETERS / "guard_drivers").write_text("wary")
@@ -121,7 +121,7 @@ NEW_USER, NEW_NET = 0x10000000, 0x40000000
 
 @in_device("pc", "phone", modules=MODULE, slow=("phone",))
 def test_a_user_namespace_starts_no_timer(module: None) -> None:
-    """The group of the device and a user namespace of one's own are no way to threads of real-time priority."""
+    """Membership of the device's group and a user namespace do not permit threads of real-time priority."""
 
     def work(kind: int) -> Callable[[], None]:
         def sets_up() -> None:
@@ -138,7 +138,7 @@ def test_a_user_namespace_starts_no_timer(module: None) -> None:
     assert in_child(work(NONE)) == 0
 
     def handed_over() -> None:
-        """Opened in the namespace, set up by a process of the host: neither lends the other a privilege."""
+        """A file opened in the namespace and set up by a process of the host: neither gets a privilege of the other."""
         fd = os.open("/dev/ktx", os.O_RDWR)
         capabilities_set()
         Ktx("lo", fd=fd, timer=THREAD)
@@ -204,7 +204,7 @@ def test_rings_are_charged_to_the_memory_cgroup(wire: Ear) -> None:
             (group / "memory.max").write_text(str(int((group / "memory.current").read_text()) + (2 << 20)))
             Ktx("wire0", timer=NONE, slots=4096)
 
-        assert in_child(work) == errno.ENOMEM  # and not killed
+        assert in_child(work) == errno.ENOMEM  # the process was not killed
         assert "oom_kill 0" in (group / "memory.events").read_text()
     finally:
         with contextlib.suppress(OSError):
@@ -242,7 +242,7 @@ def kick(fd: int, cancel_to: int | None) -> None:
 
 @in_device("pc", modules=MODULE)
 def test_a_cancellation_waits_for_no_other_call(wire: Ear) -> None:
-    """One process sends at once by KICK and is in it for long, because there is no carrier; another one cancels."""
+    """One process sends at once by KICK and stays in it because there is no carrier; another one cancels."""
     run("ip", "link", "set", "wire1", "down")
     with Ktx("wire0", timer=NONE, retry_ns=5 * 10**9) as ktx:
         for i in range(20):
@@ -306,7 +306,7 @@ def test_all_can_be_cancelled_while_they_leave(wire: Ear, kind: str) -> None:
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: str, at_once: bool) -> None:
-    """Probes in the past, or one in each microsecond, from eight files: other tasks go on, and the kernel complains of nothing."""
+    """Probes in the past, or one each microsecond, from eight files: other tasks continue, and the kernel logs no warning."""
     seconds, processors = 4.0, sorted(os.sched_getaffinity(0))
     stop = now() + int((seconds + 3) * 1e9)
     ready, told = os.pipe()
@@ -337,7 +337,7 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
         child = os.fork()
         if child == 0:
             os.sched_setaffinity(0, [processor])
-            os.nice(-20)  # the eight programs, not their timers, are ordinary rivals
+            os.nice(-20)  # so that only the timers of the eight programs compete with this process
             last, longest, ran = now(), 0, 0
             begin = last
             while last < begin + int(seconds * 1e9):
@@ -353,7 +353,7 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
         processor, share, longest_ms = struct.unpack("=Qdd", os.read(heard, 24))
         print(f"{kind}, {'at once' if at_once else '1 us apart'}: processor {processor}: another task had {share:.2f} of it, waited {longest_ms:.1f} ms at most")
         assert share > 0.15 and longest_ms < 100, (share, longest_ms)
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @in_device("pc", time="real", modules=MODULE)
@@ -390,7 +390,7 @@ def test_features_numbers_and_queues_of_probes(module: None) -> None:
             ktx.put(frame(2), flags=QUEUE, queue=0)
             ktx.put(frame(3), flags=QUEUE, queue=4)
             ktx.put(frame(4), flags=QUEUE, queue=0xFFFFFFFF)
-            ktx.put(frame(5), queue=2)  # without the flag it says nothing
+            ktx.put(frame(5), queue=2)  # without the flag there is no report
             ktx.kick()
             told = [(report.status, report.error, report.user, report.queue) for report in ktx.reports(6)]
             assert told[:3] == [(SENT, 0, 7, 1), (SENT, 0, (1 << 64) - 1, 3), (SENT, 0, 0, 0)]

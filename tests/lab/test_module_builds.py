@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module on every kernel that Debian has: built without a warning, and small."""
+"""The module builds on every kernel of Debian without a warning, and is small."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A 32-bit program on the 64-bit kernel: the layout of <linux/ktrxer.h> is the same for both, and the commands are taken from both."""
+"""A 32-bit program on the 64-bit kernel: the layout of <linux/ktrxer.h> is the same for both, and the module accepts commands of both."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import figures_job as job
 import pytest
 from inside import run
 from ktrxer.lab.pytest_plugin import in_device
-from module_help import MODULE, complaints, unload
+from module_help import MODULE, kernel_warnings, unload
 from test_engines import DEVICES, command, in_near, send_on_time, told
 
 __all__ = ["command"]
@@ -31,7 +31,7 @@ def loaded(pair: None, command: str) -> Iterator[str]:
         yield command
     finally:
         unload()
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 def send(command: str, *words: str) -> dict[str, object]:
@@ -66,17 +66,17 @@ def test_the_command_sends_by_it_and_auto_takes_it(loaded: str) -> None:
 @in_device("phone", "router", modules=MODULE, slow=("router",))
 @pytest.mark.parametrize("timer", ["1", "2"])
 def test_on_one_processor_nobody_waits_for_whom_he_keeps_from_running(loaded: str, timer: str) -> None:
-    """Probes are reported to a real-time waiter while the thread that commits them is still about it: it must come to its turn (decision 31)."""
+    """A real-time waiter gets reports while another thread still commits probes: that thread must get the processor (decision 31)."""
     Path("/sys/module/ktrxer/parameters/timer").write_text(timer)
     account = send(loaded, "--engine", "module", "--rate", "50k", "--count", "3000", "--payload", "28")
     assert int(str(account["sent"])) + int(str(account["failed"])) == 3000
-    assert int(str(account["duration_ns"])) < 400_000_000, account["duration_ns"]  # 60 ms; who is stopped by the scheduler takes a second
+    assert int(str(account["duration_ns"])) < 400_000_000, account["duration_ns"]  # 60 ms; with a stop by the scheduler a second
 
 
 @in_device("phone", modules=MODULE)
 @pytest.mark.parametrize("rate", ["38k", "50k"])
 def test_the_thread_gives_way_before_a_backlog_is_full(loaded: str, rate: str) -> None:
-    """Probes 20 us apart on one processor: nobody takes them from the far end's backlog of 1000 packets while the thread spins (decision 31)."""
+    """Probes 20 us apart on one processor: the far end's backlog of 1000 packets is not processed while the thread spins (decision 31)."""
     Path("/sys/module/ktrxer/parameters/timer").write_text("2")
     account = send(loaded, "--engine", "module", "--rate", rate, "--count", "5000", "--payload", "28")
     print(f"{rate}: {account['failed']} failed, lateness {account['lateness_us']} us")
@@ -85,7 +85,7 @@ def test_the_thread_gives_way_before_a_backlog_is_full(loaded: str, rate: str) -
 
 @in_device(*DEVICES, modules=MODULE)
 def test_e2_beats_the_other_engines(loaded: str, tmp_path: Path) -> None:
-    """Idle: never worse than what user space does, by more than 0.1 us (issue 8)."""
+    """Without load: at most 0.1 us worse than sending from user space."""
     medians = {}
     for engine in ("module", "packet", "raw"):
         off, departures = send_on_time(loaded, engine, tmp_path)
@@ -96,7 +96,7 @@ def test_e2_beats_the_other_engines(loaded: str, tmp_path: Path) -> None:
 
 @in_device(*DEVICES, modules=(*MODULE, "traffic"), slow=("pc", "phone"))
 def test_e2_beside_cross_traffic(loaded: str) -> None:
-    """Beside 24000 packets/s that the machine routes, at random moments from a fixed seed: half of what user space does, or less, in median and p95."""
+    """Beside 24000 packets/s that the machine routes, at random moments from a fixed seed: at most half of user space's error, in median and p95."""
     job.make_way_for_cross_traffic()
     senders = [sender for sender in (*job.TIMING, *job.VARIANTS) if sender.name in ("module", "module, thread", "module, thread, guard", "packet")]
     judge = job.Judge()
@@ -126,7 +126,7 @@ def test_o3_pairs_leave_closer_together_than_a_raw_sockets(loaded: str, tmp_path
     assert gaps["module"] <= gaps["raw"]
 
 
-# Prints the kernel's stamps of so many UDP packets to port 9 as they come to `wire`.
+# Prints the kernel's stamps of so many UDP packets to port 9 that arrive on `wire`.
 EAR = """
 import socket, struct, sys, time
 ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures that the module promises (docs/measurements/2026-11-22-module.md), on each device, from one boot: tests/lab/figures.py as a test. Minutes for each device."""
+"""The promised figures of the module (docs/measurements/2026-11-22-module.md), on each device, from one boot: tests/lab/figures.py as a test. It takes minutes for each device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def one(rows: list[figures.Row], **which: object) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", figures.DEVICES)
 def test_figures_of_the_module(name: str) -> None:
-    signal.alarm(0)  # a boot of many cells, with a limit of its own
+    signal.alarm(0)  # a boot of many measurements, with its own limit
     try:
         rows = figures.measure(name, None, ("--loads", "0,12000,24000", "--count", "201", "--payloads", "28,1428", "--runs", "3"), 1500.0)
     except Unavailable as reason:

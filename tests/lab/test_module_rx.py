@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module's receiving side (/dev/krx): what rules do to packets, and that nothing is lost in silence.
+"""The module's receiver (/dev/krx): the effect of rules on packets, and the count of each loss.
 
       near                           far
-    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      what near sends, rules in far judge
+    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      the rules in far apply to packets from near
          fd09::1                      fd09::2
 """
 
@@ -71,7 +71,7 @@ def test_the_four_operations(link: Link, version: int) -> None:
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("operation", [CAPTURE_DROP, CAPTURE])
 def test_a_connection_made_by_hand(link: Link, version: int, operation: int) -> None:
-    """With capture+drop far's own TCP does not hear of the answer. With capture alone it does, and resets what it knows nothing of."""
+    """With capture+drop far's own TCP does not receive the answer. With capture only it does, and resets the unknown connection."""
     near, far = ("10.9.0.1", "10.9.0.2") if version == 4 else ("fd09::1", "fd09::2")
     port = 7000 + version + 10 * operation
     with within("near"):
@@ -89,7 +89,7 @@ def test_a_connection_made_by_hand(link: Link, version: int, operation: int) -> 
 
     with server, sniff, hand, Krx("far") as krx:
         krx.setup(link.far_index).rules([Rule(operation, 6, near, far, port, 50123)])
-        run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", far)  # the neighbours know each other
+        run("ip", "netns", "exec", "near", "ping", "-c", "1", "-q", far)  # resolves the neighbours' addresses
         hand.send(segment(2, 1000, 0))
         assert krx.poll(1000) == select.POLLIN
         (answer,) = krx.records(1)
@@ -117,7 +117,7 @@ def test_a_connection_made_by_hand(link: Link, version: int, operation: int) -> 
 
 @EVERYWHERE
 def test_odd_packets(link: Link) -> None:
-    """Tags, fragments, chains of headers, what is not IP, packets for others, lengths that lie: as a linear scan has it, byte by byte."""
+    """VLAN tags, fragments, header chains, other protocols, packets for other hosts, wrong lengths: the result equals a linear scan, byte by byte."""
 
     def chain(*kinds: int) -> bytes:
         return b"".join(bytes((kind, 0, 1, 4, 0, 0, 0, 0)) for kind in kinds)
@@ -136,7 +136,7 @@ def test_odd_packets(link: Link) -> None:
         (0, other + link.frame()[6:]),
         (0, link.frame(version=6, extensions=chain(60, 17), next_header=0)),
         (0, link.frame(version=6, extensions=chain(*[60] * 15, 17), next_header=60)),
-        (2, link.frame(version=6, extensions=chain(*[60] * 16, 17), next_header=60)),  # the seventeenth is not looked behind
+        (2, link.frame(version=6, extensions=chain(*[60] * 16, 17), next_header=60)),  # the module stops at the seventeenth header
         (0, link.frame(version=6, extensions=fragment6(0, 1), next_header=44)),
         (1, link.frame(version=6, extensions=fragment6(3, 0), next_header=44)),
         (1, link.frame(ip_total=22)),  # ends before its ports
@@ -166,7 +166,7 @@ def test_odd_packets(link: Link) -> None:
 
 
 def silence() -> None:
-    """Nothing but what a test sends is on the link."""
+    """The link has no traffic except the tests'."""
     for name in ("near", "far"):
         run("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
         run("ip", "-n", name, "address", "flush", "dev", "wire")
@@ -174,7 +174,7 @@ def silence() -> None:
 
 
 def differs(link: Link, seed: int, rounds: int, frames_each: int) -> tuple[int, int, int]:
-    """Random rules and packets against a linear scan. A second file, which comes after the first, sees exactly what that one lets go on."""
+    """Random rules and packets against a linear scan. A second file, after the first one, receives exactly the packets that the first one passes on."""
     chance = Chance(seed)
     met = missed = dropped = 0
     with Krx("far") as behind, Krx("far") as krx:
@@ -297,12 +297,12 @@ def test_stamps_are_those_that_taps_show(link: Link) -> None:
 
 @in_device("pc", "phone", "router", modules=MODULES, slow=("pc", "phone", "router"))
 def test_what_a_packet_costs(link: Link) -> None:
-    """In virtual time: nanoseconds that each packet takes longer. Exact rules cost the same however many there are, also where others are in their way."""
+    """In virtual time: the additional nanoseconds for each packet. The cost of exact rules does not depend on their number, also beside other rules."""
     silence()
     count, frame = 500, link.frame(bytes(100), (1, 2000))
 
     def each_ns() -> float:
-        """One packet's: what else the kernel does now and then takes 20 us and more, and is no packet's."""
+        """The time of one packet, without other work of the kernel, which sometimes takes 20 us and more."""
         took = []
         for _ in range(count):
             start = time.monotonic_ns()
@@ -315,7 +315,7 @@ def test_what_a_packet_costs(link: Link) -> None:
     wild = [Rule(DROP, 17, to="10.9.9.0/24", to_port=1 + i) for i in range(1000)]
     tables = {f"{n} exact": exact[:n] for n in (1, 100, 1000, 10000)} | {"10000 and one that fits": [*exact, fits], "1 wild": wild[:1], "1000 wild": wild}
     with Krx("far") as krx:
-        # Once before: from then on each packet takes the router 15 us longer, whatever its rules are (its TLB, filled by software, may be why).
+        # Run it once before: from then on each packet takes the router 15 us longer with any rules (perhaps because of its software-filled TLB).
         krx.setup(link.far_index).rules(tables["10000 and one that fits"])
     each_ns()
     bare = each_ns()
@@ -343,7 +343,7 @@ def test_what_a_packet_costs(link: Link) -> None:
 
 @EVERYWHERE
 def test_the_ring_gives_every_packet_back_whole(link: Link) -> None:
-    """Through many turns of a small ring, records of all sizes that never fit its end."""
+    """Many turns of a small ring, with records of all sizes that do not fit before its end."""
     chance = Chance(5)
     frames = [link.frame(bytes(chance.next(256) for _ in range(chance.next(40))) * (1 + chance.next(30)), tags=[(0x8100, i % 4096)] if i % 3 else []) for i in range(300)]
     with Krx("far") as krx:
@@ -381,7 +381,7 @@ def test_overruns_are_counted_to_the_last_packet(link: Link, operation: int) -> 
 
 @EVERYWHERE
 def test_whoever_scribbles_harms_himself_alone(link: Link) -> None:
-    """Random bytes anywhere in the mapping while packets flow: counts stay exact, another file is not touched, and it works again afterwards."""
+    """Random bytes anywhere in the mapping while packets flow: counts stay exact, another file is not affected, and the file works again afterwards."""
     chance = Chance(99)
     with Krx("far") as other, Krx("far") as krx:
         other.setup(link.far_index, ring=1 << 20).rules([Rule(CAPTURE, 17, to_port=2000)])
@@ -401,7 +401,7 @@ def test_whoever_scribbles_harms_himself_alone(link: Link) -> None:
         matched, captured, lost, state = krx.stats(1)
         assert matched == [sent] and captured + lost == sent and lost > 50 and captured > 10 and state == UP
         assert [r.data for r in other.records()] == [frames[turn % 40] for turn in range(300)]
-        link.send(link.frame(b"where is the head?"))  # told anew with each packet
+        link.send(link.frame(b"where is the head?"))  # reported again with each packet
         krx.tail_set(krx.head())
         link.send(link.frame(b"sound again"))
         assert [r.data for r in krx.records()] == [link.frame(b"sound again")]
@@ -409,7 +409,7 @@ def test_whoever_scribbles_harms_himself_alone(link: Link) -> None:
 
 @EVERYWHERE
 def test_ioctls_of_any_kind_are_survived(link: Link) -> None:
-    """Random numbers, sizes, pointers and contents, while packets flow. What the kernel may write to ends before a page that is not there."""
+    """Random numbers, sizes, pointers and contents, while packets flow. The writable memory ends before an unmapped page."""
     chance = Chance(7)
     answers: dict[int, int] = {}
     size = 1 << 20
@@ -433,7 +433,7 @@ def test_ioctls_of_any_kind_are_survived(link: Link) -> None:
             words[1] = chance.next(3)
         at = size - 256 if chance.next(4) else size - 2
         struct.pack_into("=64I", region, size - 256, *words)
-        # The only pointers inside: to something, to the page that is not there, to nothing, to the kernel.
+        # Pointers: to valid memory, to the unmapped page, NULL, to kernel memory.
         struct.pack_into("=Q", region, size - 256 + 8, (base + chance.next(512), base + size - 8, 0, kernel)[chance.next(4)])
         pointer = (base + at, base + at, 0, 1, kernel)[chance.next(5)]
         result = libc.ioctl(krx.fd, ctypes.c_ulong(number), ctypes.c_void_p(pointer))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The module's receiving side (/dev/krx): wrong use, and that nothing stays behind.
+"""The module's receiver (/dev/krx): wrong use, and no leftovers.
 
       near                           far
-    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      what near sends, rules in far judge
+    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      the rules in far apply to packets from near
          fd09::1                      fd09::2
 """
 
@@ -120,7 +120,7 @@ CAP_NET_ADMIN, CAP_NET_RAW = 12, 13
 
 @EVERYWHERE
 def test_privileges(link: Link) -> None:
-    """CAP_NET_RAW to open and to capture, CAP_NET_ADMIN to drop: of the caller, and of whoever opened the descriptor."""
+    """CAP_NET_RAW to open and to capture, CAP_NET_ADMIN to drop: required of the caller and of the process that opened the file."""
 
     def opens(*kept: int) -> Callable[[], None]:
         def work() -> None:
@@ -147,7 +147,7 @@ def test_privileges(link: Link) -> None:
 
     for op, want in ((CAPTURE, 0), (FORWARD, 0), (DROP, errno.EPERM), (CAPTURE_DROP, errno.EPERM)):
         assert in_child(rules(CAP_NET_RAW, op=op)) == want
-        with Krx("far") as krx:  # opened by one who may, handed on to one who may not
+        with Krx("far") as krx:  # opened by a privileged process, passed to an unprivileged one
             krx.setup(link.far_index)
             assert in_child(rules(CAP_NET_RAW, op=op, krx=krx)) == want
 
@@ -158,7 +158,7 @@ def test_privileges(link: Link) -> None:
         capabilities_set(CAP_NET_RAW)
         socket.send_fds(theirs, [b"x"], [Krx().setup(link.far_index).fd])
 
-    assert in_child(hands_over) == 0  # opened by one who may not, handed to one who may
+    assert in_child(hands_over) == 0  # opened by an unprivileged process, passed to a privileged one
     _, (fd, *_), _, _ = socket.recv_fds(ours, 1, 1)
     krx = object.__new__(Krx)
     krx.fd, krx.map = fd, None
@@ -238,7 +238,7 @@ def test_a_killed_process_leaves_no_rules(link: Link) -> None:
 
 @EVERYWHERE
 def test_devices_come_and_go(link: Link) -> None:
-    """Renamed: as before. Down: told, and it may come back. Moved or deleted: told, for good, with nothing left on it."""
+    """Device renamed: no change. Down: reported, and it may come back. Moved or deleted: reported as final, with nothing left on it."""
     with Krx("far") as krx, stack(4) as heard:
         krx.setup(link.far_index, flags=PROMISCUOUS).rules([Rule(DROP, 17, to_port=2000)])
         run("ip", "-n", "far", "link", "set", "dev", "wire", "down")
@@ -274,7 +274,7 @@ def test_devices_come_and_go(link: Link) -> None:
 
 @EVERYWHERE
 def test_a_namespace_may_lose_its_name_and_its_device(link: Link) -> None:
-    """A file holds its namespace, as a socket does. Other namespaces' packets are none of its business."""
+    """A file holds its namespace, as a socket does. It receives no packets of other namespaces."""
     run("ip", "netns", "add", "brief")
     try:
         run("ip", "-n", "brief", "link", "add", "name", "wire", "type", "veth", "peer", "name", "other")
@@ -306,7 +306,7 @@ def test_memory_that_is_not_there_is_refused_without_a_word(link: Link) -> None:
 
 @EVERYWHERE
 def test_devices_without_an_ethernet_header(link: Link) -> None:
-    """A tun device has none: packets begin with IP."""
+    """A tun device has no link layer: its packets begin with the IP header."""
     with within("far"):
         run("modprobe", "tun")
         tun = os.open("/dev/net/tun", os.O_RDWR)

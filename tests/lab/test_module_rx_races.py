@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/krx on two processors, where everything happens at once."""
+"""/dev/krx on two processors, with concurrent operations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ended_by(number: int) -> threading.Event:
 
 @contextlib.contextmanager
 def workers(*works: Callable[[random.Random], None]) -> Iterator[None]:
-    """Each again and again in a process of its own, while this lasts; none may fail."""
+    """Repeat each function in its own process during the body; none may fail."""
     ready, told = os.pipe()
     children = []
     for number, work in enumerate(works):
@@ -71,14 +71,14 @@ def flood(link: Link) -> Callable[[random.Random], None]:
 
     def work(chance: random.Random) -> None:
         for _ in range(50):
-            with contextlib.suppress(OSError):  # the device is down, or away
+            with contextlib.suppress(OSError):  # the device is down or removed
                 link.send(chance.choice(frames))
 
     return work
 
 
 def tables_change_under_traffic(link: Link) -> None:
-    """Each of two tables drops all of it, and not one packet comes through while they take each other's place."""
+    """Two tables that drop all packets replace each other, and no packet passes meanwhile."""
     tables = ([Rule(DROP, 17, to_port=2000)], [Rule(CAPTURE_DROP, 17, from_port=port) for port in (1, 2)])
     with Krx("far") as krx, stack(4) as heard, stack(6) as heard6:
         krx.setup(link.far_index, ring=65536).rules(tables[0])
@@ -104,7 +104,7 @@ def everything_at_once(link: Link) -> None:
             at = chance.randrange(own.map_bytes - 4)
             own.map[at : at + 4] = struct.pack("=I", chance.getrandbits(32))
             own.map[own.tail_at : own.tail_at + 4] = struct.pack("=I", (own.head() + chance.choice((0, 8, -8, -4096, 1, 1 << 31))) & 0xFFFFFFFF)
-        for _ in range(1000):  # a packet may be between its two counts
+        for _ in range(1000):  # a packet may be between the updates of two counters
             matched, captured, lost, _ = own.stats(1)
             if captured + lost == matched[0]:
                 break

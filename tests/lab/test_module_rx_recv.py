@@ -2,7 +2,7 @@
 """`ktrxer recv` over the module.
 
       near                           far
-    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      what near sends, rules in far judge
+    wire 10.9.0.1/24 ----------- wire 10.9.0.2/24      the rules in far apply to packets from near
          fd09::1                      fd09::2
 """
 
@@ -35,7 +35,7 @@ def command() -> str:
 
 
 class Recv:
-    """ktrxer recv --jsonl in far, listening once this returns."""
+    """ktrxer recv --jsonl in far, which receives when the constructor returns."""
 
     def __init__(self, command: str, *arguments: str) -> None:
         words = ["ip", "netns", "exec", "far", command, "recv", "--jsonl", "--device", "wire", *arguments]
@@ -59,7 +59,7 @@ class Recv:
         if signal_number is not None:
             time.sleep(0.05)
             self.process.send_signal(signal_number)
-        out, self.complaints = self.process.communicate(timeout=20)
+        out, self.errors = self.process.communicate(timeout=20)
         self.lines += [json.loads(line) for line in out.splitlines()]
         self.samples = [line for line in self.lines if line["type"] == "sample"]
         return self.lines[-1]  # type: ignore[no-any-return]
@@ -83,7 +83,7 @@ def test_recv_by_the_module(link: Link, command: str, by: str, mode: str) -> Non
 
 @EVERYWHERE
 def test_auto_takes_the_module_where_xdp_cannot_be_had(link: Link, command: str) -> None:
-    """The static build has no XDP; and without the module there is nftables."""
+    """The static build has no XDP; without the module it uses nftables."""
     with Recv(command, "--rule", "drop udp from any to any:2000") as recv:
         link.send(link.frame())
         end = recv.end()
@@ -92,10 +92,10 @@ def test_auto_takes_the_module_where_xdp_cannot_be_had(link: Link, command: str)
         link.send(link.frame())
         assert recv.end()["backend"] == "packet"
     assert json.loads(run(command, "doctor", "--json"))["receive_module"] == {"available": True, "reason": None}
-    # Root in a namespace of his own alone may not open the device, and has nftables.
+    # Root of only a user namespace may not open the device, and gets nftables.
     script = f"ip link set lo up; exec {command} recv --json --device lo --for 10ms --rule 'drop udp from any to any:9'"
     own = subprocess.run(["busybox", "unshare", "-Urn", "sh", "-c", script], user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False)
-    if os.uname().release.startswith("5.10."):  # its nftables has no tables that go with their process
+    if os.uname().release.startswith("5.10."):  # its nftables does not have tables that end with their process
         assert "Linux 5.12" in own.stderr or "XDP" in own.stderr
     else:
         assert json.loads(own.stdout)["backend"] == "nftables", own.stderr
@@ -131,11 +131,11 @@ def test_what_recv_refuses_and_survives(link: Link, command: str) -> None:
         link.send(link.frame())
         run("ip", "-n", "far", "link", "set", "dev", "wire", "down")
         end = process.end(None)
-        assert "went down" in process.complaints and end["captured"] == 1 and end["verdict"] == "degraded"
+        assert "went down" in process.errors and end["captured"] == 1 and end["verdict"] == "degraded"
     run("ip", "-n", "far", "link", "set", "dev", "wire", "up")
     with Recv(command, "--backend", "module", "--rule", "capture udp from any to any") as process:
         link.send(link.frame())
         run("ip", "-n", "far", "link", "del", "dev", "wire")
         end = process.end(None)
-        assert "was removed" in process.complaints and end["captured"] == 1
+        assert "was removed" in process.errors and end["captured"] == 1
     link.socket = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Memory short: each thing that the module asks the kernel for is refused once, one after another (tests/lab/failing has the module for it).
+"""Memory shortage: each request of the module to the kernel fails once, one after another (by the module in tests/lab/failing).
 
-What was asked for fails with ENOMEM or EFAULT, nothing stays allocated, and the next one who asks is served.
+The system call fails with ENOMEM or EFAULT, no memory stays allocated, and the next call succeeds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ktx_raw import (
     now,
     setup_words,
 )
-from module_help import complaints, two_ends
+from module_help import kernel_warnings, two_ends
 
 FAILING = ("failing",)
 KINDS = {"auto": AUTO, "softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
@@ -45,12 +45,12 @@ SHORT = in_device("pc", "router", modules=FAILING, slow=("router",))
 
 
 def live() -> int:
-    """What the module has taken and not given back."""
+    """Memory that the module has allocated and not freed."""
     return int((HERE / "live").read_text())
 
 
 def each_refused(action: Callable[[], object], after: Callable[[], object]) -> int:
-    """Do it again and again; the n-th time the n-th thing that it asks for is refused. Returns how many there are."""
+    """Repeat a function; the n-th request fails at the n-th time. Returns the number of requests."""
     before = live()
     for number in range(1, MOST):
         (HERE / "left").write_text(str(number))
@@ -80,7 +80,7 @@ def failing() -> Iterator[None]:
     finally:
         subprocess.run(["rmmod", "ktrxer_failing"], capture_output=True, check=False)
     assert not HERE.exists(), "it cannot be unloaded"
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_it_is_loaded_wholly_or_not_at_all() -> None:
         assert "annot allocate memory" in done.stderr and not HERE.exists() and not Path("/dev/ktx").exists(), done
     assert refusals == 4
     run("rmmod", "ktrxer_failing")
-    assert complaints() == []
+    assert kernel_warnings() == []
 
 
 @SHORT
@@ -122,12 +122,12 @@ def test_a_sender_that_was_refused_may_try_again(wire: None, kind: str) -> None:
         fcntl.ioctl(files[-1], SETUP, bytearray(struct.pack(SETUP_FORMAT, *words)), True)
 
     def sends() -> None:
-        """The same file, where its set-up has failed; else another."""
+        """The same file if its set-up has failed, else a new one."""
         fd = files.pop() if files else os.open("/dev/ktx", os.O_RDWR)
         try:
             ktx = Ktx("wire0", fd=fd, timer=KINDS[kind])
         except OSError as error:
-            assert error.errno == errno.EBUSY, error  # it is set up: the answer alone was refused
+            assert error.errno == errno.EBUSY, error  # it is set up: only the copy of the answer failed
             ktx = Ktx("wire0", timer=KINDS[kind])
         with ktx:
             ktx.send([frame(1), frame(2)], [0, now() + 1_000_000])
@@ -139,7 +139,7 @@ def test_a_sender_that_was_refused_may_try_again(wire: None, kind: str) -> None:
 @SHORT
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_device_that_was_down_the_same_file_sends(wire: None, kind: str) -> None:
-    """No lack of memory, but the same way back."""
+    """The same error path without a lack of memory."""
     fd = os.open("/dev/ktx", os.O_RDWR)
     run("ip", "link", "set", "wire0", "down")
     with pytest.raises(OSError, match="Network is down"):
@@ -162,7 +162,7 @@ def test_a_probe_without_memory_fails_alone(wire: None, kind: str) -> None:
             ktx.kick()
 
         def told() -> None:
-            ktx.kick()  # the commit itself may have been refused
+            ktx.kick()  # the commit itself may have failed
             reports = ktx.reports(6)
             assert {(report.status, report.error) for report in reports} <= {(SENT, 0), (FAILED, -errno.ENOMEM)}
             assert ktx.word(ERROR) == 0
@@ -206,7 +206,7 @@ def test_a_receiver_that_was_refused_leaves_nothing(link: Link, hook: int) -> No
         files[-1].stats(41)
 
     def hears() -> None:
-        """The same file, where it is set up, and a new one."""
+        """The same file if it is set up, and a new one."""
         for krx in files:
             krx.close()
         files.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/ktx: what it promises of each probe, spoken to as <linux/ktrxer.h> says."""
+"""/dev/ktx: the guarantees for each probe, through the interface of <linux/ktrxer.h>."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def frames_times_and_trains(ear: Ear) -> None:
             ktx.send(sent)
             assert statuses(ktx.reports(len(sent))) == [SENT] * len(sent), name
             assert ear.hear() == sent, name
-            # K2: each at its time, in the past or not, with a stamp of it.
+            # K2: each at its time or, if that is past, at once, with a stamp.
             begin = now() + 20 * MS
             times = [begin + i * MS for i in range(40)]
             ktx.send([frame(i) for i in range(40)], times)
@@ -104,7 +104,7 @@ def test_the_timer_is_chosen_by_trying_both(wire: Ear) -> None:
 
 @in_device("phone", modules=MODULE)
 def test_the_administrator_may_choose_timer_and_guard(wire: Ear) -> None:
-    """Parameters of the module, for files that leave it to the module; interrupts go off only for a driver that the administrator names."""
+    """Module parameters, for files without their own settings; interrupts are disabled only for a driver that the administrator names."""
     parameters = Path("/sys/module/ktrxer/parameters")
     run("modprobe", "dummy")
     run("ip", "link", "add", "name", "other", "type", "dummy")
@@ -117,7 +117,7 @@ def test_the_administrator_may_choose_timer_and_guard(wire: Ear) -> None:
         ("wire0", "1000000", "veth", True),
         ("wire0", "0", "veth", False),
         ("wire0", "1", "veth", True),
-        ("other", "20", "dummy,veth", False),  # made of nothing: not a driver of hardware
+        ("other", "20", "dummy,veth", False),  # virtual: not a hardware driver
     ):
         (parameters / "guard_us").write_text(guard_us)
         (parameters / "guard_drivers").write_text(drivers)
@@ -139,7 +139,7 @@ def test_late_probes_go_as_asked(wire: Ear, kind: str) -> None:
     for policy in (CATCH_UP, SKIP, SHIFT):
         with Ktx("wire0", timer=KINDS[kind], late=policy) as ktx:
             begin = now()
-            # One of 1970 (all would move by decades, so not with SHIFT), one of just now, two of the future.
+            # One time in 1970 (not with SHIFT, which would move all by decades), one now, two in the future.
             times = [begin - 6 * MS if policy == SHIFT else 1, begin - 5 * MS, begin + 2 * MS, begin + 4 * MS]
             ktx.send([frame(i) for i in range(4)], times)
             reports = ktx.reports(4)
@@ -152,7 +152,7 @@ def test_late_probes_go_as_asked(wire: Ear, kind: str) -> None:
             moved = [report.planned_ns - at for report, at in zip(reports, times, strict=True)]
             if policy == CATCH_UP:
                 assert moved == [0] * 4
-            else:  # by as much as the first was late: it and all that follow
+            else:  # the first one and all that follow move by the lateness of the first
                 assert 6 * MS <= moved[0] < 12 * MS and moved == sorted(moved) and moved[3] - moved[0] < 1 * MS
                 assert reports[3].sent_ns >= times[3] + moved[3] - 10_000
 
@@ -170,7 +170,7 @@ def test_what_waits_is_cancelled_and_the_file_goes_on(wire: Ear) -> None:
                 ktx.kick(cancel_to=ktx.head)
                 assert statuses(ktx.reports(1)) == [CANCELLED]
             assert wire.numbers() == [0, 1] * 3
-            ktx.kick(cancel_to=ktx.head - 3)  # of the past: nothing
+            ktx.kick(cancel_to=ktx.head - 3)  # in the past: no effect
             with pytest.raises(OSError, match="Invalid argument"):
                 ktx.kick(cancel_to=ktx.head + 1)
             ktx.send([frame(7)])
@@ -191,7 +191,7 @@ def test_a_probe_that_cannot_go_fails_alone(wire: Ear, kind: str) -> None:
         ktx.put(frame(6, 1019), flags=TRAIN)
         ktx.put(frame(7, 1014), flags=TRAIN)
         ktx.put(frame(8), flags=TRAIN)
-        ktx.put(frame(9, 1015), flags=TRAIN)  # the room of a VLAN's tag is for frames that have one
+        ktx.put(frame(9, 1015), flags=TRAIN)  # the space of a VLAN tag is only for frames with one
         ktx.put(tagged(10, 1018), flags=TRAIN)
         ktx.put(tagged(11, 1019))
         ktx.kick()
@@ -199,7 +199,7 @@ def test_a_probe_that_cannot_go_fails_alone(wire: Ear, kind: str) -> None:
         wrong = -errno.EMSGSIZE, -errno.EINVAL
         assert [report.error for report in reports] == [0, wrong[0], wrong[0], wrong[0], wrong[1], wrong[1], wrong[0], 0, 0, wrong[0], 0, wrong[0]]
         assert [report.status for report in reports] == [FAILED if report.error else SENT for report in reports]
-        assert wire.numbers() == [0, 7, 8, 10]  # the tag is taken off
+        assert wire.numbers() == [0, 7, 8, 10]  # the tag is removed
 
 
 @in_device("pc", modules=MODULE)
@@ -207,11 +207,11 @@ def test_a_probe_that_cannot_go_fails_alone(wire: Ear, kind: str) -> None:
 def test_a_device_that_refuses_is_tried_again_for_a_bounded_time(wire: Ear, kind: str) -> None:
     run("ip", "link", "set", "wire1", "down")  # no carrier
     with Ktx("wire0", timer=KINDS[kind], retry_ns=200 * MS) as ktx:
-        if kind != "none":  # one that comes back in time: nothing is lost, and the order stays
+        if kind != "none":  # a carrier that comes back in time: no loss, and the same order
             ktx.send([frame(2), frame(3)])
             run("ip", "link", "set", "wire1", "up")
             reports = ktx.reports(2)
-            # The carrier is there a moment before the far device takes anything, which newer kernels' veth says; a slow one always meets that moment.
+            # The carrier appears shortly before the far device accepts packets, which veth of newer kernels reports; a slow device always meets that time.
             assert statuses(reports) == [SENT, SENT] or (SLOW > 1 and {report.error for report in reports} <= {0, -errno.EIO}), reports
             assert reports[0].tries > 1
             assert wire.numbers() in ([], [3], [2, 3])
@@ -227,7 +227,7 @@ def test_a_device_that_refuses_is_tried_again_for_a_bounded_time(wire: Ear, kind
 
 @in_device("pc", "router", modules=MODULE)
 def test_k5_what_the_driver_drops_is_told_of_each_probe(module: None) -> None:
-    """A tap that nobody reads: its queue takes so many frames, and drops the rest."""
+    """A tap device without a reader: its queue accepts a number of frames, and drops the rest."""
     run("modprobe", "tun")
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     try:
@@ -250,11 +250,11 @@ def test_k5_what_the_driver_drops_is_told_of_each_probe(module: None) -> None:
 
 @in_device("pc", modules=MODULE)
 def test_a_ring_that_is_full_of_more_than_is_prepared_goes_on(wire: Ear) -> None:
-    """More slots than socket buffers are made ahead: the rest is prepared between the probes."""
+    """More slots than prepared socket buffers: the rest is prepared between the probes."""
     for kind in (THREAD, SOFTIRQ):
         with Ktx("wire0", timer=kind, slots=8192, frame_size=64) as ktx:
             begin = now() + 500 * MS
-            # Further apart than the lead: on one processor what arrives wants to be taken in, too.
+            # Intervals longer than the wake-up margin, because one processor must also process arriving packets.
             ktx.send([frame(i) for i in range(4300)], [begin + i * 50_000 for i in range(4300)])
             reports: list[Report] = []
             numbers: list[int] = []
@@ -285,7 +285,7 @@ def test_poll_tells_of_reports_and_of_the_end(wire: Ear) -> None:
 
 @in_device("phone", modules=MODULE)
 def test_frames_without_a_link_header(module: None) -> None:
-    """A tunnel takes IP packets: both versions go, and what is neither is refused."""
+    """A tunnel accepts IP packets of both versions, and refuses others."""
     run("modprobe", "tun")
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     try:

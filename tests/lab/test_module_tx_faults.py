@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/ktx under wrong use: nothing of it may crash the kernel, hang it, send what was not asked for, or stay when its owner is gone."""
+"""/dev/ktx under wrong use: it must not crash or hang the kernel, send other packets, or remain after its owner has ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ktx_raw import (
     now,
     setup_words,
 )
-from module_help import MODULE, complaints, module, unload, wire
+from module_help import MODULE, kernel_warnings, module, unload, wire
 
 __all__ = ["module", "wire"]
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
@@ -88,7 +88,7 @@ def test_what_the_header_does_not_say_is_refused(wire: Ear) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         for address in (0, 8, -4096):
             assert libc.ioctl(fd, ctypes.c_ulong(SETUP), ctypes.c_void_p(address)) == -1 and ctypes.get_errno() == errno.EFAULT
-        set_up(fd, size=104, tail=bytes(8))  # a newer program that asks for nothing new
+        set_up(fd, size=104, tail=bytes(8))  # a newer program that uses no new feature
         refused(errno.EBUSY, lambda: set_up(fd))
         with Ktx("wire0") as ktx:
             size = ktx.size
@@ -143,9 +143,9 @@ def test_an_index_that_cannot_be_breaks_the_file_and_no_other(wire: Ear, kind: s
         with Ktx("wire0", timer=KINDS[kind]) as other, Ktx("wire0", timer=KINDS[kind]) as ktx:
             ktx.send([frame(i) for i in range(5)], [0, 0, now() + 3600 * 10**9, 0, 0])
             sent = ktx.reports(2)
-            ktx.head = head  # further than there are slots; or back
+            ktx.head = head  # beyond the number of slots, or backwards
             refused(errno.EPROTO, ktx.kick)
-            ktx.timer = THREAD  # nothing is to be kicked any more
+            ktx.timer = THREAD  # no more kicks
             assert [report.error for report in sent + ktx.reports(3)] == [0, 0] + [-errno.EPROTO] * 3
             assert ktx.word(ERROR) == errno.EPROTO
             refused(errno.EPROTO, ktx.kick)
@@ -155,7 +155,7 @@ def test_an_index_that_cannot_be_breaks_the_file_and_no_other(wire: Ear, kind: s
 
 
 def scribble(ktx: Ktx, chance: random.Random) -> None:
-    """What a mad program writes: indices, lengths, flags, times, frames, the fields that are the module's."""
+    """Random writes of a program: indices, lengths, flags, times, frames, and fields that belong to the module."""
     for _ in range(chance.randrange(1, 30)):
         value = chance.choice((0, 1, TRAIN, ktx.count, ANY, chance.getrandbits(32), chance.randrange(2000), ktx.word(TAIL) + chance.randrange(80)))
         where = chance.randrange(8)
@@ -178,29 +178,29 @@ def test_random_indices_lengths_and_flags_while_probes_flow(wire: Ear) -> None:
     for kind in KINDS.values():
         chance = random.Random(kind)
         with Ktx("wire0", slots=256) as good:
-            mad = None
+            faulty = None
             sent = 0
             for _ in range(rounds):
-                if mad is None or mad.word(ERROR):
-                    if mad is not None:
-                        mad.close()
-                    mad = Ktx("wire0", timer=kind, slots=chance.choice((2, 16, 64)), frame_size=chance.choice((1, 60, 300)), retry_ns=0, late=chance.randrange(3))
-                    mad.head = 0
+                if faulty is None or faulty.word(ERROR):
+                    if faulty is not None:
+                        faulty.close()
+                    faulty = Ktx("wire0", timer=kind, slots=chance.choice((2, 16, 64)), frame_size=chance.choice((1, 60, 300)), retry_ns=0, late=chance.randrange(3))
+                    faulty.head = 0
                 at = now() + 200_000
                 good.send([frame(sent), frame(sent + 1)], [at, at + 30_000])
                 for _ in range(4):
-                    scribble(mad, chance)
-                    mad.head = mad.word(HEAD) if chance.randrange(4) else (mad.word(TAIL) + chance.randrange(mad.count + 1)) & ANY
+                    scribble(faulty, chance)
+                    faulty.head = faulty.word(HEAD) if chance.randrange(4) else (faulty.word(TAIL) + chance.randrange(faulty.count + 1)) & ANY
                     try:
-                        mad.kick(cancel_to=chance.choice((None, mad.head, chance.getrandbits(32))))
+                        faulty.kick(cancel_to=chance.choice((None, faulty.head, chance.getrandbits(32))))
                     except OSError as error:
                         assert error.errno in (errno.EPROTO, errno.EINVAL), error
                 reports = good.reports(2)
                 assert [report.status for report in reports] == [SENT, SENT]
                 sent += 2
-            assert mad is not None
-            mad.close()
-        assert complaints() == []
+            assert faulty is not None
+            faulty.close()
+        assert kernel_warnings() == []
 
 
 @in_device("pc", modules=MODULE)
@@ -268,13 +268,13 @@ def test_a_device_that_goes_ends_what_waits_for_it(wire: Ear) -> None:
                     assert ktx.reports(1)[0].status == SENT
                     begin = time.monotonic()
                     run("ip", *words)
-                    assert time.monotonic() - begin < 1  # nobody waits for a reference of ours
+                    assert time.monotonic() - begin < 1  # the module holds no reference to the device
                     if kind == NONE:
                         refused(number, ktx.kick)
                     ktx.timer = THREAD
                     assert [report.error for report in ktx.reports(2)] in ([-number] * 2, [-errno.ENETDOWN] * 2)
                     assert ktx.word(ERROR) == number
-                    refused(number, ktx.kick)  # what is published later ends, too
+                    refused(number, ktx.kick)  # requests that are published later also end
                     ktx.put(frame(4))
                     refused(number, ktx.kick)
                     assert ktx.reports(1)[0].status == FAILED
@@ -293,14 +293,14 @@ def test_a_device_of_another_name_is_the_same(wire: Ear) -> None:
     with Ktx("wire0", timer=AUTO) as ktx:
         ktx.send([frame(i) for i in range(2)], [0, now() + 30 * MS])
         run("ip", "link", "property", "add", "dev", "wire0", "altname", "another")
-        # Up, it keeps its name on kernels before 6.2; down, it would have ended the file.
+        # A device that is up keeps its name on kernels before 6.2; taking it down would end the file.
         subprocess.run(["ip", "link", "set", "wire0", "name", "other"], capture_output=True, check=False)
         assert [report.status for report in ktx.reports(2)] == [SENT, SENT]
         assert wire.numbers() == [0, 1]
 
 
 def turns(told: int, until_ns: int) -> None:
-    """A process of no priority: when it ran, and for how long it could not, in ns."""
+    """A process of normal priority: its run time and its longest wait, in ns."""
     last, longest, ran = now(), 0, 0
     while last < until_ns:
         here = now()
@@ -313,9 +313,9 @@ def turns(told: int, until_ns: int) -> None:
 
 @in_device("phone", modules=MODULE, slow=("phone",))
 @pytest.mark.parametrize("kind", ["softirq", "thread"])
-@pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread never sleeps, or for less than two switches take
+@pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread does not sleep, or sleeps less than two context switches take
 def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: str, gap_ns: int) -> None:
-    """One processor: another process has its fifth of the time, and all probes go all the same."""
+    """One processor: another process gets a fifth of the time, and all probes are sent nevertheless."""
     count = 200 * MS // gap_ns
     heard, told = os.pipe()
     with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:

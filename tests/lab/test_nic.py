@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Stamps of a NIC: on an igb of QEMU 10, with the clock that it has. From Debian's backports, unpacked and not installed; in virtual time."""
+"""Stamps of a NIC: on igb of QEMU 10, with its clock, in virtual time. QEMU comes from Debian's backports, unpacked and not installed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def emulator() -> Path:
 
 
 def machine(folder: Path, program: Path) -> tuple[Path, Path]:
-    """The kernel with everything (the other devices' has no such NIC), and what it boots into."""
+    """Debian's full kernel, because that of the other devices lacks this NIC, and its initramfs."""
     archive, recipe = Archive("bookworm", "amd64"), Recipe.load()
     with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         package = archive.latest(r"linux-image-6\.1\.\d[^-]*(-\d+)?-amd64")
@@ -87,7 +87,7 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
         try:
             child.wait(200)
         finally:
-            child.kill()  # at once: a guest in virtual time may not hear of anything less
+            child.kill()  # SIGKILL, because a guest in virtual time may not handle another signal
     said = console.read_text(errors="replace") if console.exists() else ""
     lines = [line for line in said.splitlines() if line.startswith("{")]
     assert lines, said[-3000:]
@@ -98,14 +98,14 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
     assert told["packet"]["sent"] == 100 and told["packet"]["departure_stamp"]["nic"] >= 95, told
     assert told["packet"]["bound_ns"] < 5000 and abs(told["packet"]["lateness_us"]["p50"]) < 20, told
     assert told["packet"]["after"] == told["fast"]["after"] == [0, 0], "its setting is put back"
-    # One register: what it cannot stamp has the driver's, and none is missing.
+    # The NIC has one stamp register: other packets have the driver's stamp, and none is missing.
     assert told["fast"]["departure_stamp"]["nic"] > 1000 and told["fast"]["departure_stamp"]["nic"] + told["fast"]["departure_stamp"]["driver"] == 2000, told
-    # Two on one NIC: what the first to close leaves is the other's, and the receiver's half goes with the receiver.
+    # Two transmitters on one NIC: when the first closes, the setting of the other stays. The receiver's part ends with the receiver.
     both = told["shared"]
     assert both["settings"] == [[1, 12], [1, 12], [1, 0], [0, 0]], both
     assert both["last"]["nic"] > 110 and both["first"]["nic"] > 40, both
 
-    # Arrivals. This NIC stamps PTP's packets alone, and says so; both clocks are taken over to one, and the wire between the two is of no length.
+    # Arrivals. This NIC stamps only PTP packets, and reports that. Both clocks are converted to one, and the wire has no delay.
     got = told["received"]
     assert got["during"] == [0, 12] and got["after"] == [0, 0] and got["note"] == "NIC stamps for PTP's packets alone, eth0 makes no others", got
     assert ["nic", "phc"] in got["ptp"] and got["udp"] == [["kernel", "realtime"]] and got["count"][0] == 50 and got["count"][1] >= 45, got

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`@in_device` as seen by whoever runs pytest: passes, failures, skips and dead devices come back as what they are."""
+"""`@in_device` in pytest: passes, failures, skips and dead devices are reported as such."""
 
 from __future__ import annotations
 

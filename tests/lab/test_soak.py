@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer.ko under a kernel that looks for faults: `make soak-module` (docs/explanation/module.md). Not part of any other run.
+"""ktrxer.ko on a debug kernel: `make soak-module` (docs/explanation/module.md). Not part of any other test run.
 
-In virtual time: the module's own tests, and (test_soak_short.py) memory that runs short at each place where the module asks for some.
-In real time, on two processors: everything at once, for KTRXER_TEST_SOAK_S seconds. Elsewhere: that the checkers would see a fault.
+In virtual time: the module's own tests, and (test_soak_short.py) a memory failure at each allocation of the module.
+In real time, on two processors: all operations at once, for KTRXER_TEST_SOAK_S seconds. A control test shows that the checkers detect faults.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ KERNEL = "6.12-debug"
 LIMIT_S = 3000.0
 VIRTUAL = in_device("pc", kernel=KERNEL, modules=MODULE, timeout=LIMIT_S)
 REAL = in_device("pc", kernel=KERNEL, time="real", modules=MODULE, timeout=LIMIT_S)
-# A machine of its own: lockdep reports once and then no more.
+# A separate machine, because lockdep reports only once.
 CONTROL = in_device("pc", kernel=KERNEL, modules=("planted",), timeout=LIMIT_S, layers=("net",))
-# Of the module's tests those that are about speed: with every access checked there is none.
+# The module's tests of speed are left out, because checks of every access make the kernel slow.
 LEFT_OUT = {
     "test_frames_without_a_link_header": "the phone's",
     "test_rules_decide_as_a_linear_scan_does_at_length": "the same as the short one, for minutes",
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.soak
 
 
 def under_the_checkers(test: types.FunctionType, modules: tuple[str, ...] = MODULE, layers: tuple[str, ...] = ()) -> Any:
-    """The same test, for the other kernel; `layers` make it another machine, which runs beside."""
+    """The same test on the other kernel; different `layers` make a separate machine, which runs in parallel."""
     twin = types.FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__, test.__closure__)
     twin.__annotations__ = dict(test.__annotations__)
     twin.pytestmark = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def test_the_end_nothing_was_found_on_two_processors() -> None:
 
 
 PLANTED: dict[str, tuple[str, str]] = {
-    "order": ("40", "WARNING: possible circular locking dependency detected"),  # first: after any other report lockdep is off
+    "order": ("40", "WARNING: possible circular locking dependency detected"),  # first, because lockdep is off after any other report
     "slab": ("40", "BUG: KASAN: slab-out-of-bounds in planted_slab"),
     "vmalloc": ("5000", "BUG: KASAN: vmalloc-out-of-bounds in planted_vmalloc"),
     "freed": ("40", "BUG: KASAN: slab-use-after-free in planted_freed"),
@@ -107,7 +107,7 @@ PLANTED: dict[str, tuple[str, str]] = {
 
 @CONTROL
 def test_a_planted_fault_is_found() -> None:
-    """The positive control: each checker sees the fault that is there for it, and the reading of the log finds its report."""
+    """The positive control: each checker reports a planted fault, and the parser of the log finds the report."""
     for fault, (number, report) in PLANTED.items():
         before = kernel_log()
         run("insmod", "/root/planted.ko", f"fault={fault}", f"planted_bytes={number}")

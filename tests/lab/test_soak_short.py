@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Memory short at each place, under the kernel that looks for faults: test_soak.py, with this build's own fixtures."""
+"""A memory failure at each allocation, on the debug kernel: test_soak.py with this build's own fixtures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from test_soak import KERNEL, LIMIT_S, nothing_was_found, under_the_checkers
 
 __all__ = ["failing", "link", "wire"]
 pytestmark = pytest.mark.soak
-OTHER = ("net", "net")  # a machine of its own, beside the one with the other tests
+OTHER = ("net", "net")  # a separate machine, beside that of the other tests
 
 for _name, _test in list(vars(test_module_short).items()):
     if _name.startswith("test_") and isinstance(_test, types.FunctionType):

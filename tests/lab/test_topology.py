@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Any topology's file makes the same network in a device, with what this host's kernel may lack: delay, and queues that mark."""
+"""A topology file makes the same network in a device, also with features that this host's kernel may lack: delay, and queues that mark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The txtime engine, where the kernel has the queues that keep launch times: fq and etf. This host's need not have them."""
+"""The txtime engine on a kernel with the queues for launch times, fq and etf, which this host's kernel may lack."""
 
 from __future__ import annotations
 
@@ -114,18 +114,18 @@ def test_so_they_do_on_6_12(wire: None, tmp_path: Path, kind: str) -> None:
 
 @in_device("pc")
 def test_what_etf_cannot_keep_has_failed(wire: None, tmp_path: Path) -> None:
-    """With a delta of nothing each frame is taken out when its time has passed, and dropped: the error queue says so of each."""
+    """With a delta of zero etf drops each frame, because its time has passed. The error queue reports each."""
     queue("etf", "clockid", "CLOCK_TAI", "delta", "0")
     sent = send(tmp_path, "--interval", "2ms", count=50)
     assert sent.end["failed"] == 50 and sent.end["sent"] == 0, sent.end
     assert {row["error"] for row in sent.rows} <= {"Timer expired", "Device timeout"}  # glibc, musl
     dropped = json.loads(run("tc", "-n", "near", "-s", "-j", "qdisc", "show", "dev", "wire"))[0]["drops"]
-    assert dropped >= 50  # the host's own packets have no time
+    assert dropped >= 50  # the host's own packets have no launch time
 
 
 @in_device("pc")
 def test_trains_and_late_ones(wire: None, tmp_path: Path) -> None:
-    """A train leaves together, etf or not; and what comes too fast for fq's limit of a flow waits for room instead of being lost."""
+    """A train leaves together, with or without etf. Probes beyond fq's limit of a flow wait for room and are not lost."""
     for kind in ("fq timer_slack 0 flow_limit 16", "etf clockid CLOCK_TAI delta 300000"):
         queue(*kind.split())
         sent = send(tmp_path, "--interval", "5ms", "--train", "4", count=80)
@@ -134,7 +134,7 @@ def test_trains_and_late_ones(wire: None, tmp_path: Path) -> None:
         assert max(at[i + 3] - at[i] for i in range(0, 80, 4)) < 1_000_000 < min(at[i + 4] - at[i + 3] for i in range(0, 76, 4))
         sent = send(tmp_path, "--rate", "20k", count=2000)
         assert sent.end["sent"] == 2000 and sent.end["tries"] == 2000, sent.end
-    assert send(tmp_path, "--interval", "1ms", "--threads", "2", count=100).end["sent"] == 100  # nobody polls, so one processor does
+    assert send(tmp_path, "--interval", "1ms", "--threads", "2", count=100).end["sent"] == 100  # one processor suffices, because no thread polls
 
 
 @in_device("pc")
@@ -150,14 +150,14 @@ def test_a_queue_that_is_replaced_in_mid_run_is_noticed(wire: None, tmp_path: Pa
     rows = list(csv.DictReader(reports.open(newline="")))
     assert {row["error"] for row in rows if row["status"] == "failed"} <= {"Operation not supported", "Not supported"}
     assert [row["status"] for row in rows] == ["sent"] * end["sent"] + ["failed"] * end["failed"]
-    # A frame that the old queue took with it has no stamp, and so no lateness.
+    # A frame that was lost with the old queue has no stamp, and so no lateness.
     early = sum(int(row["lateness_ns"]) < -50_000 for row in rows if row["lateness_ns"])
-    assert 1 <= early <= 4  # what was submitted before the first of them was seen
+    assert 1 <= early <= 4  # those submitted before the first error was read
 
 
 @in_device("pc")
 def test_etf_below_a_root_with_queues(pair: None, tmp_path: Path) -> None:
-    """As time-sensitive networks have it: class 0, of priority 3, has a queue of its own with etf; the rest is not timed."""
+    """As in time-sensitive networks: class 0, of priority 3, has its own queue with etf; the others are not timed."""
     run("ip", "-n", "near", "link", "del", "wire")
     run("ip", "link", "add", "name", "wire", "netns", "near", "numtxqueues", "4", "numrxqueues", "4", "type", "veth",
         *("peer", "name", "wire", "netns", "far", "numtxqueues", "4", "numrxqueues", "4"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A double of `ktrxer ping`, `stamp` and `flow`: speaks as they do, measures nothing, and misbehaves as its name says.
+"""A stand-in for `ktrxer ping`, `stamp` and `flow`: prints their output without measuring, with the faults of the given behaviour.
 
     fake_ktrxer.py BEHAVIOUR ping|stamp|flow ... --for Nns --start-at NS --jsonl
 """
@@ -75,7 +75,7 @@ while not stopped:
                      "error": "Connection reset by peer"})
                 continue
             for end in ("local", "remote"):
-                # While it runs the other clock is known badly; at the end well.
+                # During the run the uncertainty of the far clock is large; at the end it is small.
                 wrong = 3_000_000 if end == "remote" else 0
                 say({"type": "sample", "kind": "bytes", "flow": flow, "direction": words[0], "end": end, "time_ns": due + wrong,
                      "bytes": n * interval // 1000 * (flow + 1), **({"remote_ns": due + 10**9} if end == "remote" else {})})

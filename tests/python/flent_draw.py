@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run by the Python of .venv-flent: has the real Flent draw plots of files, all in one process.
+"""Runs in the Python of .venv-flent: draws plots of files with the real Flent, all in one process.
 
-    flent_draw.py FOLDER FILE[=PLOT,...]...    prints {file: {plot: [what Flent complained of]}}; without plots, all that are of one file
+    flent_draw.py FOLDER FILE[=PLOT,...]...    prints {file: {plot: [errors and warnings of Flent]}}; without PLOT, all plots of one file
 """
 
 import json
@@ -44,10 +44,10 @@ def main():
                     made.PLOT, made.OUTPUT = plot, os.path.join(folder, "plot.svg")
                     formatter = formatters.new(made)
                     formatter.format([results])
-                    complaints = list(kept.said) if formatter.verify()[0] else ["Flent's own verification failed"]
+                    problems = list(kept.said) if formatter.verify()[0] else ["Flent's own verification failed"]
                 except Exception as error:
-                    complaints = [*kept.said, f"{type(error).__name__}: {error}"]
-            found[file][plot] = complaints + [str(one.message) for one in caught if issubclass(one.category, RuntimeWarning)]
+                    problems = [*kept.said, f"{type(error).__name__}: {error}"]
+            found[file][plot] = problems + [str(one.message) for one in caught if issubclass(one.category, RuntimeWarning)]
             plotters.pyplot.close("all")
     print(json.dumps(found))
 

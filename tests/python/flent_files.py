@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Small Flent files of each version, made by hand after the format's description (docs/reference/flent-files.md): no run of anybody's is in here."""
+"""Small Flent files of each version, written by hand from the description of the format (docs/reference/flent-files.md), without data of
+real runs."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from typing import Any
 
 T0 = 1_700_000_000.25  # 2023-11-14T22:13:20.25Z
 ZULU = {"TIME": "2023-11-14T22:13:19.900000Z", "T0": "2023-11-14T22:13:20.250000Z"}
-# The same instants on the wall of somebody in India, who wrote files before version 3.
+# The same instants in Indian local time, as files before version 3 have them.
 LOCAL = {"TIME": "2023-11-15T03:43:19.900000", "T0": "2023-11-15T03:43:20.250000"}
 STEP, COUNT = 0.2, 51
 
 
 def ping(count: int = COUNT, lost: tuple[int, ...] = ()) -> list[dict[str, Any]]:
-    """Each comes back after 20 ms and a bit more; `lost` are numbers that never do."""
+    """Round trips of a little more than 20 ms; `lost` are the numbers of lost probes."""
     return [{"t": T0 + STEP * i, "val": 20.0 + i % 5, "seq": float(i)} for i in range(count) if i not in lost]
 
 
@@ -31,7 +32,7 @@ def irtt(count: int = COUNT) -> list[dict[str, Any]]:
 
 
 def flow(mbit: float = 8.0, count: int = 40, start: float = 1.0, dur: float = 0.25) -> list[dict[str, Any]]:
-    """Intervals side by side: `t` is the end of each."""
+    """Adjacent intervals; `t` is the end of each."""
     return [{"t": T0 + start + dur * (i + 1), "dur": dur, "val": mbit} for i in range(count)]
 
 
@@ -48,7 +49,7 @@ def metadata(**more: Any) -> dict[str, Any]:
 
 
 def four() -> dict[str, Any]:
-    """Version 4, with everything that the importer tells apart."""
+    """A file of version 4, with every kind of series that the importer distinguishes."""
     raw: dict[str, Any] = {
         "Ping (ms) ICMP": ping(lost=(3, 4)),
         "Ping (ms) UDP EF": irtt(),
@@ -61,7 +62,7 @@ def four() -> dict[str, Any]:
         "number": [{"t": T0 + i, "value": i} for i in range(10)],
         "TCP upload sum": [],
     }
-    # Socket statistics lie between the rates of their flow.
+    # Socket statistics stand between the rates of their flow.
     sockets = [{"t": T0 + 1.1 + 0.5 * i, "tcp_cwnd": 10 + i, "tcp_rtt": 21.5, "tcp_rtt_var": 1.25, "tcp_delivery_rate": 7.5} for i in range(15)]
     raw["TCP upload"] = sorted(flow() + sockets, key=lambda point: float(point["t"]))
     meta = {
@@ -86,7 +87,7 @@ def four() -> dict[str, Any]:
 
 
 def three() -> dict[str, Any]:
-    """Version 3: UDP_RR in transactions a second, HTTP in seconds, drops counted up."""
+    """A file of version 3: UDP_RR in transactions a second, HTTP in seconds, cumulative drops."""
     return {
         "version": 3,
         "x_values": [round(STEP * i, 6) for i in range(COUNT)],
@@ -104,7 +105,7 @@ def three() -> dict[str, Any]:
 
 
 def two() -> dict[str, Any]:
-    """Version 2: local times without a zone."""
+    """A file of version 2: local times without a zone."""
     made = three()
     made["version"] = 2
     made["metadata"] |= {**LOCAL, "BATCH_TIME": LOCAL["TIME"]}
@@ -112,7 +113,7 @@ def two() -> dict[str, Any]:
 
 
 def one(*, samples: bool = True) -> dict[str, Any]:
-    """Version 1: no version, samples (if any) in the metadata, and the tool's older name."""
+    """A file of version 1: no version, samples (if any) in the metadata, and the former name of the tool."""
     series = {"Ping (ms) ICMP": {"UNITS": "ms", "RAW_VALUES": ping() if samples else []}, "TCP upload": {"UNITS": "Mbits/s"}}
     made = metadata(**LOCAL, SERIES_META=series)
     made["NETPERF_WRAPPER_VERSION"] = made.pop("FLENT_VERSION")
@@ -125,7 +126,7 @@ def one(*, samples: bool = True) -> dict[str, Any]:
 
 
 def large(series: int = 60, seconds: int = 60) -> dict[str, Any]:
-    """As long and as broad as a run of rrul with all its side channels: for the clock."""
+    """A file of the size of a run of rrul with all its additional series, to measure time."""
     made = four()
     count = round(seconds / STEP)
     made["x_values"] = [round(STEP * i, 6) for i in range(count)]
@@ -143,6 +144,6 @@ def large(series: int = 60, seconds: int = 60) -> dict[str, Any]:
 
 
 def write(path: Path, value: Any) -> Path:
-    """As Flent does: indented, sorted, gzip."""
+    """The bytes of a file as Flent writes it: indented, sorted, gzip."""
     path.write_bytes(gzip.compress(json.dumps(value, indent=2, sort_keys=True).encode()))
     return path

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run that nobody measured: an rrul of 70 seconds as a home router with a long queue shows it, made from a seed.
+"""A synthetic run, made from a seed: an rrul of 70 seconds over a home router with a long queue.
 
-    python tests/python/synthetic.py DIRECTORY     writes one, and prints its path
+    python tests/python/synthetic.py DIRECTORY     writes the run, and prints its path
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def describe(seconds: float, delay: float, title: str) -> Meta:
 
 
 def queue_ns(at_s: np.ndarray, rng: np.random.Generator, depth: float, delay: float, seconds: float) -> np.ndarray:
-    """The sawtooth of a few cubic flows that share a buffer."""
+    """A queue delay like that of a few cubic flows that share a buffer: a sawtooth."""
     loaded = (at_s > delay) & (at_s < seconds - delay + 0.05)
     phase = ((at_s - delay) / 3.7) % 1
     saw = depth * (0.35 + 0.65 * np.cbrt(np.clip(phase * 2 - 1, -1, 1)) / 2 + 0.325) * np.minimum(1, np.maximum(0, (at_s - delay) / 0.8))

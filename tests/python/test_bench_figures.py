@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures of the bench: statistics, tables, saved runs, and what counts as a change."""
+"""The figures of the bench: statistics, tables, stored runs, and the criterion of a change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def row(**more: Any) -> Row:
     ("old", "now", "word"),
     [
         ({}, {"median_us": 1030}, None),
-        ({}, {"median_us": 1040}, None),  # apart, but 4 %
+        ({}, {"median_us": 1040}, None),  # distinct, but only 4 %
         ({}, {"median_us": 1100}, "worse"),
         ({}, {"median_us": 900}, "better"),
         ({}, {"median_us": 900, "stalled_rounds": 8, "spread_us": 200}, None),  # one round is left
@@ -94,7 +94,7 @@ def test_schedule_of_known_stamps() -> None:
     senders.add(turn(2, job(arrivals_ns=[0] * 15), stalled=True))
     (found,) = senders.table().rows
     assert (found["rounds"], found["stalled_rounds"], found["interval_us"]) == (3, 1, 1000)
-    # Of round 1 seven intervals of neighbours: five exact, two off by 40 ns.
+    # Round 1 has seven intervals between neighbours: five exact ones, two with an error of 40 ns.
     assert (found["median_us"], found["p90_us"], found["p99_us"], found["offset_p99_us"]) == (0, 40, 40, 40)
     assert found["lost_percent"] == 1 * 100_000 // 45 and found["stalled_median_us"] is None
 
@@ -108,7 +108,7 @@ def test_rate_pairs_and_stamps_of_known_stamps() -> None:
     (found,) = senders.table().rows
     assert (found["train_kpps"], found["rate_kpps"], found["template_kpps"]) == (1_000_000, 1_000_000, None)
     assert (found["rate_mbps"], found["lost_percent"], found["cross_arrived_kpps"]) == (1_000_000 * 56 * 8 // 1000, 25_000, 1000)
-    assert senders.reasons == ["cross traffic of 2000 packets a second was asked for, and 1000 arrived beside udp at 28 bytes"]
+    assert senders.reasons == ["1000 of 2000 packets a second of cross traffic arrived beside udp at 28 bytes"]
 
     pairs = kinds.Senders(kinds.PAIRS)
     stamps = [at + offset for at in range(1000, 16_000, 1000) for offset in (0, 7)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Collectors and metadata: what the kernel says, as it says it; nothing private unless asked for."""
+"""Collectors and metadata: values equal the kernel's; private data only on request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_counters_that_all_queues_have() -> None:
     [
         (b"fq_codel", struct.pack("=10I", 0, 1514, 0, 11, 4, 0, 0, 3, 0, 0), 14),  # ecn_mark and ce_mark
         (b"codel", struct.pack("=9I", 1514, 0, 0, 0, 0, 0, 12, 0, 5), 17),
-        (b"codel", struct.pack("=8I", 1514, 0, 0, 0, 0, 0, 12, 0), 12),  # before ce_mark was
+        (b"codel", struct.pack("=8I", 1514, 0, 0, 0, 0, 0, 12, 0), 12),  # before ce_mark existed
         (b"pie", struct.pack("=Q8I", 0, 0, 0, 0, 0, 0, 0, 0, 13), 13),
         (b"fq_pie", struct.pack("=9I", 1, 2, 3, 4, 15, 0, 0, 0, 0), 15),
         (b"red", struct.pack("=4I", 0, 0, 0, 16), 16),
@@ -86,7 +86,7 @@ def test_parameters_of_each_kind(kind: bytes, options: bytes, parameters: dict[s
 
 
 def inside(script: str, *setup: str) -> str:
-    """A Python script in a network namespace of its own, with a shaped device."""
+    """Run a Python script in a new network namespace with a shaped device."""
     if subprocess.run(["unshare", "-Urn", "true"], capture_output=True, timeout=20).returncode:
         pytest.skip("this kernel lets only root make user namespaces")
     lines = [
@@ -158,7 +158,7 @@ print(json.dumps([gather("10.9.8.2"), gather("10.9.8.2", full=True), gather("192
 def test_what_cannot_be_collected_says_so() -> None:
     with pytest.raises(CollectorError, match="no device 'nosuch0' here"):
         QdiscCollector("nosuch0").open()
-    with pytest.raises(CollectorError, match="'far' is no IP address"):
+    with pytest.raises(CollectorError, match="'far' is not an IP address"):
         netlink.Netlink().way_to("far")
     with pytest.raises(CollectorError, match="nothing to count"):
         QdiscCollector("lo").open()
@@ -174,7 +174,7 @@ def test_busy_and_stolen_time(tmp_path: Path) -> None:
     (sample,) = one.sample()
     assert sample.values == {"cpu_percent": pytest.approx(60.0), "steal_percent": pytest.approx(20.0)}
     stat.write_text("cpu  nonsense\n")
-    with pytest.raises(CollectorError, match="not as expected"):
+    with pytest.raises(CollectorError, match="unexpected format"):
         one.sample()
     one.close()
     with pytest.raises(CollectorError, match="No such file"):

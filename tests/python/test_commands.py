@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer runs`, `summary` and `tests`, as a person types them."""
+"""The commands `ktrxer runs`, `summary` and `tests`."""
 
 import json
 import subprocess
@@ -56,13 +56,13 @@ def test_many_runs_as_one_data_set(directory, capsys, tmp_path):
     assert len(table) == 2 * 4 * 1400 and set(table.column("name").to_pylist()) == {
         "Ping (ms) ICMP", "Ping (ms) UDP BE", "Ping (ms) UDP BK", "Ping (ms) UDP EF"}
     assert len(pyarrow.dataset.dataset(tmp_path / "all" / "runs.parquet").to_table()) == 3
-    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "x") == (1, "", "ktrxer runs: no runs that could be read\n")
+    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "x") == (1, "", "ktrxer runs: no readable runs\n")
 
 
 def test_summary(directory, capsys):
     status, out, err = say(capsys, "summary", directory / "one.ktrxer", "--series")
     assert (status, err) == (0, "")
-    # 48 Mbit/s up and twice that down, less the ramp; a queue of some 80 ms.
+    # 48 Mbit/s up and twice that down, minus the ramp; a queue of about 80 ms.
     words = {line.split("  ")[0]: line for line in out.splitlines()}
     assert "Mbit/s" in words["TCP upload"] and "verdict: valid" in out and "TCP download CS5" in out
     made = json.loads(say(capsys, "summary", directory / "one.ktrxer", "--json")[1])
@@ -76,7 +76,7 @@ def test_summary(directory, capsys):
 
 
 def test_kinds_of_probes_are_told_apart(tmp_path, capsys):
-    """An ICMP echo is answered by somebody else, 45 ms later here: pooled, the round trip would be neither, and no sum of its two ways."""
+    """The ICMP answers come 45 ms later here. A pooled round trip would be neither kind's, and not the sum of up and down."""
     path = synthetic(tmp_path, seconds=14, delay=2, icmp_more_ms=45)
     made = json.loads(say(capsys, "summary", path, "--json")[1])
     rows = {(one["name"], one["probes"]): one for one in made["latency"]}
@@ -85,12 +85,12 @@ def test_kinds_of_probes_are_told_apart(tmp_path, capsys):
     udp, up, down, *_, icmp = rows.values()
     assert udp["idle"]["p50"] == pytest.approx(up["idle"]["p50"] + down["idle"]["p50"], rel=0.01) == pytest.approx(10, rel=0.01)
     assert icmp["idle"]["p50"] == pytest.approx(55, rel=0.01) and icmp["idle"]["count"] * 3 == pytest.approx(udp["idle"]["count"], rel=0.01)
-    # What the grade and the responsiveness rest on is said, and is that alone.
+    # The grade and the responsiveness name their kind of probes, and use only that kind.
     assert made["grade"]["probes"] == made["responsiveness"]["probes"] == "UDP"
     assert made["grade"]["added_ms"] == pytest.approx(udp["loaded"]["p50"] - udp["idle"]["p50"])
     mean = 60_000 / made["responsiveness"]["foreign_rpm"]
     assert mean == pytest.approx(udp["loaded"]["mean"], rel=0.05) and mean < icmp["loaded"]["mean"] - 40
-    # Classes share a row; where a queue favours one of them, that is to be seen.
+    # Classes share a row; a line shows the median of each, so that a queue's preference is visible.
     medians = udp["classes_ms"]
     assert medians.keys() == {"BE", "BK", "EF"} and medians["EF"] < 0.8 * medians["BE"] and icmp["classes_ms"] == {}
     assert medians["EF"] < udp["loaded"]["p50"] < max(medians.values())
@@ -100,7 +100,7 @@ def test_kinds_of_probes_are_told_apart(tmp_path, capsys):
 
 
 def test_a_kind_that_no_answer_came_to_carries_no_grade(tmp_path, capsys):
-    """UDP is let through until there is load: the grade is of ICMP, and says so. With ICMP alone nothing changes but the word."""
+    """UDP probes pass only before the load: the grade is that of ICMP, and is labelled so. With ICMP only, just the label changes."""
     path = synthetic(tmp_path, seconds=14, delay=2, udp_answered_until_s=2)
     made = json.loads(say(capsys, "summary", path, "--json")[1])
     assert [(one["name"], one["probes"], one["loaded"] is None) for one in made["latency"]] == [
@@ -109,7 +109,7 @@ def test_a_kind_that_no_answer_came_to_carries_no_grade(tmp_path, capsys):
 
 
 def test_a_load_that_did_not_get_through_carries_no_grade(tmp_path, capsys):
-    """All flows were refused: the probes of the load phase met no load."""
+    """All flows failed: the load phase had no load."""
     path = synthetic(tmp_path, seconds=14, delay=2, rate_mbit=1e-6)
     made = json.loads(say(capsys, "summary", path, "--json")[1])
     assert made["latency"] and made["grade"] is None and made["responsiveness"] is None
@@ -120,7 +120,7 @@ def test_a_load_that_did_not_get_through_carries_no_grade(tmp_path, capsys):
 def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
     status, out, err = say(capsys, "summary", directory)
     assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err
-    assert out.count("verdict: valid") == 2 and "not finished yet, or was cut off: `ktrxer recover` closes it" in out
+    assert out.count("verdict: valid") == 2 and "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it" in out
     assert say(capsys, "summary", tmp_path / "none.ktrxer")[0] == 1
     assert say(capsys, "summary", tmp_path) == (1, "", f"ktrxer summary: {tmp_path}: no runs there\n")
 
@@ -137,11 +137,11 @@ def test_tests(capsys):
 
 
 def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
-    """Each message says what the file is not, and what the command reads."""
+    """Each message states why the file is not a run, and which files the command reads."""
     assert say(capsys, "summary", "/etc/passwd") == (1, "", (
         "ktrxer summary: /etc/passwd: not a run: `ktrxer run` stores NAME.ktrxer; a data file of Flent is called NAME.flent.gz\n"))
     (tmp_path / "cut.ktrxer").write_bytes((directory / "one.ktrxer").read_bytes()[:5000])
-    assert "cut.ktrxer: not a run, or a damaged one: it has no end (was it copied in full?)" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
+    assert "cut.ktrxer: not a run, or a damaged one: its end is missing: copy the whole file again" in say(capsys, "summary", tmp_path / "cut.ktrxer")[2]
     status, out, err = say(capsys, "import", directory / "one.ktrxer", "-D", tmp_path)
     assert (status, out) == (1, "") and err.count("\n") == 1
     assert "one.ktrxer: is a run of ktrxer already; import reads Flent's data files; summary, plot and report read this one" in err
@@ -150,16 +150,16 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["cut.ktrxer"]
 
 
-@pytest.mark.parametrize(("words", "complaint"), [
+@pytest.mark.parametrize(("words", "expected"), [
     (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (`ktrxer run --help` tells more)\n"),
     (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs (`ktrxer run --help` tells more)\n"),
     (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (`ktrxer summary --help` tells more)\n"),
     (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (`ktrxer recover --help` tells more)\n"),
 ])
-def test_what_is_missing_is_explained(words, complaint, capsys):
+def test_what_is_missing_is_explained(words, expected, capsys):
     with pytest.raises(SystemExit) as ended:
         main(words)
-    assert ended.value.code == 2 and capsys.readouterr().err == complaint
+    assert ended.value.code == 2 and capsys.readouterr().err == expected
 
 
 def test_one_run_is_no_directory(directory, capsys):
@@ -168,7 +168,7 @@ def test_one_run_is_no_directory(directory, capsys):
 
 
 def test_a_command_line_is_read_before_anything_large_is_loaded():
-    """What makes `ktrxer run --help`, and every wrong word, quick."""
+    """`ktrxer run --help` and usage errors load no slow module."""
     code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib"} & set(loaded)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""tests/counts.py: each test of a log is counted once, and what ended without a test is a failure."""
+"""tests/counts.py: each test of a log counts once, and a program that ends without a test result counts as a failure."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The estimators, against brute force and against what must hold for any samples."""
+"""The estimators, compared with brute force and with properties that hold for any samples."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_the_truth_is_within_the_bound(seed, count, offset, skew_ppm, up_base, d
 
 
 def simulated(rng: np.random.Generator, length_s: int, slews: int, ramp_ppm: float) -> tuple[np.ndarray, np.ndarray]:
-    """Times of a clock, and how far another one is ahead of it: a rate that rises slowly, and slews of a time daemon. The truth."""
+    """The true offset of a far clock over time: a slowly rising rate, and slews of a time daemon."""
     t = np.arange(0, length_s * S, MS // 10, dtype=np.int64)
     rate = 20e-6 + ramp_ppm * 1e-6 * t / t[-1]
     for _ in range(slews):
@@ -207,7 +207,7 @@ def test_losses_get_the_direction_that_they_had(fates, random):
     truth = {"ok": {ANSWERED}, "up": {LOST, LOST_UP}, "down": {LOST, LOST_DOWN}}
     for number, new in zip(seq, made, strict=True):
         assert new in truth[fates[number]]
-    # Between two answers, where all were lost in one direction, each is known.
+    # If all probes between two answers were lost in one direction, the direction of each is known.
     answered = [i for i, fate in enumerate(fates) if fate == "ok"]
     for way, one in (("up", LOST_UP), ("down", LOST_DOWN)):
         if len(answered) > 1 and {"up", "down"} & set(fates) == {way}:
@@ -218,8 +218,8 @@ def test_losses_get_the_direction_that_they_had(fates, random):
 @QUICK
 @given(st.lists(st.sampled_from(["ok", "ok", "ok", "up", "down", "twice", "overtaken"]), min_size=1, max_size=60))
 def test_copies_and_overtaking_give_no_false_direction(fates):
-    """`overtaken`: it arrives after the probe behind it. `twice`: it arrives twice, and the answer of the copy is lost. Where the answer of the
-    probe behind is lost, no count shows the overtaking: such a case cannot be known, and is left out."""
+    """`overtaken`: the probe arrives after the next one. `twice`: it arrives twice, and the answer to the copy is lost. If the answer to the
+    next probe is lost, no count shows the reordering: such a case cannot be detected, and is left out."""
     behind = [*fates[1:], ""]
     fates = ["ok" if fate == "overtaken" and after != "ok" else fate for fate, after in zip(fates, behind, strict=True)]
     arrivals = [(number + (1.5 if fate == "overtaken" else 0), number) for number, fate in enumerate(fates) if fate != "up"]
@@ -264,7 +264,7 @@ def test_lost_ones_are_infinite_in_quantiles():
 
 
 def test_the_interval_of_a_median_is_of_half_seconds():
-    """A value that rises slowly: a thousand neighbours in a half second are not a thousand witnesses."""
+    """A slowly rising value: a thousand neighbours in half a second are not independent samples."""
     at = np.arange(0, 10 * 10**9, 10**6)
     values = at // (500 * MS) * 1.0  # 0 to 19
     low, high = latency.p50_interval(at, values)
@@ -276,7 +276,7 @@ def test_the_interval_of_a_median_is_of_half_seconds():
 def test_responsiveness_and_grade():
     foreign, own = np.full(100, 20.0), np.full(10, 40.0)
     assert latency.responsiveness_rpm(foreign, own) == (2250, 3000, 1500), "the mean of the two rates, not of the times"
-    # The five largest of a hundred do not count.
+    # The five largest of a hundred values are left out.
     assert latency.responsiveness_rpm(np.concatenate([np.full(95, 20.0), np.full(5, 9000.0)]), own)[1] == 3000
     assert latency.responsiveness_rpm(foreign, np.empty(0)) == (3000, 3000, None)
     assert latency.responsiveness_rpm(np.empty(0), np.asarray([np.nan])) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flent's files: each version is read, a hostile one is one line, and export and import agree."""
+"""Flent's files: each version is read, a hostile file gives an error of one line, and export and import agree."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_rates_become_bytes_that_add_up(tmp_path: Path) -> None:
     info = arrays(run, "TCP upload", "tcp_info")
     assert (info["cwnd_segments"][0], info["rtt_us"][0], info["rttvar_us"][0], info["delivery_rate_bps"][0]) == (10, 21500, 1250, 7.5e6)
     qdisc = arrays(run, "qdisc_stats_near", "qdisc")
-    assert qdisc["drops"].tolist() == [2 * (i + 1) for i in range(10)] and qdisc["marks"][-1] == 10, "what each interval adds, counted up"
+    assert qdisc["drops"].tolist() == [2 * (i + 1) for i in range(10)] and qdisc["marks"][-1] == 10, "cumulative, from increments by interval"
     assert qdisc["overlimits"][-1] == 27
     assert arrays(run, "cpu_stats_near", "host")["cpu_percent"].tolist() == [50.0] * 10
 
@@ -95,7 +95,7 @@ def test_a_flow_with_holes_is_not_counted_over_them(tmp_path: Path) -> None:
     value["raw_values"]["TCP upload"] = [point for i, point in enumerate(files.flow()) if not 10 <= i < 20]
     run = run_of(tmp_path, value)
     assert [one.kind for one in run.meta.series if one.name == "TCP upload"] == ["value"]
-    assert any("not accounted for" in note for note in run.meta.metadata["notes"])
+    assert any("its intervals have gaps" in note for note in run.meta.metadata["notes"])
 
 
 def test_version_3_units(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_version_1_with_samples_in_its_metadata_and_without(tmp_path: Path) -> N
     grid = run_of(tmp_path, files.one(samples=False))
     assert len(arrays(grid, "TCP upload", "value")["value"]) == files.COUNT - 1, "its last is missing"
     assert arrays(grid, "TCP upload", "value")["t_ns"][1] == pytest.approx(0.2e9, abs=1000)
-    assert any("its grid, which was interpolated" in note for note in grid.meta.metadata["notes"])
+    assert any("only interpolated values on a grid" in note for note in grid.meta.metadata["notes"])
 
 
 def test_without_samples_there_is_no_zone_to_find_and_nobody_searches_for_ever() -> None:
@@ -158,7 +158,7 @@ def test_every_codec_whatever_the_name(tmp_path: Path, name: str, pack: Any) -> 
 
 
 def changed(at: str, value: Any) -> dict[str, Any]:
-    """A good file with one thing in it replaced."""
+    """A valid file with one value replaced."""
     made = files.four()
     table: Any = made
     *way, last = at.split("/")
@@ -195,9 +195,9 @@ def deep(levels: int) -> Any:
         (changed("x_values/3", None), "`x_values` must be numbers that never decrease"),
         (changed("x_values/3", -5), "`x_values` must be numbers that never decrease"),
         (changed("results", []), "`results` must be an object of series, found a list"),
-        (changed("results/TCP upload", [1.0]), "`results[TCP upload]` has 1 values, `x_values` 51: they must be as many"),
+        (changed("results/TCP upload", [1.0]), "`results[TCP upload]` has 1 values, `x_values` 51: the numbers must be equal"),
         (changed("results/TCP upload/2", {}), "`results[TCP upload]` must be a list of numbers, found a table in it"),
-        (changed("results/", files.grid()), "two series with one name, or one without: ''"),
+        (changed("results/", files.grid()), "two series with the same name, or one without a name: ''"),
         (changed("raw_values", 3), "`raw_values` must be an object of series"),
         (changed("raw_values/TCP upload", {}), "`raw_values[TCP upload]` must be a list, found a table"),
         (changed("raw_values/TCP upload/3", 7), "`raw_values[TCP upload]` must hold objects, found 7 in it"),
@@ -314,7 +314,7 @@ JUNK: list[Any] = [None, True, -1, 0, 1e300, -1e300, 10**400, "", "x" * 5000, "\
 
 
 def mutated(value: Any, chance: random.Random) -> Any:
-    """One thing somewhere in it replaced, removed, doubled or moved."""
+    """A file with one random value replaced, removed, doubled or moved."""
     made = copy.deepcopy(value)
     table = made
     for _ in range(chance.randint(0, 6)):
@@ -340,7 +340,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 
 @pytest.mark.slow
 def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
-    """Files with something wrong in them: each is a run that the store takes, or one line; nothing else, and not for long."""
+    """A damaged file gives a valid run or an error of one line, in a short time."""
     chance, started = random.Random(4), time.monotonic()
     seeds = [files.one(), files.one(samples=False), files.two(), files.three(), files.four()]
     path = tmp_path / "fuzz.flent"
@@ -367,12 +367,12 @@ def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
 
 
 def test_a_minute_of_sixty_series_is_read_in_a_tenth_of_a_second(tmp_path: Path) -> None:
-    """The best of a few, against this machine's own pace: json.loads of the same text must be a third of it or more."""
+    """The best of several times; json.loads of the same text must take at least a third of it."""
     path = files.write(tmp_path / "large.flent.gz", files.large())
     text = gzip.decompress(path.read_bytes())
     open_run(path)
     mine, theirs = [], []
-    for _ in range(7):  # in time of this process: others may use the machine
+    for _ in range(7):  # CPU time of this process, because other processes may use the machine
         started = time.process_time()
         run = open_run(path)
         mine.append(time.process_time() - started)

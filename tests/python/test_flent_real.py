@@ -21,7 +21,7 @@ PYTHON = ROOT / ".venv-flent" / "bin" / "python"
 UP, DOWN, ICMP = "TCP upload {}", "TCP download {}", "Ping (ms) ICMP"
 FOUR = ("BE", "BK", "CS5", "EF")
 
-# For each test: its series by the names that rrul has for the same kind of thing, and some of Flent's plots of it.
+# For each test: its series, by the names of the corresponding series of rrul, and some of Flent's plots of it.
 TESTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "rrul": ({}, ("all_scaled", "ping_cdf", "tcp_cwnd")),
     "rrul_be": (
@@ -39,7 +39,7 @@ TESTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 
 
 def derived(run: Run, test: str, names: dict[str, str]) -> Run:
-    """The run with another test's name, and with those of its series that the other has, by its names."""
+    """The run under another test's name, with only the series that this test has, under its names."""
     meta = copy.deepcopy(run.meta)
     meta.test = test
     meta.series = [one for one in meta.series if not names or one.name in names]
@@ -73,14 +73,14 @@ def test_the_real_flent_draws_ours(tmp_path: Path) -> None:
     drawn: dict[str, dict[str, list[str]]] = json.loads(done.stdout.splitlines()[-1])
     assert len(drawn) == len(TESTS)
     for file, plots in drawn.items():
-        for plot, complaints in plots.items():
-            # Not of ours: an average that Flent smooths over more points than twenty seconds have.
-            left = [one for one in complaints if not re.search("Smoothing length longer", one)]
+        for plot, problems in plots.items():
+            # A warning of Flent itself: it smooths an average over more points than twenty seconds have.
+            left = [one for one in problems if not re.search("Smoothing length longer", one)]
             assert left == [], f"{Path(file).name}: {plot}"
 
 
 def test_the_figures_that_flent_reads_are_the_runs_own(tmp_path: Path) -> None:
-    """Without Flent: what stands in the file, by its description."""
+    """Without Flent: the content of the file agrees with the description of the format."""
     run = open_run(synthetic(tmp_path, seconds=20, delay=5))
     made = writing.document(run)
     icmp = run.arrays(run.series(ICMP))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Files of other people: links, devices, control characters, claims of size, damage at any byte. Nothing outside the run is written, nothing
-hangs, and each refusal is one line."""
+"""Hostile files: links, devices, control characters, false sizes, damage at any byte. The program writes nothing outside the run and does not
+hang, and each error message is one line."""
 
 import io
 import itertools
@@ -39,7 +39,7 @@ UNPRINTABLE = [chr(c) for c in (0, 7, 8, 13, 27, 127, 0x9B, 0x202E, 0x2028)] + [
 
 @pytest.fixture(autouse=True)
 def limit() -> Iterator[None]:
-    """A reader that hangs fails."""
+    """A reader that hangs fails the test."""
 
     def late(*_: object) -> None:
         pytest.fail(f"not done after {LIMIT_S} s")
@@ -52,7 +52,7 @@ def limit() -> Iterator[None]:
 
 
 def sound(said: str) -> bool:
-    """Each refusal has a rule of its own; the catch-all for one file of many names a defect of ktrxer."""
+    """Each error comes from a specific rule. The catch-all for one file of many would be a defect of ktrxer."""
     return "Traceback" not in said and "defect of ktrxer" not in said
 
 
@@ -161,13 +161,13 @@ def test_no_text_of_a_file_reaches_the_terminal_raw(tmp_path: Path, bad: str, ca
 
 
 def test_a_small_file_is_a_small_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claims of a file bound its memory, before anything is made of it: 5.5 MB had been 88 million rows and 9 GB."""
-    monkeypatch.setattr(limits, "RUN_BYTES", 8 << 30)  # as of a machine with 48 GiB: a small one refuses the run below for its memory
+    """A file's claims are checked before any allocation: 5.5 MB once became 88 million rows and 9 GB."""
+    monkeypatch.setattr(limits, "RUN_BYTES", 8 << 30)  # the limit of a machine with 48 GiB: a small machine refuses the run below
     size = 5_500_000
     most = max(n for n in (10**k for k in range(10)) if admitted(n, size))
     assert most * store_run.row_bytes("latency") < 3 << 30
     assert not admitted(80_000_000, size)
-    # An hour of ten thousand probes a second, at the 8 bytes that each takes at least.
+    # An hour of ten thousand probes a second, at the minimum of 8 bytes each.
     assert admitted(36_000_000, 36_000_000 * 8)
 
 
@@ -180,7 +180,7 @@ def admitted(count: int, size: int) -> bool:
 
 
 def test_flent_text_is_bounded_by_the_packed_size() -> None:
-    """138 KB had been 1.6 GB in memory."""
+    """138 KB once became 1.6 GB in memory."""
     import gzip
 
     text = b'{"x_values":[' + b",".join([b"1"] * 12_000_000) + b'],"results":{}}'
@@ -192,7 +192,7 @@ def test_flent_text_is_bounded_by_the_packed_size() -> None:
 
 @pytest.mark.parametrize(("name", "most"), [("runners", limits.RUNNERS), ("series", limits.SERIES), ("phases", limits.PHASES)])
 def test_too_many_objects_are_refused_before_they_are_read(tmp_path: Path, name: str, most: int) -> None:
-    """100,000 runners had taken 20 s of processor time before they were refused. The first of them is wrong: it is not looked at."""
+    """The number of runners is checked before the runners, of which the first is invalid: 100,000 once took 20 s of CPU time."""
     part = left(tmp_path)
     meta = json.loads((part / "meta.json").read_bytes())
     (part / "meta.json").write_text(json.dumps(meta | {name: [1] * (most + 1)}))
@@ -224,7 +224,7 @@ def test_rows_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: py
 
 
 def most_allocated(call: Any) -> tuple[Any, int]:
-    """What the call returns or raises, and the most bytes that Arrow had allocated in it at once."""
+    """The result or the exception of a call, and the maximum of the bytes that Arrow had allocated during it."""
     import pyarrow as pa
 
     before = pa.default_memory_pool()
@@ -241,7 +241,7 @@ def most_allocated(call: Any) -> tuple[Any, int]:
 
 
 def bomb(kind: str, count: int) -> Any:
-    """A batch of nothing but zeros; its columns share their memory."""
+    """A batch of zeros; its columns share their memory."""
     import pyarrow as pa
 
     schema = columns.schema(kind)
@@ -252,7 +252,7 @@ def bomb(kind: str, count: int) -> Any:
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
 def test_a_compressed_stream_is_not_unpacked(tmp_path: Path, codec: str) -> None:
-    """The writer of a run compresses no stream. 2 MB had been 500 MB in memory, before its rows were counted."""
+    """A compressed stream is refused, because no writer makes one. 2 MB once became 500 MB before its rows were counted."""
     import pyarrow as pa
 
     part = left(tmp_path)
@@ -277,7 +277,7 @@ def parquet_of(table: Any, **more: Any) -> memoryview:
 
 
 def test_a_page_of_parquet_is_not_larger_than_it_needs(tmp_path: Path) -> None:
-    """A few kilobytes of a page had been unpacked to as much as its header claimed."""
+    """A page of a few kilobytes was once unpacked to the size in its header."""
     import pyarrow as pa
 
     rows_free = limits.ROWS_FREE
@@ -291,7 +291,7 @@ def test_a_page_of_parquet_is_not_larger_than_it_needs(tmp_path: Path) -> None:
 
 
 def test_one_string_in_many_rows_of_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rows have numbers of the string: 100,000 rows of a string of 64 KiB are 6.5 GB of text."""
+    """A dictionary column: 100,000 rows with the same string of 64 KiB are 6.5 GB of text."""
     import pyarrow as pa
 
     monkeypatch.setattr(limits, "RUN_BYTES", 256 << 20)
@@ -323,7 +323,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("batch", [None, 0, 1, 2])
 def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Damage of the stream's header (None) costs nothing: the schema of each kind is known."""
+    """Damage of the stream's header (None) loses no sample, because the schema of each kind is known."""
     part = left(tmp_path)
     data = (part / "latency.arrows").read_bytes()
     marks = [at for at in range(0, len(data), 8) if data[at : at + 4] == b"\xff\xff\xff\xff"]
@@ -334,13 +334,13 @@ def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, 
     run = open_run(path)
     kept = [start + 10 * i for start in (0, 100, 200) if batch is None or start != 100 * batch for i in range(10)]
     assert run.table("latency").column("t_ns").to_pylist() == kept and run.table("events").num_rows == 1
-    # Of the last batch the damage looks like the end of a stream that was cut off.
+    # Damage of the last batch cannot be distinguished from a truncated stream.
     assert any("latency.arrows are damaged" in reason for reason in run.meta.reasons) == (batch != 2)
 
 
 @pytest.mark.parametrize("name", ["t_ns", "text"])
 def test_a_damaged_name_of_a_column(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The schema of each kind is known: the batches behind a damaged one are read."""
+    """The batches behind a damaged one are read, because the schema of each kind is known."""
     part = left(tmp_path)
     path = part / "events.arrows"
     data = path.read_bytes()
@@ -370,7 +370,7 @@ def test_damage_at_any_byte_of_what_a_kill_left(tmp_path: Path, capsys: pytest.C
         recovered += status == 0
         for path in folder.iterdir():
             summary.main([str(path), "--series"])
-    # A damaged meta.json may be lost; a damaged stream is not.
+    # A damaged meta.json may make the run unreadable; a damaged stream does not.
     assert recovered > 100
     assert sound(capsys.readouterr().err)
 
@@ -399,7 +399,7 @@ def test_huge_numbers(tmp_path: Path, kind: str, worst: float, capsys: pytest.Ca
 
 @pytest.mark.slow
 def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In each place where a number stands."""
+    """A special number in each place for a number."""
 
     def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -423,7 +423,7 @@ def test_flent_files_with_huge_numbers(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_an_unforeseen_failure_stops_no_series_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A failure without a rule of its own is one line about its file; the next file is read."""
+    """An unexpected failure gives one line that names the file, and the next file is read."""
     import ktrxer.flent
 
     one, two = (flent_files.write(tmp_path / f"{name}.flent.gz", flent_files.four()) for name in ("one", "two"))

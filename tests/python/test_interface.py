@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The public interface as it is built: symbols of the libraries, and what the library's sources may not do."""
+"""The built public interface: symbols of the libraries, and forbidden calls in the library's sources."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ def test_each_sized_function_has_an_inline_function() -> None:
 
 
 def test_each_global_symbol_of_the_static_library_has_a_prefix() -> None:
-    """A program that is linked with libktrxer.a may use any other name."""
+    """libktrxer.a defines no global name without its prefix, so that a program may use any other name."""
     lines = [line.split() for line in symbols("--extern-only", built("libktrxer.a"))]
-    # Names with two leading underscores are the compiler's (of sanitizers and of coverage).
+    # Names with two leading underscores belong to the compiler (sanitizers and coverage).
     names = {line[2] for line in lines if len(line) == 3}
     assert len(names) > 300
     assert sorted(name for name in names if not re.match(r"ktrxer_|ktx_|krx_|__", name)) == []
 
 
 def test_each_function_has_a_contract() -> None:
-    """A comment right above its declaration: units, errors, lifetime, as far as the conventions of <ktrxer.h> do not say them."""
+    """Each declaration has a comment directly above it."""
     missing = [
         re.sub(r".*?(\w+)\(.*", r"\1", line)
         for header in HEADERS
@@ -115,7 +115,7 @@ def test_each_function_has_a_contract() -> None:
 
 
 def uncommented(path: Path) -> str:
-    """The text without comments, each line at its number."""
+    """The text without comments and with the same line numbers."""
     return COMMENT.sub(lambda found: "\n" * found.group().count("\n"), path.read_text())
 
 
@@ -129,7 +129,7 @@ def findings(pattern: str, paths: list[Path]) -> list[str]:
 
 
 def test_no_option_of_the_command_in_the_library() -> None:
-    """A message of the library names things, since it does not know the command line."""
+    """A message of the library contains no option names, because it cannot know the command line."""
     assert findings(r'"[^"]*--[a-z]', LIBRARY) == []
 
 
@@ -138,7 +138,7 @@ def test_the_library_does_not_read_the_environment() -> None:
 
 
 def compared(place: Path, header: str, before: str, after: str) -> tuple[int, str]:
-    """What tests/interface says of a copy of the headers in which one text is replaced."""
+    """The output of tests/interface for a copy of the headers with one replaced text."""
     shutil.copytree(ROOT / "include", place / "include")
     (place / "tests").mkdir()
     for name in ("interface", "interface.txt"):

@@ -55,7 +55,7 @@ def test_parents_come_first_and_the_last_file_wins() -> None:
     tree = Tree()
     tree.file("z/y/x", b"old")
     tree.file("z/y/x", b"new")
-    tree.directory("z/y", 0o700)  # is there already: stays as it is
+    tree.directory("z/y", 0o700)  # exists already and is not changed
     entries = read_back(written(tree))
     assert [name for name, _, _ in entries] == ["z", "z/y", "z/y/x"]
     assert entries[-1][2] == b"new"
@@ -78,7 +78,7 @@ def test_padding(length: int) -> None:
 
 
 def test_archives_can_follow_each_other() -> None:
-    """The kernel takes several in a row, when each begins at a multiple of four."""
+    """The kernel reads several archives in a row if each begins at a multiple of four."""
     first = Tree()
     first.file("one", b"1")
     out = io.BytesIO()

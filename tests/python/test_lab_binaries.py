@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the lab reads out of ELF files and kernel modules, and what it writes into the MIPS kernel."""
+"""Reading of ELF files and kernel modules, and patching of the MIPS kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktrxer.lab.errors import LabError
 
 
 def made_elf(sections: dict[str, tuple[int, bytes, int]], wide: bool = False, order: str = "<") -> bytes:
-    """An ELF file of these sections: kind, data, link. The names' table comes last."""
+    """An ELF file with these sections: kind, data, link. The table of names comes last."""
     names, offsets = b"\0", {}
     for name in [*sections, ".shstrtab"]:
         offsets[name] = len(names)
@@ -100,7 +100,7 @@ def test_modprobe_finds_all_that_is_needed() -> None:
 
 
 def test_modprobe_loads_what_is_needed_twice_before_both() -> None:
-    """As the bridge: it needs llc and stp, and stp needs llc; the line is loaded from its end."""
+    """Modules like those of the bridge, which needs llc and stp, while stp needs llc. modprobe loads the line from its end."""
     there = {
         "kernel/net/bridge.ko": made_module(depends="llc,stp"),
         "kernel/net/stp.ko": made_module(depends="llc"),
@@ -121,7 +121,7 @@ WORD = malta._word
 
 
 def kernel(polls: int = 5, divides: int = 1, acknowledges: int = 2) -> bytes:
-    """Nothing but the places that are rewritten, between words that are not."""
+    """A kernel that consists of the patched places, between words that are not patched."""
     other = WORD(0x12345678)
     poll = WORD(0x2404000A) + WORD(0x7C021420) + b"\xfc\xff\x40\x04" + malta.NOP
     return other * 50 + (poll + other) * polls + (malta.DIVIDE + other * 3) * divides + (malta.ACKNOWLEDGE + other) * acknowledges + other * 50
@@ -152,11 +152,11 @@ def test_the_mips_kernel_is_rewritten_in_its_three_places_and_nowhere_else() -> 
 
 
 @pytest.mark.parametrize(
-    "strange",
+    "image",
     [kernel(polls=4), kernel(polls=6), kernel(divides=0), kernel(divides=2), kernel(acknowledges=1), kernel(acknowledges=3), b"", b"nothing known"],
 )
-def test_a_kernel_that_looks_otherwise_is_left_alone(strange: bytes) -> None:
-    assert malta.prepare(packed(strange)) is None
+def test_a_kernel_that_looks_otherwise_is_left_alone(image: bytes) -> None:
+    assert malta.prepare(packed(image)) is None
 
 
 def test_a_wrapper_that_looks_otherwise_is_left_alone() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the lab reads on the host and from a device's console: the mirror, the kernel's last words, topologies, image keys."""
+"""Data that the lab reads: the host's mirror, a kernel's last messages, topologies, keys of images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktrxer.lab.errors import LabError
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An /etc/apt of our own."""
+    """A private /etc/apt."""
     monkeypatch.delenv("KTRXER_LAB_MIRROR", raising=False)
     folder = tmp_path / "apt"
     (folder / "sources.list.d").mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_a_module_is_built_beside_its_neighbours_but_not_where_it_is(tmp_path: P
         ("  CC [M] x.o\nx.c:3:5: error: 'y' undeclared\nmake: *** Error 2\n", "m does not build: x.c:3:5: error: 'y' undeclared"),
         ("ERROR: modpost: \"f\" undefined!\n", 'm does not build: ERROR: modpost: "f" undefined!'),
         ("only this\n", "m does not build: only this"),
-        ("", "m does not build: make said nothing"),
+        ("", "m does not build: make printed nothing"),
     ],
 )
 def test_why_a_module_does_not_build(log: str, told: str) -> None:

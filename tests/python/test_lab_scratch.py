@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the lab leaves in the place for temporary files: nothing, not even when it is killed."""
+"""The lab leaves no temporary files, also when it is killed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Kernels that are built from source: the cache keeps whole ones only, and what is missing is named."""
+"""Kernels built from source: the cache keeps only complete ones, and messages name missing parts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NAME = "6.1-virtual"
 
 
 class Builds:
-    """In place of Debian's archive and of make."""
+    """A stand-in for Debian's archive and for make."""
 
     def __init__(self) -> None:
         self.count = 0
         self.fails: BaseException | None = None
-        self.other = ""  # a file of another version of the source
+        self.other = ""  # a file of a different version of the source
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds
     assert list((places.cache() / "kernels").iterdir()) == []
     builds.fails = None
     folder = prepared()
-    # What a build that was killed by SIGKILL leaves, is swept by the next.
+    # The next build removes the files of a build that was killed by SIGKILL.
     (folder / "version").unlink()
     left = folder.with_name(f".{folder.name}.99999999")
     left.mkdir()
@@ -102,13 +102,13 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:
     builds.other = "process.c"
-    with pytest.raises(LabError, match=r"process\.c of .* has no .*another version of the source"):
+    with pytest.raises(LabError, match=r"process\.c of .* has no .*the source has changed"):
         prepared()
 
 
 def test_a_kernel_is_built_again_when_its_inputs_change_and_only_then(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepared()
-    monkeypatch.setattr(source, "__file__", __file__)  # the text of the builder is no input
+    monkeypatch.setattr(source, "__file__", __file__)  # the text of the builder is not an input
     assert prepared() == first
     for name, value in (("BUILD", "0"), ("_edits", lambda *_: {"add": {"net/new.c": "int new;"}, "replace": []})):
         monkeypatch.setattr(source, name, value)
@@ -124,7 +124,7 @@ def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatc
 
 def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Archive, "index", {})
-    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*another version of it by now; use --kernel 6\.1"):
+    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*its current version differs; use --kernel 6\.1"):
         uml.prepare("7.3", print)
 
 
@@ -133,7 +133,7 @@ def test_options_of_a_kernel(tmp_path: Path) -> None:
     wanted = source._options(spec, "# Text.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_BB=y\n")
     assert wanted.splitlines() == ["# Text.", "CONFIG_A=y", "CONFIG_BB=y", "CONFIG_C=y"]
     (tmp_path / ".config").write_text("CONFIG_A=y\n# CONFIG_BB is not set\nCONFIG_C=y\n")
-    with pytest.raises(LabError, match="does not take CONFIG_BB=y: an option"):
+    with pytest.raises(LabError, match="does not accept CONFIG_BB=y: an option"):
         source._check_options(wanted, tmp_path / ".config")
 
 

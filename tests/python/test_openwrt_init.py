@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The init script of OpenWrt, in a shell with stand-ins for the functions of procd and UCI: which command it starts."""
+"""The init script of OpenWrt, in a shell with stand-ins for the functions of procd and UCI: the command that it starts."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "packaging/openwrt"
 
-# As /lib/functions.sh and procd.sh have them; the options come as variables cfg_NAME, the binds as words of `binds`.
+# The functions of /lib/functions.sh and procd.sh. Options come from the variables cfg_NAME, listen addresses from `binds`.
 STAND_INS = """
 config_load() { [ "$1" = ktrxer ]; }
 config_get() { eval "$1=\\${cfg_$3:-${4:-}}"; }

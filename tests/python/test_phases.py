@@ -26,7 +26,7 @@ PHASES = [Phase("idle_before", 0, 2 * S), Phase("load", 2 * S, 6 * S), Phase("id
 
 
 def queue(t):
-    """Two seconds, which empty after the load."""
+    """A queue of two seconds, which drains after the load."""
     return 20 * MS + (2 * S if 2 * S <= t < 6 * S else max(0, 8 * S - t) if t >= 6 * S else 0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests as they are written, and what is planned from them: names, markings, times, processes; what cannot be is refused."""
+"""Recipes and the plans made from them: names, markings, times, processes; an impossible plan is refused."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -89,7 +89,7 @@ def test_more_probes_than_a_server_answers_are_told_before():
         assert make(find("rrul").make(Setting("H", probe_interval_ns=interval), {}), Setting("H"), Options("k")).reflected_hz() == rate
 
 
-@pytest.mark.parametrize("plan, complaint", [
+@pytest.mark.parametrize("plan, message", [
     (Plan(), "nothing would be measured"),
     (Plan(icmp(Setting("H")).runs + udp(Setting("H"), "Ping (ms) ICMP").runs), "called 'Ping"),
     (udp(Setting("H"), "x", "EFF"), "no marking is called 'EFF'"),
@@ -105,8 +105,8 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (uploads(Setting("H"), ["u"], [f"x{n}" for n in range(2)]), "no marking is called 'x0'"),
     (uploads(Setting("H"), [f"u{n}" for n in range(1001)]), "1001 flows; 1 to 1000"),
 ])
-def test_plans_that_cannot_be(plan, complaint):
-    with pytest.raises(PlanError, match=complaint):
+def test_plans_that_cannot_be(plan, message):
+    with pytest.raises(PlanError, match=message):
         Recipe("x", "x", lambda _s, _p: plan).make(Setting("H"), {})
 
 

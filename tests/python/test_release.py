@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is released: its version everywhere, and a recipe for OpenWrt that names what this tree has."""
+"""A release: the same version everywhere, and a recipe for OpenWrt that names files of this tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSION = re.search(r"^\s*version: '([^']+)'", (ROOT / "meson.build").read_text(), re.M)
 assert VERSION
 
-# OpenWrt's own rules, as far as a recipe meets them: what it defines is printed when it is evaluated.
+# The rules of OpenWrt that a recipe uses: evaluating a definition prints it.
 RULES = {
     "rules.mk": "INCLUDE_DIR := $(TOPDIR)/include\nPKG_BUILD_DIR = /build\nPKG_INSTALL_DIR = /install\nINSTALL_DIR = install-dir\nINSTALL_BIN = install-bin\n"
     "INSTALL_CONF = install-conf\n",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A test in progress, with doubles of the measuring processes: what is stored of good ones, and what the verdict says of bad ones."""
+"""A run with stand-ins for the measuring processes: the stored samples of correct ones, and the verdict on faulty ones."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ MS = 10**6
 
 @pytest.fixture
 def fake(tmp_path):
-    """fake(behaviour): a program."""
+    """fake(behaviour): the path of a program."""
     (tmp_path / "bin").mkdir()
 
     def make_one(behaviour="good"):
@@ -57,7 +57,7 @@ def blank():
 
 
 def session_of(plan, programs, runs, collectors=(), setting=None):
-    """`programs` by the name of the flow or probe."""
+    """`programs`: a program for each name of a flow or probe."""
     setting = setting or Setting("far", 0.5, 0.1, 10 * MS, 50 * MS)
     schedule = make(plan, setting, Options(programs.get(None, "")))
     for job in schedule.jobs:
@@ -106,7 +106,7 @@ def test_many_round_trips_in_one_object():
 
 
 def test_an_answer_after_the_time_out_is_not_lost(tmp_path):
-    """Its probe was given up first; then the answer came. It is one probe, too late, with its delay."""
+    """The probe was counted as lost before its answer came. It is stored once, as too late, with its delay."""
     s = Setting("H", 1, 0, 10 * MS)
     schedule = make(icmp(s), s, Options("ktrxer"))
     meta = blank()
@@ -150,7 +150,7 @@ def test_a_good_run(fake, runs):
     due = ping["t_ns"] - np.where(ping["state"] == 0, 2000, 0)
     assert np.array_equal(due - due[0], ping["seq"] * 10 * MS), "a lost probe is where it should have left"
     assert abs(due[0]) < MS, "all begin at the run's zero"
-    # Six milliseconds apart, of which one is the clocks': the round trips of 10 ms confine that to half of them.
+    # Each round trip takes 10 ms, so each one-way delay has an uncertainty of about half of that.
     stamp = run.arrays(run.series("Ping (ms) UDP EF"))
     answered = stamp["state"] == 0
     assert np.all(np.abs(stamp["up_ns"][answered] + stamp["down_ns"][answered] - stamp["rtt_ns"][answered]) <= 1)
@@ -193,7 +193,7 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     print("\n".join(run.meta.reasons))
 
     def said(name, text):
-        """Is there a reason that has this name in front, maybe among others?"""
+        """Whether a reason begins with this name, alone or in a list of names."""
         return any(name in line.split(": ", 1)[0].split(", ") and text in line for line in run.meta.reasons)
 
     assert run.meta.verdict == "invalid", "one of them says that its own probes were late"
@@ -262,7 +262,7 @@ def test_what_is_recorded_beside_it(fake, runs):
     good, bad = Counter(), Absent()
     run = measure(GOOD, {None: fake()}, runs, [good, bad])
     qdisc = run.arrays(run.series("qdisc of eth0"))
-    # At 20 a second of some 0.7 s; fewer where the machine is too busy, and then they are not made up for.
+    # 20 a second for about 0.7 s; fewer on a busy machine, because missed samples are not repeated.
     assert 1 <= len(qdisc["bytes"]) == good.calls <= 300 and np.all(np.diff(qdisc["bytes"]) == 1) and (good.closed, bad.closed) == (1, 0)
     assert np.all(np.diff(qdisc["t_ns"]) > 0)
     assert run.meta.metadata["not_collected"] == ["absent: no netlink here"] and run.meta.verdict == "valid"
@@ -390,7 +390,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-@pytest.mark.parametrize("words, status, complaint", [
+@pytest.mark.parametrize("words, status, message", [
     (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
     (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
     (["rrul", "--interval", "1us"], 2, "--interval 1e-06s: expected 100us to 60s"),
@@ -409,7 +409,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["ping", "-D", "/nowhere"], 1, "no such directory"),
     (["ping", "-D", "/proc"], 1, "no file can be made there"),
 ])
-def test_one_line_for_what_is_wrong(fake, runs, words, status, complaint, capsys, monkeypatch):
+def test_one_line_for_what_is_wrong(fake, runs, words, status, message, capsys, monkeypatch):
     from ktrxer.cli import main
 
     monkeypatch.setenv("KTRXER_BIN", fake())
@@ -418,7 +418,7 @@ def test_one_line_for_what_is_wrong(fake, runs, words, status, complaint, capsys
     except SystemExit as end:
         code = end.code
     told = capsys.readouterr().err
-    assert code == status and told.count("\n") == 1 and complaint in told, told
+    assert code == status and told.count("\n") == 1 and message in told, told
     assert not list(runs.iterdir())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The systemd units of `ktrxer serve`: what systemd itself says of them, without a running systemd."""
+"""The systemd units of `ktrxer serve`, checked by systemd-analyze, without a running systemd."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def analyze(tmp_path: Path) -> Analyze:
 def test_systemd_accepts_the_units(analyze: Analyze, tmp_path: Path) -> None:
     units = ["./ktrxer-serve.socket", "./ktrxer-serve.service"]
     assert not faults(analyze("verify", "--man=no", *units))
-    # And it would find a fault.
+    # systemd-analyze finds a fault in a changed unit.
     path = tmp_path / "ktrxer-serve.socket"
     path.write_text(path.read_text().replace("BindIPv6Only=ipv6-only", "BindIPv6Only=never").replace("Accept=no", "Acept=no"))
     assert len(faults(analyze("verify", "--man=no", *units))) == 2

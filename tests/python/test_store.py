@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs on disk: what goes in comes out, what a crash leaves can be read, and nobody's file does harm."""
+"""Runs on disk: stored data are read back, the rest of a crash can be read, and no file does harm."""
 
 import json
 import math
@@ -91,7 +91,7 @@ def test_samples_of_a_series_come_sorted(tmp_path):
     for series, at in ((1, 30), (0, 20), (1, 10), (0, 5)):
         writer.append("latency", {"series": [series], "t_ns": [at], "seq": [at], "state": [0]})
     for run in (open_run(writer.part), open_run(writer.finish())):
-        # The directory has what was synced: nothing yet.
+        # The directory has only synced data: none yet.
         assert run.finished == bool(run.arrays(run.series("a"))["t_ns"].size)
     assert run.arrays(run.series("a"))["t_ns"].tolist() == [5, 20]
     assert run.arrays(run.series("b"))["t_ns"].tolist() == [10, 30]
@@ -115,7 +115,7 @@ def test_wrong_columns_are_a_bug_of_the_caller(tmp_path):
 
 
 def test_a_directory_that_is_not_there(tmp_path):
-    with pytest.raises(StoreError, match="no run can be stored there: No such file"):
+    with pytest.raises(StoreError, match="cannot create a run in this directory: No such file"):
         RunWriter(tmp_path / "nowhere", small())
 
 
@@ -140,7 +140,7 @@ def test_any_samples_come_back(tmp_path, times, delays, value, title):
         enumerate(delays[:count])
     )
     stored = [v for v in run.table("value")["value"].to_pylist() if v is not None]
-    assert sorted(stored) == sorted(v for v in value[:count] if v is not None and math.isfinite(v)), "what is no number is not there"
+    assert sorted(stored) == sorted(v for v in value[:count] if v is not None and math.isfinite(v)), "a NaN becomes an empty entry"
     path.unlink()
 
 
@@ -168,7 +168,7 @@ def killed_once(tmp_path_factory):
                              stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
     assert child.stdout.readline() == "synced\n"
     (part,) = tmp_path.iterdir()
-    with pytest.raises(StoreError, match="is being written right now"):
+    with pytest.raises(StoreError, match="a `ktrxer run` still writes to it"):
         recover(part)
     child.send_signal(signal.SIGKILL)
     child.communicate()
@@ -209,7 +209,7 @@ def test_rubbish_behind_a_stream(killed):
 
 def test_not_over_a_file_that_is_there(killed):
     killed.with_name(killed.name.removesuffix(".part")).write_text("somebody's")
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="exists already"):
         recover(killed)
 
 
@@ -230,7 +230,7 @@ def test_a_full_disk(tiny_disk):
             writer.append("latency", rows(100, 1000 * n))
             writer.sync(background=n % 2 == 1)
             synced = n
-    with pytest.raises(StoreError, match="nothing more can be written"):
+    with pytest.raises(StoreError, match="an earlier write has failed"):
         writer.sync()
     writer.abandon()
     assert open_run(writer.part).table("latency").num_rows >= 100 * (synced - 1)
@@ -270,10 +270,10 @@ def refused(path, text):
 
 
 @pytest.mark.parametrize("members, text", [
-    ([("../../etc/passwd", "x"), ("meta.json", meta_json())], "a member is called '../../etc/passwd'"),
-    ([("/etc/passwd", "x"), ("meta.json", meta_json())], "a member is called"),
-    ([("meta.json", meta_json()), ("a\x1b[2Jb.parquet", "x")], "a member is called"),
-    ([("latency.parquet", "x")], "has no meta.json"),
+    ([("../../etc/passwd", "x"), ("meta.json", meta_json())], "a member has the forbidden name '../../etc/passwd'"),
+    ([("/etc/passwd", "x"), ("meta.json", meta_json())], "a member has the forbidden name"),
+    ([("meta.json", meta_json()), ("a\x1b[2Jb.parquet", "x")], "a member has the forbidden name"),
+    ([("latency.parquet", "x")], "meta.json is missing"),
     ([(f"a{n}.parquet", "") for n in range(69)] + [("meta.json", meta_json())], "70 members"),
     ([("meta.json", meta_json()), ("latency.parquet", b"PAR1 or so")], "damaged"),
     ([("meta.json", meta_json()), ("latency.parquet", b"")], "damaged"),
@@ -299,13 +299,13 @@ def test_members_that_overlap(tmp_path):
     entry = data.rfind(b"PK\1\2")
     struct.pack_into("<L", data, entry + 42, 0)
     path.write_bytes(data)
-    refused(path, "not where the directory says|overlap")
+    refused(path, "not at the offset that the directory has|overlap")
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"PK\5\6" + bytes(18), os.urandom(1000), b"PK\5\6" + b"\xff" * 18, b"{}"])
 def test_files_that_are_no_zips(tmp_path, data):
     (tmp_path / "bad.ktrxer").write_bytes(data)
-    refused(tmp_path / "bad.ktrxer", "not a run|no meta.json")
+    refused(tmp_path / "bad.ktrxer", "not a run|meta.json is missing")
 
 
 def test_no_file(tmp_path):
@@ -319,13 +319,13 @@ def test_no_file(tmp_path):
     ({"series": [{"id": "0", "name": "a", "kind": "latency", "unit": "ms"}]}, r"series\[0\].id: should be a whole number"),
     ({"series": [{"id": True, "name": "a", "kind": "latency", "unit": "ms"}]}, "whole number"),
     ({"series": [{"id": 0, "name": "a", "kind": "virus", "unit": "ms"}]}, "should be one of"),
-    ({"series": [{"id": 0, "name": "a", "kind": "latency", "unit": "ms", "runner": 9}]}, "of a runner that there is not"),
+    ({"series": [{"id": 0, "name": "a", "kind": "latency", "unit": "ms", "runner": 9}]}, "refers to a runner that does not exist"),
     ({"series": [{"id": n, "name": "a", "kind": "latency", "unit": "ms"} for n in range(2)]}, "same name"),
     ({"series": {"a": 1}}, "should be a list"),
     ({"title": 5}, "title: should be text"),
     ({"title": "x" * 2_000_000}, "a text of 2000000 characters"),
-    ({"length_ns": -1}, "not a possible length"),
-    ({"length_ns": 2**63 - 1}, "not a possible length"),
+    ({"length_ns": -1}, "length_ns is out of range"),
+    ({"length_ns": 2**63 - 1}, "length_ns is out of range"),
     ({"length_ns": 1.5}, "whole number"),
     ({"reasons": [["x"]]}, "should be text"),
     ({"zero": None}, "should be an object"),
@@ -335,19 +335,19 @@ def test_meta_of_wrong_types(tmp_path, change, text):
     refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json(**change))]), text)
 
 
-@pytest.mark.parametrize("text, complaint", [
-    ("NaN", "NaN is no number"),
+@pytest.mark.parametrize("text, message", [
+    ("NaN", "NaN is not a number"),
     ('{"id": 1e999}', "too large"),
     ('{"id": 1' + "0" * 5000 + "}", "does not fit 64 bits"),
     ('{"a": 1, "a": 2}', "twice"),
     ("[" * 100_000, "nested too deeply"),
-    ("\xff\xfe", "not JSON"),
+    ("\xff\xfe", "invalid JSON"),
     ("[]", "should be an object"),
     ("{}", "missing"),
-    (meta_json()[:-1], "not JSON"),
+    (meta_json()[:-1], "invalid JSON"),
 ])
-def test_json_with_dark_corners(tmp_path, text, complaint):
-    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", text.encode("latin-1"))]), complaint)
+def test_json_with_dark_corners(tmp_path, text, message):
+    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", text.encode("latin-1"))]), message)
 
 
 def test_free_json_is_bounded(tmp_path):
@@ -359,12 +359,12 @@ def test_free_json_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize("more, text", [
-    ({"seq": pa.array(["one"])}, "seq is of string"),
+    ({"seq": pa.array(["one"])}, "seq has the type string"),
     ({"seq": pa.array([None], "int64")}, "seq is empty in 1 rows"),
     ({"state": pa.array([77], "uint8")}, "state has the value 77"),
-    ({"series": pa.array([5], "int32")}, "samples of a series 5 that meta.json does not know"),
+    ({"series": pa.array([5], "int32")}, "samples of series 5, which is not in meta.json"),
     ({"t_ns": pa.array([2**62])}, "days from the run's zero"),
-    ({"rtt_ns": pa.array([1.5])}, "rtt_ns is of double"),
+    ({"rtt_ns": pa.array([1.5])}, "rtt_ns has the type double"),
 ])
 def test_tables_of_wrong_types(tmp_path, more, text):
     refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json()), ("latency.parquet", table_of(**more))]), text)
@@ -379,7 +379,7 @@ def test_a_column_that_is_missing_and_one_too_many(tmp_path):
 
 
 def test_a_table_bomb(tmp_path):
-    """A few kilobytes that would be gigabytes in memory: one value four million times."""
+    """A few kilobytes that would become gigabytes in memory: one value four million times."""
     count = 4_000_000
     same = pa.array(np.zeros(count, "int64"))
     table = pa.table({"series": same.cast("int32"), "t_ns": same, "seq": same, "state": same.cast("uint8")})
@@ -387,7 +387,7 @@ def test_a_table_bomb(tmp_path):
     pq.write_table(table, sink, compression="zstd")
     body = sink.getvalue().to_pybytes()
     assert len(body) < count / limits.ROWS_A_BYTE / 2
-    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json()), ("latency.parquet", body)]), "not a table of samples")
+    refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json()), ("latency.parquet", body)]), "which is not possible")
 
 
 def test_numbers_that_are_none_are_not_there(tmp_path):
@@ -417,13 +417,13 @@ def test_a_flipped_bit_is_seen_or_does_not_matter(tmp_path, whole, at, bit):
 @settings(QUICK, max_examples=25)
 @given(st.data())
 def test_parquet_rewritten_by_an_enemy_is_refused_or_read(tmp_path, whole, data):
-    """Whoever writes the file writes its checksums as well: what is inside must not hurt, whatever it is."""
+    """An attacker writes correct checksums: any content must be harmless."""
     with zipfile.ZipFile(whole) as zipped:
         members = {info.filename: zipped.read(info) for info in zipped.infolist()}
     kind = data.draw(st.sampled_from(["host.parquet", "events.parquet", "qdisc.parquet"]))
     body = bytearray(members[kind])
     for _ in range(data.draw(st.integers(1, 4))):
-        # The footer, with all lengths and types, is where it hurts.
+        # Damage the footer in particular, because it has all lengths and types.
         start = data.draw(st.sampled_from([0, max(0, len(body) - 1200)]))
         body[data.draw(st.integers(start, len(body) - 1))] = data.draw(st.integers(0, 255))
     members[kind] = bytes(body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Paths of known truth: their topology files, what is known of them, and what adapters read. The runs are in tests/truth/paths."""
+"""Paths with known properties: their topology files, their known figures, and the adapters. The runs are in tests/truth/paths."""
 
 from __future__ import annotations
 

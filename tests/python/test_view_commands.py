@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer plot` and `ktrxer report` as their user meets them: files, words, exit statuses. What the page does in a browser: web/browser/."""
+"""`ktrxer plot` and `ktrxer report`: files, messages, exit statuses. The tests of the page in a browser are in web/browser/."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_picture_of_each_kind(place: Path, here: Path, kind: str, capsys: pyte
     made = (here / f"x.{kind}").read_bytes()
     assert made.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[kind])
     assert (here / f"x.{kind}").stat().st_mode & 0o777 == 0o666 & ~_umask()
-    assert len(list(here.iterdir())) == 1  # nothing half made is left
+    assert len(list(here.iterdir())) == 1  # no incomplete file is left
 
 
 def _umask() -> int:
@@ -75,7 +75,7 @@ def test_the_svg_has_its_text_as_text_and_is_always_the_same(place: Path, here: 
 
 
 def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
-    """By matplotlib's own word on where its texts are."""
+    """The positions of the texts come from matplotlib."""
     import matplotlib
     from ktrxer.view import figure
 
@@ -119,7 +119,7 @@ except ValueError as error:
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_what_no_picture_needs_is_imported_when_it_is_asked_for(refused: bool) -> None:
-    """Formulas work in a process that has drawn without them; where matplotlib takes it ill that they are left out, it is imported whole."""
+    """Formulas work in a process that has drawn without them. If matplotlib fails without its left-out parts, all of it is imported."""
     ill = "figure.OnDemand.__getattr__ = lambda self, name: {}[name]\n" if refused else ""
     said = f"print(*sorted(set({LATER}) & sys.modules.keys()))\n"
     program = f"import sys\nfrom ktrxer.view import figure\n{ill}figure.load()\n{said}{FORMULA}{said}"
@@ -151,20 +151,20 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "complaint"),
+    ("words", "status", "message"),
     [
-        (["RRUL", "--plot", "pign"], 2, "no plot is called 'pign'; did you mean ping? There are: all, totals, "),
-        (["RRUL", "--plot", "nope"], 2, "no plot is called 'nope'; there are: all, totals, "),
-        (["missing.ktrxer", "--plot", "nope_scaled"], 2, "no plot is called 'nope_scaled'; there are: all, "),
-        (["RRUL", "-o", "x.gif"], 2, "x.gif: no picture of that kind; the name may end in .svg, .pdf, .png"),
+        (["RRUL", "--plot", "pign"], 2, "unknown plot 'pign'; did you mean ping? There are: all, totals, "),
+        (["RRUL", "--plot", "nope"], 2, "unknown plot 'nope'; there are: all, totals, "),
+        (["missing.ktrxer", "--plot", "nope_scaled"], 2, "unknown plot 'nope_scaled'; there are: all, "),
+        (["RRUL", "-o", "x.gif"], 2, "x.gif: unknown image format; the name must end in .svg, .pdf, .png"),
         (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere: cannot be written to: No such file or directory"),
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
-        (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: nothing to draw in 'all': there are no such samples"),
+        (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: no samples for the plot 'all'"),
         ([], 2, "RUN is missing: a file NAME.ktrxer"),
         (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
     ],
 )
-def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: int, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"RRUL": str(place / "rrul.ktrxer"), "EMPTY": str(place / "empty.ktrxer")}
     try:
         ended = main(["plot", *(files.get(word, word) for word in words)])
@@ -172,7 +172,7 @@ def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: in
         ended = int(error.code or 0)
     told = capsys.readouterr()
     assert ended == status
-    assert complaint in told.err and told.err.startswith("ktrxer plot: ") and told.err.count("\n") == 1
+    assert message in told.err and told.err.startswith("ktrxer plot: ") and told.err.count("\n") == 1
     assert told.out == "" and list(here.iterdir()) == []
 
 
@@ -181,7 +181,7 @@ def test_a_hostile_run_is_drawn_as_text(place: Path, here: Path) -> None:
         assert main(["plot", str(place / "hostile.ktrxer"), "--plot", plot, "-o", f"{plot}.svg"]) == 0
         tree = xml.etree.ElementTree.parse(here / f"{plot}.svg")
         assert not [node for node in tree.iter() if str(node.tag).split("}")[-1] in ("script", "iframe", "foreignObject", "a")]
-        # Marks by the thousand are a picture in the picture, which brings its bytes along.
+        # Thousands of marks are an embedded image.
         links = [value for node in tree.iter() for name, value in node.attrib.items() if name.endswith("href")]
         assert all(link.startswith(("#", "data:image/png;base64,")) for link in links)
         assert not [name for node in tree.iter() for name in node.attrib if name.startswith("on")]
@@ -237,9 +237,9 @@ def test_the_page_allows_itself_nothing_but_its_own_program(place: Path, here: P
         assert len(body) == 1
         digest = base64.b64encode(hashlib.sha256(body[0].encode()).digest()).decode()
         assert rules[name] == f"'sha256-{digest}'"
-    # Nothing is asked of anybody: no address of another place, but in words.
+    # The page makes no requests: it has no addresses of other hosts, except in text.
     assert not re.findall(r'(?:src|href)\s*=\s*"(?!data:,|#)[^"]*"', text)
-    assert "uPlot" in text and "Leon Sorokin" in text  # its licence goes where it goes
+    assert "uPlot" in text and "Leon Sorokin" in text  # the bundle contains its licence
 
 
 def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
@@ -279,7 +279,7 @@ def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, h
     for names_of, told in ((("rrul", "rrul"), {""}), (("rrul", "deaf"), {"(UDP)", "(ICMP)"})):
         runs = [str((here if name == "deaf" else place) / f"{name}.ktrxer") for name in names_of]
         assert main(["report", *runs, "-o", "two.html", "-f"]) == 0
-        (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "The runs side by side")
+        (table,) = (one for one in data_of((here / "two.html").read_text("utf-8"))["overview"]["tables"] if one["title"] == "Comparison of the runs")
         for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade"):
             cells = {row[table["columns"].index(label)] for row in table["rows"]}
             assert {(re.findall(r"\(\w+\)$", cell) or [""])[0] for cell in cells} == told, (label, cells)
@@ -298,7 +298,7 @@ def test_numbers_read_well(value: float | None, words: str) -> None:
 def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> None:
     assert main(["report", str(place / "hostile.ktrxer"), "-o", "h.html"]) == 0
     text = (here / "h.html").read_text("utf-8")
-    assert text.count("<script") - text[text.index('<script type="module">') :].count("<script") == 1  # the data, then the program
+    assert text.count("<script") - text[text.index('<script type="module">') :].count("<script") == 1  # the data, then the script
     between = text[: text.index('<script type="module">')]
     for mark in ("<img", "<svg", "<iframe", "pwned=5>", "</title><"):
         assert mark not in between

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The colours: enough contrast on their ground, and apart for every kind of colour vision."""
+"""The colours: enough contrast to the background, and distinct for every kind of colour vision."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_colour_stands_out_from_its_ground(colors: tuple[str, ...], ground:
 @pytest.mark.parametrize("colors", [palette.LIGHT, palette.DARK])
 @pytest.mark.parametrize("vision", VISION)
 def test_no_two_colours_look_alike(colors: tuple[str, ...], vision: str) -> None:
-    # CIE 1976: 2.3 is just noticeable side by side; lines that cross want many times that.
+    # CIE 1976: 2.3 is just noticeable side by side; crossing lines need many times that.
     seen = {color: lab(VISION[vision] @ linear(color)) for color in (colors[palette.INK], *colors[palette.FIRST :])}
     distances = {pair: float(np.linalg.norm(seen[pair[0]] - seen[pair[1]])) for pair in itertools.combinations(seen, 2)}
     worst = min(distances, key=distances.__getitem__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The plot model against what is in the run: rates are bytes over windows, gaps stay gaps, notes say what is missing."""
+"""The plot model compared with the run: rates are bytes in windows, gaps stay gaps, notes name missing data."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_rates_are_bytes_over_windows_and_sums_are_sums_of_bytes(rrul: Run) -> N
             arrays = rrul.arrays(series)
             there = arrays["bytes"][arrays["end"] == 0]
             counted += int(there[-1] - there[0])
-    # All but what passed in the half windows at either end.
+    # All bytes except those in the half windows at both ends.
     assert drawn == pytest.approx(counted, rel=0.03)
     parts = sum(np.nan_to_num(s.y[:-1]).sum() for s in panel.series if s.key != "down sum")
     assert parts == pytest.approx(np.nan_to_num(total.y[:-1]).sum(), rel=0.02)
@@ -85,7 +85,7 @@ def test_no_sum_is_drawn_where_a_flow_is_missing_and_that_is_said(tmp_path: Path
     inside = (total.x > 3.3) & (total.x < 5.7)
     assert inside.any() and np.isnan(total.y[inside]).all()
     assert total.y[np.searchsorted(total.x, 2.0)] == pytest.approx(16.0)
-    assert panel is not None and any("only where all 2 flows were seen" in note for note in panel.notes)
+    assert panel is not None and any("only where all 2 flows have samples" in note for note in panel.notes)
     alone = by_key(panel, "TCP upload BE")
     assert not np.isnan(alone.y).any()
 
@@ -139,15 +139,15 @@ def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     series = by_key(panel, "Ping (ms) ICMP")
     assert series.label == "ICMP"
     assert series.lost.tolist() == pytest.approx([0.01, 0.03, 0.04])
-    # Neither what was never sent nor a second answer to the same probe is on the line.
+    # The line has neither unsent probes nor a second answer to the same probe.
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None
-    assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 left out by us." in panel.notes
+    assert "ICMP: 3 of 6 lost (50 %: 1 up, 1 down); 1 probe could not be sent; 1 skipped." in panel.notes
 
 
 @pytest.mark.slow
 def test_lost_probes_have_a_lane_above_the_plot(tmp_path: Path) -> None:
-    """No cross lies among the delays, and none in the words above the plot."""
+    """No cross lies among the delays or in the text above the plot."""
     lossy = [probes([0, 1, 0, 2, 0], [MS, None, 2 * MS, None, 3 * MS]) | {"series": [number] * 5} for number in range(3)]
     series = [Series(number, f"Ping (ms) UDP {klass}", "latency", "ms", 0, klass=klass) for number, klass in enumerate(("BE", "BK", "EF"))]
     panel = panels.latency(made(tmp_path, series, {"latency": lossy}))
@@ -182,7 +182,7 @@ def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: P
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
     run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
     assert [panel for panel in names.report_panels(run) if panel.key != "lateness"] == []
-    with pytest.raises(names.PlotError, match="nothing to draw"):
+    with pytest.raises(names.PlotError, match="no samples for the plot"):
         names.model([run], "all")
 
 
@@ -198,7 +198,7 @@ def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
 
 def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
     panel = panels.one_way(rrul, "up")
-    assert panel is not None and panel.notes == ("The offset between the two clocks is known to ±180 µs; the band is that wide.",)
+    assert panel is not None and panel.notes == ("The offset between the two clocks has an uncertainty of ±180 µs; the band shows it.",)
     series = panel.series[0]
     assert series.high is not None and series.low is not None
     width = series.high - series.low
@@ -245,7 +245,7 @@ def test_fewer_samples_keep_every_extreme_and_every_long_gap(seed: int) -> None:
     assert y[spikes].max() == y[kept][~np.isnan(y[kept])].max()
     assert np.nanmin(y) == np.nanmin(y[kept])
     assert np.isnan(y[kept]).any()
-    # No line over the gap: between the samples on its sides there is one without a value.
+    # The line has a gap: a sample without a value lies between its two sides.
     before, after = kept[kept < 12_000].max(), kept[kept >= 15_000].min()
     assert np.isnan(y[kept[(kept > before) & (kept < after)]]).all() and ((kept > before) & (kept < after)).any()
 
@@ -302,10 +302,10 @@ def test_runs_over_each_other_are_told_apart(tmp_path: Path, rrul: Run) -> None:
     model = names.model([rrul, other], "all")
     assert [panel.key for panel in model.panels] == ["throughput-down", "throughput-up", "latency"]
     down, _, latency = model.panels
-    # The same title twice: the files' names tell them apart.
+    # Two equal titles: the file names distinguish the runs.
     assert [series.label for series in down.series] == [rrul.name, "other"]
     assert len({(s.color, s.dash) for s in latency.series}) == len(latency.series) == 8
-    # Both in the unit of the first.
+    # Both are in the unit of the first.
     assert float(np.nanmedian(latency.series[-1].y)) == pytest.approx(10, rel=0.3)
 
 
@@ -346,6 +346,6 @@ def test_long_series_are_thinned_for_the_page_and_that_is_said(rrul: Run) -> Non
     assert panel is not None
     pool = pack.Pool()
     packed = pack.panel(panel, pool, 500)
-    assert any("drawn through" in note for note in packed["notes"])
+    assert any("drawn with" in note for note in packed["notes"])
     assert all(pool.packed[series["x"]]["count"] <= 520 for series in packed["series"])
-    assert not any("drawn through" in note for note in pack.panel(panel, pool, 0)["notes"])
+    assert not any("drawn with" in note for note in pack.panel(panel, pool, 0)["notes"])

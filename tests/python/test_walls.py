@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""tests/walls and tests/paths find what they are for: in small trees with one fault each."""
+"""tests/walls and tests/paths find faults, in small trees with one fault each."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ TREE = {
 
 
 def judge(place: Path, script: str, more: dict[str, str], *, build: bool = True) -> tuple[int, str]:
-    """A tree with a copy of the script, and a build of it that meson would make."""
+    """A tree with a copy of the script, and the files of a meson build."""
     for name, text in (TREE | more).items():
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where the load's delay arises, and round trips that contradict each other."""
+"""Where load adds delay, and round trips that contradict each other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_queue_that_was_not_measured_is_part_of_its_direction():
 
 
 def test_own_queues_do_not_widen_the_bound_of_one_way_delays():
-    """Idle 1 ms each way, then 100 ms in this host's own queue: the bound stays that of the path."""
+    """Idle 1 ms in each direction, then 100 ms in this host's own queue: the uncertainty does not grow with that queue."""
     sent = np.arange(200) * 10 * MS
     own = np.where(np.arange(200) % 2, 100 * MS, 60 * MS).astype(float)  # never empty
     trip = 2 * MS + own
@@ -60,7 +60,7 @@ def test_own_queues_do_not_widen_the_bound_of_one_way_delays():
 
 def test_kinds_that_agree_and_kinds_that_do_not(tmp_path):
     agree = open_run(synthetic(tmp_path, seconds=24, delay=2, name="agree"))
-    # The flows of the synthetic run have a round trip of their own making, so look at the probes alone.
+    # Only the probes: the flows of the synthetic run have an independent round trip.
     assert not [text for text in contradictions(agree) if "ICMP" in text]
     apart = open_run(synthetic(tmp_path, seconds=24, delay=2, icmp_more_ms=45, name="apart"))
     (told,) = [text for text in contradictions(apart) if "ICMP" in text]

@@ -43,6 +43,8 @@ def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str
     ({"a/c/x.c": f"\tint {'x' * 107};\n"}, 0),
     ({"a/c/x.c": f"\tint {'x' * 108};\n"}, 1),
     ({"module/x.h": f"int {'x' * 96};\n"}, 1),
+    ({"a/c/x.ts": f"let {'x' * 115};\n"}, 0),
+    ({"a/c/x.ts": f"let {'x' * 116};\n"}, 1),
     ({"a/c/x.md": "x" * 200}, 0),
 ])  # fmt: skip
 def test_words_are_counted(tmp_path: Path, files: dict[str, str], status: int) -> None:

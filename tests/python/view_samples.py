@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs and reports for the tests of the viewer: a good one, and all that can be wrong with one.
+"""Runs and reports for the tests of the viewer: a valid one, and faulty ones.
 
     python tests/python/view_samples.py DIRECTORY
 """
@@ -18,7 +18,7 @@ from synthetic import synthetic
 
 S = 10**9
 
-# What a file of somebody else may call things. Each would do something if it were ever read as markup, as code, or as one of our own marks.
+# Names in a hostile file. Each would have an effect if the viewer read it as markup, as code, or as one of its placeholders.
 HOSTILE = (
     "<script>window.pwned=1</script>",
     "</script><script>window.pwned=2</script>",
@@ -78,7 +78,7 @@ def hostile(directory: Path) -> Path:
 
 
 def damaged(directory: Path, good: Path) -> Path:
-    """The zip is whole, and one of its tables is not a table."""
+    """A valid zip file with one table that is not a table."""
     path = directory / "damaged.ktrxer"
     with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w") as target:
         for name in source.namelist():

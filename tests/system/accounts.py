@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a command that was disturbed must say in its end: accounts that close."""
+"""Checks of a disturbed command's `end` object: its counts must add up."""
 
 import json
 import time
@@ -13,7 +13,7 @@ def closed(result):
 
 
 def finish(child, seconds=10):
-    """(status, objects, standard error). It must end by itself within so long."""
+    """(status, objects, standard error) of a command, which must end by itself within the time limit."""
     began = time.monotonic()
     output, errors = child.communicate(timeout=seconds + 20)
     assert time.monotonic() - began < seconds, "it took too long to end"

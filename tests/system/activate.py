@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-What systemd does for a .socket unit: activate.py SOCKET... -- COMMAND... opens the sockets, prints `open`, waits for a line of its standard input,
-and becomes COMMAND with the sockets as descriptors from 3 on, LISTEN_FDS and LISTEN_PID.
+Acts like systemd for a .socket unit: activate.py SOCKET... -- COMMAND... opens the sockets, prints `open`, waits for a line on its standard input,
+and executes COMMAND with the sockets as descriptors from 3 on, LISTEN_FDS and LISTEN_PID.
 
 A SOCKET is KIND=ADDRESS=PORT: `udp` (as with PassPacketInfo=yes and Timestamping=ns), `udp-bare` (without both), `udp-unstamped`, `udp-connected`,
-`tcp`, `tcp-silent` (does not listen), `both` (TCP of IPv4 and IPv6), `unix`, `raw`, `file`, `unbound`. Of `=` there may be fewer.
+`tcp`, `tcp-silent` (does not listen), `both` (TCP of IPv4 and IPv6), `unix`, `raw`, `file`, `unbound`. Fields at the end may be missing.
 PID=NUMBER and FDS=TEXT as first words replace the two variables.
 """
 
@@ -63,7 +63,7 @@ def main() -> None:
             environment["LISTEN_PID" if name == "PID" else "LISTEN_FDS"] = value
         else:
             opened.append(open_one(spec))
-    # First to where no two of them meet, then to their places.
+    # First move the descriptors to unused numbers, then to their final numbers.
     moved = [os.dup2(fd, 100 + number) for number, fd in enumerate(opened)]
     os.closerange(3, 100)
     for number, fd in enumerate(moved):

@@ -29,7 +29,7 @@ class Stopped(Exception):
 
 
 def paced(rate: float) -> Iterator[int]:
-    """Numbers, `rate` of them a second; late ones are not made up for."""
+    """Yields numbers at `rate` a second; late ones are not caught up."""
     at = time.monotonic()
     number = 0
     while True:
@@ -101,7 +101,7 @@ def connect_flood(server: str, _: bytes) -> Iterator[None]:
 
 
 def slow_loris(server: str, _: bytes) -> Iterator[None]:
-    """A byte of the preface a second, on as many connections as there are places."""
+    """Sends a byte of the preface a second, on as many connections as the server allows."""
     many: list[tuple[socket.socket, int]] = []
     hello = b"ktrxerC\1" + bytes(24)
     for number in paced(200):
@@ -125,7 +125,7 @@ def wrong_token(server: str, _: bytes) -> Iterator[None]:
 
 
 def replays(server: str, token: bytes) -> Iterator[None]:
-    """What a token holder has said, again on another connection and on the same one; and STAMP requests again and again."""
+    """Replays the messages of a token holder on another connection and on the same one, and repeats STAMP requests."""
     hello = b"ktrxerC\1" + bytes(24)
     udp = socket.socket(type=socket.SOCK_DGRAM)
     udp.bind(("10.80.4.2", 0))
@@ -145,7 +145,7 @@ def replays(server: str, token: bytes) -> Iterator[None]:
 
 
 def reordered_states(server: str, token: bytes) -> Iterator[None]:
-    """Valid frames of a token holder in an order that no client has."""
+    """Sends valid frames with the token, in an order that no client uses."""
     bodies = {1: REQUEST, 3: struct.pack(">IH", 0, 1) + bytes(40), 6: struct.pack(">Q", 1), 8: struct.pack(">Q", 1), 9: b"", 12: b"", 14: b""}
     for _number in paced(10):
         with contextlib.suppress(OSError):
@@ -209,7 +209,7 @@ def malformed(server: str, _: bytes) -> Iterator[None]:
 
 
 def greedy_sender(server: str, _: bytes) -> Iterator[None]:
-    """More than the limit of answers to its network."""
+    """Requests more than the limit of answers to its network."""
     s = socket.socket(type=socket.SOCK_DGRAM)
     s.bind(("10.80.9.1", 0))
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -233,7 +233,7 @@ def main() -> None:
         raise Stopped
 
     signal.signal(signal.SIGTERM, stop)
-    # Hostile hosts have processors of their own; these get only what the server and the honest clients leave.
+    # Real hostile hosts have their own processors; these get only idle time of the server and the honest clients.
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
     kind, server, token = sys.argv[1:]

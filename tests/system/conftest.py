@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the system tests share: hosts in network namespaces, the command under test, and reasons to skip."""
+"""Shared by the system tests: hosts in network namespaces, the command under test, and reasons to skip."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test that waits for ever, of a child that nobody ended, fails by itself: the rest of its file runs."""
+    """A test that hangs fails after its time limit, and the rest of its file runs."""
 
     def late(*_: object) -> None:
         pytest.fail(f"not done after {LIMIT_S} s")
@@ -71,7 +71,7 @@ def requires_namespaces(requires_root: None) -> None:
 
 @pytest.fixture(scope="session")
 def requires_real_root(requires_root: None) -> None:
-    """For what a user namespace cannot give: real-time scheduling, XDP, other users."""
+    """Root outside of a user namespace, for real-time scheduling, XDP and other users."""
     if os.environ.get("KTRXER_USER_NAMESPACE"):
         pytest.skip("root of a user namespace only: this needs the machine's root")
 
@@ -94,13 +94,13 @@ def pair(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.Netns]]
 
 @pytest.fixture(scope="module")
 def shared_pair(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.Netns]]:
-    """The same two hosts for all tests of a module: for tests that change nothing about them."""
+    """The same two hosts for all tests of a module, for tests that do not change them."""
     with hosts.pair() as both:
         yield both
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two members with one name a reader would keep either."""
+    """Fail for two members of the same name, of which a parser would keep only one."""
     members = dict(pairs)
     assert len(members) == len(pairs), f"a name twice in one object: {[name for name, _ in pairs]}"
     return members
@@ -136,7 +136,7 @@ def needs_command(ktrxer: Path) -> Any:
 
 
 class Serve:
-    """`ktrxer serve` in a host. It listens once this is made; `end` is what it says when it has stopped."""
+    """`ktrxer serve` in a host. It listens when the constructor returns; `end` is its last object after a stop."""
 
     def __init__(self, command: Path, host: hosts.Netns, *options: object, prefix: Sequence[str] = ()) -> None:
         self.process = host.popen([*prefix, command, "serve", "--jsonl", *map(str, options)])
@@ -161,7 +161,7 @@ class Serve:
 
 @pytest.fixture
 def serve(ktrxer: Path) -> Any:
-    """serve(host, *options) starts one; all are stopped in the end."""
+    """serve(host, *options) starts a server; all are stopped at the end."""
     started: list[Serve] = []
 
     def start(host: hosts.Netns, *options: object, prefix: Sequence[str] = ()) -> Serve:
@@ -177,7 +177,7 @@ def serve(ktrxer: Path) -> Any:
 
 @pytest.fixture
 def live(requires_real_root: None, pair: tuple[hosts.Netns, hosts.Netns], ktrxer: Path, ktrxer_json: Json) -> Engine:
-    """The live engine; skips, with its own reason, where kernel, build or machine have no such thing."""
+    """The live engine. The test is skipped with the engine's own reason if the kernel, build or machine lacks it."""
     engine = Engine("live", ktrxer, ktrxer_json)
     gro(pair[1], True)
     said = engine.doctor(pair[0])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Started by test_docs.py in `near` of docs.toml: runs the command lines of one page in their order, each as it stands there.
+"""Started by test_docs.py in `near` of docs.toml: runs the command lines of one page unchanged and in order.
 
     docs_inside.py PLAN      JSON: [[host, command line, timeout in seconds], ...]; prints one JSON object a line: status and output
 
-The hosts have a directory each. A `ktrxer serve` of a page runs until the page's last command has ended.
+Each host has a directory. A `ktrxer serve` of a page runs until the page's last command has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 def started(words: list[str], **more: Any) -> subprocess.Popen[str]:
-    """In a process group of its own, so that what a command line starts ends with it."""
+    """Start a command line in its own process group, so that its children end with it."""
     return subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **more
     )
@@ -40,7 +40,7 @@ def main() -> int:
     plan = json.loads(Path(sys.argv[1]).read_text())
     for words in ("link set to-far down", "link set to-far name eth0", "link set eth0 up"):
         subprocess.run(["ip", *words.split()], check=True)
-    # The lab's own token would hide that a page lacks one.
+    # Remove the lab's own token, because it would hide a missing token in a page.
     environment = {name: value for name, value in os.environ.items() if name != "KTRXER_TOKEN"}
     servers = []
     try:

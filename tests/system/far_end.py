@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of single engines share: who listens at the far end, and what is asked of every engine.
+"""Shared by the tests of single engines: receivers at the far end, and checks of every engine.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
@@ -11,7 +11,7 @@ from typing import Any
 from ktrxer.lab.hosts import Netns
 from waiting import until
 
-# Both take what comes until their standard input ends, then what is still in the socket, and print it.
+# Both receive until their standard input ends, then read the rest of the socket, and print all packets.
 _TAKE = """
 import select, socket, struct, sys
 def take(s, keep):
@@ -46,7 +46,7 @@ for length, number in out:
 """
 )
 
-# Each whole frame from a link address as it is on the wire; stray ones have another length.
+# Each complete frame from a link address; other frames have a different length.
 _CAPTURE = (
     _TAKE
     + """
@@ -64,7 +64,7 @@ for frame in out:
 
 
 class Listener:
-    """Waits on a port of the far end from the moment this is made."""
+    """A receiver on a port of the far end, ready when the constructor returns."""
 
     def __init__(self, host: Netns) -> None:
         self._start(host, _LISTEN, host.address)
@@ -76,7 +76,7 @@ class Listener:
         assert line == "ready\n", self.process.communicate()[1]
 
     def lines(self) -> list[str]:
-        """All that came up to now."""
+        """All packets that have arrived."""
         out, errors = self.process.communicate(timeout=60)
         assert not errors, errors
         return out.split("\n")[:-1]
@@ -88,7 +88,7 @@ class Listener:
 
 
 class Capture(Listener):
-    """Takes whole frames of one length off the wire."""
+    """Receives complete frames of one length."""
 
     def __init__(self, host: Netns, sender: Netns, length: int) -> None:
         mac = sender.ip_json("link", "show", "dev", sender.device)[0]["address"].replace(":", "")
@@ -118,7 +118,7 @@ class Engine:
         return result
 
     def refusal(self, host: Netns, *options: object, to: str = "10.77.0.2", wrap: tuple[str, ...] = ()) -> str:
-        """The one line on standard error."""
+        """The single line on standard error."""
         done = host.run([*wrap, *self.words(host, to, *options)], check=False)
         assert done.returncode != 0, done.stdout
         lines = [line for line in done.stderr.splitlines() if line.startswith("ktrxer send:")]
@@ -138,5 +138,5 @@ def flowing(host: Netns, packets: int = 300, within_s: float = 20) -> None:
 
 
 def gro(host: Netns, on: bool) -> None:
-    """With it a veth device polls, and takes frames that are redirected to its peer."""
+    """Switch GRO on, so that the veth device polls and accepts frames that are redirected to its peer."""
     host.run(["ethtool", "-K", host.device, "gro", "on" if on else "off"])

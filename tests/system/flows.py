@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of `ktrxer flow` share; its fixtures are conftest's too."""
+"""Shared by the tests of `ktrxer flow`; conftest.py also uses its fixtures."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def validators():
 
 
 class Run:
-    """What one `ktrxer flow --jsonl` said."""
+    """The output of one `ktrxer flow --jsonl`."""
 
     def __init__(self, text, status=None, err=""):
         self.objects = [json.loads(line) for line in text.splitlines()]
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def reasons(self):
-        """Without those that other work on this machine brings about."""
+        """The reasons without those that other load on this machine causes."""
         return [r for r in self.end["reasons"] if not any(word in r for word in BUSY)]
 
 
@@ -69,7 +69,7 @@ def flow(ktrxer, token):
 
 @pytest.fixture
 def refusal(ktrxer, token):
-    """The one line that a client prints."""
+    """The single line of a client's error message."""
 
     def go(a, host, *options, token=token, direction="down", timeout=20):
         done = a.run(command(ktrxer, token, direction, host, *options), check=False, timeout=timeout)
@@ -103,7 +103,7 @@ def narrow_pair(requires_namespaces):
 
 
 def check_series(run, sample_ns, missing=0.1):
-    """Each flow has its samples at both ends, the first at its start, the last at its end, and they only grow. `missing`: the share of samples
+    """Each flow has samples at both ends, from its start to its end, and their counts never decrease. `missing`: the share of samples
     that a busy machine may miss."""
     all_series = {}
     for one in run.samples():
@@ -115,10 +115,10 @@ def check_series(run, sample_ns, missing=0.1):
             times, counts = [s["time_ns"] for s in series], [s["bytes"] for s in series]
             assert counts == sorted(counts) and times == sorted(times) and counts[0] == 0, (one, end)
             assert all(s["direction"] == one["direction"] for s in series)
-            # A machine that has other things to do may be late for one; what is missing the command says itself.
+            # A busy machine may miss samples; the command reports missing ones.
             assert due <= len(series) + one["samples_missing"] <= due + 4 and one["samples_missing"] <= 1 + due * missing, (one, end, times)
             assert abs(times[0] - one["start_ns"]) < sample_ns
-            # The missing ones may be the last ones.
+            # The last samples may be among the missing ones.
             assert times[-1] - one["start_ns"] > one["duration_ns"] - (1 + one["samples_missing"]) * sample_ns
 
 

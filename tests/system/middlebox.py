@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A bridge in user space that loses and reorders TCP segments with data, and prints what it did: a JSON line for each.
+"""A bridge in user space that loses and reorders TCP segments with data, and prints a JSON line for each of its actions.
 
     middlebox.py DEVICE_NEAR DEVICE_FAR SEED LOSS_UP LOSS_DOWN REORDER_UP REORDER_DOWN
 
@@ -60,12 +60,12 @@ def port_of(device: str) -> socket.socket:
 
 
 def main(near: str, far: str, seed: str, *shares: str) -> None:
-    ports = {"up": port_of(near), "down": port_of(far)}  # by the direction of what arrives
+    ports = {"up": port_of(near), "down": port_of(far)}  # by direction of the arriving packets
     to = {"up": ports["down"], "down": ports["up"]}
     loss = {"up": float(shares[0]), "down": float(shares[1])}
     reorder = {"up": float(shares[2]), "down": float(shares[3])}
     dice = random.Random(int(seed))
-    # Two frames that leave from two processors may change their order behind the device.
+    # Use one processor, because frames from two processors may be reordered behind the device.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     held: dict[tuple[str, int], Held] = {}
     order = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests on a machine that others use too: what noise adds to a figure, and what it makes of a verdict."""
+"""Tests on a machine with other load: noise in figures and in verdicts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +9,8 @@ LIMIT_S = 240  # of one test
 
 
 def least(measure: Callable[[], float], enough: float) -> float:
-    """The smallest of what `measure` gives in at most TRIES, none after one that is enough. A neighbour only ever adds to lateness or to a
-    difference: what is ours shows in each of them."""
+    """The smallest result of `measure` in at most TRIES tries, until one is small enough. Other load only increases lateness and
+    differences, so a fault of ktrxer shows in each try."""
     best = measure()
     for _ in range(TRIES - 1):
         if best <= enough:
@@ -20,11 +20,11 @@ def least(measure: Callable[[], float], enough: float) -> float:
 
 
 def late(result: dict[str, Any]) -> bool:
-    """Its verdict rests on late probes, too: the machine was busy."""
+    """Whether late probes are among the reasons of its verdict: the machine was busy."""
     return any("too busy or too slow" in reason for reason in result["reasons"])
 
 
 def degraded(result: dict[str, Any]) -> dict[str, Any]:
-    """By the test's own fault. Late probes of a busy machine may make it worse, and are told then."""
+    """Check that the fault of the test degrades the verdict. Late probes of a busy machine may be reported, too."""
     assert result["verdict"] == "degraded" or (late(result) and result["verdict"] == "invalid"), (result["verdict"], result["reasons"])
     return result

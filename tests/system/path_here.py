@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of ways have in common: the net, and what an answer must say."""
+"""Shared by the tests of routes: the network, and checks of an answer."""
 
 import json
 import struct
@@ -35,9 +35,9 @@ class Net:
     def up(self):
         for ns in (self.a, self.b, self.c):
             sh(f"ip netns add {ns}")
-            # No duplicate address detection: addresses count at once.
+            # Without duplicate address detection addresses are valid at once.
             sh(f"ip netns exec {ns} sh -c 'for f in /proc/sys/net/ipv6/conf/*/accept_dad; do echo 0 > $f; done'")
-            # What this host's settings may have handed down.
+            # Undo settings that the namespace inherits from this host.
             for name, value in (("rp_filter", 0), ("accept_local", 0), ("route_localnet", 0)):
                 sh(f"ip netns exec {ns} sh -c 'for f in /proc/sys/net/ipv4/conf/*/{name}; do echo {value} > $f; done'")
             sh(f"ip -n {ns} link set lo up")
@@ -95,7 +95,7 @@ class Net:
         pytest.fail(f"{name} got no link-local address")
 
     def link_add(self, name, what):
-        """A device of a kind that not every kernel has."""
+        """A device of a kind that some kernels lack."""
         done = subprocess.run(f"ip -n {self.a} {what}", shell=True, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"this kernel cannot: ip {what}: {done.stderr.strip()}")
@@ -111,7 +111,7 @@ def base_net():
 
 
 def forget(base):
-    """The same net, with the neighbours of A forgotten."""
+    """The same network, with an empty neighbour table in A."""
     base.ip("neigh flush all")
     base.ip("-6 neigh flush all")
     return base

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The far end of the system tests, and what they know of packets by themselves: none of it shares code with what is tested.
+"""The far end of the system tests, and their own packet code. It shares no code with the programs under test.
 
     peer.py capture DEVICE              every packet that comes in, with the kernel's stamp; written at SIGTERM, one line each
     peer.py respond DEVICE PROTO        answers echo requests (icmp, icmp6, udp) after a script: see `fate()`
-    peer.py refuse DEVICE MS            says "port unreachable" of each UDP datagram, so many ms later
+    peer.py refuse DEVICE MS            sends "port unreachable" for each UDP datagram, so many ms later
     peer.py tun NAME                    holds a tun device open and reads nothing
 """
 
@@ -44,7 +44,7 @@ def checksum(data: bytes) -> int:
 @dataclass
 class Packet:
     at_ns: int
-    offloaded: bool  # its transport checksum is left to the device that it will leave by
+    offloaded: bool  # the sending device has to compute its transport checksum
     vlan: bool
     version: int
     source: str
@@ -107,12 +107,12 @@ def capture(device: str) -> None:
     taker = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     try:
         taker.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-    except PermissionError:  # in a user namespace: what the machine allows everybody
+    except PermissionError:  # in a user namespace: keep the machine's limit
         taker.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
     taker.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     taker.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     taker.bind((device, ETH_P_ALL))
-    time.sleep(0.05)  # stamps are switched on by deferred work
+    time.sleep(0.05)  # the kernel enables stamps by deferred work
     taken = []
     stopping = False
 
@@ -149,7 +149,7 @@ def capture(device: str) -> None:
 
 @contextmanager
 def capturing(host, seconds: float = 0.1) -> Iterator[list[Packet]]:
-    """All UDP and echo packets that arrive at a host's device while the body runs (and `seconds` longer); full afterwards."""
+    """The UDP and echo packets that arrive at a host's device while the body runs and `seconds` longer; complete afterwards."""
     packets: list[Packet] = []
     taker = host.popen([sys.executable, ME, "capture", host.device])
     assert taker.stdout.readline() == "ready\n", taker.communicate()[1]
@@ -169,7 +169,7 @@ def capturing(host, seconds: float = 0.1) -> Iterator[list[Packet]]:
 
 
 def fate(number: int) -> tuple[bool, bool, bool]:
-    """Of the request of this number: (answered, twice, only after the next answer)."""
+    """The treatment of the request with this number: (answered, answered twice, answered after the next one)."""
     answered = number % 5 != 4
     return answered, answered and number % 7 == 6, answered and number % 3 == 2
 
@@ -191,7 +191,7 @@ def script(count: int) -> list[int]:
 
 
 def answer(frame: bytes, proto: str) -> bytes:
-    """Addresses swapped, the type changed, checksums made anew."""
+    """The answer: addresses swapped, type changed, checksums recomputed."""
     ether = frame[6:12] + frame[:6] + frame[12:14]
     ip = frame[14:]
     if proto == "icmp6" or ip[0] >> 4 == 6:
@@ -260,7 +260,7 @@ def refuse(device: str, delay_ms: str) -> None:
 
 @contextmanager
 def responding(host, proto: str, *more: str) -> Iterator[None]:
-    """The host's own answers are switched off: only the script speaks. A UDP port is open, so that no ICMP error goes back."""
+    """Only the script answers: the host's own answers are switched off. A UDP port is open, so that the host sends no ICMP error."""
     host.sysctl("ipv4/icmp_echo_ignore_all", 1)
     host.sysctl("ipv6/icmp/echo_ignore_all", 1)
     sink = host.popen([sys.executable, "-c", "import socket,sys; s=socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 7)); "
@@ -360,7 +360,7 @@ def deviates(seed: bytes) -> Iterator[int]:
             block = aes128(seed, counter.to_bytes(16, "big"))
             for at in range(0, 16, 4):
                 yield int.from_bytes(block[at : at + 4], "big")
-            counter += 4  # it counts words, not blocks
+            counter += 4  # the counter counts words, not blocks
 
     source = draws()
     while True:

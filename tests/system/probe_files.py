@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Files of compound probes whose truth is known: gaps in CSV, and captures."""
+"""Files of compound probes with known properties: gaps in CSV, and captures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADING, PORT = 1502, 9000
 
 
 def gap_ns(rate: float, delta_ns: float, wire_bytes: int) -> float:
-    """On a link of this rate: transmission time, inter-frame gap and dPPT."""
+    """The gap on a link of this rate: transmission time, inter-frame gap and dPPT."""
     return (8 * wire_bytes + 96) * 1e9 / rate + delta_ns
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The two programs whose command line is tested: ktrxer itself, and cli_selftest, which has the same floor under commands that do nothing."""
+"""The two programs whose command line is tested: ktrxer, and cli_selftest, which has the same runtime with commands that do nothing."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def selftest(*args, **options):
 
 def start(*args, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
-    # Unbuffered: communicate() would not see what a readline() before it has read too much.
+    # Unbuffered, because communicate() does not return data that an earlier readline() has buffered.
     return subprocess.Popen([str(SELFTEST), *args], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 

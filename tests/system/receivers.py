@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Two hosts whose every packet the test makes itself, and `ktrxer recv` in one of them.
+Two hosts without traffic except the test's packets, and `ktrxer recv` in one of them.
 
       A                              B
     a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, ktrxer (and tcpdump) in B receive
@@ -96,7 +96,7 @@ class Net:
 
 
 class Recv:
-    """ktrxer recv --jsonl in namespace B, listening once this returns."""
+    """ktrxer recv --jsonl in namespace B, which receives when the constructor returns."""
 
     def __init__(self, net, *args, device="b0", ns=None):
         command = ["ip", "netns", "exec", ns or net.b, str(KTRXER), "recv", "--jsonl", *(("--device", device) if device else ()),
@@ -123,7 +123,7 @@ class Recv:
         return self.end()
 
     def end(self):
-        out, self.complaints = self.process.communicate(timeout=20)
+        out, self.errors = self.process.communicate(timeout=20)
         self.lines += [json.loads(line) for line in out.splitlines()]
         self.samples = [x for x in self.lines if x["type"] == "sample"]
         assert self.lines[-1]["type"] == "end"
@@ -131,7 +131,7 @@ class Recv:
 
 
 def reasons(end):
-    """Without those that other work on this machine brings about."""
+    """The reasons without those that other load on this machine causes."""
     return [r for r in end["reasons"] if "processors of this host" not in r]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of rules have in common: hosts that take them, the other host's own sockets, and a look at what is left."""
+"""Shared by the tests of rules: hosts with rules, sockets of the receiving host, and checks for leftovers."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ BY = ["xdp", "nftables"]
 
 
 def judged():
-    """A Net whose B takes rules by XDP; for a fixture of each file."""
+    """A Net whose host B supports rules by XDP; for a fixture of each file."""
     n = Net()
     try:
         n.up()
@@ -49,7 +49,7 @@ def run(net, *args, prefix=()):
 
 @contextlib.contextmanager
 def stack(net, port=2000):
-    """What B's own sockets get while this lasts: a list of payloads."""
+    """The payloads that B's own sockets receive in the body, as a list."""
     child = subprocess.Popen(["ip", "netns", "exec", net.b, sys.executable, "-c", STACK, str(port)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     got = []

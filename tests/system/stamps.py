@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the tests of `ktrxer stamp` share; its fixture is conftest's too."""
+"""Shared by the tests of `ktrxer stamp`; conftest.py also uses its fixture."""
 
 import json
 
@@ -37,7 +37,7 @@ def parse(text):
 
 
 def reasons(end):
-    """Without those that other work on this machine brings about."""
+    """The reasons without those that other load on this machine causes."""
     return [r for r in end["reasons"] if "processors of this host" not in r and "late or were skipped" not in r]
 
 

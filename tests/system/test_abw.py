@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer abw` between two hosts: what is counted, what fits the schemas, and what is refused. Figures need shaped links and cross traffic of a known
+`ktrxer abw` between two hosts: counts, schemas and refused options. Figures need shaped links and cross traffic of a known
 rate: tests/virtual/test_abw.py.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
@@ -38,7 +38,7 @@ def test_the_steps_and_the_load_of_a_direction(shared_pair, abw, serve, token, v
     assert end["down"]["probes"] == sum(step["trains"] * step["packets"] for step in steps)
     assert end["down"]["probe_bytes"] == sum(step["trains"] * step["packets"] * step["ip_bytes"] for step in steps)
     assert end["down"]["load_bit_s"] == pytest.approx(end["down"]["probe_bytes"] * 8e9 / end["down"]["lasted_ns"], abs=1)
-    # Between two namespaces no link separates packets that were sent back to back: there is no range, or one with a capacity.
+    # Between two namespaces no link spreads back-to-back packets: there is no range, or one with a capacity.
     assert (end["down"]["available_bit_s"] is None) == (end["down"]["reading"] not in ("resolved", "not_converged"))
     assert done.returncode == (0 if end["verdict"] == "valid" else 1)
 

@@ -5,8 +5,8 @@ The hostile clients of adversary.py, all at once, beside one honest STAMP sessio
     A 10.77.0.1 a0 ---------- b0 10.77.0.2 B 10.79.0.2 b1 ------- c1 10.79.0.1 C 10.80.0.0/16
     honest                                 server                 hostile; forged sources of 198.18.0.0/15
 
-The attack stops and goes on again while the honest clients run: their figures with and without it are of the same minute of the same machine.
-Hostile clients have idle priority, because the hosts that they stand for have processors of their own.
+The attack pauses repeatedly while the honest clients run, so their figures with and without it come from the same minute on the same machine.
+Hostile clients have idle priority, because real hostile hosts have their own processors.
 $KTRXER_ADVERSARY_S: the length of the attack (24; `make soak` takes 600).
 """
 
@@ -28,8 +28,8 @@ from noise import LIMIT_S
 from stamps import parse
 
 SECONDS = int(os.environ.get("KTRXER_ADVERSARY_S", "24"))
-ROUND_S, QUIET_S = 4, 2  # of the attack, and of the pause after it
-SETTLED_NS = 300 * MS  # after each change: the queues of the phase before are empty
+ROUND_S, QUIET_S = 4, 2  # length of an attack, and of the pause after it
+SETTLED_NS = 300 * MS  # time until the queues of the previous phase are empty
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def three_hosts(pair):
 
 @pytest.fixture
 def urgent():
-    """The server and the honest clients before other work of this machine, where the system permits it; the hostile clients choose idle priority."""
+    """High priority for the server and the honest clients, if the system permits it; the hostile clients choose idle priority."""
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -117,7 +117,7 @@ def test_hostile_clients_beside_honest_ones(urgent, three_hosts, ktrxer, serve, 
     honest.wait()
     counts = server.stop()
     flows = server.end["flows"]
-    # `rtt_ns` leaves out the time in the reflector; a server that is kept busy shows in the sum.
+    # `rtt_ns` excludes the time in the reflector, so add that time to detect a busy server.
     values = {"round trip": lambda one: one["rtt_ns"], "until the answer": lambda one: one["rtt_ns"] + one["dwell_ns"]}
     medians = {name: {hostile: honest.median_us(value, phases[hostile]) for hostile in phases} for name, value in values.items()}
     for name, of in medians.items():
@@ -125,12 +125,12 @@ def test_hostile_clients_beside_honest_ones(urgent, three_hosts, ktrxer, serve, 
     print(f"{honest.stamp['sent']} probes, {honest.stamp['lost']} lost; flow {honest.flow['flows'][0]['bytes']} bytes; load {os.getloadavg()}")
     print({name: value for name, value in honest.stamp.items() if name in ("lost", "lost_up", "lost_down", "lost_unknown", "too_late", "unanswered_at_end", "reasons")})
     print(f"actions {actions}; {counts}; {flows}; log lines left out {server.end['log_lines_left_out']}")
-    # The attacks took place, and each met its defence.
+    # The attacks took place, and the server counted each.
     seconds = rounds * ROUND_S
     assert all(done >= seconds for done in actions.values()), actions
     assert flows["pending_displaced"] + flows["pending_slow"] > 10 * seconds and flows["refused"]["wrong_token"] > seconds
     assert flows["refused"]["malformed"] > 0 and counts["too_short"] > seconds and counts["rate"] > seconds and counts["sessions"] > 1000
-    # The honest ones noticed nothing; an answer is lost only where the server counts the loss.
+    # The honest clients are not affected; the server counts each lost answer.
     assert all(of[True] < 1.2 * of[False] for of in medians.values()), medians
     assert honest.stamp["lost"] <= counts["lost_in_socket"], honest.stamp
     assert honest.flow["flows"][0]["error"] is None and honest.flow["flows"][0]["bytes"] > 0.95 * 4e6 / 8 * honest.seconds, honest.flow

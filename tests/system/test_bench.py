@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer bench` in small: not whether figures are good, but whether they are there, agree with each other, and leave nothing behind.
+Short runs of `ktrxer bench`: the figures exist and agree with each other, and the bench leaves nothing behind. Their values are not judged.
 """
 
 import csv
@@ -41,7 +41,7 @@ def children(pid):
 
 
 def descendants(pid):
-    """All processes below one, by their numbers, with their names. The namespaces of a bench live as long as these do."""
+    """Numbers and names of all descendants of a process. The namespaces of a bench exist as long as these do."""
     found, waiting = {}, [pid]
     while waiting:
         for child in children(waiting.pop()):
@@ -74,7 +74,7 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
     assert [row["engine"] for row in rows] == names
     assert [float(row["median_us"]) for row in rows] == [row["median_us"] for row in told["rows"]]
 
-    # Its own output, read back by the command: a run against itself has rows in common, and says so.
+    # Compare a run with itself: all rows have a counterpart.
     old.write_text(json.dumps(told, indent=2))
     again = result(ktrxer, "schedule", "--rounds", "2", "--count", "10", "--interval", "2ms", "--compare", str(old))
     assert again["compared"] >= len(again["rows"]) - 1
@@ -86,7 +86,7 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
 
 
 def test_methods_of_handing_over(ktrxer, tmp_path):
-    """O5: who waits, and since when. A sleep between two sends ends late each time, and these delays add up; times that are given do not."""
+    """O5: the delays of sleeps between sends add up; the delays of scheduled times do not."""
     old = tmp_path / "old.json"
     told = {}
 
@@ -177,7 +177,7 @@ def test_nothing_is_left_behind(ktrxer, how):
 
 
 def test_without_privileges(ktrxer):
-    """By namespaces of its own, where the kernel lets a user make them."""
+    """A user runs a bench in user namespaces, if the kernel allows them."""
     if os.geteuid() != 0:
         pytest.skip("this needs the machine's root, to become another user")
     user = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
@@ -190,7 +190,7 @@ def test_without_privileges(ktrxer):
 
 
 def test_the_harness_prints_json_lines(ktrxer, pair):
-    """As `ktrxer bench` does where the Python part is not installed; on a path of the user's."""
+    """`ktrxer bench` without the Python part, on the user's own path."""
     a, b = pair
     program = ktrxer.parents[1] / "bench" / "harness" / "ktrxer-bench"
     path = ["--device", a.device, "--to", b.address, "--far-device", b.device, "--far-netns", b.name]
@@ -224,7 +224,7 @@ def test_a_path_of_the_users(ktrxer, pair):
 
 
 def test_receive(ktrxer, requires_real_root):
-    """In small: every part is there, and what was sent is captured or counted as lost."""
+    """A short run: every part has figures, and each sent packet is captured or counted as lost."""
     if bench(ktrxer, "receive", "--help", status=(0, 2)).returncode != 0:
         pytest.skip("this ktrxer has no `bench receive`")
     told = json.loads(bench(ktrxer, "receive", "--rounds", "1", "--repeat", "10000", "--rules", "1,1000", "--for", "10ms", "--no-flow", "--json").stdout)

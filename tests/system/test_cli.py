@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command line as people meet it: help, pages, completion, what is typed wrong, and the hand-over to the Python part."""
+"""The command line for people: help, manual pages, completion, usage errors, and the start of the Python part."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def test_help_of_each_command(program, name):
     assert help_.stdout.startswith(f"usage: ktrxer {name}")
     assert all(len(line) <= 100 for line in help_.stdout.splitlines())
     assert run(program, "help", *name.split()).stdout == help_.stdout
-    # No option stands there that the parser does not know.
+    # The page contains no option that the parser rejects.
     options = re.findall(r"^  (?:-(\w), |    )--(\[no-\])?([\w-]+)( \S+)?", help_.stdout, re.M)
     for letter, negatable, option, argument in options:
         words = [f"--{option}"] + ([f"-{letter}"] if letter else []) + ([f"--no-{option}"] if negatable else [])
@@ -41,12 +41,12 @@ def test_help_of_each_command(program, name):
             assert "no such option" not in tried.stderr, (word, tried.stderr)
 
 
-# Options whose names differ although the letter means the same: a list of engines, and one.
+# Options with the same letter and meaning but different names: a list of engines, and one engine.
 SAME = {"engines": "engine"}
 
 
 def test_a_letter_means_the_same_in_every_command():
-    """Of the commands in C and in Python: from their help, as people read it."""
+    """The options of the commands in C and in Python, from their help."""
     from ktrxer.cli import SUBCOMMANDS
 
     found: dict[str, set[str]] = {}
@@ -72,7 +72,7 @@ OF_TWO_KINDS = {"compare", "cross", "csv", "ecn", "seed"}
 
 
 def test_an_option_has_one_row_in_the_sources():
-    """Commands that have the same option name its row in cli/options/shared_options.h."""
+    """Commands that share an option use its row in cli/options/shared_options.h."""
     found: dict[str, list[str]] = {}
     for folder in ("cli", "bench/harness"):
         for path in sorted(ROOT.glob(f"{folder}/**/*.[ch]")):
@@ -84,7 +84,7 @@ def test_an_option_has_one_row_in_the_sources():
 
 
 def test_help_lists_the_commands_of_the_python_part():
-    """Each that there is, and no other."""
+    """The index lists each command and no other."""
     from ktrxer.cli import SUBCOMMANDS
 
     listed = run(KTRXER, "--help").stdout.split("\nExperiments")[1]
@@ -139,7 +139,7 @@ def test_man_pages_are_clean(program, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
 def test_man_pages_of_the_python_part(tmp_path):
-    """One a subcommand, from its argument parser: each option of its help, and nothing that mandoc complains of; installed beside the others."""
+    """Each subcommand has a page from its argument parser with each option of its help, without a warning of mandoc, installed beside the others."""
     from importlib import import_module
 
     from ktrxer.cli import SUBCOMMANDS
@@ -170,7 +170,7 @@ SNIPPETS = ROOT / "cli" / "completion"
 
 
 def complete(program, *words):
-    """What bash would offer for the last of `words`."""
+    """The completions of bash for the last of `words`."""
     script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ktrxer; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-uc", script, "-", SNIPPETS / "ktrxer.bash", program, *words], capture_output=True, text=True, timeout=30)
     assert done.stderr == ""
@@ -200,7 +200,7 @@ def test_bash_completion_offers():
 
 
 def test_the_value_in_the_word_of_its_option_is_completed_with_it():
-    """As zsh and fish have it in one word."""
+    """A completion as zsh and fish give it, in one word."""
     assert selftest("--complete", "say", "--verdict=inv").stdout == "--verdict=invalid\n"
     assert selftest("--complete", "say", "--nonsense=inv").stdout == ""
     assert run(KTRXER, "--complete", "recv", "--write=").stdout == ":files\n"
@@ -214,7 +214,7 @@ def test_options_of_the_bench_come_from_its_program():
 
 
 def test_options_of_the_python_part_are_offered(tmp_path):
-    """From its parsers; of `lab`, those of the subcommand."""
+    """Completions of a Python command, from its parsers; for `lab` from the subcommand's."""
     (tmp_path / "rrul.ktrxer").touch()
     assert complete(KTRXER, "run", "--len") == ["--length"]
     assert complete(KTRXER, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--force", "--json"]
@@ -240,7 +240,7 @@ def test_fish_completion_offers(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
 def test_zsh_completion_offers(monkeypatch):
-    """The function itself, with the calls of zsh's completion system replaced by ones that print."""
+    """The completion function of zsh, with the calls of zsh's completion system replaced by functions that print."""
     monkeypatch.setenv("PATH", f"{KTRXER.parent}:{os.environ['PATH']}")
     script = """
         _describe() { print -l -- $offered }
@@ -321,7 +321,7 @@ def test_python_part_is_named_when_missing(tmp_path):
 
 @pytest.fixture
 def open_path():
-    """Like tmp_path, but others may enter it: nobody shall be able to start what is in it."""
+    """Like tmp_path, but other users may enter it, so that the user `nobody` can start programs in it."""
     path = Path(tempfile.mkdtemp(prefix="ktrxer-cli-")).resolve()
     path.chmod(0o755)
     yield path
@@ -330,7 +330,7 @@ def open_path():
 
 @pytest.fixture
 def tree(open_path):
-    """A build tree with an executable of ours and a Python part that says how it was called."""
+    """A build tree with an executable, and a Python part that prints its arguments."""
     tmp_path = open_path
     (tmp_path / "build" / "cli").mkdir(parents=True)
     (tmp_path / "build" / "build.ninja").touch()
@@ -373,7 +373,7 @@ def test_the_bench_is_a_program_of_its_own(tree):
     assert run(exe, "bench", "rate").stdout == "bench: bench rate\n", "without the Python part"
     hidden.rename(part)
     folder.chmod(0o777)
-    assert "bench:" not in run(exe, "bench", "rate").stdout  # others could have put it there
+    assert "bench:" not in run(exe, "bench", "rate").stdout  # another user could have written it
 
 
 def test_lab_in_the_build_tree():
@@ -416,7 +416,7 @@ def test_privileges_and_environment(tree, open_path):
     if os.environ.get("KTRXER_USER_NAMESPACE"):
         pytest.skip("root of a user namespace only: there is no other user here")
     if os.geteuid() == 0:
-        assert "[none]" in run(exe, "run", env=env).stdout  # neither $KTRXER_PY nor PYTHON* reach a privileged run
+        assert "[none]" in run(exe, "run", env=env).stdout  # a privileged run ignores $KTRXER_PY and PYTHON*
         as_nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     else:
         as_nobody = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command line as programs meet it: output under bad readers, beginning and end."""
+"""The command line for programs: output to slow or closed readers, start and end."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_arguments_that_are_no_text():
 
 
 def test_strings_as_python_reads_them():
-    """Bytes of every kind, repaired as Python repairs them. Seeded: a failure can be repeated."""
+    """Arbitrary bytes are repaired like in Python. The random numbers have a seed, so that a failure can be repeated."""
     chance = random.Random(1)
     pieces = [b"\xe2\x82\xac", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82", b'"', b"\\", b"\x01", b"/"]
     words = [b"w" + b"".join(chance.choice(pieces)[: chance.randint(1, 4)] for _ in range(8)) for _ in range(300)]
@@ -112,7 +112,7 @@ def test_objects_match_their_schemas(validators, args):
     whole = json.loads(selftest(*args, "--json").stdout)
     validators["end"].validate(whole)
     validators["start"].validate(whole["start"])
-    # And they can refuse.
+    # The schemas reject invalid objects.
     for spoilt in ({**lines[-1], "verdict": "fine"}, {**lines[-1], "end_ns": 1.5}, {k: v for k, v in lines[-1].items() if k != "reasons"}):
         assert not validators["end"].is_valid(spoilt)
     assert not validators["start"].is_valid({**lines[0], "argv": "tick"})
@@ -125,7 +125,7 @@ def test_a_command_that_fails_says_so_in_its_end():
     assert first["type"] == "start"
     assert last["verdict"] == "invalid" and last["reasons"] == ["device 'eth9': no such device"]
     assert selftest("say", "--verdict", "usage", "--jsonl").returncode == 2
-    assert selftest("say", "--verdict", "slip").returncode == 1  # -22 * 256 must not look like success
+    assert selftest("say", "--verdict", "slip").returncode == 1  # a status of -22 * 256 must not become success
 
 
 def test_commands_that_measure_nothing_have_no_verdict():
@@ -135,7 +135,7 @@ def test_commands_that_measure_nothing_have_no_verdict():
 
 
 def test_stalled_reader_hangs_nothing():
-    # Nobody reads: megabytes into a pipe of 64 KiB and a queue of 1 MiB.
+    # Without a reader: megabytes into a pipe of 64 KiB and a queue of 1 MiB.
     process = start("tick", "--interval=1ms", "--count=0", "--pad=4000", "--busy", "--jsonl")
     try:
         time.sleep(1)
@@ -148,7 +148,7 @@ def test_stalled_reader_hangs_nothing():
         process.kill()
         process.stdout.close()
         process.stderr.close()
-    assert 1.5 < took < 2 + 8  # two seconds for the reader; the rest is for a machine on which others build
+    assert 1.5 < took < 2 + 8  # two seconds for the reader; the rest is a margin for a busy machine
 
 
 def test_slow_reader_loses_objects_and_is_told():
@@ -159,7 +159,7 @@ def test_slow_reader_loses_objects_and_is_told():
     assert first["type"] == "start" and last["type"] == "end"
     assert last["output"]["dropped"] > 0 and len(samples) + last["output"]["dropped"] == 1500
     assert last["verdict"] == "degraded" and "too slow" in last["reasons"][0] and process.returncode == 1
-    # Not a single put waited for the reader. (Half a second: other people build on this machine.)
+    # No put waited for the reader. Half a second is a margin for a busy machine.
     assert last["worst_put_ns"] < 500e6
     numbers = [s["number"] for s in samples]
     assert numbers == sorted(set(numbers))
@@ -212,7 +212,7 @@ def test_signals_print_the_accounts_so_far(number):
 
 
 def test_second_interrupt_kills():
-    # A reader that takes nothing keeps the end waiting for two seconds: time for a second Ctrl-C.
+    # A stalled reader delays the end by two seconds: time for a second Ctrl-C.
     process = start("tick", "--interval=0", "--count=0", "--pad=4000", "--busy", "--jsonl")
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -276,7 +276,7 @@ def test_start_at_nonsense_and_stop_while_waiting():
 
 
 def test_clock_step_degrades():
-    """In a time namespace the clock cannot be stepped; this needs the real one, so only where a test machine says that it may."""
+    """A time namespace does not allow steps of the clock. This test steps the real clock, so it runs only on a machine that permits it."""
     if os.environ.get("KTRXER_TEST_STEP_CLOCK") != "1":
         pytest.skip("steps the machine's clock: KTRXER_TEST_STEP_CLOCK=1 allows it")
     process = start("tick", "--count=0", "--busy", "--jsonl")

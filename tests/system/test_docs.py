@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command lines of README and of the pages in docs/, run as they stand there.
+"""Runs the command lines of README and of the pages in docs/ unchanged.
 
-A fenced block `sh` is command lines. In a block `console` they follow a prompt: `$` and `near$` is the host that measures, `far$` the far end;
-the rest is output. A block whose first line is `# NAME` is a file that the commands after it find. A page's commands run one after another in
-the two hosts of docs.toml. Nothing is rewritten: a `ktrxer` in front of PATH shortens what lasts. Lines that cannot run so stand in NOT_RUN.
+A fenced block `sh` is command lines. In a block `console` they follow a prompt: `$` and `near$` stand for the measuring host, `far$` for the far host;
+the rest is output. A block whose first line is `# NAME` is a file for the commands after it. A page's commands run one after another in
+the two hosts of docs.toml. The lines are not changed: a `ktrxer` at the front of PATH shortens long runs. NOT_RUN lists lines that cannot run here.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NOT_RUN = [
     ("docs/howto/virtual-time.md", "", "builds a kernel, for minutes: tests/virtual runs `ktrxer lab vm --device uml`"),
 ]  # fmt: skip
 
-# Page, beginning of the line, and what it needs: queueing disciplines of the kernel; root outside of user namespaces.
+# Page, beginning of the line, and its requirement: a queueing discipline of the kernel, or root outside of user namespaces.
 ROOT_OUTSIDE = "root outside of user namespaces"
 NEEDS = [
     ("docs/howto/receiving.md", "ktrxer recv --device eth0 --rule 'drop", (ROOT_OUTSIDE,)),
@@ -73,7 +73,7 @@ NEEDS = [
     ("docs/howto/launch-times.md", "", ("fq",)),
 ]
 
-# In front of PATH: Ctrl-C after some time, as a reader would press it; short runs. Without --foreground `timeout` sends the signal twice, to its child
+# A `ktrxer` at the front of PATH: it sends Ctrl-C after some time, like a reader, and shortens runs. Without --foreground `timeout` sends the signal twice, to its child
 # and to the process group, and a second Ctrl-C ends a command at once with status 130.
 SHIM = """#!/bin/sh
 case $1 in
@@ -177,7 +177,7 @@ def lacking(name: str, line: str) -> list[str]:
 
 
 def given(name: str, place: Path) -> None:
-    """Runs that a page speaks of as stored already."""
+    """Creates the runs that a page assumes to be stored."""
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from synthetic import synthetic
 
@@ -269,7 +269,7 @@ def test_units_for_systemd(tmp_path: Path) -> None:
 
 
 def good(answer: dict[str, Any]) -> bool:
-    """It succeeded; or it measured, and a busy machine or Ctrl-C after two seconds left a verdict that is not `valid`."""
+    """Whether a command succeeded, or measured with a verdict other than `valid` because of a busy machine or Ctrl-C after two seconds."""
     measured = re.search(r"\bverdict\b\W+(degraded|invalid)", answer["output"]) and "answered nothing" not in answer["output"]
     return answer["status"] == 0 or (answer["status"] == 1 and measured is not None)
 
@@ -293,7 +293,7 @@ def test_every_page_is_in_the_menu_and_linked_from_the_index() -> None:
     assert [page for page in pages if f"({page})" not in index] == []
 
 
-KINDS = ("tutorial", "howto", "reference", "explanation")  # kept apart, beside them decisions and measurements
+KINDS = ("tutorial", "howto", "reference", "explanation")  # the kinds of pages, beside decisions and measurements
 
 
 def test_every_page_is_of_one_kind_and_begins_with_what_its_reader_gets() -> None:
@@ -317,7 +317,7 @@ OURS = re.compile(r"\s*((near|far)?[$#] +)?(sudo )?(ktrxer [a-z]|make [a-z]|meso
 
 
 def test_no_command_line_stands_outside_of_the_blocks_that_are_run() -> None:
-    """Blocks `sh` and `console` are run; `text` is output; files have their own languages."""
+    """Blocks `sh` and `console` are run, `text` is output, and files have their own languages."""
     stray = []
     for name in PAGES:
         for block in blocks((ROOT / name).read_text()):
@@ -333,7 +333,7 @@ def help_of(ktrxer: Path, *words: str) -> str:
 
 
 def test_what_is_not_run_exists(ktrxer: Path) -> None:
-    """Of commands in running text, and of excused lines: the command, its options, the target of make."""
+    """Checks commands in running text and lines in NOT_RUN: the command, its options, the target of make."""
     database = subprocess.run(["make", "-pRrq", "-C", ROOT, "help"], capture_output=True, text=True, timeout=60).stdout
     targets = {word for line in re.findall(r"^([\w./ -]+):(?!=)", database, re.M) for word in line.split()}
     wrong = []

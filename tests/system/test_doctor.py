@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer doctor`: what it says works must work, and what it says does not must fail for that reason."""
+"""`ktrxer doctor`: each feature reported as working works, and each one reported as missing fails for the given reason."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_no_device_is_up(pair, ktrxer):
 def test_nothing_is_sent(shared_pair, ktrxer):
     a, b = shared_pair
     a.run([ktrxer, "doctor", "--device", "a0"])
-    # The kernel itself sends a few reports of group membership when a device is young; doctor would send each time.
+    # The kernel sends a few group membership reports on a new device. If doctor sent packets, it would do so in each run.
     sent = []
     for _ in range(4):
         before = a.counters()["tx"]["packets"]

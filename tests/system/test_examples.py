@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The example tools work as they are: built by meson against the public interface, run between hosts."""
+"""The example tools work unchanged: built by meson against the public interface, and run between hosts."""
 
 import re
 
@@ -42,7 +42,7 @@ def test_listen(shared_pair, example):
 
 @pytest.mark.parametrize("version", [4, 6])
 def test_path_mtu(pair, example, version):
-    """a - b - c, with a smaller MTU on the second link: each size depends on the answer before."""
+    """a - b - c, with a smaller MTU on the second link: each size depends on the previous answer."""
     a, b = pair
     with hosts.Netns("c") as c:
         hosts.join(b, c, net=78, devices=("c0", "d0"), mtu=1387)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer run` with the real processes, over a path with a bottleneck in its middle.
+"""`ktrxer run` with the real measuring processes, over a path with a bottleneck in the middle.
 
     a 10.77.0.1 ---- 10.77.0.2 r 10.78.0.1 ---- 10.78.0.2 b
                             20 Mbit/s each way, in r
@@ -26,7 +26,7 @@ from ktrxer.summary import figures
 
 ROOT = Path(__file__).resolve().parents[2]
 MBIT = 20
-HEADERS = 66  # Ethernet, IPv4, TCP with timestamps: of each segment, when nothing is joined on the way
+HEADERS = 66  # Ethernet, IPv4, TCP with time stamps, for each segment without offloads
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ TEST = Test("mine", "three uploads, and nothing else on the wire", plan)
 """
 
 
-# What came in on b0 so far, and when: all day long.
+# Prints the received bytes of b0 with their times, without end.
 WATCH = """
 import re, time
 while True:
@@ -133,8 +133,8 @@ while True:
 
 @pytest.mark.plain_build
 def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tmp_path):
-    """By the far host's own device: what came in over the same time, less the headers of so many segments. No probes here, and a queue so
-    deep that nothing comes twice."""
+    """The reference from the far host's device: received bytes in the same time, minus the headers of the segments. There are no probes, and the queue is so
+    deep that no segment is sent twice."""
     (tmp_path / "own.py").write_text(OWN)
     with bottleneck("20m") as (a, _, b):
         server = b.popen([ktrxer, "serve", "--token-file", token])
@@ -151,7 +151,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
             lines = (tmp_path / "watched").read_text().splitlines()[:-1]
             at, count, packets = np.asarray([line.split() for line in lines], np.int64).T
             flows = [figures.flow_counts(run, series) for series in run.meta.of_kind("bytes")]
-            # From the third sample on, to the third before the end: where the traffic begins and ends, the watch between two of its lines is no
+            # Without the two samples at each end: at the beginning and end of the traffic, interpolation between two lines of the counter is no
             # reference.
             window = np.asarray([max(t[2] for t, _, _ in flows), min(t[-3] for t, _, _ in flows)])
             arrived = np.diff(np.interp(window, at - run.meta.zero.monotonic_ns, count - HEADERS * packets))[0]

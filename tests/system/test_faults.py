@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What goes wrong: bad input, devices that go, full queues, no privileges.
+"""Faults: invalid input, removed devices, full queues, missing privileges.
 
-Whatever happens, the accounts close: requested = sent + failed + skipped + cancelled; and nothing hangs.
+In each case the counts add up (requested = sent + failed + skipped + cancelled) and no command hangs.
 """
 
 import csv
@@ -132,10 +132,10 @@ def test_device_goes_while_flooding(pair, ktrxer, engine, how):
     a, b = pair
     child = a.popen([ktrxer, "send", b.address, "--for", "20s", "-e", engine, "--jsonl"])
     flowing(a, 1000)
-    time.sleep(0.4)  # its duration is looked at below
+    time.sleep(0.4)  # the duration is checked below
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     if engine != "packet":
-        # Without a device the host's stack refuses each probe, for as long as it is asked: no device was named to it.
+        # Without --device the host's stack refuses each probe until the end of the run.
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
     status, objects, _ = finish(child, 5)
@@ -157,7 +157,7 @@ def test_device_goes_during_ping(pair, ktrxer, engine, how):
 
 
 def test_far_end_without_carrier(pair, ktrxer):
-    """The other end goes down: our device is up and cannot send. Nothing hangs, and every probe has its end."""
+    """The peer device goes down: the local device is up and cannot send. No command hangs, and every probe is accounted for."""
     a, b = pair
     child = a.popen([ktrxer, "send", b.address, "-c", "600", "-i", "1ms", "--jsonl"])
     flowing(a, 100)
@@ -178,7 +178,7 @@ def test_device_is_down_from_the_start(pair, ktrxer):
 
 
 def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
-    """A tun device that nobody reads takes 500 packets and refuses the rest."""
+    """A tun device without a reader accepts 500 packets and refuses the rest."""
     a, _ = pair
     if not Path("/dev/net/tun").exists():
         pytest.skip("no /dev/net/tun here")
@@ -202,7 +202,7 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
             assert row["error"] == "No buffer space available" and row["sent_ns"] == row["departure_stamp"] == ""
         else:
             assert row["status"] == "sent" and row["tries"] == "1" and row["departure_stamp"] == "driver"
-    # Time bounds it, less for each that follows; how often that is depends on what else runs.
+    # Retries are limited by time; their number depends on the load of the machine.
     assert max(int(row["tries"]) for row in rows) > 3
     assert sum(int(row["tries"]) for row in rows) == end["tries"]
     assert any("own queue was full" in reason for reason in end["reasons"])
@@ -213,7 +213,7 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
 
 @pytest.fixture
 def unprivileged(requires_real_root, ktrxer):
-    """The command where everybody may run it, and the words that make one a nobody without capabilities."""
+    """The command at a path that every user can execute, and the command prefix that runs it as `nobody` without capabilities."""
     folder = Path(tempfile.mkdtemp(prefix="ktrxer-nobody-"))
     folder.chmod(0o755)
     copy = Path(shutil.copy(ktrxer, folder))

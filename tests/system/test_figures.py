@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-The figures that ktrxer promises, with room for a shared machine's noise; `make bench` holds them to the goals themselves.
-Interleaved rounds; a ratio to a frozen baseline says more than a number. A miss is measured once more: a neighbour on the same
-processor is no fault of ours, a real loss shows again.
+The promised figures of ktrxer, with a margin for the noise of a shared machine; `make bench` checks the goals themselves.
+Rounds are interleaved; the figures are ratios to frozen baselines. A miss is measured once more, because other load on the same
+processor may cause it; a real regression shows again.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer flow` against `ktrxer serve`, with real connections between two hosts: what it measures, and what is not granted.
+`ktrxer flow` against `ktrxer serve`, with real connections between two hosts: figures, and refused requests.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows the link where a test says so
    fd00:77::1                    fd00:77::2
@@ -41,7 +41,7 @@ def test_every_byte_is_counted(shared_pair, flow, serve, token, validators, addr
         assert one["rate_bps"] == pytest.approx(5_000_000 * 8e9 / one["duration_ns"], rel=1e-6)
         for end in ("local", "remote"):
             assert run.samples(flow=one["flow"], end=end)[-1]["bytes"] == 5_000_000
-        # A sender's end tells what the kernel knows of the connection, a receiver's only what it read.
+        # The sending end has fields of TCP_INFO, the receiving end only its received bytes.
         sender = "local" if one["direction"] == "up" else "remote"
         info = run.samples("tcp_info", flow=one["flow"])
         assert info and {i["end"] for i in info} == {sender} and all(i["mss_bytes"] > 500 and i["cwnd_segments"] > 0 for i in info)
@@ -55,7 +55,7 @@ def test_every_byte_is_counted(shared_pair, flow, serve, token, validators, addr
 
 @pytest.mark.plain_build
 def test_one_timeline(shared_pair, flow, serve, token):
-    """Both ends are on one machine here: the truth about its clock is known, and lies within what is said."""
+    """Both ends are on one machine, so the true clock offset is 0. It lies within the reported interval."""
     a, b = shared_pair
     serve(b, "--token-file", token)
     run = flow(a, "both", b.address, "--for", "1s", "--sample-interval", "100ms")
@@ -73,7 +73,7 @@ def test_one_timeline(shared_pair, flow, serve, token):
 
 @pytest.mark.plain_build
 def test_sixteen_flows_on_ten_megabit(narrow_pair, flow, serve, token):
-    """However little a flow gets, it has as many samples as the others; and together they are not more than the link."""
+    """A slow flow has as many samples as the others, and the sum of all flows does not exceed the link's rate."""
     a, b = narrow_pair
     serve(b, "--token-file", token)
     run = flow(a, "down", b.address, "--flows", 16, "--for", "2s", "--sample-interval", "200ms")
@@ -98,13 +98,13 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     assert all(one["error"] is None for one in run.flows)
     assert run.end["output"]["dropped"] == 0
     check_series(run, 500 * MS, missing=0.5)
-    # Somebody got through in two seconds: not all may have, and each is told.
+    # In two seconds some clients are refused, each with a message.
     assert sum(one["bytes"] > 0 for one in run.flows) > 500
 
 
 @pytest.mark.plain_build
 def test_as_fast_as_iperf3(shared_pair, flow, serve, token):
-    """In turns with it, so that what else the machine does meets both."""
+    """Alternates with the reference, so that other load on the machine affects both."""
     if not shutil.which("iperf3"):
         pytest.skip("no iperf3: `scripts/setup test` installs it")
     a, b = shared_pair
@@ -225,7 +225,7 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     counts = stop(server)["refused"]
     assert counts["wrong_token"] == 1 and counts["too_many_flows"] == 1 and counts["too_long"] == 2 and counts["too_fast"] == 1
     assert counts["unknown_congestion_control"] == 1 and counts["dscp_not_granted"] == 1
-    # 20,000 samples a second would be one flow's at 50 us; the shortest interval is for all of them together.
+    # 20,000 samples a second are those of one flow at 50 us; the limit applies to all flows together.
     server = serve(b, "--token-file", token)
     assert "sampled there each 20ms at most" in refusal(a, b.address, "--flows", 1000, "--sample-interval", "1ms")
     stop(server)
@@ -267,7 +267,7 @@ def test_usage(shared_pair, ktrxer, token, tmp_path):
 
 
 def test_the_server_makes_a_token(shared_pair, ktrxer, serve, tmp_path, monkeypatch):
-    """The line for clients needs the file of the token and no more. The token is in no output that a journal keeps."""
+    """The printed command line for clients needs only the token's file. The token is not in output that a journal stores."""
     a, b = shared_pair
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("KTRXER_TOKEN", raising=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer flow` when something breaks on the way, and a server that hostile clients talk to.
+`ktrxer flow` with faults on the path, and a server with hostile clients.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows the link where a test says so
    fd00:77::1                    fd00:77::2
@@ -43,7 +43,7 @@ def test_the_server_is_stopped_and_comes_back(shared_pair, flow, ktrxer, serve, 
 
 
 def test_the_server_dies_just_before_the_end(shared_pair, ktrxer, serve, token):
-    """Its connections close as if their time were over, only that it never said so."""
+    """Its connections close as at a regular end, but the server sent no end message."""
     a, b = shared_pair
     server = serve(b, "--token-file", token)
     child = a.popen([*command(ktrxer, token, "both", b.address, "--bitrate", "50M", "--for", "1s"), "--jsonl"])
@@ -63,7 +63,7 @@ def test_the_server_dies_just_before_the_end(shared_pair, ktrxer, serve, token):
 
 
 def test_the_client_is_gone(shared_pair, flow, ktrxer, serve, token):
-    """Killed in the middle of it: the server lets go of all that was his, and serves the next one."""
+    """A client is killed during a measurement: the server frees its resources and serves the next client."""
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 1)
     child = a.popen([*command(ktrxer, token, "both", b.address, "--flows", 20, "--bitrate", "1M", "--for", "30s"), "--jsonl"])
@@ -78,7 +78,7 @@ def test_the_client_is_gone(shared_pair, flow, ktrxer, serve, token):
 
 
 def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
-    """From half way on nothing gets through one way or the other: the run ends all the same, and says what it does not know."""
+    """In the second half no packet passes in one or both directions: the run ends nevertheless, and reports the unknown figures."""
     from ktrxer.lab import hosts
 
     with hosts.pair() as first, hosts.pair() as second:
@@ -104,8 +104,8 @@ def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
         assert time.monotonic() - begin < 15
 
 
-# Carries TCP from port 8700 to the server. Behind CONTROL_READY (type 5) the first connection's bytes to the server wait so many seconds, once:
-# as long as TCP needs to repeat a segment that was lost three times.
+# Forwards TCP from port 8700 to the server. After CONTROL_READY (type 5) it delays the first connection's bytes to the server once by so many seconds:
+# the time that TCP needs to repeat a segment that was lost three times.
 RELAY = r"""
 import socket, struct, sys, threading, time
 host, seconds = sys.argv[1], float(sys.argv[2])
@@ -136,7 +136,7 @@ while True:
 
 
 def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, flow, serve, token):
-    """With losses of 10 % one of some hundred sessions ended so: the segment of an exchange, or its repetitions, were lost three times."""
+    """With 10 % loss about one of a hundred sessions failed so: a segment of an exchange was lost three times."""
     a, b = shared_pair
     serve(b, "--token-file", token)
     with b.popen(["python3", "-c", RELAY, b.address, "1.5"]) as relay:
@@ -175,7 +175,7 @@ def test_the_clock_is_stepped(shared_pair, ktrxer, token):
     run = Run(done.stdout, done.returncode, done.stderr)
     check_series(run, 100 * MS)
     assert all(1.49 * S < one["duration_ns"] < 1.8 * S for one in run.flows)
-    # Ours is noticed, as in all commands; of the flows nothing is said.
+    # The local step is reported, as in all commands; the flows are not affected.
     assert not [r for r in run.reasons if "clock" not in r.lower()], run.reasons
 
 
@@ -294,7 +294,7 @@ def resident(server):
 
 
 def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
-    """Whatever they do, an honest client is served meanwhile and afterwards, and nothing of theirs is left."""
+    """The server serves an honest client during and after attacks, and keeps no resources of the attackers."""
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 3)
     descriptors = Path(f"/proc/{server.process.pid}/fd")
@@ -314,7 +314,7 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
     while len(list(descriptors.iterdir())) > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(list(descriptors.iterdir())) == before
-    # A sanitizer keeps what was freed for a while; its leak detector looks at the end.
+    # A sanitizer delays freeing of memory; its leak detector checks at the end.
     assert resident(server) < memory + (65536 if b"__asan_init" in ktrxer.read_bytes() else 4096)
     counts = stop(server)
     assert counts["protocol_errors"] >= 100 and counts["pending_slow"] + counts["pending_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
@@ -331,7 +331,7 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "expected"),
     [
         (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,"),
         ("", "ktrxer flow: --token-file is missing"),
@@ -340,8 +340,8 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
         ("x" * 1022, "nothing listens on TCP port 1"),
     ],
 )
-def test_a_token_from_the_environment(ktrxer, value, complaint):
+def test_a_token_from_the_environment(ktrxer, value, expected):
     environment = {name: text for name, text in os.environ.items() if name != "KTRXER_TOKEN"} | ({} if value is None else {"KTRXER_TOKEN": value})
     words = [ktrxer, "flow", "up", "127.0.0.1", "--port", "1"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
-    assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr
+    assert done.returncode in (1, 2) and expected in done.stderr, done.stderr

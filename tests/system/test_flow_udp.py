@@ -58,7 +58,7 @@ def test_udp_laws(shared_pair, flow, serve, token):
 
 
 def test_what_happens_on_the_way_is_counted(pair, flow, serve, token):
-    """A known part is dropped, another marked, both ways; each packet has its fate."""
+    """A known share is dropped and another marked, in both directions; each packet is accounted for."""
     a, b = pair
     serve(b, "--token-file", token)
     for host in (a, b):
@@ -80,16 +80,16 @@ def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
     a, b = pair
     server = serve(b, "--token-file", token, "--max-bitrate", "10M")
     assert "limit of 10.000 Mbit/s" in refusal(a, b.address, "--udp", "--bitrate", "6M", "--flows", 2)
-    # Larger than the MTU: of this host's way, of the server's.
+    # Larger than the MTU of this host's route, or of the server's.
     for way in ("up", "down"):
         assert "1473 bytes" in refusal(a, b.address, "--udp", "--bitrate", "1M", "--payload", 1473, direction=way)
-    # Nothing but TCP gets through.
+    # Only TCP passes.
     b.run(["nft", "add", "table", "inet", "wall"])
     b.run(["nft", "add", "chain", "inet", "wall", "in", "{ type filter hook input priority 0; }"])
     b.run(["nft", "add", "rule", "inet", "wall", "in", "meta", "l4proto", "udp", "drop"])
     assert "no datagram from here gets through to UDP port 8620" in refusal(a, b.address, "--udp", "--bitrate", "1M", direction="up")
     b.run(["nft", "delete", "table", "inet", "wall"])
-    # A bottleneck of one's own: what its queue drops is lost, and the packets behind it are not late for it.
+    # A bottleneck on the sending host: packets that its queue drops are lost, and do not make later ones late.
     narrow(a, "a0", "2mbit")
     run = flow(a, "up", b.address, "--udp", "--bitrate", "4M", "--payload", 1000, "--for", "1s")
     (one,) = run.flows
@@ -101,7 +101,7 @@ def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
 
 
 def test_the_path_grows_narrow(pair, flow, serve, token):
-    """A router on the way has a smaller MTU than ours: it says so, and the flow does."""
+    """A router on the path has a smaller MTU: its ICMP error is reported for the flow."""
     from ktrxer.lab import hosts
 
     a, b = pair
@@ -114,6 +114,6 @@ def test_the_path_grows_narrow(pair, flow, serve, token):
         run = flow(a, "up", "10.79.0.2", "--udp", "--bitrate", "1M", "--payload", 1400, "--for", "1s")
         assert run.end["verdict"] == "invalid" and run.flows[0]["received_packets"] == 0
         assert any("packets are larger than the path takes (MTU)" in r for r in run.reasons), run.reasons
-        # TCP finds its way by itself.
+        # TCP adapts its segment size.
         run = flow(a, "both", "10.79.0.2", "--bytes", "1M")
         assert [one["bytes"] for one in run.flows] == [1_000_000] * 2 and not run.reasons, run.reasons

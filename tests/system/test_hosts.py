@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tests' own ground: are hosts joined, gone afterwards, and swept after a kill -9? And can the judge tell good from bad?"""
+"""The test infrastructure: hosts are connected, removed afterwards, and swept after a kill -9. The judge distinguishes good from bad timing."""
 
 import os
 import signal

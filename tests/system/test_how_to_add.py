@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The pages docs/howto/add-*.md, followed step by step in a copy of the source tree: what they write builds, is found, and runs.
+"""Follows the pages docs/howto/add-*.md step by step in a copy of the source tree: the code builds, is found, and runs.
 
 A block after "New file `PATH`:" is that file, a block `diff` a change, and a block `sh` holds the commands, of which `make build` is done here once for all
-pages. What the commands print is checked below: a page whose example is not found or does not run fails.
+pages. The output of the commands is checked below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "docs" / "howto").glob("add-*.md"))
-# Page, and what its commands print: one pattern for each command, in their order.
+# Page, and one pattern of the output for each command, in order.
 PRINTED = {
     "add-engine": (r"engine queued +works", r"10 requested: 10 sent"),
     "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
@@ -80,10 +80,10 @@ def test_page(page: str, tree: Path, tmp_path: Path) -> None:
     assert len(lines) == len(PRINTED[page]), lines
     environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for line, printed in zip(lines, PRINTED[page], strict=True):
-        # In the tree where the command names its build, else in a folder of this test's.
+        # In the tree if the command names its build folder, else in a folder of this test.
         place = tree if "-C build" in line else tmp_path
         done = subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=120)
-        # A busy machine makes a verdict `degraded` (status 1); what was printed shows that the command ran.
+        # On a busy machine the verdict may be `degraded` (status 1); the output shows that the command ran.
         assert done.returncode in (0, 1) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"
     if page == "add-plot":
         assert "<svg" in (tmp_path / "own_queue.svg").read_text()

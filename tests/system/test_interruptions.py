@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What comes in between: signals, stalled readers, clock steps; and memory, which does not grow.
+"""Interruptions: signals, stalled readers, clock steps; and memory, which must not grow.
 
-Whatever happens, the accounts close: requested = sent + failed + skipped + cancelled; and nothing hangs.
+In each case the counts add up (requested = sent + failed + skipped + cancelled) and no command hangs.
 """
 
 import csv
@@ -62,7 +62,7 @@ def test_signals_at_any_moment(shared_pair, ktrxer, turn):
     end = objects[-1]
     assert end["type"] == "end", "the accounts so far"
     if "requested" not in end:
-        assert "10.77.0.99" in words, end  # stopped while it looked for its neighbour
+        assert "10.77.0.99" in words, end  # stopped during neighbour resolution
         return
     closed(end)
     if "-c" in words:
@@ -146,24 +146,24 @@ def stepping(ktrxer):
 @pytest.mark.parametrize("back_ms", [150, 1])
 @pytest.mark.parametrize("step_ns", [3_000_000_000, -3_000_000_000, 200_000_000, -200_000_000])
 def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
-    """There and back; after one millisecond already, nobody may have looked while the clock was wrong, and its stamps are not believed."""
+    """A step forward and back again. After only 1 ms the clock check may have missed both, and stamps of that time must not be used."""
     a, b = shared_pair
     path = tmp_path / "reports.csv"
     done = a.run([*stepping(step_ns, back_ms), "send", b.address, "-r", "10k", "-c", "6000", "--jsonl", "--reports", path], check=False)
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     end = closed(objects[-1])
-    # A machine whose processors are all taken may look only once in all that time, and finds the clock where it was.
+    # On a busy machine the check may run only once in that time, and find the original clock.
     assert done.returncode == 1 and 1 <= end["host"]["clock_steps"] <= 2
     assert any("CLOCK_REALTIME was stepped" in reason for reason in end["reasons"])
     steps = [round(one["step_ns"] / step_ns) for one in objects if one["type"] == "event" and one["name"] == "clock_step"]
     assert len(steps) == end["host"]["clock_steps"] and steps in ([1, -1], [0], [0, 0], [1], [-1]), steps
     with path.open() as file:
         rows = [row for row in csv.DictReader(file) if row["status"] == "sent"]
-    # A stall of the machine delays probes in earnest, but never makes one leave before another; a stamp of the wrong clock does, where it begins or ends.
+    # A stall of the machine delays probes but never reorders them; stamps of the wrong clock do, at its beginning or end.
     sent = [100_000 * i + int(row["lateness_ns"]) for i, row in enumerate(rows)]
     back = [(i, after - before) for i, (before, after) in enumerate(itertools.pairwise(sent)) if after - before < -1_000_000]
     assert len(sent) == 6000 and not back, f"lateness that never was: {back}"
-    # What the clock's own millisecond spoilt is no source any more; all else is.
+    # Only the stamps of that millisecond are not used; all others are.
     assert end["departure_stamp"]["driver"] >= 6000 - 10 - (60 if back_ms == 1 else 0), end["departure_stamp"]
 
 
@@ -179,14 +179,14 @@ def test_clock_steps_in_ping(shared_pair, stepping, step_ns):
 
 @pytest.mark.parametrize("step_ns", [1_500_000, -1_500_000])
 def test_small_clock_steps_are_no_delay(shared_pair, stepping, step_ns):
-    """Both conversions of a stamp beside such a step give a time that can be. It is left out, and the stamps before and behind are right."""
+    """Both conversions of a stamp next to such a step give a possible time. It is left out, and the stamps before and after it are correct."""
     a, b = shared_pair
     done = a.run([*stepping(step_ns), "ping", b.address, "-i", "1ms", "-c", "600", "--jsonl"], check=False)
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     end = closed(objects[-1])
     trips = [one for one in objects if one.get("kind") == "round_trip"]
     assert len(trips) + end["untimed"] == end["received"] == 600 and end["untimed"] < 400
-    # Those that are as much too long as the step is large; a busy machine may hold up one in a hundred by chance.
+    # Count round trips that are too long by the size of the step; a busy machine may delay one in a hundred.
     like_it = [one["rtt_ns"] for one in trips if 0.97 * abs(step_ns) < one["rtt_ns"] < abs(step_ns) + 30_000]
     assert len(like_it) <= 6, like_it
     shifted = [one["lateness_ns"] for one in trips if abs(one["lateness_ns"] - abs(step_ns)) < 100_000]
@@ -223,7 +223,7 @@ def test_memory_does_not_grow(shared_pair, ktrxer):
 
 
 def test_environment_is_not_trusted(shared_pair, ktrxer):
-    """A terminal's size, a locale or a home that are odd change nothing."""
+    """An unusual terminal size, locale or home directory changes nothing."""
     a, b = shared_pair
     odd = {**os.environ, "COLUMNS": "-1", "LC_ALL": "tr_TR.UTF-8", "HOME": "/nonexistent", "TZ": "Nowhere/At_All"}
     done = a.run([ktrxer, "send", b.address, "-c", "3", "-i", "1ms", "--json"], env=odd, check=False)

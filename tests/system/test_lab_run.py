@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab run`: a topology is what its file says, and nothing of it is left, however it ends."""
+"""`ktrxer lab run`: a topology has the properties of its file, and nothing of it remains after any end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ loss = "{loss}"
 ends = ["mid", "far"]
 from.mid = { rate = "2mbit", queue = "bfifo limit 60000" }
 """
-# Sends UDP from near to far for two seconds, as fast as it goes; says what came, in bit/s of Ethernet frames.
+# Sends UDP from near to far for two seconds at the highest rate; prints the received rate in bit/s of Ethernet frames.
 PUSH = """
 import socket, subprocess, sys, threading, time
 inside = ["ip", "netns", "exec", "far", sys.executable, "-c", '''
@@ -82,7 +82,7 @@ def has_netem() -> bool:
 
 
 def processes(mark: str) -> list[str]:
-    """Those that have this in their command line or their environment, which every child of the lab inherits."""
+    """The processes with this text in their command line or environment, which every child of the lab inherits."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         if int(process.name) == os.getpid():
@@ -104,7 +104,7 @@ def gone(mark: str, seconds: float = 10) -> bool:
 
 @pytest.fixture
 def nothing_left(requires_namespaces: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A namespace is held by a process or by a name: there must be neither. Others may use this machine meanwhile."""
+    """Check that no process and no name holds a namespace of the test. Other programs may use this machine meanwhile."""
     mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv("KTRXER_TEST_MARK", mark)
     yield
@@ -125,14 +125,14 @@ def test_hosts_know_each_other_by_name_and_routers_forward(nothing_left: None, f
 def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path) -> None:
     inner = words("run", "access", "--", "getent", "hosts", "server", "client", "far")
     done = lab("run", file, "--", *inner)
-    assert (done.returncode, done.stderr) == (2, ""), done.stderr  # `far` is a host of the outer one
+    assert (done.returncode, done.stderr) == (2, ""), done.stderr  # `far` is a host of the outer lab
     assert [line.split() for line in done.stdout.splitlines()] == [["10.64.3.2", "server"], ["10.64.1.1", "client"]]
 
 
 def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
     done = lab("run", file, "--", sys.executable, "-c", PUSH)
     assert done.returncode == 0, done.stderr
-    # A machine that stalls for longer than the queue lasts sends less; nothing lets through more than the link's rate.
+    # A machine that stalls for longer than the queue holds sends less; the rate never exceeds the link's.
     assert 1.2e6 < float(done.stdout) < 2.06e6, "8 Mbit/s were sent, the second link has 2"
 
 
@@ -154,19 +154,19 @@ def test_what_runs_beside_ends_with_the_command(nothing_left: None, file: Path) 
     assert gone(mark)
     failed = lab("run", file, "--beside", "far=exit 3", "--", "echo", "done")
     assert (failed.returncode, failed.stdout) == (125, "")
-    assert failed.stderr == "ktrxer lab: what runs in far ended at once, with exit status 3\n"
+    assert failed.stderr == "ktrxer lab: the command beside in far ended at once, with exit status 3\n"
 
 
 def test_a_time_limit(nothing_left: None, file: Path) -> None:
     began = time.monotonic()
     done = lab("run", file, "--timeout", "0.5", "--", "sleep", "60")
     assert (done.returncode, done.stdout) == (124, "")
-    assert done.stderr == "ktrxer lab: the command has not ended within 0.5 s (--timeout): it is ended now\n"
+    assert done.stderr == "ktrxer lab: the command has not ended within 0.5 s (--timeout) and is ended\n"
     assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "expected"),
     [
         (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
         (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
@@ -177,13 +177,13 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
         (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
     ],
 )
-def test_wrong_words(given: list[str], complaint: str) -> None:
+def test_wrong_words(given: list[str], expected: str) -> None:
     done = lab(*given)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{complaint}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{expected}\n")
 
 
 def test_a_server_and_its_client_share_a_token(nothing_left: None, ktrxer: Path, tmp_path: Path) -> None:
-    """As README and the page on topologies have it: no file of a token is written by anybody."""
+    """The commands of README and of the page on topologies work without a token file."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "PATH": f"{ktrxer.parent}:{os.environ['PATH']}"}
     command = words("run", "access", "--beside", "server=ktrxer serve", "--", "ktrxer", "flow", "up", "server", "--for", "300ms", "--json")
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
@@ -196,7 +196,7 @@ def test_loss_is_what_was_asked_for(nothing_left: None, file: Path) -> None:
         pytest.skip("neither netem in this kernel nor nft on this machine: nothing can lose packets")
     done = lab("run", file, "--set", "loss=30%", "--", "ping", "-c", "300", "-i", "0.002", "-W", "1", "-q", "far")
     received = int(re.search(r"(\d+) received", done.stdout)[1])
-    # 30 % each way: 49 % come back; five standard deviations of 300 trials.
+    # 30 % loss in each direction: 49 % return; five standard deviations of 300 trials.
     assert received == pytest.approx(300 * 0.49, abs=5 * (300 * 0.49 * 0.51) ** 0.5), done.stdout + done.stderr
 
 
@@ -229,7 +229,7 @@ def test_nothing_is_left_whatever_ends_it(nothing_left: None, file: Path, number
         assert child.stdout is not None and child.stdout.readline() == "begun\n"
         assert not gone(mark, 0.1)
         child.send_signal(number)
-        if number == signal.SIGINT:  # the command does not mind it: as a shell, the lab waits for it
+        if number == signal.SIGINT:  # the command ignores it: the lab waits for the command, like a shell
             time.sleep(0.3)
             assert child.poll() is None
             child.send_signal(signal.SIGTERM)
@@ -257,7 +257,7 @@ def test_nothing_is_left_when_its_middle_is_killed(nothing_left: None, file: Pat
         at = int(Path(f"/proc/{at}/task/{at}/children").read_text().split()[0])
     os.kill(at, signal.SIGKILL)
     _, said = child.communicate(timeout=20)
-    assert child.returncode == 125 and "was killed" in said.splitlines()[-1]  # some versions of `unshare` have a word of their own before
+    assert child.returncode == 125 and "was killed" in said.splitlines()[-1]  # some versions of `unshare` print a message first
     assert gone(mark)
 
 
@@ -269,7 +269,7 @@ def nobody(nothing_left: None) -> Iterator[list[str]]:
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"]
 
     def can(*command: str) -> bool:
-        # By a shell: setpriv itself still has the right to look into every folder.
+        # By a shell, because setpriv itself can still read every folder.
         return subprocess.run([*drop, "sh", "-c", 'exec "$@"', "sh", *command], env=environment, capture_output=True, timeout=20, cwd="/").returncode == 0
 
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "python"), "HOME": "/nonexistent"}
@@ -294,7 +294,7 @@ def test_it_needs_no_root(nobody: list[str]) -> None:
 
 
 def test_killed_without_root_nothing_is_left_either(nobody: list[str]) -> None:
-    """The signal of a parent's death depends on credentials, which change on the way into a user namespace."""
+    """The parent-death signal works in a user namespace, although a change of credentials clears it."""
     mark = f"sleep 96{os.getpid()}"
     child = subprocess.Popen([*nobody, "--", "sh", "-c", f"echo begun; {mark}"], stdout=subprocess.PIPE, text=True)
     try:
@@ -309,7 +309,7 @@ def test_killed_without_root_nothing_is_left_either(nobody: list[str]) -> None:
 
 
 def test_the_demo(nothing_left: None, ktrxer: Path, needs_command: Any, tmp_path: Path) -> None:
-    """From the topology to the report, by the command that a newcomer types."""
+    """From the topology to the report, by the first command of the tutorial."""
     needs_command("flow")
     if ktrxer != ROOT / "build" / "cli" / "ktrxer":
         pytest.skip("the demo runs the build in build/, which is not what is under test")
@@ -335,7 +335,7 @@ def test_the_demo(nothing_left: None, ktrxer: Path, needs_command: Any, tmp_path
 
 
 def test_a_run_in_a_lab_names_its_topology(nothing_left: None, file: Path, tmp_path: Path, ktrxer: Path) -> None:
-    """Two runs in different topologies differ in what is stored: the file, its parameters, the node."""
+    """The stored file, parameters and node distinguish two runs in different topologies."""
     pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
     from ktrxer.store import open_run
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The live engine on veth: what it sends arrives, each probe ends and says how, and nothing of it stays behind.
+"""The live engine on veth: its packets arrive, each probe gets a result, and the engine leaves nothing behind.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("live")
 
 
 def programs():
-    """Ids of our programs in the kernel, by walking them (bpf(BPF_PROG_GET_NEXT_ID) through the process's own fdinfo is not enough)."""
+    """Ids of ktrxer's programs in the kernel, by a walk with BPF_PROG_GET_NEXT_ID, because a process's fdinfo does not have all of them."""
     code = (
         "import ctypes, struct\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -102,20 +102,20 @@ def test_a_pair_is_one_call_of_the_driver(live, pair, tmp_path):
     sent = lines[0].index("sent_ns")
     stamps = [int(line[sent]) for line in lines[1:]]
     same = sum(x == y for x, y in zip(stamps[::2], stamps[1::2], strict=True))
-    # the first ones may leave before the call with the longer batch has taken over
+    # the first probes may leave before the call with the longer batch begins
     assert same >= 150
 
 
 @pytest.mark.plain_build
 def test_times_are_met(live, pair):
-    """On a machine that others use, too: the middle half, and only roughly."""
+    """Only the quartiles, with wide limits, because of other load on the machine."""
     result = live.send(*pair, "--count", 2000, "--interval", "1ms")
     assert result["sent"] == 2000
     assert abs(result["lateness_us"]["p50"]) < 1000
 
 
 def test_a_rate_past_what_calls_can_do(live, pair):
-    """Half a million a second, each at its time: the slots do not run dry. Of three runs one: it takes both processors of a small machine, if it can have them."""
+    """Half a million probes a second on time: the ring never becomes empty. One of three runs must succeed, because it needs both processors of a small machine."""
     seen = []
     for _ in range(3):
         result = live.send(*pair, "--count", 100_000, "--rate", "500k")
@@ -124,19 +124,19 @@ def test_a_rate_past_what_calls_can_do(live, pair):
         if seen[-1][0] < 1000 and seen[-1][1] < 400_000_000:
             return
         time.sleep(1)
-    # With as many slots as the other engines have it took 700 ms and more.
+    # With the slots of the other engines this took 700 ms and more.
     assert min(duration for _, duration in seen) < 600_000_000, seen
 
 
 def test_hand_over_leaves_no_hole(live, pair):
-    """With few repeats a call, several calls take turns within the run; each probe is sent once, in order, and none waits for a call."""
+    """With few repeats a call, several calls alternate during the run; each probe is sent once, in order and on time."""
     a, b = pair
     listener = Listener(b)
     count = 40_000
     before = b.counters()["rx"]["packets"]
     done = a.run([str(contest.build() / "tests/system/live_calls"), a.device, b.address, str(count), "8000000"], check=False, timeout=60)
     assert done.stdout == f"{count}\n", done.stderr
-    # A busy listener may miss some, the device does not.
+    # A busy receiver may miss packets; the device's counter does not.
     numbers = [number for _, number in listener.probes()]
     assert all(x < y for x, y in itertools.pairwise(numbers))
     assert count <= b.counters()["rx"]["packets"] - before <= count + 50
@@ -144,7 +144,7 @@ def test_hand_over_leaves_no_hole(live, pair):
 
 @pytest.mark.plain_build
 def test_idle_ends_the_polling(live, pair):
-    """Two probes 3 s apart: in between no processor is taken."""
+    """Between two probes 3 s apart the engine uses no processor."""
     a, b = pair
     child = a.popen(live.words(a, b.address, "--count", "2", "--interval", "4s", "--json"))
     flowing(a, 1)
@@ -177,7 +177,7 @@ def child_of(pid):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_in_mid_run_nothing_stays(live, pair, how):
     a, b = pair
-    if not gone_within(5):  # those of `doctor` are freed a moment later
+    if not gone_within(5):  # the kernel frees the programs of `doctor` with a delay
         pytest.skip("another live engine runs on this machine")
     child = a.popen(live.words(a, b.address, "--for", "60s", "--interval", "1ms"))
     flowing(a)
@@ -214,7 +214,7 @@ def test_device_down_in_mid_run(live, pair):
 
 
 def test_a_peer_that_stops_polling_fails_each_probe(live, pair):
-    """Its driver refuses from then on; nothing is lost in silence."""
+    """The driver refuses packets from then on; each loss is reported."""
     a, b = pair
     child = a.popen(live.words(a, b.address, "--for", "20s", "--interval", "1ms", "--jsonl"))
     flowing(a)
@@ -235,7 +235,7 @@ def test_peer_that_does_not_poll_is_refused_in_one_line(live, pair, ktrxer_json)
     line = live.refusal(a, "--count", "1")
     assert "ethtool -K PEER gro on" in line
     assert not live.doctor(a)["available"]
-    # auto takes another one
+    # auto selects another engine
     result = ktrxer_json(a, "send", "--device", a.device, b.address, "--count", "1000", status=None)
     assert result["sent"] == 1000
 
@@ -277,7 +277,7 @@ def test_auto_takes_it_for_rate_not_for_timing(pair, ktrxer):
 
 
 def test_auto_leaves_a_busy_machine_alone(live, pair, ktrxer):
-    """Where no processor is free one that polls would be the slowest; who names it gets it."""
+    """Without a free processor a polling engine would be the slowest: auto avoids it, and --engine still selects it."""
     a, b = pair
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     try:
@@ -294,7 +294,7 @@ def test_auto_leaves_a_busy_machine_alone(live, pair, ktrxer):
 
 @pytest.mark.parametrize("policy", ["catch-up", "skip", "shift"])
 def test_late_policies_close_their_accounts(live, pair, policy):
-    """The first call needs tens of milliseconds: with deadlines at once the first ones are late for certain."""
+    """The first call takes tens of milliseconds, so the first of immediate deadlines are always late."""
     result = live.send(*pair, "--count", 5000, "--rate", "100k", "--late", policy, "--flood")
     assert result["requested"] == 5000
     if policy == "skip":

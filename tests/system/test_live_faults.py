@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The live engine where something is missing, or goes: one line with a way out, accounts that close, nothing that stays.
+"""The live engine with a missing feature or a removed device: a message of one line with a remedy, counts that add up, nothing left behind.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-The queues of the two hosts' own devices are part of the delay, and named. References: iputils' ping through the same queue, and tc.
+The queues of the two hosts' own devices are part of the delay, and reported separately. References: iputils' ping through the same queue, and tc.
 
-a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A measures, B serves; one of the two sends more than its own device's tbf lets through
+a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A measures, B serves; one of the two sends more than its own device's tbf allows
 """
 
 import contextlib
@@ -33,7 +33,7 @@ while True:
 
 @contextlib.contextmanager
 def full_queue(host, device, to):
-    """The host's own device lets 10 Mbit/s through, and a flow of the host fills its queue."""
+    """The host's own device is limited to 10 Mbit/s, and a flow of the host fills its queue."""
     host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{RATE_MBIT}mbit", "burst", "3000", "limit", str(LIMIT_BYTES)])
     child = host.popen(["python3", "-c", BLAST, to, str(RATE_MBIT * 1.5)])
     try:
@@ -53,7 +53,7 @@ def backlog(host, device):
 
 
 def beside_ping(a, b, measure, seconds):
-    """What measure() gives, and the median of ping's round trips in the same seconds, in ms."""
+    """The result of measure(), and the median of ping's round trips in the same seconds, in ms."""
     told = {}
 
     def ping():
@@ -87,7 +87,7 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
     assert trip == pytest.approx(reference, rel=0.1) and way == pytest.approx(reference, rel=0.1)
     assert full == pytest.approx(reference, rel=0.1) and empty < reference / 20
     assert end["own_qdisc"] == ("noqueue" if far else "tbf")
-    # This host's queue is no lateness of its processor, and each answer's stay in the far queue is known, whatever the interval.
+    # This host's queue does not count as lateness, and the far queue delay of each answer is known at any interval.
     assert end["lateness_us"]["p50"] < 5000
     trips = kinds["round_trip"]
     assert sum("far_queue_ns" in one and "own_queue_ns" in one for one in trips) > 0.9 * len(trips)
@@ -100,7 +100,7 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
 def test_every_engine_of_the_stack_has_it(pair, ktrxer, serve, engine, address):
     a, b = pair
     serve(b)
-    # A probe that waits for its neighbour's address enters the packet scheduler after its call, and beside refused ones it has no send time.
+    # A probe that waits for neighbour resolution enters the packet scheduler after its call, and has no send time if others are refused.
     a.run(["ping", "-n", "-c", "1", getattr(b, address)])
     with full_queue(a, "a0", b.address):
         done = a.run([ktrxer, "stamp", getattr(b, address), "-e", engine, "-i", "20ms", "-c", "100", "--json"], check=False, timeout=60)
@@ -110,7 +110,7 @@ def test_every_engine_of_the_stack_has_it(pair, ktrxer, serve, engine, address):
 
 
 def test_the_loopback_is_both_hosts_own(pair, ktrxer, serve):
-    """One queue holds the probe, and its answer again."""
+    """One queue delays both the probe and its answer."""
     a, _ = pair
     serve(a)
     with full_queue(a, "lo", "127.0.0.1"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer pair` between two hosts: what is counted, what fits the schemas, and what is refused. Figures need shaped links: tests/virtual/test_pair.py.
+`ktrxer pair` between two hosts: counts, schemas and refused options. Figures need shaped links: tests/virtual/test_pair.py.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
    fd00:77::1                    fd00:77::2

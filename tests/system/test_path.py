@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Where frames go: ktrxer_path_resolve() in network namespaces, through path_probe.
+Routes: ktrxer_path_resolve() in network namespaces, through path_probe.
 
       A                      B (router)                    C
     a0 10.77.1.1/24 ------ b0 10.77.1.2/24
@@ -107,7 +107,7 @@ def test_next_hop_mac_asks_nobody(net):
 
 
 def test_frame_without_route_or_address(net):
-    """Device, source and link address are enough, whatever the tables hold."""
+    """With device, source and link address given, the route tables do not matter."""
     net.ip("link add d0 type veth peer name d1")
     net.ip("link set d0 up")
     net.ip("link set d1 up")
@@ -181,7 +181,7 @@ def test_loopback(net):
         path = same(net.good(to), source=to, next_hop=to, mac="00:00:00:00:00:00")
         same(path["device"], name="lo", loopback=1, link=1, needs_neighbour=0)
         net.good(to, "dev=lo")
-    # an own address goes by loopback too
+    # packets to an own address use loopback, too
     for to in ("10.77.1.1", "fd77:1::1"):
         assert net.good(to)["device"]["name"] == "lo"
     same(net.good("127.0.0.1", "from=127.0.0.7"), source="127.0.0.7", needs_stack=1)
@@ -211,7 +211,7 @@ except TimeoutError:
     ("::1", "::1", 0),
 ])
 def test_whole_frames_on_loopback(net, source, to, needs_stack):
-    """What needs_stack says is what this kernel does with a whole frame."""
+    """needs_stack agrees with this kernel's treatment of a complete frame."""
     same(net.good(to, f"from={source}"), needs_stack=needs_stack)
     udp = struct.pack("!HHHH", 4000, 4242, 12, 0) + b"ktrx"
     if ":" in to:
@@ -253,7 +253,7 @@ def test_tun(net):
     net.link_add("t0", "tuntap add dev t0 mode tun")
     net.ip("addr add 10.67.0.1/24 dev t0")
     try:
-        # a tun that no program has opened is a cable that hangs loose
+        # a tun device that no program has opened has no carrier
         refused(net.probe("10.67.0.2"), ENETDOWN, "t0", "carrier")
         done = subprocess.run(["ip", "netns", "exec", net.a, "python3", "-c", TUN_RUNNER, str(PROBE), "10.67.0.2"],
                               capture_output=True, text=True)

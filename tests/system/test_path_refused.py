@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Where frames go not: ktrxer_path_resolve() in network namespaces, through path_probe: who may not, and where there is no way.
+Refused routes: ktrxer_path_resolve() in network namespaces, through path_probe: missing privileges and missing routes.
 
       A                      B (router)                    C
     a0 10.77.1.1/24 ------ b0 10.77.1.2/24
@@ -81,7 +81,7 @@ def test_no_route(net):
         refused(net.probe(to, ns=net.c), ENETUNREACH, "no route", to)
     refused(net.probe("10.77.1.1", "dev=c0", ns=net.c), ENETUNREACH, "no route", "c0")
     refused(net.probe("fd77:1::1", "dev=c0", ns=net.c), ENETUNREACH, "no route", "c0")
-    # there is one, but not by that device
+    # a route exists, but not through that device
     refused(net.probe("10.77.2.3", "dev=a1"), ENETUNREACH, "no route", "a1")
     refused(net.probe("fd77:2::3", "dev=a1", "from=fd77:1::1"), ENETUNREACH, "no route", "a1")
 
@@ -94,7 +94,7 @@ def test_route_that_says_no(net, kind, family, to, prefix):
         word = "no route" if kind == "throw" else f"'{kind}'"
         refused(net.probe(to), ENETUNREACH, word, to)
         if family == "-4":
-            # naming the device is no way around it, though IPv4 itself would guess "on the link"
+            # naming the device does not help, although IPv4 would assume that the destination is on the link
             refused(net.probe(to, "dev=a1"), ENETUNREACH, word)
     finally:
         net.ip(f"{family} route del {prefix}")

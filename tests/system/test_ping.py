@@ -54,7 +54,7 @@ def ping(ktrxer):
 
 @pytest.mark.plain_build  # the processor time of a sanitizer is not the program's
 def test_probes_leave_on_time_for_a_small_share_of_a_processor(shared_pair, ktrxer):
-    """Beside a sleep that spins for nothing, in turns: a tenth of its lateness, or some microseconds, for at most 3 % of a processor more."""
+    """In turns with a sleep without spinning: lateness is a tenth of the sleep's, or some microseconds, for at most 3 % more of a processor."""
     a, b = shared_pair
     sleeping = [sys.executable, "-c", SLEEPER]
 
@@ -130,7 +130,7 @@ def test_to_itself(shared_pair, ping):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_counts_are_exact(pair, ping, engine, protocol):
-    """Every fifth is dropped, every seventh repeated, every third comes after its successor."""
+    """Every fifth answer is dropped, every seventh duplicated, every third arrives after its successor."""
     a, b = pair
     count = 210
     with peer.responding(b, "udp" if protocol == "udp6" else protocol):
@@ -185,7 +185,7 @@ def test_port_unreachable_is_shown(pair, ktrxer, ping, version):
 
 @pytest.mark.parametrize("precise", [False, True])
 def test_errors_that_come_late_are_shown_and_cost_nothing(pair, ktrxer, precise):
-    """30 ms after its probe, when all stamps are in: an error still wakes its reader, and once."""
+    """An ICMP error 30 ms after its probe, after all stamps: it still wakes the reader, once."""
     a, b = pair
     with peer.responding(b, "udp", "30"):
         words = [ktrxer, "ping", b.address, "--udp", "-c", "4", "-i", "300ms", "-W", "250ms", "--jsonl", *(["--precise"] if precise else [])]
@@ -208,7 +208,7 @@ def test_errors_in_send(pair, ktrxer):
 
 
 def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
-    """A router says so of probes that left: the next call of the sending socket returns the error."""
+    """A router's ICMP error for earlier probes: the next call of the sending socket returns it."""
     from ktrxer.lab import hosts
 
     a, b = pair
@@ -227,7 +227,7 @@ def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
 
 
 def test_time_exceeded_is_shown(pair, ping):
-    """a - b - c, and a probe that may only go one hop."""
+    """a - b - c, and a probe with a hop limit of one."""
     from ktrxer.lab import hosts
 
     a, b = pair

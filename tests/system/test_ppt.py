@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer ppt estimate` and `ktrxer ppt plan`: files whose truth is known, files that are none, and the paper's paths."""
+"""`ktrxer ppt estimate` and `ktrxer ppt plan`: files with known properties, invalid files, and the paper's paths."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_same_from_a_capture(tmp_path: Path) -> None:
     assert found["capture"]["heading_wire_bytes"] == probe_files.HEADING and found["capture"]["probes"] == 100
     for name in ("capacity_bit_s", "delta_ns", "trains"):
         assert found[name] == whole[name], name
-    # Headers alone, and by a pipe.
+    # Only headers, and through a pipe.
     cut = probe_files.pcap(tmp_path / "cut.pcap", packets, snap=64)
     done = subprocess.run([str(KTRXER), "ppt", "estimate", "-", "--json"], input=cut.read_bytes(), capture_output=True, timeout=30)
     assert json.loads(done.stdout)["capacity_bit_s"] == whole["capacity_bit_s"], done.stderr

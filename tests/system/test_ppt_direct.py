@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer ppt direct` between two hosts: its layers, what it says where a stamp is missing, and what is refused; and `stamp --host-delay`,
+`ktrxer ppt direct` between two hosts: its layers, messages for missing stamps, refused options; and `stamp --host-delay`,
 which subtracts these times.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; a veth pair stamps at the packet scheduler and in the driver
@@ -16,7 +16,7 @@ from stamps import parse
 
 
 def slow_device(host, device, kbit, limit):
-    """A device that needs longer for a probe than the time between two of them: each probe waits in its queue, without other traffic."""
+    """A device that takes longer for a probe than the probe interval: each probe waits in its queue, without other traffic."""
     host.run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst", "200", "limit", str(limit)])
 
 
@@ -64,7 +64,7 @@ def test_each_layer_in_both_phases(shared_pair, direct, serve, validators, addre
 
 @pytest.mark.plain_build
 def test_a_queue_is_in_the_layer_behind_the_packet_scheduler(pair, direct, serve):
-    """tbf holds packets between the two stamps of this host that enclose it, and nothing else grows by as much."""
+    """tbf delays packets between two stamps of this host: only the layer between them grows by that much."""
     a, b = pair
     serve(b)
     slow_device(a, "a0", 32, 10_000)  # 106 bytes take 26.5 ms
@@ -115,7 +115,7 @@ def test_one_probe(shared_pair, direct, serve):
     assert end["phases"][0]["sent"] == 1 and end["phases"][0]["here"]["receiving"]["kernel_to_user_us"]["p50"] > 0
 
 
-# Answers as a reflector does, but each with a byte of its number changed (strange), or not at all.
+# Answers like a reflector, but with one byte of the sequence number changed (strange), or not at all.
 PEER = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", 8700)); print("ready", flush=True)
@@ -197,7 +197,7 @@ def test_host_delay_subtracts_what_both_hosts_have_measured(shared_pair, ktrxer,
 @pytest.mark.plain_build
 @pytest.mark.parametrize("far", [False, True])
 def test_host_delay_takes_the_queue_of_either_host_out(pair, ktrxer, serve, far):
-    """The wire between has no length: what remains is far less than the queue."""
+    """The link has no delay: the remaining time is far less than the queue's."""
     a, b = pair
     serve(b)
     slow_device(*((b, "b0") if far else (a, "a0")), 90, 1300)  # 126 bytes each 10 ms are 100.8 kbit/s: ten of them wait, 112 ms

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer ppt measure` between two hosts: what is counted, what fits the schemas, its load, and what is refused. Figures need shaped links:
+`ktrxer ppt measure` between two hosts: counts, schemas, its load and refused options. Figures need shaped links:
 tests/virtual/test_ppt_measure.py.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
@@ -50,7 +50,7 @@ def test_each_probe_is_counted_once(shared_pair, measure, serve, token, validato
 
 
 def test_a_veth_pair_has_no_rate_and_gives_none(shared_pair, measure, serve, token):
-    """Both packets need as long as the sender: without their send times this is a service time of the receiver, or a capacity."""
+    """Both packets take as long as the sender's interval. Without send times this would look like a service time of the receiver, or a capacity."""
     a, b = shared_pair
     serve(b, "--token-file", token)
     end = json.loads(measure(a, b.address, "--count", 50, "--interval", "5ms", "--json", status=1).stdout)
@@ -78,7 +78,7 @@ def test_text(shared_pair, measure, serve, token):
 
 
 def test_a_capture_of_the_probes(shared_pair, measure, serve, token, ktrxer, tmp_path):
-    """Each size has a source port of its own: the probes of both are found in a capture at the receiver, and their gaps are those of the run."""
+    """Each size has its own source port: a capture at the receiver contains the probes of both, with the gaps of the run."""
     a, b = shared_pair
     serve(b, "--token-file", token)
     path = tmp_path / "receiver.pcapng"

@@ -30,7 +30,7 @@ from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces")
 
-# Makes a tun device and, told how many by each line of input, lets that many packets arrive by it.
+# Makes a tun device. Each line of input is a number of packets that arrive on it.
 TUN = """
 import fcntl, os, struct, subprocess, sys
 fd = os.open("/dev/net/tun", os.O_RDWR)
@@ -55,7 +55,7 @@ def net():
 
 
 def mixed(net):
-    """One of everything that is easily got wrong."""
+    """One packet of each difficult kind."""
     frames = []
     for i in range(20):
         frames += [
@@ -92,11 +92,11 @@ def test_stamps_and_bytes_are_those_of_libpcap(net, tmp_path, what, requires_rea
     sent = set(frames)
     want = [p for p in want if p[1] in sent]
     assert len(want) == len(frames) and [p[1] for p in want] == frames
-    # Nothing but the frames (neighbour discovery, say) is in the way of a comparison.
+    # No other packets, such as neighbour discovery, disturb the comparison.
     got = [p for p in got if p[1] in sent]
     assert got == want
     assert end["lost"] == 0 and end["rules"][0]["captured"] >= len(frames)
-    # What is told in JSON is the same again, and the monotonic value is the raw one shifted by one constant.
+    # The JSON has the same values, and the monotonic time is the raw one plus a constant.
     raw = {s["raw_ns"] for s in recv.samples}
     assert {p[0] for p in got} <= raw
     shifts = [s["raw_ns"] - s["time_ns"] for s in recv.samples]
@@ -148,7 +148,7 @@ def test_packets_for_other_hosts(net):
         assert promiscuity() == 0
         net.send([net.frame(b"x")])
         recv.end()
-    # It goes with the process, however that ends.
+    # It is removed with the process, after any end.
     recv = Recv(net)
     assert promiscuity() == 1
     recv.process.kill()
@@ -213,7 +213,7 @@ def test_large_packets_that_wait_in_the_queue_stay_in_order(net, tmp_path):
     assert end["lost"] == 0 and end["captured"] == 300
     got = read_pcapng(path)
     assert [p[2] for p in got] == [len(f) for f in frames]
-    # Beyond the queue's room a large packet is cut to its slot, and says so by its two lengths.
+    # A packet larger than its slot is truncated, and its two lengths show that.
     assert all(p[1] == f[:len(p[1])] for p, f in zip(got, frames))
     assert sum(len(p[1]) == len(f) for p, f in zip(got, frames)) >= 150
 
@@ -255,7 +255,7 @@ def test_all_devices(net, tmp_path):
     [("b0", "no NIC stamps: b0 makes none of what it receives (`ethtool -T b0`)"), (None, "no NIC stamps: they are of one device, name it")],
 )
 def test_where_no_nic_stamps_one_line_says_so(net, device, says):
-    """Where one does: tests/lab/test_nic.py."""
+    """A device without NIC stamps: the packets have the kernel's stamps, and a note states it. For a NIC with stamps see tests/lab/test_nic.py."""
     with Recv(net, "--rule", "capture udp from any to any:2000", "--nic-stamps", device=device) as recv:
         net.send([net.frame(b"x")] * 3)
         end = recv.stop()
@@ -304,7 +304,7 @@ def test_the_device_goes_in_mid_run(net, fault, traffic):
         assert recv.process.returncode == 1
         assert end["captured"] == (7 if traffic else 0)
         word = "was removed" if fault == "del" else "went down"
-        assert word in recv.complaints and any(word in r for r in end["reasons"])
+        assert word in recv.errors and any(word in r for r in end["reasons"])
         assert end["verdict"] == ("degraded" if traffic else "invalid")
     finally:
         sh(f"ip -n {net.b} link del gone0", check=False)
@@ -366,7 +366,7 @@ def test_a_device_that_is_down(net):
 @pytest.mark.parametrize("room", [None, 20480, 4096])
 @pytest.mark.parametrize("count", [500, 3000])
 def test_hundreds_and_thousands_of_rules(net, count, room):
-    """Too many for an exact filter in the kernel, or for the memory that it grants: what is received stays right."""
+    """Too many rules for an exact filter in the kernel, or for its memory: the received packets are still the right ones."""
     knob = "/proc/sys/net/core/optmem_max"
     before = sh(f"ip netns exec {net.b} cat {knob}", check=False).strip()
     if room and not before:

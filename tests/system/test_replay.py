@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer send --pcap`: what leaves is what the file holds, at the file's times."""
+"""`ktrxer send --pcap`: the frames of the file leave unchanged, at the file's times."""
 
 import csv
 import json
@@ -37,7 +37,7 @@ def frame(number: int, payload: int = 40, to: str = "10.77.0.2") -> bytes:
 
 
 def write_pcap(path: Path, packets: list[tuple[int, bytes]], *, linktype: int = 1, cut: dict[int, int] | None = None) -> Path:
-    """Nanosecond pcap; packet i of `cut` is stored with so many bytes only."""
+    """A nanosecond pcap file; packet i in `cut` is truncated to so many bytes."""
     out = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, linktype)]
     for i, (time_ns, data) in enumerate(packets):
         stored = data[: (cut or {}).get(i, len(data))]
@@ -77,7 +77,7 @@ class TestReplay:
         sent = reports(tmp_path / "r.csv")
         for (before, row), gap in zip(zip(sent, sent[1:], strict=False), gaps[1:], strict=True):
             assert int(row["scheduled_ns"]) - int(before["scheduled_ns"]) == gap
-        # byte for byte, in order: replayed once more from what the far end wrote, the file says the same
+        # byte for byte and in order: a replay of the far end's capture gives the same file
         assert self.frames_of(tmp_path / "out.pcapng") == [frame(i, 20 + 7 * i) for i in range(100)]
 
         def lateness_ns() -> float:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Rules in front of the stack, by XDP and by nftables: what they do to packets.
+Rules before the network stack, by XDP and by nftables: their effect on packets.
 
       A                              B
-    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, the rules in B judge
+    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      the rules in B apply to packets from A
        fd78:1::1                     fd78:1::2
 """
 
@@ -51,7 +51,7 @@ def test_the_four_operations(net, by):
 
 @pytest.mark.parametrize("by", BY)
 def test_odd_packets(net, by):
-    """Tags, later fragments, what is not IP, packets for others: as a linear scan of the rules has it."""
+    """VLAN tags, later fragments, other protocols, packets for other hosts: the result equals a linear scan of the rules."""
     frames = [
         net.frame(bytes(16), ports=(9, 9)),
         net.frame(bytes(16), fragment=0x2000, ports=(9, 9)),  # the first: its ports are there
@@ -127,7 +127,7 @@ def test_the_result_lists_what_precedes_the_rules(net, by):
 
 
 def test_two_tags_and_extension_headers(net):
-    """What only XDP looks behind."""
+    """Headers that only XDP skips."""
     inner = struct.pack("!HHHH", 9, 9, 8, 0)
     hops = bytes([60, 0, 1, 4, 0, 0, 0, 0]) + bytes([17, 0, 1, 4, 0, 0, 0, 0]) + inner
     ip = struct.pack("!IHBB", 6 << 28, len(hops), 0, 64) + socket.inet_pton(socket.AF_INET6, "fd78:1::1") + socket.inet_pton(socket.AF_INET6, "fd78:1::2")
@@ -141,7 +141,7 @@ def test_two_tags_and_extension_headers(net):
 
 
 def test_bytes_and_stamps(net, tmp_path):
-    """By ring buffer and by AF_XDP, small and jumbo, each packet is whole, in order, and has a stamp that is true."""
+    """By ring buffer and by AF_XDP, small and jumbo packets are complete, in order, and have correct stamps."""
     chance = random.Random(1)
     frames = [net.frame(bytes(chance.randrange(256) for _ in range(size)), ports=(1 + i % 2, 2000))
               for i, size in enumerate([1, 18, 64, 100, 200, 470, 600, 1400, 1472, 1473, 2000, 3500, 4000, 8900] * 4)]
@@ -170,7 +170,7 @@ def test_snap(net, tmp_path):
     assert [(len(p[1]), p[2]) for p in read_pcapng(path)] == [(50, 1042), (50, 1042), (43, 43)]
 
 
-# Gives each frame that leaves by a device a VLAN tag, which lies beside the frame as a NIC's offload has it. argv: index of the device.
+# Adds a VLAN tag to each frame that leaves through a device, as metadata beside the frame, like a NIC's offload. argv: index of the device.
 TAG = """
 import ctypes, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -254,10 +254,10 @@ def sniff(net, port):
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("operation", ["capture+drop", "capture"])
 def test_a_connection_made_by_hand(net, version, operation):
-    """With capture+drop the host does not hear of the answer. With capture alone it does, and resets what it knows nothing of."""
+    """With capture+drop the host's stack does not receive the answer. With capture only it does, and resets the unknown connection."""
     example = KTRXER.parents[1] / "examples" / "example_handshake"
     to = "10.78.1.1" if version == 4 else "fd78:1::1"
-    port = 7000 + version + (10 if operation == "capture" else 0)  # what is left of one connection is not in the way of the next
+    port = 7000 + version + (10 if operation == "capture" else 0)  # the rest of one connection does not disturb the next
     server = subprocess.Popen(["ip", "netns", "exec", net.a, sys.executable, "-c",
                                "import socket\n"
                                f"s = socket.create_server(('{to}', {port}), family=socket.{'AF_INET' if version == 4 else 'AF_INET6'})\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Rules on a device that has an XDP program already: the program is named and stays, and `auto` takes another back end."""
+"""Rules on a device that already has an XDP program: the message names the program, which stays, and `auto` selects another back end."""
 
 import subprocess
 
@@ -28,7 +28,7 @@ def test_another_program_is_named_and_stays():
                               capture_output=True, text=True, timeout=20)
         assert done.returncode == 1 and "another XDP program, 'neighbour' (number " in done.stderr and "the back end 'nftables'" in done.stderr
         assert len(done.stderr.splitlines()) == 1
-        with Recv(net, "--rule", "drop udp from any to any:2000") as recv:  # auto finds another way
+        with Recv(net, "--rule", "drop udp from any to any:2000") as recv:  # auto selects another back end
             net.send([net.frame(b"x")] * 3)
             end = recv.stop()
         assert end["backend"] == "nftables" and end["rules"][0]["dropped"] == 3

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Rules in front of the stack: that nothing of them stays behind, and which back end has them.
+Rules before the network stack: they are removed at the end, and the chosen back end.
 
       A                              B
-    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, the rules in B judge
+    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      the rules in B apply to packets from A
        fd78:1::1                     fd78:1::2
 """
 
@@ -49,7 +49,7 @@ def test_all_is_gone_with_the_process(net, by):
 
 
 def test_stopped_rules_still_hold(net):
-    """A process that is stopped is not gone."""
+    """A stopped process keeps its rules."""
     with Recv(net, "--backend", "xdp", *rules("drop udp from any to any:2000")) as recv, stack(net) as got:
         recv.process.send_signal(signal.SIGSTOP)
         status = Path(f"/proc/{recv.process.pid}/stat")
@@ -70,7 +70,7 @@ def test_the_device_goes_in_mid_run(net, fault, by):
             sh(f"ip -n {net.b} link " + ("del gone0" if fault == "del" else "set gone0 down"))
             end = recv.end()
         word = "was removed" if fault == "del" else "went down"
-        assert recv.process.returncode == 1 and word in recv.complaints and any(word in r for r in end["reasons"])
+        assert recv.process.returncode == 1 and word in recv.errors and any(word in r for r in end["reasons"])
     finally:
         sh(f"ip -n {net.b} link del gone0", check=False)
 
@@ -92,7 +92,7 @@ def test_another_program_is_there(net):
         assert done.returncode == 1
         assert re.search(r"another XDP program, 'rules' \(number \d+\), is on 'b0' already.*`ip link set dev b0 xdp off`.*the back end 'nftables'", done.stderr)
         assert len(done.stderr.splitlines()) == 1
-        # auto goes on to the next, and says why
+        # auto selects the next one, and prints the reason
         with Recv(net, *rules("drop udp from any to any:2001")) as recv, stack(net, 2001) as got:
             net.send([net.frame(b"x", ports=(1, 2001))] * 2)
             end = recv.stop()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-Rules in front of the stack: what is refused, and kernels and users that lack something.
+Rules before the network stack: refused rules, and kernels and users without the needed features and rights.
 
       A                              B
-    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      what A sends, the rules in B judge
+    a0 10.78.1.1/24 ------------- b0 10.78.1.2/24      the rules in B apply to packets from A
        fd78:1::1                     fd78:1::2
 """
 
@@ -48,7 +48,7 @@ def test_force_means_it(net):
 
 
 def test_the_session_that_it_was_typed_over(net):
-    """Not by sudo either, which takes the variable away: an ancestor has it."""
+    """Also under sudo, which removes the variable: it is found in an ancestor's environment."""
     session = os.environ | {"SSH_CONNECTION": "10.78.1.1 50022 10.78.1.2 22"}
     command = f"ip netns exec {net.b} $0 {KTRXER} recv --device b0 --rule 'drop tcp from any to any:22'; exit $?"
     for wrap in ("", "env -u SSH_CONNECTION"):
@@ -71,7 +71,7 @@ def test_without_privileges_it_says_what_is_missing(net):
         assert len(done.stderr.splitlines()) == 1
 
 
-# A kernel without this or that: the system call refuses. argv: call number, errno, first argument (or -1), command.
+# Simulates a kernel without a feature: the system call fails. argv: call number, errno, first argument (or -1), command.
 REFUSE = """
 import ctypes, os, struct, sys
 number, error, first = map(int, sys.argv[1:4])
@@ -101,7 +101,7 @@ def test_a_kernel_that_is_too_old(net, refused, says):
     prefix = (sys.executable, "-c", REFUSE, *map(str, refused))
     done = run(net, "--device", "b0", "--backend", "xdp", "--rule", "drop udp from any to any:2000", prefix=prefix)
     assert done.returncode == 1 and says in done.stderr and len(done.stderr.splitlines()) == 1
-    # auto finds another way, and says why
+    # auto selects another back end, and prints the reason
     done = run(net, "--device", "b0", "--rule", "drop udp from any to any:2000", "--for", "50ms", "--json", prefix=prefix)
     end = json.loads(done.stdout)
     assert end["backend"] == "nftables" and says in end["backend_why"]
@@ -117,7 +117,7 @@ def test_without_kernel_btf(net):
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are x86-64's")
 def test_without_af_xdp_it_is_the_ring_buffer(net):
-    """A kernel without AF_XDP: socket(44, ...) is refused."""
+    """A kernel without AF_XDP: socket(44, ...) fails."""
     prefix = (sys.executable, "-c", REFUSE, "41", "97", "44")
     command = ["ip", "netns", "exec", net.b, *prefix, str(KTRXER), "recv", "--device", "b0", "--rule", "capture+drop udp from any to any:2000", "--for", "1s", "--json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer send`, judged at the far end: what arrives, when, in which shape, and whether the reports say the same."""
+"""`ktrxer send`, checked at the far end: the packets, their times and contents, and their agreement with the reports."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def read_reports(path):
 
 
 def agree(result, rows):
-    """Reports and accounts tell the same story, line by line."""
+    """Reports and counts agree, line by line."""
     for name in ACCOUNTS[1:]:
         assert sum(row["status"] == name for row in rows) == result[name], name
     for name, count in result["departure_stamp"].items():
@@ -87,7 +87,7 @@ def test_every_probe_arrives_once_and_whole(send, shared_pair, engine, version):
         assert len(packet.payload) == 28 and packet.payload[8:] == bytes(20)
         assert packet.ttl == 64 and packet.tos == 0 and packet.dont_fragment
         assert packet.header_right
-        # The kernel leaves the sum of its own datagrams to the device; what we wrote must be right.
+        # The kernel leaves the checksums of its own datagrams to the device; those that ktrxer writes must be correct.
         assert packet.transport_right or (engine == "udp" and packet.offloaded)
     assert result["frame_bytes"] == (14 if engine == "packet" else 0) + (20 if version == 4 else 40) + 8 + 28
 
@@ -147,7 +147,7 @@ def test_reported_gaps_are_those_of_the_receiver(send):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_sent_times_come_before_arrival(send, engine):
-    """On one clock: left after it was called for, arrived after it left."""
+    """With one clock: a packet leaves after its call, and arrives after it left."""
     offset = time.time_ns() - time.monotonic_ns()
     _, rows, packets = send("--engine", engine, "--count", 100, "--interval", "1ms", status=None)
     for row, packet in zip(rows, packets, strict=True):
@@ -155,7 +155,7 @@ def test_sent_times_come_before_arrival(send, engine):
 
 
 def test_rate_is_exact(send):
-    """36,000 a second in rational gaps: the last deadline is where it belongs, to the nanosecond."""
+    """36,000 probes a second have a fractional interval in nanoseconds: the last deadline is exact to the nanosecond."""
     _, rows, _ = send("--rate", "36k", "--count", 3600, status=None)
     at = [int(row["scheduled_ns"]) for row in rows]
     assert [t - at[0] for t in at] == [n * 10**9 // 36000 for n in range(3600)]
@@ -205,8 +205,8 @@ def test_trains_back_to_back(send, engine):
     assert [packet.number for packet in packets] == list(range(80))
     scheduled, sent = ([int(row[column]) for row in rows] for column in ("scheduled_ns", "sent_ns"))
     assert [gap for n, gap in enumerate(gaps(scheduled)) if n % 8 == 7] == [5_000_000] * 9
-    # Inside a train they are close. Between trains the arrivals are as far apart as the reports say: a machine that stalled for
-    # longer than the whole schedule catches up, and both show it.
+    # Packets of a train are close. Between trains the gaps of the arrivals equal those of the reports: a machine that stalled for
+    # longer than the whole schedule catches up, which both show.
     assert statistics.median(gap for n, gap in enumerate(gaps(arrived)) if n % 8 != 7) < 50_000
     apart = zip(gaps(arrived)[7::8], gaps(sent)[7::8], strict=True)
     assert statistics.median(abs(arrival - said) for arrival, said in apart) < 500_000
@@ -229,7 +229,7 @@ def test_a_start_that_has_passed_is_now_and_said(send):
 
 @pytest.mark.parametrize("late", ["catch-up", "skip", "shift"])
 def test_late_policies(shared_pair, ktrxer, tmp_path, late):
-    """The process is stopped for a while: some probes are late by force."""
+    """The process is stopped for some time, so that some probes are late."""
     a, b = shared_pair
     path = tmp_path / "reports.csv"
     start = time.time_ns() + 400_000_000
@@ -242,7 +242,7 @@ def test_late_policies(shared_pair, ktrxer, tmp_path, late):
     result, rows = closed(json.loads(output)), read_reports(path)
     assert result["requested"] == 300, errors
     agree(result, rows)
-    # Under shift the one that moved the others was late; they are on their new time.
+    # With the policy shift the first probe is late and moves the others, which are on time in the new schedule.
     assert result["late"] >= (1 if late == "shift" else 40) and (late == "shift" or result["verdict"] != "valid")
     if late == "skip":
         assert result["skipped"] >= 40 and result["sent"] + result["skipped"] == 300

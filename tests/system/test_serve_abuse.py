@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer serve` under attack: what it gives away, what it sends where, which shares a greedy source gets.
+`ktrxer serve` under attack: what it discloses, where it sends, and the share of resources for a greedy source.
 
 a0 10.77.0.1, .9, 10.78.0.1 ------------- b0 10.77.0.2, 10.78.0.2      attackers and an honest client in A, the server in B
 """
@@ -21,7 +21,7 @@ from waiting import event
 
 
 def hostile(mode, body):
-    """The program of test_flow_faults with one mode more."""
+    """The program of test_flow_faults with an additional mode."""
     return HOSTILE + f"if mode == {mode!r}:\n" + "".join(f"    {line}\n" for line in body.splitlines())
 
 
@@ -32,7 +32,7 @@ c = Control(); c.s.sendall(struct.pack(">I", 1 << 24 | 513)); answer = rest(c.s)
 assert REFUSE(3) in answer and answer.endswith(bytes(16)), answer[-40:]
 """
 
-# As many connections as the system gives, each silent; until the parent ends it.
+# Opens as many silent connections as the system allows, until its parent ends.
 SILENT = """
 import resource, socket, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
@@ -58,7 +58,7 @@ def hosts_of_two_networks(pair):
 
 
 def test_a_refusal_carries_nothing_of_the_token(shared_pair, serve, token):
-    """A HMAC under the token's key would let anybody try tokens off line."""
+    """An HMAC with the token's key would allow offline guessing of the token."""
     a, b = shared_pair
     serve(b, "--token-file", token)
     done = a.run([sys.executable, "-c", hostile("oracle", ORACLE), b.address, "oracle", token], check=False, timeout=30)
@@ -99,7 +99,7 @@ def test_udp_goes_to_the_address_of_the_control_connection_only(hosts_of_two_net
 
 
 def test_a_greedy_source_shuts_out_only_itself(hosts_of_two_networks, flow, serve, token):
-    """Thousands of silent connections from one network; a client of another one connects as before."""
+    """With thousands of silent connections from one network, a client of another network still connects."""
     a, b = hosts_of_two_networks
     server = serve(b, "--token-file", token)
     flood = a.popen([sys.executable, "-c", SILENT, "10.78.0.2", "10.78.0.1"])
@@ -118,7 +118,7 @@ def test_a_greedy_source_shuts_out_only_itself(hosts_of_two_networks, flow, serv
 
 @pytest.mark.parametrize("sample_ns", [2**64 - 1, 2**63])
 def test_an_interval_of_centuries_is_refused(shared_pair, serve, token, sample_ns):
-    """It had made the server sample in an endless loop."""
+    """This once made the server sample in an endless loop."""
     a, b = shared_pair
     server = serve(b, "--token-file", token)
     body = f"""
@@ -143,7 +143,7 @@ c.send(3, struct.pack(">IH", 0, 1) + struct.pack(">BBBBQQHHQQ", 3, 0, 2, 0, 0, 1
 
 
 def test_memory_of_udp_flows_is_bounded(shared_pair, flow, serve, token, ktrxer):
-    """64 flows of jumbo packets had reserved 2.3 GB."""
+    """64 flows of jumbo packets once allocated 2.3 GB."""
     a, b = shared_pair
     server = serve(b, "--token-file", token)
     child = a.popen([*command(ktrxer, token, "down", b.address, "--udp", "--flows", 64, "--payload", "1400", "--bitrate", "1G", "--for", "1s"), "--jsonl"])
@@ -180,7 +180,7 @@ def answers_marked(a, b, stamp, dscp):
 
 @pytest.fixture
 def open_folder():
-    """The server's user has no way into the folders of pytest."""
+    """A folder that the server's user may read, unlike the folders of pytest."""
     with tempfile.TemporaryDirectory(prefix="ktrxer-", dir="/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -198,7 +198,7 @@ def test_the_token_is_read_again_on_sighup(shared_pair, flow, serve, refusal, op
         assert event(server.process, "token_reloaded") == {"type": "event", "name": "token_reloaded", "time_ns": ANY, "done": True}
         assert flow(a, "down", b.address, "--bytes", "10k", token=path).flows[0]["bytes"] == 10_000
     assert "token" in refusal(a, b.address, "--bytes", "10k", token=old)
-    kept.chmod(0o644)  # others may read it: refused, and the token stays
+    kept.chmod(0o644)  # other users may read it: the server refuses it, and the token does not change
     server.process.send_signal(signal.SIGHUP)
     assert event(server.process, "token_reloaded")["done"] is False
     assert flow(a, "down", b.address, "--bytes", "10k", token=new).flows[0]["bytes"] == 10_000
@@ -206,13 +206,13 @@ def test_the_token_is_read_again_on_sighup(shared_pair, flow, serve, refusal, op
 
 
 def test_marks_need_the_token(pair, serve, stamp, flow, token):
-    """By default a peer that has proven nothing gets best effort; its flows prove the token, and then its probes are answered with their marks."""
+    """By default an unauthenticated peer gets best-effort answers. After its flows have authenticated, answers have the marks of its probes."""
     a, b = pair
     serve(b, "--token-file", token)
     assert answers_marked(a, b, stamp, "EF") == {"0,"}
     assert flow(a, "down", b.address, "--bytes", "100k").flows[0]["bytes"] == 100_000
     assert answers_marked(a, b, stamp, "EF") == {"b8"}
-    assert answers_marked(a, b, stamp, "CS6") == {"0,"}  # network control for no client
+    assert answers_marked(a, b, stamp, "CS6") == {"0,"}  # no client gets network control
 
 
 def test_sixteen_addresses_are_one_valid_line(pair, serve):

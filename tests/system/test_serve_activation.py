@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer serve` with sockets that a service manager has opened (systemd's .socket units); activate.py stands in for the manager.
+`ktrxer serve` with sockets from a service manager (systemd's .socket units); activate.py replaces the manager.
 
 a0 10.77.0.1, fd00:77::1 ------------- b0 10.77.0.2, fd00:77::2      clients in A, the server in B
 """
@@ -24,7 +24,7 @@ NTP_EPOCH = 2_208_988_800
 
 @pytest.fixture
 def activated(ktrxer):
-    """activated(host, sockets, *options) becomes the server when a line is written to its input; all are stopped in the end."""
+    """activated(host, sockets, *options) starts the server after a line on its input; all are stopped at the end."""
     started = []
 
     def start(host, sockets, *options, command=None):
@@ -67,7 +67,7 @@ def sockets_of(host, port):
 
 
 def test_the_unit_has_these_sockets():
-    """The other tests open what systemd would open for ktrxer-serve.socket."""
+    """The sockets of the other tests equal those of ktrxer-serve.socket."""
     lines = [line.partition("=")[::2] for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#")]
     kinds = {"ListenStream": "tcp", "ListenDatagram": "udp"}
     sockets = ["=".join((kinds[key], *value.rsplit(":", 1))) for key, value in lines if key in kinds]
@@ -85,7 +85,7 @@ def test_it_serves_by_passed_sockets(shared_pair, activated, flow, stamp, token,
         "0.0.0.0",
         "::",
     ]
-    assert len(before) == 4 and sockets_of(b, 8620) == before  # it has opened none
+    assert len(before) == 4 and sockets_of(b, 8620) == before  # the server has opened no socket itself
     for address in (b.address, b.address6):
         done, kinds = stamp(a, address, "-c", 20, "-i", "5ms")
         assert done["received"] in (20, 21) and kinds["round_trip"]
@@ -97,7 +97,7 @@ def test_it_serves_by_passed_sockets(shared_pair, activated, flow, stamp, token,
 
 
 def test_a_second_port_below_1024_without_privileges(shared_pair, ktrxer, activated, stamp, token):
-    """Port 862 of STAMP is the reason for passed sockets: the service has no capability."""
+    """STAMP's port 862 needs passed sockets, because the service has no capabilities."""
     a, b = shared_pair
     bare = [
         "setpriv",
@@ -124,7 +124,7 @@ def test_a_second_port_below_1024_without_privileges(shared_pair, ktrxer, activa
 
 
 def test_a_request_from_before_the_start_keeps_its_arrival_time(shared_pair, activated, token):
-    """It has waited in the socket. T2 of its answer is its arrival, not the time at which the server read it."""
+    """A probe that waited in the socket: T2 of its answer is its arrival time, not the time at which the server read it."""
     a, b = shared_pair
     child = activated(b, FOUR, "--token-file", token)
     program = "import socket, sys; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(20); s.connect(('10.77.0.2', 8620)); s.send(bytes(44)); print(s.recv(100).hex())"
@@ -145,7 +145,7 @@ def test_a_request_from_before_the_start_keeps_its_arrival_time(shared_pair, act
 
 
 def test_variables_of_another_process_are_ignored(shared_pair, activated, stamp, token):
-    """A shell that systemd has started by a socket starts a server with --bind: the variables are inherited."""
+    """A socket-activated shell starts a server with --bind: the inherited variables are ignored."""
     a, b = shared_pair
     child = activated(b, ("PID=1", "file"), "--token-file", token, "--bind", b.address)
     assert begin(child)["passed_sockets"] == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-What `ktrxer serve` reports: its JSON objects, one line for each client, metrics.
+Reports of `ktrxer serve`: JSON objects, one line for each client, metrics.
 
 a0 10.77.0.1, 10.78.0.1 ------------- b0 10.77.0.2, fd00:77::2, 10.78.0.2      clients in A, the server in B
 """
@@ -45,7 +45,7 @@ def fetch(host, address, port, request=r"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\
 
 
 def metrics(host, address="127.0.0.1", port=9620):
-    """The values by name and label, by an independent parser."""
+    """The values by name and label, read by an independent parser."""
     status, head, body = fetch(host, address, port)
     assert status == "HTTP/1.0 200 OK" and "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" in head
     assert f"Content-Length: {len(body)}" in head
@@ -79,7 +79,7 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, serve, flow, stamp, to
         validators[one["type"]].validate(one)
     assert [one["type"] for one in objects] == ["start", *["event"] * (len(objects) - 2), "end"]
     assert [one["name"] for one in objects[1:-1]] == ["listening", "client_ended", "client_ended"]
-    # And the schema can refuse.
+    # The schema rejects invalid objects.
     ended = objects[2]
     for spoilt in ({**ended, "end": 1}, {**ended, "action": "other"}, {k: v for k, v in ended.items() if k != "address"}):
         assert not validators["event"].is_valid(spoilt), spoilt
@@ -130,7 +130,7 @@ def test_each_client_has_one_line(shared_pair, flow, stamp, serve, token):
 
 
 def test_a_client_that_is_gone_is_counted(shared_pair, ktrxer, serve, token):
-    """Its flows have no end; what they moved counts all the same."""
+    """Its flows have no end message; their bytes count nevertheless."""
     a, b = shared_pair
     server = serve(b, "--token-file", token)
     for kind in ((), ("--udp",)):
@@ -157,7 +157,7 @@ def test_a_refused_client_has_its_reason(shared_pair, flow, refusal, serve, toke
 
 
 def test_a_flood_of_clients_is_no_flood_of_lines(pair, flow, serve, token):
-    """90 guesses from one network: its lines have a limit, those of another network are there."""
+    """90 guesses from one network: its log lines are limited, those of another network are not."""
     a, b = pair
     a.ip("addr", "add", "10.78.0.1/24", "dev", "a0")
     b.ip("addr", "add", "10.78.0.2/24", "dev", "b0")
@@ -250,7 +250,7 @@ def test_other_requests(shared_pair, serve, token, request_text, status):
 
 @pytest.mark.plain_build
 def test_slow_readers_of_metrics_hold_no_place(shared_pair, serve, token):
-    """Twenty connections that say nothing: the next request is answered at once, and they are closed after some seconds."""
+    """With twenty silent connections the next request is answered at once; they are closed after some seconds."""
     _, b = shared_pair
     serve(b, "--token-file", token, "--metrics", "127.0.0.1:9620")
     hold = "import socket\nmany = [socket.create_connection(('127.0.0.1', 9620)) for _ in range(20)]\nprint(flush=True)\n"

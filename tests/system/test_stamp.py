@@ -46,12 +46,12 @@ def test_samples(shared_pair, stamp, serve, address, engine, precise):
             assert trip["ipdv_ns"] == trip["rtt_ns"] - before["rtt_ns"]
     # Closing probes bring the driver's stamps of the last answers; a busy machine may lose some.
     assert end["stamps"]["reflector_departures"] >= 70 and end["follow_up"] and end["reflector_stateful"]
-    # One clock at both ends: the truth is known, and lies within what is said.
+    # Both ends have one clock: the true offset is 0, and lies within the reported interval.
     assert abs(end["offset_us"]) <= end["offset_bound_us"] < 1000
     total = end["one_way_uncertainty_us"]["total"]
     assert total >= sum(end["one_way_uncertainty_us"][part] for part in ("clock", "skew", "host", "resolution")) - 0.01
     assert end["up_us"]["p50"] > -total and end["down_us"]["p50"] > -total
-    # There and back together are the round trip, whatever the offset.
+    # Up and down add up to the round trip, for any offset.
     assert end["up_us"]["min"] + end["down_us"]["min"] <= end["rtt_us"]["max"]
     counts = server.stop()
     assert counts["answered"] == counts["sent"] == 100 + end["closing_probes"] and counts["without_kernel_stamp"] == 0 and counts["sessions"] == 1
@@ -69,7 +69,7 @@ def test_the_address_that_was_asked_answers(pair, stamp, serve):
 
 @pytest.mark.parametrize("engine", ["udp", "packet"])
 def test_a_link_local_address(pair, stamp, serve, engine):
-    """The scope of such an address is no part of the packet: the answer counts all the same."""
+    """The packet does not contain the scope of a link-local address: the answer is still accepted."""
     a, b = pair
     a.ip("-6", "addr", "add", "fe80::98/64", "dev", "a0", "nodad")
     b.ip("-6", "addr", "add", "fe80::99/64", "dev", "b0", "nodad")
@@ -115,7 +115,7 @@ def test_authenticated(shared_pair, ktrxer, stamp, serve, tmp_path):
 
 
 def lose(b, there=(), back=()):
-    """Sequence numbers to lose on the way there, and sender's sequence numbers of answers to lose."""
+    """Sequence numbers of probes to lose up, and of answers to lose down."""
     b.run(["nft", "add", "table", "inet", "loss"])
     for chain, hook, port, at, numbers in (("in", "input", "dport", 64, there), ("out", "output", "sport", 64 + 192, back)):
         b.run(["nft", "add", "chain", "inet", "loss", chain, f"{{ type filter hook {hook} priority 0; }}"])
@@ -170,7 +170,7 @@ def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
     a, b = pair
     server = serve(b, "--dscp-allow", "be,cs1,ef")
     lose(b, {3, 7, 99}, {5})
-    # Of one class one more: by its TOS, as nft sees it.
+    # One more of one class, selected by its TOS.
     b.run(["nft", "insert", "rule", "inet", "loss", "in", "udp", "dport", str(PORT), "ip dscp", "ef", "@th,64,32 { 20, 21 }", "drop"])
     end, kinds = stamp(a, b.address, "-c", 100, "-i", "2ms", "--timeout", "200ms", "--dscp", "be,cs1,ef,0", "--tlv", "cos", "--ssid", 500)
     assert end["requested"] == end["sent"] == 400 and end["ssid"] == 500 and not reasons(end)
@@ -187,13 +187,13 @@ def test_classes_are_measured_and_counted_apart(pair, stamp, serve):
     end, kinds = stamp(a, b.address, "-c", 50, "-i", "2ms", "--dscp", "be,ef", "--brief")
     columns = [(n, c) for one in kinds["round_trips"] for n, c in zip(one["number"], one["class"], strict=True)]
     assert sorted(columns) == [(n, c) for n in range(50) for c in (0, 1)] and end["received"] == 100
-    # In turns: whoever is the first finds cold caches.
+    # In turns, because the first one finds cold caches.
     first = {c: min(at for one in kinds["round_trips"] for n, at, d in zip(one["number"], one["sent_ns"], one["class"], strict=True) if (n, d) == (1, c))
              for c in (0, 1)}
     assert first[1] < first[0]
 
 
-# Counts for all who ask from one port, as reflectors without session identifiers do.
+# One count for all senders on one port, like reflectors without session identifiers.
 NO_SSID = """
 import socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("10.77.0.2", 8620)); print("up", flush=True); n = 0
@@ -217,7 +217,7 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
             peer.kill()
 
 
-# A forwarder that repeats and holds back: argv: port to listen on, port to forward to.
+# A forwarder that duplicates and delays packets. argv: port to listen on, port to forward to.
 FORWARDER = """
 import socket, struct, sys
 outer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); outer.bind(("10.77.0.2", int(sys.argv[1])))
@@ -259,7 +259,7 @@ def test_duplicates_and_reordering_by_direction(pair, stamp, serve):
 
 
 def reap(child):
-    """CPU seconds of a child that has ended or is told to end."""
+    """CPU seconds of a child that has ended or is stopped now."""
     out, err = child.stdout.read(), child.stderr.read()
     _, _, used = os.wait4(child.pid, 0)
     child.returncode = 0
@@ -286,10 +286,10 @@ def test_cpu_against_irtt(pair, ktrxer):
         theirs.append(reap(client)[0])
         server.terminate()
         theirs[-1] += reap(server)[0]
-    # Other work on the machine only ever adds, to both.
+    # Other load on the machine only increases both.
     ratio = min(ours) / min(theirs)
     print(f"figure: stamp + serve / irtt, CPU of both ends at 10 ms: {min(ours):.3f} s / {min(theirs):.3f} s = {ratio:.2f} (goal 0.5)")
-    # Alone on the machine it is 0.3 to 0.4. Another test file runs beside this one, and wake-ups cost more then.
+    # On an idle machine it is 0.3 to 0.4. Beside another test file wake-ups cost more.
     assert ratio <= 0.8
 
 
@@ -359,8 +359,8 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
     middle = {name: statistics.median(values) / 1000 for name, values in apart.items()}
     print("figure: stamp's arrivals and departures after those of captures at both ends, medians in us: " + ", ".join(f"{k} {v:.3f}" for k, v in middle.items()))
     assert len(apart["T1"]) > 50
-    # Arrivals are the same stamps. Departures are stamped by the driver, after the tap has copied the packet: what lies
-    # between is the capture's own cost, and the only thing in which the round trips differ.
+    # Arrivals have the same stamps. The driver stamps departures after the tap has copied the packet: the difference is
+    # the cost of the capture, and the only difference between the round trips.
     assert abs(middle["T2"]) < 0.1 and abs(middle["T4"]) < 1
     assert 0 <= middle["T1"] < 10 and 0 <= middle["T3"] < 10
     assert abs(statistics.median(map(sum, zip(apart["round trip"], apart["T1"], apart["T3"], strict=True)))) < 1000
@@ -368,7 +368,7 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
 
 @pytest.mark.plain_build
 def test_reflector_rate(pair, ktrxer, serve):
-    """Answers for each second of processor time: how many packets a second one core answers."""
+    """Answers per second of CPU time: the packets a second that one core answers."""
     a, b = pair
     server = serve(b, "--max-answer-rate", 0)
     a.run([ktrxer, "send", "--device", "a0", "--engine", "packet", b.address, "--port", str(PORT), "--from", a.address, "--payload", "44",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer stamp` and `ktrxer serve` when something goes wrong, and what strangers send to a reflector.
+`ktrxer stamp` and `ktrxer serve` with faults, and unauthenticated packets to a reflector.
 
 a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A measures, B serves; nftables in B loses what a test says,
    fd00:77::1                    fd00:77::2        by the sequence number in the packet
@@ -72,7 +72,7 @@ def test_nobody_there(shared_pair, stamp):
     assert end["lost"] == 5 and end["verdict"] == "invalid" and end["network_errors"] > 0 and "network_error" in kinds
 
 
-# A reflector of others: `how` is what it does wrong, or `short` for the shortest answer of RFC 5357, which is right.
+# A foreign reflector: `how` is its fault, or `short` for the shortest answer of RFC 5357, which is correct.
 OTHER = """
 import socket, struct, sys, time
 own, port, how, second = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -225,7 +225,7 @@ def datagrams(host):
 
 
 def test_two_reflectors_fall_silent(pair, serve):
-    """A forged packet sets one on the other; and once more where both are set on ports that the other does not know."""
+    """A forged packet makes two reflectors answer each other; also with ports that the other one does not use."""
     a, b = pair
     one, other = serve(a, "--port", 9001), serve(b, "--port", 9002)
     program = f"""

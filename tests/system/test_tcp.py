@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer tcp`: what it reads from a web server's answers, against a middlebox that has lost and reordered the segments itself.
+`ktrxer tcp`: its results from a web server's answers, compared with a middlebox that loses and reorders the segments.
 
 a ---10.79.0.0/24, fd00:79::/64--- m ---the same--- b      A measures, B has web servers, M is a bridge in user space
 """
@@ -21,7 +21,7 @@ from ktrxer.lab import hosts
 
 HERE = Path(__file__).resolve().parent
 PORTS = {"whole": 80, "closing": 8010, "at once": 8011, "silent": 8012, "ssh": 8013, "narrow": 8014, "resets": 8015}
-# Servers that are no good for this method, each on its port.
+# Servers that do not suit this method, each on its port.
 BAD = f"""
 import socket, struct, threading
 def serve(port, talk, room=None):
@@ -81,7 +81,7 @@ def line(requires_namespaces: None, tmp_path_factory: pytest.TempPathFactory) ->
         hosts.join(a, m, net=71, devices=("a0", "m0"))
         hosts.join(m, b, net=72, devices=("m1", "b0"))
         for host, device in ((a, "a0"), (m, "m0"), (m, "m1"), (b, "b0")):
-            # What the kernel would leave to a device, the middlebox would have to do: segments, and their checksums.
+            # No offloads, because the middlebox does not segment and does not compute checksums.
             host.run(["ethtool", "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"])
         for host, number in ((a, 1), (b, 2)):
             host.ip("address", "add", f"10.79.0.{number}/24", "dev", host.device)
@@ -100,7 +100,7 @@ Measure = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def measure(line: Line, ktrxer: Path) -> Iterator[Measure]:
-    """The objects of `ktrxer tcp --jsonl`; then the middlebox's notes of the segments."""
+    """The objects of `ktrxer tcp --jsonl`, and the middlebox's records of the segments."""
     boxes = list[Any]()
     notes = list[dict[str, Any]]()
 
@@ -120,13 +120,13 @@ def measure(line: Line, ktrxer: Path) -> Iterator[Measure]:
 
 
 def reasons(end: dict[str, Any]) -> list[str]:
-    """Without those that other work on this machine brings about."""
+    """The reasons without those that other load on this machine causes."""
     busy = ("processors of this host", "waited for a processor", "late", "were not sent because")
     return [one for one in end["reasons"] if not any(word in one for word in busy)]
 
 
 def whole(end: dict[str, Any]) -> bool:
-    """Each pair that was sent has a result. A busy machine primes some too late."""
+    """Each sent pair has a result. A busy machine opens some connections too late."""
     return end["known"] == end["pairs"] - end["busy"] - end["unprimed"] >= end["pairs"] / 2 and not reasons(end)
 
 
@@ -134,7 +134,7 @@ Passed = dict[tuple[str, int, int], int | None]
 
 
 def fate(passed: Passed, way: str, port: int, sequences: tuple[int, int]) -> str:
-    """Of the first transmissions."""
+    """Counts of the first transmissions."""
     first, second = (passed.get((way, port, one % 2**32), None) for one in sequences)
     if first is None:
         return "both_lost" if second is None else "first_lost"

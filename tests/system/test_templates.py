@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Templates and threads on veth: the same bytes by every engine, each number once, and nothing left out.
+"""Templates and threads on veth: the same bytes by every engine, and each number exactly once.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
@@ -36,7 +36,7 @@ def ready(engine, host):
 
 
 def wire(engine, a, b, count, payload, *options, head=42):
-    """The frames that came, by number."""
+    """The received frames, by number."""
     capture = Capture(b, a, payload + head)
     result = engine.send(a, b, "--count", count, "--payload", payload, "--from-port", 4000, *options)
     assert result["sent"] == count
@@ -72,7 +72,7 @@ FIELDS = {
     ],
 )
 def test_live_and_packet_send_the_same_bytes(live, pair, ktrxer, ktrxer_json, fields, payload):
-    """In the kernel and in user space, field by field and checksum by checksum; a checksum that were wrong in both is the unit test's."""
+    """In the kernel and in user space, field by field and checksum by checksum; the unit test finds a checksum that is wrong in both."""
     packet = Engine("packet", ktrxer, ktrxer_json)
     count = 2500
     by_kernel = wire(live, *pair, count, payload, *FIELDS[fields])
@@ -93,7 +93,7 @@ def test_ipv6_too(live, pair, ktrxer, ktrxer_json):
 
 
 def test_the_host_s_own_stack_takes_them(live, pair):
-    """It drops what has a wrong checksum."""
+    """The receiving kernel drops packets with a wrong checksum."""
     a, b = pair
     listener = Listener(b)
     result = live.send(a, b, "--count", 3000, "--payload", 8, "--vary", "src-port=random:1-65535", "--vary", "ip-id=counter")
@@ -111,7 +111,7 @@ def test_an_order_uses_up_its_space_first(live, pair):
 
 @pytest.mark.parametrize("schedule", [[], ["--rate", "20k"], ["--interval", "500us", "--train", "16"]], ids=["flood", "rate", "trains"])
 def test_threads_share_the_numbers(engine, pair, schedule):
-    """Each once, none left out, whoever sends it."""
+    """Each number is sent exactly once, by any of the threads."""
     a, b = pair
     if engine.name == "xsk":
         a.run(["ethtool", "-L", a.device, "tx", "2"])
@@ -131,7 +131,7 @@ def test_threads_share_the_numbers(engine, pair, schedule):
         assert sorted(numbers) == list(range(count))
         return numbers == sorted(numbers)
 
-    # They take turns, unless the machine lets one wait until the other has done all.
+    # The threads alternate, unless the machine delays one until the other has sent all.
     take_turns = not schedule and engine.name != LIVE
     assert least(in_order, enough=not take_turns) <= (not take_turns), "in order each time: one thread sent all"
 
@@ -143,17 +143,17 @@ def test_what_is_stopped_by_the_clock_has_no_gap(live, pair, ktrxer, ktrxer_json
         capture = Capture(b, a, 50)
         result = Engine(name, ktrxer, ktrxer_json).send(a, b, "--for", "60ms", "--payload", 8, "--threads", 2)
         assert result["cancelled"] == 0
-        # A driver that stays full through all tries costs a few, and they are told.
+        # Packets are lost if the driver's queue stays full during all retries; they are reported.
         assert result["sent"] + result["failed"] == result["requested"] > 0
         assert result["failed"] < result["requested"] / 50
         numbers = sorted(int.from_bytes(frame[42:50]) for frame in capture.frames())
-        # a busy listener may miss some
+        # a busy receiver may miss some
         assert numbers[-1] < result["requested"]
         assert len(set(numbers)) == len(numbers) > result["sent"] // 2 or result["sent"] > 300_000
 
 
 def test_a_driver_that_is_full_gets_them_again(live, pair, ktrxer):
-    """The peer stops polling now and then: what it refused comes again, or is counted as failed; nothing twice."""
+    """The peer stops polling at times: refused packets are retried or counted as failed, and none is sent twice."""
     a, b = pair
     child = a.popen(live.words(a, b.address, "--for", "2s", "--payload", 8, "--json"))
     for _ in range(3):
@@ -170,7 +170,7 @@ def test_a_driver_that_is_full_gets_them_again(live, pair, ktrxer):
 
 
 def test_what_cannot_vary_is_refused_in_one_line(requires_namespaces, shared_pair, ktrxer, ktrxer_json, tmp_path):
-    """The grammar has a unit test; here is one line of each who may say no."""
+    """The grammar has a unit test; here is one message of each place that rejects a template."""
     a, _ = shared_pair
     packet, udp = Engine("packet", ktrxer, ktrxer_json), Engine("udp", ktrxer, ktrxer_json)
     assert "FIELD=counter:FROM-TO" in packet.refusal(a, "--count", 1, "--vary", "dst-port")

@@ -25,7 +25,7 @@ h 198.18.0.9
 
 @contextlib.contextmanager
 def network(routers: str) -> Iterator[hosts.Netns]:
-    """A host whose default routes lead into a network of these routers."""
+    """A host with default routes into a network of these routers."""
     with hosts.Netns("trace") as host:
         child = host.popen([BUILD / "tests/system/fake_routes", "tun0"], stdin=subprocess.PIPE)
         child.stdin.write(routers.strip() + "\n\n")
@@ -61,7 +61,7 @@ def node(result: dict[str, Any], address: str | None) -> dict[str, Any]:
 
 
 def reasons(result: dict[str, Any]) -> list[str]:
-    """But for those about this machine's load."""
+    """The reasons without those about this machine's load."""
     return [reason for reason in result["reasons"] if "processors of this host" not in reason]
 
 
@@ -138,7 +138,7 @@ def test_routers_that_do_not_answer(trace):
     result = trace(LINE.replace("r2 10.0.2.1", "r2 10.0.2.1 silent"), "--timeout", "300ms")
     assert addresses(result) == [["10.0.1.1"], [""], ["10.0.3.1"], [TARGET]] and result["arrived"] and not reasons(result)
     assert result["hops"][1]["answered"] == 0
-    # Nothing from hop 3 on: it ends after as many silent hops as asked for.
+    # No answers from hop 3 on: the trace ends after the requested number of silent hops.
     result = trace(
         "\n".join(f"r{i} 10.0.{i}.1 {'silent' if i > 2 else ''} -> r{i + 1}" for i in range(1, 30)) + f"\nr30 {TARGET} silent",
         "--timeout",
@@ -164,7 +164,7 @@ def test_answers_from_another_address_limits_and_short_quotes(trace):
 
 
 def test_routers_that_limit_their_answers_are_no_further_routes(trace):
-    """Each router answers four times, then once a second, as Linux does after six: there are two routes, and not one more for each hop."""
+    """Each router answers four times, then once a second, like Linux after six answers. Two routes are found, without false ones."""
     routers = "\n".join(
         ["r1 10.0.1.1 bucket=4:1000 -> r2", "r2 10.0.2.1 bucket=20:1000 -> r31 r32"]
         + [f"r3{i} 10.0.3.{i} bucket=4:1000 -> r4" for i in (1, 2)]
@@ -181,7 +181,7 @@ def test_truncated_answers_are_no_answers(trace):
 
 
 def test_forged_answers(trace):
-    """Of a host that knows the addresses and ports, and guesses the probe's number."""
+    """Forged answers of a host that knows the addresses and ports, and guesses the probe's number."""
     result = trace(LINE.replace("10.0.2.1", "10.0.2.1 forge"))
     assert addresses(result) == [["10.0.1.1"], ["10.0.2.1"], ["10.0.3.1"], [TARGET]] and result["foreign"] >= 6
 
@@ -270,7 +270,7 @@ def test_samples_and_text(ktrxer, requires_namespaces, validators):
     for one in objects:
         validators[one["type"]].validate(one)
     assert len(samples) == objects[-1]["answered"]
-    # The first flow asks eight hops at once: behind the destination, it answers again.
+    # The first flow probes eight hops at once: the destination also answers the probes for later hops.
     assert len([one for one in samples if one["hop"] <= 4]) == 4 * 6
     assert all(one["received_ns"] - one["sent_ns"] == one["rtt_ns"] > 0 and one["received_stamp"] == "kernel" for one in samples)
     assert {one["stage"] for one in samples} == {"search", "repeat"}
@@ -287,7 +287,7 @@ def test_samples_and_text(ktrxer, requires_namespaces, validators):
 
 @pytest.mark.skipif(not shutil.which("traceroute"), reason="traceroute is not installed: scripts/setup test")
 def test_the_same_route_as_traceroute(trace, requires_namespaces):
-    """A program of others finds the same routers. It varies the port, so only a line of routers is the same for both."""
+    """traceroute finds the same routers. It varies the port, so both find the same path only without load balancing."""
     with network(LINE) as host:
         shown = host.run(["traceroute", "-n", "-q", "1", TARGET]).stdout.splitlines()[1:]
     assert [[line.split()[1]] for line in shown] == addresses(trace(LINE))

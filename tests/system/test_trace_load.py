@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """
-`ktrxer trace --load`: the queue that fills is named, wherever tbf makes one. Its delay against the truth: tests/virtual/test_trace_load.py.
+`ktrxer trace --load` names the queue that fills, at any place of tbf. tests/virtual/test_trace_load.py checks its delay.
 
 a ---10.71.0.0/24--- r1 ---10.72.0.0/24--- r2 ---10.73.0.0/24--- b      A traces, B serves
 """
@@ -86,7 +86,7 @@ def test_the_queue_that_fills_is_named(line, load, validators, direction, where,
     assert result["queue_before_hop"] == hop, result
     queues = {one["hop"]: one for one in result["hops"]}
     assert queues[hop]["fills"] and 0.2 * FULL_US < queues[hop]["queue_us"] < 1.2 * FULL_US, result
-    # All hops behind the queue have its delay, those before it do not.
+    # All hops behind the queue have its delay; those before it do not.
     for number, one in queues.items():
         if number:
             assert (one["added_us"] > 0.2 * FULL_US) == (number >= hop), result
@@ -100,7 +100,7 @@ def test_the_queue_that_fills_is_named(line, load, validators, direction, where,
 
 
 def test_probes_that_do_not_wait_with_the_flows_degrade_the_result(line, load):
-    """The engine packet bypasses the queue of this host's device, as fq_codel of a router takes probes past the queue of a flow."""
+    """The engine packet bypasses the queue of this host's device, like probes that fq_codel of a router puts into another queue."""
     with line.shaped(line.a, "d71"):
         end = load("up", "--engine", "packet")[-1]
     assert end["load"]["queue_before_hop"] is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The xsk engine on veth (copy mode): what it sends arrives, what it says is true, and each fault is one line with its remedy.
+"""The xsk engine on veth (copy mode): its packets arrive, its reports are correct, and each fault gives one line with a remedy.
 
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
@@ -13,7 +13,7 @@ from far_end import Engine, Listener, closes, flowing
 
 @pytest.fixture(autouse=True)
 def xsk(requires_real_root, pair, ktrxer, ktrxer_json):
-    """The engine; skips, with its own reason, where there is no AF_XDP."""
+    """The engine. The test is skipped with the engine's own reason if there is no AF_XDP."""
     engine = Engine("xsk", ktrxer, ktrxer_json)
     said = engine.doctor(pair[0])
     if not said["available"] and ("CONFIG_XDP_SOCKETS" in said["reason"] or "if_xdp.h" in said["reason"]):
@@ -25,7 +25,7 @@ def test_doctor_says_what_it_can(xsk, pair):
     said = xsk.doctor(pair[0])
     assert said["available"]
     assert {"whole-frame", "mapped", "train", "qdisc-bypass"} <= set(said["features"])
-    # veth has no zero copy, and a completion is no stamp
+    # veth has no zero copy, and a completion is not a time stamp
     assert not {"zero-copy", "driver-stamp", "nic-stamp"} & set(said["features"])
 
 
@@ -48,7 +48,7 @@ def test_as_fast_as_it_goes_nothing_is_lost_or_doubled(xsk, pair):
     result = xsk.send(a, b, "--count", 300_000, timeout=60)
     closes(result)
     assert result["sent"] == 300_000
-    # those that veth drops at a full receive queue are told in its own counters
+    # veth counts packets that it drops at a full receive queue
     rx = b.counters()["rx"]
     assert 300_000 <= rx["packets"] - before + rx["dropped"] + a.counters()["tx"]["dropped"] <= 300_000 + 50
 
@@ -77,13 +77,13 @@ def test_another_socket_on_the_queue(xsk, pair):
     assert "packet engine" in line
     child.terminate()
     child.communicate(timeout=10)
-    # the queue is freed by the kernel's deferred work: no reason to refuse the next one
+    # the kernel frees the queue by deferred work; the next socket must not fail because of that
     assert xsk.send(a, b, "--count", 10, "--interval", "1ms")["sent"] == 10
 
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    # a device that is removed goes down first, and a probe may see that
+    # a device goes down before it is removed, so a probe may get either error
     [(("link", "set", "a0", "down"), ["went down"]), (("link", "del", "a0"), ["is gone", "went down"])],
     ids=["down", "removed"],
 )
@@ -113,12 +113,12 @@ def test_without_carrier_the_schedule_still_ends(xsk, pair):
     closes(result)
     assert result["requested"] == 40_000
     assert 0 < result["failed"] < 40_000
-    # beside them only a few packets of the kernel's own (ARP, reports of membership) came in
+    # besides only a few packets of the kernel arrived (ARP, group membership reports)
     assert 0 <= b.counters()["rx"]["packets"] - result["sent"] <= 20
 
 
 def test_a_carrier_that_comes_and_goes(xsk, pair):
-    """It goes in the middle of a batch, too: what the kernel took of that comes back all the same."""
+    """Also in the middle of a batch: the packets that the kernel accepted are completed."""
     a, b = pair
     words = xsk.words(a, b.address, "--for", "4s", "--json")
     child = a.popen(words)
@@ -174,7 +174,7 @@ def test_frames_longer_than_a_chunk(xsk, pair):
     line = xsk.refusal(a, "--payload", 8000, "--count", 1)
     assert "8042" in line or "8062" in line
     assert "packet engine" in line
-    # shorter ones go, in chunks of the larger size, too
+    # shorter frames can be sent, in chunks of the larger size, too
     for payload in (28, 1400, 3900):
         assert xsk.send(a, b, "--payload", payload, "--count", 100, "--interval", "100us")["sent"] == 100
 

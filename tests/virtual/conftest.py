@@ -12,7 +12,7 @@ from guests import Lab
 from ktrxer.lab.pytest_plugin import *
 from ktrxer.lab.pytest_plugin import HERE
 
-LIMIT_S = 240  # of one test, on a machine that others use
+LIMIT_S = 240  # limit of one test, on a shared machine
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -21,7 +21,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.fail(f"not done after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(LIMIT_S if HERE is None else 0)  # in virtual time the limit is the guest's
+    signal.alarm(LIMIT_S if HERE is None else 0)  # in virtual time the guest has the limit
     try:
         yield
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flows of plain sockets through a topology in virtual time: what was sent, and what came, by one clock for all hosts."""
+"""Flows of plain sockets through a topology in virtual time: sent and received packets, with one clock for all hosts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Flow:
     interval_s: float
     size: int
     tos: int = 0
-    name: str = ""  # of the flow; that of its host unless given
+    name: str = ""  # name of the flow; default: the host's
     to: str = "server"
     wait_s: float = 0.0
 
@@ -62,7 +62,7 @@ class Flow:
 @dataclass(frozen=True)
 class Flows:
     arrived: dict[str, list[Any]]
-    said: str  # by the command that ran after them
+    said: str  # output of the command that ran after the flows
 
 
 def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None) -> Flows:

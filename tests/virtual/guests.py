@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab` as the tests start it, and the processes of its guests."""
+"""Starts `ktrxer lab` for tests, and finds the processes of its guests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Lab:
-    """`ktrxer lab` in a folder of its own, with a TMPDIR of its own, below which the guest's kernel runs."""
+    """`ktrxer lab` in its own folder, with its own TMPDIR, below which the guest's kernel runs."""
 
     folder: Path
     scratch: Path
@@ -54,7 +54,7 @@ class Lab:
         )
 
     def kernel(self) -> int | None:
-        """The process of the guest's kernel: it leads a session, of which all programs of the guest are."""
+        """The process of the guest's kernel. It leads a session that contains all programs of the guest."""
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 words, place = (path / "cmdline").read_bytes(), (path / "cwd").readlink()

@@ -22,7 +22,7 @@ class Scenario:
     netem: str = ""
 
     def cross_kbit(self) -> int:
-        """Of payload, so that frames take the share of the link."""
+        """The payload rate at which frames take this share of the link."""
         mean = sum(PAYLOADS) / 2
         return round(self.mbit * 10 * self.load * mean / (mean + HEADERS + FRAME))
 

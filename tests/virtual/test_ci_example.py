@@ -20,7 +20,7 @@ FOLDER = ROOT / "examples" / "ci"
 
 
 def words_of_the_workflow() -> list[str]:
-    """`ktrxer ...` of the step `test`."""
+    """The command `ktrxer ...` of the step `test`."""
     text = (FOLDER / "workflow.yml").read_text()
     block = re.search(r"- name: test\n +run: \|\n((?: {10}.*\n)+)", text)
     assert block

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Clocks of hosts: all times that a process gets are of its host's clock, and estimates across two clocks hold the truth."""
+"""Clocks of hosts: a process gets all times from its host's clock, and intervals of estimates across two clocks contain the true offset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ at = "{STEP_AT_S}s"
 offset = "{STEP_NS}ns"
 """
 
-# One process, which enters each host in turn: what the clocks of `b` show against those of the guest's kernel, which is host "".
+# One process, which enters each host in turn: the clocks of `b` compared with those of the guest's kernel, which is host "".
 ENTER = """
 import ctypes, json, os, socket, struct, sys, threading, time
 CLOCKS = ("REALTIME", "MONOTONIC", "TAI", "BOOTTIME", "MONOTONIC_RAW")
@@ -139,7 +139,7 @@ def test_stamp_between_two_clocks_holds_the_truth(two: Lab, kernel: str) -> None
     assert done.returncode == 1, done.stderr  # the verdict: a clock was stepped
     found = json.loads(done.stdout)
     at, first = json.loads((two.folder / "truth").read_text())
-    # The reflector reports the step of its clock, and the delays leave it out: it makes no segment of its own.
+    # The reflector reports the step of its clock, and the delays are corrected by it, so it begins no new segment.
     assert found["received"] == 1000 and found["clock_steps"] == 0 and found["reflector_clock_changes"] == 1
     assert found["reflector_clock_change_us"] == pytest.approx(STEP_NS / 1e3, abs=1) and found["own_clock_changes"] == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs repeat bit by bit in all figures of their summaries, whatever the date is and whatever else this machine does."""
+"""All figures of a run's summary repeat exactly, at any date and under any load of this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS = {
 
 
 def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All of a summary but its name and its date, each with the way to it."""
+    """All values of a summary except its name and date, each with its path."""
     if isinstance(value, dict):
         for key, one in value.items():
             if key not in ("name", "created"):

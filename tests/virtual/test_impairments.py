@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Each impairment of a topology, against what its file says: counted by plain sockets."""
+"""Each impairment of a topology, compared with its file, by plain sockets."""
 
 from __future__ import annotations
 

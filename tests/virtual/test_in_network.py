@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests that run in a topology, by their mark; and what becomes of those that fail, skip or take the guest down."""
+"""Tests with the mark `in_network` run in a topology; reports of tests that fail, skip or crash the guest."""
 
 from __future__ import annotations
 

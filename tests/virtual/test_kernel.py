@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How the kernels of virtual time differ."""
+"""Differences of the kernels of virtual time."""
 
 from __future__ import annotations
 

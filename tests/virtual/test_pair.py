@@ -55,7 +55,7 @@ def test_an_idle_link(found: dict[str, dict[str, Any]], mbit: int, way: str) -> 
 
 
 def test_half_of_the_link_is_taken(found: dict[str, dict[str, Any]]) -> None:
-    """Faster links cost the guest minutes for their cross traffic: tests/unit/test_pairs.c has them."""
+    """Only slow links, because cross traffic of faster ones takes minutes: for those see tests/unit/test_pairs.c."""
     result = found["10 half"]
     assert result["up"]["capacity_bit_s"], result["reasons"]
     assert result["up"]["capacity_bit_s"]["value"] == pytest.approx(truth(10), rel=0.05)
@@ -105,7 +105,7 @@ def test_each_session_gives_a_result_where_one_packet_of_ten_is_lost(found: dict
 
 
 def test_pairs_whose_packets_changed_places_are_counted(found: dict[str, dict[str, Any]]) -> None:
-    """netem sends the reordered packets without delay: they are no measure of the path, and the answer is right or none."""
+    """netem sends the reordered packets without delay, so they do not measure the path: the result is correct or missing."""
     up = found["reordered"]["up"]
     assert sum(size["reordered"] for size in up["sizes"]) >= 5, up
     assert up["capacity_bit_s"] is None or up["capacity_bit_s"]["value"] == pytest.approx(truth(100), rel=0.02), up

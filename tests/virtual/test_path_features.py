@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Rates by trace, token buckets, aggregation, routes, translation of addresses, bleaching and MTUs, against what the file says: counted by
+"""Rates by trace, token buckets, aggregation, routes, translation of addresses, bleaching and MTUs, compared with the file, by
 plain sockets."""
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_a_token_bucket_passes_its_size_at_the_peak_rate_and_the_rest_at_the_rat
     assert len(came) == 500
     at_peak, at_rate = frame * 8 / 20, frame * 8 / 5  # us
     for number in (1, 10, 30, 60, 70, 100, 300, 499):
-        # What has passed, this packet too, is at most the bucket and what the rate has added since.
+        # The passed bytes, with this packet, are at most the bucket plus the rate times the time.
         expected = max(number * at_peak, (number + 1) * at_rate - 50_000 * 8 / 5)
         assert (came[number][2] - came[0][2]) / 1e3 == pytest.approx(expected, abs=at_rate / 4), number
 
@@ -145,7 +145,7 @@ def test_packets_leave_in_aggregates(flows: Flows) -> None:
     waits = [one[0][1] / 1e6 for one in made]  # of the first packet of each
     assert min(waits) >= 2 and max(waits) < 6.1
     assert sum(waits) / len(waits) == pytest.approx(4, abs=5 * 1.155 / len(waits) ** 0.5)
-    # All packets that came during the wait of the first one are in its aggregate.
+    # All packets that arrive during the wait of the first one are in its aggregate.
     assert all(len(one) == pytest.approx(wait / 0.5 + 0.5, abs=1) for one, wait in list(zip(made, waits, strict=True))[:-1])
 
 

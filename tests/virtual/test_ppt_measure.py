@@ -116,7 +116,7 @@ def test_the_end_link_behind_a_slower_one(found: dict[str, dict[str, Any]]) -> N
 
 
 def test_trailing_packets_that_are_too_large_show_the_narrow_link(found: dict[str, dict[str, Any]]) -> None:
-    """What the manual warns of: this limit of the method is no figure that an estimator could correct."""
+    """A limit of the method from the manual, which an estimator cannot correct."""
     result = found["trailing packets too large"]
     assert result["up"]["capacity_bit_s"] is None or result["up"]["capacity_bit_s"]["value"] < 15e6, result["up"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer trace --load` over three routers in virtual time: the hop of the bottleneck, and its delay as the counters of tc have it."""
+"""`ktrxer trace --load` over three routers in virtual time: the hop of the bottleneck, and its delay compared with the counters of tc."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ends = ["two", "three"]
 ends = ["three", "far"]
 delay = "3ms"
 """
-# What waits in the queue of a device, as tc counts it. A guest needs some 50 ms of real time for each program that it starts.
+# Prints the backlog of a device's queue, from tc. A guest needs about 50 ms of real time to start a program.
 COUNT = """
 import json, subprocess, sys, time
 words = ["tc", "-s", "-j", "qdisc", "show", "dev", sys.argv[1]]
@@ -114,11 +114,11 @@ def test_the_hop_behind_the_bottleneck(found: dict[str, Found], name: str) -> No
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_added_delay_is_that_of_the_queue(found: dict[str, Found], name: str) -> None:
-    """Within its uncertainty, and the time of one packet: a probe may come while one is being sent."""
+    """The delay is correct within its uncertainty plus the time of one packet, because a probe may arrive during a transmission."""
     one = found[name]
     truth = statistics.median(truth_us(one))
     (queue,) = [hop for hop in one.end["load"]["hops"] if hop["fills"]]
-    assert truth > 10_000  # else there was nothing to find
+    assert truth > 10_000  # otherwise there was no queue to find
     assert abs(queue["queue_us"] - truth) <= queue["queue_uncertainty_us"] + 1514 * 8 / MBIT, (queue, truth)
     assert queue["queue_uncertainty_us"] < truth / 3
 

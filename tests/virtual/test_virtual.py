@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab run --time virtual`: what a command gets and gives back there, what its clock is, and that it ends in each case."""
+"""`ktrxer lab run --time virtual`: input and output of a command, its clock, and its end in each case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUN = ("run", "flent", "--time", "virtual")
 VM = ("vm", "--device", "uml")
 
 PTRACE, UNSHARE, SECCOMP, SCHED_SETAFFINITY = 101, 272, 317, 203
-# Forbids system calls to all that it starts, as the default seccomp filters of container engines do.
+# Forbids system calls to its children, like the default seccomp filters of container engines.
 FORBID = """
 import ctypes, os, struct, sys
 def code(op, jt, jf, k): return struct.pack("HBBI", op, jt, jf, k)
@@ -88,7 +88,7 @@ def test_a_limit_of_wall_time_ends_what_only_computes(lab: Lab) -> None:
 
 
 def test_a_panic_is_a_failure_of_the_lab(lab: Lab) -> None:
-    # Process 1 loses its code.
+    # Unmaps the code of process 1.
     program = """
 import re
 with open("/proc/1/maps") as maps, open("/proc/1/mem", "r+b", 0) as memory:
@@ -110,7 +110,7 @@ def test_a_guest_that_is_killed_is_named_and_leaves_nothing(lab: Lab) -> None:
     assert kernel is not None and len(members(kernel)) > 2, "the guest's programs are processes of its session"
     os.kill(kernel, signal.SIGKILL)
     _, error = running.communicate(timeout=60)
-    assert running.returncode == 125 and "the guest ended by signal 9 and without an answer" in error
+    assert running.returncode == 125 and "the guest ended by signal 9 without an answer" in error
     assert until(lambda: members(kernel) == []), members(kernel)
 
 

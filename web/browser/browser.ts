@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Debian's Chromium, driven from here. The pages are opened as files, as people do.
+// Drives Debian's Chromium. It opens the pages as files, as users do.
 
 import { pathToFileURL } from "node:url";
 import path from "node:path";
@@ -7,14 +7,14 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from "p
 
 export const EXECUTABLE = process.env.KTRXER_CHROMIUM ?? "/usr/bin/chromium";
 export const SAMPLES = process.env.KTRXER_SAMPLES ?? "samples";
-/** Where pictures of the pages go, for people to look at; none unless named. */
+/** A directory for screenshots of the pages; undefined: no screenshots. */
 export const PICTURES = process.env.KTRXER_PICTURES;
 
 export async function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
     args: [
-      "--no-sandbox", // the tests run as root in a container; the pages are our own
+      "--no-sandbox", // the tests run as root in a container; the pages come from these tests
       "--disable-gpu",
       "--disable-quic",
       "--no-first-run",
@@ -27,36 +27,37 @@ export async function launch(): Promise<Browser> {
 
 export interface Opened {
   page: Page;
-  /** Everything that went wrong or out: console errors, exceptions, dialogs, requests other than for the file itself. */
-  complaints: string[];
+  /** Console errors, exceptions, dialogs, and requests for anything but the file itself. */
+  problems: string[];
   close(): Promise<void>;
 }
 
 export async function open(browser: Browser, name: string, options: BrowserContextOptions = {}): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const problems: string[] = [];
   const address = pathToFileURL(path.resolve(SAMPLES, name)).href;
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complaints.push(`console: ${message.text()}`);
+    if (message.type() === "error" || message.type() === "warning") problems.push(`console: ${message.text()}`);
   });
-  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
   page.on("dialog", (dialog) => {
-    complaints.push(`dialog: ${dialog.message()}`);
+    problems.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
   page.on("request", (request) => {
     const to = request.url();
-    if (to.split("#")[0] !== address && !to.startsWith("data:") && !to.startsWith("blob:")) complaints.push(`request: ${to}`);
+    if (to.split("#")[0] !== address && !to.startsWith("data:") && !to.startsWith("blob:"))
+      problems.push(`request: ${to}`);
   });
   await page.goto(address);
   if (options.javaScriptEnabled !== false) {
     await page.waitForFunction(() => document.documentElement.dataset.ready !== undefined);
   }
-  return { page, complaints, close: () => context.close() };
+  return { page, problems, close: () => context.close() };
 }
 
-/** The panel with that key, drawn. */
+/** The panel with that key, after it was drawn. */
 export async function panel(page: Page, key: string): Promise<ReturnType<Page["locator"]>> {
   const found = page.locator(`figure[data-panel="${key}"]`).first();
   await found.scrollIntoViewIfNeeded();
@@ -64,20 +65,29 @@ export async function panel(page: Page, key: string): Promise<ReturnType<Page["l
   return found;
 }
 
-/** How many pixels of a panel's canvas have that colour, in all of it or above the plot. */
+/** The number of pixels with that colour in the whole canvas of a panel, or above its plot. */
 export async function pixels(page: Page, key: string, color: string, where: "all" | "above" = "all"): Promise<number> {
   return page.evaluate(
     ([key, color, where]) => {
       const canvas = document.querySelector<HTMLCanvasElement>(`figure[data-panel="${key}"] canvas`);
       const context = canvas?.getContext("2d");
       if (!canvas || !context) throw new Error(`no canvas in ${key}`);
-      const [r, g, b] = [1, 3, 5].map((at) => parseInt((color ?? "").slice(at, at + 2), 16)) as [number, number, number];
+      const [r, g, b] = [1, 3, 5].map((at) => parseInt((color ?? "").slice(at, at + 2), 16)) as [
+        number,
+        number,
+        number,
+      ];
       const plot = document.querySelector<HTMLElement>(`figure[data-panel="${key}"] .u-over`);
-      const height = where === "all" ? canvas.height : Math.floor(((plot?.offsetTop ?? 0) * canvas.height) / canvas.clientHeight);
+      const height =
+        where === "all" ? canvas.height : Math.floor(((plot?.offsetTop ?? 0) * canvas.height) / canvas.clientHeight);
       const { data } = context.getImageData(0, 0, canvas.width, height);
       let count = 0;
       for (let i = 0; i < data.length; i += 4) {
-        if (Math.abs((data[i] ?? 0) - r) + Math.abs((data[i + 1] ?? 0) - g) + Math.abs((data[i + 2] ?? 0) - b) < 12 && (data[i + 3] ?? 0) > 200) count++;
+        if (
+          Math.abs((data[i] ?? 0) - r) + Math.abs((data[i + 1] ?? 0) - g) + Math.abs((data[i + 2] ?? 0) - b) < 12 &&
+          (data[i + 3] ?? 0) > 200
+        )
+          count++;
       }
       return count;
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The page as people use it: looked at, pointed at, typed at, printed, on a small screen, without a program.
+// The page in use: with pointer and keyboard, in print, on a small screen, without JavaScript.
 
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +22,7 @@ async function picture(page: Page, name: string, whole = true): Promise<void> {
   if (!PICTURES) return;
   mkdirSync(PICTURES, { recursive: true });
   if (whole) {
-    // All pictures first: they are drawn when they come near the screen.
+    // Draw all plots first: each is drawn when it comes near the visible part.
     for (const figure of await page.locator("figure.panel").all()) await figure.scrollIntoViewIfNeeded();
     await page.evaluate(() => scrollTo(0, 0));
   }
@@ -35,24 +35,29 @@ async function range(page: Page, key: string): Promise<[number, number]> {
 }
 
 describe("a report of an rrul", () => {
-  it("is small, quick, and asks the network for nothing", async () => {
+  it("is small, fast, and makes no network requests", async () => {
     expect(statSync(path.join(SAMPLES, "rrul.html")).size).toBeLessThan(3e6);
-    const { page, complaints, close } = await open(browser, "rrul.html");
+    const { page, problems, close } = await open(browser, "rrul.html");
     await panel(page, "throughput-down");
     const first = Math.min(
-      ...(await page.locator("figure[data-drawn]").evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset.drawn)))),
+      ...(await page
+        .locator("figure[data-drawn]")
+        .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset.drawn)))),
     );
-    console.log(`figure: first picture of a 70-second rrul after ${first} ms (goal 1000), ${statSync(path.join(SAMPLES, "rrul.html")).size} bytes (goal 3000000)`);
-    expect(first).toBeLessThan(3000); // the goal with room for a busy machine
+    console.log(
+      `figure: first plot of a 70-second rrul after ${first} ms (goal 1000), ` +
+        `${statSync(path.join(SAMPLES, "rrul.html")).size} bytes (goal 3000000)`,
+    );
+    expect(first).toBeLessThan(3000); // the goal with a margin for a busy machine
     expect(await page.title()).toBe("Home router, pfifo");
     for (const key of [...TIME_PANELS, "latency-cdf"]) await panel(page, key);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await picture(page, "desktop-light");
     await close();
   });
 
-  it("has a logarithmic scale and gives its samples away", async () => {
-    const { page, complaints, close } = await open(browser, "rrul.html");
+  it("has a logarithmic scale and saves its samples", async () => {
+    const { page, problems, close } = await open(browser, "rrul.html");
     const figure = await panel(page, "latency");
     await figure.getByRole("button", { name: "Logarithmic scale" }).click();
     expect(await figure.getByRole("button", { name: "Logarithmic scale" }).getAttribute("aria-pressed")).toBe("true");
@@ -60,58 +65,71 @@ describe("a report of an rrul", () => {
     const cdf = await panel(page, "latency-cdf");
     await cdf.getByRole("button", { name: "Logarithmic scale" }).click();
     expect(await pixels(page, "latency-cdf", PINK)).toBeGreaterThan(50);
-    const [download] = await Promise.all([page.waitForEvent("download"), figure.getByRole("button", { name: /CSV/ }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      figure.getByRole("button", { name: /CSV/ }).click(),
+    ]);
     const text = readFileSync((await download.path()) ?? "", "utf8").split("\n");
     expect(text[0]).toBe('"series","Time (s)","Round trip (ms)"');
     expect(text.length).toBeGreaterThan(27_000);
     expect(text[1]).toMatch(/^"ICMP",[\d.e-]+,[\d.]*$/);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await close();
   });
 
   it("shows lost probes in a strip above the plot", async () => {
-    const { page, complaints, close } = await open(browser, "rrul.html");
+    const { page, problems, close } = await open(browser, "rrul.html");
     await panel(page, "latency");
     expect(await pixels(page, "latency", BLUE, "above")).toBeGreaterThan(20);
     await panel(page, "oneway-up");
     expect(await pixels(page, "oneway-up", BLUE, "above")).toBe(0);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await close();
   });
 
   it("fits a phone", async () => {
-    const { page, complaints, close } = await open(browser, "rrul.html", {
-      viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true,
+    const { page, problems, close } = await open(browser, "rrul.html", {
+      viewport: { width: 390, height: 844 },
+      deviceScaleFactor: 2,
+      hasTouch: true,
+      isMobile: true,
     });
     await panel(page, "latency");
     const widths = await page.evaluate(() => ({
       page: document.documentElement.scrollWidth,
       screen: innerWidth,
-      buttons: [...document.querySelectorAll(".tools button, .legend button")].map((node) => node.getBoundingClientRect().height),
+      buttons: [...document.querySelectorAll(".tools button, .legend button")].map(
+        (node) => node.getBoundingClientRect().height,
+      ),
     }));
     expect(widths.screen).toBe(390);
     expect(widths.page).toBeLessThanOrEqual(390);
-    // Each section can be read and tapped without a push of the bar first.
+    // Each link of the bar is visible and can be tapped without scrolling the bar.
     const bar = await page.locator(".top nav").evaluate((nav) => ({
       right: nav.getBoundingClientRect().right,
       scrolls: nav.scrollWidth > nav.clientWidth,
-      links: [...nav.children].map((link) => [link.textContent, link.getBoundingClientRect().right, link.scrollWidth > link.clientWidth]),
+      links: [...nav.children].map((link) => [
+        link.textContent,
+        link.getBoundingClientRect().right,
+        link.scrollWidth > link.clientWidth,
+      ]),
     }));
     expect(bar.links.map(([words]) => words)).toEqual(["Summary", "Plots", "Repeat", "Metadata"]);
     expect(bar.scrolls).toBe(false);
-    for (const [words, right, cut] of bar.links) expect([words, Number(right) <= bar.right - 19, cut]).toEqual([words, true, false]);
+    for (const [words, right, cut] of bar.links)
+      expect([words, Number(right) <= bar.right - 19, cut]).toEqual([words, true, false]);
     expect(Math.min(...widths.buttons.filter((height) => height > 0))).toBeGreaterThanOrEqual(30);
-    // One finger reads.
+    // One finger moves the cursor.
     const box = await page.locator('figure[data-panel="latency"] .u-over').boundingBox();
     if (!box) throw new Error("no plot");
     await page.touchscreen.tap(box.x + box.width / 2, box.y + 50);
     expect(await page.locator('figure[data-panel="latency"] .readout').textContent()).toMatch(/^Time /);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await picture(page, "phone-light");
     await close();
   });
 
-  it("is dark where the system is, and where the reader wants it", async () => {
+  it("is dark if the system is dark, or if the reader chooses it", async () => {
     const { page, close } = await open(browser, "rrul.html", { colorScheme: "dark" });
     await panel(page, "latency");
     const ground = (): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -120,7 +138,7 @@ describe("a report of an rrul", () => {
     await picture(page, "desktop-dark");
     await page.getByRole("button", { name: "Colours: as the system" }).click();
     expect(await ground()).toBe("rgb(246, 247, 249)");
-    expect(await pixels(page, "latency", BLUE_AT_NIGHT)).toBeLessThan(30); // where other colours blend
+    expect(await pixels(page, "latency", BLUE_AT_NIGHT)).toBeLessThan(30); // pixels where other colours blend
     expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
     await page.getByRole("button", { name: "Colours: light" }).click();
     expect(await ground()).toBe("rgb(16, 19, 23)");
@@ -143,7 +161,7 @@ describe("a report of an rrul", () => {
     await close();
   });
 
-  it("says what it can without its program", async () => {
+  it("shows text and figures without JavaScript", async () => {
     const { page, close } = await open(browser, "rrul.html", { javaScriptEnabled: false });
     const text = await page.locator("main").innerText();
     expect(text).toContain("Home router, pfifo");
@@ -154,8 +172,8 @@ describe("a report of an rrul", () => {
   });
 });
 
-describe("a report in the hand", () => {
-  // One page for all of them: each leaves it as it was.
+describe("a report in use", () => {
+  // One page for all tests: each test restores its state.
   let page: Page;
   let close: () => Promise<void>;
   beforeAll(async () => {
@@ -163,7 +181,7 @@ describe("a report in the hand", () => {
   });
   afterAll(async () => close());
 
-  it("draws each series in its colour, hides it everywhere and brings it back", async () => {
+  it("draws each series in its colour, hides it in all plots and shows it again", async () => {
     await panel(page, "latency");
     await panel(page, "oneway-up");
     expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
@@ -173,18 +191,19 @@ describe("a report in the hand", () => {
     expect(await legend.getAttribute("aria-pressed")).toBe("false");
     expect(await pixels(page, "latency", BLUE)).toBe(0);
     expect(await pixels(page, "oneway-up", BLUE)).toBe(0);
-    await page.waitForTimeout(400); // or it would be a double click
+    await page.waitForTimeout(400); // avoids a double click
     await legend.click();
     await page.mouse.move(0, 0);
     expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
   });
 
-  it("leaves a series alone on a double click and shows all on the next", async () => {
+  it("shows only one series after a double click and all after the next", async () => {
     const figure = await panel(page, "latency");
     const buttons = figure.locator(".legend button");
-    await page.waitForTimeout(400); // a click of the test before this one is no part of the double click
+    await page.waitForTimeout(400); // separates these clicks from a click of the previous test
     await buttons.nth(1).dblclick();
-    const pressed = (): Promise<(string | null)[]> => buttons.evaluateAll((all) => all.map((one) => one.getAttribute("aria-pressed")));
+    const pressed = (): Promise<(string | null)[]> =>
+      buttons.evaluateAll((all) => all.map((one) => one.getAttribute("aria-pressed")));
     expect((await pressed()).filter((state) => state === "true").length).toBe(1);
     expect((await pressed())[1]).toBe("true");
     await page.waitForTimeout(400);
@@ -192,7 +211,7 @@ describe("a report in the hand", () => {
     expect((await pressed()).every((state) => state === "true")).toBe(true);
   });
 
-  it("highlights what the pointer or the focus is on", async () => {
+  it("highlights the series under the pointer or with the focus", async () => {
     const figure = await panel(page, "latency");
     await page.mouse.move(0, 0);
     const before = await pixels(page, "latency", BLUE);
@@ -202,7 +221,7 @@ describe("a report in the hand", () => {
     expect(await pixels(page, "latency", BLUE)).toBe(before);
   });
 
-  it("zooms all plots over time together, by dragging, and shows all again by a double click", async () => {
+  it("zooms all plots over time by dragging, and resets them by a double click", async () => {
     await panel(page, "latency");
     const over = (await panel(page, "throughput-down")).locator(".u-over");
     const box = await over.boundingBox();
@@ -223,7 +242,7 @@ describe("a report in the hand", () => {
     expect(end - begin).toBeGreaterThan(69);
   });
 
-  it("reads all plots at one cursor, and says what the samples say", async () => {
+  it("reads all plots at one cursor, with the values of the samples", async () => {
     const other = await panel(page, "latency");
     const over = (await panel(page, "throughput-down")).locator(".u-over");
     const box = await over.boundingBox();
@@ -235,26 +254,31 @@ describe("a report in the hand", () => {
     const shown = await other.locator(".legend .value").allTextContents();
     expect(shown.length).toBe(4);
     for (const value of shown) expect(value).toMatch(/^([\d.]+\u00a0ms|\u2013)$/);
-    // The truth, from the data of the page itself.
-    const truth = await page.evaluate((at) => {
-      const data = JSON.parse(document.getElementById("report")?.textContent ?? "");
-      const one = data.runs[0].panels.find((item: { key: string }) => item.key === "latency").series[0];
-      const bytes = (index: number): DataView => new DataView(Uint8Array.from(atob(data.arrays[index].data), (c) => c.charCodeAt(0)).buffer);
-      const [x, y, column] = [bytes(one.x), bytes(one.y), data.arrays[one.x]];
-      let best = 0;
-      let distance = Infinity;
-      for (let i = 0; i < column.count; i++) {
-        const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
-        if (away < distance) [best, distance] = [i, away];
-      }
-      return y.getFloat32(4 * best, true);
-    }, Number(/([\d.]+)/.exec(words ?? "")?.[1]));
-    if (Number.isFinite(truth)) expect(Math.abs(Number.parseFloat(shown[0] ?? "") - truth)).toBeLessThan(0.02 * truth + 8);
+    // The expected value, from the data of the page itself.
+    const truth = await page.evaluate(
+      (at) => {
+        const data = JSON.parse(document.getElementById("report")?.textContent ?? "");
+        const one = data.runs[0].panels.find((item: { key: string }) => item.key === "latency").series[0];
+        const bytes = (index: number): DataView =>
+          new DataView(Uint8Array.from(atob(data.arrays[index].data), (c) => c.charCodeAt(0)).buffer);
+        const [x, y, column] = [bytes(one.x), bytes(one.y), data.arrays[one.x]];
+        let best = 0;
+        let distance = Infinity;
+        for (let i = 0; i < column.count; i++) {
+          const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
+          if (away < distance) [best, distance] = [i, away];
+        }
+        return y.getFloat32(4 * best, true);
+      },
+      Number(/([\d.]+)/.exec(words ?? "")?.[1]),
+    );
+    if (Number.isFinite(truth))
+      expect(Math.abs(Number.parseFloat(shown[0] ?? "") - truth)).toBeLessThan(0.02 * truth + 8);
     await page.mouse.move(5, 5);
     expect(await other.locator(".readout").textContent()).toBe("");
   });
 
-  it("can be used by keyboard alone", async () => {
+  it("can be used by keyboard only", async () => {
     const figure = await panel(page, "latency");
     await figure.locator(".plot").focus();
     await page.keyboard.press("ArrowRight");
@@ -270,7 +294,7 @@ describe("a report in the hand", () => {
     expect((await range(page, "latency"))[0]).toBeGreaterThan(from);
     await page.keyboard.press("0");
     expect((await range(page, "latency"))[1]).toBeGreaterThan(69);
-    // On from the picture come its series, by Tab.
+    // Tab moves from the plot to its series.
     const reached: string[] = [];
     for (let i = 0; i < 4; i++) {
       await page.keyboard.press("Tab");
@@ -281,7 +305,7 @@ describe("a report in the hand", () => {
     expect(await figure.locator(".legend button").nth(3).getAttribute("aria-pressed")).toBe("false");
     await page.waitForTimeout(400);
     await page.keyboard.press("Enter");
-    // Every control is a thing that the keyboard reaches, and says what it is.
+    // The keyboard reaches every control, and every control has a name.
     const controls = await page.evaluate(() =>
       [...document.querySelectorAll<HTMLElement>("button, a, summary, input, [tabindex]")].map((node) => ({
         name: node.getAttribute("aria-label") ?? node.textContent?.trim() ?? "",
@@ -289,20 +313,22 @@ describe("a report in the hand", () => {
       })),
     );
     expect(controls.length).toBeGreaterThan(80);
-    expect(controls.filter((one) => one.name === "" && one.reachable).length).toBeLessThanOrEqual(await page.locator("pre[tabindex]").count());
+    expect(controls.filter((one) => one.name === "" && one.reachable).length).toBeLessThanOrEqual(
+      await page.locator("pre[tabindex]").count(),
+    );
     expect(controls.every((one) => one.reachable)).toBe(true);
   });
 });
 
 describe("a report of two runs", () => {
-  it("shows them over each other and each by itself", async () => {
-    const { page, complaints, close } = await open(browser, "two.html");
+  it("shows them in common plots and each separately", async () => {
+    const { page, problems, close } = await open(browser, "two.html");
     expect(await page.locator("#overview table tbody tr").count()).toBe(2);
     const overlaid = page.locator('#overview figure[data-panel="latency-cdf"]');
     await overlaid.scrollIntoViewIfNeeded();
     expect(await overlaid.locator(".legend button").count()).toBe(16);
     expect(await page.locator("article").count()).toBe(2);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await picture(page, "two");
     await close();
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Columns of samples as the Python side packs them (python/ktrxer/view/pack.py): little-endian raw numbers in base64,
-// value = base + scale * raw. The smallest raw integer means "no value".
+// Columns of samples in the format of python/ktrxer/view/pack.py: little-endian raw numbers in base64,
+// value = base + scale * raw. The smallest raw integer marks a missing value.
 
 export interface PackedArray {
   type: "f32" | "f64" | "i32" | "i16";
@@ -29,7 +29,7 @@ export function decode(packed: PackedArray): Float64Array {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const out = new Float64Array(count);
-  // The machine that made the report and the one that shows it may differ in byte order; DataView does not care.
+  // DataView reads little-endian on any host; typed arrays would use the byte order of this machine.
   const view = new DataView(bytes.buffer);
   switch (type) {
     case "f64":
@@ -54,7 +54,7 @@ export function decode(packed: PackedArray): Float64Array {
   return out;
 }
 
-/** The pool of a report: each column is decoded when it is first drawn. */
+/** The columns of a report. Each is decoded at its first use. */
 export class Columns {
   private readonly done = new Map<number, Float64Array>();
 

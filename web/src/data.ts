@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What a report holds, and the one reader of it. The Python side writes the same (python/ktrxer/view/report.py). A report may have been
-// cut off, edited or made by somebody else: everything is checked here, and what follows may trust its types.
+// The types of a report's data, and their only parser. python/ktrxer/view/report.py writes the data. A report may be
+// truncated, edited or of unknown origin: the parser checks every value, so the rest of the page relies on these types.
 
 import type { PackedArray } from "./arrays";
 
@@ -10,9 +10,9 @@ export interface Axis {
   scale: "linear" | "log";
   /** Whether the axis begins at zero. */
   zero: boolean;
-  /** Where the axis ends although samples lie above; null: it holds them all. */
+  /** The end of the axis if samples lie above it; null: the axis contains all samples. */
   most: number | null;
-  /** Of the places 0, 1, 2, ... instead of numbers. */
+  /** Names of the positions 0, 1, 2, ... instead of numbers. */
   names: string[];
 }
 
@@ -24,7 +24,7 @@ export interface Band {
 }
 
 export interface Series {
-  /** The same key in two panels is the same flow or probe: they are hidden and highlighted together. */
+  /** The same key in two panels means the same flow or probe: both are hidden and highlighted together. */
   key: string;
   label: string;
   style: "line" | "step" | "points" | "box";
@@ -47,7 +47,7 @@ export interface Panel {
   y: Axis;
   /** Panels with the same link share their x axis and cursor. */
   link: string;
-  /** The axis that the reader may make logarithmic. */
+  /** The axis that the page can switch to a logarithmic scale. */
   log: "x" | "y";
   bands: Band[];
   series: Series[];
@@ -145,7 +145,8 @@ function index(value: unknown, path: string, below = Number.MAX_SAFE_INTEGER): n
 }
 
 function oneOf<T extends string>(value: unknown, path: string, words: readonly T[]): T {
-  if (typeof value !== "string" || !(words as readonly string[]).includes(value)) fail(path, `one of ${words.join(", ")}`);
+  if (typeof value !== "string" || !(words as readonly string[]).includes(value))
+    fail(path, `one of ${words.join(", ")}`);
   return value as T;
 }
 
@@ -242,13 +243,14 @@ export function parse(source: string): Report {
   try {
     whole = JSON.parse(source);
   } catch {
-    throw new DataError("the data of this report is not JSON: the file was cut off or changed");
+    throw new DataError("the data of this report are not JSON: the file is truncated or was changed");
   }
   const r = dict(whole, "the report");
   if (r.schema !== SCHEMA) fail("the report's schema", SCHEMA);
   const colors = dict(r.palette, "palette");
   const palette = { light: list(colors.light, "palette.light", text), dark: list(colors.dark, "palette.dark", text) };
-  if (palette.light.length === 0 || palette.light.length !== palette.dark.length) fail("palette", "two lists of one length");
+  if (palette.light.length === 0 || palette.light.length !== palette.dark.length)
+    fail("palette", "two lists of one length");
   const arrays = list(r.arrays, "arrays", packed);
   const panel = reader(arrays.length, palette.light.length);
 
@@ -284,7 +286,7 @@ export function parse(source: string): Report {
       }),
       repeat: list(one.repeat, `${path}.repeat`, text),
       events: one.events === null ? null : table(one.events, `${path}.events`),
-      metadata: one.metadata as Json, // shown value by value, each by its type
+      metadata: one.metadata as Json, // any JSON: tree.ts shows each value by its type
     };
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The one place that makes elements. Text goes in as text: nothing that comes from a run is ever read as HTML.
+// Only this file creates elements. Text becomes text nodes: no text of a run is parsed as HTML.
 
 export type Child = Node | string | null | undefined | false;
 
@@ -7,8 +7,8 @@ type Attributes = Record<string, string | number | boolean | null | undefined>;
 
 function fill(node: Element, attributes: Attributes, children: Child[]): void {
   for (const [name, value] of Object.entries(attributes)) {
-    // A handler as an attribute would be code; listeners are added by addEventListener alone.
-    if (/^on/i.test(name) || name === "style") throw new Error(`attribute ${name} is not for el()`);
+    // A handler as an attribute would be code: add listeners only by addEventListener.
+    if (/^on/i.test(name) || name === "style") throw new Error(`el() does not accept the attribute ${name}`);
     if (value === true) node.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, String(value));
   }
@@ -28,8 +28,13 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** A button that says what it does to those who do not see it too. */
-export function button(label: string, title: string, act: (event: MouseEvent) => void, attributes: Attributes = {}): HTMLButtonElement {
+/** A button with a label for screen readers. */
+export function button(
+  label: string,
+  title: string,
+  act: (event: MouseEvent) => void,
+  attributes: Attributes = {},
+): HTMLButtonElement {
   const node = el("button", { type: "button", title, "aria-label": title, ...attributes }, label);
   node.addEventListener("click", act);
   return node;

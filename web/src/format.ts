@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Numbers as people read them. No figure without its unit is made here or elsewhere.
+// Numbers as text for people. Each figure has its unit.
 
 const MINUS = "\u2212";
 
-/** Three to four figures that matter, no exponent where people do not expect one: 0.0042, 1.23, 45.6, 1,234. */
+/** Three to four significant digits; an exponent only for very small or large numbers: 0.0042, 1.23, 45.6, 1,234. */
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "\u2013";
   const size = Math.abs(value);
@@ -23,18 +23,23 @@ export function quantity(value: number | null | undefined, unit: string): string
   return unit ? `${number(value)}\u00a0${unit}` : number(value);
 }
 
-/** Tick labels of one axis: as many decimals as the distance between ticks needs, and the same for all. */
+/** Tick labels of one axis, all with as many decimals as the distance between ticks requires. */
 export function ticks(values: readonly (number | null)[], step: number): (string | null)[] {
   let decimals = 0;
   if (step > 0 && Number.isFinite(step)) {
-    const whole = (places: number): boolean => Math.abs(step * 10 ** places - Math.round(step * 10 ** places)) < 1e-6 && step * 10 ** places > 0.5;
+    const whole = (places: number): boolean =>
+      Math.abs(step * 10 ** places - Math.round(step * 10 ** places)) < 1e-6 && step * 10 ** places > 0.5;
     while (decimals < 9 && !whole(decimals)) decimals++;
   }
   return values.map((value) => {
     if (value === null || !Number.isFinite(value)) return null;
     const size = Math.abs(value);
     if (size >= 1e6 || (size > 0 && size < 1e-6)) return value.toExponential(0).replace("-", MINUS);
-    const text = size.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, useGrouping: size >= 10000 });
+    const text = size.toLocaleString("en-US", {
+      minimumFractionDigits: decimals,
+      maximumFractionDigits: decimals,
+      useGrouping: size >= 10000,
+    });
     return value < 0 ? MINUS + text : text;
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The legend is the control: a button for each series. A click hides or shows it everywhere, a double click or Shift leaves it alone,
-// hovering or focusing highlights it. It is also where the cursor's values stand.
+// The legend has a button for each series. A click hides or shows the series in all plots; a double click or a click
+// with Shift shows only that series. Hovering or focusing highlights it. The legend shows the values at the cursor.
 
 import type { Series } from "./data";
 import { el } from "./dom";
@@ -14,16 +14,21 @@ export interface Legend {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A piece of the line as it is drawn, so that dashes tell what colours alone should not. */
+/** A sample of the line with its colour and dash, because colour alone must not identify a series. */
 function swatch(series: Series): SVGSVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", `swatch c${series.color}`);
   svg.setAttribute("viewBox", "0 0 22 10");
   svg.setAttribute("aria-hidden", "true");
   if (series.style === "points") {
-    for (const [x, y] of [[4, 6], [11, 3], [18, 7]] as const) {
+    for (const [x, y] of [
+      [4, 6],
+      [11, 3],
+      [18, 7],
+    ] as const) {
       const dot = document.createElementNS(SVG, "rect");
-      for (const [name, value] of Object.entries({ x: x - 1.5, y: y - 1.5, width: 3, height: 3 })) dot.setAttribute(name, String(value));
+      for (const [name, value] of Object.entries({ x: x - 1.5, y: y - 1.5, width: 3, height: 3 }))
+        dot.setAttribute(name, String(value));
       svg.append(dot);
     }
   } else {
@@ -49,7 +54,7 @@ export function legend(series: readonly Series[], selection: Selection): Legend 
     );
     let clicked = 0;
     node.addEventListener("click", (event) => {
-      // The second click of a double click undoes what the first has hidden, and then leaves only this one.
+      // The second click of a double click shows the series that the first one has hidden, and hides the others.
       if (event.shiftKey) selection.only(one.key, keys);
       else if (event.timeStamp - clicked < 350) {
         selection.hidden.delete(one.key);
@@ -63,7 +68,11 @@ export function legend(series: readonly Series[], selection: Selection): Legend 
     node.addEventListener("blur", () => selection.highlight(null));
     return { node, value, key: one.key };
   });
-  const root = el("div", { class: "legend", role: "group", "aria-label": "Series: press to hide or show" }, ...buttons.map(({ node }) => node));
+  const root = el(
+    "div",
+    { class: "legend", role: "group", "aria-label": "Series: click to hide or show" },
+    ...buttons.map(({ node }) => node),
+  );
   const update = (): void => {
     for (const { node, key } of buttons) node.setAttribute("aria-pressed", String(!selection.hidden.has(key)));
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What panels share: the part of the x axis that is shown, the cursor, and which series are hidden or highlighted.
+// State that panels share: the shown range of the x axis, the cursor, and the hidden and highlighted series.
 
 export interface Member {
   showRange(from: number, to: number): void;
@@ -7,7 +7,7 @@ export interface Member {
   showSeries(): void;
 }
 
-/** Hidden and highlighted series, by key, for a whole run: a flow that is hidden here is hidden there. */
+/** Hidden and highlighted series of a run, by key: a flow that is hidden in one panel is hidden in all. */
 export class Selection {
   readonly hidden = new Set<string>();
   highlighted: string | null = null;
@@ -22,7 +22,7 @@ export class Selection {
     this.tell();
   }
 
-  /** Only this one of `all`, or all of them again when it already was the only one. */
+  /** Show only this one of `all`; show all if it already is the only one. */
   only(key: string, all: readonly string[]): void {
     const alone = !this.hidden.has(key) && all.every((other) => other === key || this.hidden.has(other));
     for (const other of all) {
@@ -43,7 +43,7 @@ export class Selection {
   }
 }
 
-/** Panels with one x axis. `whole` grows as panels join; `from` and `to` are what is shown of it. */
+/** Panels with a common x axis. `whole` grows as panels join; `from` and `to` are the shown range. */
 export class Link {
   private readonly members = new Set<Member>();
   private readonly listeners = new Set<() => void>();
@@ -77,7 +77,7 @@ export class Link {
     return [Math.max(low, this.from), Math.min(high, this.to)];
   }
 
-  /** Shows from..to, kept inside the whole and no narrower than a millionth of it. */
+  /** Show from..to, limited to `whole` and to at least a millionth of it. */
   show(from: number, to: number): void {
     const [low, high] = this.whole;
     const all = high - low;
@@ -95,14 +95,14 @@ export class Link {
     this.show(this.whole[0], this.whole[1]);
   }
 
-  /** By `factor` about `centre` (the middle without one): below one is in, above is out. */
+  /** Zoom by `factor` around `centre` (default: the middle): in below one, out above one. */
   zoom(factor: number, centre?: number): void {
     const [from, to] = this.range;
     const about = centre !== undefined && centre >= from && centre <= to ? centre : (from + to) / 2;
     this.show(about - (about - from) * factor, about + (to - about) * factor);
   }
 
-  /** By `share` of what is shown, to the right when positive. */
+  /** Move by `share` of the shown range; positive values move to the right. */
   pan(share: number): void {
     const [from, to] = this.range;
     const by = (to - from) * share;

@@ -7,9 +7,11 @@ import { el, must } from "./dom";
 import { Page } from "./page";
 import { Theme } from "./theme";
 
-/** The text that stands in the page already stays when anything goes wrong. */
+/** Show an error above the static text of the page, which stays. */
 function complain(what: string): void {
-  document.body.prepend(el("div", { class: "damage", role: "alert" }, el("strong", {}, "This report cannot be shown whole. "), what));
+  document.body.prepend(
+    el("div", { class: "damage", role: "alert" }, el("strong", {}, "This report cannot be shown completely. "), what),
+  );
 }
 
 function start(): void {
@@ -17,7 +19,8 @@ function start(): void {
   const report = parse(source);
   const theme = new Theme(report.palette);
   const sheet = new CSSStyleSheet();
-  // The colours of the legend are the palette's. A value goes in through the style API, which takes no more than a colour.
+  // The legend uses the colours of the palette. The style API accepts only a colour here, so no other style can be
+  // injected.
   report.palette.light.forEach((_, i) => {
     sheet.insertRule(`.c${i} {}`);
     const rule = sheet.cssRules[0] as CSSStyleRule;
@@ -26,7 +29,7 @@ function start(): void {
     theme.onChange(paint);
   });
   document.adoptedStyleSheets = [sheet];
-  const root = must(document.getElementById("root"), "the place of this report");
+  const root = must(document.getElementById("root"), "the element #root of this page");
   const stage = el("div", { id: "root" });
   new Page(report, new Columns(report.arrays), theme).render(stage);
   root.replaceWith(stage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The sections of a report, in the order in which one asks: what came out, can I trust it, what did it look like, how was it made.
+// The sections of a report: figures, verdict, plots, how to repeat the run, metadata.
 
 import { PackedError, type Columns } from "./arrays";
 import type { Command, Figure, Panel, Report, Run, Table } from "./data";
@@ -25,10 +25,12 @@ export class Page {
     private readonly columns: Columns,
     private readonly theme: Theme,
   ) {
-    // Pictures are made when they are about to be seen; on paper all are.
+    // A plot is drawn when it comes near the visible part of the page, or before printing.
     this.watcher =
       "IntersectionObserver" in window
-        ? new IntersectionObserver((seen) => seen.forEach((one) => one.isIntersecting && this.draw(one.target)), { rootMargin: "400px" })
+        ? new IntersectionObserver((seen) => seen.forEach((one) => one.isIntersecting && this.draw(one.target)), {
+            rootMargin: "400px",
+          })
         : null;
     addEventListener("beforeprint", () => this.views.forEach((view) => view.draw()));
   }
@@ -53,7 +55,11 @@ export class Page {
         several && report.overview && this.overview(report.overview),
         ...report.runs.map((run, i) => this.run(run, i, several)),
       ),
-      el("footer", {}, `Made by ${report.generator}, ${report.created}. This file is whole: it fetches nothing and sends nothing.`),
+      el(
+        "footer",
+        {},
+        `Made by ${report.generator}, ${report.created}. This file is complete and makes no network requests.`,
+      ),
     );
     for (const view of this.views) {
       if (this.watcher) this.watcher.observe(view.root);
@@ -69,21 +75,34 @@ export class Page {
   private links(): HTMLElement[] {
     const link = (id: string, words: string): HTMLElement => el("a", { href: `#${id}` }, words);
     if (this.report.runs.length > 1) {
-      return [link("overview", "Overview"), ...this.report.runs.map((run, i) => link(`run-${i}`, run.title || `Run ${i + 1}`))];
+      return [
+        link("overview", "Overview"),
+        ...this.report.runs.map((run, i) => link(`run-${i}`, run.title || `Run ${i + 1}`)),
+      ];
     }
-    return [link("run-0", "Summary"), link("plots-0", "Plots"), link("repeat-0", "Repeat"), link("metadata-0", "Metadata")];
+    return [
+      link("run-0", "Summary"),
+      link("plots-0", "Plots"),
+      link("repeat-0", "Repeat"),
+      link("metadata-0", "Metadata"),
+    ];
   }
 
   private themeButton(): HTMLElement {
     const order: Choice[] = ["auto", "light", "dark"];
     const words = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
     const signs = { auto: "\u25d0", light: "\u25cb", dark: "\u25cf" };
-    const node = button(signs[this.theme.choice], words[this.theme.choice], () => {
-      this.theme.set(order[(order.indexOf(this.theme.choice) + 1) % order.length] as Choice);
-      node.textContent = signs[this.theme.choice];
-      node.title = words[this.theme.choice];
-      node.setAttribute("aria-label", node.title);
-    }, { class: "theme" });
+    const node = button(
+      signs[this.theme.choice],
+      words[this.theme.choice],
+      () => {
+        this.theme.set(order[(order.indexOf(this.theme.choice) + 1) % order.length] as Choice);
+        node.textContent = signs[this.theme.choice];
+        node.title = words[this.theme.choice];
+        node.setAttribute("aria-label", node.title);
+      },
+      { class: "theme" },
+    );
     return node;
   }
 
@@ -98,7 +117,8 @@ export class Page {
 
   private run(run: Run, index: number, several: boolean): HTMLElement {
     const selection = new Selection();
-    for (const panel of run.panels) for (const series of panel.series) if (series.hidden) selection.hidden.add(series.key);
+    for (const panel of run.panels)
+      for (const series of panel.series) if (series.hidden) selection.hidden.add(series.key);
     const level = several ? "h3" : "h2";
     const [sign, word] = VERDICTS[run.verdict];
     return el(
@@ -117,29 +137,43 @@ export class Page {
       run.figures.length > 0 && el("div", { class: "figures" }, ...run.figures.map(figureOf)),
       ...run.tables.slice(0, 1).map((table) => tableOf(table)),
       run.tables.length > 1 &&
-        details(run.tables.slice(1).map((table) => table.title.split(",")[0]).join(" \u00b7 "), ...run.tables.slice(1).map((table) => tableOf(table))),
+        details(
+          run.tables
+            .slice(1)
+            .map((table) => table.title.split(",")[0])
+            .join(" \u00b7 "),
+          ...run.tables.slice(1).map((table) => tableOf(table)),
+        ),
       el(
         "section",
         { id: `plots-${index}` },
         el(level, {}, "Plots"),
-        run.panels.length === 0 && el("p", { class: "note" }, "There is nothing to draw."),
+        run.panels.length === 0 && el("p", { class: "note" }, "This run has no samples to plot."),
         run.panels.length > 0 && this.hints(),
         ...this.panels(run.panels, selection, several ? 4 : 3),
       ),
       el(
         "section",
         { id: `repeat-${index}` },
-        el(level, {}, "How to repeat it"),
-        run.repeat.length > 0 ? words(run.repeat.join("\n")) : el("p", { class: "note" }, "The run does not say how it was started."),
-        run.commands.length > 0 && details(`The ${run.commands.length} commands that it ran`, ...run.commands.map(commandOf)),
+        el(level, {}, "Repeat this run"),
+        run.repeat.length > 0
+          ? words(run.repeat.join("\n"))
+          : el("p", { class: "note" }, "The command of this run was not recorded."),
+        run.commands.length > 0 &&
+          details(`${run.commands.length} commands of this run`, ...run.commands.map(commandOf)),
         run.events && run.events.rows.length > 0 && details(`${run.events.rows.length} events`, tableOf(run.events)),
       ),
       el(
         "section",
         { id: `metadata-${index}` },
         el(level, {}, "Metadata"),
-        run.facts.length > 0 && el("dl", { class: "facts" }, ...run.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-        details("Everything that was recorded", tree(run.metadata)),
+        run.facts.length > 0 &&
+          el(
+            "dl",
+            { class: "facts" },
+            ...run.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+          ),
+        details("All recorded metadata", tree(run.metadata)),
       ),
     );
   }
@@ -148,15 +182,16 @@ export class Page {
     return el(
       "p",
       { class: "note screen" },
-      "Drag to zoom, double-click for all; one finger reads, two zoom. All plots over time move together. A press on a name hides that series ",
-      "everywhere, a double one leaves it alone. Shaded: under load.",
+      "Drag to zoom; double-click to show all. On a touch screen, one finger moves the cursor and two zoom. ",
+      "All plots over time have the same range. ",
+      "Click a name to hide its series in all plots; double-click to show only that series. Shaded: load.",
     );
   }
 
   private panels(panels: readonly Panel[], selection: Selection, level: 3 | 4): HTMLElement[] {
     const links = new Map<string, Link>();
     return panels.map((panel) => {
-      // A panel without a link of its own stands alone.
+      // A panel without a link has its own range and cursor.
       const name = panel.link || `alone:${panel.key}`;
       const link = links.get(name) ?? new Link();
       links.set(name, link);
@@ -165,7 +200,12 @@ export class Page {
         view.load();
       } catch (error) {
         if (!(error instanceof PackedError)) throw error;
-        return el("figure", { class: "panel" }, el("figcaption", {}, el("h3", {}, panel.title)), el("p", { class: "damage" }, `Not drawn: ${error.message}.`));
+        return el(
+          "figure",
+          { class: "panel" },
+          el("figcaption", {}, el("h3", {}, panel.title)),
+          el("p", { class: "damage" }, `Not drawn: ${error.message}.`),
+        );
       }
       this.views.push(view);
       return view.root;
@@ -192,9 +232,17 @@ function figureOf(figure: Figure): HTMLElement {
 }
 
 function tableOf(table: Table): HTMLElement {
-  // Numbers, and what stands for a missing one, are set to the right.
-  const numeric = table.columns.map((_, i) => i > 0 && table.rows.every((row) => /^[\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") && /^[\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? "")));
-  const cell = (tag: "td" | "th", text: string, i: number): HTMLElement => el(tag, { class: numeric[i] ? "number" : null, scope: tag === "th" ? "col" : null }, text);
+  // Right-align a column of numbers and of signs for missing numbers.
+  const numeric = table.columns.map(
+    (_, i) =>
+      i > 0 &&
+      table.rows.every(
+        (row) =>
+          /^[\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") && /^[\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? ""),
+      ),
+  );
+  const cell = (tag: "td" | "th", text: string, i: number): HTMLElement =>
+    el(tag, { class: numeric[i] ? "number" : null, scope: tag === "th" ? "col" : null }, text);
   return el(
     "div",
     { class: "table", role: "region", tabindex: 0, "aria-label": table.title },
@@ -203,7 +251,13 @@ function tableOf(table: Table): HTMLElement {
       {},
       el("caption", {}, table.title),
       el("thead", {}, el("tr", {}, ...table.columns.map((name, i) => cell("th", name, i)))),
-      el("tbody", {}, ...table.rows.map((row) => el("tr", {}, ...row.map((text, i) => (i === 0 ? el("th", { scope: "row" }, text) : cell("td", text, i)))))),
+      el(
+        "tbody",
+        {},
+        ...table.rows.map((row) =>
+          el("tr", {}, ...row.map((text, i) => (i === 0 ? el("th", { scope: "row" }, text) : cell("td", text, i)))),
+        ),
+      ),
     ),
     ...table.notes.map((note) => el("p", { class: "note" }, note)),
   );
@@ -211,7 +265,7 @@ function tableOf(table: Table): HTMLElement {
 
 function words(text: string): HTMLElement {
   const copy = button("copy", "Copy this command", () => {
-    // A page from a file may not have the clipboard; then the text is selected, for the keyboard to copy.
+    // A page from a file may have no clipboard: then select the text, so that the user can copy it by keyboard.
     const fallback = (): void => {
       const range = document.createRange();
       range.selectNodeContents(code);
@@ -220,13 +274,10 @@ function words(text: string): HTMLElement {
       selected?.addRange(range);
     };
     if (navigator.clipboard) {
-      navigator.clipboard.writeText(text).then(
-        () => {
-          copy.textContent = "copied";
-          setTimeout(() => (copy.textContent = "copy"), 1500);
-        },
-        fallback,
-      );
+      navigator.clipboard.writeText(text).then(() => {
+        copy.textContent = "copied";
+        setTimeout(() => (copy.textContent = "copy"), 1500);
+      }, fallback);
     } else fallback();
   });
   const code = el("code", {}, text);
@@ -237,7 +288,13 @@ function commandOf(command: Command): HTMLElement {
   return el(
     "div",
     { class: "command" },
-    el("p", {}, el("strong", {}, command.name), command.host && ` on ${command.host}`, command.outcome && `: ${command.outcome}`),
+    el(
+      "p",
+      {},
+      el("strong", {}, command.name),
+      command.host && ` on ${command.host}`,
+      command.outcome && `: ${command.outcome}`,
+    ),
     words(command.words),
     command.output && el("pre", { class: "output", tabindex: 0 }, command.output),
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One picture: uPlot lays out axes, scales and pixels; the samples are drawn by trace.ts, each series at its own times.
+// One plot. uPlot lays out axes and scales; trace.ts draws the samples of each series at their own times.
 
 import uPlot from "uplot";
 import type { Columns } from "./arrays";
@@ -21,10 +21,10 @@ export interface Loaded {
   lost: Float64Array;
 }
 
-const AXIS_WIDTH = 56; // the same for all panels, so that one second stands below the other
-const FAINT = 0.13; // of what is not highlighted
+const AXIS_WIDTH = 56; // the same for all panels, so that their times are aligned
+const FAINT = 0.13; // opacity of series that are not highlighted
 const DRAW = { line, step, box };
-const REACH_PIXELS = 24; // a cursor reads no sample farther away
+const REACH_PIXELS = 24; // the cursor reads samples up to this distance
 
 export class PanelView implements Member {
   readonly root: HTMLElement;
@@ -66,7 +66,7 @@ export class PanelView implements Member {
     this.holder.setAttribute(
       "aria-label",
       `${panel.title}: ${unit} against ${panel.x.label}${panel.x.unit ? ` (${panel.x.unit})` : ""}. ` +
-        "Arrow keys move the cursor, with Shift they move the picture; plus and minus zoom, 0 shows all.",
+        "Arrow keys move the cursor; with Shift they move the view. Plus and minus zoom; 0 shows all.",
     );
     this.root = el(
       "figure",
@@ -83,7 +83,7 @@ export class PanelView implements Member {
     theme.onChange(() => this.plot?.redraw(false, true));
   }
 
-  /** Decodes the samples; done for all panels before the first is drawn, for they share their range. */
+  /** Decode the samples. All panels do this before the first one is drawn, because they share their range. */
   load(): void {
     this.decode();
     const { names, zero } = this.panel.x;
@@ -113,7 +113,7 @@ export class PanelView implements Member {
     this.legend.update();
     if (!this.plot) return;
     const [from, to] = this.link.range;
-    this.plot.setScale("x", { min: from, max: to }); // the range of y is of what is shown
+    this.plot.setScale("x", { min: from, max: to }); // y depends on the shown series
     this.plot.redraw(true, true);
     this.showCursor(this.link.cursor);
   }
@@ -129,7 +129,8 @@ export class PanelView implements Member {
     const reach = width > 0 ? ((to - from) * REACH_PIXELS) / width : 0;
     const values: (string | null)[] = this.loaded.map((one, i) => {
       const dot = this.dots[i] as HTMLElement;
-      const at = inside && this.visible(one.series) ? nearest(one.samples, x, one.series.style === "step", reach) : null;
+      const at =
+        inside && this.visible(one.series) ? nearest(one.samples, x, one.series.style === "step", reach) : null;
       dot.hidden = at === null || one.series.style === "step";
       if (at === null) return null;
       const value = one.samples.y[at] as number;
@@ -179,7 +180,7 @@ export class PanelView implements Member {
     return (innerWidth < 640 ? 220 : 260) + stripHeight(this.lossRows);
   }
 
-  /** Rows of the strip: series with lost probes, shown or not, so that the plot does not move. */
+  /** Rows of the strip: all series with lost probes, also hidden ones, so that the plot does not move. */
   private get lossRows(): number {
     return this.loaded.filter((one) => one.lost.length > 0).length;
   }
@@ -187,7 +188,7 @@ export class PanelView implements Member {
   private setLog(log: boolean): void {
     this.log = log;
     this.logButton.setAttribute("aria-pressed", String(log));
-    // What is not above zero has no place on a logarithmic axis, so the axis may be a different one.
+    // A logarithmic axis has no place for values of zero and below, so its range may differ.
     if (this.panel.log === "x") this.link.whole = [Infinity, -Infinity];
     this.load();
     if (this.panel.log === "x") this.link.reset();
@@ -208,7 +209,7 @@ export class PanelView implements Member {
     }
     if (!(low <= high)) return this.logY ? [0.1, 10] : [0, 1];
     if (this.logY) {
-      const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false); // nothing lies on the edge
+      const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false); // keeps samples off the edge
       return [a ?? low, b ?? high];
     }
     if (this.panel.y.zero) {
@@ -220,7 +221,8 @@ export class PanelView implements Member {
       return [this.panel.y.zero && low >= 0 ? 0 : low - around / 2, high + around / 2];
     }
     const { most } = this.panel.y;
-    if (most !== null && high > most && low < most && !this.link.zoomed) return [Math.min(low, this.panel.y.zero ? 0 : low), most];
+    if (most !== null && high > most && low < most && !this.link.zoomed)
+      return [Math.min(low, this.panel.y.zero ? 0 : low), most];
     const room = (high - low) * 0.06;
     return [this.panel.y.zero && low >= 0 ? 0 : low - room, high + room];
   }
@@ -235,14 +237,19 @@ export class PanelView implements Member {
       ticks: { stroke: () => theme.ink.grid, width: 1, size: 5 },
       font,
       gap: 4,
-      filter: (_plot: uPlot, splits: number[]) => splits, // which of them are named is logTicks' to say
+      filter: (_plot: uPlot, splits: number[]) => splits, // logTicks chooses the labelled ones
     };
     const options: uPlot.Options = {
       width: Math.max(120, this.holder.clientWidth),
       height: this.height,
       padding: [8 + stripHeight(this.lossRows), 12, 0, 0],
       legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => null } },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false, setScale: false },
+        bind: { dblclick: () => null },
+      },
       scales: {
         x: { time: false, auto: false, distr: this.logX ? 3 : 1, range: (_plot, min, max) => [min, max] },
         y: {
@@ -261,7 +268,11 @@ export class PanelView implements Member {
           labelGap: 0,
           ...(panel.x.names.length > 0 ? { splits: () => panel.x.names.map((_, i) => i) } : {}),
           values: (_plot, values, _axis, _space, incr) =>
-            panel.x.names.length > 0 ? values.map((at) => panel.x.names[at] ?? null) : this.logX ? logTicks(values) : ticks(values, incr),
+            panel.x.names.length > 0
+              ? values.map((at) => panel.x.names[at] ?? null)
+              : this.logX
+                ? logTicks(values)
+                : ticks(values, incr),
         },
         {
           ...axis,
@@ -270,7 +281,7 @@ export class PanelView implements Member {
           values: (_plot, values, _axis, _space, incr) => (this.logY ? logTicks(values) : ticks(values, incr)),
         },
       ],
-      // The columns that uPlot knows are two points wide and never drawn by it.
+      // uPlot gets two points and does not draw them; paint() draws the samples.
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: {
         drawAxes: [(plot) => this.shade(plot)],
@@ -279,12 +290,19 @@ export class PanelView implements Member {
         setCursor: [(plot) => this.pointed(plot)],
       },
     };
-    this.plot = new uPlot(options, [[from, to], [0, 0]], this.holder);
+    this.plot = new uPlot(
+      options,
+      [
+        [from, to],
+        [0, 0],
+      ],
+      this.holder,
+    );
     this.plot.setScale("x", { min: from, max: to });
     this.plot.over.append(...this.dots);
   }
 
-  /** Idle and load, behind the samples. */
+  /** The phases, drawn behind the samples. */
   private shade(plot: uPlot): void {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -461,10 +479,11 @@ export class PanelView implements Member {
           return;
       }
       event.preventDefault();
-      // Said aloud only when it was asked for by key.
+      // A screen reader reads the values only after a key, not after pointer moves.
       this.readout.setAttribute("aria-live", "polite");
     });
-    // The wheel scrolls the page, as everywhere; with Ctrl or Shift it zooms here. A trackpad's pinch comes as Ctrl and wheel.
+    // The wheel scrolls the page; with Ctrl or Shift it zooms the plot. A browser reports a pinch on a trackpad as a
+    // wheel event with Ctrl.
     holder.addEventListener(
       "wheel",
       (event) => {
@@ -479,7 +498,7 @@ export class PanelView implements Member {
     this.touch();
   }
 
-  /** One finger moves the cursor (up and down it scrolls the page), two zoom and pan. */
+  /** One finger moves the cursor (vertically it scrolls the page), two zoom and pan. */
   private touch(): void {
     const { holder, link } = this;
     let pinch: { distance: number; from: number; to: number; centre: number } | null = null;
@@ -504,7 +523,7 @@ export class PanelView implements Member {
         event.preventDefault();
         const [a, b] = [where(event, 0), where(event, 1)];
         const span = ((pinch.to - pinch.from) * pinch.distance) / Math.max(10, Math.abs(a - b));
-        // What was between the fingers stays between them.
+        // The range between the fingers stays between them.
         const share = (a + b) / 2 / Math.max(1, plot.over.clientWidth);
         link.show(pinch.centre - span * share, pinch.centre + span * (1 - share));
       } else if (event.touches.length === 1) link.point(plot.posToVal(where(event, 0), "x"));
@@ -516,16 +535,18 @@ export class PanelView implements Member {
     });
   }
 
-  /** The samples in view as they are, one row for each, for a spreadsheet. */
+  /** Save the samples in view as CSV, one row for each. */
   private save(): void {
     const [from, to] = this.link.range;
-    const quote = (text: string): string => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const quote = (text: string): string =>
+      `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     const { x, y } = this.panel;
     const rows = [[quote("series"), quote(`${x.label} (${x.unit})`), quote(`${y.label} (${y.unit})`)].join(",")];
     for (const { series, samples } of this.loaded) {
       if (!this.visible(series)) continue;
       samples.x.forEach((at, i) => {
-        if (at >= from && at <= to) rows.push(`${quote(series.label)},${at},${Number.isNaN(samples.y[i]) ? "" : samples.y[i]}`);
+        if (at >= from && at <= to)
+          rows.push(`${quote(series.label)},${at},${Number.isNaN(samples.y[i]) ? "" : samples.y[i]}`);
       });
     }
     const address = URL.createObjectURL(new Blob([rows.join("\n"), "\n"], { type: "text/csv" }));
@@ -538,7 +559,7 @@ export class PanelView implements Member {
   }
 }
 
-/** Decades; between them 2 and 5 as well where there are few decades. */
+/** Label decades, and also 2 and 5 if there are at most two decades. */
 function logTicks(values: readonly (number | null)[]): (string | null)[] {
   const known = values.filter((value) => value !== null);
   const decades = Math.log10((known[known.length - 1] ?? 1) / (known[0] ?? 1));
@@ -547,6 +568,8 @@ function logTicks(values: readonly (number | null)[]): (string | null)[] {
     if (value === null) return null;
     const first = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
     if (!digits.some((digit) => Math.abs(first - digit) < 1e-6)) return null;
-    return value >= 1e5 || value < 1e-4 ? value.toExponential(0) : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
+    return value >= 1e5 || value < 1e-4
+      ? value.toExponential(0)
+      : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
   });
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The samples of one series, each series with times of its own: what lies between two ends, what is nearest to a cursor.
-// A sample whose value is NaN is a gap: no line crosses it, no cursor reads it.
+// The samples of one series, which has its own times: samples in a range, the sample nearest to the cursor.
+// A sample with the value NaN is a gap: no line crosses it, and the cursor does not read it.
 
 export interface Samples {
   x: Float64Array;
   y: Float64Array;
-  /** The index in the columns as they came, where samples had to be put in order; null: it is the same. */
+  /** The index of each sample in the original columns, if the samples had to be sorted; null: the order is the same. */
   order: Uint32Array | null;
 }
 
@@ -20,7 +20,7 @@ export function pick(values: Float64Array, order: Uint32Array | null): Float64Ar
   return order ? Float64Array.from(order, (i) => values[i] as number) : values;
 }
 
-/** In order of x, without samples that have no place on the x axis; values that the y axis has no place for become gaps. */
+/** Sort by x and drop samples that the x axis cannot show; a value that the y axis cannot show becomes a gap. */
 export function tidy(x: Float64Array, y: Float64Array, log: boolean, logX = false): Samples {
   let order: Uint32Array | null = null;
   const count = Math.min(x.length, y.length);
@@ -30,7 +30,9 @@ export function tidy(x: Float64Array, y: Float64Array, log: boolean, logX = fals
     kept.sort((a, b) => (x[a] as number) - (x[b] as number) || a - b);
     order = Uint32Array.from(kept);
   }
-  const values = Float64Array.from(pick(y, order), (value) => (Number.isFinite(value) && (!log || value > 0) ? value : NaN));
+  const values = Float64Array.from(pick(y, order), (value) =>
+    Number.isFinite(value) && (!log || value > 0) ? value : NaN,
+  );
   return { x: pick(x, order), y: values, order };
 }
 
@@ -58,7 +60,7 @@ export function upper(x: ArrayLike<number>, wanted: number): number {
   return from;
 }
 
-/** The sample that a cursor at `wanted` reads: the nearest within `reach`, or of steps the one that began last. null: none. */
+/** The sample at a cursor at `wanted`: the nearest within `reach`; of steps the latest that has begun. null: none. */
 export function nearest(samples: Samples, wanted: number, step: boolean, reach: number): number | null {
   const { x, y } = samples;
   const right = lower(x, wanted);
@@ -76,7 +78,7 @@ export function nearest(samples: Samples, wanted: number, step: boolean, reach: 
   return found >= 0 && Number.isFinite(y[found]) ? found : null;
 }
 
-/** The least and the greatest value between two x; for steps and lines the neighbours outside count, for they are drawn into view. */
+/** The minimum and the maximum of the samples between two values of x. */
 export function extent(samples: Samples, from: number, to: number): [number, number] | null {
   const { x, y } = samples;
   let low = Infinity;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Light, dark, paper. The page is coloured by CSS; canvases ask here, and are told when to draw again.
+// Light, dark and print colours. CSS colours the page; canvases read the colours here and redraw when they change.
 
 export type Choice = "auto" | "light" | "dark";
 
@@ -24,7 +24,7 @@ export class Theme {
 
   constructor(private readonly palette: { light: string[]; dark: string[] }) {
     try {
-      // A page opened from a file may have no storage; then the choice lasts as long as the page.
+      // A page opened from a file may have no storage: then the choice is lost when the page is closed.
       const stored = localStorage.getItem(KEY);
       if (stored === "light" || stored === "dark") this.choice = stored;
     } catch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// From samples to strokes. Where many samples fall on one column of pixels, the stroke goes through the first, the least, the greatest
-// and the last of them: the picture is that of all samples, at the cost of four.
+// Draws samples as strokes. If many samples fall on one column of pixels, the stroke goes through the first, the
+// minimum, the maximum and the last of them. The result looks like a stroke through all samples, at the cost of four.
 
 import { lower, upper, type Samples } from "./samples";
 
@@ -16,7 +16,7 @@ export interface View {
   py(y: number): number;
 }
 
-/** The indices to draw: what is in view, and one neighbour on either side so that lines run out of the picture. */
+/** The indices to draw: the samples in view, and one neighbour on each side, so that lines reach the edge. */
 function window(samples: Samples, view: View): [number, number] {
   return [Math.max(0, lower(samples.x, view.from) - 1), Math.min(samples.x.length, upper(samples.x, view.to) + 1)];
 }
@@ -24,7 +24,7 @@ function window(samples: Samples, view: View): [number, number] {
 export function line(samples: Samples, view: View, sink: Sink): void {
   const { x, y } = samples;
   const [begin, end] = window(samples, view);
-  let pen = false; // whether the next stroke goes on from the last
+  let pen = false; // whether the next sample continues the line
   let column = NaN;
   let low = 0;
   let high = 0;
@@ -65,7 +65,7 @@ export function line(samples: Samples, view: View, sink: Sink): void {
     if (pen) sink.lineTo(at, to);
     else {
       sink.moveTo(at, to);
-      // A sample alone between two gaps is a dot, not nothing.
+      // Draw a single sample between two gaps as a dot.
       const next = y[i + 1];
       if (next === undefined || Number.isNaN(next)) sink.lineTo(at + 1, to);
     }
@@ -76,7 +76,7 @@ export function line(samples: Samples, view: View, sink: Sink): void {
   flush();
 }
 
-/** y[i] holds from x[i] to x[i + 1]; the last sample only ends the step before it. */
+/** The value y[i] lasts from x[i] to x[i + 1]; the last sample only ends the step before it. */
 export function step(samples: Samples, view: View, sink: Sink): void {
   const { x, y } = samples;
   const [begin, end] = window(samples, view);
@@ -95,7 +95,7 @@ export function step(samples: Samples, view: View, sink: Sink): void {
   }
 }
 
-/** One mark for each cell of `size` pixels that holds a sample. */
+/** One mark for each square of `size` pixels that contains a sample. */
 export function points(samples: Samples, view: View, size: number, mark: (x: number, y: number) => void): void {
   const { x, y } = samples;
   const [begin, end] = window(samples, view);
@@ -113,15 +113,22 @@ export function points(samples: Samples, view: View, size: number, mark: (x: num
   }
 }
 
-/** Five samples at one place: the ends of the line, the ends of the box, the median in the middle. */
+/** Five samples at one x: the ends of the line, the ends of the box, and the median. */
 export function box(samples: Samples, view: View, sink: Sink): void {
   const { x, y } = samples;
   if (y.length !== 5 || y.some((value) => Number.isNaN(value))) return;
-  const [low, from, median, to, high] = Array.from(y, (value) => view.py(value)) as [number, number, number, number, number];
+  const [low, from, median, to, high] = Array.from(y, (value) => view.py(value)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   const at = x[0] as number;
   const centre = view.px(at);
   const [left, right] = [view.px(at - 0.25), view.px(at + 0.25)];
-  const stroke = (...points: [number, number][]): void => points.forEach(([px, py], i) => (i === 0 ? sink.moveTo(px, py) : sink.lineTo(px, py)));
+  const stroke = (...points: [number, number][]): void =>
+    points.forEach(([px, py], i) => (i === 0 ? sink.moveTo(px, py) : sink.lineTo(px, py)));
   stroke([centre, low], [centre, from]);
   stroke([centre, to], [centre, high]);
   stroke([left, from], [right, from], [right, to], [left, to], [left, from]);
@@ -129,11 +136,16 @@ export function box(samples: Samples, view: View, sink: Sink): void {
 }
 
 /**
- * The area between two values of each sample, as closed shapes: one for each stretch without a gap. Of `steps`, each pair of values holds
- * until the next sample, as their line does.
+ * The area between two values of each sample, as closed shapes: one for each range without a gap. With `steps` each
+ * pair of values lasts until the next sample.
  */
 export function band(
-  x: Float64Array, low: Float64Array, high: Float64Array, steps: boolean, view: View, shape: (points: [number, number][]) => void,
+  x: Float64Array,
+  low: Float64Array,
+  high: Float64Array,
+  steps: boolean,
+  view: View,
+  shape: (points: [number, number][]) => void,
 ): void {
   const begin = Math.max(0, lower(x, view.from) - 1);
   const end = Math.min(x.length, low.length, high.length, upper(x, view.to) + 1);
@@ -162,7 +174,7 @@ export function band(
       continue;
     }
     if (previous >= 0 && (top[previous] as [number, number])[0] === at) {
-      // One column: the widest of its bounds. Pixels count downwards.
+      // One column of pixels: keep the widest bounds. Pixels count downwards.
       (top[previous] as [number, number])[1] = Math.min((top[previous] as [number, number])[1], up);
       (bottom[previous] as [number, number])[1] = Math.max((bottom[previous] as [number, number])[1], down);
       continue;

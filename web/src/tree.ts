@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The metadata of a run as a tree that opens branch by branch, with a search through all of it.
+// The metadata of a run as a tree with collapsible branches and a search field.
 
 import type { Json } from "./data";
 import { el } from "./dom";
 
-const MANY = 200; // children that are shown at once
-const LONG = 2000; // characters of one value that are shown at once
+const MANY = 200; // children that are shown before the button `more`
+const LONG = 2000; // characters of one value that are shown
 
 function leaf(value: Json): string {
   if (value === null) return "\u2013";
@@ -42,14 +42,14 @@ function children(parent: HTMLElement, all: readonly [string, Json][], from: num
 function branch(name: string, value: Json): HTMLDetailsElement {
   const inside = entries(value);
   const node = el("details", {}, el("summary", {}, name, " ", el("span", { class: "count" }, `${inside.length}`)));
-  // Made when it is opened: a run may carry thousands of values.
+  // The children are created when the branch is opened, because a run may have thousands of values.
   node.addEventListener("toggle", () => {
     if (node.open && node.childElementCount === 1) children(node, inside, 0);
   });
   return node;
 }
 
-/** Every path whose name or value holds the word; at most `limit`. */
+/** Paths whose name or value contains the word; at most `limit`. */
 export function find(value: Json, word: string, limit: number): [string, string][] {
   const wanted = word.toLowerCase();
   const found: [string, string][] = [];
@@ -57,7 +57,8 @@ export function find(value: Json, word: string, limit: number): [string, string]
   while (stack.length > 0 && found.length < limit) {
     const [path, here] = stack.pop() as [string, Json];
     if (isLeaf(here)) {
-      if (path.toLowerCase().includes(wanted) || String(here).toLowerCase().includes(wanted)) found.push([path, leaf(here)]);
+      if (path.toLowerCase().includes(wanted) || String(here).toLowerCase().includes(wanted))
+        found.push([path, leaf(here)]);
     } else for (const [name, inner] of entries(here).reverse()) stack.push([path ? `${path}.${name}` : name, inner]);
   }
   return found;
@@ -65,10 +66,14 @@ export function find(value: Json, word: string, limit: number): [string, string]
 
 export function tree(value: Json): HTMLElement {
   const whole = el("div", { class: "tree" });
-  if (isLeaf(value)) whole.append(el("p", { class: "note" }, "This run carries no metadata."));
+  if (isLeaf(value)) whole.append(el("p", { class: "note" }, "This run has no metadata."));
   else children(whole, entries(value), 0);
   const results = el("div", { class: "tree", hidden: true });
-  const input = el("input", { type: "search", placeholder: "Search the metadata", "aria-label": "Search the metadata" });
+  const input = el("input", {
+    type: "search",
+    placeholder: "Search the metadata",
+    "aria-label": "Search the metadata",
+  });
   input.addEventListener("input", () => {
     const word = input.value.trim();
     results.hidden = word === "";

@@ -8,16 +8,21 @@ function pack(type: PackedArray["type"], raw: ArrayBufferView, count: number, ba
 }
 
 describe("columns", () => {
-  it("come out as they went in", () => {
+  it("have the values that were packed", () => {
     expect([...decode(pack("f64", Float64Array.of(1.5, NaN, -2), 3))]).toEqual([1.5, NaN, -2]);
     expect([...decode(pack("f32", Float32Array.of(0.5, NaN), 2, 1, 2))]).toEqual([2, NaN]);
     expect([...decode(pack("i32", Int32Array.of(0, 1000, -2147483648), 3, 5, 1e-3))]).toEqual([5, 6, NaN]);
     expect([...decode(pack("i16", Int16Array.of(7, -32768), 2, 0, 10))]).toEqual([70, NaN]);
   });
 
-  it("are refused when cut off, too long, or not base64", () => {
+  it("are refused if they are truncated, too long, or not base64", () => {
     const good = pack("i32", Int32Array.of(1, 2), 2);
-    for (const bad of [{ ...good, count: 3 }, { ...good, count: 1 }, { ...good, data: good.data.slice(0, -4) }, { ...good, data: "@@@@" }]) {
+    for (const bad of [
+      { ...good, count: 3 },
+      { ...good, count: 1 },
+      { ...good, data: good.data.slice(0, -4) },
+      { ...good, data: "@@@@" },
+    ]) {
       expect(() => decode(bad)).toThrow(PackedError);
     }
   });

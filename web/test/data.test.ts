@@ -4,16 +4,55 @@ import { DataError, SCHEMA, parse } from "../src/data";
 
 const axis = { label: "Time", unit: "s", scale: "linear", zero: false, most: null, names: [] };
 const series = {
-  key: "k", label: "l", style: "line", color: 0, dash: [], width: 1, x: 0, y: 0, low: null, high: null, lost: null, hidden: false, hint: "",
+  key: "k",
+  label: "l",
+  style: "line",
+  color: 0,
+  dash: [],
+  width: 1,
+  x: 0,
+  y: 0,
+  low: null,
+  high: null,
+  lost: null,
+  hidden: false,
+  hint: "",
 };
-const panel = { key: "p", title: "t", x: axis, y: axis, link: "time", log: "y", bands: [], series: [series], notes: [] };
+const panel = {
+  key: "p",
+  title: "t",
+  x: axis,
+  y: axis,
+  link: "time",
+  log: "y",
+  bands: [],
+  series: [series],
+  notes: [],
+};
 const run = {
-  title: "", subtitle: "", verdict: "valid", reasons: [], damage: [], facts: [], figures: [], tables: [], panels: [panel], commands: [], repeat: [],
-  events: null, metadata: {},
+  title: "",
+  subtitle: "",
+  verdict: "valid",
+  reasons: [],
+  damage: [],
+  facts: [],
+  figures: [],
+  tables: [],
+  panels: [panel],
+  commands: [],
+  repeat: [],
+  events: null,
+  metadata: {},
 };
 const report = {
-  schema: SCHEMA, title: "", generator: "", created: "", palette: { light: ["#000"], dark: ["#fff"] },
-  arrays: [{ type: "f32", count: 0, base: 0, scale: 1, data: "" }], overview: null, runs: [run],
+  schema: SCHEMA,
+  title: "",
+  generator: "",
+  created: "",
+  palette: { light: ["#000"], dark: ["#fff"] },
+  arrays: [{ type: "f32", count: 0, base: 0, scale: 1, data: "" }],
+  overview: null,
+  runs: [run],
 };
 
 /** A copy with one value, found by its path, replaced. */
@@ -26,10 +65,11 @@ function changed(path: (string | number)[], value: unknown): string {
 }
 
 describe("the reader of a report", () => {
-  it("takes a whole one", () => expect(parse(JSON.stringify(report)).runs[0]?.panels[0]?.series[0]?.key).toBe("k"));
+  it("accepts a complete report", () =>
+    expect(parse(JSON.stringify(report)).runs[0]?.panels[0]?.series[0]?.key).toBe("k"));
 
-  it("says what is wrong with a cut-off one", () => {
-    expect(() => parse(JSON.stringify(report).slice(0, 100))).toThrow(/cut off/);
+  it("names the error of a truncated report", () => {
+    expect(() => parse(JSON.stringify(report).slice(0, 100))).toThrow(/truncated/);
     expect(() => parse("")).toThrow(DataError);
   });
 
@@ -40,10 +80,10 @@ describe("the reader of a report", () => {
     ["a column that is not there", ["runs", 0, "panels", 0, "series", 0, "y"], 7],
     ["a colour that is not there", ["runs", 0, "panels", 0, "series", 0, "color"], 1],
     ["an index that is no index", ["runs", 0, "panels", 0, "series", 0, "x"], "0"],
-    ["a style that is none", ["runs", 0, "panels", 0, "series", 0, "style"], "constructor"],
+    ["an unknown style", ["runs", 0, "panels", 0, "series", 0, "style"], "constructor"],
     ["a title that is no text", ["runs", 0, "title"], { toString: "x" }],
-    ["a scale that is none", ["runs", 0, "panels", 0, "x", "scale"], "__proto__"],
-    ["a width that is no number", ["runs", 0, "panels", 0, "series", 0, "width"], null],
+    ["an unknown scale", ["runs", 0, "panels", 0, "x", "scale"], "__proto__"],
+    ["a width that is not a number", ["runs", 0, "panels", 0, "series", 0, "width"], null],
     ["palettes of two lengths", ["palette", "dark"], []],
     ["a column of a strange type", ["arrays", 0, "type"], "f16"],
     ["a count below zero", ["arrays", 0, "count"], -1],
@@ -51,7 +91,7 @@ describe("the reader of a report", () => {
     expect(() => parse(changed(path, value))).toThrow(DataError);
   });
 
-  it("gives no prototype to metadata that asks for one", () => {
+  it("sets no prototype from metadata", () => {
     const parsed = parse(JSON.stringify(report).replace('"metadata":{}', '"metadata":{"__proto__":{"polluted":1}}'));
     expect(({} as Record<string, unknown>).polluted).toBe(undefined);
     expect(Object.keys(parsed.runs[0]?.metadata as object)).toEqual(["__proto__"]);

@@ -7,14 +7,18 @@ function linked(): { link: Link; seen: [number, number][] } {
   const seen: [number, number][] = [];
   link.cover(0, 60);
   link.cover(5, 70);
-  link.join({ showRange: (from, to) => seen.push([from, to]), showCursor: () => undefined, showSeries: () => undefined });
+  link.join({
+    showRange: (from, to) => seen.push([from, to]),
+    showCursor: () => undefined,
+    showSeries: () => undefined,
+  });
   return { link, seen };
 }
 
 describe("a link", () => {
-  it("covers all that its panels have", () => expect(linked().link.range).toEqual([0, 70]));
+  it("covers the ranges of all panels", () => expect(linked().link.range).toEqual([0, 70]));
 
-  it("shows every member the same range and knows when it is zoomed", () => {
+  it("shows every member the same range and reports zooming", () => {
     const { link, seen } = linked();
     link.show(10, 20);
     expect(seen).toEqual([[10, 20]]);
@@ -24,7 +28,7 @@ describe("a link", () => {
     expect(link.zoomed).toBe(false);
   });
 
-  it("stays inside, whichever way it is dragged", () => {
+  it("stays inside the whole range when it is dragged", () => {
     const { link } = linked();
     link.show(30, 10);
     expect(link.range).toEqual([10, 30]);
@@ -38,7 +42,7 @@ describe("a link", () => {
     expect(link.zoomed).toBe(false);
   });
 
-  it("zooms about the cursor, and about the middle when that is elsewhere", () => {
+  it("zooms around the cursor, or around the middle if the cursor is outside", () => {
     const { link } = linked();
     link.zoom(0.5, 0);
     expect(link.range).toEqual([0, 35]);
@@ -47,7 +51,7 @@ describe("a link", () => {
     expect(link.range).toEqual([17.5, 52.5]);
   });
 
-  it("has an end to its zoom, and ignores what is no number", () => {
+  it("limits the zoom, and ignores values that are not numbers", () => {
     const { link } = linked();
     for (let i = 0; i < 100; i++) link.zoom(0.1, 35);
     const [from, to] = link.range;
@@ -57,7 +61,7 @@ describe("a link", () => {
     expect(link.range).toEqual([0, 70]);
   });
 
-  it("without data still has a range", () => {
+  it("has a range without data", () => {
     const link = new Link();
     expect(link.range).toEqual([0, 1]);
     link.zoom(0.5);
@@ -69,7 +73,7 @@ describe("a link", () => {
 });
 
 describe("a selection", () => {
-  it("hides, shows, isolates and brings back", () => {
+  it("hides, shows, isolates and restores", () => {
     const selection = new Selection();
     let told = 0;
     selection.onChange(() => told++);

@@ -5,7 +5,7 @@ import { extent, lower, nearest, tidy, upper } from "../src/samples";
 const f = (...values: number[]): Float64Array => Float64Array.from(values);
 
 describe("samples", () => {
-  it("in order stay as they are", () => {
+  it("in order are not changed", () => {
     const x = f(0, 1, 1, 2);
     const samples = tidy(x, f(5, 6, 7, 8), false);
     expect(samples.x).toBe(x);
@@ -13,7 +13,7 @@ describe("samples", () => {
     expect(samples.order).toBe(null);
   });
 
-  it("out of order are sorted, those without a time are dropped, and it is remembered which is which", () => {
+  it("out of order are sorted, those without a time are dropped, and `order` has their indices", () => {
     const samples = tidy(f(2, NaN, 1, 1, Infinity), f(20, 9, 10, 11, 9), false);
     expect([...samples.x]).toEqual([1, 1, 2]);
     expect([...samples.y]).toEqual([10, 11, 20]);
@@ -25,7 +25,7 @@ describe("samples", () => {
     expect([...tidy(f(0, 1, 2), f(0, -1, 3), true).y]).toEqual([NaN, NaN, 3]);
   });
 
-  it("of columns of different lengths are as many as the shorter", () => {
+  it("of columns of different lengths end with the shorter one", () => {
     expect([...tidy(f(0, 1, 2), f(1, 2), false).x]).toEqual([0, 1]);
     expect([...tidy(f(), f(1, 2), false).x]).toEqual([]);
   });
@@ -34,7 +34,7 @@ describe("samples", () => {
 describe("the cursor", () => {
   const samples = tidy(f(0, 1, 2, 3, 4), f(10, NaN, 12, 13, 14), false);
 
-  it("finds places by halving", () => {
+  it("finds positions by binary search", () => {
     const x = [0, 1, 1, 4];
     expect([-1, 0, 0.5, 1, 4, 5].map((at) => lower(x, at))).toEqual([0, 0, 1, 1, 3, 4]);
     expect([-1, 0, 0.5, 1, 4, 5].map((at) => upper(x, at))).toEqual([0, 1, 1, 3, 4, 4]);
@@ -51,14 +51,14 @@ describe("the cursor", () => {
     expect(nearest(tidy(f(), f(), false), 1, true, 9)).toBe(null);
   });
 
-  it("reads the step that holds, and none after its end", () => {
+  it("reads the current step, and none after the last", () => {
     expect([-1, 0, 0.9, 1.5, 2.9, 3].map((at) => nearest(samples, at, true, 0))).toEqual([null, 0, 0, null, 2, 3]);
     expect(nearest(samples, 4.1, true, 0)).toBe(null);
   });
 });
 
 describe("the range of y", () => {
-  it("looks only at what is between the ends", () => {
+  it("contains only the samples between the ends", () => {
     const samples = tidy(f(0, 1, 2, 3), f(100, 2, NaN, -50), false);
     expect(extent(samples, 1, 2)).toEqual([2, 2]);
     expect(extent(samples, 0, 3)).toEqual([-50, 100]);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer bench` as users type it: two hosts of the lab, the harness, which prints JSON lines, and tables of its samples.
+"""The command `ktrxer bench`: makes two hosts in the lab, starts the harness, which prints JSON lines, and prints tables of its samples.
 
-The harness (bench/harness) checks its own options and prints their help; here are those that concern hosts and output.
+The harness (bench/harness) checks its own options and prints their help. This module has the options for hosts and output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ktrxer.lab.errors import LabError
 
 VALID, BAD, USAGE = 0, 1, 2
 SAMPLE, END = b'{"type":"sample"', b'{"type":"end"'
-SAMPLES_LIMIT = 64 << 20  # bytes of lines that are kept
+SAMPLES_LIMIT = 64 << 20  # limit of stored lines, in bytes
 VERDICTS = ("valid", "degraded", "invalid")
 NEAR, FAR = "near", "far"
 HOSTS = f"""\
@@ -60,7 +60,7 @@ def hosts() -> topology_model.Topology:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options that stay here; all others are the harness's."""
+    """The options of this module; all others go to the harness."""
     made = Parser(prog="ktrxer bench", add_help=False, allow_abbrev=False)
     add = made.add_argument
     add("--csv", type=Path)
@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
 @dataclass
 class Run:
-    """A bench from its first line to its last."""
+    """The output of one bench, and its evaluation."""
 
     reader: kinds.Senders | kinds.Receivers
     name: str
@@ -92,7 +92,7 @@ class Run:
     start: dict[str, Any] = field(default_factory=dict)
     end: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    samples: list[bytes] = field(default_factory=list)  # lines that wait to be computed
+    samples: list[bytes] = field(default_factory=list)  # lines that are evaluated later
     broken: Exception | None = None
 
     def say(self, text: str) -> None:
@@ -100,21 +100,21 @@ class Run:
             print(text.translate(dict.fromkeys((*range(32), 127), "?")), flush=True)
 
     def take(self, line: bytes) -> None:
-        told = json.loads(line)
-        if told["type"] == "start":
-            self.start = told
-        elif told["type"] == "sample":
-            self.reader.add(told)
-        elif told["type"] == "end":
-            self.end = told
-        elif told["name"] == "left_out":
-            self.say(f"left out: {told['engine']}: {told['reason']}")
-        elif told["name"] == "note":
-            self.notes.append(told["text"])
+        result = json.loads(line)
+        if result["type"] == "start":
+            self.start = result
+        elif result["type"] == "sample":
+            self.reader.add(result)
+        elif result["type"] == "end":
+            self.end = result
+        elif result["name"] == "left_out":
+            self.say(f"left out: {result['engine']}: {result['reason']}")
+        elif result["name"] == "note":
+            self.notes.append(result["text"])
 
     def drain(self, descriptor: int) -> None:
-        """All lines, in a thread of its own, because the harness waits for a slow reader. Samples are computed when nothing is measured any
-        more, so that this process needs hardly any time beside the turns."""
+        """Read all lines, in its own thread, because the harness waits for a slow reader. The samples are evaluated after the measurement,
+        so that this process uses little CPU time during it."""
         size = 0
         with os.fdopen(descriptor, "rb") as lines:
             for line in lines:
@@ -136,7 +136,7 @@ class Run:
         except OSError as error:
             if self.broken is None:
                 self.broken = error
-                os.kill(os.getpid(), signal.SIGTERM)  # which ends the harness
+                os.kill(os.getpid(), signal.SIGTERM)  # this ends the harness
 
     def compute(self) -> None:
         self.attempt(self.samples)
@@ -154,13 +154,13 @@ class Run:
         self.end["reasons"].append(reason)
 
     def finish(self, status: int) -> int:
-        """Table, comparison and verdict; the exit status."""
+        """Print table, comparison and verdict. Returns the exit status."""
         self.compute()
         if isinstance(self.broken, OSError):
             raise self.broken
         if self.broken is not None:
-            raise Failed(BAD, f"the harness's output is not understood: {type(self.broken).__name__} {self.broken}")
-        if "bench" not in self.end:  # it complained, and measured nothing
+            raise Failed(BAD, f"the harness's output is invalid: {type(self.broken).__name__} {self.broken}")
+        if "bench" not in self.end:  # the harness printed an error and measured nothing
             self.print_end()
             return status or BAD
         table = self.reader.table()
@@ -188,7 +188,7 @@ class Run:
     def say_judge(self) -> None:
         end = self.end
         if "judge" in end:
-            blind = "" if end["sees_stalls"] else " (by steal time alone: no real-time priority to watch with)"
+            blind = "" if end["sees_stalls"] else " (by steal time only, because this process has no real-time priority)"
             self.say(f"judged at the far end by {end['judge']}; {end['stalled_turns']} of {end['turns']} turns had a stall{blind}")
             self.notes += [end["judge_note"]] if end["judge_note"] else []
         for note in self.notes:
@@ -200,13 +200,13 @@ class Run:
         self.say("against the older run:")
         for change in found.changes:
             self.say(f"  {change.line(table.columns)}")
-        more = f"{found.alone} rows have no counterpart there"
-        self.say(f"  {found.compared} figures compared, {len(found.changes)} changed by more than their rounds explain and by 5 %; {more}")
+        more = f"{found.alone} rows have no counterpart in it"
+        self.say(f"  {found.compared} figures compared, {len(found.changes)} changed by more than their rounds' spread and by 5 %; {more}")
         self.end |= {"changes": [change.json(table.columns) for change in found.changes], "compared": found.compared}
 
     def print_end(self) -> None:
         if self.json and self.end:
-            start = {key: told for key, told in self.start.items() if key != "type"}
+            start = {key: value for key, value in self.start.items() if key != "type"}
             print(json.dumps({"type": "end", "start": start} | self.end, indent=2))
         elif self.jsonl and self.end:
             print(json.dumps(self.end, separators=(",", ":")))
@@ -216,7 +216,7 @@ class Run:
 
 
 def in_lab(command: Sequence[str], run: Run, write: int) -> int:
-    """Between two hosts of the lab: nothing of them is left, however this process ends."""
+    """Run the harness between two hosts of the lab. They are removed in any case."""
     made = hosts()
     (link,) = made.links
     path = ["--device", link.device(NEAR), "--to", str(link.address(FAR)), "--far-device", link.device(FAR), "--far-netns", FAR]
@@ -227,7 +227,7 @@ def in_lab(command: Sequence[str], run: Run, write: int) -> int:
 
 
 def here(command: Sequence[str], write: int) -> int:
-    """On the user's path. The harness ends with this process: at the end of its input, which is ours to close."""
+    """Run the harness on the user's path. It ends with this process, when its standard input closes."""
     child = subprocess.Popen([*command, "--stop-on-eof"], stdin=subprocess.PIPE, stdout=write, start_new_session=True)
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda number, _: child.send_signal(number)) for number in numbers}
@@ -252,7 +252,7 @@ def measure(program: str, name: str, words: Sequence[str], run: Run) -> int:
         reader.join()
 
 
-# --------------------------------------------------------------------------------------------------------------- the words
+# ------------------------------------------------------------------------------------------------------------- command line
 
 
 def older(path: Path) -> tuple[Saved, list[str]]:
@@ -263,7 +263,7 @@ def older(path: Path) -> tuple[Saved, list[str]]:
     except OSError as error:
         raise Failed(BAD, f"--compare {path}: {error.strerror}") from None
     except Damaged as error:
-        raise Failed(BAD, f"--compare {path}: this is not what `ktrxer bench ... --json` writes: {error}") from None
+        raise Failed(BAD, f"--compare {path}: not a result of `ktrxer bench ... --json`: {error}") from None
 
 
 def bench(words: list[str]) -> int:
@@ -271,28 +271,28 @@ def bench(words: list[str]) -> int:
     if not program.startswith("/"):
         raise Failed(BAD, "start it as `ktrxer bench`, which finds the harness")
     name = words[0] if words and words[0] in kinds.NAMES else ""
-    told, rest = parser().parse_known_args(words[1:] if name else words)
-    if not name and (rest or told.compare is None):
-        os.execv(program, [program, "bench", *words])  # which says what is wrong
-    old, again = older(told.compare) if told.compare is not None else (None, [])
+    options, rest = parser().parse_known_args(words[1:] if name else words)
+    if not name and (rest or options.compare is None):
+        os.execv(program, [program, "bench", *words])  # the harness prints the error
+    old, again = older(options.compare) if options.compare is not None else (None, [])
     if old is not None and name and old.name != name:
-        raise Failed(USAGE, f"--compare {told.compare}: that is of `bench {old.name}`, and this is `bench {name}`")
-    if told.json and told.jsonl:
-        raise Failed(USAGE, "--json and --jsonl exclude each other: one object, or one a line")
+        raise Failed(USAGE, f"--compare {options.compare}: this result is of `bench {old.name}`, not of `bench {name}`")
+    if options.json and options.jsonl:
+        raise Failed(USAGE, "--json and --jsonl exclude each other")
     if old is not None and not name:
         name = old.name
-        rest, told.fq = [word for word in again if word != "--fq"], "--fq" in again
-    path = {"--device": told.device, "--to": told.to, "--far-device": told.far_device, "--far-netns": told.far_netns}
+        rest, options.fq = [word for word in again if word != "--fq"], "--fq" in again
+    path = {"--device": options.device, "--to": options.to, "--far-device": options.far_device, "--far-netns": options.far_netns}
     given = [word for option, value in path.items() if value is not None for word in (option, value)]
-    if told.fq and given:
-        device = told.device or "DEV"
-        raise Failed(USAGE, f"--fq is for the bench's own hosts: give your device its queue by `tc qdisc replace dev {device} root fq`")
+    if options.fq and given:
+        device = options.device or "DEV"
+        raise Failed(USAGE, f"--fq is for the bench's own hosts: for your own device, run `tc qdisc replace dev {device} root fq`")
     methods = any(word.startswith(("--methods", "-m")) for word in rest)
     run = Run(
-        kinds.reader(name, methods), name, json=told.json, jsonl=told.jsonl, quiet=told.quiet, csv=told.csv, old=old,
-        own_hosts=not given, fq=told.fq,
+        kinds.reader(name, methods), name, json=options.json, jsonl=options.jsonl, quiet=options.quiet, csv=options.csv, old=old,
+        own_hosts=not given, fq=options.fq,
     )  # fmt: skip
-    quiet = ["--quiet"] if told.quiet else []
+    quiet = ["--quiet"] if options.quiet else []
     return run.finish(measure(program, name, [*rest, *given, *quiet], run))
 
 
@@ -306,7 +306,7 @@ def main(words: list[str]) -> int:
         raise
     except OSError as error:
         print(f"ktrxer bench: standard output cannot be written: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no place to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discard the rest of the buffer
         return BAD
     except LabError as error:
         print(f"ktrxer bench: {error}", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Two runs of the same bench, row by row: which figures have changed by more than the rounds of each run differ among themselves?"""
+"""Compares two runs of the same bench, row by row: which figures have changed by more than the spread of the rounds of each run?"""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, NoReturn
 from ktrxer.bench import kinds
 from ktrxer.bench.table import Cell, Column, Row, Table, people, value
 
-NOISE_PERCENT = 5  # smaller differences are no changes, however close together the rounds lie
+NOISE_PERCENT = 5  # smaller differences do not count as changes, even with a small spread
 FILE_LIMIT, ROWS_LIMIT, NUMBER_LIMIT, TEXT_LIMIT = 16 << 20, 65536, 1 << 62, 200
 
 
 class Damaged(Exception):
-    """The file is none that `ktrxer bench ... --json` writes."""
+    """The file is not a result of `ktrxer bench ... --json`."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What an older run has left."""
+    """The stored result of an older run."""
 
     name: str  # of the bench
     settings: dict[str, Any]
@@ -49,51 +49,51 @@ def read(path: Path) -> Saved:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
-def parse(told: Any) -> Saved:
-    if not isinstance(told, dict) or told.get("bench") not in kinds.NAMES or not isinstance(told.get("rows"), list):
+def parse(document: Any) -> Saved:
+    if not isinstance(document, dict) or document.get("bench") not in kinds.NAMES or not isinstance(document.get("rows"), list):
         raise Damaged("it has no \"bench\" or no \"rows\"")
-    settings = told.get("settings", {})
-    if not isinstance(settings, dict) or len(told["rows"]) > ROWS_LIMIT:
-        raise Damaged("its \"settings\" or \"rows\" are of another form")
-    saved = Saved(told["bench"], settings, [])
+    settings = document.get("settings", {})
+    if not isinstance(settings, dict) or len(document["rows"]) > ROWS_LIMIT:
+        raise Damaged("its \"settings\" or \"rows\" have the wrong type")
+    saved = Saved(document["bench"], settings, [])
     columns = kinds.columns(saved.name, saved.methods)
-    for row in told["rows"]:
+    for row in document["rows"]:
         if not isinstance(row, dict):
-            raise Damaged("one of its rows is no object")
+            raise Damaged("one of its rows is not an object")
         saved.rows.append({column.key: _cell(column, row.get(column.key)) for column in columns})
     return saved
 
 
-def _cell(column: Column, told: Any) -> Cell:
-    if told is None:
+def _cell(column: Column, value: Any) -> Cell:
+    if value is None:
         return None
     if column.text:
-        if not isinstance(told, str) or len(told) > TEXT_LIMIT:
-            raise Damaged(f'"{column.key}" is no short text')
-        return str(told)
-    number = isinstance(told, int if column.decimals == 0 else int | float) and not isinstance(told, bool)
-    if not number or not abs(told) < NUMBER_LIMIT / 10**column.decimals:
-        raise Damaged(f'"{column.key}" is no number of this column')
-    kept: int = round(told * 10**column.decimals)
+        if not isinstance(value, str) or len(value) > TEXT_LIMIT:
+            raise Damaged(f'"{column.key}" is not a short text')
+        return str(value)
+    number = isinstance(value, int if column.decimals == 0 else int | float) and not isinstance(value, bool)
+    if not number or not abs(value) < NUMBER_LIMIT / 10**column.decimals:
+        raise Damaged(f'"{column.key}" is not a number of this column')
+    kept: int = round(value * 10**column.decimals)
     return kept
 
 
 def arguments(saved: Saved) -> list[str]:
-    """The settings as options: `--option=value`, which the harness checks as it checks what a user types."""
+    """The settings as options `--option=value`. The harness checks them like those of a user."""
     words = []
     for key in kinds.options(saved.name, saved.methods):
-        told, name = saved.settings.get(key), key.replace("_", "-")
-        if told is None:
+        value, name = saved.settings.get(key), key.replace("_", "-")
+        if value is None:
             continue
         if key in ("fq", "both_ways", "no_flow"):
-            words += [f"--{name}"] if told else []
-        elif isinstance(told, (int, str)) and len(str(told)) <= TEXT_LIMIT:
-            words.append(f"--{name.removesuffix('-ns')}={told}ns" if key.endswith("_ns") else f"--{name.removesuffix('-pps')}={told}")
+            words += [f"--{name}"] if value else []
+        elif isinstance(value, (int, str)) and len(str(value)) <= TEXT_LIMIT:
+            words.append(f"--{name.removesuffix('-ns')}={value}ns" if key.endswith("_ns") else f"--{name.removesuffix('-pps')}={value}")
         else:
-            raise Damaged(f'"{key}" of its settings is of another form')
+            raise Damaged(f'"{key}" of its settings has the wrong type')
     return words
 
 
@@ -110,7 +110,7 @@ class Change:
 
     @property
     def share(self) -> float | None:
-        """Of the old value; None where that is zero."""
+        """The change relative to the old value; None if that is zero."""
         return (self.now - self.was) / abs(self.was) if self.was else None
 
     def line(self, columns: Sequence[Column]) -> str:
@@ -133,8 +133,8 @@ class Comparison:
 
 
 def notches_apart(a: int, iqr_a: int, n: int, b: int, iqr_b: int, m: int) -> bool:
-    """Are two medians of n and m rounds apart? By the notches of box plots, median +- 1.57 IQR / sqrt(n), which overlap by chance in some
-    95 of 100 cases where nothing has changed."""
+    """Whether two medians of n and m rounds differ: the notches of box plots, median +- 1.57 IQR / sqrt(n), do not overlap. Without a
+    change they overlap in about 95 of 100 cases."""
     return n > 0 and m > 0 and abs(a - b) > 1.57 * (iqr_a / math.sqrt(n) + iqr_b / math.sqrt(m))
 
 

@@ -20,7 +20,7 @@ from ktrxer.bench.judge import Arrival, interval_errors_ns, timing
 from ktrxer.lab.hosts import Netns
 
 PORT = 9000
-SINK = 9  # discard
+SINK = 9  # the port of the discard service
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -39,13 +39,13 @@ def baselines() -> Path:
 
 
 def commands() -> set[str]:
-    """The subcommands that this binary has."""
-    told = subprocess.run([str(ktrxer()), "--help"], capture_output=True, text=True, timeout=10).stdout
-    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", told, re.MULTILINE))
+    """The subcommands of this binary."""
+    answer = subprocess.run([str(ktrxer()), "--help"], capture_output=True, text=True, timeout=10).stdout
+    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", answer, re.MULTILINE))
 
 
 def stolen_ms() -> int:
-    """Processor time that the host of this virtual machine gave to others, so far."""
+    """Steal time of this virtual machine so far, in milliseconds."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[8]) * 1000 // os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0
 
@@ -55,20 +55,20 @@ class Sent:
     """One turn of one sender."""
 
     arrivals: list[Arrival]
-    result: dict[str, Any]  # of ktrxer send; empty for others
-    reports: list[dict[str, str]]  # likewise, if asked for
+    result: dict[str, Any]  # of ktrxer send; empty for other senders
+    reports: list[dict[str, str]]  # likewise, on request
 
 
 @contextlib.contextmanager
 def listening(host: Netns, count: int, seconds: float) -> Iterator[list[Arrival]]:
-    """The judge listens while the body sends; the list is full afterwards."""
+    """Run the judge while the body sends. The list is complete afterwards."""
     arrivals: list[Arrival] = []
     judge = host.popen([baselines() / "arrivals", host.address, str(PORT), str(count), str(seconds)])
     assert judge.stdout is not None
     if judge.stdout.readline() != "ready\n":
-        raise RuntimeError(f"the judge does not listen: {judge.communicate()[1]}")
+        raise RuntimeError(f"the judge did not start: {judge.communicate()[1]}")
     yield arrivals
-    for _ in range(50):  # what is still on its way
+    for _ in range(50):  # wait for packets in transit
         if judge.poll() is not None:
             break
         time.sleep(0.01)
@@ -78,7 +78,7 @@ def listening(host: Netns, count: int, seconds: float) -> Iterator[list[Arrival]
 
 
 def sleeper(a: Netns, b: Netns, kind: str, interval_us: int, count: int, payload: int = 28, before: Sequence[str] = ()) -> Sent:
-    """`before`: a command that starts it, as chrt."""
+    """Run a sleeping sender. `before`: a command that starts it, for example chrt."""
     with listening(b, count, 30 + count * interval_us / 1e6) as arrivals:
         a.run(
             [*before, baselines() / "sleeper", kind, b.address, str(PORT), str(interval_us), str(count), str(payload)],
@@ -88,16 +88,16 @@ def sleeper(a: Netns, b: Netns, kind: str, interval_us: int, count: int, payload
 
 
 def noise_us(a: Netns, b: Netns, interval_us: int, count: int) -> float:
-    """What this machine does to a program that does nearly nothing and has the highest priority: median |interval error| or IQR, the
-    larger. Without the right to real-time priority, to one without."""
+    """The timing noise of this machine: the larger of median |interval error| and IQR of a program that does nearly nothing with the
+    highest priority. Without the right to real-time priority, of a normal program."""
     highest = ("chrt", "-f", "99") if subprocess.run(["chrt", "-f", "99", "true"], capture_output=True).returncode == 0 else ()
     arrivals = sleeper(a, b, "absolute", interval_us, count, before=highest).arrivals
-    told = timing(interval_errors_ns(arrivals, interval_us * 1000))
-    return max(told.median_us, told.iqr_us)
+    answer = timing(interval_errors_ns(arrivals, interval_us * 1000))
+    return max(answer.median_us, answer.iqr_us)
 
 
 def send(a: Netns, b: Netns, *options: str, count: int, seconds: float = 60, reports: bool = False) -> Sent:
-    """`ktrxer send` to the judge. A verdict that is not `valid` is a result like any other."""
+    """`ktrxer send` to the judge. A verdict that is not `valid` is a result, too."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "reports.csv"
         more = ["--reports", str(table)] if reports else []
@@ -123,7 +123,7 @@ def send_only(a: Netns, b: Netns, *options: str, count: int | None = None, secon
 
 @contextlib.contextmanager
 def sink(b: Netns) -> Iterator[None]:
-    """A port that takes everything and reads nothing, so that the far end answers with no ICMP errors."""
+    """A port that accepts all packets and never reads them, so that the far end sends no ICMP errors."""
     program = (
         "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1); "
         f"s.bind(('', {SINK})); print('ready', flush=True); sys.stdin.read()"
@@ -140,7 +140,7 @@ def sink(b: Netns) -> Iterator[None]:
 
 @contextlib.contextmanager
 def cross_traffic(a: Netns, b: Netns, per_second: int) -> Iterator[dict[str, Any]]:
-    """Flows while the body runs; what it did is in the dict afterwards: `rate` as it arrived."""
+    """Send cross traffic while the body runs. The dict then has its received `rate`."""
     account: dict[str, Any] = {}
     if not per_second:
         yield account
@@ -158,7 +158,7 @@ def cross_traffic(a: Netns, b: Netns, per_second: int) -> Iterator[dict[str, Any
 
 
 def processor_share(a: Netns, b: Netns, who: str, seconds: float) -> tuple[float, float]:
-    """The rate of a baseline, and how much of a processor it got. It never rests: what it did not get, others on this machine had."""
+    """The rate of a baseline, and its share of a processor. It never sleeps, so other processes used the rest."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     rated = rate(a, b, who, seconds)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -169,11 +169,11 @@ def rate(a: Netns, b: Netns, who: str, seconds: float, payload: int = 28) -> flo
     """Packets a second that reach the far end's device. `who`: raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
     before = b.counters()["rx"]["packets"]
     if who == "raw_rate":
-        told = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
-        duration = json.loads(told)["duration_ns"]
+        answer = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(answer)["duration_ns"]
     elif who == "udp_rate":
-        told = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
-        duration = json.loads(told)["duration_ns"]
+        answer = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
+        duration = json.loads(answer)["duration_ns"]
     else:
         result = send_only(a, b, "--engine", who, "--for", f"{seconds}s", "--payload", str(payload), port=SINK)
         duration = result["duration_ns"]

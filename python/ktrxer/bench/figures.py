@@ -21,20 +21,20 @@ from ktrxer.lab import hosts
 from ktrxer.lab.hosts import Netns
 
 INTERVAL_US = 10_000
-QUIET = 0.9  # of a processor, for a program that never rests
-NOISE_US, WITNESSES = 100, 40  # what a sleeper of the highest priority may miss its intervals by, and how many it sends
+QUIET = 0.9  # share of a processor for a program that never sleeps
+NOISE_US, WITNESSES = 100, 40  # limit of the interval error of a sleeper with the highest priority, and its number of packets
 
 
 @dataclass
 class Figure:
-    """One figure and its bounds: `loose` for every machine and every day, `strict` for a quiet one."""
+    """One figure and its bounds: `loose` for any machine at any time, `strict` for a quiet one."""
 
     name: str
     value: float
     unit: str
     strict: float
     loose: float
-    at_least: bool = False  # else: at most
+    at_least: bool = False  # whether the bounds are lower limits
 
     def holds(self, strict: bool) -> bool:
         bound = self.strict if strict else self.loose
@@ -46,7 +46,7 @@ class Figure:
 
 
 class Busy(Exception):
-    """Others have the processors: a comparison would be of what they left over."""
+    """Other processes use the processors, so a comparison would be meaningless."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
         noise = [contest.noise_us(a, b, INTERVAL_US, WITNESSES)]
         counted = 0
         while counted < rounds and len(noise) < 6 * rounds:
-            # Whether a round counts is for who stands before and after it to say, never for what is tested.
+            # The sleepers before and after a round decide whether it counts, never the programs under test.
             if noise[-1] > NOISE_US:
                 noise.append(contest.noise_us(a, b, INTERVAL_US, WITNESSES))
                 continue
@@ -90,8 +90,8 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
                     errors[who] += judge.interval_errors_ns(arrivals, interval)
     if counted < min(3, rounds):
         raise Busy(
-            f"too busy to look at microseconds: a sleeper of the highest priority missed its intervals by {judge.median(noise):.0f} us, "
-            f"not at most {NOISE_US}, in the middle of {len(noise)} times; quiet rounds: {counted}"
+            f"too busy to measure microseconds: a sleeper with the highest priority missed its intervals by {judge.median(noise):.0f} us,  "
+            f"more than {NOISE_US} (median of {len(noise)} times); quiet rounds: {counted}"
         )
     table = {who: judge.timing(values) for who, values in errors.items()}
     packet, where = table["packet"], f" under {cross / 1000:g} kpps cross traffic" if cross else ""
@@ -115,17 +115,17 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
     if not cross:
         figures.insert(1, Figure("packet: IQR of the interval error at 10 ms", packet.iqr_us, "us", 2, 20))
     else:
-        del figures[1:]  # no goal is set for the ratios here
+        del figures[1:]  # the ratios have no goal here
     details = [f"{who}{where}: {one}" for who, one in table.items()]
     details.append(f"noise of this machine: median {judge.median(noise):.1f} us; quiet rounds: {counted}")
     if cross:
-        details.append(f"cross traffic as it arrived: {crossed['rate']:.0f} packets/s")
+        details.append(f"received cross traffic: {crossed['rate']:.0f} packets/s")
     return Result(figures, details)
 
 
 @measured
 def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: int = 28) -> Result:
-    """Packets a second at the far end's device, with no rate asked for. Ratios within each round, their median."""
+    """Packets a second at the far end's device, without a rate limit. The figure is the median of the ratios within each round."""
     against = {"packet": "raw_rate", "raw": "raw_rate", "udp": "udp_rate"}
     rates: dict[str, list[float]] = defaultdict(list)
     shares: list[float] = []
@@ -133,7 +133,7 @@ def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: 
         for _ in range(3 * rounds):
             before = {who: contest.processor_share(a, b, who, seconds) for who in ("raw_rate", "udp_rate")}
             shares.append(min(share for _, share in before.values()))
-            # Whether a round counts is for the baselines to say, before it and after it, and never for what is tested.
+            # The baselines before and after a round decide whether it counts, never the programs under test.
             if shares[-1] < QUIET:
                 continue
             turn = {who: contest.rate(a, b, who, seconds, payload) for who in against}
@@ -148,8 +148,8 @@ def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: 
             if len(rates["raw_rate"]) == rounds:
                 break
     if len(rates["raw_rate"]) < min(3, rounds):
-        told = f"of {len(shares)} rounds the best left the baselines {max(shares):.0%} of a processor, not {QUIET:.0%}"
-        raise Busy(f"too busy to compare rates: {told}")
+        answer = f"in the best of {len(shares)} rounds the baselines got {max(shares):.0%} of a processor, less than {QUIET:.0%}"
+        raise Busy(f"too busy to compare rates: {answer}")
     figures = []
     for who, goal, loose in (("packet", 1.5, 1.1), ("raw", 0.95, 0.7), ("udp", 0.95, 0.7)):
         ratios = [mine / theirs for mine, theirs in zip(rates[who], rates[against[who]], strict=True)]
@@ -162,7 +162,7 @@ def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: 
 
 @measured
 def gaps(a: Netns, b: Netns, *, rounds: int = 1, count: int = 2000, interval_us: int = 1000) -> Result:
-    """Are the reports true? Gaps between reported send times against gaps between arrivals, the same probes."""
+    """Check the reports: compare gaps between reported send times with gaps between arrivals of the same probes."""
     differences: list[float] = []
     for _ in range(rounds):
         sent = contest.send(
@@ -172,7 +172,7 @@ def gaps(a: Netns, b: Netns, *, rounds: int = 1, count: int = 2000, interval_us:
         left = {int(row["id"]): int(row["sent_ns"]) for row in sent.reports if row["status"] == "sent"}
         both = [number for number in sorted(left) if {number, number + 1} <= left.keys() & arrived.keys()]
         differences += [abs((left[n + 1] - left[n]) - (arrived[n + 1] - arrived[n])) / 1000 for n in both]
-    # Nothing to compare is no agreement.
+    # No gaps to compare do not count as agreement.
     value = judge.median(differences) if differences else math.inf
     return Result(
         [Figure("packet: median |reported gap - arrival gap|", value, "us", 1, 5)],
@@ -182,14 +182,14 @@ def gaps(a: Netns, b: Netns, *, rounds: int = 1, count: int = 2000, interval_us:
 
 @measured
 def ping(a: Netns, b: Netns, *, rounds: int = 5, count: int = 50) -> Result:
-    """Median round trip, as iputils' ping says it by kernel stamps, and as ktrxer does."""
+    """Compare the median round trip of iputils' ping, by kernel stamps, with that of ktrxer."""
     import re
 
     theirs: list[float] = []
     mine: list[float] = []
     for _ in range(rounds):
-        told = a.run(["ping", "-n", "-c", str(count), "-i", "0.01", b.address]).stdout
-        theirs.append(judge.median(float(ms) * 1000 for ms in re.findall(r" time=([0-9.]+) ms", told)))
+        answer = a.run(["ping", "-n", "-c", str(count), "-i", "0.01", b.address]).stdout
+        theirs.append(judge.median(float(ms) * 1000 for ms in re.findall(r" time=([0-9.]+) ms", answer)))
         done = a.run([contest.ktrxer(), "ping", b.address, "--count", str(count), "--interval", "10ms", "--json"], check=False)
         mine.append(float(json.loads(done.stdout)["rtt_us"]["p50"]))
     return Result(
@@ -209,8 +209,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Netns, Netns, int], Result]]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all unless named")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed, not only the loose bound")
+    parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)} (default: all)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 also if only a strict goal is missed")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()

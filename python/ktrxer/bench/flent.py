@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a measurement costs: `ktrxer run` and the real Flent with the same load over the same link, in turns.
+"""Compares the CPU time of `ktrxer run` and of the real Flent, with the same load over the same link, in turns.
 
 python3 -m ktrxer.bench.flent [--rounds N] [--seconds S] [--load rrul|uploads] [--flent .venv-flent/bin/flent]
 
-The link is 50 Mbit/s each way between namespaces. The load is `rrul` as either has it: four TCP flows up and four down, marked; ICMP and
-three kinds of UDP probes run beside it, Flent's every 200 ms and ours every 10 ms, with five idle seconds before and after. Flent's flows
-are netperf's, its UDP probes irtt's, its ICMP fping's or ping's. netperf is in Debian's non-free section, which many hosts do not have:
-without it the load is four uploads, which iperf (2.1, as Flent drives it) can make, too.
+The link is 50 Mbit/s in each direction between namespaces. The load is each tool's `rrul`: four TCP flows up and four down, marked. ICMP
+and three kinds of UDP probes run beside it, Flent's every 200 ms and ktrxer's every 10 ms, with five idle seconds before and after. Flent's
+flows are netperf's, its UDP probes irtt's, its ICMP probes fping's or ping's. netperf is in Debian's non-free section, which many hosts do
+not have. Without it the load is four uploads, which iperf (2.1, as Flent runs it) can make, too.
 
-What is compared is the processor time of each one's whole process tree on the measuring host, from the start of the command to its end. The
-far ends (netserver and the irtt server; `ktrxer serve`) count on neither side.
+The compared figure is the CPU time of each tool's process tree on the measuring host, from the start of the command to its end. The servers
+(netserver and the irtt server; `ktrxer serve`) do not count.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TEST = Test("four_up", "four uploads and RRUL's probes", plan)
 
 
 def spent(command: list[str], directory: Path) -> float:
-    """Seconds of processors of a command and of all that it started."""
+    """CPU time in seconds of a command and of all its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=directory)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -78,7 +78,7 @@ def spent(command: list[str], directory: Path) -> float:
 
 
 def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[str]]:
-    """Flent's, and ours."""
+    """The commands of Flent and of ktrxer."""
     test = "rrul"
     if options.load == "uploads":
         test = str(place / "four_up")
@@ -90,17 +90,17 @@ def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[
 
 
 def parts(runners: list[Runner], whole_s: float) -> str:
-    """Whose processor time it was, as far as the run's file tells."""
+    """The CPU time by kind of process, as stored in the run."""
     by_kind: dict[str, float] = {}
     for runner in runners:
         if runner.processor_ns is not None:
             by_kind[runner.kind] = by_kind.get(runner.kind, 0.0) + runner.processor_ns / 1e9
-    told = [f"{kind} {seconds:.2f}" for kind, seconds in by_kind.items()]
-    return ", ".join([*told, f"the rest {whole_s - sum(by_kind.values()):.2f}"]) if told else ""
+    result = [f"{kind} {seconds:.2f}" for kind, seconds in by_kind.items()]
+    return ", ".join([*result, f"the rest {whole_s - sum(by_kind.values()):.2f}"]) if result else ""
 
 
 def rounds(options: argparse.Namespace) -> int:
-    """Inside the topology's client."""
+    """The measurement, inside the topology's client."""
     from ktrxer.store import open_run
     from ktrxer.store.columns import ANSWERED
     from ktrxer.store.run import as_array
@@ -115,7 +115,7 @@ def rounds(options: argparse.Namespace) -> int:
         computed = (" avg", " sum", " totals")
         empty = [name for name, points in raw.items() if not points and not name.endswith(computed)]
         if empty:
-            sys.exit(f"Flent has nothing of {', '.join(empty)}: with less than its whole work there is nothing to compare")
+            sys.exit(f"Flent has no samples of {', '.join(empty)}: the comparison needs all of its series")
         their_samples = sum("val" in point for name, points in raw.items() if name.startswith("Ping") for point in points)
         data.unlink()
         own = spent(ours, place)
@@ -142,9 +142,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=20, help="of the load")
-    parser.add_argument("--load", choices=("rrul", "uploads"), help="(rrul where there is netperf)")
+    parser.add_argument("--load", choices=("rrul", "uploads"), help="default: rrul if netperf is installed")
     parser.add_argument("--flent", type=Path, default=ROOT / ".venv-flent/bin/flent")
-    parser.add_argument("--ktrxer", type=Path, default=KTRXER, help="another build's, to compare with")
+    parser.add_argument("--ktrxer", type=Path, default=KTRXER, help="the ktrxer of another build")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--server", default="server", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -167,7 +167,7 @@ def main() -> int:
         token.write_text("of a bench that lasts a minute\n")
         flows = "netserver -D" if options.load == "rrul" else "iperf -s"
         serve = f"irtt server >/dev/null 2>&1 & {flows} >/dev/null 2>&1 & exec '{KTRXER}' serve --token-file '{token}'"
-        # By the command line: `ktrxer` keeps no PYTHON* variable.
+        # On the command line, because `ktrxer` removes PYTHON* variables.
         again = [
             "env",
             f"PYTHONPATH={ROOT / 'python'}",

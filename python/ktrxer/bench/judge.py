@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 def quantile(values: Iterable[float], q: float) -> float:
-    """Type 1 (inverse of the empirical distribution), as ktrxer's own histograms have it. NaN when there are none."""
+    """A quantile of type 1 (inverse of the empirical distribution), as in ktrxer's histograms. NaN without values."""
     ordered = sorted(values)
     if not ordered:
         return math.nan
@@ -21,12 +21,12 @@ def median(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Arrival:
-    number: int  # as the sender counts
+    number: int  # the sender's number
     at_ns: int  # the far end's kernel stamp
 
 
 def interval_errors_ns(arrivals: Sequence[Arrival], interval_ns: int) -> list[int]:
-    """Signed error of each interval between neighbours by number. A lost probe takes its two intervals with it: nothing is filled in."""
+    """Signed error of each interval between neighbouring numbers. For a lost probe both of its intervals are left out."""
     at: dict[int, int] = {}
     for arrival in arrivals:
         at.setdefault(arrival.number, arrival.at_ns)
@@ -35,7 +35,7 @@ def interval_errors_ns(arrivals: Sequence[Arrival], interval_ns: int) -> list[in
 
 @dataclass(frozen=True)
 class Timing:
-    """Of |interval error|, in microseconds; the IQR is of the signed error."""
+    """Statistics of |interval error| in microseconds; the IQR is that of the signed error."""
 
     count: int
     median_us: float

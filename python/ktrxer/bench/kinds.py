@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The kinds of bench: figures of the time stamps in the samples of the harness. Quantiles are values that occurred (type 1)."""
+"""The kinds of bench: figures from the time stamps in the harness's samples. Each quantile is a value that occurred (type 1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ktrxer.bench.table import Column, Row, Table
 
-WARM = 5  # BENCH_WARM of the harness: the first probes or pairs of a turn, which are not judged
+WARM = 5  # BENCH_WARM of the harness: the first probes or pairs of a turn, which do not count
 CROSS_OFF_PERCENT = 5
 NS_PER_S = 1_000_000_000
 
@@ -27,7 +27,7 @@ LOSS = (Column("lost_percent", "lost %", 3, 2), Column("cross_arrived_kpps", "cr
 
 
 def quantile(values: Sequence[int], parts_per_million: int) -> int | None:
-    """The smallest value that at least this share of all does not pass."""
+    """The smallest value with at least this share of all values at or below it."""
     if not values:
         return None
     rank = -(-len(values) * parts_per_million // 1_000_000)
@@ -44,7 +44,7 @@ def iqr(values: Sequence[int]) -> int | None:
 
 
 def rate(count: int, first_ns: int, last_ns: int) -> list[int]:
-    """Packets a second, (count - 1) / (last - first); nothing without two packets and time between them."""
+    """Packets a second, (count - 1) / (last - first); empty without two packets at different times."""
     return [(count - 1) * NS_PER_S // (last_ns - first_ns)] if count >= 2 and last_ns > first_ns else []
 
 
@@ -73,19 +73,19 @@ class Rounds:
 
 @dataclass
 class Gathered:
-    """What one sender has shown at one point."""
+    """The samples of one sender at one point."""
 
     clean: Rounds = field(default_factory=Rounds)
     stalled: Rounds = field(default_factory=Rounds)
     cross: list[int] = field(default_factory=list)
     sent: int = 0
     arrived: int = 0
-    stamps: dict[str, int] = field(default_factory=dict)  # by their source
+    stamps: dict[str, int] = field(default_factory=dict)  # counts by source
     interval_ns: int = 0
 
     @property
     def rounds(self) -> Rounds:
-        """Where no round was free of stalls, the stalled ones are all that there is; the row's counts show it."""
+        """The rounds without stalls; if all had stalls, all rounds. The row's counts show which."""
         return self.clean if self.clean.count else self.stalled
 
 
@@ -96,8 +96,8 @@ class Kind:
     explains: str  # printed below the table
     pools: Callable[[list[Sample]], Pools]  # of the jobs of one turn
     figures: Callable[[Gathered], Row]
-    options: tuple[str, ...]  # the settings, as options of the harness; for a run with those of an older one
-    main_job: int = 0  # whose packets are counted
+    options: tuple[str, ...]  # the settings as options of the harness, to repeat a run
+    main_job: int = 0  # the job whose packets are counted
 
 
 # ---------------------------------------------------------------------------------------------------------------------- E1
@@ -108,7 +108,7 @@ def _rate_pools(jobs: list[Sample]) -> Pools:
     size, rates = train["train"], list[int]()
     for at in range(0, len(train["arrivals_ns"]) - size + 1, size):
         came = [stamp for stamp in train["arrivals_ns"][at : at + size] if stamp]
-        if len(came) >= size - size // 10:  # a train that arrived in good part
+        if len(came) >= size - size // 10:  # at least nine tenths of the train arrived
             rates += rate(len(came), min(came), max(came))
     floods = (("flood", flood), *(("template", one) for one in template))
     return {"train": rates} | {name: rate(one["timed"], one["first_ns"], one["last_ns"]) for name, one in floods}
@@ -128,9 +128,9 @@ def _rate_figures(gathered: Gathered) -> Row:
 def _schedule_pools(jobs: list[Sample]) -> Pools:
     (job,) = jobs
     arrivals, interval = job["arrivals_ns"], job["interval_ns"]
-    # Intervals of neighbours alone: where one is lost there is no interval.
+    # Only intervals between neighbouring numbers: a lost probe has no interval.
     gaps = [late - soon for soon, late in zip(arrivals[WARM:], arrivals[WARM + 1 :], strict=False) if soon and late]
-    # The distance of each arrival from its place in the schedule, against the turn's median: the path is the same for all.
+    # The distance of each arrival from its scheduled time, relative to the turn's median, because all share one path.
     places = [stamp - number * interval for number, stamp in enumerate(arrivals) if number >= WARM and stamp]
     middle = median(places) or 0
     return {"error": [abs(gap - interval) for gap in gaps], "gap": gaps, "offset": [place - middle for place in places]}
@@ -155,7 +155,7 @@ def _pairs_pools(jobs: list[Sample]) -> Pools:
     (job,) = jobs
 
     def gaps(stamps: list[int] | None) -> list[int]:
-        # The second probe may come first, or get the same stamp: a gap is never negative.
+        # The second probe may arrive first or have the same stamp: a gap is never negative.
         pairs = zip((stamps or [])[2 * WARM :: 2], (stamps or [])[2 * WARM + 1 :: 2], strict=True)
         return [abs(second - first) for first, second in pairs if first and second]
 
@@ -226,8 +226,8 @@ SCHEDULE = Kind(
         _us("p90_us", "p90 us"), _us("p99_us", "p99 us"), _us("offset_iqr_us", "offset IQR"), _us("offset_p99_us", "p99"),
         _us("stalled_median_us"), _us("stalled_p90_us"), *LOSS,
     ),
-    "|interval at the far end - planned interval|. median: the median of the rounds' medians; +-: the IQR of these; IQR, p90, p99: of all "
-    "intervals. offset: arrival - place in the schedule, against its median.",
+    "|interval at the far end - scheduled interval|. median: the median of the rounds' medians; +-: the IQR of these; IQR, p90, p99: of "
+    "all intervals. offset: arrival - scheduled time - its median.",
     _schedule_pools, _schedule_figures, ("payload", "cross", "both_ways", "interval_ns", "count", "rounds", "seed", "fq"),
 )  # fmt: skip
 METHODS = Kind(
@@ -239,8 +239,8 @@ METHODS = Kind(
         _us("median_us", "error median us", better=-1, spread="spread_us"), _spread("spread_us"), _us("iqr_us", "IQR us"),
         _us("p90_us"), _us("p99_us"), _us("stalled_median_us"), _us("stalled_p90_us"), *LOSS,
     ),
-    "gap: between neighbours at the far end (of all rounds). error: |gap - planned interval|; +-: the IQR of the rounds' medians. "
-    "OIR: the engine has all probes from the start; OFR: each that long before its time; OSM: by the engine when a sleep ends; RSM: by a "
+    "gap: between neighbours at the far end (of all rounds). error: |gap - scheduled interval|; +-: the IQR of the rounds' medians. "
+    "OIR: the engine has all probes from the start; OFR: each so long before its time; OSM: by the engine when a sleep ends; RSM: by a "
     "raw socket.",
     _schedule_pools, _schedule_figures, (*SCHEDULE.options, "methods", "predispatch"),
 )  # fmt: skip
@@ -299,7 +299,7 @@ class Senders:
 
     def add(self, sample: Sample) -> None:
         point = (sample["cross"], sample["payload"], sample["gap_ns"], sample["engine"])
-        gathered = self.gathered.setdefault(point, Gathered())  # also of the round that warms up: it has the order of the senders
+        gathered = self.gathered.setdefault(point, Gathered())  # also for the warm-up round, which sets the order of the senders
         if sample["round"] < 0 or sample["failed"] is not None:
             return
         jobs = sample["jobs"]
@@ -333,7 +333,7 @@ class Senders:
             came = median(gathered.cross) or 0
             row["cross_arrived_kpps"] = came
             if abs(came - cross) * 100 > cross * CROSS_OFF_PERCENT:
-                wanted = f"cross traffic of {cross} packets a second was asked for, and {came} arrived"
+                wanted = f"{came} of {cross} packets a second of cross traffic arrived"
                 self.reasons.append(f"{wanted} beside {engine} at {payload} bytes")
         return row
 
@@ -374,7 +374,7 @@ NAMES = (*KINDS, "receive")
 
 
 def reader(name: str, methods: bool) -> Senders | Receivers:
-    """What makes figures of the samples of a bench."""
+    """The reader that computes figures from the samples of a bench."""
     if name == "receive":
         return Receivers()
     return Senders(METHODS if name == "schedule" and methods else KINDS[name])

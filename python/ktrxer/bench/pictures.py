@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How long pictures take: `ktrxer plot` and the real Flent on the same run, in turns, each in a process of its own.
+"""Compares the CPU time of plots: `ktrxer plot` and the real Flent on the same run, in turns, each in its own process.
 
 python3 -m ktrxer.bench.pictures RUN [--flent .venv-flent/bin/flent] [--rounds N]
 
-Processor time is what is compared: it is the same on a busy machine and on a quiet one, nearly. Flent gets the run as `ktrxer export`
-writes it.
+The compared figure is CPU time, because it is nearly the same on a busy and on a quiet machine. Flent gets the run from `ktrxer export`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GOAL = 0.5
 
 
 def timed(command: list[str]) -> tuple[float, float]:
-    """Seconds of processors, and of the clock on the wall."""
+    """CPU time and wall time, in seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

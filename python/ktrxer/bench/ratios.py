@@ -71,7 +71,7 @@ def rate(rows: Rows) -> None:
         ("udp", "udp sendmmsg", 28, 0.95),
         ("xsk", "raw sendmmsg", 28, 2.0),
         ("xsk", "raw sendmmsg", 1428, 1.2),
-        # On a busy machine the fair one: engines have real-time priority, where they may.
+        # The fair comparison on a busy machine, because engines have real-time priority if they may.
         ("packet", "raw sendmmsg FIFO", 28, 1.5),
         ("xsk", "raw sendmmsg FIFO", 28, 2.0),
         ("xsk", "raw sendmmsg FIFO", 1428, 1.2),
@@ -102,8 +102,8 @@ def stamps(rows: Rows) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("benches", nargs="*", help=f"of {', '.join(BENCHES)}; all unless named")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the rows there, one CSV file a bench")
+    parser.add_argument("benches", nargs="*", help=f"any of {', '.join(BENCHES)} (default: all)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="write the rows to this folder, one CSV file a bench")
     arguments = parser.parse_args()
     unknown = set(arguments.benches) - set(BENCHES)
     if unknown:
@@ -125,7 +125,7 @@ def main() -> int:
             with table.open() as lines:
                 tell[name](Rows(list(csv.DictReader(lines))))
             sys.stdout.flush()
-    print(f"\n{time.monotonic() - start:.0f} s in all. Misses are shown, not judged: a machine may be busy (docs/howto/bench.md).")
+    print(f"\n{time.monotonic() - start:.0f} s in all. Misses do not fail the bench: a machine may be busy (docs/howto/bench.md).")
     return 1 if failed else 0
 
 

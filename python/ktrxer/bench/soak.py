@@ -35,7 +35,7 @@ def main() -> int:
 
     hosts.sweep()
     with hosts.pair() as (a, b), contest.sink(b):
-        if arguments.engine == "live":  # veth takes redirected frames if its peer polls
+        if arguments.engine == "live":  # veth accepts redirected frames only if its peer polls
             b.run(["ethtool", "-K", b.device, "gro", "on"])
         before = b.counters()["rx"]["packets"]
         command: list[str | Path] = [
@@ -55,14 +55,14 @@ def main() -> int:
         child = a.popen(command)
         sizes: list[int] = []
         start = time.monotonic()
-        said = start
+        message = start
         while child.poll() is None:
             time.sleep(1)
             size = resident_kib(child.pid) if child.poll() is None else 0
-            if size and time.monotonic() - start > 3:  # it has settled
+            if size and time.monotonic() - start > 3:  # its size is stable now
                 sizes.append(size)
-            if sizes and time.monotonic() - said >= 60:
-                said += 60
+            if sizes and time.monotonic() - message >= 60:
+                message += 60
                 seconds, came = time.monotonic() - start, b.counters()["rx"]["packets"] - before
                 print(f"soak: {seconds:6.0f} s, {came} arrived, {came / seconds:.1f}/s, resident {sizes[-1]} KiB", flush=True)
         output, errors = child.communicate()

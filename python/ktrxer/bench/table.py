@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Rows of figures. From one list of columns come the table for people, the JSON, the CSV and the comparison with an older run."""
+"""Rows of figures. One list of columns gives the table for people, the JSON, the CSV and the comparison with an older run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-Cell = int | str | None  # a number in units of its last decimal; None: not known
+Cell = int | str | None  # a number in units of its last decimal; None: unknown
 Row = dict[str, Cell]
 
 
 @dataclass(frozen=True)
 class Column:
     key: str  # in JSON and CSV, with its unit at the end
-    head: str | None = None  # for people; None: not shown
-    decimals: int = 0  # of the number as it is kept: 1234 with 3 is 1.234
-    shown: int = 0  # decimals for people
-    better: int = 0  # 1: more is better; -1: less is better
-    spread: str = ""  # the column with the distance of the rounds: this one is compared with older runs
+    head: str | None = None  # heading in the table; None: not shown
+    decimals: int = 0  # of the stored number: 1234 with 3 decimals is 1.234
+    shown: int = 0  # decimals in the table
+    better: int = 0  # 1: higher is better; -1: lower is better
+    spread: str = ""  # the column with the spread of the rounds; only columns with one are compared with older runs
     text: bool = False
-    is_key: bool = False  # tells rows apart
+    is_key: bool = False  # part of the key of a row
 
 
 @dataclass

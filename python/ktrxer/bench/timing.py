@@ -53,8 +53,8 @@ def duel(a: Netns, b: Netns) -> None:
         one = judge.timing(errors[who])
         ratio = f"{one.median_us / best:.1f}" if best else "-"
         print(row([name, f"{one.median_us:.2f} us", f"{one.iqr_us:.2f} us", f"{one.p99_us:.1f} us", ratio]))
-    print(f"\n  {own.get('engine', '?')} was chosen: {own.get('engine_reason', '?')}")
-    print("  Measured at host b by the arrival stamps of its kernel, not by the senders.")
+    print(f"\n  selected engine: {own.get('engine', '?')}:  {own.get('engine_reason', '?')}")
+    print("  Measured by the arrival stamps of host b's kernel, not by the senders.")
 
 
 def main() -> int:
@@ -64,18 +64,18 @@ def main() -> int:
         with hosts.pair() as (a, b):
             print(f"Two hosts in network namespaces: a {a.address} {a.device} ------ {b.device} {b.address} b")
             if "doctor" in there:
-                title("What can be done here?")
+                title("Available engines")
                 show(a, "doctor", "--device", a.device)
             if "ping" in there:
                 title("A ping with kernel stamps at both ends of the round trip")
                 show(a, "ping", b.address, "--count", "10", "--interval", "50ms")
             if "send" in there:
-                title("One probe each 10 ms: who keeps the time?")
+                title("One probe every 10 ms: error of each sender")
                 duel(a, b)
     except RuntimeError as error:
         print(f"timing: {error}", file=sys.stderr)
         return 1
-    print(f"\nWhat next: {BOLD}{contest.ktrxer().relative_to(contest.ROOT)} --help{PLAIN}, `make test`, docs/index.md")
+    print(f"\nNext: {BOLD}{contest.ktrxer().relative_to(contest.ROOT)} --help{PLAIN}, `make test`, docs/index.md")
     return 0
 
 

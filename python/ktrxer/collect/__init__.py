@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is recorded beside a measurement: counters on a timer (collectors), and the state of hosts before and after (metadata)."""
+"""Data that are recorded beside a measurement: periodic counters (collectors), and the state of hosts before and after it (metadata)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Collector", "CollectorError", "Sample", "default_collectors", "gathe
 
 
 def default_collectors(target: str) -> list[Collector]:
-    """Beside every run: the queues of the device through which packets to an address leave, and this host's CPUs."""
+    """The collectors of every run: the queues of the egress device towards an address, and this host's CPUs."""
     from ktrxer.collect.netlink import Netlink
     from ktrxer.collect.processor import ProcessorCollector
     from ktrxer.collect.qdisc import QdiscCollector
@@ -31,7 +31,7 @@ def default_collectors(target: str) -> list[Collector]:
 
 
 def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
-    """The state of this host, JSON-clean; what is private only with `full`."""
+    """The state of this host, as JSON values. Private data only with `full`."""
     from ktrxer.collect import metadata
 
     return metadata.gather(target, full=full)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a collector is. The experiment floor calls it from one thread: open, then sample each `interval_ns`, then close."""
+"""The interface of a collector. One thread of a run calls it: open(), sample() every `interval_ns`, close()."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ktrxer.store.meta import Series
 
 
 class CollectorError(Exception):
-    """It cannot work here; the text is one line: what is missing, what now."""
+    """The collector does not work here. The text is one line: what is missing, what to do."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One row of the table `series.kind`, without `series` and `t_ns`, which the caller knows."""
+    """One row of the table `series.kind`, without `series` and `t_ns`, which the caller adds."""
 
-    series: int  # index into what open() gave
+    series: int  # index into the list from open()
     values: Mapping[str, Any]
-    monotonic_ns: int | None = None  # when it was taken; None: when sample() was called
+    monotonic_ns: int | None = None  # time of the sample; None: the time of the call of sample()
 
 
 class Collector(Protocol):
@@ -28,10 +28,10 @@ class Collector(Protocol):
     interval_ns: int
 
     def open(self) -> Sequence[Series]:
-        """Checks that it can work, and says which series it will give (their `id` is set by the caller). CollectorError when it cannot."""
+        """Check that the collector works, and return its series; the caller sets their `id`. CollectorError if it does not work."""
 
     def sample(self) -> Sequence[Sample]:
-        """The counters now. Quick: a millisecond, not a process. An error (CollectorError) ends this collector, not the run."""
+        """Read the counters. This must take at most a millisecond and start no process. CollectorError ends this collector, not the run."""
 
     def close(self) -> None:
-        """Always called once after a successful open()."""
+        """Called once after each successful open()."""

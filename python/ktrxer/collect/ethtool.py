@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a driver says of itself, by the ethtool ioctl: its name, and which work it does for the kernel."""
+"""Data of a driver, by the ethtool ioctl: its name and its offloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LRO_FLAG = 1 << 15
 
 
 def _ioctl(device: str, data: bytearray) -> bytearray | None:
-    """The answer; None when the driver has none."""
+    """The answer; None if the driver does not support the request."""
     buffer = ctypes.create_string_buffer(bytes(data), len(data))
     request = struct.pack("16sP16x", device.encode()[:15], ctypes.addressof(buffer))
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:

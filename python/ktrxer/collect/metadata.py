@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The state of this host, before and after a run: what a reader of the result must know to believe it.
+"""The state of this host before and after a run, which a reader needs to assess the result.
 
-A small set always. Addresses, routes and link addresses, which tell who and where somebody is, only when they are asked for (`full`).
-Whatever cannot be had is left out; gathering never fails.
+A small set is always recorded. Addresses, routes and link addresses identify people and places, so they are recorded only on request
+(`full`). Unavailable data are left out; `gather` never fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GIT_TIMEOUT_S = 2.0
 
 
 def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
-    """What holds for this host, and for the device through which packets to an address leave."""
+    """The state of this host, and of the egress device towards an address."""
     found: dict[str, Any] = {
         "kernel": _kernel(),
         "cpu": _cpu(),
@@ -108,8 +108,8 @@ def _clock() -> dict[str, Any]:
 
 
 def softirq_waits(proc: Path = Path("/proc")) -> dict[str, int]:
-    """By processor: so long its thread of softirqs was ready and had no processor since boot (sched-stats.rst). Empty where the threads of
-    the kernel are not visible, as in a container."""
+    """By processor: the time in nanoseconds since boot that its softirq thread was runnable and waited for the processor (sched-stats.rst).
+    Empty if the threads of the kernel are not visible, as in a container."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for place in proc.iterdir():
@@ -129,7 +129,7 @@ def _ourselves() -> dict[str, Any]:
 
 
 def _git() -> str | None:
-    """Of the source tree that this runs from, if it is one."""
+    """The git commit of the source tree of this program, if it runs from one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
@@ -173,7 +173,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
             netlink.close()
     base = Path("/sys/class/net") / device
     if _read(base / "ifindex") != str(way.index):
-        base = Path("/nonexistent")  # this /sys shows another network namespace
+        base = Path("/nonexistent")  # /sys belongs to another network namespace
     driver = ethtool.driver(device)
     found = _present(
         device=device,
@@ -195,7 +195,7 @@ def _link(base: Path, link: Link | None) -> dict[str, Any]:
     known = {} if link is None else {"mtu": link.mtu, "qlen": link.txqlen, "state": link.state, "queues": link.tx_queues}
     return _present(
         **known,
-        speed_mbps=int(speed) if speed and re.fullmatch(r"\d{1,9}", speed) else None,  # -1: the driver does not know
+        speed_mbps=int(speed) if speed and re.fullmatch(r"\d{1,9}", speed) else None,  # -1: unknown to the driver
         duplex=_read(base / "duplex"),
     )
 
@@ -222,14 +222,14 @@ def _qdiscs(known: list[Qdisc]) -> list[dict[str, Any]]:
 
 
 def _handle(number: int) -> str | None:
-    """As tc writes it: "1:", "1:10", "root"."""
+    """A handle in tc's format: "1:", "1:10", "root"."""
     if number == 0xFFFFFFFF:
         return "root"
     major, minor = number >> 16, number & 0xFFFF
     return f"{major:x}:{minor:x}" if minor else f"{major:x}:" if major else None
 
 
-# ------------------------------------------------------------------------------------------------ who and where somebody is
+# ------------------------------------------------------------------------------------------------------------ private data
 
 
 def _addresses() -> dict[str, list[str]]:
@@ -242,7 +242,7 @@ def _addresses() -> dict[str, list[str]]:
 
 
 def _routes() -> list[dict[str, Any]]:
-    """The gateways: every route of the main table that has one."""
+    """The routes of the main table that have a gateway."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(CollectorError), contextlib.closing(Netlink()) as netlink:
         for to, gateway, index in netlink.gateways():

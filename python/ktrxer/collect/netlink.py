@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The part of rtnetlink that runs need: qdiscs with their counters and parameters, links, addresses, routes, and the route to an address.
+"""The parts of rtnetlink that a run needs: qdiscs with their counters and parameters, links, addresses, routes, the route to an address.
 
-A library for all of netlink (pyroute2) takes a tenth of a second to import, longer than all else that happens before a run, and ten times
-as long for a dump; a sample must not disturb the measurement. Every length is checked before it is used.
+pyroute2, a library for all of netlink, takes 0.1 s to import, longer than all other preparations of a run, and ten times as long for a
+dump. A sample must not disturb the measurement. Every length is checked before its use.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TIMEOUT_S = 1.0
 RECEIVE = 1 << 18
 
-# Where a kind's own statistics count the packets that it marked instead of dropping: offsets of 32-bit counters in
-# include/uapi/linux/pkt_sched.h (tc_fq_codel_xstats, tc_codel_xstats, tc_pie_xstats, tc_fq_pie_xstats, tc_red_xstats).
+# Offsets of the 32-bit counters of marked packets in a kind's own statistics, from <linux/pkt_sched.h> (tc_fq_codel_xstats,
+# tc_codel_xstats, tc_pie_xstats, tc_fq_pie_xstats, tc_red_xstats).
 MARKS: dict[str, tuple[int, ...]] = {"fq_codel": (12, 28), "codel": (24, 32), "pie": (36,), "fq_pie": (16,), "red": (12,)}
 
 
-# Parameters, as the kernel's pkt_sched.h has them: attributes of one number each, by their place in the enumeration. An empty name
-# stands for an attribute that is not read here.
+# Parameters that are attributes of one number each, in the order of the enumeration in the kernel's pkt_sched.h. An empty name is an
+# attribute that is not read.
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "noqueue": (),
     "mq": (),
@@ -71,7 +71,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "tbf": ("", "", "", "rate64", "prate64", "burst", "pburst"),
     "red": (),
 }  # fmt: skip
-# Parameters in a structure of 32-bit numbers: the attribute that holds it, or None where it stands before the attributes.
+# Parameters in a structure of 32-bit numbers: the attribute with the structure, or None if it comes before the attributes.
 STRUCTURES: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "pfifo": (None, ("limit",)),
     "bfifo": (None, ("limit",)),
@@ -107,18 +107,18 @@ class Qdisc:
     requeues: int
     backlog_bytes: int
     backlog_packets: int
-    marks: int | None  # None: a kind that marks nothing, or that we do not know to
-    parameters: dict[str, int] | None = None  # None: of a kind whose parameters are not read here
+    marks: int | None  # None: the kind does not mark, or is unknown here
+    parameters: dict[str, int] | None = None  # None: the parameters of this kind are not read
 
     @property
     def name(self) -> str:
-        """As tc calls it: "fq_codel 10:"; a kernel's default has no handle."""
+        """The name in tc's format: "fq_codel 10:"; a kernel's default qdisc has no handle."""
         return f"{self.kind} {self.handle >> 16:x}:" if self.handle else self.kind
 
 
 @dataclass(frozen=True)
 class Way:
-    """How packets to an address leave."""
+    """The route of packets to an address."""
 
     index: int
     source: str | None
@@ -126,7 +126,7 @@ class Way:
 
 
 def attributes(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Type and value of each; a damaged tail is left alone."""
+    """Type and value of each attribute; a damaged rest is ignored."""
     at = 0
     while at + 4 <= len(data):
         length, kind = ATTRIBUTE.unpack_from(data, at)
@@ -149,7 +149,7 @@ class Netlink:
         self.socket.close()
 
     def ask(self, kind: int, flags: int, body: bytes) -> Iterator[tuple[int, memoryview]]:
-        """Type and body of each message of the answer."""
+        """Send a request. Type and body of each message of the answer."""
         self.serial += 1
         try:
             self.socket.send(HEADER.pack(HEADER.size + len(body), kind, NLM_F_REQUEST | flags, self.serial, 0) + body)
@@ -163,7 +163,7 @@ class Netlink:
                     message = data[at + HEADER.size : at + length]
                     at += (length + 3) & ~3
                     if serial != self.serial:
-                        continue  # the late end of an older answer
+                        continue  # the rest of an older answer
                     if answer == NLMSG_DONE:
                         return
                     if answer == NLMSG_ERROR:
@@ -180,7 +180,7 @@ class Netlink:
             raise CollectorError(f"netlink: {error.strerror or error}") from None
 
     def qdiscs(self, index: int) -> list[Qdisc]:
-        """Those of one device, with their counters, in the kernel's order: the root first."""
+        """The qdiscs of one device with their counters, in the kernel's order: the root first."""
         found = []
         for answer, message in self.ask(RTM_GETQDISC, NLM_F_DUMP, TCMSG.pack(0, index, 0, 0, 0)):
             if answer == RTM_NEWQDISC and len(message) >= TCMSG.size:
@@ -202,7 +202,7 @@ class Netlink:
         return None
 
     def addresses(self) -> Iterator[tuple[int, str]]:
-        """The index of a device, and an address of it with its prefix."""
+        """Pairs of device index and address with prefix."""
         for answer, message in self.ask(RTM_GETADDR, NLM_F_DUMP, IFADDRMSG.pack(0, 0, 0)):
             if answer == RTM_NEWADDR and len(message) >= IFADDRMSG.size:
                 _, prefix, index = IFADDRMSG.unpack_from(message)
@@ -212,7 +212,7 @@ class Netlink:
                     yield index, f"{address}/{prefix}"
 
     def gateways(self) -> Iterator[tuple[str, str, int]]:
-        """Of each route of the main table that has a gateway: destination, gateway, and the index of the device."""
+        """For each route of the main table with a gateway: destination, gateway, index of the device."""
         for answer, message in self.ask(RTM_GETROUTE, NLM_F_DUMP, RTMSG.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
             if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
                 continue
@@ -227,7 +227,7 @@ class Netlink:
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
-            raise CollectorError(f"{address!r} is no IP address") from None
+            raise CollectorError(f"{address!r} is not an IP address") from None
         family = socket.AF_INET if target.version == 4 else socket.AF_INET6
         packed = target.packed
         body = RTMSG.pack(family, 8 * len(packed), 0, 0, 0, 0, 0, 0, 0) + ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
@@ -246,7 +246,7 @@ def _number(value: memoryview | None) -> int | None:
 
 
 def _parameters(kind: str, data: memoryview) -> dict[str, int] | None:
-    """None: of a kind that is unknown here."""
+    """The parameters of a qdisc; None for an unknown kind."""
     names, (holder, fields) = PARAMETERS.get(kind, ()), STRUCTURES.get(kind, (None, ()))
     if kind not in PARAMETERS and not fields:
         return None
@@ -267,7 +267,7 @@ def _qdisc(index: int, handle: int, parent: int, data: memoryview) -> Qdisc:
     kind = bytes(top.get(TCA_KIND, memoryview(b""))).rstrip(b"\0").decode("ascii", "replace")
     stats = dict(attributes(top.get(TCA_STATS2, memoryview(b""))))
     count, packets = BASIC.unpack_from(stats[TCA_STATS_BASIC]) if len(stats.get(TCA_STATS_BASIC, b"")) >= BASIC.size else (0, 0)
-    if len(stats.get(TCA_STATS_PKT64, b"")) >= 8:  # there once 32 bits are too few
+    if len(stats.get(TCA_STATS_PKT64, b"")) >= 8:  # present if 32 bits are too few
         (packets,) = struct.unpack_from("=Q", stats[TCA_STATS_PKT64])
     queue = stats.get(TCA_STATS_QUEUE, memoryview(b""))
     length, backlog, drops, requeues, overlimits = QUEUE.unpack_from(queue) if len(queue) >= QUEUE.size else (0, 0, 0, 0, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The counters of a device's queues, by netlink."""
+"""The counters of a device's qdiscs, by netlink."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ktrxer.collect.netlink import Netlink, Qdisc
 from ktrxer.store.meta import Series
 
 INTERVAL_NS = 100_000_000
-QDISCS_LIMIT = 16  # of one device; beyond, its root stands for the many that a device of many queues has
+QDISCS_LIMIT = 16  # of one device; of more, as with a device of many queues, only the root is sampled
 COUNTED = ("bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets", "marks")
 
 
 class QdiscCollector:
-    """The qdiscs of one device; each is a series. One that vanishes meanwhile gives no more samples; a new one is not followed."""
+    """The qdiscs of one device; each is a series. A qdisc that is removed gives no more samples; a new one is not sampled."""
 
     def __init__(self, device: str, interval_ns: int = INTERVAL_NS) -> None:
         self.device, self.interval_ns = device, interval_ns
@@ -46,7 +46,7 @@ class QdiscCollector:
 
     def _series(self, one: Qdisc, found: list[Qdisc]) -> Series:
         name = f"qdisc {self.device} {one.name}"
-        if sum(other.name == one.name for other in found) > 1:  # the queues of a device that has several, all without a handle
+        if sum(other.name == one.name for other in found) > 1:  # a device with several queues: their qdiscs have no handles
             name += f" at {one.parent >> 16:x}:{one.parent & 0xFFFF:x}"
         return Series(0, name, "qdisc", "", group=f"qdisc {self.device}")
 
@@ -58,7 +58,7 @@ class QdiscCollector:
         numbered = ((self._numbers.get(_key(one)), one) for one in found)
         samples = [Sample(number, {key: getattr(one, key) for key in COUNTED}, now) for number, one in numbered if number is not None]
         if not samples:
-            raise CollectorError(f"{self.name}: they are gone")
+            raise CollectorError(f"{self.name}: they were removed")
         return samples
 
     def close(self) -> None:

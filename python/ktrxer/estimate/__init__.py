@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figures from samples: pure functions over numpy arrays. Each says where its formula comes from."""
+"""Estimators: pure functions on numpy arrays. Each docstring names the source of its formula."""

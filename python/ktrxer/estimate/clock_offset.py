@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Clock offset estimator: the interval that the offset of a far clock lies in, at each time, from limits that round trips set.
+"""Clock offset estimator: for each time the interval that contains the offset of a far clock, from the limits that round trips set.
 
 The models are those of methods/clock/clock_offset.h (docs/decisions/0038-clock-offset.md). Disciplined clocks: the offset changes by at
 most RATE, so each limit spreads as a cone. Free-running clocks: in addition the rate changes by at most DRIFT. Times and offsets are
@@ -17,18 +17,19 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Times = NDArray[np.float64]
 
-RATE = 600e-6  # 500 ppm of a slew, and the oscillators of both hosts
-DRIFT = 0.05e-15  # a nanosecond: 0.05 ppm a second
+RATE = 600e-6  # a slew of 500 ppm, plus the rate errors of both hosts' oscillators
+DRIFT = 0.05e-15  # per nanosecond; equal to 0.05 ppm a second
 USUAL_RATE = 50e-6
 STAMP_ERROR_NS = 1000.0
-CONFIRM = 3  # round trips that agree with each other and not with those before: a step
+CONFIRM = 3  # so many round trips that agree with each other and contradict earlier ones show a step
 _GRID = 128
 _SLICES = 512
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The offset is at most `high` at `high_at`, and at least `low` at `low_at`: an entry a round trip, in the order of `high_at`."""
+    """Each round trip is one entry: the offset is at most `high` at the time `high_at`, and at least `low` at `low_at`. Sorted by
+    `high_at`."""
 
     high_at: Times
     high: Floats
@@ -44,7 +45,7 @@ class Interval:
     low: Floats
     high: Floats
     middle: Floats
-    drifts: bool  # no offset of a smooth rate fits
+    drifts: bool  # no offset with a smooth rate fits the limits
 
     @property
     def bound(self) -> Floats:
@@ -52,14 +53,14 @@ class Interval:
 
 
 def segments(limits: Limits) -> NDArray[np.int64]:
-    """The segment of each round trip, from 0 on: a step of a clock begins a new one. -1: it contradicts those around it."""
+    """The segment of each round trip, from 0 on. A step of a clock begins a new segment. -1: the round trip contradicts its neighbours."""
     before = np.concatenate([[np.inf], np.minimum.accumulate(limits.high - RATE * limits.high_at)[:-1]]) + RATE * limits.low_at
     below = np.concatenate([[-np.inf], np.maximum.accumulate(limits.low + RATE * limits.low_at)[:-1]]) - RATE * limits.high_at
     number = np.zeros(len(limits.high), np.int64)
     if np.all(limits.low <= before + STAMP_ERROR_NS) and np.all(limits.high >= below - STAMP_ERROR_NS):
         return number
     segment, doubted = 0, list[int]()
-    upper, lower = (-np.inf, np.inf), (-np.inf, -np.inf)  # the tightest cone: its time and its limit
+    upper, lower = (-np.inf, np.inf), (-np.inf, -np.inf)  # time and limit of the tightest cone
     rows = np.stack([limits.high_at, limits.high, limits.low_at, limits.low], axis=1).tolist()
     for i, (high_at, high, low_at, low) in enumerate(rows):
         at_low = upper[1] + RATE * max(low_at - upper[0], 0.0)
@@ -91,12 +92,12 @@ def _disagree(a: list[float], b: list[float]) -> bool:
 
 
 def interval(limits: Limits, at: Times, free_running: bool) -> Interval:
-    """Of one segment, at these times."""
+    """The interval of the offset in one segment, at the given times."""
     low_order = np.argsort(limits.low_at, kind="stable")
     low_at, lows = limits.low_at[low_order], limits.low[low_order]
     high = _cones(limits.high_at, limits.high, at)
     low = -_cones(low_at, -lows, at)
-    # Limits may contradict each other by the error of stamps: then all between them is possible.
+    # Limits may contradict each other by the error of the stamps: then the interval spans both.
     low, high = np.minimum(low, high), np.maximum(low, high)
     smooth = _smooth(Limits(limits.high_at, limits.high, low_at, lows), at)
     if smooth is None:
@@ -107,7 +108,7 @@ def interval(limits: Limits, at: Times, free_running: bool) -> Interval:
 
 
 def _cones(at: Times, limit: Floats, when: Times) -> Floats:
-    """The least of limit + RATE * distance."""
+    """The minimum of limit + RATE * distance in time."""
     left = np.concatenate([[np.inf], np.minimum.accumulate(limit - RATE * at)])
     right = np.concatenate([np.minimum.accumulate((limit + RATE * at)[::-1])[::-1], [np.inf]])
     i = np.searchsorted(at, when, side="right")
@@ -115,8 +116,8 @@ def _cones(at: Times, limit: Floats, when: Times) -> Floats:
 
 
 def _smooth(limits: Limits, when: Times) -> Interval | None:
-    """Seen from a time x, an offset whose rate changes by at most DRIFT differs at t from a straight line by at most DRIFT (t - x)^2 / 2.
-    The part that depends on x is linear in t, so one hull of limit + DRIFT t^2 / 2 serves each x."""
+    """Relative to a time x, an offset whose rate changes by at most DRIFT differs at t from a straight line by at most DRIFT (t - x)^2 / 2.
+    The term with x is linear in t, so one hull of limit + DRIFT t^2 / 2 serves each x."""
     first = float(limits.high_at[0])
     end = max(float(limits.low_at[-1]) - first, 1.0)
     upper = _Hull(limits.high_at - first, limits.high + DRIFT / 2 * (limits.high_at - first) ** 2, end)
@@ -138,10 +139,10 @@ def _smooth(limits: Limits, when: Times) -> Interval | None:
         return None
     slowest, fastest = _last(room, widest, -steep), _last(room, widest, steep)
     top, bottom = high(_peak(high, slowest, fastest)), low(_peak(lambda rate: -low(rate), slowest, fastest))
-    # An idle second before a load leaves many rates possible: the likely ones give the estimate.
+    # An idle second before a load leaves a wide range of possible rates. The estimate uses the likely rates.
     likely = np.clip(-USUAL_RATE, slowest, fastest), np.clip(USUAL_RATE, slowest, fastest)
     middle = (high(_peak(high, *likely)) + low(_peak(lambda rate: -low(rate), *likely))) / 2
-    # Between two points of the grid such an offset leaves their chord by at most this.
+    # Between two points of the grid, the offset differs from their chord by at most this amount.
     slack = DRIFT * (end / _GRID) ** 2 / 8 + 1
     at = np.clip(when - first, 0, end)
     beyond = np.abs(when - first - at) * RATE
@@ -149,7 +150,7 @@ def _smooth(limits: Limits, when: Times) -> Interval | None:
 
 
 class _Hull:
-    """The lower convex hull of points. Dropping points only widens what it limits: so only the lowest of each slice count."""
+    """The lower convex hull of points. Removing points only widens the limits, so only the lowest points of each slice are used."""
 
     def __init__(self, t: Floats, v: Floats, end: float) -> None:
         slices = np.minimum((t / end * _SLICES).astype(np.int64), _SLICES - 1)
@@ -160,7 +161,7 @@ class _Hull:
         self.slopes = np.diff(self.v) / np.diff(self.t)
 
     def touch(self, slope: Floats) -> Floats:
-        """Where the line of each slope that touches the hull cuts t = 0."""
+        """For each slope, the value at t = 0 of the line that touches the hull."""
         i = np.searchsorted(self.slopes, slope)
         return np.asarray(self.v[i] - slope * self.t[i], np.float64)
 
@@ -183,7 +184,7 @@ def _chain(x: Floats, y: Floats) -> list[int]:
 
 
 def _peak(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Where each concave function is largest: ternary search."""
+    """The position of the maximum of each concave function, by ternary search."""
     for _ in range(60):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         rises = f(a) < f(b)
@@ -192,7 +193,7 @@ def _peak(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
 
 
 def _last(room: Callable[[Floats], Floats], fits: Floats, limit: Floats) -> Floats:
-    """From a rate that fits to the last one that does."""
+    """The last rate that fits, searched between `fits` and `limit`."""
     end, all_fit = limit, room(limit) >= 0
     for _ in range(50):
         middle = (fits + limit) / 2

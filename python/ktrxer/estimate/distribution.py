@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Distributions of samples, and fewer points that draw the same."""
+"""Distributions of samples, and selection of points for a plot with the same shape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL = 64  # samples at each end of a distribution that are always kept
 
 
 def ecdf(values: NDArray[Any]) -> tuple[Floats, Floats]:
-    """The exact empirical distribution: each value once, with the share of all that is at or below it."""
+    """The exact empirical distribution: each distinct value with the share of values at or below it."""
     known = np.asarray(values, np.float64)
     known = known[~np.isnan(known)]
     x, counts = np.unique(known, return_counts=True)
@@ -22,7 +22,8 @@ def ecdf(values: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def thin_ecdf(x: Floats, share: Floats, most: int) -> tuple[Floats, Floats]:
-    """At most about `most` of its points: both ends whole, and between them never more than 1/(most - 2 * TAIL) of the share skipped."""
+    """At most about `most` points of a distribution. The TAIL points at each end stay; between two other points at most 1/(most - 2 * TAIL)
+    of the share is skipped."""
     if len(x) <= most or most <= 3 * TAIL:
         return x, share
     middle = np.searchsorted(share, np.linspace(0, 1, most - 2 * TAIL))
@@ -31,8 +32,8 @@ def thin_ecdf(x: Floats, share: Floats, most: int) -> tuple[Floats, Floats]:
 
 
 def envelope(y: Floats, most: int) -> NDArray[np.int64]:
-    """Which of the samples to draw, at most about `most`: of each of most / 2 equal stretches the least and the greatest, so no spike is
-    lost, and the ends of long gaps, so that no line crosses them."""
+    """The indices of at most about `most` samples to draw: the minimum and maximum of each of most / 2 slices, so that no spike is lost,
+    and the ends of long gaps, so that no line crosses them."""
     count = len(y)
     if most < 4 or count <= most:
         return np.arange(count)
@@ -41,7 +42,7 @@ def envelope(y: Floats, most: int) -> NDArray[np.int64]:
     low = np.where(gap, np.inf, y)
     high = np.where(gap, -np.inf, y)
     kept = [_first_of(low, starts, np.minimum), _first_of(high, starts, np.maximum)]
-    # Long gaps stay: their first and their last sample.
+    # Keep the last sample before and the first sample after each long gap.
     edge = gap & ~(np.concatenate([[False], gap[:-1]]) & np.concatenate([gap[1:], [False]]))
     run = np.diff(np.concatenate([[0], gap.astype(np.int8), [0]]))
     begins, ends = np.nonzero(run == 1)[0], np.nonzero(run == -1)[0]
@@ -51,7 +52,7 @@ def envelope(y: Floats, most: int) -> NDArray[np.int64]:
 
 
 def _first_of(values: Floats, starts: NDArray[np.int64], best: Any) -> NDArray[np.int64]:
-    """In each stretch, where its best value first stands."""
+    """The first index of the best value in each slice."""
     extreme = best.reduceat(values, starts)
     lengths = np.diff(np.append(starts, len(values)))
     hit = np.nonzero(values == np.repeat(extreme, lengths))[0]

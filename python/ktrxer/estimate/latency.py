@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figures of delays: quantiles, responsiveness, and a grade."""
+"""Delay statistics: quantiles, responsiveness and a grade."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TRIM = 0.95
-BLOCK_NS = 500_000_000  # of the medians whose spread is the uncertainty of the p50
+BLOCK_NS = 500_000_000  # length of the blocks whose medians give the uncertainty of the p50
 
-# What load adds to the round trip, in milliseconds, and the letter for it: the limits of the DSLReports speed test
-# (https://www.dslreports.com/faq/17930), which the bufferbloat community knows and later tests took over. There the delay that uploads
-# add and that which downloads add are averaged; here both directions are loaded at once. Other services have other limits, so ours are
-# printed beside each grade.
+# The limit of each letter, for the delay in milliseconds that load adds to the round trip. They are the limits of the DSLReports speed test
+# (https://www.dslreports.com/faq/17930), which later tests have adopted. That test averages the delay that uploads add and the delay that
+# downloads add; here both directions are loaded at once. Other services use other limits, so each grade is printed with its limits.
 GRADES: tuple[tuple[float, str], ...] = ((5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D"))
 WORST = "F"
 RESPONSIVENESS: tuple[tuple[float, str], ...] = ((300, "poor"), (1000, "fair"), (6000, "good"))
@@ -26,23 +25,23 @@ RESPONSIVENESS: tuple[tuple[float, str], ...] = ((300, "poor"), (1000, "fair"), 
 
 @dataclass(frozen=True)
 class Delays:
-    """In the unit of what was given; a quantile is the smallest value with at least that share at or below it (type 1: no value is
-    invented). Where lost ones are counted, each is an infinite value in the quantiles; mean, min and max are of the others."""
+    """Statistics in the unit of the values. A quantile is the smallest value with at least that share at or below it (type 1, no
+    interpolation). With lost probes, each is an infinite value in the quantiles; mean, min and max contain only the others."""
 
-    count: int  # of the values
+    count: int  # of values, without lost probes
     mean: float
     min: float
     p50: float
     p95: float
     p99: float
     max: float
-    lost: int = 0  # beside them
-    p50_low: float | None = None  # the interval that holds the median (p50_interval)
+    lost: int = 0  # of lost probes
+    p50_low: float | None = None  # confidence interval of the median (p50_interval)
     p50_high: float | None = None
 
 
 def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | None = None) -> Delays | None:
-    """`lost`: so many more, without a value; `between`: the interval of their median."""
+    """`lost`: the number of probes without a value; `between`: the confidence interval of the median."""
     known = np.asarray(values, np.float64)
     known = np.sort(known[~np.isnan(known)])
     if not len(known):
@@ -54,8 +53,9 @@ def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | N
 
 
 def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float] | None:
-    """An interval that holds the median with 95 % confidence, by order statistics of the medians of half seconds: neighbouring values
-    depend on each other, so they do not count one by one. Lost ones are infinite values. None: fewer than six half seconds."""
+    """An interval that contains the median with 95 % confidence, by order statistics of the medians of half seconds: neighbouring values
+    depend on each other, so single values would give too narrow an interval. Lost probes are infinite values. None if there are fewer than
+    six half seconds."""
     blocks = np.asarray(t_ns, np.int64) // BLOCK_NS
     known = ~np.isnan(values)
     blocks, values = blocks[known], np.asarray(values, np.float64)[known]
@@ -75,7 +75,7 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
 
 
 def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:
-    """The mean of the lower `share` of the values: draft-ietf-ippm-responsiveness-06, section 4.3.1, trims on one side, at the 95th
+    """The mean of the lower `share` of the values: draft-ietf-ippm-responsiveness-06, section 4.3.1, removes the values above the 95th
     percentile."""
     known = np.asarray(values, np.float64)
     known = np.sort(known[~np.isnan(known)])
@@ -85,13 +85,14 @@ def trimmed_mean(values: NDArray[Any], share: float = TRIM) -> float | None:
 
 
 def responsiveness_rpm(foreign_ms: NDArray[Any], own_ms: NDArray[Any]) -> tuple[float, float | None, float | None] | None:
-    """Round trips per minute under load, and of the foreign and the own probes alone.
+    """Round trips per minute under load: the combined figure, that of the foreign probes, and that of the load's own connections.
 
     draft-ietf-ippm-responsiveness-06, section 4.3.1: the mean of two figures, each of them 60000 over a trimmed mean in milliseconds, one
     of probes on connections of their own (foreign), one on the connections that carry the load (self). (Versions before it divided 60000
-    by the mean of both times.) The draft's foreign probes are TCP, TLS and HTTP exchanges; here they are ICMP and UDP. For self it allows
-    what TCP itself estimates as its round-trip time where no request can be sent on a loaded connection: that is what we have. So the
-    figure is the network's part of the draft's, and higher. With one of the two missing, the other stands for both.
+    by the mean of both times.) The draft's foreign probes are TCP, TLS and HTTP exchanges; here they are ICMP and UDP. If no request can be
+    sent on a loaded connection, the draft allows TCP's own estimate of the round-trip time for self; this function uses that estimate. So
+    the figure contains only the network's part of the draft's figure, and is higher. If one of the two inputs is missing, the figure is
+    the other one's.
     """
     foreign, own = (60_000 / value if value else None for value in (trimmed_mean(foreign_ms), trimmed_mean(own_ms)))
     known = [rate for rate in (foreign, own) if rate is not None]
@@ -99,12 +100,12 @@ def responsiveness_rpm(foreign_ms: NDArray[Any], own_ms: NDArray[Any]) -> tuple[
 
 
 def responsiveness_class(rpm: float) -> str:
-    """The draft's four words for it (section 1.2)."""
+    """The draft's four classes (section 1.2)."""
     return next((word for limit, word in RESPONSIVENESS if rpm < limit), "excellent")
 
 
 def grade(added_ms: float) -> str:
-    """For the delay that load adds: the median under load less the median when idle."""
+    """The letter for the delay that load adds: the median under load minus the idle median."""
     return next((letter for limit, letter in GRADES if added_ms < limit), WORST)
 
 

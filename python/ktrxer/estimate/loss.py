@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""In which direction each probe was lost, by the count that a stateful reflector puts into its answers (RFC 8762, section 4.3.1)."""
+"""The direction in which each probe was lost, from the count that a stateful reflector puts into its answers (RFC 8762, section 4.3.1)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from numpy.typing import NDArray
 
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 
-REACH = 100  # probes: so far from a place of overtaking its effect on the counts may reach
+REACH = 100  # probes: up to this distance a reordered probe may affect the counts of others
 
 
 def directions(
     seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], stateful: bool | None = None, doubled_up: bool = False
 ) -> NDArray[np.uint8]:
-    """New states. The counts that no answer carries are those of the probes whose answers were lost. Between two answers there are as many
-    of them as lost probes: all were lost down. None: all were lost up. Some: only their number is known, and the states stay as they were.
+    """New states, from the reflector's counts that no answer carries. These are the counts of probes whose answers were lost. Between two
+    answers:
 
-    They also stay where probes overtook each other: a smaller count after a larger one, or more counts without an answer than lost probes.
-    Overtaking leaves no such trace when the answer of one of the two probes was lost: then a direction may be wrong.
-    `far_seq` has NaN where there was no answer, or no count; `stateful`: whether the reflector counts at all, None when that is not known;
-    `doubled_up`: probes arrived twice, so a count without an answer may be a copy's, and proves no loss down."""
+    - as many such counts as lost probes: all were lost down;
+    - none: all were lost up;
+    - fewer: only their number is known, and the states do not change.
+
+    The states also do not change near reordered probes: a count smaller than the one before, or more missing counts than lost probes. If
+    the
+    answer to one of two reordered probes was lost, neither sign appears, and a direction may be wrong.
+    `far_seq` is NaN where an answer or its count is missing. `stateful`: whether the reflector counts; None if this is unknown.
+    `doubled_up`: some probes arrived twice, so a missing count may be that of a copy and is no evidence of a loss down."""
     made = np.asarray(state, np.uint8).copy()
     order = np.argsort(seq, kind="stable")
     s, st, far = np.asarray(seq, np.int64)[order], made[order], np.asarray(far_seq, np.float64)[order]
     known = np.nonzero(np.isin(st, (ANSWERED, TOO_LATE)) & ~np.isnan(far))[0]
-    # One that copies the probe's own number looks like one that counts and had every probe: then nothing can be told.
+    # A reflector that copies the probe's number cannot be distinguished from one that counts and received every probe.
     if stateful is None:
         stateful = not np.array_equal(far[known], s[known])
     if not stateful or len(known) < 2:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flent's data files: versions 1 to 4 read, version 4 written (docs/reference/flent-files.md).
+"""Flent's data files: reads versions 1 to 4, writes version 4 (docs/reference/flent-files.md).
 
     container   a file's bytes: codec, limits, JSON
-    document    what is in it, checked field by field
-    upgrade     versions 1 to 3 into 4
-    reading     a document into a run: meta and tables
-    writing     a stored run into a document
+    document    its content, checked field by field
+    upgrade     conversion of versions 1 to 3 to 4
+    reading     conversion of a document to a run: meta data and tables
+    writing     conversion of a stored run to a document
 
-A file is data: nothing in it is executed, used as a path, or trusted to be what it says.
+No content of a file is executed, used as a path, or used without a check.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FlentError", "open_run"]
 
 
 def open_run(path: Path) -> Run:
-    """A Flent file as a run, in memory."""
+    """Read a Flent file as a run in memory."""
     from ktrxer.flent import reading
 
     return reading.open_run(path)

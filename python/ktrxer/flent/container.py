@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The outer form of a Flent file: gzip, bzip2 or plain JSON, read under limits and written the same each time."""
+"""The outer format of a Flent file: gzip, bzip2 or plain JSON. Reading has limits; the same content gives the same bytes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ktrxer.store import StoreError, files
 
 FILE_LIMIT = 256 << 20  # bytes on disk
 TEXT_LIMIT = 256 << 20  # bytes of JSON: an hour of 200 series on a grid of 50 ms
-# Values and brackets in it, because of the memory that they take as objects of Python (40 to 70 bytes each): in all, and for each byte on
-# disk. Numbers of measurements pack to a byte or more each.
+# Limits of values and brackets, because each takes 40 to 70 bytes of memory as a Python object: in all, and for each byte on disk. Numbers
+# of measurements compress to a byte or more each.
 VALUES_LIMIT = 16_000_000
 VALUES_A_BYTE, VALUES_FREE = 4, 1_000_000
 CHUNK = 1 << 20
-NAME_LIMIT = 250  # characters, with suffix: what file systems take
+NAME_LIMIT = 250  # characters, with suffix: the limit of file systems
 
 GZIP, BZIP2 = b"\x1f\x8b", b"BZh"
 
@@ -37,13 +37,13 @@ def load(path: Path) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """A file's JSON value. The codec is what the bytes say, whatever its name."""
+    """The JSON value of a file. The bytes determine the codec, not the file name."""
     if len(data) > FILE_LIMIT:
-        raise FlentError(f"larger than {FILE_LIMIT >> 20} MiB: this is no Flent file")
+        raise FlentError(f"larger than {FILE_LIMIT >> 20} MiB: too large for a Flent file")
     text = _unpacked(data)
     most = min(VALUES_LIMIT, VALUES_FREE + VALUES_A_BYTE * len(data))
     if sum(text.count(mark) for mark in (b",", b"[", b"{")) > most:
-        raise FlentError(f"more than {most} values in {len(data)} bytes: refused, it would fill the memory")
+        raise FlentError(f"more than {most} values in {len(data)} bytes: this would fill the memory")
     # json.JSONDecodeError is a ValueError, as is an integer of more digits than Python converts (4300).
     try:
         return json.loads(text, parse_constant=_no_number)
@@ -59,7 +59,7 @@ def parse(data: bytes) -> Any:
 
 
 def _no_number(_: str) -> None:
-    """NaN and the infinities, which Python's JSON writes though JSON has none: a missing value."""
+    """Read NaN and infinities, which Python writes although JSON has none, as missing values."""
     return
 
 
@@ -72,7 +72,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 class _Gunzip:
-    """zlib's decompressor with the manners of bz2's: how much comes out at a time is bounded."""
+    """zlib's decompressor with the interface of bz2's: the size of each output is bounded."""
 
     def __init__(self) -> None:
         self.inner = zlib.decompressobj(wbits=31)
@@ -98,7 +98,7 @@ def _bounded(data: bytes, codec: Any, name: str) -> bytes:
         while True:
             size += len(part)
             if size > TEXT_LIMIT:
-                raise FlentError(f"unpacks to more than {TEXT_LIMIT >> 20} MiB: refused, it looks like a bomb")
+                raise FlentError(f"unpacks to more than {TEXT_LIMIT >> 20} MiB")
             parts.append(part)
             if codec.eof or (codec.needs_input and not part):
                 break
@@ -113,7 +113,7 @@ def _bounded(data: bytes, codec: Any, name: str) -> bytes:
 
 
 def write(path: Path, value: Any) -> None:
-    """Written beside and moved into place: whoever looks sees the whole file or none. The same value gives the same bytes."""
+    """Write a file atomically. The same value gives the same bytes."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True).encode()
     if path.suffix == ".gz":
         packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # no name and no time in the header

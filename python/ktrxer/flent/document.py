@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a Flent file holds, checked field by field: from here on every value is of the type that it is declared to be."""
+"""The content of a Flent file, checked field by field: every value has its declared type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktrxer.flent.errors import FlentError
 VERSION = 4
 SERIES_LIMIT = 20_000
 NAME_LIMIT, TEXT_LIMIT = 200, 4000
-DEPTH_LIMIT, KEYS_LIMIT = 12, 20_000  # of metadata
+DEPTH_LIMIT, KEYS_LIMIT = 12, 20_000  # limits of the metadata
 NUMBERS = {int, float, type(None)}
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -29,8 +29,8 @@ class Document:
     x: list[float]
     results: dict[str, list[float | None]]
     raw: dict[str, list[Point]]
-    notes: list[str] = field(default_factory=list)  # what was put right on the way, in sentences
-    made_up: bool = False  # raw values are the grid's, not samples
+    notes: list[str] = field(default_factory=list)  # corrections made while reading, as sentences
+    made_up: bool = False  # the raw values come from the grid and are not samples
 
     def text(self, key: str) -> str | None:
         value = self.metadata.get(key)
@@ -47,7 +47,7 @@ class Document:
 
 
 def clean(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Text of a file, fit to be shown: no control characters, nothing that turns the direction of writing, no half characters."""
+    """Text of a file, made safe for display: no control characters, no characters that change the direction of writing, no surrogates."""
     return UNPRINTABLE.sub("\ufffd", text[:limit])
 
 
@@ -67,7 +67,7 @@ def check(value: Any) -> Document:
         raise FlentError("not a Flent file: it has neither x_values nor results")
     version = value.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        version = 1  # as Flent takes what it cannot read
+        version = 1  # Flent does the same with an unreadable version
     if version > VERSION:
         shown = version if version < 1_000_000 else "a huge number"
         raise FlentError(f"its format is version {shown}; this ktrxer reads 1 to {VERSION}: update ktrxer")
@@ -83,7 +83,7 @@ def check(value: Any) -> Document:
 
 
 def _old_raw(series_meta: Any) -> dict[str, Any]:
-    """Version 1 kept the samples in the metadata."""
+    """The samples of a file of version 1, which are in its metadata."""
     if not isinstance(series_meta, dict):
         return {}
     return {name: one["RAW_VALUES"] for name, one in series_meta.items() if isinstance(one, dict) and one.get("RAW_VALUES")}
@@ -99,7 +99,7 @@ def _numbers(where: str, value: Any) -> list[float | int | None]:
 
 
 def _odd(values: list[float | int | None]) -> bool:
-    """Whether one is not finite, or an integer that is too large for a float."""
+    """Whether a value is not finite, or an integer too large for a float."""
     try:
         return not math.isfinite(math.fsum(one for one in values if one is not None))
     except (OverflowError, ValueError):
@@ -122,7 +122,7 @@ def _results(value: Any, length: int) -> dict[str, list[float | None]]:
     for name, series in _named("results", value).items():
         numbers = _numbers(f"results[{name}]", series)
         if len(numbers) != length:
-            raise FlentError(f"`results[{name}]` has {len(numbers)} values, `x_values` {length}: they must be as many")
+            raise FlentError(f"`results[{name}]` has {len(numbers)} values, `x_values` {length}: the numbers must be equal")
         found[name] = numbers
     return found
 
@@ -148,13 +148,13 @@ def _named(where: str, table: dict[str, Any]) -> dict[str, Any]:
     for name, value in table.items():
         shown = clean(name, NAME_LIMIT)
         if not shown or shown in found:
-            raise FlentError(f"`{where}`: two series with one name, or one without: {show(name)}")
+            raise FlentError(f"`{where}`: two series with the same name, or one without a name: {show(name)}")
         found[shown] = value
     return found
 
 
 class _Metadata:
-    """Metadata is kept as it is, within bounds, its text made fit to be shown."""
+    """Copies the metadata within limits, with its text made safe for display."""
 
     def __init__(self) -> None:
         self.keys = 0
@@ -163,7 +163,7 @@ class _Metadata:
         self.keys += len(value)
         if self.keys > KEYS_LIMIT:
             raise FlentError(f"`metadata` has more than {KEYS_LIMIT} values")
-        # What version 1 kept in there has been taken out.
+        # The samples of version 1 have already been removed.
         return {clean(key, NAME_LIMIT): self.value(one, depth + 1) for key, one in value.items() if key != "RAW_VALUES"}
 
     def value(self, value: Any, depth: int) -> Any:
@@ -190,7 +190,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_ns(text: Any) -> int | None:
-    """Nanoseconds since 1970 of a time as Flent writes it, taken for UTC; None for what is none."""
+    """A time in Flent's format as nanoseconds since 1970, read as UTC; None if it is not a time."""
     match = TIME.fullmatch(text) if isinstance(text, str) else None
     if not match:
         return None
@@ -202,5 +202,5 @@ def time_ns(text: Any) -> int | None:
 
 
 def time_text(ns: int) -> str:
-    """As Flent writes it: UTC, microseconds."""
+    """A time in Flent's format: UTC, microseconds."""
     return (EPOCH + timedelta(microseconds=ns // 1000)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

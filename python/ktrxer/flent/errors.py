@@ -5,4 +5,4 @@ from ktrxer.store.errors import StoreError
 
 
 class FlentError(StoreError):
-    """A file cannot be read or written: one line that says which, where in it, and why."""
+    """A file cannot be read or written. The text is one line: the file, the place in it, the reason."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A Flent document as a run: its samples in the tables of the store, each in the kind that it is.
+"""Converts a Flent document to a run: its samples go to the tables of the store, by their kind.
 
-    pings with seq, or of irtt          latency: when the probe left (Flent's time less the round trip), lost ones too
-    rates over intervals (dur)          bytes, counted up
+    pings with seq, or of irtt          latency, at the send time (Flent's time minus the round trip), with lost ones
+    rates over intervals (dur)          bytes, as cumulative counts
     tcp_cwnd, tcp_rtt, ... in between   tcp_info of the same flow
     sent_bytes, dropped, ...            qdisc
     load of the CPUs                    host
-    any other number                    value, as Flent has it
+    any other number                    value, unchanged
 
-A series without samples of its own (sums and averages, or a file of version 1) comes from Flent's grid, as a value.
+A series without its own samples (sums and averages, or a file of version 1) comes from Flent's grid, as a value.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from ktrxer.store import Run
 
-NAMESPACE = uuid.UUID("8a1c7d4e-2f0b-5d3a-9c66-0f1e2d3c4b5a")  # of ids that are made from a file's content
+NAMESPACE = uuid.UUID("8a1c7d4e-2f0b-5d3a-9c66-0f1e2d3c4b5a")  # of ids that are computed from a file's content
 DAY_S = 86400.0
-GAP_S, GAP_SHARE = 0.02, 0.01  # between a flow's intervals: what is not counted there
+GAP_S, GAP_SHARE = 0.02, 0.01  # limits of uncounted time between a flow's intervals
 CLASSES = re.compile(r"\b(BE|BK|EF|CS[0-7]|AF[1-4][1-3]|LE)\b")
 TCP_INFO = {  # Flent's key: column, factor
     "tcp_cwnd": ("cwnd_segments", 1),
@@ -64,7 +64,7 @@ RUNNER_KINDS = {
     "CpuStatsRunner": "host",
 }
 
-# Those that measure nothing themselves.
+# Runners that measure nothing themselves.
 COMPUTING = {"AverageRunner", "SmoothAverageRunner", "SumRunner", "DiffMinRunner", "FairnessRunner", "NullRunner"}
 
 Columns = dict[str, list[Any]]
@@ -72,17 +72,17 @@ Columns = dict[str, list[Any]]
 
 @dataclass
 class Tables:
-    """Rows of each kind, column by column, and the series that they are of."""
+    """Rows of each kind, column by column, and their series."""
 
     t0_s: float
     series: list[Series] = field(default_factory=list)
     columns: dict[str, Columns] = field(default_factory=dict)
-    dropped: int = 0  # samples whose time cannot be of this run
+    dropped: int = 0  # samples whose time is outside of this run
     last_s: float = 0.0
-    longest_s: dict[str, float] = field(default_factory=dict)  # between two counts of a flow: all of it is known
+    longest_s: dict[str, float] = field(default_factory=dict)  # longest time between two counts of a flow
 
     def add(self, series: Series, rows: Columns) -> None:
-        """Rows with `t_s`, seconds since the run's zero; those of an impossible time are left out."""
+        """Add rows with `t_s`, seconds since the run's zero; rows with an impossible time are left out."""
         times = rows.pop("t_s")
         bound = limits.SPAN_NS / 1e9 - DAY_S
         keep = [i for i, t in enumerate(times) if t is not None and -bound < t < bound]
@@ -110,7 +110,7 @@ def open_run(path: Path) -> Run:
         meta, tables = convert(document)
     except FlentError as error:
         raise FlentError(f"{path}: {error}") from None
-    except ValueError as error:  # what the store's own checks find
+    except ValueError as error:  # from the store's own checks
         raise FlentError(f"{path}: {error}") from None
     return Run(path, meta, {kind: _loader(kind, columns) for kind, columns in tables.items()})
 
@@ -133,7 +133,7 @@ def _loader(kind: str, columns: Columns) -> Callable[[], pa.Table]:
 
 
 def convert(document: Document) -> tuple[Meta, dict[str, Columns]]:
-    """A document of version 4 as a run."""
+    """Convert a document of version 4 to a run."""
     t0_ns = _zero(document)
     tables = Tables(t0_ns / 1e9)
     runners: list[Runner] = []
@@ -149,7 +149,7 @@ def convert(document: Document) -> tuple[Meta, dict[str, Columns]]:
             for one in tables.series[before:]:
                 one.runner = runner.id
     if tables.dropped:
-        document.notes.append(f"{tables.dropped} samples left out: their times are impossible, or no numbers")
+        document.notes.append(f"{tables.dropped} samples left out: their times are impossible or not numbers")
     meta = _meta(document, tables, t0_ns, runners)
     return meta, tables.columns
 
@@ -166,7 +166,7 @@ def _zero(document: Document) -> int:
 
 
 def _order(document: Document) -> list[str]:
-    """Names in Flent's own order where the file tells it; a result `a::b` of a runner `a` that has samples is not a series of its own."""
+    """Names in Flent's own order, if the file has it. A result `a::b` of a runner `a` that has samples is not a separate series."""
     names = dict.fromkeys([*document.raw, *document.results])
 
     def index(name: str) -> tuple[float, str]:
@@ -177,14 +177,14 @@ def _order(document: Document) -> list[str]:
 
 
 def _of(points: Iterable[Point], key: str, name: str) -> list[float | None]:
-    """One number of each point, or None; anything else than a number is an error in the file."""
+    """One number of each point, or None. FlentError for any other value."""
     values: list[Any] = [point.get(key) for point in points]
     kinds = set(map(type, values))
     if not kinds <= {int, float, type(None)}:
         bad = next(value for value in values if type(value) not in (int, float, type(None)))
         raise FlentError(f"`raw_values[{name}]`: `{key}` must be a number, found {show(bad)}")
     if kinds == {float} and math.isfinite(sum(values)):
-        return values  # as nearly always: nothing to look at one by one
+        return values  # the usual case: no need to check each value
     if int in kinds:
         return [finite(value) for value in values]
     return [None if value is None or not math.isfinite(value) else value for value in values]
@@ -249,7 +249,7 @@ def _unit(document: Document, name: str) -> str:
 
 
 def _about(name: str) -> tuple[Any, str | None, str | None]:
-    """What Flent's names say: direction, class, group."""
+    """Direction, class and group, from Flent's name."""
     low = name.lower()
     direction = "up" if re.search(r"\bupload\b", low) else "down" if re.search(r"\bdownload\b", low) else None
     klass = CLASSES.search(name)
@@ -276,7 +276,7 @@ def _flow(document: Document, name: str, points: list[Point], made: Callable[...
         times.append(max(t, times[-1]))
         counts.append(max(0, round(total)))
     if gap > GAP_SHARE * (rows[-1][0] - times[0]) or any(b < a for a, b in itertools.pairwise(counts)):
-        document.notes.append(f"{name}: parts of its time are not accounted for: kept as the rates that Flent has")
+        document.notes.append(f"{name}: its intervals have gaps, so its rates are kept unchanged")
         tables.add(made("value", "Mbits/s"), {"t_s": [t for t, _, _ in rows], "value": [rate for _, _, rate in rows]})
         return
     tables.longest_s[name] = max(after - before for before, after in itertools.pairwise(times))
@@ -297,7 +297,7 @@ def _latency(document: Document, name: str, points: list[Point], made: Callable[
     if None not in numbers and not any("lost" in point for point in points):
         missing = _missing(rows)
         if missing:
-            document.notes.append(f"{name}: {len(missing)} lost, by the gaps in the numbers of those that came back")
+            document.notes.append(f"{name}: {len(missing)} lost, counted from the gaps in the sequence numbers")
             rows += missing
     rows.sort(key=lambda row: row[0])
     if None in (row[1] for row in rows):
@@ -310,13 +310,13 @@ def _latency(document: Document, name: str, points: list[Point], made: Callable[
 
 
 def _missing(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Probes that ping numbered and did not report: their times are between their neighbours'."""
+    """Probes that are missing in ping's sequence numbers. Their times are interpolated."""
     found: list[tuple[Any, ...]] = []
     ordered = sorted(rows, key=lambda row: row[1])
     for (t, number, *_), (t_next, number_next, *_) in itertools.pairwise(ordered):
         lost = int(number_next - number) - 1 if abs(number_next) < 1 << 53 else 0
         if t_next < t or lost > max(100, len(rows)):
-            return []  # these numbers are not what we take them for
+            return []  # these are not sequence numbers
         found += [(t + (t_next - t) * k / (lost + 1), number + k, None, None, None, LOST) for k in range(1, lost + 1)]
     return found
 
@@ -342,7 +342,7 @@ def _qdisc(name: str, points: list[Point], made: Callable[..., Series], tables: 
         rows[column] = [one or 0 for one in _whole(_of(points, key, name), 1)]
     for key, column in (("dropped", "drops"), ("ecn_mark", "marks")):
         total, counted = 0, []
-        for one in _whole(_of(points, key, name), 1):  # what each interval adds
+        for one in _whole(_of(points, key, name), 1):  # increments by interval
             total += max(0, one or 0)
             counted.append(total if total < 1 << 62 else 0)
         rows[column] = counted
@@ -401,6 +401,6 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
         runners=runners,
         series=tables.series,
         verdict="invalid" if not tables.series else "degraded" if reasons else "valid",
-        reasons=reasons or ([] if tables.series else ["there are no samples in this file"]),
+        reasons=reasons or ([] if tables.series else ["this file contains no samples"]),
         metadata={"flent": metadata, "notes": document.notes},
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Files of versions 1 to 3, as if version 4 had been written. What was changed is said in the document's notes."""
+"""Converts documents of versions 1 to 3 to version 4. The document's notes list the changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AIRTIME = ("airtime_rx", "airtime_tx")
 
 
 def upgrade(document: Document) -> Document:
-    """In place."""
+    """Convert the document in place."""
     if document.version == 1:
         _one(document)
     if document.version <= 2:
@@ -38,7 +38,7 @@ def _one(document: Document) -> None:
             for name, series in document.results.items()
         }
         document.made_up = True
-        document.notes.append("this file of version 1 has no raw samples: what is shown is its grid, which was interpolated")
+        document.notes.append("this file of version 1 has no raw samples, only interpolated values on a grid")
 
 
 def first_sample(document: Document) -> float | None:
@@ -47,23 +47,23 @@ def first_sample(document: Document) -> float | None:
 
 
 def _local_times(document: Document) -> None:
-    """Before version 3 times are the client's local time. The zone is what makes its clock agree with the samples' own stamps,
-    to a quarter of an hour, the unit of the world's zones."""
+    """Convert local times of the client, which versions 1 and 2 have, to UTC. The time zone is the offset between these times and the
+    samples' own stamps, rounded to a quarter of an hour, the unit of time zones."""
     metadata, first = document.metadata, first_sample(document)
     stated = time_ns(metadata.get("T0")) or time_ns(metadata.get("TIME"))
     if stated is None:
         return
     shift = 0
     if first is None or document.made_up:
-        document.notes.append("times in this file are local ones of an unknown zone: taken for UTC")
+        document.notes.append("times in this file are local ones of an unknown zone and are read as UTC")
     else:
         apart = stated - round(first * 1e9)
         shift = round(apart / QUARTER_NS) * QUARTER_NS
         if abs(shift) > ZONE_LIMIT_NS:
-            document.notes.append("the times in this file do not agree with its samples in any zone: taken for UTC")
+            document.notes.append("the times in this file do not agree with its samples in any time zone and are read as UTC")
             shift = 0
         else:
-            document.notes.append(f"times in this file are local ones: taken for UTC{shift / 3.6e12:+g} h, which its samples agree with")
+            document.notes.append(f"times in this file are local ones of UTC{shift / 3.6e12:+g} h, as its samples show")
     for key in TIMES:
         ns = time_ns(metadata.get(key))
         if ns is not None:
@@ -77,7 +77,7 @@ def _number(value: Any) -> bool:
 def _units(document: Document) -> None:
     changed = set()
     for name, points in document.raw.items():
-        if "UDP" in name:  # transactions a second, of netperf
+        if "UDP" in name:  # transactions a second, by netperf
             for point in points:
                 if "dur" in point and _number(point.get("val")):
                     point["val"] = 1000.0 / point["val"] if point["val"] else None
@@ -90,7 +90,7 @@ def _units(document: Document) -> None:
         for key in PER_INTERVAL:
             if points and any(key in point for point in points):
                 _differences([point for point in points if _number(point.get(key))], key)
-                changed.add(f"{key} from a sum to what each interval adds")
+                changed.add(f"{key} from a sum to increments by interval")
         if any("stations" in point for point in points):
             _airtime(points)
     for meta in (document.metadata.get("SERIES_META") or {}).values() if isinstance(document.metadata.get("SERIES_META"), dict) else ():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A stored run as a Flent document of version 4, for Flent's own plots.
+"""Converts a stored run to a Flent document of version 4, for Flent's own plots.
 
-Samples go into raw_values, each with Flent's time (of a ping: when it came back). The grid, which Flent draws where it draws no samples, is
-made of windows of one step around each instant: bytes over the window for a rate, the mean of what came back in it for a delay, and
-nothing where the window was not seen in full. Sums and averages are of the windows in which every flow was seen.
+Samples go into raw_values, each with Flent's time (of a ping: the time of the answer). Flent draws a grid where it draws no samples. Each
+value of the grid belongs to a window of one step around an instant: for a rate the bytes in the window, for a delay the mean of the answers
+in it. It is missing if the window is not fully covered. Sums and averages use only windows in which all flows are covered.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 STEP_S = 0.2
 STEPS_LIMIT = 1_000_000  # Flent refuses more
-FLENT = "2.3.0"  # the version whose format and names this is
-GAP_STEPS = 5  # of the usual distance of two samples: beyond it nothing is known
+FLENT = "2.3.0"  # the version whose format and names are written
+GAP_STEPS = 5  # a longer time than so many usual sample intervals is a gap
 LOST_WHERE = {LOST: "true", LOST_UP: "up", LOST_DOWN: "down"}
 
-# The sums and averages that Flent's tests declare, by the names of what they are of.
+# The sums and averages that Flent's tests declare, by the names of their parts.
 COMPUTED: tuple[tuple[str, str, str], ...] = (
     ("TCP upload avg", "mean", r"TCP upload( |::)(?!sum$|avg$).*"),
     ("TCP upload sum", "sum", r"TCP upload( |::)(?!sum$|avg$).*"),
@@ -59,13 +59,13 @@ class _Writer:
         self.notes: list[str] = []
         spans = [(float(one["t_ns"][0]), float(one["t_ns"][-1])) for one in map(run.arrays, self.meta.series) if len(one["t_ns"])]
         if not spans:
-            raise FlentError(f"{run.path}: it has no samples: there is nothing to export")
+            raise FlentError(f"{run.path}: it has no samples to export")
         self.first_ns, last_ns = min(a for a, _ in spans), max(b for _, b in spans)
         count = max(1, int(np.ceil((last_ns - self.first_ns) / (step_s * 1e9))))
         if count > STEPS_LIMIT:
-            raise FlentError(f"{run.path}: {count} steps of {step_s:g} s are more than Flent takes (a million): choose a longer --step")
+            raise FlentError(f"{run.path}: {count} steps of {step_s:g} s are more than Flent's limit of a million: choose a longer --step")
         self.x = np.arange(count) * step_s
-        # Around each instant, one step wide.
+        # Windows of one step around each instant.
         self.edges = (self.first_ns + (np.arange(count + 1) - 0.5) * step_s * 1e9).round().astype(np.int64)
 
     def document(self) -> Document:
@@ -83,7 +83,7 @@ class _Writer:
     # -- each kind of sample --
 
     def _time(self, t_ns: NDArray[Any]) -> list[float]:
-        """Seconds since 1970, to the microsecond: what a double of that size holds."""
+        """Seconds since 1970, rounded to the microsecond, the precision of a double of that size."""
         return [round(float(one), 6) for one in (np.asarray(t_ns, np.int64) + self.meta.zero.realtime_ns) / 1e9]
 
     def _bytes(self, series: Series) -> None:
@@ -113,7 +113,7 @@ class _Writer:
 
     @staticmethod
     def _mean_rate(t: NDArray[Any], counts: NDArray[Any], a: int, b: int) -> float | None:
-        """Over the part of the load that was seen."""
+        """The mean rate over the covered part of the load."""
         inside = (t >= a) & (t <= b)
         if inside.sum() < 2:
             return None
@@ -162,7 +162,7 @@ class _Writer:
         return found
 
     def _means(self, t_ns: NDArray[Any], values: Floats) -> Floats:
-        """The mean of what lies in each window; NaN where there is nothing."""
+        """The mean of the values in each window; NaN for an empty window."""
         at = np.searchsorted(self.edges, t_ns, "right") - 1
         inside = (at >= 0) & (at < len(self.x)) & ~np.isnan(values)
         sums = np.bincount(at[inside], values[inside], minlength=len(self.x))
@@ -171,7 +171,7 @@ class _Writer:
             return np.where(counts > 0, sums / counts, np.nan)
 
     def _tcp_info(self, series: Series) -> None:
-        """Beside the rates of the same flow, as Flent has them."""
+        """Add fields of TCP_INFO to the rates of the same flow, as Flent does."""
         samples = self.run.arrays(series)
         sender = samples["end"] == 1 - receiver_end(series.direction)
         if not sender.any():
@@ -220,7 +220,7 @@ class _Writer:
         samples = self.run.arrays(series)
         known = ~np.isnan(samples["value"])
         if any(series.name == name for name, _, _ in COMPUTED):
-            # What was imported as it was goes out as it was.
+            # Export values unchanged if they were imported unchanged.
             self.results[series.name] = self._means(samples["t_ns"][known], samples["value"][known])
             self.raw.setdefault(series.name, [])
             return
@@ -229,7 +229,7 @@ class _Writer:
         self.results[series.name] = self._means(samples["t_ns"][known], samples["value"][known])
         self._describe(series, "CommandOutputRunner", series.unit or "misc", {})
 
-    # -- what goes around them --
+    # -- the other parts of the document --
 
     def _describe(self, series: Series, runner: str, unit: str, more: dict[str, Any]) -> None:
         process = self.meta.runner_of(series)
@@ -249,7 +249,7 @@ class _Writer:
             parts = [one for one in self.results if re.fullmatch(pattern, one) and "::tcp_" not in one]
             if len(parts) < 2 or name in self.results:
                 continue
-            total = np.sum([self.results[one] for one in parts], axis=0)  # NaN where one of them is
+            total = np.sum([self.results[one] for one in parts], axis=0)  # NaN if one of them is
             self.results[name] = total / len(parts) if how == "mean" else total
             self.raw[name] = []
             means = [float(mean) for one in parts if (mean := self.series_meta[one].get("MEAN_VALUE")) is not None]
@@ -303,7 +303,7 @@ def _plain(number: float) -> int | float:
 
 
 def flent_name(meta: Meta) -> str:
-    """Flent looks its test up by this name, as a file: so it is never more than a word."""
+    """The name of Flent's test. Flent opens a file of this name, so it must be a single word."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", meta.test).strip("_")[:100] or "unknown"
 
 

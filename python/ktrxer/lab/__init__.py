@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The device lab: real kernels and small devices, emulated, on any machine.
+"""The device lab: real kernels on small emulated devices, on any machine.
 
-`boot()` runs one command in an emulated device and brings back its output, files and exit status. See docs/howto/lab.md.
+`boot()` runs one command in an emulated device and returns its output, files and exit status. See docs/howto/lab.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Process 1 of a guest in virtual time: started by its kernel, from `uml.py`; a program by itself, of the standard library only.
+"""Process 1 of a guest in virtual time, started by the guest's kernel (see `uml.py`). This program uses only the standard library.
 
-    booted.py FOLDER      a folder of the host with `plan` (JSON); `out`, `err` and `answer` (JSON) are written there
+    booted.py FOLDER      a folder of the host with `plan` (JSON); the program writes `out`, `err` and `answer` (JSON) to it
 
-The root is the host's, read-only, below an overlay in the guest's memory. The folder in which the command runs is the host's own and
-can be written. Makes the topology and runs the command as `inside.py` does, and ends the machine.
+The root is the host's, read-only, below an overlay in the guest's memory. The folder of the command is the host's own and writable. The
+program sets up the topology and runs the command as `inside.py` does, and stops the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ktrxer.lab import inside
 MS_RDONLY, MS_MOVE = 1, 8192
 SYNC_RANGE = 277, 7  # sync_file_range(2) on x86-64: wait, write, wait
 POWER_OFF = 0x4321FEDC
-BASE = "/tmp"  # of the host's root, where the overlay's tmpfs is mounted before it becomes the root
+BASE = "/tmp"  # mount point of the overlay's tmpfs, before the overlay becomes the root
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -38,7 +38,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -
 
 
 def make_base(plan: dict[str, Any], folder: str) -> Path:
-    """The tmpfs of the overlay. Returns where the folder of the host is that the answers go to."""
+    """Mount the tmpfs of the overlay. Return the mount point of the host's folder for the answer."""
     mount("tmpfs", BASE, "tmpfs", data=f"mode=755,size={plan['overlay_mib']}m")
     answers = Path(BASE, "answers")
     answers.mkdir()
@@ -47,7 +47,7 @@ def make_base(plan: dict[str, Any], folder: str) -> Path:
 
 
 def make_root(plan: dict[str, Any], folder: str) -> Path:
-    """The overlay becomes the root. Returns where the folder for the answers is now."""
+    """Make the overlay the root. Return the new path of the folder for the answer."""
     upper, work, root = (Path(BASE, name) for name in ("upper", "work", "root"))
     for path in (upper, work, root):
         path.mkdir()
@@ -61,7 +61,7 @@ def make_root(plan: dict[str, Any], folder: str) -> Path:
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         with contextlib.suppress(FileExistsError):
             (root / "dev" / name).symlink_to(target)
-    # The host's network namespaces, locks and sockets are not this guest's.
+    # Hide the host's network namespaces, locks and sockets from the guest.
     mount("tmpfs", f"{root}/run", "tmpfs", data="mode=755")
     answers = root / "run" / "ktrxer-lab"
     for path in (root / "run" / "netns", root / "run" / "lock", answers):
@@ -80,7 +80,7 @@ def make_root(plan: dict[str, Any], folder: str) -> Path:
 
 
 class Stream:
-    """A pipe whose bytes a thread writes to a file of the host as they come."""
+    """A pipe. A thread writes its bytes to a file of the host as they arrive."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -92,15 +92,15 @@ class Stream:
         self.thread.start()
 
     def _copy(self) -> None:
-        # Before all programs: one that computes for ever does not keep back what was printed before.
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # of this thread
+        # A real-time priority, so that a program in an endless loop does not delay output that was printed before.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # only this thread
         while data := os.read(self.source, 1 << 16):
             while data:
                 data = data[os.write(self.out, data) :]
             LIBC.syscall(SYNC_RANGE[0], self.out, ctypes.c_long(0), ctypes.c_long(0), SYNC_RANGE[1])
 
     def close(self) -> None:
-        """After the last writer has ended: everything is with the host."""
+        """Wait until all bytes are in the file. The last writer must have ended."""
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self.descriptor)
         os.close(null)
@@ -108,7 +108,7 @@ class Stream:
 
 
 def run(folder: str) -> None:
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # a host without /dev/console has given none
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # without /dev/console on the host, these descriptors are closed
         pass
     os.close(descriptor)
     plan: dict[str, Any] = json.loads(Path(folder, "plan").read_text())
@@ -118,9 +118,9 @@ def run(folder: str) -> None:
     answers: Path | None = None
     streams: list[Stream] = []
     try:
-        # iputils' ping takes a CLOCK_MONOTONIC_RAW below one second for a clock that it has not read yet, and sends without a pause.
+        # iputils' ping treats a CLOCK_MONOTONIC_RAW below one second as unset, and then sends without a pause.
         time.sleep(max(0.0, 1 - time.clock_gettime(time.CLOCK_MONOTONIC_RAW)))
-        time.clock_settime(time.CLOCK_REALTIME, plan["epoch_s"])  # it begins near 1970, whatever its command line says
+        time.clock_settime(time.CLOCK_REALTIME, plan["epoch_s"])  # it starts near 1970, whatever the kernel's command line sets
         socket.sethostname("virtual")
         answers = make_base(plan, folder)
         answers = make_root(plan, folder)
@@ -158,7 +158,7 @@ def run(folder: str) -> None:
 
 
 def kill_all() -> None:
-    """No process holds a stream any more."""
+    """Kill all other processes, so that no process holds a stream."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, 9)
     with contextlib.suppress(ChildProcessError):

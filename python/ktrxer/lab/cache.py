@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The cache of what the lab fetches and builds: names for the contents, locks, files that are there whole or not at all."""
+"""The cache of downloads and builds of the lab: names by content, locks, atomic writing of files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ktrxer.lab import places
 from ktrxer.lab.errors import LabError
 
 Say = Callable[[str], None]
-CODE = ("cpio", "elf", "image", "modules", "packages")  # the modules that make images
+CODE = ("cpio", "elf", "image", "modules", "packages")  # the modules whose code affects images
 
 
 def digest(*inputs: Any) -> str:
-    """A name for what is built from these inputs by this code."""
+    """A name for the result of a build, from its inputs and the code that builds it."""
     total = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
     for module in CODE:
         total.update(Path(__file__).with_name(f"{module}.py").read_bytes())
@@ -36,7 +36,7 @@ def touch(path: Path) -> None:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One builder at a time: others wait, then find the thing in the cache."""
+    """Allow one builder at a time. The others wait, and then find the result in the cache."""
     folder = places.cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / name).open("w") as lock:
@@ -46,7 +46,7 @@ def locked(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fresh_file(path: Path) -> Iterator[Path]:
-    """A file that is there whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -71,7 +71,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def no_space(where: Path) -> Iterator[None]:
-    """Tell a full or unwritable disk in one line."""
+    """Report a full or unwritable disk in one line."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer lab`: the lab on the command line."""
+"""`ktrxer lab`: the command line of the lab."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ktrxer.lab.recipe import Recipe
 from ktrxer.lab.topology_model import Topology
 from ktrxer.units import duration
 
-# Exit statuses beside the command's own.
+# Exit statuses of the lab itself.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
-UML = "uml"  # the device without an emulator: a guest with this host's files
+UML = "uml"  # the device without an emulator: a guest of user-mode Linux with this host's files
 
 RUN_EXAMPLES = """\
 examples:
   ktrxer lab run access -- ping -c 5 server
   ktrxer lab run access --set up=5mbit --beside 'server=ktrxer serve' -- ktrxer run rrul -H server
   ktrxer lab run ./mine.toml --in router -- tc -s qdisc
-  ktrxer lab run flent --time virtual -- ping -c 100 server      # 100 s of the guest's clock, 2 s of yours
-  ktrxer lab run access -- sh                     # look around; `ip netns exec server COMMAND` runs one in another host
-Each host and router is known by its name (NAME-6: its IPv6 address). Needs no root. Nothing is left however it ends.
-The exit status is the command's; 125: the lab failed; 124: the time limit; 2: wrong use, or something wrong in FILE.
+  ktrxer lab run flent --time virtual -- ping -c 100 server      # 100 s of virtual time, 2 s of real time
+  ktrxer lab run access -- sh                     # a shell; `ip netns exec server COMMAND` runs a command in another host
+Each host and router has a name (NAME-6: its IPv6 address). Needs no root. All processes and namespaces are removed at the end.
+The exit status is the command's; 125: the lab failed; 124: the time limit; 2: wrong use, or an error in FILE.
 """
 EXAMPLES = """\
 examples:
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(WRONG_USE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A subcommand that does not exist."""
+        """Reject an unknown subcommand."""
         if action.choices is not None and value not in action.choices:
             near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices], 1)
             meant = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(map(str, action.choices))}"
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _surplus(options: argparse.Namespace, rest: list[str], command: list[str]) -> str:
-    """The message for words that belong to no option."""
+    """The error message for words that belong to no option."""
     words = shlex.join(rest)
     if options.run in (_run, _vm) and not command and not rest[0].startswith("-"):
         before = f"run {options.file}" if options.run is _run else "vm"
@@ -120,16 +120,16 @@ def parser() -> argparse.ArgumentParser:
 
     usage = "ktrxer lab run FILE [OPTION ...] -- COMMAND ..."
     add = subcommand("run", _run, "run one command in a topology of namespaces on this host", usage=usage, epilog=RUN_EXAMPLES)
-    add("file", metavar="FILE", help="a topology: a TOML file, or the name of one that comes along (docs/howto/topologies.md)")
+    add("file", metavar="FILE", help="a topology: a TOML file, or the name of an included one (docs/howto/topologies.md)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. queue=fq_codel")
-    add("--in", dest="node", metavar="NODE", help="where the command runs (default: the topology's client)")
+    add("--in", dest="node", metavar="NODE", help="the node in which the command runs (default: the topology's client)")
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
     add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never; virtual time: 24h of it)")
-    add("--time", default="real", metavar="T", help="clock: real (default), or virtual: a guest whose clock skips what is idle")
+    add("--time", default="real", metavar="T", help="clock: real (default), or virtual: a guest whose clock skips idle time")
     add("--kernel", metavar="V", help="virtual time: the kernel, 7.3 (default) or 6.1")
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
-    add("--seed", type=int, metavar="N", help="virtual time: seed of what is random in the guest (default 1); vary it for repetitions")
+    add("--seed", type=int, metavar="N", help="virtual time: seed of the guest's random numbers (default 1); vary it for repetitions")
 
     add = subcommand("vm", _vm, "run one command in one device", usage="ktrxer lab vm [OPTION ...] -- COMMAND ...", epilog=EXAMPLES)
     add("--device", default="pc", metavar="NAME", help="the device: pc (default), router, phone or uml; `ktrxer lab devices` lists them")
@@ -140,16 +140,16 @@ def parser() -> argparse.ArgumentParser:
     add("--get", action="append", default=[], metavar="PATH:FILE", help="copy a file or folder of the device back here")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
     add("--with", dest="layers", action="append", default=[], metavar="LAYER", help="more packages: python, capture (tcpdump, nft)")
-    add("--unit-tests", action="store_true", help="put this source tree's unit tests in, too: /usr/libexec/ktrxer/tests")
-    add("--topology", metavar="FILE", help="make a topology first: a TOML file, or the name of one that comes along, e.g. flent")
+    add("--unit-tests", action="store_true", help="copy this source tree's unit tests into the device: /usr/libexec/ktrxer/tests")
+    add("--topology", metavar="FILE", help="make a topology first: a TOML file, or the name of an included one, e.g. flent")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. leaf=fq_codel")
     add("--in", dest="node", metavar="NODE", help="run the command in this node of the topology")
     add("--peer", metavar="SHELL", help="a second machine at 10.65.0.2 that runs this; the first is 10.65.0.1 (real time only)")
-    add("--seed", type=int, default=1, metavar="N", help="seed of what is random in the device (default 1); vary it for repetitions")
+    add("--seed", type=int, default=1, metavar="N", help="seed of the device's random numbers (default 1); vary it for repetitions")
     add("--shift", type=int, metavar="N", help="virtual time: 2^N ns an instruction (default: the device's)")
     add("--cpus", type=int, metavar="N", help="real time: number of CPUs (default: the device's)")
     add("--memory", type=int, metavar="MIB", help="memory of the device")
-    add("--console", type=Path, metavar="FILE", help="keep the device's kernel messages of the command here")
+    add("--console", type=Path, metavar="FILE", help="write the device's kernel messages during the command to this file")
     add("--json", action="store_true", help="print one JSON object: status, output, times, kernel warnings")
 
     subcommand("devices", _devices, "list devices, kernels and topologies")
@@ -158,19 +158,19 @@ def parser() -> argparse.ArgumentParser:
     add("--update", action="store_true", help="look for newer packages first")
     add("--device", action="append", metavar="NAME", help="only this device")
     add("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
-    add("--headers", action="store_true", help="what `ktrxer lab module` builds against, too")
+    add("--headers", action="store_true", help="also the kernel headers for `ktrxer lab module`")
 
     add = subcommand("module", _module, "build a kernel module for a device")
-    add("source", type=Path, metavar="FOLDER", help="where its Kbuild file is; nothing is written there")
+    add("source", type=Path, metavar="FOLDER", help="the folder with the Kbuild file; it is not changed")
     add("--device", default="pc", metavar="NAME", help="pc, router, phone (default pc)")
     add("--kernel", metavar="V", help="5.10, 6.1, 6.12; pc: 7.2, 7.3 (default 6.1)")
-    add("--out", type=Path, default=Path(), metavar="FOLDER", help="where the modules go (default: here)")
+    add("--out", type=Path, default=Path(), metavar="FOLDER", help="folder for the modules (default: the current one)")
 
     add = subcommand("topology", _topology, "check a topology; describe it, or print the script that makes it")
-    add("name", metavar="FILE", help="a TOML file, or the name of a topology that comes along")
+    add("name", metavar="FILE", help="a TOML file, or the name of an included topology")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter")
-    add("--describe", action="store_true", help="its hosts, addresses and links, in words")
-    add("--down", action="store_true", help="the script that takes it away")
+    add("--describe", action="store_true", help="print its hosts, addresses and links")
+    add("--down", action="store_true", help="print the script that removes it")
     return parser
 
 
@@ -214,7 +214,7 @@ def _vm(options: argparse.Namespace) -> int:
     if not 1 <= options.timeout <= 86400:
         _wrong(f"--timeout {options.timeout:g}s: expected 1s to 24h")
     if options.peer is not None and options.time != "real":
-        _wrong("--peer needs --time real: in virtual time each machine has a clock of its own")
+        _wrong("--peer needs --time real: in virtual time each machine has its own clock")
     if options.device == UML:
         return _vm_guest(options)
     try:
@@ -226,7 +226,7 @@ def _vm(options: argparse.Namespace) -> int:
     if options.topology is not None:
         chosen = _load(options.topology, options.set)
         if chosen.events() or chosen.helpers():
-            _wrong(f"{chosen.name} has `down`, `at` or `trace`, which only `ktrxer lab run` does; --time virtual has a kernel of its own")
+            _wrong(f"{chosen.name} has `down`, `at` or `trace`, which only `ktrxer lab run` supports; virtual time has its own kernel")
         setup = wiring.script(chosen)
         of_machine = {"device": machine.device.name, "kernel": str(machine.kernel), "clock": machine.time}
         environment["KTRXER_LAB_TOPOLOGY"] = chosen.provenance(options.node or chosen.client, place="device", **of_machine)
@@ -303,7 +303,7 @@ def _as_json(machine: vm.Machine, answer: vm.Answer, command: str) -> dict[str, 
 
 
 def _bring_back(answer: vm.Answer, gets: list[tuple[str, str]]) -> bool:
-    """Write the files that came back where they were asked for. False when one is missing."""
+    """Write the files of the device to the requested places. False if one is missing."""
     for path, target in gets:
         if path in answer.missing:
             continue
@@ -334,7 +334,7 @@ def _devices(_: argparse.Namespace) -> int:
     for name in device.names():
         one = device.load(name)
         mips = 1000 >> one.emulator.shift
-        built = "" if places.program(one.build) else f"; comes without ktrxer: {places.program_remedy()}"
+        built = "" if places.program(one.build) else f"; has no ktrxer: {places.program_remedy()}"
         print(f"{name:<8} {one.title}; {mips} MIPS in virtual time; kernels {', '.join(one.kernels)} (the first by default){built}")
     print(f"{UML:<8} a guest of user-mode Linux with this host's files; virtual time; kernels {', '.join(uml.kernels())}")
     for name in topology.names():
@@ -396,7 +396,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _in_guest(options: argparse.Namespace, chosen: Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
-    """A command in virtual time, as the command line asks for it."""
+    """Run a command in virtual time, with the options of the command line."""
     if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
         _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")
     if options.memory is not None and not 128 <= options.memory <= 16384:
@@ -412,11 +412,11 @@ def _in_guest(options: argparse.Namespace, chosen: Topology | None, job: local.J
     if answer.overlay_full:
         size = f"{int(guest.memory_mib * uml.OVERLAY_SHARE)} MiB of the guest's memory"
         cure = "write to that folder, or give the guest more (--memory)"
-        _say(f"the guest's overlay is full: it holds what is written outside of {Path.cwd()}, in {size}; {cure}")
+        _say(f"the guest's overlay is full: it holds all files written outside of {Path.cwd()}, in {size}; {cure}")
     return answer.status
 
 
-# What `vm` offers for machines with a userland of their own.
+# Options of `vm` that need a machine with its own files.
 _NOT_OF_GUESTS = ("put", "get", "env", "layers", "unit_tests", "peer", "shift", "cpus", "console", "json")
 
 

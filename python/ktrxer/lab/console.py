@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Reading a device's console: did its kernel die, and of what."""
+"""Reading a device's console: whether its kernel died, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAMP = re.compile(r"^(<\d+>)?\[\s*\d+\.\d+\]\s*")
 
 
 def death(console: str) -> str | None:
-    """The line that tells why the device died: the panic if there is one, else the first fatal line."""
+    """The line with the cause of death of the device: the panic if there is one, else the first fatal line."""
     found = [match[0].strip() for match in map(FATAL.search, console.splitlines()) if match]
     panics = [line for line in found if line.startswith("Kernel panic")]
     if not found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Initramfs archives (cpio, format newc), written without root and the same each time."""
+"""Initramfs archives (cpio, format newc), written without root. The same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Tree:
         self.entries[path.strip("/")] = Entry(stat.S_IFLNK | 0o777, target.encode())
 
     def copy(self, source: Path, path: str) -> None:
-        """A file, or a folder with all that is in it."""
+        """Copy a file, or a folder with its contents."""
         if source.is_dir():
             self.directory(path)
             for child in sorted(source.iterdir()):
@@ -53,7 +53,7 @@ class Tree:
             entry = self.entries[path]
             _write_one(out, number, path, entry.mode, entry.data)
         _write_one(out, 0, "TRAILER!!!", 0, b"")
-        # The kernel wants the next archive of the same initramfs to begin at a multiple of four; 512 is what cpio does.
+        # The kernel requires that the next archive of an initramfs begins at a multiple of 4; cpio pads to 512.
         out.write(b"\0" * (-out.tell() % 512))
 
 

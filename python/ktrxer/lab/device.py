@@ -30,7 +30,7 @@ def field(table: dict[str, Any], name: str, kind: type[T], path: Path) -> T:
 
 @dataclass(frozen=True)
 class Emulator:
-    """How QEMU plays the device."""
+    """How QEMU emulates the device."""
 
     program: str
     package: str
@@ -42,7 +42,7 @@ class Emulator:
     shift: int
     cpus: int
     append: str
-    append_virtual: str  # in virtual time
+    append_virtual: str  # added in virtual time
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Device:
     arch: str
     build: str
     kernels: tuple[str, ...]
-    more_kernels: tuple[str, ...]  # made ready only where they are asked for
+    more_kernels: tuple[str, ...]  # prepared only on request
     layers: tuple[str, ...]
     emulator: Emulator
 
@@ -91,7 +91,7 @@ def load(name: str) -> Device:
     )
     kernels = tuple(map(str, field(table, "kernels", list, path)))
     if not kernels:
-        raise LabError(f"{path}: `kernels` names none")
+        raise LabError(f"{path}: `kernels` is empty")
     return Device(
         name=name,
         title=field(table, "title", str, path),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The little that the lab asks of ELF files: which libraries a program needs, and what a kernel module says of itself."""
+"""Reading of ELF files, as far as the lab needs it: the libraries of a program, and the information section of a kernel module."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _sections(data: bytes) -> tuple[list[Section], bool, str]:
 
 
 def needed(data: bytes) -> list[str]:
-    """The shared libraries that a program or library asks for, by soname."""
+    """The sonames of the shared libraries that a program or library needs."""
     sections, wide, order = _sections(data)
     libraries = []
     for section in sections:
@@ -57,7 +57,7 @@ def needed(data: bytes) -> list[str]:
 
 
 def is_program(data: bytes) -> bool:
-    """Something to be run that needs a loader for its libraries."""
+    """Whether this is an executable that needs a loader for its libraries."""
     return is_elf(data) and any(section.name == ".interp" for section in _sections(data)[0])
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What can go wrong in the lab, in sentences for the person who reads them."""
+"""Errors of the lab, with messages for users."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """The lab could not do its job: the message says what, where and what now."""
+    """The lab failed. The message states what failed, on which object, and what to do."""
 
 
 class Unavailable(LabError):
-    """This machine lacks a program that the lab needs; the message says how to get it."""
+    """This machine lacks a program that the lab needs. The message states how to install it."""
 
 
 class MissingPackage(LabError):
@@ -31,7 +31,7 @@ class TimeLimit(GuestFailure):
 
 
 class BuildFailure(LabError):
-    """A kernel module does not build; the log is make's."""
+    """A kernel module does not build. `log` is the output of make."""
 
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)

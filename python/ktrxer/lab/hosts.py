@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Two hosts in network namespaces, joined by a veth pair. They are taken down whatever happens; what a killed process left is swept later.
+"""Two hosts in network namespaces, joined by a veth pair. They are removed in any case; the next process removes those of a killed process.
 
 a0 10.K.0.1/24 -------- b0 10.K.0.2/24
    fd00:K::1               fd00:K::2
@@ -39,12 +39,12 @@ def _sh(lines: Iterable[str]) -> None:
 
 
 def new_name(label: str) -> str:
-    """For a namespace; the number of this process in it tells sweep() whose it is."""
+    """A name for a namespace. It contains the number of this process, from which sweep() finds the owner."""
     return f"{PREFIX}-{os.getpid()}-{next(_serial)}-{label}"
 
 
 def why_not() -> str | None:
-    """Why no namespace can be made here; None when it can."""
+    """The reason why no namespace can be created here; None if it can."""
     name = new_name("try")
     try:
         _ip("netns", "add", name)
@@ -55,7 +55,7 @@ def why_not() -> str | None:
 
 
 def sweep() -> list[str]:
-    """Removes the namespaces of processes that are gone."""
+    """Remove the namespaces of processes that have ended."""
     stale = []
     for line in _ip("netns", "list").splitlines():
         match = _NAME.match(line)
@@ -95,12 +95,12 @@ class Netns:
         for child in self._children:
             if child.poll() is None:
                 child.kill()
-            with contextlib.suppress(ValueError):  # its pipes are closed already
+            with contextlib.suppress(ValueError):  # the pipes are already closed
                 child.communicate()
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True)
 
     def sysctl(self, path: str, value: object) -> None:
-        """`path` as below /proc/sys/net. A kernel without IPv6 has no such files."""
+        """Set a value; `path` is relative to /proc/sys/net. A kernel without IPv6 does not have its files."""
         self.run(["sh", "-c", f"[ ! -e /proc/sys/net/{path} ] || echo {value} > /proc/sys/net/{path}"])
 
     def ip(self, *arguments: str) -> str:
@@ -121,21 +121,22 @@ class Netns:
         return done
 
     def popen(self, command: Sequence[str | Path], **more: Any) -> subprocess.Popen[str]:
-        """Killed with the namespace at the latest. Its pid is the command's own: `ip netns exec` becomes the command."""
+        """Start a command. It is killed with the namespace at the latest. The pid is the command's own, because `ip netns exec` execs the
+        command."""
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
         child: subprocess.Popen[str] = subprocess.Popen(self.command(command), text=True, **pipes)
         self._children.append(child)
         return child
 
     def counters(self, device: str = "") -> dict[str, dict[str, int]]:
-        """{"rx": {"packets": ...}, "tx": ...} of a device, as its driver counts."""
+        """{"rx": {"packets": ...}, "tx": ...} of a device, from its driver's counters."""
         (link,) = self.ip_json("-s", "link", "show", "dev", device or self.device)
         counters: dict[str, dict[str, int]] = link["stats64"]
         return counters
 
 
 def join(a: Netns, b: Netns, *, net: int = 77, devices: tuple[str, str] = ("a0", "b0"), mtu: int = 1500) -> None:
-    """A veth pair between two hosts. Their fields hold the names and addresses of the first pair."""
+    """Connect two hosts by a veth pair. Their fields hold the names and addresses of the first pair."""
     lines = [namespaces.cable("the veth pair", (a.name, devices[0]), (b.name, devices[1]))]
     for host, device, number in ((a, devices[0], 1), (b, devices[1], 2)):
         address, address6 = f"10.{net}.0.{number}", f"fd00:{net}::{number}"

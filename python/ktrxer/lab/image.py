@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Images: layers of Debian packages and a kernel with its modules, cached and rebuilt when what they are made of changes."""
+"""Images: layers of Debian packages, and a kernel with its modules. They are cached, and rebuilt when an input changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Images:
 
 
 def prepare(chosen: device.Device, kernel: str, extra_layers: tuple[str, ...], say: Say) -> Images:
-    """What a boot needs, from the cache or built now."""
+    """The images for a boot, from the cache or built now."""
     recipe = Recipe.load()
     with no_space(places.cache()):
         layers = [*chosen.layers, *(name for name in extra_layers if name not in chosen.layers)]
@@ -52,7 +52,7 @@ def kernel_of(recipe: Recipe, arch: str, kernel: str, say: Say) -> Kernel:
     flavour = recipe.get("flavours", arch)
     with locked(f"apt-{archive.suite}-{arch}"):
         package = archive.latest(rf"linux-image-{re.escape(kernel)}\.\d[^-]*(-\d+)?-{flavour}")
-        # From 7.0 on Debian's package of the image is empty, and asks for these.
+        # From 7.0 on Debian's package of the image is empty and depends on these.
         parts = [package.name.replace("linux-image-", part) for part in ("linux-binary-", "linux-modules-", "linux-base-")]
         found = [package] if parts[0] not in archive.index else archive.packages(parts)
     include = recipe.get("modules", "include")
@@ -107,7 +107,7 @@ def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
 
 
 def _sonames(recipe: Recipe, arch: str, name: str, say: Say) -> set[str]:
-    """The libraries that the base layer brings."""
+    """The sonames of the libraries in the base layer."""
     if name == "base":
         return set()
     return set(layer(recipe, arch, "base", say).with_suffix(".sonames").read_text().split())
@@ -129,7 +129,7 @@ def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
         elif path.startswith("lib/modules/") and path.endswith(("/modules.builtin", "/modules.order")):
             (folder / PurePosixPath(path).name).write_bytes(data)
     if version is None:
-        raise LabError(f"{' '.join(map(str, debs))}: no kernel in there")
+        raise LabError(f"{' '.join(map(str, debs))}: this package contains no kernel")
     chosen = modules.select(compressed, include)
     tree = cpio.Tree()
     base = f"usr/lib/modules/{version}"
@@ -147,15 +147,15 @@ def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
 
 def _emulator_version(program: str) -> str | None:
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        message = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    match = re.search(r"version (\d+\.\d+)", said)
+    match = re.search(r"version (\d+\.\d+)", message)
     return match[1] if match else None
 
 
 def _rewrite_malta(path: Path, emulator: str | None, say: Say) -> None:
-    """Give the MIPS kernel its fast start, where this emulator's clock rate is known."""
+    """Patch the MIPS kernel for a fast start, if the clock rate of this emulator is known."""
     if emulator is None or not emulator.startswith("7."):
         say(f"the rate of the MIPS clock is not known for QEMU {emulator}: the router measures it at each boot (20 s)")
         return
@@ -176,7 +176,7 @@ def _layer_tree(debs: list[Path], drop: list[str]) -> cpio.Tree:
             if not path or packages.matches(path, drop) or (first in MERGED and not rest):
                 continue
             if member.isdir():
-                continue  # folders come with their files
+                continue  # folders are created with their files
             if member.issym():
                 tree.link(path, member.linkname)
             elif member.islnk():
@@ -206,7 +206,7 @@ def _finish_base(tree: cpio.Tree) -> None:
 
 
 def _compile_python(tree: cpio.Tree) -> None:
-    """Byte code beside the sources, when this Python is of the guest's version: a slow device starts much faster."""
+    """Add byte code beside the sources, if this Python has the guest's version. Slow devices then start much faster."""
     if sys.version_info[:2] != (3, 11):
         return
     for path in [path for path in tree.entries if path.endswith(".py") and "/python3" in path]:
@@ -227,7 +227,7 @@ def compile_into(tree: cpio.Tree, path: str) -> None:
 
 
 def _check_programs(tree: cpio.Tree, programs: list[str], below: set[str], where: str) -> None:
-    """Each program is there, and every library that it and those libraries need."""
+    """Check that each program is present, and every library that it and its libraries need."""
     libraries = {PurePosixPath(path).name for path in tree.entries if ".so" in path} | below
     for program in programs:
         path = program if program.startswith("usr/") else f"usr/{program}"

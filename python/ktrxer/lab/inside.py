@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Process 1 of `ktrxer lab run`: started by `local.py` in namespaces of its own; a program by itself, of the standard library only.
+"""Process 1 of `ktrxer lab run`, started by `local.py` in its own namespaces. This program uses only the standard library.
 
-    inside.py PLAN LIFE SAID      three descriptors: the plan (JSON) to read; bytes are signals and the end means stop; the answer (JSON)
+    inside.py PLAN LIFE SAID      three descriptors: read the plan (JSON); read bytes as signals, end of file means stop; write the answer
+    (JSON)
 
-Makes the topology, runs the command and what runs beside it, and ends; as process 1 it takes with it whatever is left.
+It sets up the topology, runs the command and the programs beside it, and ends. When process 1 ends, the kernel kills all other processes.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 LAB_FAILED, TIME_LIMIT, NOT_FOUND = 125, 124, 127
-GRACE_S = 3.0  # for the command, after a signal; and for what runs beside it, in the end
-SETTLE_S = 1.0  # at most, until what runs beside the command says something
+GRACE_S = 3.0  # for the command to end after a signal, and for the programs beside it to end after the command
+SETTLE_S = 1.0  # the longest wait for the first output of a program beside it
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
 MNT_DETACH = 2
 
@@ -34,17 +35,17 @@ class Failed(Exception):
 
 
 def mount(source: str, target: str, kind: str, flags: int) -> str | None:
-    """What went wrong; None when nothing did."""
+    """Mount a file system. The reason of a failure, or None."""
     libc = ctypes.CDLL(None, use_errno=True)
     done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), None)
     return None if done == 0 else os.strerror(ctypes.get_errno())
 
 
 def private_places() -> Path:
-    """A /run/netns of our own, and a /proc that shows our processes. Returns a folder to write to."""
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # refused in some containers: then the old one must do
+    """Mount a private /run/netns, and a /proc of this process namespace. Return a writable folder."""
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # some containers refuse this: then use the existing one
     place = Path("/run/netns")
-    target = place if place.is_dir() else Path("/run")  # a folder is not left behind on the host
+    target = place if place.is_dir() else Path("/run")  # no new folder on the host
     wrong = mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV)
     if wrong:
         raise Failed(f"no private {target}: {wrong}")
@@ -64,11 +65,11 @@ def build(plan: dict[str, Any], place: Path) -> None:
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise Failed(lines[-1].removeprefix("topology: ") if lines else f"the topology's script ended with {done.returncode}")
     if Path("/etc/hosts").exists():
-        # In a lab inside a lab the outer one's file is mounted there, and has no name any more: nothing can be mounted on it.
+        # In a nested lab, /etc/hosts is a mount of the outer lab whose file is deleted. The kernel refuses a mount on it.
         ctypes.CDLL(None).umount2(b"/etc/hosts", MNT_DETACH)
         wrong = mount(str(hosts), "/etc/hosts", "", MS_BIND)
         if wrong:
-            print(f"ktrxer lab: use addresses, hosts have no names here: /etc/hosts cannot be replaced: {wrong}", file=sys.stderr)
+            print(f"ktrxer lab: /etc/hosts cannot be replaced ({wrong}); use addresses instead of names", file=sys.stderr)
     hosts.unlink()
     script.unlink()
 
@@ -89,7 +90,7 @@ class Helper:
 
 
 class Beside:
-    """A shell command that runs beside; what it prints goes to standard error, with its node's name."""
+    """A shell command that runs beside the command. Its output goes to standard error, with the name of its node."""
 
     def __init__(self, node: str, shell: str) -> None:
         self.node = node
@@ -99,7 +100,7 @@ class Beside:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the command
+            start_new_session=True,  # Ctrl-C at the terminal must reach only the command
         )
         self.reader = threading.Thread(target=self._pass_on, daemon=True)
         self.reader.start()
@@ -116,7 +117,7 @@ class Beside:
 
 
 class Children:
-    """All that process 1 reaps, its own children and the orphans of others."""
+    """The exit statuses of all children that process 1 reaps: its own and orphans."""
 
     def __init__(self) -> None:
         self.ended: dict[int, int] = {}
@@ -155,8 +156,8 @@ def work(plan: dict[str, Any], life: int) -> int:
     deadline = time.monotonic() + SETTLE_S
     for one in beside:
         one.heard.wait(max(0.0, deadline - time.monotonic()))
-        one.closed.wait(0.05)  # a program that complains and ends is not one that listens
-    # From here on this is process 1 as it should be: it hears its signals, and of each child's end.
+        one.closed.wait(0.05)  # output followed by an end is an error message, not readiness
+    # From here on this process handles the signals and reaps the children of the namespace.
     signal.set_wakeup_fd(wake_write)
     got: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -168,7 +169,7 @@ def work(plan: dict[str, Any], life: int) -> int:
             children.reap()
             time.sleep(0.005)
         if children.ended.get(one.process.pid, 0) != 0:
-            raise Failed(f"what runs in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
+            raise Failed(f"the command beside in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
     at = ["ip", "netns", "exec", plan["node"]] if plan["node"] is not None else []
     main = subprocess.Popen([*at, *plan["command"]])
     events = Events(plan["events"])
@@ -183,12 +184,12 @@ def work(plan: dict[str, Any], life: int) -> int:
         select.select([wake_read], [], [], 0.05)
         drain(wake_read)
     for one in beside:
-        one.reader.join(0.2)  # its last lines
+        one.reader.join(0.2)  # read its last lines
     return status
 
 
 class Events:
-    """What changes in the network while the command runs: seconds from its start, and the command that changes it."""
+    """Changes of the network during the command: seconds from its start, and the command that makes the change."""
 
     def __init__(self, planned: list[tuple[float, list[str]]]) -> None:
         start = time.monotonic()
@@ -223,7 +224,7 @@ def until_the_end(
         now = time.monotonic()
         if end is not None and now >= end and not late:
             late, kill_at = True, now + GRACE_S
-            print(f"ktrxer lab: the command has not ended within {timeout_s:g} s (--timeout): it is ended now", file=sys.stderr, flush=True)
+            print(f"ktrxer lab: the command has not ended within {timeout_s:g} s (--timeout) and is ended", file=sys.stderr, flush=True)
             forward(main, signal.SIGTERM)
         if kill_at is not None and now >= kill_at:
             forward(main, signal.SIGKILL)
@@ -235,9 +236,9 @@ def until_the_end(
         if life in ready:
             numbers = os.read(life, 16)
             if not numbers:
-                return 128 + signal.SIGKILL  # nobody waits for us any more
+                return 128 + signal.SIGKILL  # the parent process has ended
             for number in numbers:
-                # Ctrl-C at a terminal has reached the command already, and us too.
+                # Ctrl-C at a terminal has already sent this signal to the command and to this process.
                 if number != signal.SIGINT or signal.SIGINT not in got:
                     forward(main, number)
                 if number != signal.SIGINT:
@@ -261,13 +262,13 @@ def missing(program: str) -> int:
 
 
 def main() -> int:
-    plan_fd, life, said = map(int, sys.argv[1:4])
-    for descriptor in (life, said):
+    plan_fd, life, output = map(int, sys.argv[1:4])
+    for descriptor in (life, output):
         os.set_inheritable(descriptor, False)
     with os.fdopen(plan_fd, "rb") as file:
         text = file.read()
     if not text:
-        return LAB_FAILED  # whoever started us died
+        return LAB_FAILED  # the parent process died
     answer: dict[str, Any]
     try:
         answer = {"status": work(json.loads(text), life)}
@@ -276,9 +277,9 @@ def main() -> int:
     except KeyboardInterrupt:
         answer = {"status": 130}
     with contextlib.suppress(OSError):
-        os.write(said, json.dumps(answer).encode())
+        os.write(output, json.dumps(answer).encode())
     return LAB_FAILED if "error" in answer else int(answer["status"])
 
 
 if __name__ == "__main__":
-    os._exit(main())  # threads that still read are of no more use
+    os._exit(main())  # do not wait for threads that still read

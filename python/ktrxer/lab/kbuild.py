@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Kernel modules for the devices: built here, against Debian's headers of the very kernel that boots there."""
+"""Builds kernel modules for the devices, against Debian's headers of the same kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DERIVED = ("*.ko", "*.o", "*.mod", "*.mod.c", "*.cmd", ".*.cmd", "modules.order"
 
 
 def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
-    """The folder that modules for this device's kernel are built against, from the cache or unpacked now."""
+    """The folder with the headers of this device's kernel, from the cache or unpacked now."""
     recipe = Recipe.load()
     if "source" in recipe.get("kernels", kernel):
         return source.prepared(recipe, chosen.arch, kernel, say) / "build"
@@ -29,11 +29,11 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
     with cache.locked(f"apt-{suite}-{theirs.arch}"):
         (flavour,) = theirs.packages([f"linux-headers-{version}"])
         foreign = [flavour, *theirs.packages([name for name in flavour.needs if name.endswith("-common")])]
-    with cache.locked(f"apt-{suite}-{ours.arch}"):  # programs that run here
+    with cache.locked(f"apt-{suite}-{ours.arch}"):  # for programs that run on this host
         native = ours.packages([name for name in flavour.needs if name.startswith("linux-kbuild-")])
     if len(foreign) != 2 or len(native) != 1:
         raise LabError(f"{flavour.name} needs {', '.join(flavour.needs)}: one -common and one linux-kbuild were expected")
-    # The folder's own path is written into it.
+    # The unpacked files contain the path of the folder.
     code = [Path(__file__).read_text(), Path(str(toolchain.__file__)).read_text()]
     key = cache.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), str(tools), code)
     folder = places.cache() / "headers" / f"{chosen.arch}-{kernel}-{key}"
@@ -42,7 +42,7 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
             say(f"preparing {flavour.name} for {chosen.arch} ...")
             with cache.fresh_folder(folder) as new:
                 for archive, wanted in ((theirs, foreign), (ours, native)):
-                    with cache.locked(f"apt-{suite}-{archive.arch}"):  # to the end: other builders fetch and delete the same file
+                    with cache.locked(f"apt-{suite}-{archive.arch}"):  # keep the lock: other builders fetch and delete the same file
                         for deb in archive.fetch(wanted):
                             subprocess.run(["dpkg-deb", "-x", str(deb), str(new)], check=True)
                             deb.unlink()
@@ -55,16 +55,16 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
 
 
 def later_tools(recipe: Recipe, kernel: str, say: cache.Say) -> Path | None:
-    """Where the compiler is that a kernel of a later Debian wants; None: the host's own will do."""
+    """The folder of the compiler for a kernel of a later Debian; None if the host's own compiler suffices."""
     name = recipe.get("kernels", kernel).get("tools")
     return None if name is None else toolchain.folder(recipe, str(name), say)
 
 
 def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cache.Say) -> list[Path]:
-    """Build the modules of a folder with a Kbuild file; they go to `out`, without debug sections. The folder stays as it is."""
+    """Build the modules of a folder with a Kbuild file. They go to `out`, without debug sections. The folder is not changed."""
     folder = folder.resolve()
     if not any((folder / name).is_file() for name in ("Kbuild", "Makefile")):
-        raise LabError(f"{folder}: no Kbuild and no Makefile there")
+        raise LabError(f"{folder}: this folder has no Kbuild file and no Makefile")
     tools = toolchain.Tools.of(chosen.arch)
     tools.check()
     with cache.no_space(places.cache()):
@@ -73,7 +73,7 @@ def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cach
     with cache.no_space(Path(tempfile.gettempdir())), scratch.folder() as place:
         copy = _shadow(folder, place)
         command = ["make", "-C", str(against), f"M={copy}", f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
-        command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]  # BTF of modules needs the whole vmlinux
+        command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]  # BTF of modules would need vmlinux
         environment = toolchain.environment(later)
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         made = sorted(copy.rglob("*.ko"))
@@ -88,7 +88,8 @@ def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cach
 
 
 def _shadow(folder: Path, place: Path) -> Path:
-    """The folder again, in links, so that builds for several kernels do not meet; its neighbours too, for what is included from `../`."""
+    """A copy of the folder made of links, so that builds for several kernels do not collide. Its neighbours are linked too, for includes
+    from `../`."""
     for neighbour in folder.parent.iterdir():
         if neighbour.name != folder.name:
             (place / neighbour.name).symlink_to(neighbour)
@@ -99,5 +100,5 @@ def _shadow(folder: Path, place: Path) -> Path:
 
 def _reason(log: str, what: str) -> str:
     lines = [line.strip() for line in log.splitlines()]
-    told = next((line for line in lines if "error:" in line or "ERROR:" in line), None)
-    return f"{what} does not build: {told or (lines[-1] if lines else 'make said nothing')}"
+    result = next((line for line in lines if "error:" in line or "ERROR:" in line), None)
+    return f"{what} does not build: {result or (lines[-1] if lines else 'make printed nothing')}"

@@ -3,9 +3,9 @@
 
     this process -- unshare -- inside.py, process 1 of its own process namespace -- the command, and what runs beside it
 
-The namespaces have no names outside: they live in process 1, which ends with `unshare` (--kill-child), which ends with this process
-(setpriv --pdeathsig); and process 1 watches the pipe that this process holds. Whichever of them dies, by whatever signal, the kernel
-takes all processes and with them all namespaces away.
+The namespaces have no names on the host. They exist in process 1, which ends with `unshare` (--kill-child), which ends with this process
+(setpriv --pdeathsig). Process 1 also watches a pipe of this process. If any of these processes dies, by any signal, the kernel removes all
+processes and all namespaces.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ REFUSED = (
 class Job:
     command: tuple[str, ...]
     node: str | None  # None: no topology
-    beside: tuple[tuple[str, str], ...] = ()  # node and shell command: runs as long as the command
+    beside: tuple[tuple[str, str], ...] = ()  # node and shell command; it runs as long as the command
     timeout_s: float | None = None
     stdout: int | None = None  # a descriptor for the command's output; None: this process's own
 
 
 def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "namespaces") -> dict[str, Any]:
-    """What `inside.py` is to do. `remedy`: what to do when the kernel lacks something that the topology needs."""
+    """The plan for `inside.py`. `remedy`: advice if the kernel lacks a feature that the topology needs."""
     environment = dict(os.environ)
     environment["PATH"] = environment.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
     for program, package in PROGRAMS.items():
@@ -53,7 +53,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
             raise Unavailable(f"there is no `{program}` on this machine; install it (Debian: apt-get install {package})")
     if topology is not None and job.node is not None:
         environment["KTRXER_LAB_TOPOLOGY"] = topology.provenance(job.node, place=place)
-    # A token for `ktrxer serve` and its clients in there: a user writes none into a file.
+    # A token for `ktrxer serve` and its clients in the lab, so that the user need not write one to a file.
     environment.setdefault("KTRXER_TOKEN", secrets.token_hex(16))
     return {
         "environment": environment,
@@ -69,7 +69,7 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
 
 
 def run(topology: Topology, job: Job) -> int:
-    """Make the topology, run the command, take everything away. The command's exit status."""
+    """Make the topology, run the command, and remove everything. Returns the command's exit status."""
     shown = topology.path if "/" in str(topology.path) else f"./{topology.path}"
     plan = made_plan(topology, job, f"the device lab has another kernel: ktrxer lab vm --topology {shown} -- COMMAND")
     environment: dict[str, str] = plan.pop("environment")
@@ -88,20 +88,20 @@ def run(topology: Topology, job: Job) -> int:
             os.close(plan_write)
             status = _wait(child, life_write)
         except BaseException:
-            child.kill()  # and so everything in there
+            child.kill()  # the kernel then kills all processes in the lab
             child.wait()
             raise
         with os.fdopen(os.dup(said_read), "rb") as answer:
-            said: dict[str, Any] = json.loads(answer.read() or b"{}")
-    if "error" in said:
-        raise LabError(str(said["error"]))
-    if "status" not in said:
-        raise LabError(f"the lab's first process was killed (exit status {status}); nothing is left of it")
-    return int(said["status"])
+            result: dict[str, Any] = json.loads(answer.read() or b"{}")
+    if "error" in result:
+        raise LabError(str(result["error"]))
+    if "status" not in result:
+        raise LabError(f"the lab's first process was killed (exit status {status}); all its processes are gone")
+    return int(result["status"])
 
 
 def _wait(child: subprocess.Popen[bytes], life: int) -> int:
-    """Signals are handed in, where the command has a moment to end; a second one of them ends it at once."""
+    """Forward signals to the lab, where the command gets a moment to end. A second signal of the same kind ends it at once."""
     handed = 0
 
     def hand_in(number: int, _: object) -> None:
@@ -133,7 +133,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
 
 
 def _flags(environment: dict[str, str]) -> Sequence[str]:
-    """How namespaces can be made here: as root, else as root of a user namespace."""
+    """The options of `unshare` that work here: for root, else for root of a user namespace."""
     base = ["--mount", "--net", "--pid", "--fork", "--kill-child"]
     ways = [base, [*base, "--user", "--map-root-user"]] if os.geteuid() == 0 else [[*base, "--user", "--map-root-user"]]
     words = ""

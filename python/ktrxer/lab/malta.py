@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Debian's MIPS Malta kernel, made to boot in seconds under the emulator.
+"""Patches for Debian's MIPS Malta kernel, so that it boots in seconds in the emulator.
 
-Two things cost half a minute of every boot in virtual time. The kernel unpacks itself: done here instead, once. And it
-measures its clock by polling the real-time clock for up to two seconds: here the five polling loops fall through, and
-the division that follows is replaced by its known result (the emulated 24Kc counts once every 6 ns).
-A third thing costs accuracy. The kernel tries its count/compare timer by setting compare to the count of now; in virtual
-time the emulator takes that for a moment still to come, the kernel finds the timer broken and falls back to the PIT
-(838 ns steps). Here it sets compare to one count earlier.
-Nothing else of the kernel is touched; one in which these instructions are not found exactly so is left as it came.
-See docs/decisions/0009-malta-kernel.md.
+Two steps take half a minute of every boot in virtual time. The kernel unpacks itself: this module unpacks it once instead. The kernel
+measures its clock by polling the real-time clock for up to two seconds: with the patch the five polling loops end at once, and the division
+after them is replaced by its known result (the emulated 24Kc counts once every 6 ns).
+A third step reduces accuracy. The kernel tests its count/compare timer by setting compare to the current count. In virtual time the
+emulator treats that as a time in the future, so the kernel finds the timer broken and uses the PIT (838 ns steps). With the patch the
+kernel sets compare to one count earlier.
+Nothing else is changed. A kernel that does not contain exactly these instructions is left unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import re
 import struct
 
 LOAD = 0x80100000  # where arch/mips/boot/compressed unpacks to
-BSS = 8 << 20  # room after the image that the kernel clears itself
+BSS = 8 << 20  # room after the image, which the kernel clears
 COUNTS_PER_S = 166_666_667
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
@@ -32,7 +31,7 @@ NOP = _word(0)
 POLL = re.compile(re.escape(_word(0x2404000A) + _word(0x7C021420)) + b"(\\xfc\\xff[\\x40\\x41]\\x04)" + re.escape(NOP), re.S)
 # subu v0, v0, s8; divu zero, v0, s0; mflo a1; move v0, a1
 DIVIDE = _word(0x005E1023) + _word(0x0050001B) + _word(0x00002812) + _word(0x00A01025)
-# mfc0 v1, c0_count; mtc0 v1, c0_compare; ehb. The barrier, which the emulator does not need, makes room for addiu v1, v1, -1.
+# mfc0 v1, c0_count; mtc0 v1, c0_compare; ehb. The emulator does not need the barrier, so its place is used for addiu v1, v1, -1.
 ACKNOWLEDGE = _word(0x40034800) + _word(0x40835800) + _word(0x000000C0)
 ACKNOWLEDGE_PAST = _word(0x40034800) + _word(0x2463FFFF) + _word(0x40835800)
 # lui t9, HIGH; ori t9, t9, LOW; jalr t9: the jump into the unpacked kernel
@@ -40,7 +39,7 @@ JUMP = re.compile(b"(..)\\x19\\x3c(..)\\x39\\x37" + re.escape(_word(0x0320F809))
 
 
 def prepare(vmlinuz: bytes) -> bytes | None:
-    """The kernel as an ELF file that starts at once, or None when it does not look as expected."""
+    """The kernel as an ELF file that needs no unpacking, or None if its code is not as expected."""
     packed = [match.start() for match in re.finditer(re.escape(XZ_MAGIC), vmlinuz)]
     jumps = JUMP.findall(vmlinuz)
     kernel = next(filter(None, (_unpack(vmlinuz[at:]) for at in packed)), None)

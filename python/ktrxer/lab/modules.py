@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A kernel's modules: which go into an image, and the index files that modprobe reads."""
+"""A kernel's modules: selection for an image, and the index files for modprobe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module_name(file: str) -> str:
 
 
 def unpacked(path: str, data: bytes) -> Module:
-    """A module as modprobe of busybox can load it: not compressed."""
+    """A module without compression, as busybox's modprobe needs it."""
     if path.endswith(".xz"):
         return Module(path.removesuffix(".xz"), lzma.decompress(data))
     return Module(path, data)
@@ -39,13 +39,13 @@ def depends(module: Module) -> list[str]:
 
 
 def soft_depends(module: Module) -> list[str]:
-    """Modules that this one asks for by `softdep`, e.g. the checksum that a file system or protocol picks at run time."""
+    """The modules in a module's `softdep`, for example a checksum that a file system or protocol selects at run time."""
     words = [value for key, value in elf.module_info(module.data) if key == "softdep"]
     return [module_name(word) for value in words for word in value.replace("pre:", "").replace("post:", "").split()]
 
 
 def select(compressed: dict[str, bytes], include: list[str]) -> list[Module]:
-    """The modules that match the patterns, and what they need; dependencies first."""
+    """The modules that match the patterns, and their dependencies, which come first."""
     by_name = {module_name(PurePosixPath(path).name): path for path in compressed}
     chosen: dict[str, Module] = {}
 
@@ -71,7 +71,7 @@ def select(compressed: dict[str, bytes], include: list[str]) -> list[Module]:
 
 
 def index_files(chosen: list[Module]) -> dict[str, str]:
-    """modules.dep and modules.alias, in their text form. modprobe loads a line from its end: whatever needs another stands before it."""
+    """modules.dep and modules.alias, in their text form. modprobe loads a line from its end, so a module stands before its dependencies."""
     by_name = {module.name: module for module in chosen}
     dep_lines, alias_lines = [], []
     for module in chosen:

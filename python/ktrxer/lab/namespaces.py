@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Network namespaces as hosts, in shell commands: `wiring.py` makes topologies of them, `hosts.py` the hosts of tests and benches.
+"""Shell commands that create network namespaces as hosts. `wiring.py` uses them for topologies, `hosts.py` for tests and benches.
 
-The commands need only `ip`, `tc`, `ethtool` and a POSIX shell. A script ends at the first thing that the kernel lacks, with one line that
-names it.
+The commands need only `ip`, `tc`, `ethtool` and a POSIX shell. A script ends at the first feature that the kernel lacks, with one line that
+names the feature.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRELUDE = """\
 set -eu
 fail() { echo "topology: $*" >&2; exit 1; }
 lack() { fail "this kernel has no $*${KTRXER_LAB_REMEDY:+; $KTRXER_LAB_REMEDY}"; }
-# step WHAT COMMAND...: a failure is one line, with the first thing that the command said
+# step WHAT COMMAND...: on failure print one line, with the first line of the command's output
 step() {
 	what=$1; shift
 	said=$("$@" 2>&1) && return
@@ -25,7 +25,7 @@ step() {
 	*) fail "$what: $said" ;;
 	esac
 }
-# try NODE WHAT QUEUE...: on a node's idle lo, so that what is missing is said before anything is half made
+# try NODE WHAT QUEUE...: on a node's idle lo, so that a missing feature is reported before anything is created
 try() {
 	node=$1 label=$2; shift 2
 	step "$label" tc -n "$node" qdisc replace dev lo root "$@"
@@ -36,11 +36,11 @@ tune() {
 	ip netns exec "$node" sh -c 'for each in "$@"; do
 		file=/proc/sys/net/${each%%=*}; [ ! -e "$file" ] || echo "${each#*=}" >"$file"; done' sh "$@"
 }
-# no packets that are larger than the wire's
+# no packets larger than those on the wire
 bare() { step "ethtool -K $2" ip netns exec "$1" ethtool -K "$2" tso off gso off gro off; }
 [ -e /proc/sys/net/ipv6 ] && v6=1 || v6=0
 """
-# A node that is silent by itself, whose addresses count at once, and which answers on whichever link it is asked.
+# Settings of a node: it sends no packets of its own, its addresses are valid at once, and it answers on the link of the request.
 QUIET = (
     "ipv4/conf/all/rp_filter=0",
     "ipv4/conf/default/rp_filter=0",
@@ -60,13 +60,13 @@ def host(name: str) -> str:
 
 
 def settle(name: str, *settings: str) -> Iterator[str]:
-    """A host with IPv6, whatever the machine's own settings have handed down."""
+    """Settings of a host with IPv6, independent of the settings of the machine."""
     yield f"ip -n {name} link set lo up"
     yield f"tune {name} ipv6/conf/all/disable_ipv6=0 ipv6/conf/default/disable_ipv6=0 {' '.join((*settings, *QUIET))}"
 
 
 def cable(what: str, a: tuple[str, str], b: tuple[str, str]) -> str:
-    """A veth pair between two hosts: of each the namespace and the device."""
+    """A veth pair between two hosts, each given as namespace and device."""
     return f"step {shlex.quote(what)} ip link add name {a[1]} netns {a[0]} type veth peer name {b[1]} netns {b[0]}"
 
 
@@ -78,7 +78,7 @@ def batch(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def batch6(what: str, node: str, lines: Iterable[str]) -> Iterator[str]:
-    """The same where the kernel has IPv6."""
+    """The same, only if the kernel has IPv6."""
     yield "if [ $v6 = 1 ]; then"
     yield from batch(what, node, lines)
     yield "fi"

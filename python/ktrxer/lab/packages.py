@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Debian packages through a private package root: the host's own state is neither read (but for its mirror) nor changed."""
+"""Debian packages through a private package root. The host's own package state is not changed, and only its mirror is read."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ APT::Sandbox::User "root";
 Acquire::Languages "none";
 Acquire::Retries "3";
 """
-INDEX = "index-2.json"  # its form has a number
+INDEX = "index-2.json"  # the number is the version of its format
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 @dataclass(frozen=True)
 class Package:
-    """One package as the archive offers it now."""
+    """One package in its current version in the archive."""
 
     name: str
     version: str
@@ -50,7 +50,7 @@ class Package:
 
     @property
     def needs(self) -> list[str]:
-        """The names of what it depends on; of alternatives the first."""
+        """The names of the packages that it depends on; of alternatives the first."""
         return [re.split(r"[\s(:|]", wish.strip())[0] for wish in self.depends.split(",") if wish.strip()]
 
 
@@ -66,7 +66,7 @@ class Archive:
         return places.cache() / "apt" / f"{self.suite}-{self.arch}"
 
     def packages(self, names: list[str]) -> list[Package]:
-        """Find packages in the index (fetched the first time); each must be there."""
+        """Find packages in the index, which is fetched at the first use. MissingPackage if one does not exist."""
         found = []
         for name in names:
             package = self.index.get(name)
@@ -76,7 +76,7 @@ class Archive:
         return found
 
     def latest(self, pattern: str) -> Package:
-        """The newest of the packages whose name matches a regular expression."""
+        """The newest package whose name matches a regular expression."""
         matching = [package for name, package in self.index.items() if re.fullmatch(pattern, name)]
         if not matching:
             raise LabError(f"no package like {pattern!r} in Debian {self.suite} for {self.arch}")
@@ -90,7 +90,7 @@ class Archive:
         return {name: Package(**fields) for name, fields in json.loads(kept.read_text()).items()}
 
     def update(self) -> None:
-        """Fetch the archive's index, check its signature, and keep the little that the lab needs of it."""
+        """Fetch the archive's index, check its signature, and keep the parts that the lab needs."""
         for folder in ("state/lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         (self.root / "state/status").touch()
@@ -120,7 +120,7 @@ class Archive:
         self.__dict__.pop("index", None)
 
     def fetch(self, packages: list[Package]) -> list[Path]:
-        """Download what is not there yet; apt checks each file against the signed index."""
+        """Download missing packages. apt checks each file against the signed index."""
         folder = self.root / "cache" / "archives"
         wanted = {package.name: folder / f"{package.sha256[:16]}.deb" for package in packages}
         missing = [package for package in packages if not wanted[package.name].is_file()]
@@ -142,13 +142,13 @@ class Archive:
             raise LabError(f"{command[0]} is not installed; the lab needs a Debian-like host") from None
         problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W: Failed"))]
         if done.returncode != 0 or any(line.startswith("W: Failed") for line in problems):
-            said = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
-            raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {said}")
+            message = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
+            raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {message}")
         return done.stdout
 
 
 def host_architecture() -> str:
-    """Debian's name for this machine."""
+    """Debian's name of this machine's architecture."""
     try:
         return subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -156,7 +156,7 @@ def host_architecture() -> str:
 
 
 def mirror() -> str:
-    """The Debian mirror: the one that this host is set up to use, or KTRXER_LAB_MIRROR."""
+    """The Debian mirror: KTRXER_LAB_MIRROR, or the one in this host's apt sources."""
     named = os.environ.get("KTRXER_LAB_MIRROR")
     if named:
         return named
@@ -184,7 +184,7 @@ def _is_debian(address: str, suites: list[str]) -> bool:
 
 
 def files(deb: Path) -> Iterator[tuple[str, tarfile.TarInfo, bytes]]:
-    """The files of a package, in order: path without a leading slash, what kind, and the data of regular files."""
+    """The files of a package, in order: path without a leading slash, tar header, and the data of regular files."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as unpack:
         assert unpack.stdout is not None
         with tarfile.open(fileobj=unpack.stdout, mode="r|") as archive:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where the lab's data, this build's binaries and the cache are."""
+"""The paths of the lab's data, of this build's binaries, and of the cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktrxer.lab.errors import LabError
 
 
 def root() -> Path:
-    """The tree that this package is part of."""
+    """The source tree of this package."""
     return Path(__file__).resolve().parents[3]
 
 
@@ -25,7 +25,7 @@ def data() -> Path:
 
 
 def cache() -> Path:
-    """The folder of images, packages and kernels: everything in it can be deleted."""
+    """The folder of images, packages and kernels. All its contents may be deleted."""
     named = os.environ.get("KTRXER_LAB_CACHE")
     if named:
         return Path(named)
@@ -33,14 +33,14 @@ def cache() -> Path:
 
 
 def build_tree(build: str) -> Path:
-    """The folder with this source tree's binaries for one architecture (they must be static); it need not exist."""
+    """The folder with this source tree's static binaries for one architecture. It may not exist."""
     if build == "x86_64":
         return root() / "build-static"
     return root() / "build-cross" / build
 
 
 def program(build: str) -> Path | None:
-    """The `ktrxer` that goes into devices of an architecture: of this source tree, or installed beside the lab's data."""
+    """The `ktrxer` for devices of an architecture: from this source tree, or installed beside the lab's data."""
     for path in (build_tree(build) / "cli" / "ktrxer", data() / "programs" / build / "ktrxer"):
         if path.is_file():
             return path
@@ -48,7 +48,7 @@ def program(build: str) -> Path | None:
 
 
 def program_remedy() -> str:
-    """How to get the programs that are not there."""
+    """Advice on how to get missing programs."""
     if (root() / "meson.build").is_file():
         return "`make lab-builds` builds it"
     return "`make lab-builds install` in the source tree builds and installs it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests that run inside a device of the lab and are reported as the host's own.
+"""Tests that run inside a device of the lab and are reported like the host's own tests.
 
     from ktrxer.lab.pytest_plugin import in_device
 
@@ -10,9 +10,9 @@
     @in_network("access", time="virtual")
     def test_something():        # runs in the client of a topology on this host's files, in virtual or real time
 
-and `from ktrxer.lab.pytest_plugin import *` in the folder's conftest.py. All tests of a run that want the same machine share one boot,
-whichever module they are in; the machines run beside the host's own tests, as many at a time as there are CPUs. When a test takes its
-machine down, it fails with the console's last words, and the rest get a new one.
+The folder's conftest.py needs `from ktrxer.lab.pytest_plugin import *`. All tests of a run that need the same machine share one boot, also
+tests of different modules. The machines run beside the host's own tests, at most as many at a time as there are CPUs. If a test crashes its
+machine, the test fails with the end of the console's output, and the remaining tests get a new machine.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., object])
 ROOT = "/lab-tests"
 HERE = os.environ.get("KTRXER_LAB_DEVICE")  # set inside a device
-TIMEOUT_S = 600.0  # of wall time, on a host that others may use
+TIMEOUT_S = 600.0  # of wall time, on a host with other load
 
 
-# pytest imports pygments to colour what it prints; in a device it prints nothing, so these names are enough.
+# pytest imports pygments to colour its output. In a device it needs no colours, so these empty classes suffice.
 COLOURLESS = {
     "__init__.py": "",
     "formatters/__init__.py": "",
@@ -65,15 +65,15 @@ COLOURLESS = {
 
 @dataclass(frozen=True)
 class Wish:
-    """The machine that a test wants."""
+    """The machine that a test needs."""
 
     kernel: str | None = None
     time: str = "virtual"
-    timeout: float = field(default=TIMEOUT_S, compare=False)  # a shared boot has the longest
+    timeout: float = field(default=TIMEOUT_S, compare=False)  # a shared boot uses the longest of its tests
     topology: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     layers: tuple[str, ...] = ()
-    modules: tuple[str, ...] = field(default=(), compare=False)  # a shared boot has all of them
+    modules: tuple[str, ...] = field(default=(), compare=False)  # a shared boot has the modules of all its tests
 
 
 def in_device(
@@ -87,10 +87,10 @@ def in_device(
     modules: tuple[str, ...] = (),
     slow: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
-    """Run the test in each of these devices; in those that are `slow`, only where the mark `slow` is run.
+    """Run the test in each of these devices. In the devices in `slow` it runs only with the mark `slow`.
 
     `timeout` is the hard limit, in seconds of wall time, of one boot with all tests that share it. `modules` are folders of kernel modules
-    beside the test's file: they are built for the device's kernel and wait in /root, not loaded.
+    beside the test's file: they are built for the device's kernel and copied to /root, not loaded.
     """
     if not devices:
         raise TypeError("in_device: name a device")
@@ -105,7 +105,7 @@ def in_device(
 
 @dataclass(frozen=True)
 class Network:
-    """The topology that a test wants to run in."""
+    """The topology that a test needs."""
 
     topology: str
     time: str
@@ -119,7 +119,7 @@ def in_network(
 ) -> Callable[[Function], Function]:
     """Run the test in a node of a topology (default: its client), as `ktrxer lab run` does.
 
-    `time` is `virtual` (a guest whose clock skips what is idle) or `real` (namespaces of this host). `timeout` is the hard limit, in
+    `time` is `virtual` (a guest whose clock skips idle time) or `real` (namespaces of this host). `timeout` is the hard limit, in
     seconds of wall time, of one guest with all tests that share it.
     """
     if time not in ("virtual", "real"):
@@ -134,7 +134,7 @@ def in_network(
 
 
 def _elsewhere(item: pytest.Item) -> bool:
-    """Whether the test runs in a device or a network, and this is the host."""
+    """Whether this process runs on the host and the test runs in a device or a network."""
     return HERE is None and any(item.get_closest_marker(name) is not None for name in ("in_device", "in_network"))
 
 
@@ -142,7 +142,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "in_device(devices, wish): runs inside a device of the lab")
     config.addinivalue_line("markers", "in_network(wish): runs inside a topology of the lab")
     config.addinivalue_line("markers", "slow: takes minutes")
-    if HERE is None:  # as Ctrl-C: the machines end, and their folders are taken away
+    if HERE is None:  # handle SIGTERM like Ctrl-C: stop the machines and remove their folders
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -159,25 +159,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Batch:
-    """The tests that share one machine, which runs in a thread of its own, and their reports."""
+    """The tests that share one machine, and their reports. The machine runs in its own thread."""
 
     def __init__(self, items: list[pytest.Item]) -> None:
         self.items = items
         self.reports: dict[str, list[pytest.TestReport]] = {}
-        self.boots: list[str] = []  # a line each: what it took
+        self.boots: list[str] = []  # a line with the times of each boot
 
     def run(self, stop: Event) -> None:
         left = self.items
         while left and not stop.is_set():
             try:
                 self._boot(left, stop)
-            except Exception as error:  # whoever waits for these tests must hear of it
+            except Exception as error:  # pass any error on to the thread that waits for these tests
                 for item in left:
                     self.reports.setdefault(item.nodeid, [_report(item, "failed", f"{type(error).__name__}: {error}")])
             left = [item for item in left if item.nodeid not in self.reports]
 
     def _boot(self, left: list[pytest.Item], stop: Event) -> None:
-        """One boot. At least one more of the tests has its report afterwards."""
+        """Run one boot. It gives a report for at least one more test."""
         from ktrxer.lab import device, topology, vm, wiring
 
         wish, name = _wish(left[0]), _device(left[0])
@@ -213,7 +213,7 @@ class Batch:
         self._take(left, output, error)
 
     def _take(self, left: list[pytest.Item], output: bytes, error: str) -> None:
-        """The reports in what the pytest of a machine printed; `error` is the reason why some are missing."""
+        """Read the reports from the output of a machine's pytest. `error` is the reason if some are missing."""
         by_id = {item.nodeid: item for item in left}
         collected: dict[str, list[pytest.TestReport]] = {}
         begun: str | None = None
@@ -223,7 +223,7 @@ class Batch:
                 begun = str(line["begin"])
             elif "report" in line:
                 report = hook.pytest_report_from_serializable(config=config, data=line["report"])
-                if isinstance(report.longrepr, list):  # a skip's file, line and reason: JSON knows no tuples, and pytest insists
+                if isinstance(report.longrepr, list):  # file, line and reason of a skip: pytest requires a tuple, which JSON does not have
                     report.longrepr = tuple(report.longrepr)
                 collected.setdefault(report.nodeid, []).append(report)
                 if report.when == "teardown":
@@ -233,16 +233,17 @@ class Batch:
         rest = [item for item in left if item.nodeid not in done]
         if not rest:
             return
-        if not collected and begun is None:  # no test has even begun: it would be so at the next boot too
+        if not collected and begun is None:  # no test has begun: another boot would give the same result
             self.reports.update({item.nodeid: [_report(item, "failed", error or "the device ran no test")] for item in left})
             return
-        # The machine ended before all were done: the test that it was in has failed, or the first one if it was in none.
+        # The machine ended early: the running test has failed or, between two tests, the next one.
         culprit = by_id.get(begun or "", rest[0])
         words = error or "the device sent no report of this test"
         self.reports[culprit.nodeid] = [*collected.get(culprit.nodeid, []), _report(culprit, "failed", words)]
 
     def _build_modules(self, left: list[pytest.Item]) -> tuple[dict[str, bytes], list[pytest.Item]]:
-        """The kernel modules that the tests want, and the tests that have theirs: of the others the reports say what is wrong."""
+        """Build the kernel modules of the tests. Returns the modules, and the tests whose modules were built; the others get a failed
+        report."""
         from ktrxer.lab import device, kbuild, scratch, vm
 
         built: dict[str, bytes] = {}
@@ -301,9 +302,9 @@ class NetworkBatch(Batch):
 
 @dataclass
 class Batches:
-    """All machines of a run."""
+    """All machines of one test run."""
 
-    of: dict[str, tuple[Batch, Future[None]]]  # by the test's id
+    of: dict[str, tuple[Batch, Future[None]]]  # by test id
     pool: ThreadPoolExecutor
     stop: Event
 
@@ -313,13 +314,13 @@ BATCHES = pytest.StashKey[Batches]()
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The host's own tests first: whoever waits for a machine in between leaves a processor idle once the machines are done."""
+    """Run the host's own tests first. A test that waits for a machine would leave a processor idle after the machines are done."""
     if HERE is None:
         items.sort(key=_elsewhere)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The machines start at once: the host's own tests run beside them."""
+    """Start the machines now: the host's own tests run beside them."""
     groups: dict[tuple[str, Wish] | Network, list[pytest.Item]] = {}
     for item in session.items:
         if _elsewhere(item):
@@ -344,7 +345,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """What the machines took, with --durations: a test in a device tells its own time in there alone."""
+    """With --durations, print the times of the machines, because a test in a device reports only its time in the device."""
     batches = config.stash.get(BATCHES, None)
     if batches is None or config.getoption("durations") is None:
         return
@@ -368,7 +369,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 
 
 def _handed_on() -> dict[str, str]:
-    """What the caller has to say to tests, wherever they run."""
+    """Environment variables for tests, on the host and in devices."""
     return {name: value for name, value in os.environ.items() if name.startswith("KTRXER_TEST_")}
 
 
@@ -413,7 +414,7 @@ def _report(item: pytest.Item, outcome: str, words: str) -> pytest.TestReport:
 
 
 def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
-    """What goes into the device: the tests' folders and the ones above (their Python files), this package, and pytest."""
+    """The files for the device: the Python files of the tests' folders and of the folders above, this package, and pytest."""
     from ktrxer.lab import cpio, image
 
     tree = cpio.Tree()
@@ -441,8 +442,8 @@ def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
 
 
 def _rewrite_into(tree: Any, path: str) -> None:
-    """Byte code of a file of tests with the assertions as pytest rewrites them, where pytest (9.2) keeps its own: a router needs half a
-    minute to make it of ours. Another pytest, or another Python, does not find it there and reads the source."""
+    """Add byte code of a test file, with assertions as pytest rewrites them, at the path where pytest (9.2) keeps its own. A router needs
+    half a minute to make it. Another version of pytest or Python ignores it and reads the source."""
     import ast
     import marshal
     from importlib.util import MAGIC_NUMBER, source_hash
@@ -455,7 +456,7 @@ def _rewrite_into(tree: Any, path: str) -> None:
         rewrite.rewrite_asserts(module, source, f"/{path}")
         code = compile(module, f"/{path}", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        return  # the device says so, as pytest does
+        return  # the pytest in the device reports the error
     folder, _, name = path.rpartition("/")
     data = MAGIC_NUMBER + (3).to_bytes(4, "little") + source_hash(source) + marshal.dumps(code)
     tree.file(f"{folder}/__pycache__/{name.removesuffix('.py')}{rewrite.PYC_TAIL}", data)

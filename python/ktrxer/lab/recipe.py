@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""lab/images.toml: which packages and kernels the images are made of."""
+"""lab/images.toml: the packages and kernels of the images."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class Recipe:
         return value
 
     def archives(self, chosen: device.Device) -> set[Archive]:
-        """The parts of Debian that a device is made from."""
+        """The archives of Debian that a device is made from."""
         suites = {self.get("userland"), *(self.get("kernels", kernel, "suite") for kernel in chosen.kernels)}
         return {Archive(suite, chosen.arch) for suite in suites}

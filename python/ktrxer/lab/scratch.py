@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Folders for what is built and run: gone with their maker, and when that one was killed (kill -9, no power), by the hand of the next."""
+"""Temporary folders for builds and runs. They are removed by the process that made them or, if it was killed, by the next process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from ktrxer.lab import cache
 
 PREFIX = "ktrxer-lab-"
-OLD_S = 86400.0  # of what says nothing of its maker
+OLD_S = 86400.0  # age above which a folder without a lock is removed
 
 
 @contextlib.contextmanager
@@ -27,14 +27,15 @@ def folder() -> Iterator[Path]:
     try:
         with (made / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            (made / ".lock").rename(made / "lock")  # nobody finds it unlocked
+            (made / ".lock").rename(made / "lock")  # so the lock never exists without being held
             yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
 def sweep(place: Path) -> None:
-    """Takes away what the dead have left. Whose lock is held lives; what has none is taken when it is old."""
+    """Remove the folders of processes that have ended. A held lock shows a running process. A folder without a lock is removed when it is
+    old."""
     for path in place.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid == os.geteuid() and not path.is_symlink() and _dead(path):

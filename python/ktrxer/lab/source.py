@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Kernels that no package has, e.g. with KASAN and lockdep: built once from Debian's source package and a list of options."""
+"""Kernels that no package contains, e.g. with KASAN and lockdep, built once from Debian's source package and a list of options."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ktrxer.lab.packages import Archive
 from ktrxer.lab.recipe import Recipe
 from ktrxer.lab.toolchain import Tools, environment
 
-# What the build itself needs on the host, beside make and the compiler: program, Debian package.
+# Programs that the build needs on the host beside make and the compiler: program, Debian package.
 PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
 LIBELF = Path("/usr/include/libelf.h")
-LIBELF_ARCHES = ("x86",)  # whose build runs objtool
-# What a build makes, and the file that boots.
+LIBELF_ARCHES = ("x86",)  # architectures whose build runs objtool
+# The make target of each architecture, and the file that boots.
 TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
 SUM = "vmlinuz.sha256"
-BUILD = "1"  # of this file: raise it when the same inputs are to give another kernel
-SILENCE_S = 600.0  # of make, which prints a line for each file: then it hangs, however slow this machine is
-# Of the built tree, what modules are built against; of arch/ only the one that was built.
+BUILD = "1"  # version of this code: increase it if the same inputs should give another kernel
+SILENCE_S = 600.0  # make prints a line for each file; without output for this time it hangs, also on a slow machine
+# Files of the built tree that are needed to build modules; of arch/ only the folder of the architecture.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
 KEPT_OF_ARCH = ("Makefile*", "include")
 
 
 def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
-    """The folder of it: `vmlinuz`, `modules.cpio`, `version`, and `build`, against which modules are built."""
+    """The folder of the kernel: `vmlinuz`, `modules.cpio`, `version`, and `build`, the tree for building modules."""
     spec = recipe.get("kernels", name)
     options = places.data() / "kernels" / str(spec["config"])
     archive = Archive(str(spec["suite"]), arch)
@@ -44,7 +44,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
         (package,) = archive.packages([str(spec["source"])])
     tools = Tools.of(str(spec.get("arch", arch)))
     compiler = _compiler(f"{tools.prefix}gcc")
-    # Not cache.digest(): other images' code says nothing of this one, which takes minutes.
+    # Not cache.digest(): the code of other images does not affect this build, which takes minutes.
     edits = _edits(spec, options.parent)
     inputs = (package.sha256, options.read_text(), compiler, json.dumps([spec, edits], sort_keys=True), BUILD)
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
@@ -54,7 +54,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
             shutil.rmtree(folder)
         if not (folder / "version").is_file():
-            for left in folder.parent.glob(f".{folder.name}.*"):  # of a build that was killed: this lock says that it is dead
+            for left in folder.parent.glob(f".{folder.name}.*"):  # of a killed build: this lock shows that it has ended
                 shutil.rmtree(left, ignore_errors=True)
             tools.check()
             _check_programs(tools.arch)
@@ -73,7 +73,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
 
 
 def _whole(folder: Path) -> bool:
-    """Whether the kernel is the one that was built."""
+    """Whether the kernel has the checksum of the build."""
     try:
         return (folder / SUM).read_text() == _sum(folder / "vmlinuz")
     except OSError:
@@ -85,7 +85,7 @@ def _sum(path: Path) -> str:
 
 
 class _Progress:
-    """Every tenth part of a build in a line. The number of files is known from earlier builds, so it is an estimate."""
+    """Reports each tenth of a build in a line. The number of files comes from earlier builds, so the share is an estimate."""
 
     def __init__(self, name: str, files: int, say: cache.Say) -> None:
         self.name, self.files, self.say = name, files, say
@@ -102,7 +102,7 @@ class _Progress:
 
 
 def _edits(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """How the source of a kernel is changed: files and their text to `add`, and text to `replace`, in this order."""
+    """The changes of a kernel's source: files and their text to `add`, then text to `replace`."""
     shared = tomllib.loads((folder / spec["edits"]).read_text()) if "edits" in spec else {}
     added = {path: (folder / name).read_text() for path, name in shared.get("add", {}).items()}
     return {"add": added, "replace": [*spec.get("replace", []), *shared.get("replace", [])]}
@@ -117,7 +117,7 @@ def _edit(tree: Path, edits: dict[str, Any]) -> None:
         text = path.read_text() if path.is_file() else ""
         if one["old"] not in text:
             where = f"{one['file']} of {tree.name}"
-            raise LabError(f"{where} has no {one['old']!r}: another version of the source; change `replace` in lab/images.toml")
+            raise LabError(f"{where} has no {one['old']!r}: the source has changed; update `replace` in lab/images.toml")
         path.write_text(text.replace(one["old"], one["new"]))
 
 
@@ -150,14 +150,14 @@ def _unpack(deb: Path, into: Path) -> Path:
 
 
 def _options(spec: dict[str, Any], text: str) -> str:
-    """The options of a kernel: those of its file, less those that its source does not have, and its own."""
+    """The options of a kernel: those of its file, without those that its source does not have, and its own ones."""
     kept = [line for line in text.splitlines() if line.partition("=")[0] not in spec.get("without", [])]
     return "\n".join([*kept, *spec.get("also", [])]) + "\n"
 
 
 def _build(tree: Path, options: str, tools: Tools, progress: _Progress) -> None:
     make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
-    # Nothing of this host and hour in it.
+    # No name of this host and no date in the kernel.
     fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
     wanted = tree / "wanted.config"
     wanted.write_text(options)
@@ -170,8 +170,8 @@ def _check_options(options: str, config: Path) -> None:
     made = set(config.read_text().splitlines())
     lost = [line for line in options.splitlines() if line.startswith("CONFIG_") and line not in made]
     if lost:
-        said = "an option has another name there, or needs one that is missing"
-        raise LabError(f"the options of {config.parent.name}: this kernel does not take {', '.join(lost)}: {said}")
+        message = "an option has another name there, or needs one that is missing"
+        raise LabError(f"the options of {config.parent.name}: this kernel does not accept {', '.join(lost)}: {message}")
 
 
 def _run(command: list[str], progress: _Progress | None = None) -> None:
@@ -190,15 +190,15 @@ def _run(command: list[str], progress: _Progress | None = None) -> None:
                 if progress is not None:
                     progress.line(line)
         except BaseException:
-            make.terminate()  # make ends its compilers
+            make.terminate()  # make then stops its compilers
             raise
     if make.returncode:
-        told = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
-        raise BuildFailure(f"the kernel does not build: {told}", "\n".join(lines[-60:]))
+        result = next((line.strip() for line in lines if "error:" in line or "Error " in line), "make failed")
+        raise BuildFailure(f"the kernel does not build: {result}", "\n".join(lines[-60:]))
 
 
 def _lines(pipe: int) -> Iterator[str]:
-    """What make prints, as it comes."""
+    """The output of make, line by line."""
     held = b""
     while select.select([pipe], [], [], SILENCE_S)[0]:
         data = os.read(pipe, 1 << 16)
@@ -225,10 +225,10 @@ def _version(tree: Path) -> str:
 
 
 def _keep_for_modules(tree: Path, folder: Path, arch: str) -> None:
-    """What an initramfs and a build of modules need beside the kernel."""
+    """Copy the files that an initramfs and a build of modules need beside the kernel."""
     version = _version(tree)
     modules = cpio.Tree()
-    for name in ("modules.dep", "modules.alias"):  # it has none: all that it can do is built in
+    for name in ("modules.dep", "modules.alias"):  # empty: the kernel has no modules, only built-in code
         modules.file(f"usr/lib/modules/{version}/{name}", b"")
     modules.file(f"usr/lib/modules/{version}/modules.builtin", (tree / "modules.builtin").read_bytes())
     with (folder / "modules.cpio").open("wb") as out:

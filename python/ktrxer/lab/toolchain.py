@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What makes code for a device: the host's own compilers, or those of a later Debian, which run here with the C library of that Debian."""
+"""Compilers for devices: the host's own, or those of a later Debian, which run here with that Debian's C library."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ktrxer.lab.errors import LabError, Unavailable
 from ktrxer.lab.packages import Archive, host_architecture
 from ktrxer.lab.recipe import Recipe
 
-BEHIND = ".elf"  # what a program is called behind its script
-# By these names compilers call their helpers, and kernels their compilers.
+BEHIND = ".elf"  # suffix of a program that is started by a script of its name
+# The names by which compilers start their helpers, and the kernel's build starts its compiler.
 HELPERS = ("as", "ld", "nm", "ar", "objcopy", "strip", "readelf")
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What makes code for one architecture."""
+    """The compiler and its tools for one architecture."""
 
-    arch: str  # as the kernel calls it
+    arch: str  # the kernel's name of the architecture
     prefix: str
     package: str
 
@@ -40,7 +40,7 @@ class Tools:
 
 
 def environment(later: Path | None = None) -> dict[str, str]:
-    """Without what a make above us, of other things, has left for its children; with a later Debian's programs before the host's."""
+    """The environment without the variables of an outer make, and with a later Debian's programs first in PATH."""
     left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES")
     kept = {name: value for name, value in os.environ.items() if name not in left_out} | {"LC_ALL": "C.UTF-8"}
     if later is not None:
@@ -49,12 +49,12 @@ def environment(later: Path | None = None) -> dict[str, str]:
 
 
 def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
-    """The compiler of [tools.NAME], from the cache or unpacked now; its programs are in usr/bin."""
+    """The folder of the compiler of [tools.NAME], from the cache or unpacked now; its programs are in usr/bin."""
     spec = recipe.get("tools", name)
     archive = Archive(name, host_architecture())
     with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         wanted = archive.packages(spec["packages"])
-    # The folder's own path is written into its scripts.
+    # The scripts contain the path of the folder.
     key = cache.digest("tools", [package.sha256 for package in wanted], str(places.cache()), Path(__file__).read_text())
     made = places.cache() / "tools" / f"{archive.arch}-{name}-{key}"
     with cache.locked(made.name):
@@ -72,7 +72,7 @@ def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
 
 
 def wrap(tree: Path, tools: Path, tree_later: Path, tools_later: Path) -> None:
-    """Put a script in the place of each program of a tree that is not yet where it will be."""
+    """Replace each program of a tree by a script. The tree is moved to its final place later."""
     loaders = sorted(tools.glob("usr/lib/*/ld-linux*.so.*"))
     if len(loaders) != 1:
         raise LabError(f"{tools}: {len(loaders)} program loaders, one was expected")
@@ -92,7 +92,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _name(programs: Path, compiler: str) -> None:
-    """The short names, and those without a version."""
+    """Create links for the short names and for the names without a version."""
     for path in sorted(programs.glob(f"*-{compiler}")):
         prefix = path.name.removesuffix(compiler)
         (programs / f"{prefix}gcc").symlink_to(path.name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Topologies: a TOML file of hosts, routers and links, read and checked (docs/reference/topology-files.md).
 
-What makes one is a shell script (`wiring.py`), the same in a device of the lab, in namespaces of this host, and by hand.
-Nothing in a file is ever executed: each value is matched against what it may be and then quoted.
+A shell script (`wiring.py`) creates a topology: the same script in a device of the lab, in namespaces of this host, and by hand. No text of
+a file is executed: each value is checked against its allowed form and then quoted.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from ktrxer.lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Clock, L
 from ktrxer.lab.topology_text import SCALE, TIME, Text, one_line, show
 from ktrxer.lab.wiring import BLEACHED, FRAME_HEADER
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # `to-NAME` is a device: 15 characters at most
+NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # the device `to-NAME` has at most 15 characters
 PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,31}")
 WORD = re.compile(r"[A-Za-z0-9_.:%/-]{1,32}")
 
 FILE_LIMIT = 256 * 1024
-NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT, CLOCKS_LIMIT = 64, 250, 1000, 1000  # a link has a number in its addresses
+NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT, CLOCKS_LIMIT = 64, 250, 1000, 1000  # addresses contain the number of the link
 DOWN_LIMIT_NS = 24 * 3_600_000_000_000
-RATE_LIMIT_PPM = 500  # of a clock, as of adjtimex(2)
-MTU_BOUNDS = (576, 65535)  # 576: what IPv4 asks of each host
+RATE_LIMIT_PPM = 500  # of a clock; the limit of adjtimex(2)
+MTU_BOUNDS = (576, 65535)  # 576: IPv4 requires it of each host
 BURST_LIMIT = 1000.0  # packets lost in a row, on average
-DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is its default
-# Of one direction.
+DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is netem's default
+# Keys of one direction.
 KEYS = (
     *("rate", "bucket", "peak", "trace", "queue", "police", "bleach", "nat"),
     *("delay", "jitter", "distribution", "loss", "burst", "reorder", "duplicate", "aggregate"),
 )
-NO_TEXT = ("burst", "nat")  # of these: a number, true or false
+NO_TEXT = ("burst", "nat")  # keys whose value is not text: a number, true or false
 AGGREGATE = re.compile(r"([^,]+?)(?:, ?(\d{1,4}) packets)?")
 AGGREGATE_PACKETS = 64  # of an A-MPDU of IEEE 802.11n
 TAIL_DROP = re.compile(r"([pb])fifo(?: limit (\d{1,9}))?")
-# For a hint when a name is nearly one of them; the kernel may have others.
+# For a hint if a name is similar to one of them; the kernel may have others.
 QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
 
 
@@ -51,7 +51,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Path:
-    """The file of a topology: its path, or the name of one that comes with the lab."""
+    """The file of a topology, given by its path or by the name of an included one."""
     if "/" in name or name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -76,7 +76,7 @@ def load(name: str, settings: Mapping[str, str] | None = None) -> Topology:
 
 def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) -> Topology:
     if len(data) > FILE_LIMIT:
-        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB: this is no topology")
+        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB: too large for a topology")
     try:
         table = tomllib.loads(data.decode())
     except UnicodeDecodeError:
@@ -89,7 +89,7 @@ def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) ->
 
 
 class _Reader(Text):
-    """One file's tables, into what they mean."""
+    """Converts the tables of one file to a Topology."""
 
     routers: frozenset[str] = frozenset()
 
@@ -125,7 +125,7 @@ class _Reader(Text):
         for number, way in enumerate(made.ways, start=1):
             if circle := made.circle(way):
                 cure = f"write a route to {way.to} for {circle[-2]}, too"
-                raise self.fail(f"route {number}", f"packets to {way.to!r} go round: {', '.join(circle)}; {cure}")
+                raise self.fail(f"route {number}", f"packets to {way.to!r} loop: {', '.join(circle)}; {cure}")
         for host in hosts:
             lost = set(hosts) - {host} - made.reaches(host)
             if lost:
@@ -138,7 +138,7 @@ class _Reader(Text):
             raise self.fail("", f"`{key}` must be a list of names, found {show(value)}")
         for name in value:
             if not isinstance(name, str) or not NAME.fullmatch(name):
-                raise self.fail("", f"`{key}`: {show(name)} is no name (a-z, then a-z and 0-9, at most 10)")
+                raise self.fail("", f"`{key}`: {show(name)} is not a name (a-z, then a-z and 0-9, at most 10)")
         return tuple(value)
 
     def read_parameters(self, table: dict[str, Any]) -> dict[str, str]:
@@ -148,12 +148,12 @@ class _Reader(Text):
         found: dict[str, str] = {}
         for key in raw:
             if not PARAMETER.fullmatch(key):
-                raise self.fail("[parameters]", f"{show(key)} is no name (a-z, then a-z, 0-9 and _, at most 32)")
+                raise self.fail("[parameters]", f"{show(key)} is not a name (a-z, then a-z, 0-9 and _, at most 32)")
             value = raw[key]
             if isinstance(value, bool) or not isinstance(value, (str, int, float)):
                 raise self.fail("[parameters]", f"`{key}` must be text or a number, found {show(value)}")
             if isinstance(value, int) and abs(value) >= 1 << 63:
-                raise self.fail("[parameters]", f"`{key}` is too large a number")
+                raise self.fail("[parameters]", f"`{key}` is too large")
             found[key] = str(value)
         for key, value in self.settings.items():
             if key not in found:
@@ -270,9 +270,9 @@ class _Reader(Text):
         node, to, via = named["node"], named["to"], named["via"]
         neighbours = [link.other(node) for link in links if node in link.ends]
         if via not in neighbours:
-            raise self.fail(where, f"`via`: {via!r} is no neighbour of {node!r}; choose one of: {', '.join(neighbours)}")
+            raise self.fail(where, f"`via`: {via!r} is not a neighbour of {node!r}; choose one of: {', '.join(neighbours)}")
         if via != to and via not in self.routers:
-            raise self.fail(where, f"`via`: {via!r} is a host, which forwards nothing; make it a router")
+            raise self.fail(where, f"`via`: {via!r} is a host, which does not forward; make it a router")
         if node == to:
             raise self.fail(where, f"`to`: {to!r} is the node itself")
         return Way(self.at(raw, where), node, to, via)
@@ -294,7 +294,7 @@ class _Reader(Text):
         for one in value:
             times = [TIME.fullmatch(part.strip()) for part in one.split(" to ")]
             if len(times) != 2 or not all(times):
-                raise self.fail(where, f"`down`: {show(one)} are no two times, {example}")
+                raise self.fail(where, f"`down`: {show(one)} must be two times, {example}")
             begin, end = (round(float(match[1]) * SCALE[match[2]]) for match in times if match)
             if not (found[-1][1] if found else 0) <= begin < end <= DOWN_LIMIT_NS:
                 raise self.fail(where, f"`down`: {show(one)} must end after it begins, follow the one before, and be within 24 hours")
@@ -330,7 +330,7 @@ class _Reader(Text):
         burst = self.burst(raw, loss, where)
         rate, police = ((self.rate(key, value, where) if (value := text[key]) is not None else None) for key in ("rate", "police"))
         if sum(text[key] is not None for key in ("rate", "police", "trace")) > 1:
-            raise self.fail(where, "`police`, `rate` and `trace` exclude each other in a direction: choose what limits it")
+            raise self.fail(where, "`police`, `rate` and `trace` exclude each other in a direction: use one of them")
         nat = raw.get("nat", False)
         if not isinstance(nat, bool):
             raise self.fail(where, f"`nat` must be true or false, found {show(nat)}")
@@ -392,10 +392,10 @@ class _Reader(Text):
         if text is None:
             return ()
         words = tuple(text.split())
-        # The kernel's own words for a queue; whether there is such a one shows when it is made, before anything runs.
+        # The text goes to tc. The script checks whether the kernel has this queue, before it creates anything.
         if not words or len(words) > 32 or not all(WORD.fullmatch(word) for word in words) or not re.match("[a-z]", words[0]):
             raise self.fail(where, f'`queue` must be a queue as tc names it, e.g. "fq_codel" or "pfifo limit 1000"; found {show(text)}')
         near = difflib.get_close_matches(words[0], QUEUES, 1, 0.75)
         if words[0] not in QUEUES and near:
-            raise self.fail(where, f"`queue`: no queue is called {words[0]!r}; do you mean `{near[0]}`?")
+            raise self.fail(where, f"`queue`: unknown queue {words[0]!r}; do you mean `{near[0]}`?")
         return words

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Hosts, routers and links of a topology, with their addresses and routes. `topology.py` reads one from a file, `wiring.py` makes it."""
+"""Hosts, routers and links of a topology, with their addresses and routes. `topology.py` reads them from a file, `wiring.py` creates
+them."""
 
 from __future__ import annotations
 
@@ -12,23 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
-POLICE_NS = 50_000_000  # of the rate: the bucket of a policer
+POLICE_NS = 50_000_000  # size of a policer's bucket, as a time at its rate
 TRACE = Path(__file__).with_name("trace.py")
 DEFAULT_QUEUE = "pfifo limit 1000"
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A rate that follows a file (`trace.py`), and the queue before it."""
+    """A rate from a file (`trace.py`), and the queue before it."""
 
     path: Path
-    unit: str  # of the limit: packets or bytes
+    unit: str  # packets or bytes, the unit of the limit
     limit: int
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """A token bucket: what may pass at once after a pause, and how fast."""
+    """A token bucket: the burst after a pause, and its rate."""
 
     size_bytes: int
     peak_bps: int | None = None  # None: at the speed of the device
@@ -36,15 +37,15 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """How a wireless link sends: the first packet that waits begins a wait, and then all that wait leave at once."""
+    """The aggregation of a wireless link: the first waiting packet starts a timer; when it ends, all waiting packets leave together."""
 
     wait_ns: tuple[int, int]  # shortest and longest, uniform between them
-    packets: int  # at most; the others wait once more
+    packets: int  # at most; the others wait for the next time
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What happens to packets that leave through one end of a link: first the queue and the rate, then the wire."""
+    """The treatment of packets that leave through one end of a link: first the queue and the rate, then the wire."""
 
     rate_bps: int | None = None
     queue: tuple[str, ...] = ()
@@ -52,10 +53,10 @@ class Shape:
     jitter_ns: int = 0
     distribution: str = "uniform"  # of the jitter
     loss_ppm: int = 0
-    burst: float = 1.0  # packets that are lost in a row, on average; 1: each independent of the others
+    burst: float = 1.0  # mean number of packets lost in a row; 1: independent losses
     reorder_ppm: int = 0  # packets that skip the delay
     duplicate_ppm: int = 0
-    police_bps: int | None = None  # what exceeds this rate is dropped, not queued
+    police_bps: int | None = None  # packets above this rate are dropped, not queued
     trace: Trace | None = None
     bucket: Bucket | None = None
     aggregate: Aggregate | None = None
@@ -68,12 +69,12 @@ class Shape:
 
     @property
     def needs_netem(self) -> bool:
-        """Impairments that nftables cannot replace."""
+        """Whether it has impairments that nftables cannot make."""
         return bool(self.delay_ns or self.duplicate_ppm or self.aggregate or (self.loss_ppm and self.burst > 1))
 
     @property
     def entry(self) -> bool:
-        """Whether something happens to packets where they enter the wire."""
+        """Whether packets are changed, policed or redirected where they enter the wire."""
         return bool(self.police_bps or self.trace or self.bleach)
 
     @property
@@ -81,7 +82,7 @@ class Shape:
         return self.rate_bps is not None or bool(self.queue)
 
     def words(self) -> str:
-        """For people: "10 Mbit/s, pfifo limit 1000, 25 ms"."""
+        """A description, for example "10 Mbit/s, pfifo limit 1000, 25 ms"."""
         parts = []
         if self.rate_bps is not None:
             parts.append(f"{self.rate_bps / 1e6:g} Mbit/s")
@@ -120,11 +121,11 @@ class Link:
     ends: tuple[str, str]
     number: int
     subnet: ipaddress.IPv4Network
-    shapes: dict[str, Shape]  # by the node that sends
+    shapes: dict[str, Shape]  # by sending node
     mtu: int = 1500
     offload: bool = False
-    hosts: frozenset[str] = frozenset()  # of its ends: those that are no routers
-    down: tuple[tuple[int, int], ...] = ()  # nanoseconds from the start of the command: nothing passes between these two times
+    hosts: frozenset[str] = frozenset()  # the ends that are not routers
+    down: tuple[tuple[int, int], ...] = ()  # pairs of nanoseconds from the start of the command, between which no packet passes
 
     def other(self, node: str) -> str:
         return self.ends[1] if node == self.ends[0] else self.ends[0]
@@ -144,10 +145,10 @@ class Link:
 
     @property
     def wire(self) -> str | None:
-        """The namespace between the two ends, where one is needed.
+        """The namespace between the two ends, if the link needs one.
 
-        Delay comes after a queue and must not share its device. Loss must be possible where the kernel has no netem. What happens to a
-        host's packets happens in the network, never in the host's own queue."""
+        A delay comes after a queue and must not share the device of the queue. Loss must also work with a kernel without netem. The
+        impairments of a host's packets must arise in the network and not in the host's own queue."""
         apart = any(shape.loss_ppm or shape.duplicate_ppm or shape.entry for shape in self.shapes.values())
         needed = apart or self.down or any(shape.delay_ns and shape.shaped for shape in self.shapes.values())
         of_hosts = any(self.shapes[host].impaired or self.shapes[host].shaped for host in self.hosts)
@@ -155,21 +156,21 @@ class Link:
 
     @property
     def halves(self) -> bool:
-        """The wire has two bridges, joined by a pair of devices that hold the queues of the hosts."""
+        """Whether the wire has two bridges, joined by a pair of devices that hold the queues of the hosts."""
         return any(self.shapes[host].shaped for host in self.hosts)
 
     def bridge(self, node: str) -> str:
-        """The wire's bridge at an end."""
+        """The name of the wire's bridge at an end."""
         return f"side-{node}" if self.halves else "wire"
 
     def queue_place(self, node: str) -> tuple[str, str]:
-        """The namespace and the device with the queue of what a node sends."""
+        """The namespace and the device with the egress queue of a node."""
         return (f"wire-{self.number}", f"from-{node}") if node in self.hosts and self.halves else (node, self.device(node))
 
 
 @dataclass(frozen=True)
 class Way:
-    """From a time on, a node sends what is for another one through a neighbour."""
+    """From a time on, a node sends packets for another node through a given neighbour."""
 
     at_ns: int
     node: str
@@ -179,7 +180,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Clock:
-    """From a time on, the clock of a node is further ahead by a step, and goes faster by a rate."""
+    """From a time on, the clock of a node is changed by a step and by a rate."""
 
     at_ns: int
     node: str
@@ -187,7 +188,7 @@ class Clock:
     rate_ppb: int
 
     def words(self) -> list[str]:
-        """The command that puts it in force. Where the kernel has no clocks of hosts, it fails and changes nothing."""
+        """The command that applies it. On a kernel without clocks for each host the command fails and changes nothing."""
         return ["ip", "netns", "exec", self.node, "sh", "-c", f"echo {self.step_ns} {self.rate_ppb} >/proc/net/host_clock"]
 
 
@@ -206,7 +207,7 @@ class Topology:
     clocks: tuple[Clock, ...] = ()
 
     def provenance(self, node: str, **more: str) -> str:
-        """For $KTRXER_LAB_TOPOLOGY of a command that runs in `node`: what `ktrxer run` stores of the network around it, as JSON."""
+        """The value of $KTRXER_LAB_TOPOLOGY for a command in `node`: the network around it, as JSON, which `ktrxer run` stores."""
         with contextlib.suppress(OSError):
             more["file"] = self.path.read_text(errors="replace")[:PROVENANCE_LIMIT]
         return json.dumps({"name": self.name, "title": self.title, "node": node, "parameters": self.parameters, **more})
@@ -219,20 +220,20 @@ class Topology:
         return next(link.address6(node) for link in self.links if node in link.ends)
 
     def routes(self, node: str) -> list[tuple[Link, Link, str]]:
-        """For each link that a node is not on: that link, and the link and neighbour through which the way there leads."""
+        """For each link that a node is not on: that link, and the link and the neighbour of the first hop towards it."""
         first: dict[str, tuple[Link, str] | None] = {node: None}
         order = deque([node])
         while order:
             here = order.popleft()
             if here != node and here not in self.routers:
-                continue  # hosts forward nothing
+                continue  # hosts do not forward
             for link in self.links:
                 if here in link.ends and link.other(here) not in first:
                     first[link.other(here)] = first[here] or (link, link.other(here))
                     order.append(link.other(here))
         found = []
         for link in self.links:
-            # `first` is in the order of distance: the nearer end is the way.
+            # `first` is sorted by distance: use the nearer end.
             nearest = next((end for end in first if end in link.ends and (end == node or end in self.routers)), None)
             step = first[nearest] if nearest is not None else None
             if step is not None:
@@ -240,16 +241,16 @@ class Topology:
         return found
 
     def reaches(self, node: str) -> set[str]:
-        """The other nodes whose addresses a node has a way to."""
+        """The other nodes to which a node has a route."""
         near = {link.other(node) for link in self.links if node in link.ends}
         return near | {end for link, _, _ in self.routes(node) for end in link.ends} - {node}
 
     def hosts(self) -> list[tuple[str, str]]:
-        """Addresses and names, as in /etc/hosts."""
+        """Pairs of address and name, as in /etc/hosts."""
         return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
 
     def events(self) -> list[tuple[float, list[str]]]:
-        """What changes while the command runs: seconds from its start, and the command that changes it."""
+        """Changes during the command: seconds from its start, and the command that makes the change."""
         made = [(way.at_ns / 1e9, ["sh", "-c", "; ".join(self.route(way))]) for way in self.ways if way.at_ns]
         made += [(clock.at_ns / 1e9, clock.words()) for clock in self.clocks if clock.at_ns]
         for link in self.links:
@@ -260,10 +261,10 @@ class Topology:
         return sorted(made)
 
     def route(self, way: Way) -> list[str]:
-        """Shell commands that put a way in force: to each address of its destination."""
+        """Shell commands that apply a route, for each address of its destination."""
         by = next(link for link in self.links if {way.node, way.via} == set(link.ends))
         to = [link for link in self.links if way.to in link.ends]
-        direct = f"dev {by.device(way.node)}"  # a neighbour, to which packets may have had another way until now
+        direct = f"dev {by.device(way.node)}"  # a neighbour, whose packets may have had another route before
         to.sort(key=lambda link: link is not by)  # the others are reached through its address on this link
         four = [(link.address(way.to), 32, direct if link is by else f"via {by.address(way.via)}") for link in to]
         six = [(link.address6(way.to), 128, direct if link is by else f"via {by.address6(way.via)}") for link in to]
@@ -271,7 +272,7 @@ class Topology:
         return ["set -e", *lines[0], "[ -e /proc/sys/net/ipv6 ] || exit 0", *lines[1]]
 
     def circle(self, way: Way) -> list[str]:
-        """The nodes between which packets would go round from the time of a way on; none where it leads to its destination."""
+        """The nodes between which packets would loop with this route; empty if the route leads to its destination."""
         via = {one.node: one.via for one in sorted(self.ways, key=lambda one: one.at_ns) if one.to == way.to and one.at_ns <= way.at_ns}
         for link in (link for link in self.links if way.to in link.ends):
             here, seen = way.node, list[str]()
@@ -283,7 +284,7 @@ class Topology:
         return []
 
     def helpers(self) -> list[list[str]]:
-        """Programs that are a part of the network: each prints a line when it is ready, and runs as long as the network."""
+        """Programs that are a part of the network. Each prints a line when it is ready, and runs as long as the network."""
         made = []
         for link in self.links:
             for node, trace in ((node, link.shapes[node].trace) for node in link.ends):
@@ -293,7 +294,7 @@ class Topology:
         return made
 
     def describe(self) -> str:
-        """The topology in lines for people."""
+        """A description of the topology in lines of text."""
         lines = [self.title]
         width = max(map(len, self.nodes))
         for node in self.nodes:

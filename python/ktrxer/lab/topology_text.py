@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Values in the file of a topology, and the line of a mistake."""
+"""Reads values of a topology file, and finds the line of an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one_line(error: object) -> str:
 
 
 def show(value: object) -> str:
-    """A value of a file for an error message: short, and nothing that moves the terminal."""
+    """A value of a file for an error message: short, without control characters."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of ten thousand digits has no repr
@@ -38,7 +38,7 @@ def show(value: object) -> str:
 
 
 class Text:
-    """The text of a file and the values in it. Each complaint names the file, the line and the table."""
+    """The text of a file and its values. Each error message names the file, the line and the table."""
 
     def __init__(self, path: Path, settings: Mapping[str, str], lines: list[str]) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class Text:
         return LabError(f"{at}: {where}: {what}" if where else f"{at}: {what}")
 
     def line(self, where: str, what: str) -> int | None:
-        """The line of a complaint, for which TOML's reader gives none: that of the key, else that where the table begins."""
+        """The line of an error. TOML's parser does not return lines, so search for the key, else for the beginning of the table."""
         heading, found = re.match(r"(link|route|clock) (\d+)|\[parameters\]", where), 0
         if heading:
             pattern = rf"\s*\[\[\s*{heading[1]}s\s*\]\]" if heading[1] else r"\s*\[\s*parameters\s*\]"
@@ -91,7 +91,7 @@ class Text:
         return value
 
     def filled(self, table: dict[str, Any], key: str, where: str) -> str | None:
-        """Text in which {parameter} stands for its value."""
+        """The text with each {parameter} replaced by its value."""
         value = self.text(table, key, where)
         if value is None:
             return None

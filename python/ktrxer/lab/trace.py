@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A link whose rate follows a trace, as mahimahi's mm-link: a program by itself, of the standard library only.
+"""A link whose rate follows a trace file, like mahimahi's mm-link. This program uses only the standard library.
 
     trace.py FILE FROM TO packets|bytes LIMIT
 
-Takes the frames that leave through the device FROM and sends them through the device TO. Each line of FILE is a time in milliseconds, an
-opportunity to send 1514 bytes: one full frame, or several small ones; a frame that does not fit continues at the next opportunity. An
-opportunity that finds no frame is lost. The file begins again at its last time. What waits beyond the limit is dropped (tail drop).
-Prints one line when it is ready, and a line with its counters at SIGUSR1.
+It reads the frames that leave through the device FROM and sends them through the device TO. Each line of FILE is a time in milliseconds, an
+opportunity to send 1514 bytes: one full frame or several small ones; a larger frame continues at the next opportunity. An opportunity
+without a waiting frame is unused. The file repeats from its last time on. Frames above the limit of the queue are dropped (tail drop).
+The program prints one line when it is ready, and a line with its counters at SIGUSR1.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NS_PER_MS = 1_000_000
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_VNET_HDR = 263, 15
 SO_RCVBUFFORCE = 33
-VNET_HEADER = 10  # of struct virtio_net_hdr: passes on a check sum that the sender's device has left to be made
+VNET_HEADER = 10  # of struct virtio_net_hdr: keeps the state of a checksum that the sender has not computed
 LONGEST = 1 << 17
-RECEIVE_BUFFER = 256 << 20  # bytes: the limit of the queue is that of the trace, never that of the socket
+RECEIVE_BUFFER = 256 << 20  # bytes: so large that only the limit of the trace's queue drops frames
 
 
 def load(path: Path) -> tuple[int, ...]:
-    """The times of a trace, in milliseconds. Raises ValueError with the line of a mistake."""
+    """The times of a trace, in milliseconds. ValueError with the line of an error."""
     try:
         with path.open("rb") as file:
             data = file.read(FILE_LIMIT + 1)
@@ -61,22 +61,22 @@ def load(path: Path) -> tuple[int, ...]:
 
 
 def opportunities(times: Sequence[int]) -> Iterator[int]:
-    """Nanoseconds from the start at which something can be sent, for ever."""
+    """The times of the opportunities, in nanoseconds from the start, without end."""
     for turn in itertools.count():
         for at in times:
             yield (turn * times[-1] + at) * NS_PER_MS
 
 
 class Link:
-    """The queue and the frame that is partly sent. Knows no clock and no socket."""
+    """The queue and the partly sent frame. This class uses no clock and no socket."""
 
     def __init__(self, times: Sequence[int], unit: str, limit: int) -> None:
         self.coming = opportunities(times)
         self.next_ns = next(self.coming)
         self.in_bytes, self.limit = unit == "bytes", limit
         self.waiting: deque[tuple[bytes, int]] = deque()
-        self.held = 0  # of the limit
-        self.left = 0  # bytes of the first frame that are still to be sent; 0: nothing of it has been sent
+        self.held = 0  # packets or bytes in the queue
+        self.left = 0  # bytes of the first frame that remain; 0: it has not begun
         self.dropped = 0
 
     def put(self, frame: bytes, size: int) -> None:
@@ -88,12 +88,12 @@ class Link:
         self.waiting.append((frame, size))
 
     def pass_by(self, now_ns: int) -> None:
-        """Opportunities before now, which found nothing to send."""
+        """Discard the opportunities before now, because the queue was empty."""
         while self.next_ns < now_ns:
             self.next_ns = next(self.coming)
 
     def take(self) -> list[bytes]:
-        """Use the next opportunity. The frames whose last byte it sends."""
+        """Use the next opportunity. Returns the frames that it completes."""
         self.next_ns = next(self.coming)
         done, room = [], OPPORTUNITY
         while room and self.waiting:
@@ -121,7 +121,7 @@ def _receiver(device: str) -> socket.socket:
     made = _socket(device, ETH_P_ALL)
     try:
         made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
-    except PermissionError:  # root of a user namespace: then what the machine allows
+    except PermissionError:  # in a user namespace: keep the machine's limit
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
     return made
 
@@ -129,13 +129,13 @@ def _receiver(device: str) -> socket.socket:
 def run(times: Sequence[int], source: str, target: str, unit: str, limit: int) -> None:
     link = Link(times, unit, limit)
     receiver, sender = _receiver(source), _socket(target, 0)
-    with contextlib.suppress(PermissionError):  # without the slack that the kernel gives the timers of others
+    with contextlib.suppress(PermissionError):  # a real-time priority avoids the timer slack of normal processes
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     signal.signal(signal.SIGUSR1, lambda *_: print(f"waiting {len(link.waiting)} dropped {link.dropped}", flush=True))
     print("ready", flush=True)
     start = time.monotonic_ns()
     while True:
-        idle = not link.waiting  # then there is nothing to wake up for but a frame
+        idle = not link.waiting  # then only a new frame must wake the loop
         due = start + link.next_ns
         wait_ns = due - time.monotonic_ns()
         if idle or wait_ns > 0:
@@ -149,7 +149,7 @@ def run(times: Sequence[int], source: str, target: str, unit: str, limit: int) -
                 link.put(frame, len(frame) - VNET_HEADER)
         if not idle and now >= due:
             for frame in link.take():
-                with contextlib.suppress(OSError):  # the device is down: the wire loses the frame
+                with contextlib.suppress(OSError):  # the device is down: the frame is lost
                     sender.send(frame)
 
 

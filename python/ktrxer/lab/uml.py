@@ -3,8 +3,9 @@
 
     this process -- setpriv -- the kernel -- booted.py, process 1 of the guest -- the command, and what runs beside it
 
-A program of the guest is a process of this host, whose system calls the guest's kernel catches, by seccomp or ptrace: it ends with the
-kernel, which ends with this process. Needs no root, no namespaces and no KVM. Two limits end each guest: of its own time, and of wall time.
+A program of the guest is a process of this host. The guest's kernel catches its system calls, by seccomp or ptrace. The program ends with
+the kernel, and the kernel with this process. This needs no root, no namespaces and no KVM. Two limits end each guest: one of its own time,
+one of wall time.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from ktrxer.lab.packages import host_architecture
 from ktrxer.lab.recipe import Recipe
 
 BOOTED = Path(__file__).with_name("booted.py")
-SUFFIX = "-virtual"  # of the kernels in lab/images.toml
+SUFFIX = "-virtual"  # suffix of the kernels' names in lab/images.toml
 KERNEL = "7.3"
 MEMORY_MIB = 512
-OVERLAY_SHARE = 0.5  # of the memory
+OVERLAY_SHARE = 0.5  # share of the memory for the overlay
 WALL_LIMIT_S = 600.0
-VIRTUAL_LIMIT_S = 86400.0  # a guest in which everything waits for ever gets there in seconds
+VIRTUAL_LIMIT_S = 86400.0  # an idle guest reaches this in seconds of wall time
 POLL_S = 0.01
 SHM = Path("/dev/shm")
-# By the host's /proc, this is the folder that the guest's kernel runs in. Its name must not be on the command line: the kernel adds
-# its command line to what random numbers are made from, and so does the time at the start.
+# The working folder of the guest's kernel, through the host's /proc. Its name must not be on the kernel's command line: the kernel seeds
+# its random numbers with the command line and with the start time.
 INIT = "/proc/self/cwd/init"
 QEMU = "the device lab emulates a machine without it: ktrxer lab vm --topology FILE --in NODE -- COMMAND"
 
@@ -50,18 +51,18 @@ OnOutput = Callable[[bytes, bytes], None]
 
 @dataclass(frozen=True)
 class Guest:
-    """What to boot, and its limits."""
+    """The parameters of a guest, and its limits."""
 
     kernel: str = KERNEL
     memory_mib: int = MEMORY_MIB
     wall_limit_s: float = WALL_LIMIT_S
-    seed: int = 1  # of the random numbers of the guest
+    seed: int = 1  # of the guest's random numbers
 
 
 @dataclass(frozen=True)
 class Answer:
     status: int
-    virtual_s: float  # of the command, in the guest's time
+    virtual_s: float  # duration of the command, in the guest's time
     boot_s: float  # wall time to the command's start
     wall_s: float
     overlay_full: bool
@@ -73,7 +74,7 @@ def kernels() -> list[str]:
 
 
 def prepare(kernel: str, say: cache.Say) -> Path:
-    """The kernel's program, from the cache or built now."""
+    """The path of the kernel's program, from the cache or built now."""
     if platform.machine() != "x86_64":
         raise Unavailable(f"virtual time needs an x86-64 host, this is {platform.machine()}; {QEMU}")
     if kernel not in kernels():
@@ -83,11 +84,11 @@ def prepare(kernel: str, say: cache.Say) -> Path:
             return source.prepared(Recipe.load(), host_architecture(), kernel + SUFFIX, say) / "vmlinuz"
         except MissingPackage as error:
             others = ", ".join(f"--kernel {name}" for name in kernels() if name != kernel)
-            raise LabError(f"{error}, which has another version of it by now; use {others}") from None
+            raise LabError(f"{error}, because its current version differs; use {others}") from None
 
 
 def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.Say) -> Answer:
-    """Boot, run the plan (`inside.py`), and end. Raises LabError; whatever happens, nothing is left running."""
+    """Boot, run the plan (`inside.py`), and end. Raises LabError. No process is left running in any case."""
     kernel = prepare(guest.kernel, say)
     with scratch.folder() as folder:
         whole = {
@@ -95,7 +96,7 @@ def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.S
             "timeout_s": plan.get("timeout_s") or VIRTUAL_LIMIT_S,
             "overlay_mib": int(guest.memory_mib * OVERLAY_SHARE),
             "folder": str(Path.cwd()),
-            # The host's own time: files that the host writes meanwhile are then not of the guest's future.
+            # Start at the host's time, so that files of the host do not have times in the guest's future.
             "epoch_s": int(time.time()),
         }
         with cache.no_space(folder):
@@ -110,8 +111,8 @@ def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.S
 
 @contextlib.contextmanager
 def _cpu() -> Iterator[int]:
-    """A CPU for a guest, which no other guest has while there are enough. The guest's kernel and its programs take turns for each system
-    call: on one CPU, a turn takes a third of the time that waking another CPU does.
+    """A CPU for a guest, which no other guest uses while there are enough. The guest's kernel and its programs alternate at each system
+    call: on one CPU a switch takes a third of the time of waking another CPU.
     """
     locks = places.cache() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
@@ -138,7 +139,7 @@ class _Running:
             *("setpriv", "--pdeathsig", "KILL", "--", str(kernel)),
             *(f"mem={guest.memory_mib}M", "root=hostfs", "rootfstype=hostfs", "rootflags=/", "ro", f"init={INIT}"),
             *("time-travel=inf-cpu", "time-travel-start=1", "dummy.numdummies=0", "ifb.numifbs=0"),
-            # System calls by seccomp, where the kernel can: faster than by ptrace, which it falls back to.
+            # Catch system calls by seccomp if the kernel can, because it is faster than ptrace. Otherwise the guest's kernel uses ptrace.
             *("seccomp=auto", "con=null", "con0=null,fd:1", "ssl=null", "quiet", "loglevel=5", "panic=-1", "oops=panic"),
         ]
         with (folder / "console").open("wb") as out:
@@ -151,8 +152,8 @@ class _Running:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        with contextlib.suppress(OSError):  # forbidden here: then the guest is slower
-            os.sched_setaffinity(self.process.pid, {cpu})  # of what it starts, too
+        with contextlib.suppress(OSError):  # not allowed here: the guest is slower
+            os.sched_setaffinity(self.process.pid, {cpu})  # its children inherit it
 
     def wait(self, on_output: OnOutput) -> Answer:
         try:
@@ -191,11 +192,11 @@ class _Running:
         path = self.folder / "answer"
         if not path.is_file():
             raise self._failure()
-        said: dict[str, Any] = json.loads(path.read_text())
-        if "error" in said:
-            raise LabError(str(said["error"]))
+        result: dict[str, Any] = json.loads(path.read_text())
+        if "error" in result:
+            raise LabError(str(result["error"]))
         wall_s = time.monotonic() - self.started
-        return Answer(int(said["status"]), float(said["virtual_s"]), self.boot_s or wall_s, wall_s, bool(said["overlay_full"]))
+        return Answer(int(result["status"]), float(result["virtual_s"]), self.boot_s or wall_s, wall_s, bool(result["overlay_full"]))
 
     def _console(self) -> str:
         return (self.folder / "console").read_text(errors="replace")
@@ -203,27 +204,27 @@ class _Running:
     def _too_long(self) -> LabError:
         when = "the command" if self.boot_s is not None else "the guest's start"
         limit = f"not done after {self.guest.wall_limit_s:g} s of wall time (--wall-limit; of the device: --timeout)"
-        hint = "; a program that computes for ever without a system call stops the guest's clock, so --timeout cannot end it"
+        hint = "; a program in an endless loop without system calls stops the guest's clock, so --timeout cannot end it"
         return TimeLimit(f"{when} was ended: {limit}{hint if self.boot_s is not None else ''}")
 
     def _failure(self) -> LabError:
         log = self._console()
         status = self.process.returncode
         if self.boot_s is None:
-            for word in ("ptrace", "PTRACE", "check_sysemu"):  # tried where there is no seccomp
+            for word in ("ptrace", "PTRACE", "check_sysemu"):  # the messages of a host that refuses seccomp and ptrace
                 lines = [line for line in log.splitlines() if word in line and not line.rstrip().endswith("OK")]
                 if lines:
-                    said = lines[-1].strip()
-                    return Unavailable(f"this host forbids seccomp filters and ptrace (the kernel of virtual time said: {said}); {QEMU}")
+                    message = lines[-1].strip()
+                    return Unavailable(f"this host forbids seccomp filters and ptrace (the kernel printed: {message}); {QEMU}")
         dead = console.death(log)
         if dead and dead.startswith("ktrxer-lab: "):
-            return GuestFailure(f"the guest did not come up: {dead.removeprefix('ktrxer-lab: ')}", log)
+            return GuestFailure(f"the guest did not boot: {dead.removeprefix('ktrxer-lab: ')}", log)
         if dead:
             return GuestFailure(f"the kernel of virtual time died: {dead}", log)
         if status == -signal.SIGBUS or "SIGBUS" in log:
             return GuestFailure(f"no memory is left for the guest in {SHM} or {self.folder}: give it less (--memory)", log)
         killed = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-        return GuestFailure(f"the guest ended {killed} and without an answer", log)
+        return GuestFailure(f"the guest ended {killed} without an answer", log)
 
 
 def _room(path: Path) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One command in one emulated device: boot, run, bring back, always end."""
+"""Runs one command in one emulated device: boot, run, return the results, stop."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ OnOutput = Callable[[bytes, bytes], None]
 MARK = b"\n\0ktrxer-lab: here ends this stream\0\n"
 PORTS = ("status", "out", "err", "kernel", "files")
 POLL_S = 0.02
-DISK_RESERVE = 1 << 20  # less than that is a full disk: the emulator would stop without a word
+DISK_RESERVE = 1 << 20  # less free space counts as a full disk: the emulator would stop without a message
 KILL_AFTER_S = 5  # a hung guest ignores SIGTERM
 CLOCK = "2026-01-01T00:00:00"
-# A timer of the emulator that is always pending, once a second. Without it a device model that sets its timer before it
-# raises its interrupt (MIPS does) makes the idle machine jump to that timer at once: seconds ahead, or for ever.
+# A timer of the emulator that is always pending, once a second. Without it, a device model that sets its timer before it raises its
+# interrupt (as on MIPS) makes the idle machine skip to that timer at once: seconds ahead, or to the end of time.
 HEARTBEAT = ("-netdev", "hubport,id=beat,hubid=0", "-object", "filter-buffer,id=heartbeat,netdev=beat,interval=1000000")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What to boot."""
+    """The machine to boot."""
 
     device: device.Device
     kernel: str
@@ -55,7 +55,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Job:
-    """What to do in it."""
+    """The job to run in it."""
 
     command: tuple[str, ...]
     put: tuple[tuple[Path, str], ...] = ()
@@ -65,24 +65,24 @@ class Job:
     layers: tuple[str, ...] = ()
     limit_s: float = 60.0
     extra: cpio.Tree | None = None
-    unit_tests: bool = False  # of this build, in /usr/libexec/ktrxer/tests: they are large
-    network: Path | None = None  # a folder where two machines meet
+    unit_tests: bool = False  # copy this build's unit tests to /usr/libexec/ktrxer/tests; they are large
+    network: Path | None = None  # the folder with the socket that joins two machines
     side: int = 0
 
 
 @dataclass
 class Answer:
-    """What came back."""
+    """The results."""
 
     status: int
     stdout: bytes
     stderr: bytes
-    files: Path | None  # a tar archive; it lives as long as the run's folder
+    files: Path | None  # a tar archive in the run's folder, which is removed at the end
     missing: list[str]
     kernel_log: list[str]
     boot_s: float  # wall time to the command's start
     wall_s: float
-    cpu_s: float  # of the emulator: what wall_s would be on a host with nothing else to do
+    cpu_s: float  # CPU time of the emulator; about the wall time on an idle host
     guest_s: float  # the device's own time from the command's start to its end
     boot_guest_s: float  # the device's own time from its start to the command's start
 
@@ -98,7 +98,7 @@ def boot(
     say: cache.Say | None = None,
     stop: threading.Event | None = None,
 ) -> Answer:
-    """Run a job and wait for its end. Raises LabError or GuestFailure; whatever happens, nothing is left running."""
+    """Run a job and wait for its end. Raises LabError or GuestFailure. No process is left running in any case."""
     with scratch.folder() as folder, Guest(machine, job, folder, say or quiet) as guest:
         answer = guest.wait(on_output, stop)
         if answer.files is not None:
@@ -118,7 +118,7 @@ def _outlive(path: Path) -> Path:
 
 
 class Guest:
-    """A device that runs; leaving its `with` block ends it."""
+    """A running device. Leaving its `with` block stops it."""
 
     def __init__(self, machine: Machine, job: Job, folder: Path, say: cache.Say) -> None:
         self.machine = machine
@@ -158,7 +158,7 @@ class Guest:
             self._ended(block=True)
 
     def _ended(self, block: bool = False) -> bool:
-        """Whether the emulator has ended. Takes its CPU time along, which Popen's own wait would throw away."""
+        """Whether the emulator has ended. Records its CPU time, which Popen's own wait would discard."""
         if self.process.returncode is None:
             pid, status, used = os.wait4(self.process.pid, 0 if block else os.WNOHANG)
             if pid:
@@ -167,7 +167,7 @@ class Guest:
         return self.process.returncode is not None
 
     def wait(self, on_output: OnOutput | None = None, stop: threading.Event | None = None) -> Answer:
-        """Wait for the end, or to be stopped; hand on output as it comes."""
+        """Wait for the end or for `stop`, and pass output on as it arrives."""
         sent = {"out": 0, "err": 0}
         while True:
             ended = self._ended()
@@ -189,7 +189,7 @@ class Guest:
                 raise self._disk_full()
             time.sleep(POLL_S)
 
-    # -- what goes in --
+    # -- input --
 
     def _write_initrd(self, images: image.Images) -> None:
         path = self.folder / "initrd"
@@ -250,7 +250,7 @@ class Guest:
             qemu += ["-chardev", f"file,id={port},path={_escaped(self.folder / port)}"]
             qemu += ["-device", f"virtserialport,chardev={port},name=lab.{port}"]
         if virtual:
-            # Without ioeventfd=off what the device prints is taken by a thread of the emulator when the host has time for it.
+            # Without ioeventfd=off, a thread of the emulator handles the device's output when the host schedules it.
             qemu += ["-icount", f"shift={shift},sleep=off", *HEARTBEAT, *more]
         if self.job.network is not None:
             mine, theirs = self.job.network / f"{self.job.side}", self.job.network / f"{1 - self.job.side}"
@@ -259,11 +259,11 @@ class Guest:
                 *("-netdev", f"dgram,id=net,local.type=unix,local.path={_escaped(mine)},remote.type=unix,remote.path={_escaped(theirs)}"),
                 *("-device", f"{nic},netdev=net,mac=52:54:00:00:00:0{self.job.side + 1}" + (",romfile=" if emulator.bus == "pci" else "")),
             ]
-        # Whoever dies, nothing stays: the limit kills the emulator, and each dies with its parent.
+        # The time limit kills the emulator, and each process dies with its parent, so no process is left.
         bound = ["setpriv", "--pdeathsig", "KILL"]
         return [*bound, "timeout", "-k", str(KILL_AFTER_S), str(self.job.limit_s), *bound, *qemu]
 
-    # -- what comes back --
+    # -- output --
 
     def _read(self, name: str) -> bytes:
         with contextlib.suppress(FileNotFoundError):
@@ -271,7 +271,7 @@ class Guest:
         return b""
 
     def _fresh(self, port: str, offset: int) -> bytes:
-        """Output after an offset, without what may be the mark."""
+        """Output after an offset, without a possible part of the end mark."""
         with (self.folder / port).open("rb") as source:
             source.seek(offset)
             data = source.read()
@@ -288,12 +288,12 @@ class Guest:
     def _answer(self) -> Answer:
         wall_s = time.monotonic() - self.started
         lines = [line.split(" ", 1) for line in self._read("status").decode(errors="replace").splitlines()]
-        said = {words[0]: words[1] for words in lines if len(words) == 2}
+        answers = {words[0]: words[1] for words in lines if len(words) == 2}
         cut = [port for port in ("out", "err", "kernel", "files") if not self._whole(port)]
-        if "end" not in said or "status" not in said or cut:
-            raise self._failure(said)
-        if "failed" in said:
-            raise LabError(f"the {self.machine.device.name} could not pack the files that it was asked for (--get)")
+        if "end" not in answers or "status" not in answers or cut:
+            raise self._failure(answers)
+        if "failed" in answers:
+            raise LabError(f"the {self.machine.device.name} could not pack the requested files (--get)")
         if self.job.get and (self.folder / "files").stat().st_size > len(MARK):
             with (self.folder / "files").open("r+b") as archive:
                 archive.truncate((self.folder / "files").stat().st_size - len(MARK))
@@ -301,7 +301,7 @@ class Guest:
         else:
             files = None
         return Answer(
-            status=int(said["status"]),
+            status=int(answers["status"]),
             stdout=self._stream("out"),
             stderr=self._stream("err"),
             files=files,
@@ -310,27 +310,27 @@ class Guest:
             boot_s=self.boot_s if self.boot_s is not None else wall_s,
             wall_s=wall_s,
             cpu_s=self.cpu_s,
-            guest_s=float(said["end"]) - float(said["start"]),
-            boot_guest_s=float(said["start"]),
+            guest_s=float(answers["end"]) - float(answers["start"]),
+            boot_guest_s=float(answers["start"]),
         )
 
     def _disk_full(self) -> LabError:
         name = self.machine.device.name
         cure = "free some space or set TMPDIR to another disk"
-        return LabError(f"the disk of {self.folder} is full: what the {name} said is cut off; {cure}")
+        return LabError(f"the disk of {self.folder} is full: the output of the {name} is truncated; {cure}")
 
-    def _failure(self, said: dict[str, str]) -> LabError:
+    def _failure(self, answers: dict[str, str]) -> LabError:
         name = f"{self.machine.device.name} ({self.machine.kernel}, {self.machine.time} time)"
         log = self._read("console").decode(errors="replace")
         qemu = self._read("qemu").decode(errors="replace").strip()
-        when = "during the command" if "start" in said else "before the command started"
+        when = "during the command" if "start" in answers else "before the command started"
         dead = console.death(log)
         streams = (log, self._stream("out"), self._stream("err"))
         if dead and dead.startswith("Initramfs unpacking failed"):
             size = (self.folder / "initrd").stat().st_size >> 20
-            return GuestFailure(f"{name}: its memory is too small for the {size} MiB that go in; give it more (--memory)", *streams)
+            return GuestFailure(f"{name}: its memory is too small for {size} MiB of files; give it more (--memory)", *streams)
         if dead and dead.startswith("ktrxer-lab: "):
-            return GuestFailure(f"{name}: it did not come up: {dead.removeprefix('ktrxer-lab: ')}", *streams)
+            return GuestFailure(f"{name}: it did not boot: {dead.removeprefix('ktrxer-lab: ')}", *streams)
         if dead:
             return GuestFailure(f"{name}: its kernel died {when}: {dead}", *streams)
         if self.process.returncode in (124, 137, -signal.SIGKILL):
@@ -347,7 +347,7 @@ def _escaped(path: Path) -> str:
 
 
 def put_build(tree: cpio.Tree, build: str, with_unit_tests: bool) -> None:
-    """This build's binaries, as far as there are any: the command and the unit tests."""
+    """Add this build's existing binaries: the command and, if wanted, the unit tests."""
     command = places.program(build)
     if command is not None:
         tree.file("usr/bin/ktrxer", command.read_bytes(), 0o755)
@@ -366,10 +366,10 @@ def unit_tests(build: str) -> list[Path]:
 def boot_pair(
     left: Machine, right: Machine, job: Job, peer: str, on_output: OnOutput | None = None, say: cache.Say | None = None
 ) -> Answer:
-    """Two machines joined by a network: `job` runs in the first, the shell command `peer` in the second until the first is done."""
+    """Two machines joined by a network: `job` runs in the first. The shell command `peer` runs in the second until the first is done."""
     for machine in (left, right):
         if machine.time != "real":
-            raise LabError("two machines need real time: in virtual time each has a clock of its own (--time real)")
+            raise LabError("two machines need real time: in virtual time each has its own clock (--time real)")
     with scratch.folder() as folder, contextlib.ExitStack() as stack:
         for side in ("left", "right"):
             (folder / side).mkdir()
@@ -386,7 +386,7 @@ def boot_pair(
         guest = stack.enter_context(Guest(left, addressed[0], folder / "left", say or quiet))
         answer = guest.wait(on_output)
         if other._ended():
-            other._answer()  # a peer that died is the reason of whatever the first one saw
+            other._answer()  # if the peer died, report that: it is the cause of the first machine's error
         if answer.files is not None:
             answer.files = _outlive(answer.files)
         return answer

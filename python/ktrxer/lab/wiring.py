@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A topology as a shell script: namespaces, veth pairs, addresses, routes and queues.
+"""Converts a topology to a shell script: namespaces, veth pairs, addresses, routes and queues.
 
-The script needs only `ip`, `tc`, `ethtool` and a POSIX shell (and `nft` where loss must do without netem). It ends at the first thing
-that the kernel lacks, with one line that names it. The same script runs in a device of the lab, in `ktrxer lab run`, and by hand.
+The script needs only `ip`, `tc`, `ethtool` and a POSIX shell, and `nft` for loss on a kernel without netem. It ends at the first feature
+that the kernel lacks, with one line that names the feature. The same script runs in a device of the lab, in `ktrxer lab run`, and by hand.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ktrxer.lab.namespaces import QUIET, batch, batch6, cable, host, settle
 from ktrxer.lab.namespaces import script as shell
 from ktrxer.lab.topology_model import DEFAULT_QUEUE, POLICE_NS, Link, Shape, Topology
 
-NETEM_LIMIT = 100_000  # packets: never the bottleneck
-BURST_S = 250e-6  # of the rate: how late the shaper may wake up without losing throughput
-TBF_LIMIT = 1 << 30  # bytes: never reached, as the queue below has a limit of its own
-BLEACHED = {"dscp": 0xFC, "ecn": 0x03}  # bits of the byte that was once called type of service
+NETEM_LIMIT = 100_000  # packets: so large that it never drops
+BURST_S = 250e-6  # a time at the rate: the lateness of the shaper's wake-up that costs no throughput
+TBF_LIMIT = 1 << 30  # bytes: never reached, because the queue below it has a lower limit
+BLEACHED = {"dscp": 0xFC, "ecn": 0x03}  # bits of the former type-of-service byte
 FRAME_HEADER = 14  # bytes of Ethernet before the IP packet
 
 
@@ -67,7 +67,7 @@ def _lines(topology: Topology) -> Iterator[str]:
 
 
 def _tries(topology: Topology) -> Iterator[str]:
-    """Every kind of queue in the file, once, in its own words."""
+    """Commands that try each kind of queue in the file once."""
     node, seen = topology.nodes[0], set[tuple[str, ...]]()
     for link in topology.links:
         for end in link.ends:
@@ -92,7 +92,7 @@ def _link(link: Link) -> Iterator[str]:
     words = f"the link {left} - {right}"
     what = shlex.quote(words)
     if link.wire:
-        # A namespace of its own between the two ends: a bridge of two ports; two bridges where it holds the queue of a host, too.
+        # A namespace between the two ends with a bridge of two ports, or with two bridges if it also holds the queue of a host.
         w = link.wire
         bridges = {node: link.bridge(node) for node in link.ends}
         yield f"tune {w} ipv6/conf/all/disable_ipv6=1 ipv6/conf/default/disable_ipv6=1 {' '.join(QUIET)}"
@@ -117,7 +117,7 @@ def _link(link: Link) -> Iterator[str]:
         device, other = link.device(node), link.other(node)
         if not link.offload:
             yield f"bare {node} {device}"
-        # Neighbours know each other from the start: no probe waits for ARP, and none is lost to the lab's own loss.
+        # Static neighbour entries: no probe waits for ARP, and no ARP packet is lost by the lab's own loss.
         lines = (
             f"link set {device} address {_mac(link, node)} mtu {link.mtu} up",
             f"address add {link.address(node)}/{link.subnet.prefixlen} dev {device}",
@@ -132,7 +132,7 @@ def _link(link: Link) -> Iterator[str]:
 
 
 def _mac(link: Link, node: str) -> str:
-    """Of our own making: the second bit says so."""
+    """A locally administered address, as its second bit shows."""
     return f"02:64:00:00:{link.number:02x}:{link.ends.index(node) + 1:02x}"
 
 
@@ -144,7 +144,7 @@ def _netem(shape: Shape) -> tuple[str, ...]:
             words.append(f"{max(1, round(shape.jitter_ns / 1000))}us")
             words += ["distribution", shape.distribution] if shape.distribution != "uniform" else []
     if shape.loss_ppm and shape.burst > 1:
-        # Gilbert's model: in the bad state each packet is lost; `leave` and `enter` are the probabilities of a change at each packet.
+        # Gilbert's model: in the bad state each packet is lost. `leave` and `enter` are the transition probabilities at each packet.
         leave, share = 1 / shape.burst, shape.loss_ppm / 1e6
         enter = leave * share / (1 - share)
         words += ["loss", "gemodel", f"{100 * enter:.6f}%", f"{100 * leave:.6f}%"]
@@ -185,7 +185,7 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
         yield netem
         return
     yield f"if [ $netem = 1 ]; then {netem}"
-    what = shlex.quote(f"the loss {way}, which nftables must do as this kernel has no netem")
+    what = shlex.quote(f"the loss {way}, by nftables because this kernel has no netem")
     yield f"else step {what} ip netns exec {link.wire} nft -f - <<'END'"
     yield f"table netdev from_{node} {{"
     yield "chain loss {"
@@ -194,13 +194,13 @@ def _shape(link: Link, node: str, shape: Shape) -> Iterator[str]:
     yield "}"
     yield "}"
     yield "END"
-    yield "fi"  # a delay beside it has been tried above: then there is a netem
+    yield "fi"  # with a delay, netem exists: the script has tried it above
 
 
 def _rate(link: Link, shape: Shape, rate_bps: int, at: str, add: str) -> Iterator[str]:
     frame = link.mtu + FRAME_HEADER
     if shape.bucket is None:
-        # A bucket that is larger than one frame, or than what a late wake-up needs, would let bursts pass the bottleneck.
+        # A bucket larger than one frame, and larger than a late wake-up requires, would let bursts pass the bottleneck.
         burst = max(frame, round(rate_bps * BURST_S / 8))
         yield f"{at} root handle 1: htb default 1"
         yield f"{add} parent 1: classid 1:1 htb rate {rate_bps}bit burst {burst} cburst {burst} quantum {frame}"
@@ -210,32 +210,32 @@ def _rate(link: Link, shape: Shape, rate_bps: int, at: str, add: str) -> Iterato
 
 
 def _entry(link: Link, node: str, shape: Shape, way: str) -> Iterator[str]:
-    """Where the packets of a node enter the wire: they are bleached, then policed or passed on to the program of a trace."""
+    """At the place where a node's packets enter the wire: clear markings, then police, or redirect to the program of a trace."""
     port = f"to-{node}"
     add = f"tc -n {link.wire} filter add dev {port} ingress"
     yield f"step {shlex.quote(f'the ingress {way}')} tc -n {link.wire} qdisc add dev {port} clsact"
     if shape.bleach:
         what = shlex.quote(f"bleaching {way}")
         bits = sum(bits for name, bits in BLEACHED.items() if name in shape.bleach)
-        # The traffic class of IPv6 begins in the middle of a byte.
+        # IPv6's traffic class begins in the middle of a byte.
         four, six = _clear(1, bits), _clear(0, bits >> 4) + _clear(1, bits << 4 & 0xF0)
         yield f"step {what} {add} protocol ip prio 1 matchall action pedit{four} pipe action csum ip4h continue"
         yield f"step {what} {add} protocol ipv6 prio 2 matchall action pedit{six} continue"
     if shape.police_bps is not None:
-        # What exceeds the rate is dropped.
+        # Packets above the rate are dropped.
         burst = max(2 * (link.mtu + FRAME_HEADER), shape.police_bps * POLICE_NS // 8_000_000_000)
         what = shlex.quote(f"the policer {way}")
         yield f"step {what} {add} prio 3 matchall action police rate {shape.police_bps}bit burst {burst} conform-exceed drop/ok"
     if shape.trace is not None:
         what, device, other = shlex.quote(f"the trace {way}"), f"rate-{node}", link.other(node)
         yield f"step {what} ip -n {link.wire} link add name {device} mtu {link.mtu} up type dummy"
-        # `trace.py` takes from this device and sends through the bridge, which must not send back to where a frame came from.
+        # `trace.py` reads from this device and sends through the bridge, which must not send a frame back to its source port.
         yield f"step {what} bridge -n {link.wire} fdb replace {_mac(link, other)} dev to-{other} master static"
         yield f"step {what} {add} prio 3 matchall action mirred egress redirect dev {device}"
 
 
 def _clear(offset: int, bits: int) -> str:
-    """Words of tc's pedit, to which `retain` is the bits that change."""
+    """Arguments of tc's pedit that clear bits; `retain` names the bits that change."""
     return f" munge offset {offset} u8 set 0 retain {bits}" if bits else ""
 
 
@@ -256,7 +256,8 @@ def _nat(link: Link, node: str, way: str) -> Iterator[str]:
 
 
 def _names(topology: Topology) -> Iterator[str]:
-    """Each node by its name, and `NAME-6` for IPv6: in the file that $KTRXER_LAB_HOSTS names, or where `ip netns exec` looks."""
+    """Write a hosts file with each node's name, and `NAME-6` for IPv6: to the file in $KTRXER_LAB_HOSTS, or to the place where `ip netns
+    exec` reads it."""
     yield "hosts() {"
     yield "cat <<'END'"
     yield "127.0.0.1 localhost"

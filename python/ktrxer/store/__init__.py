@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs on disk (docs/reference/store.md): NAME.ktrxer.part/ while one happens, NAME.ktrxer when it is finished.
+"""Runs on disk (docs/reference/store.md): the directory NAME.ktrxer.part/ during the run, the file NAME.ktrxer after its end.
 
-    run = open_run("rrul.ktrxer")            # checked: the file may be anybody's
+    run = open_run("rrul.ktrxer")            # checks the file, which may come from an unknown source
     run.meta.series, run.table("latency")    # dataclasses; pyarrow.Table
-    run.arrays(run.series("TCP upload BE"))  # numpy, in the order of time
+    run.arrays(run.series("TCP upload BE"))  # numpy arrays, sorted by time
 
     writer = RunWriter(directory, meta)
     writer.append("latency", {"series": [0], "t_ns": [5], ...})
@@ -27,7 +27,7 @@ _LAZY = {"Run": "run", "open_run": "run", "RunWriter": "writer", "recover": "rec
 
 
 def __getattr__(name: str) -> Any:
-    """What needs more than the standard library comes when it is used: the command line must be quick."""
+    """Import the modules that need pyarrow at their first use, so that the command line starts quickly."""
     if name not in _LAZY:
         raise AttributeError(name)
     from importlib import import_module

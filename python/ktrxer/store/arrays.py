@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Columns of tables as numpy arrays, and back. Without pyarrow's own functions over columns: to import those (pyarrow.compute, and acero to
-sort) takes longer than to read and draw a run."""
+"""Conversion between columns of tables and numpy arrays. pyarrow.compute and pyarrow.acero are not used, because their import takes
+longer than to read and draw a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """All that a column of numbers holds, exactly, and where it is empty (there the number means nothing)."""
+    """The exact values of a column of numbers, and a mask of its empty entries. The value of an empty entry has no meaning."""
     array = column.combine_chunks()
     count, first = len(array), array.offset
     kind = np.dtype(array.type.to_pandas_dtype())
@@ -27,7 +27,7 @@ def numbers(column: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def column(values: NDArray[Any], type_: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Empty where a value is no number, or is said to be missing."""
+    """An Arrow array, empty where a value is NaN or where `missing` is set."""
     import pyarrow as pa
 
     if values.dtype.kind == "f":
@@ -37,7 +37,7 @@ def column(values: NDArray[Any], type_: pa.DataType, missing: NDArray[np.bool_] 
 
 
 def in_order(table: pa.Table, by: list[str]) -> pa.Table:
-    """Sorted by columns of numbers that are never empty, the first of them first; what is equal stays in its order."""
+    """The table sorted by the columns `by`, the first of them first. These hold numbers and have no empty entries. The sort is stable."""
     import pyarrow as pa
 
     keys = [numbers(table.column(name))[0] for name in by]

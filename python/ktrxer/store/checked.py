@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Dataclasses from JSON of unknown origin, and back. The type of each field is what is checked; there is no other schema."""
+"""Conversion between dataclasses and JSON of unknown origin. The type of each field is the schema; there is no other one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ktrxer.store import limits
 from ktrxer.store.errors import StoreError, printable
 
 T = TypeVar("T")
-Json = Any  # what JSON can hold: bounded, finite, but of any shape
+Json = Any  # a JSON value of any shape, of bounded size, without NaN and infinities
 
 
 def load(text: bytes, where: str) -> Json:
-    """JSON without its dark corners: NaN, infinities, a name twice, numbers beyond 64 bits, endless nesting."""
+    """Parse JSON. Refuse NaN, infinities, a duplicate name in an object, numbers beyond 64 bits and too deep nesting."""
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
     if (values := _values(text)) > limits.VALUES:
@@ -29,7 +29,7 @@ def load(text: bytes, where: str) -> Json:
     except RecursionError:
         raise StoreError(f"{where}: nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise StoreError(f"{where}: not JSON as a run has it: {error}") from None
+        raise StoreError(f"{where}: invalid JSON: {error}") from None
 
 
 def _values(text: bytes) -> int:
@@ -38,7 +38,7 @@ def _values(text: bytes) -> int:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _finite(text: str) -> float:
@@ -67,8 +67,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def parse(kind: type[T], value: Json, where: str) -> T:
-    """`value` as a `kind` (a dataclass), or a StoreError that names the field. Fields that the class does not know are left out.
-    A field that is a list may state its limit: `metadata={"most": N}`."""
+    """Convert `value` to the dataclass `kind`. A StoreError names the wrong field. Fields that the class does not have are ignored.
+    A field that is a list may set a limit: `metadata={"most": N}`."""
     if not isinstance(value, dict):
         raise _wrong(where, "an object", value)
     made: dict[str, Any] = {}
@@ -81,12 +81,12 @@ def parse(kind: type[T], value: Json, where: str) -> T:
             raise StoreError(f"{at}: missing")
     try:
         return kind(**made)
-    except ValueError as error:  # __post_init__ has rules of its own
+    except ValueError as error:  # from __post_init__
         raise StoreError(f"{where}: {error}") from None
 
 
 def _one(hint: Any, value: Json, where: str, most: int = limits.ITEMS) -> Any:
-    """`most`: items of a list; each item of a list of objects takes some 100 us."""
+    """`most`: the limit of items of a list. Parsing one item of a list of objects takes about 100 us."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None:
@@ -138,7 +138,7 @@ def _plain(hint: Any, value: Json, where: str) -> Any:
 
 
 def free(value: Json, where: str, depth: int = limits.DEPTH) -> Json:
-    """JSON of any shape (metadata, a process' own words), bounded."""
+    """Check the size and depth of JSON of any shape, for example metadata or the `end` object of a process."""
     if depth == 0:
         raise StoreError(f"{where}: nested more than {limits.DEPTH} deep")
     if isinstance(value, dict):
@@ -166,7 +166,7 @@ def _wrong(where: str, wanted: str, value: Json) -> StoreError:
 
 
 def dump(value: Any, where: str) -> bytes:
-    """The JSON of a dataclass, checked as if it had been read: what cannot be read again is not written."""
+    """The JSON of a dataclass. The checks of `parse` apply, because a file that cannot be read again must not be written."""
     made = dataclasses.asdict(parse(type(value), dataclasses.asdict(value), where))
     text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     if len(text) > limits.META_BYTES:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tables of a run: one for each kind of sample, and the events. Each column has a type, and may or may not be empty.
+"""The tables of a run: one for each kind of sample, and one of events. Each column has a type; a nullable column may be empty.
 
-Times are whole nanoseconds since the run's zero. Counts are cumulative, as the kernel or the process that counts has them.
+Times are integer nanoseconds since the run's zero. Counts are cumulative, as the kernel or the measuring process reports them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# TOO_LATE: answered after the time-out of the probes. Such an answer has its delay, and is neither lost nor within the time-out.
+# TOO_LATE: the answer came after the time-out of the probes. Such a probe has a delay. It counts neither as lost nor as answered in time.
 ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE, TOO_LATE = range(8)
 LOCAL, REMOTE = 0, 1
 
@@ -21,9 +21,9 @@ LOCAL, REMOTE = 0, 1
 @dataclass(frozen=True)
 class Column:
     name: str
-    type: str  # Arrow's name of it
+    type: str  # the name of the Arrow type
     nullable: bool = False
-    most: int | None = None  # of a small enumeration
+    most: int | None = None  # the largest value of a small enumeration
 
 
 def _filled(*names: str) -> tuple[Column, ...]:
@@ -45,15 +45,15 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("seq", "int64"),
         *_maybe("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "lateness_ns"),
         Column("state", "uint8", most=TOO_LATE),
-        # From the far end: its clock when the probe came, and how many it had seen. One-way delays and the direction of losses are computed
-        # from them (estimate/one_way.py, estimate/loss.py).
+        # From the reflector: its clock at the probe's arrival, and the number of probes that it had received. estimate/one_way.py computes
+        # one-way delays from them, and estimate/loss.py the direction of losses.
         *_maybe("far_ns", "far_seq"),
-        # Waits in the two hosts' own queues: part of up_ns and down_ns, and of rtt_ns.
+        # Delays in the queues of the two hosts' own devices: parts of up_ns, of down_ns and of rtt_ns.
         *_maybe("own_queue_ns", "far_queue_ns"),
-        # By the kernels, since the first probe: the adjustments of the far clock less those of this host's.
+        # Clock adjustments by the two kernels since the first probe: those of the far clock minus those of the local clock.
         *_maybe("adjusted_ns"),
     ),
-    # far_ns: by the far end's clock, for what was counted there.
+    # far_ns: the far end's clock, for counts of the far end.
     "bytes": (_SERIES, _TIME, _END, Column("bytes", "int64"), *_maybe("bound_ns", "far_ns")),
     "tcp_info": (
         _SERIES,

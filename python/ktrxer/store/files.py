@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Files and directories of unknown origin: only regular files are opened, and nothing in a directory of a run is reached through a link."""
+"""Open files and directories of unknown origin: only regular files, and no symbolic link inside the directory of a run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import BinaryIO
 
 from ktrxer.store.errors import StoreError
 
-# O_NONBLOCK: the open of a FIFO without a writer would wait.
+# O_NONBLOCK: without it, opening a FIFO that has no writer would block.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file for reading; a link is followed. StoreError for a FIFO, a device, a directory. OSError as open(2)."""
+    """Open a file for reading and follow links. StoreError for a FIFO, a device or a directory. OSError as from open(2)."""
     return _regular(os.open(path, _READ), path)
 
 
 def open_inside(directory: Path, name: str) -> BinaryIO:
-    """The file `name` of the directory of a run, for reading. StoreError for what is not a regular file; neither the directory nor the file
-    may be a symbolic link. OSError as open(2)."""
+    """Open the file `name` in the directory of a run for reading. StoreError if it is not a regular file, or if the directory or the file
+    is a symbolic link. OSError as from open(2)."""
     try:
         at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -34,7 +34,7 @@ def open_inside(directory: Path, name: str) -> BinaryIO:
         return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=at), directory / name)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise StoreError(f"{directory / name}: a symbolic link; a run has none") from None
+            raise StoreError(f"{directory / name}: a symbolic link; a run contains no links") from None
         raise
     finally:
         os.close(at)
@@ -49,7 +49,7 @@ def _regular(handle: int, path: Path) -> BinaryIO:
 
 
 def create(path: Path) -> BinaryIO:
-    """A new file for writing. What stands at `path` is removed first; a link is removed and not followed."""
+    """Create a file for writing. Remove an existing `path` first; a link is removed and not followed."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb")

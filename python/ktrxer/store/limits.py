@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a run may be at most. A file that claims more is refused before anything is allocated for it."""
+"""Limits of a run. A file that claims more is refused before memory is allocated for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ RUNNERS = 5_000
 PHASES = 1_000
 DEPTH = 32  # of nested free JSON
 ROWS = 1 << 28  # of one table
-# Times that differ by nanoseconds cannot be packed as densely as this: more rows a byte is a bomb.
+# Time stamps differ by nanoseconds, so they do not compress to less than this. More rows a byte indicate a decompression bomb.
 ROWS_A_BYTE = 4
-ROWS_FREE = 100_000  # so many are small in any case
+ROWS_FREE = 100_000  # rows that are allowed whatever the size of the file
 TABLE_BYTES = 4 << 30  # of one table in memory
-PAGE_BYTES = 64 << 20  # of one page of a Parquet file, unpacked: writers make pages of a megabyte
-# Of all tables of one run in memory. Reading and sorting hold three copies, and half of the machine's memory stays for others.
+PAGE_BYTES = 64 << 20  # of one uncompressed page of a Parquet file; writers make pages of one megabyte
+# Of all tables of one run in memory. Reading and sorting hold three copies; half of the machine's memory stays free.
 RUN_BYTES = max(256 << 20, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 6)
-RESTARTS = 1000  # of the reader of a damaged stream, behind what it cannot read
-SPAN_NS = 400 * 86400 * 10**9  # a run's times lie within so long of its zero
+RESTARTS = 1000  # attempts of the reader to continue behind damage in a stream
+SPAN_NS = 400 * 86400 * 10**9  # the longest distance of a time from the run's zero

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Many runs: which a directory holds, and all of them as one data set."""
+"""Many runs: the list of those in a directory, and their samples as one data set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ktrxer.store.run import being_written, open_run
 @dataclass(frozen=True)
 class Entry:
     path: Path
-    meta: Meta | None  # None: it cannot be read
+    meta: Meta | None  # None: the run cannot be read
     state: str  # finished, running, cut off, damaged
     problem: str = ""
 
@@ -43,7 +43,7 @@ class Entry:
 
 
 def find(path: Path) -> list[Path]:
-    """Itself when it is a run, else the runs in it."""
+    """[path] if `path` is a run, otherwise the runs in the directory `path`."""
     if path.is_dir() and not path.name.endswith(PART):
         return sorted(p for p in path.iterdir() if p.name.endswith((SUFFIX, SUFFIX + PART, ".flent.gz")) and not p.name.startswith("."))
     return [path]
@@ -64,8 +64,8 @@ def _entry(path: Path) -> Entry:
 
 
 def as_dataset(found: Iterable[Entry], to: Path) -> int:
-    """TO/KIND/NAME.parquet for each run, with the columns `run` and the series' name, class and direction; TO/runs.parquet describes
-    them."""
+    """Write TO/KIND/NAME.parquet for each run, with a column for the run and the series' name, class and direction, and TO/runs.parquet
+    with one row for each run."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -87,7 +87,7 @@ def as_dataset(found: Iterable[Entry], to: Path) -> int:
             pq.write_table(table, to / kind / f"{run.name}.parquet", compression="zstd", store_schema=False)
         described.append({key: value for key, value in entry.as_json().items() if key not in ("reasons", "state")} | {"run": run.meta.id})
     if not described:
-        raise StoreError("no runs that could be read")
+        raise StoreError("no readable runs")
     to.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(described), to / "runs.parquet", compression="zstd", store_schema=False)
     return len(described)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""meta.json: all of a run that is not a sample. The classes are the specification (docs/reference/store.md explains them)."""
+"""meta.json: all data of a run except its samples. The classes are the specification; docs/reference/store.md explains them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Verdict = Literal["valid", "degraded", "invalid"]
 
 @dataclass
 class Zero:
-    """The instant from which a run's times count, on two clocks of the host that measured."""
+    """The origin of a run's times, on two clocks of the measuring host."""
 
     monotonic_ns: int
-    realtime_ns: int  # CLOCK_REALTIME then, to +- bound_ns
+    realtime_ns: int  # CLOCK_REALTIME at the zero, with an uncertainty of bound_ns
     bound_ns: int = 0
     boot_id: str | None = None
 
@@ -56,17 +56,17 @@ class Runner:
     name: str
     kind: str  # of the runner: ping, stamp, flow, ...
     argv: list[str]
-    host: str | None = None  # the far end, as it was named
+    host: str | None = None  # the far host, as the user wrote it
     status: Status = "planned"
-    exit_status: int | None = None  # negative: the signal that killed it
+    exit_status: int | None = None  # negative: number of the signal that killed the process
     started_ns: int | None = None
     ended_ns: int | None = None
-    end: dict[str, Any] | None = None  # its own last object (docs/schema/end.schema.json)
+    end: dict[str, Any] | None = None  # the `end` object of the process (docs/schema/end.schema.json)
     stderr_tail: str = ""
     interval_ns: int | None = None  # of its probes or samples
-    from_ns: int | None = None  # when it should measure, as planned
+    from_ns: int | None = None  # planned start of the measurement
     to_ns: int | None = None
-    processor_ns: int | None = None  # what it and its children have used
+    processor_ns: int | None = None  # CPU time of the process and its children
     protocol: str | None = None  # of its probes: UDP, ICMP, ...
     place: str = "local"  # where it ran
     parameters: dict[str, Any] = field(default_factory=dict)  # of its runner, resolved
@@ -80,15 +80,15 @@ class Runner:
 @dataclass
 class Series:
     id: int
-    name: str  # Flent's name where Flent has one: "TCP upload BE", "Ping (ms) ICMP"
+    name: str  # Flent's name if Flent has one: "TCP upload BE", "Ping (ms) ICMP"
     kind: Kind
     unit: str
     runner: int | None = None  # Runner.id
     flow: int | None = None
     direction: Literal["up", "down", "both"] | None = None
     klass: str | None = None  # BE, BK, CS5, EF, ... as the packets are marked
-    group: str | None = None  # what is summed or shown together: "TCP upload", "Ping (ms)"
-    data_name: str | None = None  # of an imported series
+    group: str | None = None  # series of one group are summed or drawn together: "TCP upload", "Ping (ms)"
+    data_name: str | None = None  # the name in the imported file
 
 
 @dataclass
@@ -98,20 +98,20 @@ class Meta:
     created: str  # RFC 3339
     host: Host
     zero: Zero
-    length_ns: int  # of the whole run as planned, idle phases and all
+    length_ns: int  # planned length of the whole run, with its idle phases
     schema: str = SCHEMA
     title: str = ""
     version: str = ""  # of ktrxer
-    targets: list[str] = field(default_factory=list)  # the far hosts, as they were named
+    targets: list[str] = field(default_factory=list)  # the far hosts, as the user wrote them
     phases: list[Phase] = field(default_factory=list, metadata={"most": limits.PHASES})
     settings: dict[str, Any] = field(default_factory=dict)  # the test's parameters
-    command: list[str] = field(default_factory=list)  # which repeats it
+    command: list[str] = field(default_factory=list)  # this command repeats the run
     runners: list[Runner] = field(default_factory=list, metadata={"most": limits.RUNNERS})
     series: list[Series] = field(default_factory=list, metadata={"most": limits.SERIES})
     accounts: dict[str, Any] = field(default_factory=dict)
-    verdict: Verdict | None = None  # None while it runs
+    verdict: Verdict | None = None  # None during the run
     reasons: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)  # before, after
+    metadata: dict[str, Any] = field(default_factory=dict)  # of the hosts, before and after the run
     plots: list[str] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)  # of the recipe's own (catalogue/recipe.py, Panel)
 
@@ -122,17 +122,17 @@ class Meta:
             if len(set(numbers)) != len(numbers):
                 raise ValueError(f"two of the {what} have the same id")
             if any(not 0 <= number < 2**31 for number in numbers):
-                raise ValueError(f"an id of the {what} is no number of 31 bits")
+                raise ValueError(f"an id of the {what} is not a number of 31 bits")
         names = [series.name for series in self.series]
         if len({(series.name, series.kind) for series in self.series}) != len(names):
             raise ValueError("two series have the same name and kind")
         known = {runner.id for runner in self.runners}
         if any(series.runner is not None and series.runner not in known for series in self.series):
-            raise ValueError("a series is of a runner that there is not")
+            raise ValueError("a series refers to a runner that does not exist")
         if not 0 <= self.length_ns <= limits.SPAN_NS:
-            raise ValueError("length_ns is not a possible length")
+            raise ValueError("length_ns is out of range")
         if any(abs(at) > limits.SPAN_NS for phase in self.phases for at in (phase.from_ns, phase.to_ns)):
-            raise ValueError("a phase lies beyond the run")
+            raise ValueError("a phase ends after the run")
 
     def phase(self, name: str) -> Phase | None:
         return next((phase for phase in self.phases if phase.name == name), None)

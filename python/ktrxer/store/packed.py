@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What compressed parts of a file become, read from their headers before anything is unpacked.
+"""Sizes of the compressed parts of a file after decompression, read from their headers.
 
-The libraries allocate what a header claims: a page of a Parquet file up to 2 GiB, a buffer of an Arrow message without a limit.
+These checks come first, because pyarrow allocates the size that a header claims: up to 2 GiB for a page of a Parquet file, without limit
+for a buffer of an Arrow message.
 Formats: Parquet's thrift (parquet-format, PageHeader; thrift compact protocol), Arrow's flatbuffers (Message.fbs).
 """
 
@@ -23,7 +24,7 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 
 
 class _Thrift:
-    """A reader of one structure, from `at` on. IndexError or ValueError at what is none."""
+    """A reader of one structure that begins at `at`. IndexError or ValueError for damaged data."""
 
     def __init__(self, data: memoryview, at: int) -> None:
         self.data = data
@@ -50,7 +51,7 @@ class _Thrift:
 
     def skip(self, kind: int, depth: int = 0) -> None:
         if depth > limits.DEPTH:
-            raise ValueError("nested too deep")
+            raise ValueError("nested too deeply")
         if kind in (_TRUE, _FALSE):
             return
         if kind == _BYTE:
@@ -65,11 +66,11 @@ class _Thrift:
         elif kind == _STRUCT:
             while field := self.field(0)[1]:
                 self.skip(field, depth + 1)
-        else:  # Statistics and sizes of a page header have no lists, sets or maps
+        else:  # the statistics and sizes of a page header contain no lists, sets or maps
             raise ValueError(f"a field of type {kind}")
 
     def field(self, last: int) -> tuple[int, int]:
-        """Number and type of the next field; type 0: the end."""
+        """Number and type of the next field. Type 0 marks the end of the structure."""
         head = self.byte()
         if not head:
             return 0, 0
@@ -77,7 +78,7 @@ class _Thrift:
 
 
 def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
-    """Where the page behind this header begins, its size unpacked, and its size in the file."""
+    """The offset of the page behind this header, its uncompressed size, and its size in the file."""
     reader = _Thrift(data, at)
     number = 0
     sizes: dict[int, int] = {}
@@ -92,7 +93,7 @@ def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
 
 
 def check_pages(data: memoryview, metadata: Any, where: str) -> None:
-    """StoreError when a page claims more than PAGE_BYTES, or all pages of a table more than TABLE_BYTES."""
+    """StoreError if a page claims more than PAGE_BYTES, or if all pages of a table claim more than TABLE_BYTES."""
     total = 0
     data = data.cast("B")
     for group in range(metadata.num_row_groups):
@@ -102,7 +103,7 @@ def check_pages(data: memoryview, metadata: Any, where: str) -> None:
             at = min(starts, default=0)
             end = at + column.total_compressed_size
             if not 0 < at <= end <= len(data):
-                raise StoreError(f"{where}: damaged: the column {column.path_in_schema} lies beyond the data")
+                raise StoreError(f"{where}: damaged: the column {column.path_in_schema} ends behind the end of the data")
             while at < end:
                 try:
                     begin, unpacked, size = _page_sizes(data[:end], at)
@@ -119,7 +120,7 @@ def check_pages(data: memoryview, metadata: Any, where: str) -> None:
 
 
 def _table_field(data: memoryview, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table stands; 0: it has none."""
+    """The offset of a field of a flatbuffer's table; 0 if the table does not have it."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     if vtable < 0 or 4 + 2 * number >= struct.unpack_from("<H", data, vtable)[0]:
         return 0
@@ -128,7 +129,7 @@ def _table_field(data: memoryview, table: int, number: int) -> int:
 
 
 def is_compressed(metadata: Any) -> bool:
-    """Whether this message has compressed buffers. ValueError for damage."""
+    """Whether this message has compressed buffers. ValueError for a damaged message."""
     data = memoryview(metadata).cast("B")
     try:
         message = struct.unpack_from("<I", data, 0)[0]

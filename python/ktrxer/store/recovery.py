@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run that a crash or a kill has left as a directory, closed into a file."""
+"""Close a run that a crash or a kill has left as a directory."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ktrxer.store.writer import write_finished
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Judges the run, and gives the tables to be stored instead of the raw ones (one-way delays are made at the end).
+# Builds the verdict of the run, and returns the tables that replace the raw ones: one-way delays are computed at the end.
 Close = Callable[[Run], "dict[str, pa.Table]"]
 
 
 def recover(path: Path | str, close: Close | None = None) -> Path:
-    """The finished file; the directory is gone then. StoreError when it is still being written, or is no run."""
+    """The finished file; the directory is removed. StoreError if a process still writes the run, or if `path` is not a run."""
     part = Path(path)
     if not part.is_dir() or not part.name.endswith(SUFFIX + PART):
         raise StoreError(f"{part}: nothing to recover; a run that was cut off is a directory NAME{SUFFIX}{PART}")
     if being_written(part):
-        raise StoreError(f"{part}: is being written right now; wait for its end, or stop that `ktrxer run` with Ctrl-C")
+        raise StoreError(f"{part}: a `ktrxer run` still writes to it; wait for its end, or stop it with Ctrl-C")
     target = part.with_name(part.name.removesuffix(PART))
     if target.exists():
-        raise StoreError(f"{target}: is there already; if it is this run, remove {part.name}, else move one of them away")
+        raise StoreError(f"{target}: exists already; if it is this run, remove {part.name}, else move one of them away")
     run = open_run(part, lenient=True)
     tables: dict[str, pa.Table] = {}
     unread: list[str] = []
@@ -40,7 +40,7 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
         except StoreError as error:
             unread.append(f"the table {kind} cannot be read: {error}")
     unread += run.damage
-    unread += [f"{count} rows of the table {kind} are left out: they are damaged" for kind, count in run.left_out.items() if count]
+    unread += [f"{count} rows of the table {kind} are damaged and left out" for kind, count in run.left_out.items() if count]
     run = Run(part, run.meta, {kind: partial(tables.__getitem__, kind) for kind in tables}, finished=False)
     for runner in run.meta.runners:
         if runner.status in ("planned", "running"):
@@ -55,6 +55,6 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
     try:
         write_finished(target, run.meta, tables, part / ".finished")
     except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror}; {part.name} is as it was") from None
+        raise StoreError(f"{target}: cannot be written: {error.strerror}; {part.name} is unchanged") from None
     shutil.rmtree(part, ignore_errors=True)
     return target

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A stored run for reading: its meta, and each table at its first use. Each value of a file is checked before use."""
+"""Reader of a stored run: its meta data, and each table at its first use. The reader checks each value of a file before its use."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """`table(kind)` has the columns of `columns.TABLES`, whatever the file had; a kind without samples is an empty table. With `lenient` a
-    table lacks the rows that break a rule, and `left_out` has their number by kind; else one such row refuses the table."""
+    """`table(kind)` always has the columns of `columns.TABLES`. A kind without samples is an empty table. With `lenient`, rows that break a
+    rule are left out, and `left_out` has their number by kind; otherwise one such row makes the table unreadable."""
 
     def __init__(
         self, path: Path, meta: Meta, load: Mapping[str, Callable[[], pa.Table]], *, finished: bool = True, lenient: bool = False
@@ -35,7 +35,7 @@ class Run:
         self.finished = finished
         self.lenient = lenient
         self.left_out: dict[str, int] = {}
-        self.damage: list[str] = []  # a sentence for each stream with damage in the middle
+        self.damage: list[str] = []  # a sentence for each stream that is damaged in the middle
         self._load = dict(load)
         self._bytes = 0
         self._tables: dict[str, pa.Table] = {}
@@ -71,8 +71,8 @@ class Run:
         return found
 
     def arrays(self, series: Series) -> Arrays:
-        """The samples of one series in the order of time. A column that may be empty is of doubles, with NaN where it is; times and counts
-        below 2^53 are exact in them."""
+        """The samples of one series, sorted by time. A nullable column becomes an array of doubles with NaN for empty entries; times and
+        counts below 2^53 are exact in doubles."""
         if series.kind not in self._ranges:
             self._ranges[series.kind] = self._split(series.kind)
         whole, ranges = self._ranges[series.kind]
@@ -105,8 +105,8 @@ def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
 
 
 def open_run(path: Path | str, *, lenient: bool = False) -> Run:
-    """NAME.ktrxer, or a NAME.ktrxer.part that is being written or was left. StoreError when it is neither.
-    `lenient` is for a directory that a kill has left: rows that break a rule are left out."""
+    """Open NAME.ktrxer, or NAME.ktrxer.part of a run that a process still writes or that a kill has left. StoreError if `path` is neither.
+    With `lenient`, for a directory that a kill has left, rows that break a rule are left out."""
     path = Path(path)
     if path.is_dir():
         return _open_part(path, lenient)
@@ -141,7 +141,7 @@ def _open_part(path: Path, lenient: bool) -> Run:
 
 
 def being_written(part: Path) -> bool:
-    """Does a process still hold its lock?"""
+    """Whether a process holds the lock of this run."""
     try:
         with files.open_inside(part, LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -168,14 +168,14 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
             thrift_container_size_limit=1 << 20,
             read_dictionary=[column.name for column in columns.TABLES[kind] if column.type == "string"],
         )
-        # By what the file claims, before anything is made from it.
+        # Check the size that the file claims before any allocation.
         bounded(file.metadata.num_rows, len(data), kind, where)
         groups = range(file.metadata.num_row_groups)
         if sum(max(0, file.metadata.row_group(i).num_rows) for i in groups) != file.metadata.num_rows:
-            raise StoreError(f"{where}: it contradicts itself on how many rows it has")
+            raise StoreError(f"{where}: its headers contradict each other about the number of rows")
         claimed = sum(file.metadata.row_group(i).total_byte_size for i in groups)
         if not 0 <= claimed <= limits.TABLE_BYTES:
-            raise StoreError(f"{where}: it claims to be {claimed} bytes large; at most {limits.TABLE_BYTES} are read")
+            raise StoreError(f"{where}: it claims {claimed} bytes; at most {limits.TABLE_BYTES} are read")
         there = file.schema_arrow
         known = [field.name for field in columns.schema(kind) if field.name in there.names]
         _same_types(_plain_strings(there), known, kind, where)
@@ -194,8 +194,8 @@ def _plain_strings(schema: pa.Schema) -> pa.Schema:
 
 
 def _unpacked(table: pa.Table, where: str) -> pa.Table:
-    """The table with its strings as columns of text. In the file a string stands once and each row has its number: a few bytes can be
-    terabytes of text."""
+    """The table with its dictionary columns as columns of text. In the file each string occurs once and each row has its number, so a few
+    bytes can expand to terabytes of text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -214,7 +214,8 @@ def _unpacked(table: pa.Table, where: str) -> pa.Table:
 
 
 def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Table:
-    """All whole batches. A stream that a crash has cut off ends there. Damage in the middle is passed over, with a sentence in `damage`."""
+    """All complete batches of a stream. A stream that a crash has truncated ends at the last complete batch. The reader skips damage in the
+    middle and adds a sentence to `damage`."""
     import pyarrow as pa
 
     schema = columns.schema(kind)
@@ -231,7 +232,7 @@ def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Ta
     made: list[pa.Table] = []
     rows, at, unread, passed = 0, 0, 0, 0
     for _ in range(limits.RESTARTS):
-        # A stream that begins in the middle has the schema of its kind in front.
+        # The part behind the damage has no schema message: put the schema of its kind in front.
         source = pa.BufferReader(data if at == 0 else pa.py_buffer(head.to_pybytes() + data.slice(at).to_pybytes()))
         end = at
         batches: list[pa.RecordBatch] = []
@@ -249,12 +250,12 @@ def read_stream(path: Path, kind: str, damage: list[str] | None = None) -> pa.Ta
         unread += after - end
         at = after
     if passed and damage is not None:
-        damage.append(f"{passed} bytes in the middle of {path.name} are damaged and were left out")
+        damage.append(f"{passed} bytes in the middle of {path.name} are damaged and left out")
     return pa.concat_tables(made, promote_options="default") if made else schema.empty_table()
 
 
 def _batches(source: pa.BufferReader, kind: str, where: str) -> Iterator[pa.RecordBatch]:
-    """Up to the first that is not whole, or that is compressed: no writer of a run compresses a stream."""
+    """Batches up to the first one that is incomplete or compressed. No writer of a run compresses a stream."""
     import pyarrow as pa
 
     try:
@@ -267,14 +268,15 @@ def _batches(source: pa.BufferReader, kind: str, where: str) -> Iterator[pa.Reco
             if packed.is_compressed(message.metadata):
                 return
             batch = pa.ipc.read_record_batch(message, schema)
-            batch.validate(full=True)  # lengths and offsets inside its buffers
+            batch.validate(full=True)  # checks lengths and offsets inside the buffers of the batch
             yield batch.select(known)
     except (StopIteration, StoreError, pa.ArrowException, OSError, ValueError, MemoryError):
         return
 
 
 def _next_message(data: mmap.mmap, at: int) -> int:
-    """Where the next message of an Arrow stream may begin (a multiple of 8, the continuation marker, a length that fits), or -1."""
+    """The offset at which the next message of an Arrow stream may begin: a multiple of 8 with the continuation marker and a length that
+    fits. -1 if there is none."""
     while (at := data.find(b"\xff\xff\xff\xff", at + -at % 8)) >= 0:
         if at % 8 == 0 and 0 < int.from_bytes(data[at + 4 : at + 8], "little") <= len(data) - at - 8:
             return at
@@ -283,14 +285,14 @@ def _next_message(data: mmap.mmap, at: int) -> int:
 
 
 def row_bytes(kind: str) -> int:
-    """Of a row in memory, as arrays of doubles."""
+    """Bytes of one row in memory, as arrays of doubles."""
     return 8 * len(columns.TABLES[kind])
 
 
 def bounded(rows: int, size: int, kind: str, where: str) -> None:
-    """StoreError when a file of `size` bytes cannot honestly have so many rows, or when they do not fit into the budget."""
+    """StoreError if a file of `size` bytes cannot contain so many rows, or if the rows exceed the memory limit."""
     if not 0 <= rows <= min(limits.ROWS, limits.ROWS_FREE + limits.ROWS_A_BYTE * size):
-        raise StoreError(f"{where}: it claims {rows} rows in {size} bytes: not a table of samples")
+        raise StoreError(f"{where}: it claims {rows} rows in {size} bytes, which is not possible")
     if rows * row_bytes(kind) > limits.RUN_BYTES:
         needed, most = rows * row_bytes(kind) >> 20, limits.RUN_BYTES >> 20
         raise StoreError(f"{where}: its {rows} rows take {needed} MiB of memory; at most {most} are read")
@@ -304,11 +306,11 @@ def _same_types(there: pa.Schema, known: list[str], kind: str, where: str) -> No
             if not field.nullable:
                 raise StoreError(f"{where}: the column {field.name} is missing")
         elif there.field(field.name).type != field.type:
-            raise StoreError(f"{where}: the column {field.name} is of {there.field(field.name).type}, not {field.type}")
+            raise StoreError(f"{where}: the column {field.name} has the type {there.field(field.name).type}, not {field.type}")
 
 
 def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) -> tuple[pa.Table, int]:
-    """The table in our own schema, after all rules that can be checked on values, and how many rows `lenient` has left out."""
+    """The table in the schema of `columns`, after the checks of all values, and the number of rows that `lenient` has left out."""
     import numpy as np
     import pyarrow as pa
 
@@ -333,20 +335,20 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) 
         values = table.column(column.name)
         if values.null_count and not column.nullable:
             rule(values.is_null().to_numpy(), f"{column.name} is empty in {values.null_count} rows")
-        if pa.types.is_floating(type_):  # what is no number is not there
+        if pa.types.is_floating(type_):  # NaN and infinities become empty entries
             there, missing = arrays.numbers(values)
             values = arrays.column(there, type_, missing | ~np.isfinite(there))
         elif len(values) and (column.most is not None or column.name in ("t_ns", "series")):
             there = arrays.numbers(values)[0]
             if column.most is not None:
-                rule(there > column.most, f"{column.name} has the value {there.max()}; {column.most} is the last that there is")
+                rule(there > column.most, f"{column.name} has the value {there.max()}; the largest valid value is {column.most}")
             elif column.name == "t_ns":
                 days = limits.SPAN_NS // 86_400_000_000_000
                 rule((there < -limits.SPAN_NS) | (there > limits.SPAN_NS), f"a time lies more than {days} days from the run's zero")
             else:
-                strange = np.setdiff1d(there, known)
-                if len(strange):
-                    rule(~np.isin(there, known), f"samples of a series {strange[0]} that {META} does not know")
+                unknown = np.setdiff1d(there, known)
+                if len(unknown):
+                    rule(~np.isin(there, known), f"samples of series {unknown[0]}, which is not in {META}")
         made.append(values)
     if keep.all():
         return pa.table(made, schema=columns.schema(kind)), 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run while it happens: NAME.ktrxer.part/ with meta.json and one Arrow IPC stream for each kind of sample.
+"""Writer of a run: NAME.ktrxer.part/ with meta.json and one Arrow IPC stream for each kind of sample.
 
-What has been synced survives a kill and a power failure; a stream that was cut off in the middle is read up to its last whole batch.
+Synced data survive a kill and a power failure. The reader reads a truncated stream up to its last complete batch.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ktrxer.store.meta import Meta
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NAME_MAX = 250  # of a file name, with its endings
+NAME_MAX = 250  # bytes of a file name, with its suffixes
 
 
 def file_name(test: str, created: str, title: str) -> str:
-    """`rrul-2026-11-21T153000.title`, without its ending: sorts by time, and needs no quotes in a shell."""
+    """For example `rrul-2026-11-21T153000.title`, without its suffix. It sorts by time, and needs no quotes in a shell."""
     when = created[:19].replace(":", "")
     name = f"{_plain(test)}-{_plain(when)}"
     return (f"{name}.{_plain(title)}" if title else name)[: NAME_MAX - len(container.SUFFIX + PART) - 4]
@@ -41,7 +41,7 @@ def _plain(text: str) -> str:
 
 
 class RunWriter:
-    """Appends samples; `sync` makes them safe; `finish` closes the run into one file. One thread uses it."""
+    """`append` adds samples, `sync` writes them to the disk, `finish` makes one file of the run. Only one thread may use a writer."""
 
     def __init__(self, directory: Path | str, meta: Meta, name: str | None = None) -> None:
         self.meta = meta
@@ -50,27 +50,27 @@ class RunWriter:
         self._failed = False
         self._committing: threading.Thread | None = None
         self._error: OSError | None = None
-        self._meta_text: bytes | None = None  # that is to be written yet
-        # Made under another name, then renamed: nobody ever sees a run without its meta.
+        self._meta_text: bytes | None = None  # text that `sync` still has to write
+        # Create the directory under another name and rename it, so that a run never exists without its meta.json.
         directory = Path(directory)
         self.part = directory / f".ktrxer-{os.getpid()}-{id(self):x}"
         try:
             self.part.mkdir()
-            # Held while this process lives: so `recover` knows whether anybody still writes.
+            # This process holds the lock until it ends, so that `recover` detects a running writer.
             self._lock = files.create(self.part / LOCK)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._replace_meta(meta_file.write(meta))
             self.path = self._claim(directory, name or file_name(meta.test, meta.created, meta.title))
         except OSError as error:
             shutil.rmtree(self.part, ignore_errors=True)
-            raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
+            raise StoreError(f"{directory}: cannot create a run in this directory: {error.strerror}") from None
         except BaseException:
             shutil.rmtree(self.part, ignore_errors=True)
             raise
         container.sync_directory(directory)
 
     def _claim(self, directory: Path, name: str) -> Path:
-        """A name that nobody else has: a directory that is not empty cannot be replaced."""
+        """Rename the directory to an unused name. rename(2) does not replace a directory that is not empty."""
         for number in range(1, 1000):
             path = directory / f"{name}{f'-{number}' if number > 1 else ''}{container.SUFFIX}"
             if path.exists():
@@ -82,10 +82,10 @@ class RunWriter:
                     continue
                 raise
             return path
-        raise StoreError(f"{directory}: a thousand runs are called {name} there; choose another title")
+        raise StoreError(f"{directory}: it has a thousand runs of the name {name}; choose another title")
 
     def append(self, kind: str, rows: Mapping[str, Sequence[Any]]) -> None:
-        """Samples of one kind, column by column; a column that may be empty may be left out."""
+        """Append samples of one kind, given by column. A nullable column may be left out."""
         table = columns.TABLES[kind]
         unknown = rows.keys() - {column.name for column in table}
         if unknown:
@@ -107,11 +107,11 @@ class RunWriter:
         self.append("events", {"t_ns": [t_ns], "runner": [runner], "name": [name], "text": [text]})
 
     def sync(self, background: bool = False, meta: bool = True) -> None:
-        """What was appended reaches the disk; in the background, a slow disk holds nobody up. An OSError (disk full) may be of an earlier
-        sync; after one, only `abandon` is left: the files are whole up to what was synced before. Without `meta` its file stays as it is:
-        it has not changed."""
+        """Write appended samples to the disk. With `background` a thread does this, so that a slow disk does not delay the caller. An
+        OSError, such as disk full, may come from an earlier sync; after it, call only `abandon`: the files are complete up to the last good
+        sync. Without `meta`, meta.json is not written: use this if it has not changed."""
         if self._failed:
-            raise StoreError(f"{self.part}: nothing more can be written to it")
+            raise StoreError(f"{self.part}: an earlier write has failed")
         try:
             self._write_batches()
             if meta:
@@ -174,14 +174,14 @@ class RunWriter:
                 raise self._error
 
     def tables(self) -> dict[str, pa.Table]:
-        """All that was appended so far."""
+        """All samples that were appended so far."""
         from ktrxer.store.run import read_stream
 
         self._write_batches()
         return {kind: read_stream(self.part / f"{kind}{STREAM}", kind) for kind in self._streams}
 
     def finish(self, replaced: Mapping[str, pa.Table] | None = None) -> Path:
-        """One file from the directory; tables in `replaced` go in instead of those that were appended."""
+        """Make one file of the directory. Tables in `replaced` replace those that were appended."""
         self.sync()
         try:
             write_finished(self.path, self.meta, self.tables() | dict(replaced or {}), self.part / ".finished")
@@ -193,7 +193,7 @@ class RunWriter:
         return self.path
 
     def abandon(self) -> None:
-        """Leaves the directory as it is, for `ktrxer recover`."""
+        """Leave the directory unchanged, for `ktrxer recover`."""
         self._failed = True
         with contextlib.suppress(OSError):
             self._wait()
@@ -210,7 +210,7 @@ def write_finished(path: Path, meta: Meta, tables: Mapping[str, pa.Table], besid
 
 
 def parquet(kind: str, table: pa.Table) -> bytes:
-    """Sorted by series and time: small, and one series is one range of rows."""
+    """Parquet data, sorted by series and time, so that they compress well and each series is one range of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,7 +218,7 @@ def parquet(kind: str, table: pa.Table) -> bytes:
 
     order = ["series", "t_ns"] if "series" in table.column_names else ["t_ns"]
     table = in_order(table.select(columns.schema(kind).names), order)
-    # Times differ by little: differences are packed. Small enumerations go through a dictionary.
+    # Neighbouring times differ little, so their differences are stored. Small enumerations use a dictionary.
     packed = [c.name for c in columns.TABLES[kind] if c.type == "int64"]
     plain = [c.name for c in columns.TABLES[kind] if c.name not in packed]
     sink = pa.BufferOutputStream()
@@ -229,6 +229,6 @@ def parquet(kind: str, table: pa.Table) -> bytes:
         use_dictionary=plain,
         column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
-        store_schema=False,  # types are the format's own: no reader has to trust a second description
+        store_schema=False,  # Parquet's own types suffice: a reader need not trust a second schema
     )
     return bytes(sink.getvalue())

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run in figures: figures.py makes them, text.py prints them for people."""
+"""A run in figures: figures.py computes them, text.py formats them for a terminal."""
 
 from __future__ import annotations

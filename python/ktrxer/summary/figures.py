@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a person wants to know of a run, beside its data and never instead of it."""
+"""The figures of a run that a person reads first. The samples of the run stay available beside them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ktrxer.summary.where import Part, own_qdisc, parts
 MS, S = 1e6, 10**9
 PREFERRED = ("UDP", "ICMP")
 FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
-WINDOW_NS = S  # of the rates whose p50 and p99 are reported
+WINDOW_NS = S  # window of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
 DIRECTIONS = (
     (ROUND_TRIP, "rtt_ns"), ("up", "up_ns"), ("down", "down_ns"),
@@ -46,7 +46,7 @@ class SeriesFigures:
     direction: str | None = None
     klass: str | None = None
     note: str = ""
-    idle_p50: float | None = None  # of delays; the other figures are those under load
+    idle_p50: float | None = None  # only for delays; the other figures are those under load
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Direction:
     idle: Delays | None
     loaded: Delays | None
     bound_ms: float | None = None
-    probes: str = ""  # their kind: rows of the same kind are of the same packets, and compare
+    probes: str = ""  # their kind: rows of one kind describe the same packets and can be compared
     idle_bound_ms: float | None = None
-    classes_ms: dict[str, float] = field(default_factory=dict)  # where several are in it: the median of each, loaded if there is a load
+    classes_ms: dict[str, float] = field(default_factory=dict)  # if a row has several classes: the median of each
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Throughput:
     name: str
     direction: str | None
     flows: int
-    mean_mbps: float | None  # of all flows together, over the time in which all of them are known
+    mean_mbps: float | None  # of all flows together, over the time in which the byte counts of all of them are known
     seconds: float
     note: str = ""
 
@@ -80,12 +80,12 @@ class Loss:
     lost: int
     lost_up: int
     lost_down: int
-    too_late: int = 0  # answered after the time-out; not among the lost
+    too_late: int = 0  # answered after the time-out; not counted as lost
 
 
 @dataclass(frozen=True)
 class Late:
-    """Probes that left later than the threshold of the verdict; probers of other intervals have another threshold."""
+    """Probes that left later than the threshold of the verdict. Probers with different intervals have different thresholds."""
 
     count: int
     sent: int
@@ -97,8 +97,8 @@ class Responsiveness:
     rpm: float
     foreign_rpm: float | None
     self_rpm: float | None
-    rating: str  # the draft's word for it
-    probes: str = ""  # the kind that foreign_rpm is of
+    rating: str  # the draft's name of the class
+    probes: str = ""  # the kind of the probes that foreign_rpm is computed from
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Grade:
     letter: str
     added_ms: float
     scale: str
-    probes: str = ""  # the kind whose round trip it is of
+    probes: str = ""  # the kind of the probes whose round trip is graded
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ class Summary:
     grade: Grade | None = None
     lateness_us: Delays | None = None
     late: list[Late] = field(default_factory=list)  # by threshold
-    left_out: dict[str, int] = field(default_factory=dict)  # answered probes that are in no figure, by the reason
-    own_load: list[OwnLoad] = field(default_factory=list)  # of the measurement itself, by direction
-    where: list[Part] = field(default_factory=list)  # of the delay that load adds, the largest first
-    own_drops: OwnDrops | None = None  # of this host's own qdisc
+    left_out: dict[str, int] = field(default_factory=dict)  # answered probes that no figure contains, by reason
+    own_load: list[OwnLoad] = field(default_factory=list)  # load of the measurement itself, by direction
+    where: list[Part] = field(default_factory=list)  # parts of the delay that load adds, the largest first
+    own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -138,7 +138,7 @@ class Summary:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity. A quantile that falls among the lost probes is null there."""
+    """Replace infinity by null, because JSON has no infinity. A quantile that falls among the lost probes is infinite."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -160,7 +160,7 @@ def summarise(run: Run) -> Summary:
 
 
 def _ends(run: Run) -> list[dict[str, Any]]:
-    """Of the processes that sent probes: what they counted."""
+    """The `end` objects of the processes that sent probes."""
     return [runner.end for runner in run.meta.runners if runner.protocol is not None and runner.end is not None]
 
 
@@ -184,8 +184,8 @@ def _left_out(run: Run) -> dict[str, int]:
 
 
 def probes_of(run: Run, series: Series) -> str:
-    """The kind of a series' probes. Kinds take different ways through both hosts (an ICMP echo is answered by a kernel, a datagram by a
-    program or by XDP), so their round trips do not compare, and are never pooled."""
+    """The kind of a series' probes. The hosts process each kind differently: a kernel answers an ICMP echo request, a program or XDP
+    answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
     runner = run.meta.runner_of(series)
     if runner is not None and runner.protocol is not None:
         return runner.protocol
@@ -194,7 +194,7 @@ def probes_of(run: Run, series: Series) -> str:
 
 
 def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
-    """The series of probes by their kind. First those of which delays by direction are known; then what is most like other traffic."""
+    """The series of probes by kind: kinds with one-way delays first, then in the order of PREFERRED."""
     kinds: dict[str, list[Series]] = {}
     for series in run.meta.of_kind("latency"):
         kinds.setdefault(probes_of(run, series), []).append(series)
@@ -207,7 +207,7 @@ def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
 
 
 def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
-    """A column of these series, of some phases or of the whole run."""
+    """A column of these series, in some phases or in the whole run."""
     parts = [np.empty(0)]
     for series in members:
         arrays = run.arrays(series)
@@ -220,13 +220,14 @@ def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[s
 
 
 def _idle_and_loaded(run: Run, members: Sequence[Series], column: str) -> tuple[Delays | None, Delays | None]:
-    """Idle is before the load; where a test has no such phase, after it."""
+    """The idle figures come from before the load or, if a test has no such phase, from after it."""
     before, after, load = (_of_phases(run, members, column, [phase]) for phase in ("idle_before", "idle_after", "load"))
     return before or after, load
 
 
 def _of_phases(run: Run, members: Sequence[Series], column: str, phases: Sequence[str]) -> Delays | None:
-    """A lost probe has an infinite round trip. Where it was lost is often unknown: the parts are of the answered probes."""
+    """A lost probe counts as an infinite round trip. Its direction of loss is often unknown, so the other columns contain only answered
+    probes."""
     values = _pooled(run, members, column, phases) / MS
     if column != "rtt_ns":
         return delays(values)
@@ -256,13 +257,13 @@ def _latency(run: Run) -> list[Direction]:
 
 
 def headline(latency: Sequence[Direction]) -> Direction | None:
-    """The round trip that the grade and the tiles of a report are of: the first kind that was answered both idle and under load."""
+    """The round trip for the grade and for the tiles of a report: that of the first kind that was answered both idle and under load."""
     trips = [one for one in latency if one.name == ROUND_TRIP]
     return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
 
 
 def _load_got_through(run: Run) -> bool:
-    """Did the flows move more than their first windows? What they did not load has no delay under load. True where a run has no flows."""
+    """Whether the flows moved more than their first windows. Without that there is no delay under load. True if a run has no flows."""
     flows = run.meta.of_kind("bytes")
     moved = sum(int(counts.max() - counts.min()) for series in flows if len(counts := flow_counts(run, series)[1]))
     return not flows or moved > FIRST_WINDOW_BYTES * len(flows)
@@ -316,12 +317,12 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
 
 
 def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
-    """Times, bytes so far at the receiver, and a note when it is the sender's word."""
+    """Times, received bytes so far, and a note if only the sender's counts exist."""
     arrays = run.arrays(series)
     end = receiver_end(series.direction)
     there, note = arrays["end"] == end, ""
     if not there.any():
-        there, note = arrays["end"] == 1 - end, "as the sender saw it acknowledged"
+        there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
     return arrays["t_ns"][there], arrays["bytes"][there], note
 
 
@@ -341,17 +342,17 @@ def _throughput(run: Run) -> list[Throughput]:
 
 
 def _group(run: Run, name: str, members: list[Series]) -> Throughput:
-    """Bytes of all flows over the time in which all of them are known; no figure when there is a hole in it."""
+    """The rate of all flows over the time in which the counts of all of them are known. No figure if that time has a gap."""
     direction = members[0].direction if len({series.direction for series in members}) == 1 else "both"
     counted = [flow_counts(run, series) for series in members]
     notes = sorted({note for _, _, note in counted if note})
-    silent = sum(len(t) < 2 for t, _, _ in counted)
-    if silent:
-        notes.append(f"{silent} of {len(members)} flows told nothing: no sum")
+    too_few = sum(len(t) < 2 for t, _, _ in counted)
+    if too_few:
+        notes.append(f"{too_few} of {len(members)} flows have fewer than two samples: no sum")
         return Throughput(name, direction, len(members), None, 0.0, "; ".join(notes))
     window = np.asarray([max(int(t[0]) for t, _, _ in counted), min(int(t[-1]) for t, _, _ in counted)], np.int64)
     if window[1] <= window[0]:
-        return Throughput(name, direction, len(members), None, 0.0, "; ".join([*notes, "its flows were never there together: no sum"]))
+        return Throughput(name, direction, len(members), None, 0.0, "; ".join([*notes, "its flows have no common time: no sum"]))
     total = sum_of_flows([bytes_rate(t, c, window, gap_ns=_gap(run, series)) for (t, c, _), series in zip(counted, members, strict=True)])
     rate = total.total_rate_bps()
     if rate is None:
@@ -373,7 +374,7 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
     if series.kind == "bytes":
         t, counts, note = flow_counts(run, series)
         if len(t) < 2:
-            return _figures(series, "Mbit/s", None, len(t), note=note or "told nothing", **common)
+            return _figures(series, "Mbit/s", None, len(t), note=note or "fewer than two samples", **common)
         windows = bytes_rate(t, counts, edges(int(t[0]), int(t[-1]), WINDOW_NS), gap_ns=_gap(run, series))
         found = delays(windows.rate_bps() / 1e6)
         mean = float(counts[-1] - counts[0]) * 8e3 / float(t[-1] - t[0]) if t[-1] > t[0] else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The summary for a terminal: every figure with its unit, every estimate with its uncertainty."""
+"""The summary as text for a terminal: each figure with its unit, each estimate with its uncertainty."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
     if s.where:
-        made.append(f"the load's delay: {places(s.where)}")
+        made.append(f"delay that load adds: {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
@@ -62,19 +62,19 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
     if s.own_load:
-        made.append(f"our own load  {'; '.join(map(load_of, s.own_load))}")
+        made.append(f"measurement load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
         late = s.lateness_us
         counted = f"; {late_of(s)}" if s.late else ""
-        made.append(f"our probes' own lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us{counted}")
+        made.append(f"probe lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us{counted}")
     if s.verdict is None:
-        return [*made, "", "It is not finished yet, or was cut off: `ktrxer recover` closes it."]
+        return [*made, "", "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
     return made + [f"  - {one_line(reason, 1000)}" for reason in s.reasons]
 
 
 def series_lines(s: Summary) -> list[str]:
-    """A line for each series."""
+    """One line for each series."""
     head = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
     return table(head, [
         [x.name, number(x.idle_p50), number(x.mean), number(x.p50), number(x.p99), x.unit, str(x.count), x.note] for x in s.series
@@ -92,18 +92,18 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
 
 
 def load_of(one: OwnLoad) -> str:
-    share = "share of the path not known: no flow" if one.share is None else f"{one.share:.1%} of the path"
+    share = "share of the path's rate unknown, because no flow measured it" if one.share is None else f"{one.share:.1%} of the path's rate"
     control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
     return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
 
 
 def share(part: int, whole: int) -> str:
-    """In percent, with the digits that so many can have: one of 8,000 is 0.01 %, one of 100 is 1 %."""
+    """In percent, with as many digits as the count supports: 1 of 8,000 is 0.01 %, 1 of 100 is 1 %."""
     return f"{100 * part / whole:.{max(0, min(4, math.ceil(math.log10(whole)) - 2))}f} %"
 
 
 def late_of(s: Summary) -> str:
-    """The count, and the threshold that it was made with."""
+    """The number of late probes and the threshold, for each threshold."""
     return ", ".join(f"{one.count} of {one.sent} late (by more than {one.after_us:g} us)" for one in s.late)
 
 
@@ -117,7 +117,7 @@ def not_in_figures(s: Summary) -> str:
 
 
 def left_out(one: Direction) -> str:
-    """What the quantiles of a round trip are of, and the interval of each p50."""
+    """For a round trip: the confidence interval of each p50, and the lost probes that its quantiles contain."""
     parts = []
     for name, found in (("idle", one.idle), ("loaded", one.loaded)):
         if found is None or one.name != ROUND_TRIP:
@@ -135,11 +135,11 @@ def named(one: Direction) -> str:
 
 
 def places(found: Sequence[Part]) -> str:
-    """Each place with its share of the delay that load adds; places without a share at the end, in short."""
+    """The places where load adds delay, each with its delay and share, then the names of the places without a share."""
     named_ = [f"{part.place} ({one_line(part.qdisc, 40)})" if part.qdisc else part.place for part in found]
-    much = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
+    largest = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
     rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
-    return ", ".join(much) + (f"; none: {', '.join(rest)}" if much and rest else "") if much else "none that can be seen"
+    return ", ".join(largest) + (f"; none: {', '.join(rest)}" if rest else "") if largest else "none measured"
 
 
 def by_class(one: Direction) -> str:
@@ -160,7 +160,7 @@ def number(value: float | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The first column to the left, figures to the right, the last one as it comes."""
+    """Columns of equal width: the first is left-aligned, the others are right-aligned, the last is not padded."""
     cells = [[one_line(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     made = []

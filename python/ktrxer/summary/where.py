@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where the delay that load adds arises: in this host's own queue, on the way up or down, or in the far host's own queue."""
+"""Where load adds delay: in the local host's own queue, up, down, or in the far host's own queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN, UP, DOWN, FAR = "this host's own queue", "up", "down", "the far host's own 
 
 @dataclass(frozen=True)
 class Part:
-    """What load adds to the mean delay at one place, in milliseconds, and its share of what it adds to the mean round trip."""
+    """The mean delay that load adds at one place, in milliseconds, and its share of the mean that load adds to the round trip."""
 
     place: str
     added_ms: float
@@ -26,10 +26,10 @@ class Part:
 
 
 def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str = "") -> list[Part]:
-    """From the columns rtt_ns, up_ns, down_ns, own_queue_ns and far_queue_ns of the same probes, idle and under load.
+    """Computed from the columns rtt_ns, up_ns, down_ns, own_queue_ns and far_queue_ns of the same probes, idle and under load.
 
-    Means, because means add up and medians do not. Empty when a direction is not known. A queue that was not measured is part of its
-    direction."""
+    The parts are means, because means add up and medians do not. The list is empty if up or down is not known. A queue that was not
+    measured stays a part of its direction."""
 
     def added(column: str) -> float | None:
         pair = [values[~np.isnan(values)] for values in (idle[column], loaded[column])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer truth`: a measuring tool over paths whose truth is known."""
+"""`ktrxer truth`: compares the figures of a measuring tool with known properties of paths."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ examples:
   ktrxer truth --adapter ./mine.py -- ./mine server
   ktrxer truth                                            # this project's own methods
   ktrxer truth --list
-The far end is called `server`; the adapter starts what the tool needs there. Exit status: 0: all figures are true;
-1: a figure is false, or there is none; 2: wrong use.
+The far host is `server`; the adapter starts the tool's server there. Exit status: 0: all figures are true;
+1: a figure is false, or there is no figure; 2: wrong use.
 """
 
 
@@ -48,15 +48,15 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     add = p.add_argument
-    add("--path", action="append", default=[], metavar="NAME", help="only this path; may be given several times")
-    add("--quick", action="store_true", help="only ten of the paths")
-    add("--list", action="store_true", help="list the paths, and the tools whose output can be read")
-    add("--adapter", metavar="NAME", help="what reads the tool's output: a name of --list, or a Python file (default: by the program)")
-    add("--beside", metavar="SHELL", help="what runs in the server meanwhile (default: what the adapter says)")
-    add("--no-check", action="store_true", help="do not measure the paths themselves by plain sockets first")
+    add("--path", action="append", default=[], metavar="NAME", help="use only this path; can be given several times")
+    add("--quick", action="store_true", help="use only ten of the paths")
+    add("--list", action="store_true", help="list the paths, and the tools with an adapter")
+    add("--adapter", metavar="NAME", help="adapter for the tool's output: a name of --list, or a Python file (default: by the program)")
+    add("--beside", metavar="SHELL", help="run this shell command in the server meanwhile (default: the adapter's)")
+    add("--no-check", action="store_true", help="do not check the paths by plain sockets first")
     add("--timeout", type=duration, default=600.0, metavar="D", help="limit of virtual time of each command (default 10min)")
     add("--wall-limit", type=duration, default=600.0, metavar="D", help="limit of wall time of each path (default 10min)")
-    add("--seed", type=int, default=1, metavar="N", help="seed of what is random in the guests (default 1)")
+    add("--seed", type=int, default=1, metavar="N", help="seed of the guests' random numbers (default 1)")
     add("--jobs", type=int, default=2, metavar="N", help="paths at a time (default 2)")
     add("--json", action="store_true", help="print one JSON object")
     add("--markdown", action="store_true", help="print tables for a document")
@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> int:
 def _list() -> int:
     for path in table.paths():
         print(f"{path.name:<20} {path.words()}{' (--quick)' if path.quick else ''}")
-    print(f"output can be read of: {', '.join(adapters.load(name).program for name in adapters.names())}")
+    print(f"tools with an adapter:  {', '.join(adapters.load(name).program for name in adapters.names())}")
     return ALL_TRUE
 
 

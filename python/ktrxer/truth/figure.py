@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a tool says of a path: figures by name, with their interval where the tool gives one."""
+"""The figures of a tool for a path, by name, with an interval if the tool gives one."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ NAMES = (
 )  # fmt: skip
 
 
-WORDS = ("where", "route")  # figures that are words
+WORDS = ("where", "route")  # figures whose value is text
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Delays in milliseconds, losses, duplicates and marks as shares, rates in Mbit/s: of TCP's payload, of UDP's frames, capacity
-    of IP packets; of the server's clock, how far it is ahead in milliseconds and how much faster it goes in ppm."""
+    """Units: delays in milliseconds; losses, duplicates and marks as shares; rates in Mbit/s, for TCP of payload, for UDP of frames, for a
+    capacity of IP packets; the offset of the server's clock in milliseconds ahead, and its rate in ppm."""
 
     name: str
     value: float
-    low: float | None = None  # the interval that the tool gives for it
+    low: float | None = None  # the interval that the tool prints
     high: float | None = None
-    events: int | None = None  # of a share: so many of `trials`
+    events: int | None = None  # for a share: this number out of `trials`
     trials: int | None = None
-    loaded: bool = False  # of a path that the tool itself loads
-    text: str = ""  # of a figure that is a word
-    at_ns: int = 0  # of a clock's offset: CLOCK_MONOTONIC of the client
-    others_mbps: float = 0.0  # of a rate: what else the tool sends in that direction
+    loaded: bool = False  # whether the tool itself loads the path
+    text: str = ""  # the value of a text figure
+    at_ns: int = 0  # for a clock offset: its time, by CLOCK_MONOTONIC of the client
+    others_mbps: float = 0.0  # for a rate: the tool's other traffic in that direction
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
-            raise ValueError(f"no figure is called {self.name!r}")
+            raise ValueError(f"unknown figure {self.name!r}")
 
 
 def share(name: str, events: int, trials: int, loaded: bool = False) -> list[Figure]:
-    """A share by its counts; nothing where nothing was tried."""
+    """A share from its counts; an empty list without trials."""
     return [Figure(name, events / trials, None, None, events, trials, loaded)] if trials > 0 else []
 
 
 @dataclass(frozen=True)
 class Output:
-    """Of one command in the guest."""
+    """The output of one command in the guest."""
 
     command: Sequence[str]
     status: int
@@ -59,23 +59,23 @@ class Output:
 
 
 class Unreadable(Exception):
-    """The adapter finds no figures in the output: the message says why, and what to do."""
+    """The adapter finds no figures in the output. The message states the reason and what to do."""
 
 
 def json_object(output: Output, option: str) -> dict[str, Any]:
-    """The output of a tool that prints JSON with this option."""
+    """The parsed output of a tool that prints JSON with this option."""
     try:
-        told = json.loads(output.out)
+        result = json.loads(output.out)
     except ValueError:
         reason = output.err.strip().splitlines()[-1:]
         raise Unreadable(f"the output is not JSON: {reason[0] if reason else f'give it {option}'}") from None
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         raise Unreadable(f"the output is not one JSON object: give it {option}")
-    return told
+    return result
 
 
 def binomial_interval(events: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a share, by bisection."""
+    """The Clopper-Pearson interval of a share, by bisection."""
     tail = (1 - level) / 2
 
     def solve(wanted: float, at_most: int) -> float:
@@ -89,7 +89,7 @@ def binomial_interval(events: int, trials: int, level: float = 0.95) -> tuple[fl
 
 
 def _at_most(k: int, n: int, p: float) -> float:
-    """The probability of at most k of n."""
+    """The probability of at most k events in n trials."""
     if p <= 0:
         return 1.0
     if p >= 1:

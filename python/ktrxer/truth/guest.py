@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs in the guest of one path: shows that the path is as its construction says, then runs the commands.
+"""Runs in the guest of one path: checks that the path has its constructed properties, then runs the commands.
 
     guest.py PLAN      PLAN as JSON on the command line; prints one JSON object
 
-Whatever it counts comes from plain sockets (`plain.py`), `tc` and the counters of devices, never from ktrxer.
+All its reference figures come from plain sockets (`plain.py`), `tc` and the counters of devices, never from ktrxer.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import plain  # type: ignore[import-not-found]
 
-WIRE = "wire-3"  # of right and server: delays and losses of both directions
-COUNTED = {  # node and device where packets come in, before and behind the wire
+WIRE = "wire-3"  # between `right` and `server`: has the delays and losses of both directions
+COUNTED = {  # node and device that packets enter, before and behind the wire
     "up": ((WIRE, "to-right"), ("server", "to-right")),
     "down": ((WIRE, "to-server"), ("right", "to-server")),
 }
@@ -32,7 +32,7 @@ def setup(plan: dict[str, Any]) -> None:
     for node, shell in plan["setup"]:
         subprocess.run(["ip", "netns", "exec", node, "sh", "-ec", shell], check=True, stdin=subprocess.DEVNULL)
     for direction, percent in plan["marks"].items():
-        # Where the packets of this direction enter the last router: a share of those that are ECN-capable is marked.
+        # At the entry of the last router of this direction, set CE on a share of the ECN-capable packets.
         node, device = ("right", "to-left") if direction == "up" else ("left", "to-right")
         rules = (
             "table netdev truth { chain marks { "
@@ -47,7 +47,7 @@ def tc(node: str, *words: str) -> str:
 
 
 def count_packets() -> None:
-    """On both sides of the wire, all of IPv4 but TCP: what a tool signals by TCP is sent again where it is lost."""
+    """Count packets on both sides of the wire: all of IPv4 except TCP, because a lost TCP segment of a tool's signalling is sent again."""
     for ends in COUNTED.values():
         for node, device in ends:
             tc(node, "qdisc", "add", "dev", device, "clsact")
@@ -57,7 +57,7 @@ def count_packets() -> None:
 
 
 def passed() -> dict[str, dict[str, int]]:
-    """Packets before and behind the wire."""
+    """The number of packets before and behind the wire."""
     found = {}
     for name, ends in COUNTED.items():
         counts = []
@@ -70,17 +70,17 @@ def passed() -> dict[str, dict[str, int]]:
 
 
 def arrived() -> dict[str, tuple[int, int]]:
-    """By the devices of both hosts: bytes and packets that arrived."""
+    """Bytes and packets that arrived, by the devices of both hosts."""
     found = {}
     for name, host in (("up", "server"), ("down", "client")):
-        told = subprocess.run(["ip", "-n", host, "-s", "-j", "link", "show"], capture_output=True, text=True, check=True).stdout
-        received = [one["stats64"]["rx"] for one in json.loads(told) if one["ifname"].startswith("to-")]
+        result = subprocess.run(["ip", "-n", host, "-s", "-j", "link", "show"], capture_output=True, text=True, check=True).stdout
+        received = [one["stats64"]["rx"] for one in json.loads(result) if one["ifname"].startswith("to-")]
         found[name] = (sum(one["bytes"] for one in received), sum(one["packets"] for one in received))
     return found
 
 
 def check(plan: dict[str, Any], addresses: dict[str, str]) -> dict[str, Any]:
-    """Delays, losses and rates by plain sockets."""
+    """Measure delays, losses and rates by plain sockets."""
     rates = {}
     for name, mbps in plan["rates"].items():
         sender, receiver = ("client", "server") if name == "up" else ("server", "client")
@@ -109,7 +109,7 @@ def cross(plan: dict[str, Any], addresses: dict[str, str]) -> list[Any]:
 
 
 def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[str, Any]:
-    """One command, with plain probes beside it where it loads the path."""
+    """Run one command. If it loads the path, plain probes run beside it."""
     reference = plain.Probes(ways(addresses), one["reference_s"]) if one["reference_s"] else None
     before, came = passed(), arrived()
     try:
@@ -135,7 +135,7 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
 
 
 def server_clock() -> tuple[int, int]:
-    """The client's CLOCK_MONOTONIC, and how far the CLOCK_REALTIME of the server is ahead of the client's then, in nanoseconds."""
+    """The client's CLOCK_MONOTONIC, and the offset of the server's CLOCK_REALTIME to the client's at that time, in nanoseconds."""
     before = time.time_ns()
     with plain.inside("server"):
         there = time.time_ns()

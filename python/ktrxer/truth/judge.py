@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figures beside the truth: of the path's construction, of the counters of the guest, and of plain sockets at the same time."""
+"""Compares figures with the truth: the path's construction, the counters of the guest, and plain sockets at the same time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DELAY_MS, DELAY_SHARE = 0.05, 0.01
 LOADED_MS, LOADED_SHARE = 1.0, 0.05
 RATE_SHARE, BYTES_SHARE = 0.02, 0.01
 CHECK_RATE_SHARE = 0.005
-READING_MS = 0.001  # of two clocks, one after the other
-PACKETS = 6  # by which counts may differ: of the tool's own signalling, and of neighbours
+READING_MS = 0.001  # time between the readings of two clocks
+PACKETS = 6  # allowed difference of counts: packets of the tool's signalling and of neighbour discovery
 SURE = 0.999
-JITTER = 2.5  # standard errors of a median, about
-PROBES = 100  # where a tool gives no number
+JITTER = 2.5  # tolerance, in about so many standard errors of a median
+PROBES = 100  # assumed number of probes of a tool that prints none
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Row:
     value: float
     low: float | None  # the interval
     high: float | None
-    error: float  # signed, from the nearer end of the truth
-    good: bool  # within the tolerance, or in the tool's own interval
-    holds: bool | None  # whether the interval has the truth in it; None: no interval
-    source: str  # of the truth
+    error: float  # signed distance from the nearer end of the truth
+    good: bool  # within the tolerance, or the tool's own interval contains the truth
+    holds: bool | None  # whether the interval contains the truth; None: no interval
+    source: str  # the source of the truth
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class Row:
 
 
 def rows(path: Path, tool: str, figures: Sequence[Figure], done: Mapping[str, Any], where: str = "") -> list[Row]:
-    """Of one command. A figure of which nothing is known has no row."""
+    """The rows of one command. A figure without a known truth has no row."""
     probes = next((one.trials for one in figures if one.trials is not None), None) or PROBES
     both = {"TCP up", "TCP down"} <= {one.name for one in figures}
     return [row for one in figures for row in _rows(path, tool, one, done, where, probes, both)]
@@ -75,7 +75,7 @@ def _rows(path: Path, tool: str, one: Figure, done: Mapping[str, Any], where: st
         of = path.truths().get(one.name, truth) if one.events is not None else truth
         holds = low <= of.high and of.low <= high
     error = truth.distance(one.value)
-    # A tool that gives an interval claims no more than that.
+    # A tool with an interval claims only this interval.
     good = abs(error) <= _tolerance(path, one, truth, source, probes) or (one.low is not None and bool(holds))
     if one.events is not None and one.trials and source == CONSTRUCTION:
         between = binomial_interval(one.events, one.trials, SURE)
@@ -86,7 +86,7 @@ def _rows(path: Path, tool: str, one: Figure, done: Mapping[str, Any], where: st
 
 
 def _beside(path: Path, one: Figure, truth: Truth, both: bool, reference: bool) -> Truth:
-    """What is left for TCP's payload beside probes, and beside the acknowledgements of the other direction."""
+    """The rate that remains for TCP's payload beside the probes and the acknowledgements of the other direction."""
     others = one.others_mbps + (REFERENCE_MBPS if reference else 0.0)
     other = (path.up if one.name == "TCP down" else path.down).rate_mbps or 0.0
     low = truth.low - SEGMENT / FRAME * (others + (other * TCP_HEADERS / FRAME if both else 0.0))
@@ -94,7 +94,7 @@ def _beside(path: Path, one: Figure, truth: Truth, both: bool, reference: bool) 
 
 
 def _of_counts(path: Path, one: Figure) -> tuple[float | None, float | None]:
-    """Losses that depend on each other have no binomial interval."""
+    """The binomial interval of a share; none for losses that depend on each other."""
     if one.events is None or not one.trials or (path.bursty() and one.name.startswith("loss")):
         return None, None
     return binomial_interval(one.events, one.trials)
@@ -117,7 +117,7 @@ def _known(path: Path, one: Figure, done: Mapping[str, Any]) -> tuple[Truth, str
     if name.startswith("TCP bytes"):
         counted = done["counted"][direction]
         exact = float(counted["bytes"] - TCP_HEADERS * counted["frames"])
-        # What is on its way at the end of a flow arrives after it.
+        # Bytes in transit at the end of a flow arrive after it.
         rate = way.rate_mbps or 0.0
         late = max(way.queue_bytes(), FRAME) + rate * 125 * (path.up.delay_ms + path.down.delay_ms)
         lossless = not any(one_way.loss or one_way.duplicate or one_way.cross_mbps for one_way in (path.up, path.down))
@@ -145,7 +145,7 @@ def _lost(counted: Mapping[str, Any], name: str) -> float | None:
 
 
 def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) -> float:
-    """For what is no share of counts by construction."""
+    """The tolerance of a figure that is not a share of counts by construction."""
     if one.name.startswith(("loss", "duplicates", "CE")):
         return PACKETS / (one.trials or PROBES)
     if one.name.startswith("TCP bytes"):
@@ -153,7 +153,7 @@ def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) 
     if one.name.startswith(("TCP", "UDP", "capacity")):
         return RATE_SHARE * truth.high
     if one.name.startswith("clock") or one.name == "routes":
-        return 0.0  # true where the interval of the tool holds it
+        return 0.0  # the tool's interval decides
     if source == SOCKETS:
         return max(LOADED_MS, LOADED_SHARE * truth.high)
     jitter = path.up.jitter_ms + path.down.jitter_ms
@@ -164,7 +164,7 @@ def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) 
 
 
 def _loaded(path: Path, name: str, done: Mapping[str, Any]) -> tuple[Truth, str] | None:
-    """From the plain probes of the same time. Means of the two directions add up, medians do not."""
+    """The truth from the plain probes of the same time. Means of the two directions add up, medians do not."""
     try:
         phases = json.loads(done["out"])["phases"]
         begin, end = (at - done["offset_ns"] for at in phases["load"])
@@ -183,7 +183,7 @@ def _loaded(path: Path, name: str, done: Mapping[str, Any]) -> tuple[Truth, str]
 
 
 def check(path: Path, shown: Mapping[str, Any]) -> list[Row]:
-    """The path itself, by plain sockets."""
+    """The rows of the path's own check by plain sockets."""
     made, truths = [], path.truths()
 
     def add(figure: str, value: float, tolerance: float, truth: Truth) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer run` with four TCP flows in one direction and probes of both kinds; prints what `ktrxer run --json` prints, and when its
-phases were, in nanoseconds since 1970, so that other samples of the same time can be compared.
+"""Runs `ktrxer run` with four TCP flows in one direction and probes of both kinds. Prints the output of `ktrxer run --json`, and the times
+of its phases in nanoseconds since 1970, so that other samples of the same time can be compared.
 
     loaded.py up|down
 """
@@ -40,11 +40,11 @@ def main(way: str) -> int:
         sys.stderr.write(done.stderr)
         if not done.stdout.strip():
             return done.returncode or 1
-        told = json.loads(done.stdout)
-        meta = open_run(Path(told["file"])).meta
+        result = json.loads(done.stdout)
+        meta = open_run(Path(result["file"])).meta
         zero = meta.zero.realtime_ns if meta.zero is not None else 0
-        told["phases"] = {phase.name: [zero + phase.from_ns, zero + phase.to_ns] for phase in meta.phases}
-        print(json.dumps(told))
+        result["phases"] = {phase.name: [zero + phase.from_ns, zero + phase.to_ns] for phase in meta.phases}
+        print(json.dumps(result))
         return done.returncode
 
 

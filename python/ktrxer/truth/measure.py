@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Commands over a path, in a guest of its own, and what becomes of their output."""
+"""Runs commands over a path, in its own guest, and reads their output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktrxer.truth.path import Path
 
 GUEST = File(__file__).with_name("guest.py")
 CHECK_PROBES, CHECK_GAP_S = 300, 0.01
-READY = threading.Lock()  # one of several measurements builds the kernel
+READY = threading.Lock()  # only one of several measurements builds the kernel
 REMEDY = "a kernel of virtual time has it: ktrxer lab setup --device uml"
 
 
@@ -30,7 +30,7 @@ class Result:
     path: Path
     rows: list[judge.Row] = field(default_factory=list)
     checks: list[judge.Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # figures that are missing, and why
+    problems: list[str] = field(default_factory=list)  # reasons of missing figures
     wall_s: float = 0.0
 
 
@@ -42,7 +42,7 @@ class Limits:
 
 
 def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check: bool) -> Result:
-    """Raises LabError where the guest fails."""
+    """Run the commands. Raises LabError if the guest fails."""
     made = Result(path)
     readers = [adapters.load(one.adapter) for one in commands]
     plan = path.plan() | {
@@ -68,10 +68,10 @@ def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check:
     made.wall_s = answer.wall_s
     if answer.status != 0 or not out:
         raise LabError(f"{path.name}: the program in the guest ended with {answer.status}: {err.decode(errors='replace')[-2000:]}")
-    told = json.loads(out)
-    if told["checks"]:
-        made.checks = judge.check(path, told["checks"])
-    for one, reader, done in zip(commands, readers, told["done"], strict=True):
+    result = json.loads(out)
+    if result["checks"]:
+        made.checks = judge.check(path, result["checks"])
+    for one, reader, done in zip(commands, readers, result["done"], strict=True):
         _read(made, one, reader, done)
     return made
 
@@ -82,9 +82,9 @@ def _read(made: Result, one: Command, reader: adapters.Adapter, done: dict[str, 
     try:
         figures = reader.read(output)
     except (Unreadable, KeyError, ValueError, TypeError) as error:
-        said = str(error) if isinstance(error, Unreadable) else f"the adapter {reader.name} failed: {type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, Unreadable) else f"the adapter {reader.name} failed: {type(error).__name__}: {error}"
         last = (done["err"].strip() or done["out"].strip()).splitlines()[-1:] or [""]
-        made.problems.append(f"{shlex.join(one.words)}: {said} (exit status {done['status']}; its last line: {last[0][:200]})")
+        made.problems.append(f"{shlex.join(one.words)}: {message} (exit status {done['status']}; its last line: {last[0][:200]})")
         return
     made.rows += judge.rows(made.path, tool, figures, done, one.where)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The project's own commands, by the kind of path that they go over."""
+"""The project's own commands, by kind of path."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Command:
     words: tuple[str, ...]
     adapter: str
     reference_s: float = 0.0  # 0: no plain probes beside it
-    where: str = ""  # where its load queues
-    beside: str | None = None  # what runs in the server; None: what the adapter says
+    where: str = ""  # the place of the queue that its load fills
+    beside: str | None = None  # shell command in the server; None: the adapter's
 
 
 def commands(path: Path) -> list[Command]:
@@ -33,7 +33,7 @@ def commands(path: Path) -> list[Command]:
 def _commands(path: Path) -> Iterator[Command]:
     if IDLE in path.kinds:
         yield _of("ping", "server -i 10ms -c 400 --json")
-        # The rate of a clock takes longer than its offset.
+        # Estimating the rate of a clock takes longer than estimating its offset.
         yield _of("stamp", f"server {'-i 50ms -c 1000' if path.rate_ppm else '-i 10ms -c 500'} --json")
     if PAIRS in path.kinds:
         yield _of("pair", "server --count 60 --json")
@@ -58,5 +58,5 @@ def _of(name: str, words: str) -> Command:
 
 
 def _bitrate(way: Way) -> float:
-    """Of UDP payload, kbit/s: more than the rate, or little where there is none."""
+    """Bit rate of UDP payload in kbit/s: above the path's rate, or low if the path has none."""
     return 1000 * (MODERATE_MBPS if way.rate_mbps is None else OVERLOAD * way.rate_mbps)

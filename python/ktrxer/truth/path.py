@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A path of which the figures are known by construction.
+"""A path whose figures are known by construction.
 
     client ---- left ======== right -------- server
                  |   rate and   |  delay, jitter, loss
-                near  queue    far                      `near` and `far` only where there is cross traffic
+                near  queue    far                      `near` and `far` exist only with cross traffic
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ SEGMENT = 1448  # bytes of payload of a full TCP segment with time stamps
 PACKET = 1500  # bytes of IP in a full frame
 UDP_HEADERS = 42  # Ethernet, IPv4 and UDP
 SYMMETRIC = ("uniform", "normal")
-SATURATED = 1.02  # offered load over rate from which the queue is always full
+SATURATED = 1.02  # ratio of offered load to rate above which the queue is always full
 UP, DOWN = "up", "down"
 RTT = "round trip"
 ROUTE = "10.64.1.2 10.64.2.2 10.64.3.2"  # left, right, server: links are numbered in the order of the topology file
-HOSTS_MS = 0.01  # of both hosts, in which each reading of the clock takes 256 ns
+HOSTS_MS = 0.01  # delay in both hosts, in which each reading of the clock takes 256 ns
 
 
 @dataclass(frozen=True)
 class Way:
-    """What happens to the packets of one direction, in the words of a topology file."""
+    """The treatment of the packets of one direction, with the terms of a topology file."""
 
     delay_ms: float = 0.0
     rate_mbps: float | None = None
@@ -37,7 +37,7 @@ class Way:
     reorder: float = 0.0  # percent
     duplicate: float = 0.0  # percent
     police_mbps: float | None = None
-    cross_mbps: float = 0.0  # frames of full size, evenly spaced, through the queue
+    cross_mbps: float = 0.0  # full frames through the queue, evenly spaced
     marks: float = 0.0  # percent of the ECN-capable packets that are marked CE
 
     def at_the_queue(self) -> str:
@@ -61,14 +61,14 @@ class Way:
         return self.rate_mbps is not None and self.cross_mbps > SATURATED * self.rate_mbps
 
     def queue_bytes(self) -> int:
-        """Of a FIFO; 0: not known by construction."""
+        """The size of a FIFO; 0: not known by construction."""
         words = self.queue.split()
         if words[:2] == ["bfifo", "limit"]:
             return int(words[2])
         return int(words[2]) * FRAME if words[:2] == ["pfifo", "limit"] else 0
 
     def delays_ms(self) -> tuple[float, float] | None:
-        """Between which values the median of the delay of a small packet is."""
+        """Lower and upper limit of the median delay of a small packet."""
         if self.jitter_ms and (self.distribution or "uniform") not in SYMMETRIC:
             return None
         if self.cross_mbps and self.rate_mbps is not None:
@@ -82,7 +82,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Truth:
-    """The value is between these two."""
+    """The true value lies between these two."""
 
     low: float
     high: float
@@ -101,15 +101,15 @@ class Path:
     name: str
     up: Way
     down: Way
-    kinds: frozenset[str] = field(default_factory=frozenset)  # of our own commands that go over it (commands.py)
-    setup: tuple[tuple[str, str], ...] = ()  # node and shell command: what a topology file has no words for
+    kinds: frozenset[str] = field(default_factory=frozenset)  # kinds of the project's own commands that measure it (own.py)
+    setup: tuple[tuple[str, str], ...] = ()  # node and shell command: settings that a topology file cannot express
     known: tuple[tuple[str, float, float], ...] = ()  # further figures: name, low, high
-    ahead_ms: float = 0.0  # the server's clock
-    rate_ppm: float = 0.0  # by which it is faster
-    quick: bool = False  # among those of each test run
+    ahead_ms: float = 0.0  # offset of the server's clock
+    rate_ppm: float = 0.0  # rate offset of the server's clock
+    quick: bool = False  # whether each test run includes it
 
     def topology(self) -> str:
-        """The topology file."""
+        """The text of the topology file."""
         cross = bool(self.up.cross_mbps or self.down.cross_mbps)
         hosts = '"client", "server"' + (', "near", "far"' if cross else "")
         links = [
@@ -126,7 +126,7 @@ class Path:
         return "\n".join(text) + "\n"
 
     def words(self) -> str:
-        """In words: up / down."""
+        """A description: up / down."""
         parts = []
         for way in (self.up, self.down):
             rate = f"{way.rate_mbps:g} Mbit/s {way.queue or 'pfifo limit 1000'}, " if way.rate_mbps is not None else ""
@@ -142,7 +142,7 @@ class Path:
         return "; ".join([parts[0] + ", both ways" if parts[0] == parts[1] else " / ".join(parts), *clock])
 
     def truths(self) -> dict[str, Truth]:
-        """What is known by construction."""
+        """The figures that are known by construction."""
         found: dict[str, Truth] = {}
         ways = {UP: self.up, DOWN: self.down}
         medians = {name: way.delays_ms() for name, way in ways.items()}
@@ -161,7 +161,7 @@ class Path:
         for name, way in ways.items():
             if not way.cross_mbps and way.police_mbps is None:
                 found[f"loss {name}"] = Truth(way.loss / 100, way.loss / 100)
-                # TCP fills what is shaped and lossless; FIFOs here hold what its window needs.
+                # TCP fills a shaped and lossless path: the FIFOs here are large enough for its window.
                 if way.rate_mbps is not None and not way.loss and not way.jitter_ms and not way.reorder and not way.marks:
                     found[f"TCP {name}"] = Truth(*2 * (way.rate_mbps * SEGMENT / FRAME,))
             found[f"duplicates {name}"] = Truth(way.duplicate / 100, way.duplicate / 100)
@@ -176,11 +176,11 @@ class Path:
         return found
 
     def bursty(self) -> bool:
-        """Whether losses depend on each other, so that a binomial interval does not hold."""
+        """Whether losses depend on each other, so that a binomial interval does not apply."""
         return self.up.burst > 1 or self.down.burst > 1
 
     def plan(self) -> dict[str, Any]:
-        """What the program in the guest is to know of the path."""
+        """The plan for the program in the guest."""
         return {
             "setup": self.setup,
             "cross": [[name, way.cross_mbps] for name, way in ((UP, self.up), (DOWN, self.down)) if way.cross_mbps],

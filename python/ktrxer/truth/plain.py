@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Plain UDP sockets in the hosts of a guest: one-way delays, rates and cross traffic by nothing but the socket interface.
+"""Plain UDP sockets in the hosts of a guest: one-way delays, rates and cross traffic through the socket interface only.
 
 One process sends and receives, with the client's clock for both, so a time stamp in a packet gives its one-way delay.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 FRAME, HEADERS = 1514, 42
 HEAD = struct.Struct("!Qq")  # number and time of sending, ns
-DRAIN_S = 3.0  # longer than any queue and delay of a path
+DRAIN_S = 3.0  # longer than the queue and the delay of any path
 PORTS = {"up": 7001, "down": 7002}
 ENDS = {"up": ("client", "server"), "down": ("server", "client")}
 BUFFER, BUFFER_FORCE = 1 << 22, 33  # SO_RCVBUFFORCE
@@ -30,7 +30,7 @@ BUFFER, BUFFER_FORCE = 1 << 22, 33  # SO_RCVBUFFORCE
 
 @contextmanager
 def inside(host: str) -> Iterator[None]:
-    """Sockets of this thread are made in this host meanwhile."""
+    """Sockets that this thread creates in the body are created in this host."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/thread-self/ns/net").open() as here, Path("/run/netns", host).open() as there:
         for target in (there, here):
@@ -54,7 +54,7 @@ def pair(sender: str, receiver: str, address: str, port: int) -> tuple[socket.so
 
 @dataclass
 class Seen:
-    """Of one direction: when each packet was sent, and when it arrived."""
+    """The send times and arrival times of the packets of one direction."""
 
     sent: list[int] = field(default_factory=list)  # ns
     came: list[tuple[int, int]] = field(default_factory=list)  # number, ns
@@ -68,7 +68,7 @@ class Seen:
 
 
 class Probes:
-    """Small packets in both directions at exponential intervals, until they are stopped or `count` have been sent in each."""
+    """Sends small packets in both directions at exponential intervals, until it is stopped or has sent `count` in each."""
 
     def __init__(self, addresses: dict[str, str], mean_s: float, count: int | None = None) -> None:
         self.mean_s, self.count = mean_s, count
@@ -120,7 +120,7 @@ class Probes:
 
 
 class Stream:
-    """Frames of full size, evenly spaced, at this rate, until they are stopped."""
+    """Sends full frames, evenly spaced, at this rate, until it is stopped."""
 
     def __init__(self, sender: str, receiver: str, address: str, port: int, mbps: float) -> None:
         self.gap_s = FRAME * 8e-6 / mbps
@@ -158,13 +158,13 @@ class Stream:
                     self.arrivals.append(time.monotonic_ns())
 
     def rate_mbps(self, from_ns: int, to_ns: int) -> float:
-        """Of whole frames that arrived, between the first and the last one of this time."""
+        """The rate of full frames that arrived between the two times, from the first to the last of them."""
         times = [at for at in self.arrivals if from_ns <= at < to_ns]
         return (len(times) - 1) * FRAME * 8e3 / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 
 def capacity_mbps(sender: str, receiver: str, address: str, mbps: float, seconds: float = 1.5) -> float:
-    """What passes of a stream that exceeds the rate."""
+    """The received rate of a stream that exceeds the path's rate."""
     begun = time.monotonic_ns()
     stream = Stream(sender, receiver, address, 7003, 1.3 * mbps)
     time.sleep(seconds)
@@ -172,7 +172,7 @@ def capacity_mbps(sender: str, receiver: str, address: str, mbps: float, seconds
     stream.stopped = True
     rate = stream.rate_mbps(begun + int(seconds * 4e8), now)
     stream.stop()
-    time.sleep(1.0)  # the queue empties
+    time.sleep(1.0)  # let the queue empty
     return rate
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of many paths: for a terminal, for the docs, and as JSON."""
+"""Tables of results of many paths: for a terminal, for the docs, and as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shown(value: float, figure: str) -> str:
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """A line for each tool and figure."""
+    """One line for each tool and figure."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.tool, row.figure), []).append(row)
@@ -53,18 +53,18 @@ def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def coverage(rows: Sequence[Row]) -> tuple[int, int]:
-    """Of all intervals: how many hold the truth, and how many there are."""
+    """The number of intervals that contain the truth, and the number of all intervals."""
     found = [row.holds for row in rows if row.holds is not None]
     return sum(found), len(found)
 
 
 def line(row: Row) -> str:
     truth = shown(row.truth_low, row.figure) + ("" if row.truth_low == row.truth_high else f" to {shown(row.truth_high, row.figure)}")
-    said = f"{shown(row.value, row.figure)} {unit(row.figure)}, truth {truth}" if not row.note else row.note
+    message = f"{shown(row.value, row.figure)} {unit(row.figure)}, truth {truth}" if not row.note else row.note
     between = ""
     if row.low is not None and row.high is not None:
         between = f", interval {shown(row.low, row.figure)} to {shown(row.high, row.figure)}"
-    return f"{row.path}: {row.tool}: {row.figure}: {said}{between} ({row.source})"
+    return f"{row.path}: {row.tool}: {row.figure}: {message}{between} ({row.source})"
 
 
 def text(results: Sequence[Result]) -> list[str]:
@@ -91,14 +91,14 @@ def endings(results: Sequence[Result]) -> list[str]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """For the docs."""
+    """Tables in Markdown, for the docs."""
     rows = [row for result in results for row in result.rows]
     checked = [row for result in results for row in result.checks]
     parts = []
     for title, some in (("Figures of the tools", rows), ("The paths themselves, by plain sockets", checked)):
         if some:
             parts += [f"## {title}", "", _markdown_rows([HEAD, *table(some)]), ""]
-    parts += ["## What is false", "", *(f"- {one}" for one in endings(results)), ""]
+    parts += ["## False figures", "", *(f"- {one}" for one in endings(results)), ""]
     cells = [("path", "up / down", "wall time"), *((one.path.name, one.path.words(), f"{one.wall_s:.0f} s") for one in results)]
     return "\n".join([*parts, "## Paths", "", _markdown_rows(cells), ""])
 

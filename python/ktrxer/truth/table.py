@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The paths: a table for each kind, and some by hand."""
+"""The paths: one table for each kind, and some single ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ktrxer.truth.path import FRAME, PACKET, SEGMENT, Path, Way
 
-IDLE, FLOWS, DATAGRAMS, LOAD, PAIRS, ROUTES = "idle", "flows", "datagrams", "load", "pairs", "routes"  # the kinds of commands (commands.py)
+IDLE, FLOWS, DATAGRAMS, LOAD, PAIRS, ROUTES = "idle", "flows", "datagrams", "load", "pairs", "routes"  # the kinds of commands (own.py)
 QUICK = frozenset({
     "delay-25-25", "delay-5-45", "rate-5-5", "rate-10-1", "loss-2-0", "loss-burst-5-0", "jitter-normal-2", "queue-fq_codel", "standing-up",
     "own-queue",
@@ -28,7 +28,7 @@ QUEUES = (
 
 
 def _rate_queue(rate_mbps: float) -> str:
-    """A FIFO of 200 ms, and of 20 frames at least."""
+    """A FIFO of 200 ms, but at least of 20 frames."""
     return f"bfifo limit {max(30_280, round(rate_mbps * 25_000))}"
 
 
@@ -67,7 +67,7 @@ def _by_hand() -> Iterator[Path]:
     yield Path("cross-half-up", replace(shaped, cross_mbps=5), shaped, idle)
     yield Path("cross-half-down", shaped, replace(shaped, cross_mbps=5), idle)
     yield Path("policed-up", Way(10, police_mbps=5), plain, idle)
-    # A shaper on the measuring host itself: `tc` in the client, not in the network.
+    # A shaper on the measuring host itself: `tc` in the client instead of in the network.
     own = (
         "tc qdisc replace dev to-left root handle 1: htb default 1",
         "tc class add dev to-left parent 1: classid 1:1 htb rate 5mbit burst 1514 cburst 1514",
@@ -75,7 +75,7 @@ def _by_hand() -> Iterator[Path]:
     )
     rate = 5 * SEGMENT / FRAME
     yield Path("own-queue", plain, plain, load, tuple(("client", shell) for shell in own), (("TCP up", rate, rate),))
-    # Links that send one packet after the other: a shaper of htb or tbf passes two at once.
+    # Serial links: netem sends one packet after the other, while htb and tbf can pass two at once.
     for up, down in PAIRS_MBPS:
         devices = (("left", "to-right", up), ("right", "to-left", down))
         serial = tuple((node, f"tc qdisc add dev {device} root netem rate {rate:g}mbit limit 10000") for node, device, rate in devices)
@@ -83,7 +83,7 @@ def _by_hand() -> Iterator[Path]:
         yield Path(f"pair-{up:g}-{down:g}", plain, plain, frozenset({PAIRS}), serial, known)
     for way in (plain, Way(100)):
         yield Path(f"trace-{way.delay_ms:g}", way, way, frozenset({ROUTES}))
-    # Clocks that differ.
+    # Hosts with different clocks.
     yield Path("clock-ahead", Way(25), Way(25), idle, ahead_ms=3)
     yield Path("clock-behind-5-45", Way(5), Way(45), idle, ahead_ms=-120)
     yield Path("clock-fast-40", Way(5), Way(45), idle, ahead_ms=3, rate_ppm=40)

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Pictures of stored runs. `panels` makes the plot model from a run, purely; `figure` (matplotlib) and `report` (a page) draw just that."""
+"""Plots of stored runs. `panels` computes the plot model from a run without side effects; `figure` (matplotlib) and `report` (HTML) draw
+that model."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `ktrxer plot` and `ktrxer report` have in common: reading runs, writing a file whole or not at all, words for what went wrong."""
+"""Shared by `ktrxer plot` and `ktrxer report`: reading runs, atomic writing of the output file, error messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ktrxer.store import Run
 
 MOST_RUNS = 64
-MOST_POINTS = 50_000  # of one series in a page; at 10 ms that is more than eight minutes, whole
+MOST_POINTS = 50_000  # of one series in a page: more than eight minutes of samples at 10 ms
 
 
 class ViewError(Exception):
-    """One line for a person."""
+    """The text is one line for the user."""
 
 
 def read(paths: Sequence[Path]) -> list[Run]:
@@ -31,9 +31,9 @@ def read(paths: Sequence[Path]) -> list[Run]:
 
 
 def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], None]) -> None:
-    """`make` writes a file beside `path`, which takes its name when it is whole: a full disk leaves the old one and no half one."""
+    """Write `path` atomically: `make` writes a temporary file beside it, which is then renamed. If the disk is full, the old file stays."""
     if any(path.resolve() == one.resolve() for one in inputs):
-        raise ViewError(f"{path}: is one of the runs, and would be overwritten; choose another name for -o")
+        raise ViewError(f"{path}: this run would be overwritten; choose another name for -o")
     if path.is_dir():
         raise ViewError(f"{path}: is a directory; -o names a file")
     if path.exists() and not path.is_file():  # a pipe, /dev/stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panels of what was counted beside: TCP's own figures, queues, drops, processors."""
+"""Panels of counters: fields of TCP_INFO, queues, drops, processors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktrxer.view.throughput import interval_of
 
 
 def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, unit: str, *, zero: bool = True) -> Panel | None:
-    """A field of the kernel's TCP_INFO, of the sending end where both were asked."""
+    """A field of the kernel's TCP_INFO: at the sending end, if both ends have samples."""
     stored = run.meta.of_kind("tcp_info")
     found = []
     for series in stored:
@@ -43,11 +43,11 @@ def cwnd(run: Run) -> Panel | None:
 
 
 def tcp_rtt(run: Run) -> Panel | None:
-    return tcp(run, "rtt_us", "tcp-rtt", "Round-trip time as TCP knows it", "Smoothed round trip", 1e3, "ms")
+    return tcp(run, "rtt_us", "tcp-rtt", "TCP's round-trip time", "Smoothed round trip", 1e3, "ms")
 
 
 def delivery(run: Run) -> Panel | None:
-    return tcp(run, "delivery_rate_bps", "delivery", "Delivery rate as TCP knows it", "Delivery rate", 1e6, "Mbit/s")
+    return tcp(run, "delivery_rate_bps", "delivery", "TCP's delivery rate", "Delivery rate", 1e6, "Mbit/s")
 
 
 def retransmits(run: Run) -> Panel | None:
@@ -70,7 +70,7 @@ def queue(run: Run) -> Panel | None:
 
 
 def drops(run: Run) -> Panel | None:
-    """What the queues dropped and marked, per window."""
+    """The packets that the queues dropped and marked, per window."""
     drawn: list[Series] = []
     found = [(series, run.arrays(series)) for series in run.meta.of_kind("qdisc")]
     found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"]) > 1]
@@ -82,7 +82,7 @@ def drops(run: Run) -> Panel | None:
                 continue
             x = arrays["t_ns"] / S
             y = np.diff(counted)
-            y[y < 0] = np.nan  # a counter that began anew
+            y[y < 0] = np.nan  # the counter was restarted
             drawn.append(Series(f"{key_of(series)} {column}", f"{series.name}: {column}", "step", x, np.append(y, y[-1]), color, how))
     if not drawn:
         return None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The plot model on paper or in a picture, by matplotlib. Without pyplot: that asks for a screen, and doubles the time to the start."""
+"""Draws the plot model as a vector or pixel image, by matplotlib. pyplot is not used, because it needs a display and doubles the start-up
+time."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 WIDTH, PANEL_HEIGHT, HEAD, FOOT = 9.0, 2.6, 0.62, 0.35  # inches
 FORMATS = ("svg", "pdf", "png")
-# A vector picture with more points than this is slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
+# Limit of points of a vector image. More points make it slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
 VECTOR_POINTS = 8000
 
-# Text stays text in SVG (searchable, small), with fonts that are everywhere; a title with a dollar is no formula. Nothing in the files says
-# when or where they were made, so that the same run gives the same bytes.
+# SVG keeps text as text, which is searchable and small, in common fonts. A dollar sign in a title does not begin a formula. The files
+# contain no date and no machine name, so that the same run gives the same bytes.
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ktrxer",
@@ -66,25 +67,26 @@ STYLE: dict[str, Any] = {
     "axes.formatter.limits": (-9, 9),
 }
 
-# Where text is drawn by us the one font that comes with matplotlib will do: each other name is looked for among all fonts of the machine.
-# Dots that are not bent to the grid cost a third less.
+# For PNG files matplotlib draws the text. One font name suffices, because matplotlib searches all fonts of the machine for each further
+# name. Text without hinting takes a third less time.
 DRAWN_TEXT: dict[str, Any] = {"font.sans-serif": ["DejaVu Sans"], "text.hinting": "none"}
 DPI = 120  # of PNG: 1080 pixels wide
 
 METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
 
 
-# Imported for what they do at their import, and never looked into; axes in three dimensions.
+# Modules that matplotlib imports only for their side effects; axes in three dimensions.
 SIDE_EFFECTS = ("matplotlib.dates", "matplotlib.category")
 SETTERS, SPATIAL = "_update_set_signature_and_docstring", "mpl_toolkits.mplot3d"
-# Formulas, what TeX writes, patterns of font names, and the parser generator of theirs.
+# Modules for formulas, for files of TeX, for patterns of font names, and their parser generator.
 ON_DEMAND = ("pyparsing", "matplotlib._fontconfig_pattern", "matplotlib._mathtext", "matplotlib.dviread")
 
 
 class OnDemand(ModuleType):
-    """Stands for a module while others take names from it: each is a function that imports the real one when it is called."""
+    """Replaces a module while other modules import names from it. Each name is a function that imports the real module when it is
+    called."""
 
-    __version__ = "9999"  # of pyparsing: matplotlib asks whether it is too old
+    __version__ = "9999"  # of pyparsing: matplotlib checks that it is not too old
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -92,17 +94,17 @@ class OnDemand(ModuleType):
 
         def call(*given: Any, **named: Any) -> Any:
             if sys.modules.get(self.__name__) is self:
-                return None  # only while matplotlib is imported, which has the patterns of its own defaults checked
+                return None  # only during the import of matplotlib, which checks the patterns in its own defaults
             return getattr(import_module(self.__name__), name)(*given, **named)
 
         return call
 
 
 def load(kind: str = "png") -> None:
-    """matplotlib and its part for a kind of file, without what no picture needs and what is two thirds of the time of its import: axes in
-    three dimensions, axes of dates and of words (with the library that parses dates), formulas (with the library that makes parsers), and
-    the documentation that it writes for a thousand setters. Its behaviour is the same without them; a version that takes it ill is
-    imported whole."""
+    """Import matplotlib and its back end for a kind of file, without the parts that no plot needs. These take two thirds of the import
+    time: axes in three dimensions, axes of dates and of words (with the library that parses dates), formulas (with the parser generator),
+    and generated documentation of a thousand setters. The drawing does not change. If this import fails, the whole of matplotlib is
+    imported."""
     if "matplotlib.figure" in sys.modules:
         return
     there = set(sys.modules)
@@ -110,7 +112,7 @@ def load(kind: str = "png") -> None:
         _load_lean(kind)
     except Exception:
         for name in set(sys.modules) - there:
-            # Compiled modules stay: their types cannot be made twice.
+            # Compiled modules stay, because their types cannot be created twice.
             if name.partition(".")[0] == "matplotlib" and not isinstance(sys.modules[name].__loader__, ExtensionFileLoader):
                 del sys.modules[name]
         _load_whole(kind)
@@ -122,10 +124,10 @@ def _load_whole(kind: str) -> None:
 
 
 def _load_lean(kind: str) -> None:
-    # None is how an import is told that there is no such thing.
+    # With None in sys.modules an import of that name fails.
     instead: dict[str, Any] = {SPATIAL: None}
     instead |= {name: ModuleType(name) for name in SIDE_EFFECTS} | {name: OnDemand(name) for name in ON_DEMAND}
-    instead[SIDE_EFFECTS[0]].UTC = UTC  # of this the writers of files take the one constant
+    instead[SIDE_EFFECTS[0]].UTC = UTC  # the only name of this module that the file writers use
     before = {name: sys.modules[name] for name in instead if name in sys.modules}
     kept: dict[tuple[Any, str], Any] = {}
     try:
@@ -147,7 +149,7 @@ def _load_lean(kind: str) -> None:
 
 
 def save(model: PlotModel, path: Path, kind: str) -> None:
-    """Into a file of that kind (FORMATS). OSError when it cannot be written."""
+    """Write a file of that kind (FORMATS). OSError if it cannot be written."""
     load(kind)
     import matplotlib
 
@@ -163,8 +165,8 @@ def save(model: PlotModel, path: Path, kind: str) -> None:
 
 
 def png(dots: NDArray[np.uint8]) -> bytes:
-    """Rows of red, green, blue and whatever as a PNG file (ISO 15948). A row is written as its difference to the one above, which is
-    nothing nearly everywhere: so the quickest packing is a good one, too."""
+    """A PNG file (ISO 15948) of rows with red, green, blue and one ignored byte. Each row is stored as its difference to the row above,
+    which is mostly zero, so fast compression suffices."""
     height, width = dots.shape[:2]
     flat = dots[:, :, :3].reshape(height, 3 * width)
     rows = np.empty((height, 1 + 3 * width), np.uint8)
@@ -191,7 +193,7 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     heights = [PANEL_HEIGHT + _legend_lines(panel) * 0.17 + strip for panel, strip in zip(model.panels, strips, strict=True)]
     notes = [_wrapped(list(panel.notes)) for panel in model.panels]
     names = [max((len(name.splitlines()) for name in _names(panel)), default=1) * 0.14 for panel in model.panels]
-    rooms = [0.48 + deep + 0.145 * len(lines) for deep, lines in zip(names, notes, strict=True)]  # below each panel: labels and notes
+    rooms = [0.48 + deep + 0.145 * len(lines) for deep, lines in zip(names, notes, strict=True)]  # below each panel: labels, notes
     total = HEAD + sum(heights) + sum(rooms)
     figure = Figure(figsize=(WIDTH, total), facecolor="white")
     FigureCanvasAgg(figure)
@@ -201,14 +203,14 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     shared: dict[str, Axes] = {}
     for i in range(count):
         panel, lines = model.panels[i], notes[i]
-        legend = _legend_lines(panel) * 0.17 + 0.32 + strips[i]  # what stands above the axes
+        legend = _legend_lines(panel) * 0.17 + 0.32 + strips[i]  # height above the axes
         height = heights[i] - legend
         bottom = top - legend - height
         axes = figure.add_axes((0.075, bottom / total, 0.905, height / total), sharex=shared.get(panel.link))
         if panel.link:
             shared.setdefault(panel.link, axes)
         _panel(axes, panel, vector, height)
-        # Its place is said, or it would be looked for: by a drawing of all that stands above the axes.
+        # The position is explicit: to choose one itself, matplotlib draws all elements above the axes.
         axes.set_title(panel.title, y=1.0, pad=legend * 72 - 13)
         if not panel.x.names and panel.series:
             above = 1 + (0.15 + strips[i]) / height
@@ -233,7 +235,7 @@ def _wrapped(notes: list[str], width: int = 145) -> list[str]:
 
 
 def _names(panel: Panel) -> list[str]:
-    """As wide as their places, in at most three lines."""
+    """The names of the places on the x axis, wrapped to the distance of the places, in at most three lines."""
     import textwrap
 
     width = max(8, 100 // max(1, len(panel.x.names)))
@@ -256,7 +258,7 @@ def _lost_rows(panel: Panel) -> int:
 
 
 def _strip(rows: int) -> float:
-    """Inches above the plot. Lost probes have no delay, so they have no place among the delays: as in the page, a row for each series."""
+    """Height in inches of the strip above the plot. It has a row of lost probes for each series, because a lost probe has no delay."""
     return min(0.09 * rows, 0.6)
 
 
@@ -268,7 +270,7 @@ def _panel(axes: Axes, panel: Panel, vector: bool, height: float) -> None:
     for series in panel.series:
         color = palette.LIGHT[series.color]
         label = _short(series.label, 44)
-        # A name that begins with an underscore would be left out of the legend.
+        # matplotlib leaves a name that begins with an underscore out of the legend.
         label = "\u200b" + label if label.startswith("_") else label
         dash: Any = (0, series.dash) if series.dash else "solid"
         _STYLES[series.style](axes, series, {"color": color, "label": label}, dash, vector)
@@ -326,7 +328,7 @@ def _scales(axes: Axes, panel: Panel) -> None:
 def _line(axes: Axes, series: Series, look: dict[str, Any], dash: Any, vector: bool) -> None:
     x, y = _thin(series, vector)
     axes.plot(x, y, linestyle=dash, linewidth=series.width * 0.75, **look)
-    # A sample alone between two gaps is a dot, not nothing.
+    # Draw a single sample between two gaps as a dot.
     gap = np.concatenate([[True], np.isnan(y), [True]])
     alone = gap[:-2] & gap[2:] & ~gap[1:-1]
     if alone.any():
@@ -339,7 +341,7 @@ def _step(axes: Axes, series: Series, look: dict[str, Any], dash: Any, _vector: 
 
 def _points(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, vector: bool) -> None:
     x, y = _thin(series, vector)
-    # Thousands of marks are an image inside a vector picture, axes and text are not.
+    # Draw thousands of marks as an image inside the vector file; axes and text stay vectors.
     axes.plot(x, y, linestyle="none", marker="o", markersize=series.width * 0.75, markeredgewidth=0, rasterized=vector, alpha=0.7, **look)
 
 
@@ -363,6 +365,6 @@ _STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = 
 
 
 def _thin(series: Series, vector: bool) -> tuple[Floats, Floats]:
-    # Of what falls on one dot the least and the greatest are seen, and the others are not.
+    # Of the samples on one dot, only the minimum and the maximum are visible.
     at = envelope(series.y, VECTOR_POINTS if vector else int(2.4 * WIDTH * DPI))
     return series.x[at], series.y[at]

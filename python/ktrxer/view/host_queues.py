@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panel of the queues of the two hosts' own devices: a part of each delay that is not on the path between them."""
+"""Panel of the delays in the queues of the two hosts' own devices. They are part of each delay, but do not arise on the path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOSTS = (("own_queue_ns", "this host", ()), ("far_queue_ns", "far host", (2.0, 2
 
 
 def host_queues(run: Run) -> Panel | None:
-    """The wait of each probe in this host's queue, and of its answer in the far host's queue, where they were measured."""
+    """The delay of each probe in this host's queue, and of its answer in the far host's queue, if these were measured."""
     found = latencies(run)
     looks = dict(zip((series.id for series in found), looks_of(found), strict=True))
     parts = [(host, dash, *one) for column, host, dash in HOSTS for one in probes_of(found, run, column)]
@@ -31,6 +31,6 @@ def host_queues(run: Run) -> Panel | None:
             )
         )  # fmt: skip
     return Panel(
-        "host-queues", "Wait in the two hosts' own queues", time_axis(), Axis("Wait", unit), tuple(drawn), bands=bands(run),
-        notes=("From the entry into the packet scheduler to the driver. The wait is part of the round trip, and of the delay up or down.",),
+        "host-queues", "Delay in the two hosts' own queues", time_axis(), Axis("Delay", unit), tuple(drawn), bands=bands(run),
+        notes=("From the entry into the packet scheduler to the driver. It is part of the round trip, and of the delay up or down.",),
     )  # fmt: skip

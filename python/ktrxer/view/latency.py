@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panels of probes: round trips, one-way delays with their bound, distributions, our own lateness."""
+"""Panels of probes: round trips, one-way delays with their uncertainty, distributions, lateness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def looks_of(found: Sequence[Stored]) -> list[palette.Look]:
 
 
 def probes_of(found: Sequence[Stored], run: Run, column: str) -> list[tuple[Stored, dict[str, Any], Floats]]:
-    """Series that have any value in that column, with the values; what is not answered has none."""
+    """Series with values in that column, and the values; NaN for a probe without an answer."""
     made = []
     for series in found:
         arrays = run.arrays(series)
@@ -59,7 +59,7 @@ def latency(run: Run) -> Panel | None:
         if note := _loss_note(label_of(series), arrays["state"]):
             notes.append(note)
     if any(series.lost is not None for series in drawn):
-        notes.insert(0, "Crosses above the plot: probes that got no answer; the line breaks there.")
+        notes.insert(0, "Crosses above the plot: probes without an answer; the line has a gap there.")
     return Panel("latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes))
 
 
@@ -74,7 +74,7 @@ def _loss_note(label: str, state: NDArray[Any]) -> str:
     if counts[FAILED]:
         parts.append(f"{count_of(counts[FAILED], 'probe')} could not be sent")
     if counts[SKIPPED]:
-        parts.append(f"{counts[SKIPPED]:,} left out by us")
+        parts.append(f"{counts[SKIPPED]:,} skipped")
     return f"{label}: {'; '.join(parts)}." if parts else ""
 
 
@@ -102,14 +102,14 @@ def one_way(run: Run, way: str) -> Panel | None:
     title = "One-way delay up" if way == "up" else "One-way delay down"
     if bounds:
         size, name = unit_of([np.asarray(bounds)], DELAYS)
-        note = f"The offset between the two clocks is known to ±{max(bounds) / size:.3g} {name}; the band is that wide."
+        note = f"The offset between the two clocks has an uncertainty of ±{max(bounds) / size:.3g} {name}; the band shows it."
     else:
-        note = "How well the offset between the two clocks is known was not recorded."
+        note = "The uncertainty of the offset between the two clocks was not recorded."
     return Panel(f"oneway-{way}", title, time_axis(), Axis("One-way delay", unit), tuple(drawn), bands=bands(run), notes=(note,))
 
 
 def split_by_load(run: Run, t_ns: NDArray[Any], y: Floats) -> tuple[Floats, Floats]:
-    """Idle (before the load) and under load. A run without phases is idle throughout."""
+    """The values before the load and those under load. In a run without phases all values are idle."""
     load, idle = run.meta.phase("load"), run.meta.phase("idle_before")
     if load is None:
         return y, np.empty(0)
@@ -149,7 +149,7 @@ def cdf_panel(
             x, share = thin_ecdf(*exact, CDF_POINTS)
             thinned |= len(x) < len(exact[0])
             kind = "" if run.meta.phase("load") is None else f", {name}"
-            # It begins at zero: where the least value stands, the share rises from nothing.
+            # The curve begins at a share of zero, at the minimum.
             drawn.append(
                 Series(
                     key_of(series) + ("" if name == "load" or not kind else " (idle)"), label_of(series) + kind, "step",
@@ -159,11 +159,11 @@ def cdf_panel(
             )  # fmt: skip
     if not drawn:
         return None
-    notes = ["Lost probes have no delay and are not in it."]
+    notes = ["Lost probes have no delay and are left out."]
     if run.meta.phase("load") is not None:
-        notes.insert(0, "Solid: under load. Dotted: idle, before it.")
+        notes.insert(0, "Solid: under load. Dotted: idle, before the load.")
     if thinned:
-        notes.append(f"Each curve is drawn through some {CDF_POINTS} of its points; the extreme values are all there.")
+        notes.append(f"Each curve has about {CDF_POINTS} of its points, with all extreme values.")
     return Panel(
         key, title, Axis(label, unit, zero=True), Axis("Share at or below", "%"), tuple(drawn), link="", notes=tuple(notes), log="x"
     )
@@ -177,7 +177,7 @@ def lateness(run: Run) -> Panel | None:
             probes.append((series, arrays))
     if not probes:
         return None
-    # A busy machine is late by milliseconds, a good one by less than one.
+    # Lateness is milliseconds on a busy machine, microseconds on an idle one.
     scale, unit = unit_of([arrays["lateness_ns"] / 10 for _, arrays in probes], DELAYS[:2])
     drawn, early, furthest = [], 0, 0.0
     limits = set()
@@ -202,20 +202,20 @@ def lateness(run: Run) -> Panel | None:
         runner = run.meta.runner_of(series)
         if runner is not None and runner.interval_ns:
             limits.add(max(runner.interval_ns / 10, 100_000))
-    notes = ["How much later than planned each probe left, by our own record."]
+    notes = ["The send time minus the scheduled time of each probe."]
     if len(limits) == 1:
         limit = limits.pop() / scale
         span = [s.x for s in drawn if len(s.x)]
         x = np.array([min(v[0] for v in span), max(v[-1] for v in span)])
-        drawn.append(Series("limit of lateness", "counts as late", "line", x, np.full(2, limit), palette.GREY, (6, 3), 1.2))
-        notes.append("More than 1 % of the probes above the line make a run degraded, more than 10 % invalid.")
+        drawn.append(Series("limit of lateness", "threshold of late probes", "line", x, np.full(2, limit), palette.GREY, (6, 3), 1.2))
+        notes.append("More than 1 % of the probes above the line makes a run degraded, more than 10 % invalid.")
     if early:
         notes.append(
             f"{count_of(early, 'probe')} left early, by at most {furthest / scale:.3g} {unit}; a logarithmic scale cannot show them."
         )
     return Panel(
         "lateness",
-        "Our own lateness",
+        "Lateness of the probes",
         time_axis(),
         Axis("Lateness", unit, scale="log", zero=False),
         tuple(drawn),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The plot model: what is to be drawn, in numbers and words, and nothing about who draws it.
+"""The plot model: the numbers and text of a plot, independent of the program that draws it.
 
-A panel has one x and one y axis, each with a label and a unit, and series with columns of their own. NaN in y is a gap: no line
-crosses it. A `step` series holds y[i] from x[i] to x[i + 1]; its last sample only ends the last step. A `box` has five samples at one x:
-the ends of its line, of its box, and the median in the middle.
+A panel has one x and one y axis, each with a label and a unit, and series with their own columns. NaN in y is a gap in the line. A `step`
+series has the value y[i] from x[i] to x[i + 1]; its last sample only ends the last step. A `box` has five samples at one x: the ends of
+its line, the ends of its box, and the median.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Axis:
     label: str
     unit: str
     scale: Literal["linear", "log"] = "linear"
-    zero: bool = True  # begins at zero
-    most: float | None = None  # ends here unless somebody asks for all: outliers lie above
-    names: tuple[str, ...] = ()  # of the places 0, 1, 2, ... instead of numbers
+    zero: bool = True  # the axis begins at zero
+    most: float | None = None  # the axis ends here at first; outliers lie above
+    names: tuple[str, ...] = ()  # names of the positions 0, 1, 2, ... instead of numbers
 
 
 @dataclass(frozen=True)
 class Band:
-    """A phase of the run, behind the samples."""
+    """A phase of the run, drawn behind the samples."""
 
     start: float
     end: float
@@ -42,18 +42,18 @@ class Band:
 
 @dataclass(frozen=True)
 class Series:
-    key: str  # the same in two panels: the same flow or probe
+    key: str  # the same key in two panels means the same flow or probe
     label: str
     style: Style
     x: Floats
     y: Floats
-    color: int = 0  # place in the palette (palette.py)
+    color: int = 0  # index in the palette (palette.py)
     dash: tuple[float, ...] = ()
     width: float = 1.25
-    low: Floats | None = None  # a band about y
+    low: Floats | None = None  # lower edge of a band around y
     high: Floats | None = None
-    lost: Floats | None = None  # where (on x) there should be a value and none came
-    hidden: bool = False  # at first
+    lost: Floats | None = None  # x values of lost probes
+    hidden: bool = False  # not drawn at first
     hint: str = ""
 
     @property
@@ -68,10 +68,10 @@ class Panel:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    link: str = TIME  # panels of one link share their x axis and cursor; "" stands alone
+    link: str = TIME  # panels of one link share their x axis and cursor; a panel with "" is independent
     bands: tuple[Band, ...] = ()
     notes: tuple[str, ...] = ()
-    log: Literal["x", "y"] = "y"  # the axis whose scale a reader may want logarithmic
+    log: Literal["x", "y"] = "y"  # the axis that the page can switch to a logarithmic scale
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Plots by name: which panels belong together. Names that Flent has mean here what they mean there."""
+"""Plots by name, each with its panels. A name that Flent uses means the same plot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktrxer.view.panels import MAKERS, others
 
 
 class PlotError(Exception):
-    """No such plot, or nothing to draw; one line."""
+    """The plot does not exist, or the run has nothing to draw in it. The text is one line."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ PLOTS: dict[str, Plot] = {
     "ping": Plot("round-trip times by class", ("latency",)),
     "ping_cdf": Plot("distribution of round-trip times, idle and under load", ("latency_cdf",)),
     "oneway": Plot("one-way delay, up and down", ("one_way_up", "one_way_down")),
-    "host_queues": Plot("wait of our probes in the queues of the two hosts' own devices", ("host_queues",)),
+    "host_queues": Plot("delay of the probes in the queues of the two hosts' own devices", ("host_queues",)),
     "box_totals": Plot("sums of throughput and round-trip times under load as boxes", ("box_throughput", "box_latency")),
     "box_ping": Plot("round-trip times under load as boxes", ("box_latency",)),
-    "lateness": Plot("how late our own probes left", ("lateness",)),
+    "lateness": Plot("lateness of the probes", ("lateness",)),
     "tcp_cwnd": Plot("congestion windows", ("cwnd",)),
-    "tcp_rtt": Plot("round-trip times as TCP knows them", ("tcp_rtt",)),
-    "tcp_delivery_rate": Plot("delivery rates as TCP knows them", ("delivery",)),
+    "tcp_rtt": Plot("TCP's round-trip times", ("tcp_rtt",)),
+    "tcp_delivery_rate": Plot("TCP's delivery rates", ("delivery",)),
     "tcp_retransmits": Plot("retransmitted segments", ("retransmits",)),
     "qdisc": Plot("backlog, drops and marks of the queues", ("queue", "drops")),
     "cpu": Plot("processors: busy and stolen", ("host",)),
 }
-SCALED = "_scaled"  # after any of them: without outliers, as Flent's plots of that name
+SCALED = "_scaled"  # suffix of any name: the plot without outliers, as in Flent
 REPORT = (
     "download",
     "upload",
@@ -61,21 +61,21 @@ REPORT = (
     "retransmits",
     "host",
 )
-OUTLIERS = 99.0  # percentile of y that a scaled plot ends above
+OUTLIERS = 99.0  # percentile of y that a scaled plot shows
 
 
 def known(name: str) -> str:
-    """The plot's name without `_scaled`; PlotError for one that does not exist."""
+    """The plot's name without `_scaled`. PlotError if it does not exist."""
     plain = name.removesuffix(SCALED)
     if plain in PLOTS:
         return plain
     near = get_close_matches(plain, PLOTS, 1)
     meant = f"did you mean {near[0]}? There are" if near else "there are"
-    raise PlotError(f"no plot is called {name[:60]!r}; {meant}: {', '.join(PLOTS)}")
+    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}")
 
 
 def default(run: Run) -> str:
-    """What the run's test wants to be shown first, as far as this version knows it."""
+    """The plot that the run's test names first, if this version has it."""
     return next((name for name in run.meta.plots if name.removesuffix(SCALED) in PLOTS), "all")
 
 
@@ -100,7 +100,7 @@ def report_panels(run: Run) -> list[Panel]:
 
 
 def model(runs: Sequence[Run], name: str) -> PlotModel:
-    """One run, or several over each other."""
+    """The plot of one run, or of several runs in the same panels."""
     plot = PLOTS[known(name)]
     if len(runs) == 1:
         panels = panels_of(runs[0], plot.panels)
@@ -109,14 +109,14 @@ def model(runs: Sequence[Run], name: str) -> PlotModel:
         panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
         title, subtitle = plot.summary[:1].upper() + plot.summary[1:], f"{len(runs)} runs"
     if not panels:
-        raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: nothing to draw in {name!r}: there are no such samples")
+        raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {name!r}")
     if name.endswith(SCALED):
         panels = [scaled(panel) for panel in panels]
     return PlotModel(title, subtitle, tuple(panels))
 
 
 def scaled(panel: Panel) -> Panel:
-    """Its y axis ends a little above what nearly all samples reach; says so where that cuts something off."""
+    """End the y axis a little above the OUTLIERS percentile. A note states the number of samples above."""
     there = [series.y[~np.isnan(series.y)] for series in panel.series]
     if panel.y.scale == "log" or not any(len(y) for y in there):
         return panel
@@ -130,7 +130,7 @@ def scaled(panel: Panel) -> Panel:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """What tells the runs apart: their titles, or where those do not, the names of their files."""
+    """Labels that distinguish the runs: their titles, or their file names if the titles are not distinct."""
     titles = [title_of(run) for run in runs]
     if len(set(titles)) == len(titles):
         return titles
@@ -139,7 +139,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
-    """Panels of the same key over each other: a colour for each run, a dash for each of its series. Of throughput with a sum, only that."""
+    """Draw panels of the same key over each other, with a colour for each run and a dash for each of its series. If a throughput panel has
+    a sum, only the sum is drawn."""
     keys = list(dict.fromkeys(panel.key for _, panels in parts for panel in panels))
     made = []
     for key in keys:
@@ -168,7 +169,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
             drawn = [replace(series, x=np.full(len(series.x), float(at))) for at, series in enumerate(drawn)]
             axis = replace(axis, names=tuple(series.label for series in drawn))
         bands = first.bands if all(panel.bands == first.bands for _, _, panel in found) else ()
-        # The same words about every run are said once.
+        # A note that is the same for all runs appears once.
         plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
         rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
         made.append(replace(first, x=axis, series=tuple(drawn), bands=bands, notes=(*plain, *rest[:12])))
@@ -179,7 +180,7 @@ _UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit
 
 
 def _factor(one: Axis, other: Axis) -> float:
-    """From the unit of one axis to that of the other."""
+    """The factor between the units of two axes."""
     if one.unit == other.unit or one.unit not in _UNITS or other.unit not in _UNITS:
         return 1.0
     return _UNITS[one.unit] / _UNITS[other.unit]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Columns for a page: raw numbers in base64, and each column once however many panels show it. The reader is web/src/arrays.ts.
+"""Columns for a page: numbers in base64. Panels that show the same column share it. web/src/arrays.ts reads them.
 
-Times become whole microseconds (finer than any screen), values keep 24 bits of mantissa: a part in ten million, finer than any clock here.
+Times are stored as integer microseconds, finer than any screen. Values keep 24 bits of mantissa: a precision of 1e-7, finer than any clock
+here.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Pool:
         self._known: dict[tuple[str, float, float, int, bytes], int] = {}
 
     def times(self, values: Floats) -> int:
-        """Exact to a microsecond (of seconds), or to a part in 2^31 of the span where that is more than half an hour."""
-        finite = np.abs(values) < 1e12  # thirty thousand years; what is beyond is no time
+        """Store times in seconds with a resolution of 1 us, or of 2^-31 of the span if that is longer than half an hour."""
+        finite = np.abs(values) < 1e12  # thirty thousand years; a larger value is not a time
         base = float(values[finite].min()) if finite.any() else 0.0
         span = float(values[finite].max()) - base if finite.any() else 0.0
         scale = max(TICK, span / (2**31 - 2))
@@ -38,7 +39,7 @@ class Pool:
     def values(self, values: Floats) -> int:
         with np.errstate(over="ignore"):
             raw = np.asarray(values, np.float64).astype("<f4")
-        if np.isinf(raw).any():  # beyond a float: as they are
+        if np.isinf(raw).any():  # beyond the range of a float: keep doubles
             return self._put("f64", np.asarray(values).astype("<f8"), 0.0, 1.0)
         return self._put("f32", raw, 0.0, 1.0)
 
@@ -54,14 +55,14 @@ class Pool:
 
 
 def panel(one: Panel, pool: Pool, most: int) -> dict[str, Any]:
-    """As web/src/data.ts reads it. Series of more than `most` samples are drawn through fewer, and the panel says so."""
+    """A panel in the format of web/src/data.ts. A series of more than `most` samples is thinned, and a note of the panel says so."""
     series, notes = [], list(one.notes)
     for item in one.series:
         thinned = _thinned(item, most)
         if len(thinned.x) < len(item.x):
             notes.append(
-                f"{item.label}: drawn through {len(thinned.x):,} of its {len(item.x):,} samples, the least and the greatest of each "
-                f"{max(1, 2 * len(item.x) // most)}."
+                f"{item.label}: drawn with {len(thinned.x):,} of its {len(item.x):,} samples, the minimum and the maximum of each "
+                f"{max(1, 2 * len(item.x) // most)} samples."
             )
         series.append(_series(thinned, pool, time=one.link == "time"))
     return {

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The page that a report is: the built page (web/) with its title, its text and its data put in. Nothing of a run becomes markup.
+"""The page of a report: the built page (web/) with the title, text and data of runs inserted. No text of a run becomes markup.
 
-The page forbids itself everything by its own policy: only the one program and the one style in it, known by their digests, may run, and
-nothing is fetched.
+The page's Content-Security-Policy allows only the one script and the one style sheet in it, by their digests. The page fetches nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from importlib import resources
 from typing import Any
 
 TITLE, STATIC, DATA = "%TITLE%", "%STATIC%", "%DATA%"
-SAFE_INTEGER = 2**53 - 1  # beyond it JavaScript's numbers are not whole
+SAFE_INTEGER = 2**53 - 1  # the largest integer that is exact in JavaScript
 
 
 class PageError(Exception):
-    """The page is not there or not whole; one line."""
+    """The built page is missing or incomplete. The text is one line."""
 
 
 def template() -> str:
@@ -33,13 +32,13 @@ def template() -> str:
 
 
 def json_for_html(value: Any) -> str:
-    """JSON that ends no element and opens none, whatever is in it. NaN is not JSON and is an error."""
+    """JSON that cannot end or open an HTML element. NaN raises an error, because JSON has no NaN."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def plain(value: Any, depth: int = 64) -> Any:
-    """Free JSON as the page's language can hold it: no NaN, no whole number that would lose digits, an end to depth."""
+    """JSON of any shape, as JavaScript can represent it: without NaN, without integers that would lose digits, with bounded depth."""
     if depth == 0:
         return "… (nested too deeply to show)"
     if isinstance(value, dict):
@@ -56,7 +55,7 @@ def plain(value: Any, depth: int = 64) -> Any:
 
 
 def fill(title: str, data: dict[str, Any]) -> str:
-    """The whole page. Each mark is looked for only in what stood there before, so text that looks like one stays text."""
+    """The complete page. Each placeholder is searched only in the built page, so equal text in the data is not replaced."""
     head, rest = template().split(TITLE)
     middle, rest = rest.split(STATIC)
     before, after = rest.split(DATA)
@@ -64,7 +63,7 @@ def fill(title: str, data: dict[str, Any]) -> str:
 
 
 def static(data: dict[str, Any]) -> str:
-    """What can be read where no program runs: the words and figures, without the pictures."""
+    """The part of the page that needs no JavaScript: text and figures, without plots."""
     parts = ["<main>"]
     for run in data["runs"]:
         parts.append(_element("h1", run["title"]))
@@ -77,7 +76,7 @@ def static(data: dict[str, Any]) -> str:
             head = "<tr>" + "".join(_element("th", name) for name in table["columns"]) + "</tr>"
             parts.append(f"<table>{_element('caption', table['title'])}{head}{rows}</table>")
         parts += [f"<pre>{html.escape(line)}</pre>" for line in run["repeat"]]
-    parts.append("<noscript><p>The pictures need JavaScript, which is in this file; nothing is fetched.</p></noscript></main>")
+    parts.append("<noscript><p>The plots need JavaScript. The script is in this file; the page fetches nothing.</p></noscript></main>")
     return "".join(parts)
 
 

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Colours that people with any colour vision can tell apart, on white and on dark.
+"""Colours that people with any colour vision can distinguish, on white and on dark backgrounds.
 
-Six hues (blue, brick, green, pink, gold, indigo) whose saturation and brightness were searched for the greatest distance between any two,
-the worst of normal vision and simulated protanopia, deuteranopia and tritanopia, while each stands out from its ground by 3:1 (WCAG 2.1,
-1.4.11). tests/python/test_view_palette.py holds them to both.
+Six hues (blue, brick, green, pink, gold, indigo). A search chose their saturation and brightness for the largest distance between any two
+in the worst of normal vision and simulated protanopia, deuteranopia and tritanopia, with a contrast to the background of at least 3:1 (WCAG
+2.1, 1.4.11). tests/python/test_view_palette.py checks both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-INK = 0  # sums, limits: what stands above the single series
+INK = 0  # for sums and limits, drawn above the single series
 GREY = 1
 
 LIGHT: tuple[str, ...] = ("#1b1f24", "#7a828c", "#015fd5", "#9f3605", "#0b9c5a", "#d75eb5", "#b28f01", "#3e338d")
 DARK: tuple[str, ...] = ("#e6eaef", "#8b949e", "#326fc0", "#da6236", "#23cd86", "#d180b0", "#edd549", "#a9a3ef")
 LIGHT_GROUND, DARK_GROUND = "#ffffff", "#181c21"
 
-FIRST = 2  # of the colours for single series
+FIRST = 2  # index of the first colour for single series
 COUNT = len(LIGHT) - FIRST
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 
-# A class looks the same in every panel and every run.
+# A class has the same colour in every panel and every run.
 CLASSES = {"BE": 0, "CS0": 0, "BK": 1, "CS1": 1, "CS5": 2, "VI": 2, "AF41": 2, "EF": 3, "VO": 3, "CS6": 3, "ICMP": 4}
 
 Look = tuple[int, tuple[float, ...]]
 
 
 def looks(wishes: Sequence[str | None]) -> list[Look]:
-    """A colour and a dash for each series of a panel; `wishes` are their classes. No two of the first 24 look the same."""
+    """A colour and a dash for each series of a panel; `wishes` are the classes of the series. The first 24 are distinct."""
     chosen: list[Look | None] = [None] * len(wishes)
     taken: set[Look] = set()
     for i, wish in enumerate(wishes):
@@ -44,7 +44,7 @@ def looks(wishes: Sequence[str | None]) -> list[Look]:
     made: list[Look] = []
     for had in chosen:
         if had is None:
-            # When all are used up they begin again: then only the legend tells the series apart.
+            # If no combination is left, start again: then only the legend distinguishes the series.
             had = free[used] if used < len(free) else everything[used % len(everything)]
             used += 1
         made.append(had)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""From a run to panels: pure functions. Each gives None where the run has nothing to show in it."""
+"""Functions from a run to panels, without side effects. Each returns None if the run has no samples for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ktrxer.view.throughput import DIRECTIONS, flows, imported_rates, throughput
 
 
 def box(key: str, title: str, label: str, unit: str, found: Sequence[tuple[str, str, palette.Look, Floats]], note: str) -> Panel | None:
-    """(key, name, look, values) of each: from the 1st to the 99th percentile, the quartiles, and the median."""
+    """Boxes from (key, name, look, values): a line from the 1st to the 99th percentile, a box between the quartiles, and the median."""
     drawn: list[Series] = []
     names: list[str] = []
     for k, name, (color, _), y in found:
@@ -71,14 +71,14 @@ def box_latency(run: Run) -> Panel | None:
         (key_of(series), label_of(series), look, part / scale) for (series, _, _), look, part in zip(probes, looks, parts, strict=True)
     ]
     title = "Round-trip time under load" if phases else "Round-trip time"
-    return box("box-latency", title, "Round trip", unit, found, "Lost probes have no delay and are not in it.")
+    return box("box-latency", title, "Round trip", unit, found, "Lost probes have no delay and are left out.")
 
 
 # ------------------------------------------------------------------------------------------------------------------ others
 
 
 def others(run: Run) -> list[Panel]:
-    """A panel for each unit of the values that no other panel shows."""
+    """One panel for each unit of the values that no other panel shows."""
     shown = set()
     for panel in (imported_rates(run, "up"), imported_rates(run, "down"), latency(run)):
         shown |= {series.key for series in panel.series} if panel is not None else set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What all panels share: units, labels, the shading of the phases."""
+"""Shared by all panels: units, labels, the shading of the phases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktrxer.view import palette
 from ktrxer.view.model import Axis, Band, Panel, Series
 
 S = 1e9
-MANY = 24  # flows that are drawn one by one; of more, the sum, the mean and the spread
+MANY = 24  # up to so many flows are drawn one by one; of more, the sum, the mean and the range
 
 
 def bands(run: Run) -> tuple[Band, ...]:
@@ -30,7 +30,7 @@ def time_axis() -> Axis:
 
 
 def label_of(series: Stored) -> str:
-    """Without what the whole group is called, for that stands above."""
+    """The series' name without the name of its group, which the panel's title contains."""
     group = series.group or ""
     rest = series.name.removeprefix(group).strip(" :") if group else ""
     return f"flow {rest}" if rest.isdigit() else rest or series.name
@@ -45,7 +45,7 @@ def wish_of(series: Stored) -> str | None:
 
 
 def unit_of(values: Sequence[NDArray[Any]], steps: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The largest unit in which the largest value is at least one; `steps` are (size, name), the smallest first."""
+    """The largest unit in which the maximum is at least one; `steps` are (size, name), the smallest first."""
     tops = [float(np.nanmax(np.abs(v))) for v in values if len(v) and not np.isnan(v).all()]
     top = max(tops, default=0.0)
     return next((step for step in reversed(steps) if top >= step[0]), steps[0])
@@ -61,7 +61,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) -> Panel | None:
-    """Numbers of one unit as they are."""
+    """A panel of values of one unit."""
     drawn = []
     found = [series for series in found if len(run.arrays(series)["t_ns"])]
     for series, (color, dash) in zip(found[:MANY], palette.looks([wish_of(s) for s in found[:MANY]]), strict=True):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The capacity that compound probes would show, against the ratio of their sizes: a plot of what `ktrxer ppt plan` prints.
+"""Plot of the results of `ktrxer ppt plan`: the apparent capacity against the ratio of the sizes of a compound probe's packets.
 
-It is the figure of estimated capacity in the paper that methods/estimate/ppt.h names.
+It corresponds to the figure of estimated capacity in the paper that methods/estimate/ppt.h cites.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def model(paths: Sequence[Path]) -> PlotModel:
         series.append(Series(f"plan{place}", plans[place].label(), "line", x, y, color, dash))
     panel = Panel(
         "capacity",
-        "Capacity of the end link as the gap shows it",
+        "Capacity of the end link, computed from the gap",
         Axis("size of the heading packet / size of the trailing packet", "", zero=False),
         Axis("apparent capacity", "Mbit/s"),
         tuple(series),
@@ -76,7 +76,7 @@ def model(paths: Sequence[Path]) -> PlotModel:
             "2:1:1 is cross traffic: on link 2 one packet ahead of the heading packet, and one between both packets.",
         ),
     )
-    return PlotModel("Compound probes on a path of known links", "computed, not measured", (panel,))
+    return PlotModel("Compound probes on a path with known links", "computed, not measured", (panel,))
 
 
 def _looks(count: int) -> list[tuple[int, tuple[float, ...]]]:

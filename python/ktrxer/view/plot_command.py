@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer plot`: a picture of one or more runs as a file."""
+"""`ktrxer plot`: draws one or more runs into an image file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  ktrxer plot rrul.ktrxer                              the plot that the test names first, as rrul-all_scaled.svg
+  ktrxer plot rrul.ktrxer                              the first plot of the test, as rrul-all_scaled.svg
   ktrxer plot rrul.ktrxer --plot ping_cdf -o cdf.pdf
   ktrxer plot fifo.ktrxer fq_codel.ktrxer --plot totals -o both.png
-  ktrxer plot rrul.ktrxer --plot ping --json            the same as numbers
+  ktrxer plot rrul.ktrxer --plot ping --json            the same data as JSON
   ktrxer plot c2.json c2-cross.json -o capacity.svg     results of `ktrxer ppt plan --trailing RANGE --json`
   ktrxer plot --list
-A name with _scaled behind it ends the axis where 99 % of the samples do.
+The suffix _scaled ends the axis at the 99th percentile of the samples.
 """
 
 
@@ -39,7 +39,7 @@ def _main(arguments: list[str]) -> int:
         parser().error("RUN is missing: a file NAME.ktrxer or NAME.flent.gz, or a directory NAME.ktrxer.part")
     plans = all(path.suffix == ".json" for path in options.run)
     if plans and options.plot:
-        parser().error("--plot names a plot of a run; a result of `ktrxer ppt plan` has one")
+        parser().error("--plot is for runs; a result of `ktrxer ppt plan` has only one plot")
     from ktrxer.store import StoreError
     from ktrxer.view import names
 
@@ -67,7 +67,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]:
-    """Name of the plot, the plot, name of the first run."""
+    """The name of the plot, the plot model, the name of the first run."""
     from ktrxer.view import names
 
     runs = read(paths)
@@ -76,7 +76,7 @@ def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]
 
 
 def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
-    """The same of results of `ktrxer ppt plan --json`."""
+    """The same for results of `ktrxer ppt plan --json`."""
     from ktrxer.view import plan
 
     return "capacity", plan.model(paths), paths[0].stem
@@ -91,11 +91,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other",
     )
-    parser.add_argument("--plot", metavar="NAME", help="which plot (--list names them; the one that the test puts first)")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the picture: FILE.svg, .pdf or .png (RUN-PLOT.svg)")
+    parser.add_argument("--plot", metavar="NAME", help="name of the plot; --list prints all names (default: the first plot of the test)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file: FILE.svg, .pdf or .png (default: RUN-PLOT.svg)")
     force_option(parser)
-    parser.add_argument("--json", action="store_true", help="what was drawn, as JSON; without -o also every number, and no picture")
-    parser.add_argument("--list", action="store_true", help="the plots that there are")
+    parser.add_argument("--json", action="store_true", help="print a description as JSON; without -o with all numbers and no image")
+    parser.add_argument("--list", action="store_true", help="print the names of all plots")
     return parser
 
 
@@ -105,19 +105,19 @@ def _list() -> int:
     width = max(map(len, PLOTS))
     for name, plot in PLOTS.items():
         print(f"{name:<{width}}  {plot.summary}")
-    print("\nEach also as NAME_scaled, without outliers.")
+    print("\nNAME_scaled is the same plot without outliers.")
     return VALID
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """The kind of the picture, from the name of its file."""
+    """The image format, from the suffix of the file name."""
     from ktrxer.view.figure import FORMATS
 
     if options.output is None:
         return "svg"
     kind = options.output.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
-        raise ViewError(f"{options.output}: no picture of that kind; the name may end in .{', .'.join(FORMATS)}")
+        raise ViewError(f"{options.output}: unknown image format; the name must end in .{', .'.join(FORMATS)}")
     return str(kind)
 
 
@@ -137,7 +137,7 @@ def _outline(plot: str, model: PlotModel) -> dict[str, Any]:
 
 
 def _numbers(plot: str, model: PlotModel) -> dict[str, Any]:
-    """The outline, and every sample; null where there is none."""
+    """The description of the plot with each sample; null for a missing value."""
     made = _outline(plot, model)
     for outline, panel in zip(made["panels"], model.panels, strict=True):
         for one, series in zip(outline["series"], panel.series, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One or more runs as the data of a page (web/src/data.ts reads it): what came out, whether to trust it, pictures, and how to repeat it."""
+"""Converts one or more runs to the data of a page, which web/src/data.ts reads: figures, verdict, plots, and the command to repeat it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SERIES = 200
 
 @dataclass(frozen=True)
 class Readable:
-    """A run of which all that is left can be read without another error, and a sentence for each part that cannot."""
+    """A run without its unreadable parts: reading it raises no further error. `damage` has a sentence for each part that cannot be read."""
 
     run: Run
     damage: tuple[str, ...]
@@ -43,14 +43,14 @@ def readable(run: Run) -> Readable:
         else:
             good[kind] = lambda table=table: table
     if not run.finished:
-        damage.insert(0, "It was not finished: what is here ends where the recording ended. `ktrxer recover` makes a whole file of it.")
+        damage.insert(0, "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file.")
     if not damage:
         return Readable(run, ())
     return Readable(Run(run.path, run.meta, good, finished=run.finished), tuple(damage))
 
 
 def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tuple[str, dict[str, Any]]:
-    """Title and data of the page."""
+    """The title and the data of the page."""
     pool = pack.Pool()
     parts = [names.report_panels(one.run) for one in runs]
     titles = names.labels([one.run for one in runs])
@@ -96,13 +96,13 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], pool: pack.Pool, mo
 
 # ----------------------------------------------------------------------------------------------------------------- summary
 
-KINDS = "Probes of different kinds take different ways through both hosts: only figures of one kind compare."
+KINDS = "The hosts process each kind of probe differently: compare only figures of one kind."
 NONE, MINUS = "\u2013", "\u2212"
 Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
 
 
 def summary(run: Run) -> Made:
-    """The figures of `ktrxer summary`, as tiles and tables."""
+    """The figures of `ktrxer summary` as tiles and tables."""
     made = summarise(run)
     tables = [_delays(made), _throughputs(made), _losses(made), _each(made)]
     return _tiles(made), [table for table in tables if table["rows"]]
@@ -139,7 +139,7 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
 
 
 def _tile(label: str, value: str, unit: str, note: str, probes: str = "") -> dict[str, str]:
-    """`probes`: the kind that the figure is of, where there are several."""
+    """`probes`: the kind of probes of the figure, if the run has several kinds."""
     return {"label": label, "value": value, "unit": unit, "note": note, "probes": probes}
 
 
@@ -183,7 +183,7 @@ def _delays(s: Summary) -> dict[str, Any]:
     late = s.lateness_us
     if late is not None:
         notes.append(
-            f"Lateness of our own probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs"
+            f"Lateness of the probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs"
             + (f"; {late_of(s)}." if s.late else ".")
         )
     if s.own_drops is not None and s.own_drops.dropped:
@@ -191,10 +191,10 @@ def _delays(s: Summary) -> dict[str, Any]:
     if s.left_out:
         notes.append(f"{not_in_figures(s)}.")
     if s.where:
-        notes.append(f"The load's delay: {places(s.where)}.")
+        notes.append(f"Delay that load adds: {places(s.where)}.")
     notes += [f"{text}." for one in s.latency if (text := left_out(one))]
     if s.grade is not None:
-        notes.append(f"The grade is for what load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
+        notes.append(f"The grade is for the delay that load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
     return _table("Latency by direction", columns, rows, notes)
 
 
@@ -232,7 +232,7 @@ def _each(s: Summary) -> dict[str, Any]:
 
 
 def figure(value: float | None) -> str:
-    """As web/src/format.ts writes numbers."""
+    """Format a number as web/src/format.ts does."""
     if value is None or not math.isfinite(value):
         return NONE
     size = abs(value)
@@ -248,7 +248,7 @@ def figure(value: float | None) -> str:
 
 
 def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The headline figures of each run side by side."""
+    """A table of the main figures of all runs."""
     labels = list(dict.fromkeys(f["label"] for one in made for f in one["figures"]))
     mixed = len({f["probes"] for one in made for f in one["figures"] if f["probes"]}) > 1
     rows = []
@@ -257,7 +257,7 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
             f["label"]: f"{f['value']} {f['unit']}".strip() + (f" ({f['probes']})" if mixed and f["probes"] else "") for f in one["figures"]
         }
         rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
-    return _table("The runs side by side", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
+    return _table("Comparison of the runs", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
 
 
 # ------------------------------------------------------------------------------------------------------------------- facts

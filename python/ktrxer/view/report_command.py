@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer report`: runs as one page that opens anywhere."""
+"""`ktrxer report`: writes runs as one HTML page for any browser."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def main(arguments: list[str]) -> int:
 
     try:
         if options.points and options.points < 100:
-            raise ViewError("--points below 100 would draw no curve; 0 keeps every sample")
+            raise ViewError("--points below 100 is too few to draw a curve; 0 keeps every sample")
         runs = read(options.run)
         output = options.output if options.output is not None else Path(f"{runs[0].name}.html")
         created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         title, data = report.build([report.readable(run) for run in runs], created, options.points)
-        text = page.fill(title, data).encode("utf-8", "replace")  # a lone surrogate in a title is no character
+        text = page.fill(title, data).encode("utf-8", "replace")  # a title may contain a lone surrogate, which UTF-8 cannot encode
         write(output, options.run, options.force, lambda part: _save(part, text))
     except (StoreError, ViewError, page.PageError) as error:
         complain("report", str(error))
@@ -57,15 +57,15 @@ def _save(path: Path, text: bytes) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = Parser("report", "Writes runs as one HTML file with interactive plots, which needs no network.", EXAMPLES)
+    parser = Parser("report", "Writes runs as one HTML file with interactive plots that needs no network.", EXAMPLES)
     parser.add_argument(
         "run", nargs="+", type=Path, metavar="RUN", help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are compared"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="where to (RUN.html)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="output file (default: RUN.html)")
     parser.add_argument(
         "--points", type=int, default=MOST_POINTS, metavar="N",
-        help="draw longer series through N samples, extremes kept; 0: all of them (%(default)s)",
+        help="draw a longer series with N samples and keep its extremes; 0: all samples (%(default)s)",
     )  # fmt: skip
     force_option(parser)
-    parser.add_argument("--json", action="store_true", help="what was written, as JSON")
+    parser.add_argument("--json", action="store_true", help="print a description of the page as JSON")
     return parser

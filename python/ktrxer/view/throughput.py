@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panels of bytes: rates over windows, and sums only where every flow was seen."""
+"""Panels of throughput: rates in windows, and sums where all flows have samples."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ktrxer.view import palette
 from ktrxer.view.model import Axis, Floats, Panel, Series
 from ktrxer.view.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 
-WINDOW_NS = 200_000_000  # of rates, unless the samples are further apart
+WINDOW_NS = 200_000_000  # window of rates, unless the samples are further apart
 MOST_WINDOWS = 20_000
-ROUND_NS = 10_000_000  # windows are whole multiples of it
+ROUND_NS = 10_000_000  # windows are multiples of it
 
 DIRECTIONS = {"up": "Upload", "down": "Download"}
 
 
 @dataclass(frozen=True)
 class Flows:
-    """The flows of one direction over common windows."""
+    """The flows of one direction in common windows."""
 
     series: list[Stored]
     windows: list[Windows]
-    sender: int  # how many had to be taken from the sending end
+    sender: int  # number of flows with counts of the sending end only
 
     @property
     def total(self) -> Windows:
@@ -38,7 +38,7 @@ class Flows:
 
 
 def interval_of(t_ns: NDArray[Any]) -> int:
-    """What usually lies between two samples."""
+    """The usual time between two samples."""
     return int(np.median(np.diff(t_ns))) if len(t_ns) > 1 else 0
 
 
@@ -61,17 +61,18 @@ def flows(run: Run, direction: str, window_ns: int = WINDOW_NS) -> Flows | None:
     first, last = min(int(t[0]) for t in times), max(int(t[-1]) for t in times)
     window = max(window_ns, interval, (last - first) // MOST_WINDOWS)
     window = round(window / ROUND_NS) * ROUND_NS
-    # Windows begin with the load, so that those of both directions and of other runs lie on each other.
+    # Windows begin with the load, so that the windows of both directions and of other runs are aligned.
     load = run.meta.phase("load")
     start = load.from_ns if load is not None else first
     start -= -(-(start - first) // window) * window if first < start else 0
     cuts = edges(start, last + window, window)
-    gap = gap_ns(interval)  # as the verdict and the summary have it
+    gap = gap_ns(interval)  # the same limit as in the verdict and the summary
     return Flows([series for series, _, _ in counted], [bytes_rate(t, c, cuts, gap_ns=gap) for _, t, c in counted], sender)
 
 
 def _steps(windows: Windows, scale: float) -> tuple[Floats, Floats]:
-    """Edges and values; the last value twice, for it ends the last step. What lies before the first and after the last one is left out."""
+    """Edges and values. The last value occurs twice, because the second one ends the last step. Windows before the first and after the last
+    sample are left out."""
     rate = windows.rate_bps() / scale
     known = np.nonzero(~np.isnan(rate))[0]
     if not len(known):
@@ -113,7 +114,7 @@ def throughput(run: Run, direction: str, *, only_sum: bool = False) -> Panel | N
 
 
 def _spread(found: Flows, scale: float) -> Series:
-    """Many flows as their mean and the range between the slowest and the fastest."""
+    """The mean of many flows, with a band from the slowest to the fastest."""
     rates = np.stack([windows.rate_bps() / scale for windows in found.windows])
     known = ~np.isnan(rates)
     some = known.any(axis=0)
@@ -138,15 +139,15 @@ def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
     width = int(total.edges_ns[1] - total.edges_ns[0]) / 1e6 if len(total.edges_ns) > 1 else 0
     end = "sending" if found.sender == len(found.series) else "receiving"
     notes = [
-        f"Bytes that arrived at the {end} end, in order, over windows of {width:g} ms: one in which a lost segment was made good also "
-        "counts what had waited behind it, and may so lie above the rate of the link."
+        f"Bytes that arrived in order at the {end} end, in windows of {width:g} ms. After a retransmission a window also counts "
+        "the bytes that waited for the lost segment, so its rate may exceed the rate of the link."
         if end == "receiving"
-        else f"Bytes that the sending end counted, over windows of {width:g} ms: there are no counts of the receiving end."
+        else f"Bytes that the sending end counted, in windows of {width:g} ms: there are no counts of the receiving end."
     ]
     if 0 < found.sender < len(found.series):
-        notes.append(f"{count_of(found.sender, 'flow')} of {len(found.series)} counted at the sending end.")
+        notes.append(f"{count_of(found.sender, 'flow')} of {len(found.series)} have counts of the sending end only.")
     if len(found.series) > 1:
-        # Before the first flow began and after the last one ended there is nothing to be covered.
+        # The share covers the time from the beginning of the first flow to the end of the last one.
         seen = np.stack([windows.coverage > 0 for windows in found.windows]).any(axis=0)
         inside = np.nonzero(seen)[0]
         missing = int(np.isnan(total.bytes[inside[0] : inside[-1] + 1]).sum()) if len(inside) else 0
@@ -154,7 +155,7 @@ def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
         if missing > edge:
             share = 100 * (1 - missing / (inside[-1] + 1 - inside[0]))
             notes.append(
-                f"The sum is drawn only where all {len(found.series)} flows were seen: {share:.1f} % of the time between the first byte "
+                f"The sum is drawn only where all {len(found.series)} flows have samples: {share:.1f} % of the time between the first byte "
                 "and the last."
             )
     empty = [label_of(series) for series, windows in zip(found.series, found.windows, strict=True) if np.isnan(windows.bytes).all()]
@@ -164,7 +165,7 @@ def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
 
 
 def imported_rates(run: Run, direction: str) -> Panel | None:
-    """Rates as another tool has stored them: drawn as they are, and not added up."""
+    """Rates that another tool has stored. They are drawn unchanged and not added up."""
     words = {"up": ("upload",), "down": ("download",)}[direction]
     found = [
         series
@@ -179,12 +180,12 @@ def imported_rates(run: Run, direction: str) -> Panel | None:
         return None
     return replace(
         panel,
-        notes=("Rates as the importing tool stored them; sums of them would not be sums of bytes, so none is drawn here.", *panel.notes),
+        notes=("Rates from the imported file. They are not counts of bytes, so no sum is drawn.", *panel.notes),
     )
 
 
 def totals(run: Run) -> Panel | None:
-    """Both directions, each as its sum."""
+    """The sum of each direction."""
     parts = {direction: flows(run, direction) for direction in ("down", "up")}
     there = {direction: found.total for direction, found in parts.items() if found is not None}
     if not there:

@@ -46,10 +46,10 @@ class Result:
     verdict: str
     reasons: list[str]
     summary: figures.Summary
-    lines: list[str]  # as a person reads them
+    lines: list[str]  # lines of the printed summary
 
     def says(self, *words: str) -> bool:
-        """Is there a reason that has all of these?"""
+        """Whether one reason contains all of these words."""
         return any(all(word in reason for word in words) for reason in self.reasons)
 
 
@@ -65,7 +65,7 @@ class Path3:
         (host or self.r).run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst", "5k", "limit", str(limit)])
 
     def drops(self, device, host=None):
-        """Of the qdisc, by tc."""
+        """Drops of the qdisc, from tc."""
         (told, *_) = json.loads((host or self.r).run(["tc", "-s", "-j", "qdisc", "show", "dev", device, "root"]).stdout)
         return told["drops"]
 
@@ -75,7 +75,7 @@ class Path3:
         return (host or self.a).popen(list(map(str, command)), env=environment)
 
     def wait_for_samples(self, number):
-        """Until so many of a run's probes are stored, or more."""
+        """Wait until at least so many of a run's probes are stored."""
         for _ in range(1000):
             if any(part.stat().st_size > 40 * number for part in self.directory.glob("*.part/latency.arrows")):
                 return

@@ -24,7 +24,7 @@ SLEWS = [{"SLEW_PPM": 2000, "BACK_MS": 1000}, {"SLEW_PPM": -20_000, "BACK_MS": 3
 USUAL = [{}, {"SLEW_PPM": 450, "BACK_MS": 1500}, {"SLEW_PPM": -450, "BACK_MS": 60_000}]
 
 
-# argv: milliseconds up and down. Each packet is held so long; at the end of its input it prints for how long it held them, in microseconds.
+# argv: milliseconds up and down. It delays each packet by that time; at the end of its input it prints the measured delays in microseconds.
 FORWARDER = """
 import heapq, json, select, socket, statistics, sys, time
 holds = float(sys.argv[1]) / 1000, float(sys.argv[2]) / 1000
@@ -52,7 +52,7 @@ print(json.dumps([{"min": min(one), "p50": statistics.median(one)} for one in he
 
 @pytest.fixture
 def held(path):
-    """Ends the forwarder, and returns for how long it held the packets up and down."""
+    """Stop the forwarder, and return its measured delays up and down."""
     child = path.r.popen([sys.executable, "-c", FORWARDER, str(UP_MS), str(DOWN_MS)], stdin=subprocess.PIPE)
     assert child.stdout.readline() == "up\n"
     yield lambda: json.loads(child.communicate(timeout=20)[0])
@@ -93,13 +93,13 @@ def stamp(path, clock, words, *more):
 
 
 def holds(end, truth):
-    """The true delays lie in the stated intervals. The kernels and the scheduler add to what the forwarder measures, so the medians have no upper limit."""
+    """The true delays lie in the stated intervals. The kernels and the scheduler add to the forwarder's delays, so the medians have no upper limit."""
     total = end["one_way_uncertainty_us"]["total"]
     for way, true in zip(("up_us", "down_us"), truth, strict=True):
         print(f"figure: {way} min {end[way]['min']}, p50 {end[way]['p50']} +- {total} us; the path has {true}; {end['reasons']}")
         assert true["min"] - total <= end[way]["min"] <= true["min"] + total + 1000
         assert true["p50"] - total <= end[way]["p50"]
-    # Half of the round trip, and no more: the change is known, and not only allowed for.
+    # At most half of the round trip: the change is known, so it does not widen the interval.
     assert total < 1000 * (UP_MS + DOWN_MS) / 2 + 1500
 
 

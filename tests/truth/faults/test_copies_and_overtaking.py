@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A path that loses, copies and reorders packets in both directions. Reference: the forwarder that does so writes down what became of each packet."""
+"""A path that loses, copies and reorders packets in both directions. Reference: the forwarder records its treatment of each packet."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# argv: seed, share of copies, share of packets that are held back. At the end of its input it prints what it did with each probe of the first COUNT.
+# argv: seed, share of copies, share of delayed packets. At the end of its input it prints its treatment of each of the first COUNT probes.
 FORWARDER = """
 import heapq, json, random, select, socket, struct, sys, time
 dice, copies, held, count = random.Random(int(sys.argv[1])), float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A queue of seconds: what waits in it is not lost. References: tcpdump on both sides of the router."""
+"""A queue of seconds: packets in it are not lost. References: tcpdump on both sides of the router."""
 
 import re
 
@@ -16,7 +16,7 @@ TEST = Test("mine", "four uploads, and probes of two kinds", plan)
 
 
 class Watch:
-    """tcpdump of the requests on one device; passed() is when each of them passed."""
+    """tcpdump of the requests on one device; passed() returns their times."""
 
     def __init__(self, host, device, file):
         self.file = file
@@ -55,7 +55,7 @@ def test_what_waits_for_two_seconds_is_not_lost(path, serve, tmp_path):
     assert icmp.loaded.max == pytest.approx(1000 * max(waits), rel=0.05)
     assert icmp.loaded.lost <= lost["ICMP"] and icmp.idle.lost == 0
     assert sum(one.lost for one in made.summary.loss) == sum(lost.values())
-    # The queue of the load empties after the load: a phase of its own, so that idle is idle.
+    # The queue drains after the load in its own phase, which does not count as idle.
     drain = made.run.meta.phase("drain")
     last = max(at + after[key] - before[key] for key, at in before.items() if key in after and after[key] - before[key] > 0.2)
     zero = made.run.meta.zero.realtime_ns

@@ -29,17 +29,17 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     reference = sum(counted(path.r).values()) * 8 / 7
     up = next(one for one in made.summary.own_load if one.direction == "up")
     print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.path_bps / 1e6:.2f} Mbit/s")
-    # nftables counts what passed the router's queue or is dropped behind it, with the trial before and the closing probes.
+    # nftables counts packets behind the router's queue, with the trial before the run and the closing probes.
     assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
     assert up.path_bps == pytest.approx(1e6, rel=0.25), "the shaped rate, less the acknowledgements of the downloads"
     assert made.says("its delay probes take", "of the path up", "--interval") == heavy
-    assert any(line.startswith("our own load") and "% of the path" in line for line in made.lines)
+    assert any(line.startswith("measurement load") and "% of the path" in line for line in made.lines)
     assert (up.share > 0.2) == heavy and up.control_bps > 0
     assert not heavy or made.verdict != "valid"
 
 
 def test_the_interval_that_is_chosen(path, serve):
-    """Without --interval: the probes take about 1 % of a path whose rate only the first estimate knows."""
+    """Without --interval the probes take about 1 % of the path's rate, which comes from the trial before the run."""
     path.shape("rb", 4, 40_000)
     serve(path.b, "--token-file", path.token)
     made = path.measure("tcp_upload", "-l", "4", "--delay", "1", "--no-extras")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A shaper on the measuring host: its drops are counted, its change in mid-run is named. References: the counters of tc, and the change."""
+"""A shaper on the measuring host: its drops are counted, and its change during the run is reported. References: the counters of tc, and the change."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What never left this host is not sent, and not the path's loss. Reference: the counters of the device, by `ip`."""
+"""Packets that did not leave this host count neither as sent nor as lost on the path. Reference: the counters of the device, by `ip`."""
 
 import json
 

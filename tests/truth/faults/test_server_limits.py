@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the server refused or held is not the path's loss. References: nftables counts requests and answers in the router."""
+"""Requests that the server refuses or delays do not count as lost on the path. Reference: nftables counts requests and answers in the router."""
 
 import json
 import signal

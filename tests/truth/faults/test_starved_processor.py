@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One starved processor of two: other work has the processor of one end, and the mean over all processors is far from 90 %. References: the kernel's
+"""One starved processor of two: another program uses the processor of one end, and the mean of all processors is far below 90 %. References: the kernel's
 run delay of the process, read here, and the affinity of the hog."""
 
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# Has the processor for 40 ms of each 50 ms, with real-time priority: no thread of time sharing can take it away.
+# Uses the processor for 40 of each 50 ms with real-time priority, so that no normal thread can preempt it.
 HOG = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
@@ -42,7 +42,7 @@ def pin(pid, cpu):
 
 
 def waited_ns(pid):
-    """So long the first thread of this process was ready and had no processor (sched-stats.rst)."""
+    """The time that the first thread of this process was runnable without a processor (sched-stats.rst)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
 
 

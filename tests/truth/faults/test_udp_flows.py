@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""UDP flows: what waits in a queue is not lost, and what the server's own socket dropped is not the path's. References: tc, /proc/net/snmp."""
+"""UDP flows: packets in a queue are not lost, and drops of the server's own socket are not the path's. References: tc, /proc/net/snmp."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ def end_of(child):
 
 
 def stop_in_mid_flow(child, process, seconds):
-    """The flow goes on when its samples come; then the process stands still for so long."""
+    """Stop the process for so long, after its first samples show that the flow runs."""
     for line in child.stdout:
         made = json.loads(line)
         if made["type"] == "sample" and made.get("bytes"):
@@ -40,7 +40,7 @@ def receive_errors(host):
 def test_what_waits_in_the_queue_is_not_lost(path, serve):
     path.shape("rb", 2, 2_000_000)  # 8 s
     serve(path.b, "--token-file", path.token)
-    # Twice the rate for two seconds: half of it is still in the router when the sender has ended.
+    # Twice the rate for two seconds: half of the packets are still in the router when the sender ends.
     end, one = end_of(flow(path, "up", "10.78.0.2", "-b", "4M", "--payload", "1000", "--for", "2s"))
     dropped = path.drops("rb")
     print(f"figure: sent {one['sent_packets']}, received {one['received_packets']}, lost {one['lost']}; the router dropped {dropped}")

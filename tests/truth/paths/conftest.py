@@ -46,7 +46,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> Truth:
 
 @pytest.fixture(scope="session")
 def quick(truth: Truth) -> dict[str, Any]:
-    """Our own methods over ten paths, all in one go."""
+    """The project's methods over ten paths, in one run."""
     done = truth("--quick", "--json")
     assert done.returncode in (0, 1) and done.stdout, done.stderr
     return {path["name"]: path for path in json.loads(done.stdout)["paths"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Our own methods over ten paths whose truth is known; `make truth` goes over all of them."""
+"""The project's methods over ten paths with known properties; `make truth` runs all paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_PATHS = {
     "rate-5-5": {"TCP up", "TCP down", "UDP up", "UDP down"},
     "loss-2-0": {"loss up", "loss down", "loss round trip"},
     "standing-up": {"round trip p50"},
-}  # what must not be missing
+}  # figures that must exist
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One module for each tool: it reads what the tool printed into figures. How to write one: docs/howto/truth.md.
+"""One module for each tool, which converts the tool's output to figures. How to write one: docs/howto/truth.md.
 
     PROGRAM     the name of the program; with a subcommand after a space, as in "ktrxer stamp"
-    BESIDE      a shell command that runs in the server meanwhile; "" where none is needed
+    BESIDE      a shell command that runs in the server meanwhile; "" if none is needed
     read        (Output) -> list[Figure]; raises Unreadable
 """
 
@@ -32,7 +32,7 @@ def _made(module: ModuleType, name: str) -> Adapter:
     try:
         return Adapter(name, str(module.PROGRAM), str(module.BESIDE), module.read)
     except AttributeError as error:
-        raise LabError(f"{name}: this adapter has no {error.name}; docs/howto/truth.md shows what it must have") from None
+        raise LabError(f"{name}: this adapter has no {error.name}; docs/howto/truth.md shows what an adapter must contain") from None
 
 
 def names() -> list[str]:
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Adapter:
-    """An adapter by its name, or the Python file of one."""
+    """Load an adapter by its name, or from its Python file."""
     if name.endswith(".py"):
         spec = importlib.util.spec_from_file_location("ktrxer_truth_adapter", name)
         if spec is None or spec.loader is None or not Path(name).is_file():

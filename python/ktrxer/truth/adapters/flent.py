@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flent: the summary that it prints (`-f summary`, its default). Its pings are of the whole run, so of a loaded path."""
+"""Flent: its printed summary (`-f summary`, the default). Its pings are those of the whole run, so of a loaded path."""
 
 from __future__ import annotations
 

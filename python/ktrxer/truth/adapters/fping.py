@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""fping -c N: its last line, on standard error."""
+"""fping -c N: the last line on standard error."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from ktrxer.truth.figure import Figure, Output, Unreadable, json_object, share
 from ktrxer.truth.path import UDP_HEADERS
 
 PROGRAM, BESIDE = "iperf3", "iperf3 -s"
-OVERLOADED = 0.01  # lost packets: from here on the rate is that of the path
+OVERLOADED = 0.01  # share of lost packets above which the received rate is the rate of the path
 
 
 def read(output: Output) -> list[Figure]:
-    told = json_object(output, "-J")
-    if "error" in told:
-        raise Unreadable(f"iperf3: {told['error']}")
-    start, end = told["start"]["test_start"], told["end"]
+    result = json_object(output, "-J")
+    if "error" in result:
+        raise Unreadable(f"iperf3: {result['error']}")
+    start, end = result["start"]["test_start"], result["end"]
     way = "down" if start["reverse"] else "up"
     if start["protocol"] == "TCP":
         rate = float(end["sum_received"]["bits_per_second"]) / 1e6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""irtt client: its table. One-way delays are those of the clocks as they are: irtt gives no bound for them."""
+"""irtt client: its table. One-way delays come from the two clocks without correction; irtt gives no uncertainty for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer pair --json: the capacity of each direction, of IP packets. A direction without a capacity has no figure."""
+"""ktrxer pair --json: the capacity of each direction, counted in IP packets. A direction without a capacity has no figure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ PROGRAM, BESIDE = "ktrxer pair", "ktrxer serve"
 
 
 def read(output: Output) -> list[Figure]:
-    told, found = json_object(output, "--json"), list[Figure]()
+    result, found = json_object(output, "--json"), list[Figure]()
     for way in ("up", "down"):
-        capacity = (told.get(way) or {}).get("capacity_bit_s")
+        capacity = (result.get(way) or {}).get("capacity_bit_s")
         if capacity is not None:
             value, low, high = (capacity[key] / 1e6 for key in ("value", "low", "high"))
             found.append(Figure(f"capacity {way}", value, low, high))
     if not found:
-        raise Unreadable("no capacity in either direction: " + "; ".join(told.get("reasons") or ["give `ktrxer pair` --json"]))
+        raise Unreadable("no capacity in either direction: " + "; ".join(result.get("reasons") or ["give `ktrxer pair` --json"]))
     return found

@@ -9,7 +9,7 @@ PROGRAM, BESIDE = "ktrxer ping", ""
 
 
 def read(output: Output) -> list[Figure]:
-    told = json_object(output, "--json")
-    times = told.get("rtt_us") or {}
+    result = json_object(output, "--json")
+    times = result.get("rtt_us") or {}
     found = [Figure(f"round trip {name}", times[name] / 1e3) for name in ("min", "p50", "max") if times.get(name) is not None]
-    return found + share("loss round trip", told["lost"], told["sent"])
+    return found + share("loss round trip", result["lost"], result["sent"])

@@ -9,17 +9,17 @@ PROGRAM, BESIDE = "ktrxer run", "ktrxer serve"
 
 
 def read(output: Output) -> list[Figure]:
-    told = json_object(output, "--json").get("summary")
-    if told is None:
+    result = json_object(output, "--json").get("summary")
+    if result is None:
         raise Unreadable("no summary in the output: give `ktrxer run` --json")
     found: list[Figure] = []
-    others = {one["direction"]: (one["probes_bps"] + one["control_bps"]) / 1e6 for one in told["own_load"]}
-    for one in told["throughput"]:
+    others = {one["direction"]: (one["probes_bps"] + one["control_bps"]) / 1e6 for one in result["own_load"]}
+    for one in result["throughput"]:
         if one["direction"] in ("up", "down") and one["mean_mbps"] is not None:
             found.append(Figure(f"TCP {one['direction']}", one["mean_mbps"], loaded=True, others_mbps=others.get(one["direction"], 0.0)))
-    kinds = {one["probes"] for one in told["latency"]}
-    kind = "UDP" if "UDP" in kinds else "ICMP"  # delays by direction are those of UDP probes
-    for one in told["latency"]:
+    kinds = {one["probes"] for one in result["latency"]}
+    kind = "UDP" if "UDP" in kinds else "ICMP"  # UDP probes have delays by direction
+    for one in result["latency"]:
         if one["probes"] != kind:
             continue
         idle, loaded = one["idle"], one["loaded"]
@@ -31,6 +31,6 @@ def read(output: Output) -> list[Figure]:
                 if delays and bound is not None:
                     p50 = delays["p50"]
                     found.append(Figure(f"{phase} delay {one['name']} p50", p50, p50 - bound, p50 + bound, loaded=phase == "loaded"))
-    if told["where"]:
-        found.append(Figure("where", told["where"][0]["added_ms"], text=told["where"][0]["place"], loaded=True))
+    if result["where"]:
+        found.append(Figure("where", result["where"][0]["added_ms"], text=result["where"][0]["place"], loaded=True))
     return found

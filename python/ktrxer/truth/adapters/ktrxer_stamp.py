@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""ktrxer stamp --json. Delays by direction have a bound, which comes from the clocks."""
+"""ktrxer stamp --json. One-way delays have an uncertainty, which comes from the clocks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ PROGRAM, BESIDE = "ktrxer stamp", "ktrxer serve"
 
 
 def read(output: Output) -> list[Figure]:
-    told = json_object(output, "--json")
-    times = told.get("rtt_us") or {}
+    result = json_object(output, "--json")
+    times = result.get("rtt_us") or {}
     found = [Figure(f"round trip {name}", times[name] / 1e3) for name in ("min", "p50", "max") if times.get(name) is not None]
-    bound = (told.get("one_way_uncertainty_us") or {}).get("total")
+    bound = (result.get("one_way_uncertainty_us") or {}).get("total")
     for way in ("up", "down"):
-        median = (told.get(f"{way}_us") or {}).get("p50")
+        median = (result.get(f"{way}_us") or {}).get("p50")
         if median is not None and bound is not None:
             found.append(Figure(f"delay {way} p50", median / 1e3, (median - bound) / 1e3, (median + bound) / 1e3))
     for name, key, scale in (("clock offset", "offset_us", 1e3), ("clock rate", "skew_ppm", 1.0)):
-        value, bound = told[key], told[key.replace("_", "_bound_")]
+        value, bound = result[key], result[key.replace("_", "_bound_")]
         if value is not None and bound is not None:
             low, high = (value - bound) / scale, (value + bound) / scale
-            found.append(Figure(name, value / scale, low, high, at_ns=told["offset_at_ns"]))
-    sent, there = told["sent"], told["sent"] - told["lost_up"]
-    found += share("loss round trip", told["lost"], sent)
-    if not told["lost_unknown"]:
-        found += share("loss up", told["lost_up"], sent) + share("loss down", told["lost_down"], there)
-    return found + share("duplicates up", told["duplicates_up"], sent) + share("duplicates down", told["duplicates_down"], there)
+            found.append(Figure(name, value / scale, low, high, at_ns=result["offset_at_ns"]))
+    sent, there = result["sent"], result["sent"] - result["lost_up"]
+    found += share("loss round trip", result["lost"], sent)
+    if not result["lost_unknown"]:
+        found += share("loss up", result["lost_up"], sent) + share("loss down", result["lost_down"], there)
+    return found + share("duplicates up", result["duplicates_up"], sent) + share("duplicates down", result["duplicates_down"], there)

@@ -9,11 +9,11 @@ PROGRAM, BESIDE = "ktrxer trace", ""
 
 
 def read(output: Output) -> list[Figure]:
-    told = json_object(output, "--json")
+    result = json_object(output, "--json")
     route, found = list[str](), list[Figure]()
-    if not told["one_route"]:
-        found.append(Figure("routes", told["routes"]))
-    for hop in told["hops"]:
+    if not result["one_route"]:
+        found.append(Figure("routes", result["routes"]))
+    for hop in result["hops"]:
         nodes = [node for node in hop["nodes"] if node["address"]]
         route += [nodes[0]["address"] if nodes else "*"]
         last = next((node for node in nodes if node["end"] == "destination"), None)
