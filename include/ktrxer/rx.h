@@ -130,8 +130,8 @@ struct krx_stats {
 	const char *why;      /* why this back end was chosen */
 	const char *note;     /* limitations and their reasons; "": none. Valid until the next krx_stats() or
 				 krx_close() */
-	/* what saw packets of the device before the rules when these began, e.g. "XDP program 12 (generic), 2 taps, 1 tc
-	   filter"; "": nothing, or no device was named */
+	/* what saw packets of the device before the rules when these began, e.g. "XDP program 12 (generic), 2 taps, 1
+	   tc filter"; "": nothing, or no device was named */
 	const char *preceded_by;
 	uint64_t reserved[7];
 };

@@ -240,7 +240,7 @@ static void put_ranked(struct rtnl_request *b, const struct place *at, const str
 }
 
 #ifndef KTRXER_SMALL
-/* ------------------------------------------------------------------------------------------- trees of whole 5-tuples */
+/* ------------------------------------------------------------------------------------------ trees of whole 5-tuples */
 
 /*
  * Rules with whole 5-tuples that follow one another in the order of the rules cannot both fit a packet, so their order

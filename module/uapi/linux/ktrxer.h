@@ -101,7 +101,8 @@ struct ktrxer_features {
  * KTRXER_TX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
  * The program writes a frame and its slot, publishes `head`, and calls KTRXER_TX_KICK: that is the
  * pre-dispatch. The module copies frame and slot, so that what is sent is what was there, and gives
- * the frame to the driver's transmit function at its time: past the qdisc, after netfilter's egress hooks.
+ * the frame to the driver's transmit function at its time: past the qdisc, after
+ * netfilter's egress hooks.
  *
  * Slot n and report n are the n-th probe's (n & (slots - 1)). Reports come in the order of the
  * slots: report n is there when `tail` has passed n. The frame and the slot of a probe are the
