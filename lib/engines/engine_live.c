@@ -349,7 +349,7 @@ static const struct ktx_stream_ops stream_ops = {
 
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
-	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
+	.summary = "an XDP program in the kernel sends from mapped slots, at their times; takes a processor",
 	.kernel = &kernel_ops,
 	.stream = &stream_ops,
 	.frame_max = LIVE_FRAME_MAX,

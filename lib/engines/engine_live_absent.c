@@ -16,6 +16,6 @@ static int absent_probe(const struct ktrxer_device *device, struct ktx_engine_in
 /* An engine whose probe fails is never opened. */
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
-	.summary = "an XDP program in the kernel sends from mapped slots, at their times",
+	.summary = "an XDP program in the kernel sends from mapped slots, at their times; takes a processor",
 	.probe = absent_probe,
 };

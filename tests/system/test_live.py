@@ -4,6 +4,7 @@
 a0 10.77.0.1 ---- b0 10.77.0.2
 """
 
+import ctypes
 import itertools
 import json
 import os
@@ -166,6 +167,29 @@ def test_idle_ends_the_polling(live, pair):
         ticks.append(busy())
     out, _ = child.communicate(timeout=30)
     assert json.loads(out)["sent"] == 2
+
+
+MEMBARRIER, GLOBAL = 324, 1  # waits for a grace period of RCU; x86-64's number
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of the system call is that of x86-64")
+@pytest.mark.parametrize("how", [("--interval", "1ms"), ("--rate", "200k")])
+def test_grace_periods_of_rcu_end_beside_it(live, pair, how):
+    """The program repeats for minutes in one call: each batch must be a quiescent state."""
+    a, b = pair
+    child = a.popen(live.words(a, b.address, "--for", "60s", *how))
+    flowing(a)
+    libc, took = ctypes.CDLL(None, use_errno=True), []
+    try:
+        for _ in range(20):
+            before = time.monotonic()
+            assert libc.syscall(MEMBARRIER, GLOBAL, 0, 0) == 0, os.strerror(ctypes.get_errno())
+            took.append(time.monotonic() - before)
+        assert child.poll() is None
+    finally:
+        os.kill(child_of(child.pid), signal.SIGKILL)
+        child.communicate(timeout=10)
+    assert sorted(took)[10] < 0.2 and max(took) < 2, took
 
 
 def child_of(pid):

@@ -40,28 +40,54 @@
 #define KTRXER_UAPI_VERSION 2
 #define KTRXER_IOC 0xe9
 
+/**
+ * struct ktrxer_version - answer of KTRXER_IOC_VERSION
+ * @magic: KTRXER_MAGIC
+ * @version: KTRXER_UAPI_VERSION
+ * @reserved: 0
+ */
 struct ktrxer_version {
 	__u32 magic;
 	__u32 version;
 	__u32 reserved[2];
 };
 
-/* What this module can do. A newer module sets more bits and fills more fields. */
+/**
+ * enum ktrxer_feature - what a module may be able to do
+ * @KTRXER_FEATURE_PROBE_QUEUE: KTRXER_TX_QUEUE
+ * @KTRXER_FEATURE_PROBE_USER: `user` of slot and report
+ * @KTRXER_FEATURE_EGRESS: netfilter's egress hooks see each probe
+ * @KTRXER_FEATURE_BUDGET: sending takes 80 % of a processor at most
+ * @KTRXER_FEATURE_GENERATION: records name the table of rules that captured them
+ * @KTRXER_FEATURE_EVENTS: poll() reports each change of the device once
+ *
+ * What this module can do. A newer module sets more bits and fills more fields.
+ */
 enum ktrxer_feature {
-	KTRXER_FEATURE_PROBE_QUEUE = 1 << 0, /* KTRXER_TX_QUEUE */
-	KTRXER_FEATURE_PROBE_USER = 1 << 1,  /* `user` of slot and report */
-	KTRXER_FEATURE_EGRESS = 1 << 2,      /* netfilter's egress hooks see each probe */
-	KTRXER_FEATURE_BUDGET = 1 << 3,      /* sending takes 80 % of a processor at most */
-	/* records name the table of rules that captured them */
+	KTRXER_FEATURE_PROBE_QUEUE = 1 << 0,
+	KTRXER_FEATURE_PROBE_USER = 1 << 1,
+	KTRXER_FEATURE_EGRESS = 1 << 2,
+	KTRXER_FEATURE_BUDGET = 1 << 3,
 	KTRXER_FEATURE_GENERATION = 1 << 4,
-	KTRXER_FEATURE_EVENTS = 1 << 5,      /* poll() reports each change of the device once */
+	KTRXER_FEATURE_EVENTS = 1 << 5,
 };
 
+/**
+ * struct ktrxer_features - argument of KTRXER_IOC_FEATURES: what this module can do
+ * @size: sizeof the struct, as the caller knows it
+ * @reserved: 0
+ * @features: enum ktrxer_feature
+ * @clocks: bit n: clock id n is accepted as ktrxer_tx_setup.clock
+ * @slots_max: slots of a ring at most
+ * @frame_max: bytes of a frame at most
+ * @rules_max: rules of a table at most
+ * @list_max: of them with wildcards or prefixes
+ */
 struct ktrxer_features {
 	__u32 size;
 	__u32 reserved;
-	__aligned_u64 features; /* enum ktrxer_feature */
-	__aligned_u64 clocks;   /* bit n: clock id n is accepted as ktrxer_tx_setup.clock */
+	__aligned_u64 features;
+	__aligned_u64 clocks;
 	__u32 slots_max, frame_max;
 	__u32 rules_max, list_max;
 };
@@ -75,7 +101,8 @@ struct ktrxer_features {
  * KTRXER_TX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
  * The program writes a frame and its slot, publishes `head`, and calls KTRXER_TX_KICK: that is the
  * pre-dispatch. The module copies frame and slot, so that what is sent is what was there, and gives
- * the frame to the driver's transmit function at its time: past netfilter and the qdisc.
+ * the frame to the driver's transmit function at its time: past the qdisc, after
+ * netfilter's egress hooks.
  *
  * Slot n and report n are the n-th probe's (n & (slots - 1)). Reports come in the order of the
  * slots: report n is there when `tail` has passed n. The frame and the slot of a probe are the
@@ -83,30 +110,46 @@ struct ktrxer_features {
  * tail <= slots).
  */
 
+/**
+ * enum ktrxer_tx_timer - how the send times are kept
+ * @KTRXER_TX_TIMER_AUTO: the better one of these two, by trying both on this machine (about 10 ms)
+ * @KTRXER_TX_TIMER_SOFTIRQ: a timer's softirq sends
+ * @KTRXER_TX_TIMER_THREAD: a hard timer wakes a real-time thread of the file's own, which waits
+ *   out the rest and sends
+ * @KTRXER_TX_TIMER_NONE: no timer: KTRXER_TX_KICK sends what is due, and returns the time of the
+ *   next probe. For rate. It works on the caller's own time, under the rules of the scheduler, so
+ *   the budget below does not apply.
+ *
+ * What both timers of all files wait and send is four fifths of a processor at most: after 1.6 ms
+ * of work at once, each 240 us of work or more are followed by a rest of a quarter of that (60 us
+ * where this machine wakes up within 14 us, 400 us at most). Probes whose time falls into a rest
+ * are sent after it.
+ */
 enum ktrxer_tx_timer {
-	/* the better one of these two, by trying both on this machine (about 10 ms) */
 	KTRXER_TX_TIMER_AUTO = 0,
-	KTRXER_TX_TIMER_SOFTIRQ = 1, /* a timer's softirq sends */
-	/*
-	 * a hard timer wakes a real-time thread of the file's own, which waits out the rest and
-	 * sends
-	 */
+	KTRXER_TX_TIMER_SOFTIRQ = 1,
 	KTRXER_TX_TIMER_THREAD = 2,
-	/* no timer: KTRXER_TX_KICK sends what is due, and says when the next one is. For rate. */
 	KTRXER_TX_TIMER_NONE = 3,
 };
 
+/**
+ * enum ktrxer_tx_late - what becomes of probes that are late
+ * @KTRXER_TX_LATE_CATCH_UP: a probe whose time has passed is sent at once
+ * @KTRXER_TX_LATE_SKIP: more than late_ns after its time it is not sent
+ * @KTRXER_TX_LATE_SHIFT: it and all that follow move by its lateness
+ */
 enum ktrxer_tx_late {
-	KTRXER_TX_LATE_CATCH_UP = 0, /* a probe whose time has passed is sent at once */
-	KTRXER_TX_LATE_SKIP = 1,     /* more than late_ns after its time it is not sent */
-	KTRXER_TX_LATE_SHIFT = 2,    /* it and all that follow move by its lateness */
+	KTRXER_TX_LATE_CATCH_UP = 0,
+	KTRXER_TX_LATE_SKIP = 1,
+	KTRXER_TX_LATE_SHIFT = 2,
 };
 
+/**
+ * enum ktrxer_tx_setup_flag - flags of a transmitter
+ * @KTRXER_TX_NO_ADVANCE: do not begin a submission earlier by what the way to the driver costs, as
+ *   the stamps show it
+ */
 enum ktrxer_tx_setup_flag {
-	/*
-	 * do not begin a submission earlier by what the way to the driver costs, as the stamps show
-	 * it
-	 */
 	KTRXER_TX_NO_ADVANCE = 1 << 0,
 };
 
@@ -115,43 +158,81 @@ enum ktrxer_tx_setup_flag {
 #define KTRXER_TX_ANY_QUEUE 0xffffffffU
 #define KTRXER_TX_ANY_CPU 0xffffffffU
 
+/**
+ * struct ktrxer_tx_setup - argument of KTRXER_TX_SETUP: a device and a ring
+ * @size: sizeof the struct, as the caller knows it
+ * @ifindex: of a device in the file's namespace, which must be up
+ * @slots: a power of two, 2 to KTRXER_TX_SLOTS_MAX
+ * @frame_size: room for a frame in a slot, 1 to KTRXER_TX_FRAME_MAX
+ * @timer: enum ktrxer_tx_timer; returned: the one that is used
+ * @late: enum ktrxer_tx_late
+ * @queue: of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends
+ * @cpu: that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is
+ * @flags: enum ktrxer_tx_setup_flag
+ * @clock: of at_ns, late_ns and all times that come back: CLOCK_MONOTONIC (1), others are
+ *   -EOPNOTSUPP
+ * @late_ns: later than this is late
+ * @retry_ns: a frame that the driver refuses is tried again for so long, 10 s at most
+ * @map_size: bytes to map
+ * @map_offset: of mmap()
+ * @slots_offset: struct ktrxer_tx_slot each
+ * @reports_offset: struct ktrxer_tx_report each
+ * @frames_offset: of the frames in the mapping
+ * @frame_stride: bytes from one frame to the next
+ * @lead_ns: waiting begins that much before the time, as measured now
+ * @softirq_late_ns: as measured for KTRXER_TX_TIMER_AUTO: how late a softirq came to its turn, the
+ *   worst of some; 0: not tried
+ * @thread_late_ns: the same of a thread
+ */
 struct ktrxer_tx_setup {
 	__u32 size;
-	__u32 ifindex;     /* of a device in the file's namespace, which must be up */
-	__u32 slots;       /* a power of two, 2 to KTRXER_TX_SLOTS_MAX */
-	__u32 frame_size;  /* room for a frame in a slot, 1 to KTRXER_TX_FRAME_MAX */
-	__u32 timer;       /* enum ktrxer_tx_timer; returned: the one that is used */
-	__u32 late;        /* enum ktrxer_tx_late */
-	/* of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends */
+	__u32 ifindex;
+	__u32 slots;
+	__u32 frame_size;
+	__u32 timer;
+	__u32 late;
 	__u32 queue;
-	/* that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is */
 	__u32 cpu;
-	__u32 flags;       /* enum ktrxer_tx_setup_flag */
-	/*
-	 * of at_ns, late_ns and all times that come back: CLOCK_MONOTONIC (1), others are
-	 * -EOPNOTSUPP
-	 */
+	__u32 flags;
 	__u32 clock;
-	__aligned_u64 late_ns;  /* later than this is late */
-	/* a frame that the driver refuses is tried again for so long, 10 s at most */
+	__aligned_u64 late_ns;
 	__aligned_u64 retry_ns;
 	/* Returned. */
-	__aligned_u64 map_size;      /* bytes to map */
-	__u32 map_offset;       /* of mmap() */
-	__u32 slots_offset;     /* struct ktrxer_tx_slot each */
-	__u32 reports_offset;   /* struct ktrxer_tx_report each */
+	__aligned_u64 map_size;
+	__u32 map_offset;
+	__u32 slots_offset;
+	__u32 reports_offset;
 	__u32 frames_offset;
-	__u32 frame_stride;     /* bytes from one frame to the next */
-	__u32 lead_ns;          /* waiting begins that much before the time, as measured now */
-	/*
-	 * as measured for KTRXER_TX_TIMER_AUTO: how late each way came to its turn, the worst of
-	 * some; 0: not tried
-	 */
+	__u32 frame_stride;
+	__u32 lead_ns;
 	__u32 softirq_late_ns;
 	__u32 thread_late_ns;
 };
 
-/* Page 0 of the mapping. Each side writes its own line of 128 bytes. */
+/**
+ * struct ktrxer_tx_ring - page 0 of the mapping of /dev/ktx
+ * @magic: KTRXER_MAGIC
+ * @version: KTRXER_UAPI_VERSION
+ * @slots: entries of the ring
+ * @frame_stride: bytes from one frame to the next
+ * @slots_offset: of the slots in the mapping
+ * @reports_offset: of the reports in the mapping
+ * @frames_offset: of the frames in the mapping
+ * @reserved0: 0
+ * @pad0: 0
+ * @head: slots before it are published
+ * @seen: reports before it have been read; poll() says POLLIN while tail != seen
+ * @advance_ns: submit that much earlier, 50 us at most: for what lies behind the driver, which the
+ *   module cannot see
+ * @pad1: 0
+ * @tail: reports before it are there
+ * @error: errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none
+ * @lead_ns: now
+ * @guard_ns: now: for so long before a submission interrupts are off; 0: never
+ * @pad2: 0
+ *
+ * Page 0 of the mapping. Each side writes its own line of 128 bytes.
+ */
 struct ktrxer_tx_ring {
 	/* Made by KTRXER_TX_SETUP, for information. */
 	__u32 magic, version;
@@ -159,79 +240,104 @@ struct ktrxer_tx_ring {
 	__u32 slots_offset, reports_offset, frames_offset, reserved0;
 	__u32 pad0[24];
 	/* The program's. */
-	__u32 head;       /* slots before it are published */
-	/* reports before it have been read; poll() says POLLIN while tail != seen */
+	__u32 head;
 	__u32 seen;
-	/*
-	 * submit that much earlier, 50 us at most: for what lies behind the driver, which the
-	 * module cannot see
-	 */
 	__u32 advance_ns;
 	__u32 pad1[29];
 	/* The module's. */
-	__u32 tail;       /* reports before it are there */
-	/* errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none */
+	__u32 tail;
 	__u32 error;
-	__u32 lead_ns;    /* now */
-	__u32 guard_ns;   /* now: for so long before a submission interrupts are off; 0: never */
+	__u32 lead_ns;
+	__u32 guard_ns;
 	__u32 pad2[28];
 };
 
+/**
+ * enum ktrxer_tx_slot_flag - flags of a probe
+ * @KTRXER_TX_TRAIN: the next slot's probe leaves back to back with this one, by the same call
+ *   where the device takes it
+ * @KTRXER_TX_QUEUE: by `queue`, not by the file's one
+ */
 enum ktrxer_tx_slot_flag {
-	/*
-	 * the next slot's probe leaves back to back with this one, by the same call where the
-	 * device takes it
-	 */
 	KTRXER_TX_TRAIN = 1 << 0,
-	KTRXER_TX_QUEUE = 1 << 1, /* by `queue`, not by the file's one */
+	KTRXER_TX_QUEUE = 1 << 1,
 };
 
+/**
+ * struct ktrxer_tx_slot - a probe
+ * @at_ns: 0: at once, after what is before it
+ * @user: the program's own; the report has it again
+ * @length: of the frame, from the device's link header on
+ * @flags: enum ktrxer_tx_slot_flag
+ * @queue: of the device, with KTRXER_TX_QUEUE; else 0
+ * @reserved: 0
+ */
 struct ktrxer_tx_slot {
-	__aligned_u64 at_ns; /* 0: at once, after what is before it */
-	__aligned_u64 user;  /* the program's own; the report has it again */
-	__u32 length;        /* of the frame, from the device's link header on */
-	__u32 flags;         /* enum ktrxer_tx_slot_flag */
-	__u32 queue;         /* of the device, with KTRXER_TX_QUEUE; else 0 */
+	__aligned_u64 at_ns;
+	__aligned_u64 user;
+	__u32 length;
+	__u32 flags;
+	__u32 queue;
 	__u32 reserved;
 };
 
+/**
+ * enum ktrxer_tx_status - how a probe ended
+ * @KTRXER_TX_SENT: the driver took it
+ * @KTRXER_TX_FAILED: error says why
+ * @KTRXER_TX_SKIPPED: too late, and the policy is to skip
+ * @KTRXER_TX_CANCELLED: a KICK cancelled it
+ */
 enum ktrxer_tx_status {
-	KTRXER_TX_SENT = 1,      /* the driver took it */
-	KTRXER_TX_FAILED = 2,    /* error says why */
-	KTRXER_TX_SKIPPED = 3,   /* too late, and the policy is to skip */
+	KTRXER_TX_SENT = 1,
+	KTRXER_TX_FAILED = 2,
+	KTRXER_TX_SKIPPED = 3,
 	KTRXER_TX_CANCELLED = 4,
 };
 
+/**
+ * struct ktrxer_tx_report - the end of a probe
+ * @sent_ns: just before the driver's transmit function was called, the time that it was
+ * @planned_ns: at_ns, moved by KTRXER_TX_LATE_SHIFT
+ * @user: of the slot
+ * @call_ns: how long that function took, 4 s at most
+ * @tries: calls of it, and looks at a queue that was stopped
+ * @status: enum ktrxer_tx_status
+ * @reserved: 0
+ * @error: Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier,
+ *   -EMSGSIZE longer than the MTU allows (a VLAN tag adds its 4 bytes), -EINVAL no frame of this
+ *   link or no such queue, -EPERM dropped or kept by a rule of netfilter's egress hook, -ENETDOWN,
+ *   -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
+ * @queue: of the device, by which it left
+ * @reserved1: 0
+ */
 struct ktrxer_tx_report {
-	/* just before the driver's transmit function was called, the time that it was */
 	__aligned_u64 sent_ns;
-	__aligned_u64 planned_ns; /* at_ns, moved by KTRXER_TX_LATE_SHIFT */
-	__aligned_u64 user;       /* of the slot */
-	__u32 call_ns;            /* how long that function took, 4 s at most */
-	__u32 tries;              /* calls of it, and looks at a queue that was stopped */
-	__u16 status;             /* enum ktrxer_tx_status */
+	__aligned_u64 planned_ns;
+	__aligned_u64 user;
+	__u32 call_ns;
+	__u32 tries;
+	__u16 status;
 	__u16 reserved;
-	/*
-	 * Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier,
-	 * -EMSGSIZE longer than the MTU allows (a VLAN tag adds its 4 bytes), -EINVAL no frame of
-	 * this link or no such queue, -EPERM dropped or kept by a rule of netfilter's egress hook,
-	 * -ENETDOWN, -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
-	 */
 	__s32 error;
-	__u32 queue;              /* of the device, by which it left */
+	__u32 queue;
 	__u32 reserved1;
 };
 
+/**
+ * struct ktrxer_tx_kick - argument of KTRXER_TX_KICK: commit, send or cancel
+ * @size: sizeof the struct, as the caller knows it
+ * @cancel: 1: all probes before cancel_to that are not sent yet end as cancelled; waits for no
+ *   other call
+ * @cancel_to: number of the first probe that is kept
+ * @reserved: 0
+ * @next_ns: returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none
+ */
 struct ktrxer_tx_kick {
 	__u32 size;
-	/*
-	 * 1: all probes before cancel_to that are not sent yet end as cancelled; waits for no other
-	 * call
-	 */
 	__u32 cancel;
 	__u32 cancel_to;
 	__u32 reserved;
-	/* returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none */
 	__aligned_u64 next_ns;
 };
 
@@ -269,106 +375,169 @@ struct ktrxer_tx_kick {
 #define KTRXER_RX_SNAP_MAX 262144
 #define KTRXER_RX_EXTENSIONS_MAX 16
 
-/*
+/**
+ * enum ktrxer_rx_hook - where packets are seen
+ * @KTRXER_RX_INGRESS: of one device: everything that arrives, before bridges and IP
+ * @KTRXER_RX_PREROUTING: IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0)
+ *   of all
+ *
  * Where packets are seen. Both are behind the taps (tcpdump sees what is dropped), and after
  * packets were merged (GRO).
  */
 enum ktrxer_rx_hook {
-	/* of one device: everything that arrives, before bridges and IP */
 	KTRXER_RX_INGRESS = 1,
-	/* IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0) of all */
 	KTRXER_RX_PREROUTING = 2,
 };
 
+/**
+ * enum ktrxer_rx_op - what a rule does with a packet
+ * @KTRXER_RX_CAPTURE: a copy into the ring; the packet goes on
+ * @KTRXER_RX_DROP: the packet goes no further
+ * @KTRXER_RX_CAPTURE_DROP: both
+ * @KTRXER_RX_FORWARD: it goes on, and is counted
+ */
 enum ktrxer_rx_op {
-	KTRXER_RX_CAPTURE = 1,		/* a copy into the ring; the packet goes on */
+	KTRXER_RX_CAPTURE = 1,
 	KTRXER_RX_DROP = 2,
 	KTRXER_RX_CAPTURE_DROP = 3,
-	KTRXER_RX_FORWARD = 4,		/* it goes on, and is counted */
+	KTRXER_RX_FORWARD = 4,
 };
 
 /* While the file is open the device also takes what is not addressed to it. */
 #define KTRXER_RX_PROMISCUOUS (1U << 0)
 
+/**
+ * struct ktrxer_rx_setup - argument of KTRXER_RX_SETUP: a device and a ring
+ * @size: sizeof the struct, as the caller knows it
+ * @flags: KTRXER_RX_PROMISCUOUS
+ * @hook: enum ktrxer_rx_hook
+ * @ifindex: the device
+ * @snap: bytes of a packet that are kept, link header included; 0: all
+ * @ring_bytes: in: for records; out: the next power of two
+ * @map_bytes: length for mmap()
+ * @tail_offset: of the __u32 that the reader writes
+ * @data_offset: of the records
+ * @map_offset: of mmap()
+ * @reserved: 0
+ */
 struct ktrxer_rx_setup {
 	__u32 size;
-	__u32 flags;		/* KTRXER_RX_PROMISCUOUS */
-	__u32 hook;		/* enum ktrxer_rx_hook */
+	__u32 flags;
+	__u32 hook;
 	__u32 ifindex;
-	__u32 snap;		/* bytes of a packet that are kept, link header included; 0: all */
-	__u32 ring_bytes;	/* in: for records; out: the next power of two */
+	__u32 snap;
+	__u32 ring_bytes;
 	/* out */
-	__u32 map_bytes;	/* length for mmap() */
-	__u32 tail_offset;	/* of the __u32 that the reader writes */
-	__u32 data_offset;	/* of the records */
-	__u32 map_offset;	/* of mmap() */
-	__u32 reserved[2];	/* 0 */
+	__u32 map_bytes;
+	__u32 tail_offset;
+	__u32 data_offset;
+	__u32 map_offset;
+	__u32 reserved[2];
 };
 
-/*
+/**
+ * struct ktrxer_rx_rule - a rule
+ * @op: enum ktrxer_rx_op
+ * @family: 4, 6; 0: neither address says anything
+ * @proto: after extension headers; 0: any
+ * @from_prefix: bits that count; those behind are 0. 0: any address of the family
+ * @to_prefix: as @from_prefix
+ * @reserved: 0
+ * @from_port: network order; 0: any
+ * @to_port: network order; 0: any
+ * @from: address in network order; an IPv4 one has four bytes
+ * @to: as @from
+ *
  * A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four
  * bytes count.
  */
 struct ktrxer_rx_rule {
-	__u8 op;		/* enum ktrxer_rx_op */
-	__u8 family;		/* 4, 6; 0: neither address says anything */
-	__u8 proto;		/* after extension headers; 0: any */
-	/* bits that count; those behind are 0. 0: any address of the family */
+	__u8 op;
+	__u8 family;
+	__u8 proto;
 	__u8 from_prefix;
 	__u8 to_prefix;
-	__u8 reserved[3];	/* 0 */
+	__u8 reserved[3];
 	__be16 from_port;
 	__be16 to_port;
 	__u8 from[16];
 	__u8 to[16];
 };
 
+/**
+ * struct ktrxer_rx_rules - argument of KTRXER_RX_RULES: a table of rules
+ * @size: sizeof the struct, as the caller knows it
+ * @count: 0 takes all away
+ * @rules: pointer to struct ktrxer_rx_rule[count]
+ * @rule_size: sizeof(struct ktrxer_rx_rule)
+ * @generation: in: 0; out: of this table, in its records. 1 for the first table of the file
+ */
 struct ktrxer_rx_rules {
 	__u32 size;
-	__u32 count;		/* 0 takes all away */
-	__aligned_u64 rules;	/* pointer to struct ktrxer_rx_rule[count] */
-	__u32 rule_size;	/* sizeof(struct ktrxer_rx_rule) */
-	/* in: 0; out: of this table, in its records. 1 for the first table of the file */
+	__u32 count;
+	__aligned_u64 rules;
+	__u32 rule_size;
 	__u32 generation;
 };
 
+/**
+ * struct ktrxer_rx_stats - argument of KTRXER_RX_STATS: counters
+ * @size: sizeof the struct, as the caller knows it
+ * @count: in: room in `matched`; out: rules in force
+ * @matched: pointer to __u64[count]: packets for which this rule spoke, since its table was set;
+ *   0: none wanted
+ * @captured: records written
+ * @lost: packets to be captured for which there was no room: captured + lost is the sum over rules
+ *   that capture
+ * @state: enum ktrxer_rx_state
+ * @generation: of the rules in force; 0: none yet
+ */
 struct ktrxer_rx_stats {
 	__u32 size;
-	__u32 count;		/* in: room in `matched`; out: rules in force */
-	/*
-	 * pointer to __u64[count]: packets for which this rule spoke, since its table was set; 0:
-	 * none wanted
-	 */
+	__u32 count;
 	__aligned_u64 matched;
 	/* out, since open() */
-	__aligned_u64 captured;	/* records written */
-	/*
-	 * packets to be captured for which there was no room: captured + lost is the sum over rules
-	 * that capture
-	 */
+	__aligned_u64 captured;
 	__aligned_u64 lost;
-	__u32 state;		/* enum ktrxer_rx_state */
-	__u32 generation;	/* of the rules in force; 0: none yet */
+	__u32 state;
+	__u32 generation;
 };
 
+/**
+ * enum ktrxer_rx_state - the state of the device
+ * @KTRXER_RX_UP: it receives
+ * @KTRXER_RX_DOWN: it may come up again
+ * @KTRXER_RX_GONE: deleted, or in another namespace: for good. poll(): EPOLLHUP
+ */
 enum ktrxer_rx_state {
 	KTRXER_RX_UP = 0,
-	KTRXER_RX_DOWN = 1,	/* it may come up again */
-	KTRXER_RX_GONE = 2,	/* deleted, or in another namespace: for good. poll(): EPOLLHUP */
+	KTRXER_RX_DOWN = 1,
+	KTRXER_RX_GONE = 2,
 };
 
-/* The first page of the mapping. The kernel writes it and reads nothing of it back. */
+/**
+ * struct ktrxer_rx_ring - the first page of the mapping of /dev/krx
+ * @magic: KTRXER_MAGIC
+ * @version: KTRXER_UAPI_VERSION
+ * @tail_offset: in the mapping, of the __u32 that the reader writes
+ * @data_offset: in the mapping, of the records
+ * @data_bytes: of the records
+ * @state: enum ktrxer_rx_state
+ * @lost: its last 32 bits
+ * @events: changes of `state`
+ * @reserved: 0
+ * @head: where the next record will begin: runs free, the place is head % data_bytes. Load-acquire
+ *
+ * The first page of the mapping. The kernel writes it and reads nothing of it back.
+ */
 struct ktrxer_rx_ring {
-	__u32 magic;		/* KTRXER_MAGIC */
-	__u32 version;		/* KTRXER_UAPI_VERSION */
+	__u32 magic;
+	__u32 version;
 	__u32 tail_offset, data_offset, data_bytes;
-	__u32 state;		/* enum ktrxer_rx_state */
-	__u32 lost;		/* its last 32 bits */
-	__u32 events;		/* changes of `state` */
+	__u32 state;
+	__u32 lost;
+	__u32 events;
 	__u32 reserved[8];
-	/*
-	 * where the next record will begin: runs free, the place is head % data_bytes. Load-acquire
-	 */
 	__u32 head;
 };
 
@@ -389,21 +558,37 @@ struct ktrxer_rx_ring {
 /* There was no arrival stamp: the time is the one at the hook. */
 #define KTRXER_RX_LATE (1U << 3)
 
-/* A record begins at a multiple of 8. */
+/**
+ * struct ktrxer_rx_record - a captured packet
+ * @size: of all of it, to the next
+ * @flags: KTRXER_RX_PAD and the others below
+ * @rule: its place in the table
+ * @ifindex: by which it came
+ * @length: of the packet, link header and tag included
+ * @kept: bytes of it that are here
+ * @real_ns: arrival, CLOCK_REALTIME: the stamp that taps show
+ * @mono_ns: the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set
+ * @tci: of the tag that had been taken off
+ * @direction: 0 to this host, 1 broadcast, 2 multicast, 3 to another host
+ * @reserved: 0
+ * @generation: of the table that `rule` is a place in
+ * @data: the packet
+ *
+ * A record begins at a multiple of 8.
+ */
 struct ktrxer_rx_record {
-	__u32 size;		/* of all of it, to the next */
+	__u32 size;
 	__u32 flags;
-	__u32 rule;		/* its place in the table */
-	__u32 ifindex;		/* by which it came */
-	__u32 length;		/* of the packet, link header and tag included */
-	__u32 kept;		/* bytes of it that are here */
-	__s64 real_ns;		/* arrival, CLOCK_REALTIME: the stamp that taps show */
-	/* the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set */
+	__u32 rule;
+	__u32 ifindex;
+	__u32 length;
+	__u32 kept;
+	__s64 real_ns;
 	__aligned_u64 mono_ns;
-	__u16 tci;		/* of the tag that had been taken off */
-	__u8 direction;		/* 0 to this host, 1 broadcast, 2 multicast, 3 to another host */
+	__u16 tci;
+	__u8 direction;
 	__u8 reserved;
-	__u32 generation;	/* of the table that `rule` is a place in */
+	__u32 generation;
 	__u8 data[];
 };
 
