@@ -405,7 +405,7 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
-/* Only clients with the token get a test; so many at once as get flows. */
+/* For clients with the token; as many at once as get flows. */
 static int capacity_open(struct server *s, struct ktrxer_error *err)
 {
 	struct udpstp_server_options o = { .secret = s->token,
@@ -423,7 +423,7 @@ static int capacity_open(struct server *s, struct ktrxer_error *err)
 	rc = udpstp_server_new(&s->capacity, s->loop, &o, err);
 	for (int i = 0; i < s->addr_count && rc == 0; i++) {
 		rc = udpstp_server_listen(s->capacity, &s->addrs[i], (uint16_t)s->o->udpstp_port, err);
-		if (rc == -EAFNOSUPPORT && !s->o->bind.count && s->addr_count > 1)
+		if (rc == -EAFNOSUPPORT && !s->o->bind.count)
 			rc = 0; /* a kernel without IPv6 */
 	}
 	return rc;
