@@ -14,12 +14,12 @@ enum rate_search_algorithm { RATE_SEARCH_B, RATE_SEARCH_C };
 
 struct rate_search_options {
 	enum rate_search_algorithm algorithm;
-	uint32_t high_speed, last;     /* indices: 1 Gbit/s, and the highest one */
-	uint32_t low_ms, upper_ms;     /* of delay variation: below the first the rate rises, above the second it falls */
-	uint32_t delta;                /* indices of a fast step up; three times as many down */
-	uint32_t slow_after;           /* impairments after which steps are small */
-	uint32_t sequence_errors;      /* so many do not count as impairment */
-	bool ignore_reordering;        /* reordered and duplicate datagrams are no sequence errors */
+	uint32_t high_speed, last; /* indices: 1 Gbit/s, and the highest one */
+	uint32_t low_ms, upper_ms; /* of delay variation: below the first the rate rises, above the second it falls */
+	uint32_t delta;            /* indices of a fast step up; three times as many down */
+	uint32_t slow_after;       /* impairments after which steps are small */
+	uint32_t sequence_errors;  /* so many do not count as impairment */
+	bool ignore_reordering;    /* reordered and duplicate datagrams are no sequence errors */
 };
 
 struct rate_search_feedback {
@@ -31,10 +31,11 @@ struct rate_search_feedback {
 struct rate_search {
 	struct rate_search_options options;
 	uint32_t index;
-	uint32_t slow;                /* impairments so far */
-	uint32_t retry, retry_after;  /* algorithm C: small steps since the last fast one, and how many there are to be */
-	bool doubles;                 /* algorithm C: the next fast step doubles the index, each second one does */
-	uint64_t impairments;         /* feedbacks that made the rate fall */
+	uint32_t slow; /* impairments so far */
+	uint32_t retry,
+		retry_after;  /* algorithm C: small steps since the last fast one, and how many there are to be */
+	bool doubles;         /* algorithm C: the next fast step doubles the index, each second one does */
+	uint64_t impairments; /* feedbacks that made the rate fall */
 };
 
 void rate_search_begin(struct rate_search *search, const struct rate_search_options *options, uint32_t index);

@@ -78,8 +78,11 @@ static uint32_t unix_now(void)
 
 static void request_send(struct client *c)
 {
+	union ktrxer_name name;
+	const socklen_t length = ktrxer_name_make(&name, &c->o->to, c->activating ? c->result->test_port : c->o->port);
+
 	/* A request that the kernel does not take now is repeated by the timer. */
-	(void)!send(c->source.fd, c->pdu, c->pdu_length, MSG_DONTWAIT);
+	(void)!sendto(c->source.fd, c->pdu, c->pdu_length, MSG_DONTWAIT, &name.sa, length);
 	c->timer.at_ns = ktrxer_now_ns() + TRY_NS;
 }
 
@@ -89,9 +92,9 @@ static void setup_request(struct client *c)
 					.count = 1,
 					.ident = c->ident,
 					.request = UDPSTP_SETUP_REQUEST,
-					.max_mbit_s = (uint16_t)(c->o->max_mbit_s |
-								 (c->o->max_mbit_s && !c->o->down ? UDPSTP_BANDWIDTH_UP :
-												    0)),
+					.max_mbit_s =
+						(uint16_t)(c->o->max_mbit_s |
+							   (c->o->max_mbit_s && !c->o->down ? UDPSTP_BANDWIDTH_UP : 0)),
 					.modifiers = c->modifiers };
 	const uint32_t now_s = unix_now();
 
@@ -127,8 +130,8 @@ static void try_due(struct loop_timer *timer, uint64_t now_ns)
 	if (++c->tries >= TRIES)
 		fail(c, -ETIMEDOUT,
 		     c->activating ? "the server does not answer the activation of the test on its test port: a "
-				     "firewall drops UDP to it" :
-				     "the server does not answer: no program serves UDPSTP on this port, or a "
+				     "firewall drops UDP to it"
+				   : "the server does not answer: no program serves UDPSTP on this port, or a "
 				     "firewall drops UDP");
 	else
 		request_send(c);
@@ -197,6 +200,18 @@ static void test_begin(struct client *c, const struct udpstp_activation *agreed)
 		c->source.fd = -1; /* the test's */
 }
 
+/*
+ * Until the setup is answered the socket is not connected, because the server's Null PDU comes from another port. A
+ * socket that is not connected gets the error of an ICMP message by this option alone.
+ */
+static void errors_of_icmp(const struct client *c, bool on)
+{
+	const bool v6 = c->o->to.family == AF_INET6;
+	const int value = on;
+
+	(void)!setsockopt(c->source.fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &value, sizeof value);
+}
+
 static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 {
 	struct udpstp_setup s;
@@ -219,8 +234,9 @@ static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 		return;
 	}
 	if (!signed_by_server(c, data, length)) {
-		fail(c, -EACCES, "the server's answer is not signed with the token: another host answers, or the "
-				 "token is not the server's");
+		fail(c, -EACCES,
+		     "the server's answer is not signed with the token: another host answers, or the "
+		     "token is not the server's");
 		return;
 	}
 	if (!s.port) {
@@ -229,6 +245,7 @@ static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 	}
 	c->result->test_port = s.port;
 	name_length = ktrxer_name_make(&name, &c->o->to, s.port);
+	errors_of_icmp(c, false);
 	if (connect(c->source.fd, &name.sa, name_length) != 0)
 		fail(c, -errno, "the test port of the server cannot be reached");
 	else
@@ -244,8 +261,9 @@ static void activation_answered(struct client *c, const uint8_t *data, size_t le
 	if (!signed_by_server(c, data, length))
 		fail(c, -EACCES, "the answer from the server's test port is not signed with the token");
 	else if (a.response != UDPSTP_ACTIVATION_ACCEPTED)
-		fail(c, -EINVAL, "the server does not accept the parameters of the test: it may limit their duration, "
-				 "DSCP or rates");
+		fail(c, -EINVAL,
+		     "the server does not accept the parameters of the test: it may limit their duration, "
+		     "DSCP or rates");
 	else
 		test_begin(c, &a);
 }
@@ -257,7 +275,10 @@ static void client_ready(struct loop_source *source, uint32_t events)
 
 	(void)events;
 	while (!c->over && c->source.fd >= 0) {
-		const ssize_t n = recv(source->fd, data, sizeof data, MSG_DONTWAIT);
+		union ktrxer_name name;
+		socklen_t length = sizeof name;
+		struct ktrxer_addr from;
+		const ssize_t n = recvfrom(source->fd, data, sizeof data, MSG_DONTWAIT, &name.sa, &length);
 
 		if (n < 0 && errno == ECONNREFUSED) {
 			fail(c, -ECONNREFUSED, "no program serves UDPSTP on this port");
@@ -267,7 +288,7 @@ static void client_ready(struct loop_source *source, uint32_t events)
 			return;
 		if (c->activating)
 			activation_answered(c, data, (size_t)n);
-		else
+		else if (ktrxer_name_read(&name, &from) == c->o->port && ktrxer_addr_equal(&from, &c->o->to))
 			setup_answered(c, data, (size_t)n);
 	}
 }
@@ -295,11 +316,7 @@ static int socket_open(struct client *c, struct ktrxer_error *err)
 			return ktrxer_fail(err, rc, "the source address is no address of this host: %m");
 		}
 	}
-	length = ktrxer_name_make(&name, &o->to, o->port);
-	if (connect(fd, &name.sa, length) != 0) {
-		rc = -errno;
-		return ktrxer_fail(err, rc, "no route to the server: %m");
-	}
+	errors_of_icmp(c, true);
 	rc = loop_watch(c->loop, &c->source, EPOLLIN);
 	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a socket") : 0;
 }

@@ -68,9 +68,9 @@ static void send_prepared(struct udpstp_sender *s, uint32_t count)
 			break;
 		for (int i = 0; i < n; i++)
 			s->bytes += s->parts[at + (uint32_t)i][0].iov_len +
-				    (s->messages[at + (uint32_t)i].msg_hdr.msg_iovlen > 1 ?
-					     s->parts[at + (uint32_t)i][1].iov_len :
-					     0);
+				    (s->messages[at + (uint32_t)i].msg_hdr.msg_iovlen > 1
+					     ? s->parts[at + (uint32_t)i][1].iov_len
+					     : 0);
 		at += (uint32_t)n;
 	}
 	s->datagrams += at;
@@ -86,8 +86,7 @@ static void burst(struct udpstp_sender *s, uint32_t datagrams, uint32_t payload,
 	s->head.sent_s = (uint32_t)(real_ns / KTRXER_NS_PER_S);
 	s->head.sent_ns = (uint32_t)(real_ns % KTRXER_NS_PER_S);
 	if (s->status_arrived_real_ns) {
-		const int64_t held_ms =
-			(real_ns - s->status_arrived_real_ns + KTRXER_NS_PER_MS / 2) / KTRXER_NS_PER_MS;
+		const int64_t held_ms = (real_ns - s->status_arrived_real_ns + KTRXER_NS_PER_MS / 2) / KTRXER_NS_PER_MS;
 
 		s->head.answer_delay_ms = (uint16_t)(held_ms < 0 ? 0 : held_ms > UINT16_MAX ? UINT16_MAX : held_ms);
 	}

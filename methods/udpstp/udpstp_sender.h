@@ -30,12 +30,12 @@ struct udpstp_sender {
 	int fd;
 	bool v6, random_payload;
 	struct udpstp_rate rate;
-	struct udpstp_load head; /* of the next datagrams: action, and what the last status PDU said */
+	struct udpstp_load head;        /* of the next datagrams: action, and what the last status PDU said */
 	int64_t status_arrived_real_ns; /* 0: none has arrived */
 	bool slow;                      /* no status PDU for a second: one datagram each 50 ms */
 	struct udpstp_transmitter transmitters[2];
-	uint64_t datagrams, bytes;      /* sent; bytes of payload */
-	uint64_t refused, left_out;     /* datagrams: by the kernel (its queue was full), and of bursts too late */
+	uint64_t datagrams, bytes;  /* sent; bytes of payload */
+	uint64_t refused, left_out; /* datagrams: by the kernel (its queue was full), and of bursts too late */
 	uint64_t seed;
 	struct mmsghdr messages[UDPSTP_BURST];
 	struct iovec parts[UDPSTP_BURST][2];

@@ -153,16 +153,16 @@ static void test_begin(struct place *p, const struct udpstp_activation *a, const
 	struct udpstp_server *s = p->server;
 	struct ktrxer_error err;
 	struct udpstp_test_options t = { .loop = s->loop,
-					       .fd = p->source.fd,
-					       .v6 = p->v6,
-					       .server = true,
-					       .sender = a->request == UDPSTP_DOWN,
-					       .activation = *a,
-					       .mtu_1500 = p->mtu_1500,
-					       .last_row = last,
-					       .seed = limiter_mix(s->o.random ^ s->counts.tests),
-					       .ended = place_test_ended,
-					       .context = p };
+					 .fd = p->source.fd,
+					 .v6 = p->v6,
+					 .server = true,
+					 .sender = a->request == UDPSTP_DOWN,
+					 .activation = *a,
+					 .mtu_1500 = p->mtu_1500,
+					 .last_row = last,
+					 .seed = limiter_mix(s->o.random ^ s->counts.tests),
+					 .ended = place_test_ended,
+					 .context = p };
 
 	memcpy(t.answer, answer, sizeof t.answer);
 	loop_unwatch(s->loop, &p->source);
@@ -211,8 +211,8 @@ static void place_ready(struct loop_source *source, uint32_t events)
 	ssize_t n;
 
 	(void)events;
-	for (int i = 0; i < DATAGRAMS && p->source.fd >= 0 && (n = recv(source->fd, data, sizeof data, MSG_DONTWAIT)) >= 0;
-	     i++)
+	for (int i = 0;
+	     i < DATAGRAMS && p->source.fd >= 0 && (n = recv(source->fd, data, sizeof data, MSG_DONTWAIT)) >= 0; i++)
 		if (udpstp_activation_read(&a, data, (size_t)n) == 0 && !a.response &&
 		    udpstp_signed_by(data, (size_t)n, &p->keys.client))
 			place_activate(p, &a);
@@ -379,8 +379,7 @@ static enum udpstp_answer setup_check(const struct udpstp_server *s, const struc
 static const struct place *place_of(const struct udpstp_server *s, const uint8_t *digest)
 {
 	for (int i = 0; i < UDPSTP_SERVER_TESTS; i++)
-		if (s->places[i].used && !s->places[i].test &&
-		    secret_equal(s->places[i].digest, digest, SHA256_LENGTH))
+		if (s->places[i].used && !s->places[i].test && secret_equal(s->places[i].digest, digest, SHA256_LENGTH))
 			return &s->places[i];
 	return NULL;
 }
@@ -480,14 +479,17 @@ int udpstp_server_listen(struct udpstp_server *s, const struct ktrxer_addr *bind
 	rc = setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &one, sizeof one) ? -errno : 0;
 	if (rc == 0 && bind(fd, &name.sa, length))
 		rc = -errno;
-	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .server = s, .family = bind_to->family };
+	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready },
+				.server = s,
+				.family = bind_to->family };
 	if (rc == 0)
 		rc = loop_watch(s->loop, &l->source, EPOLLIN);
 	if (rc < 0) {
 		close(fd);
 		errno = -rc;
-		return ktrxer_fail(err, rc, "UDP port %u of %s for UDPSTP: %m; `ss -ulpn sport = :%u` shows a program "
-					    "that has it",
+		return ktrxer_fail(err, rc,
+				   "UDP port %u of %s for UDPSTP: %m; `ss -ulpn sport = :%u` shows a program "
+				   "that has it",
 				   port, ktrxer_addr_format(bind_to, text), port);
 	}
 	s->listener_count++;

@@ -32,7 +32,7 @@ struct udpstp_test {
 	struct rate_search search;
 	uint8_t action;
 	bool ended;
-	uint64_t status_ns; /* of the next status PDU */
+	uint64_t status_ns;                              /* of the next status PDU */
 	uint64_t begin_ns, heard_ns, stop_ns, wanted_ns; /* stop_ns: the server began to end it; 0: not yet */
 	bool load_seen, stopped;
 	uint32_t status_number;   /* of the last status PDU that came */
@@ -85,8 +85,8 @@ static void search_step(struct udpstp_test *t, const struct rate_search_feedback
 static void search_begin(struct udpstp_test *t)
 {
 	const struct udpstp_activation *a = &t->o.activation;
-	const struct rate_search_options o = { .algorithm = a->algorithm == UDPSTP_ALGORITHM_C ? RATE_SEARCH_C :
-												 RATE_SEARCH_B,
+	const struct rate_search_options o = { .algorithm = a->algorithm == UDPSTP_ALGORITHM_C ? RATE_SEARCH_C
+											       : RATE_SEARCH_B,
 					       .high_speed = UDPSTP_ROW_1G,
 					       .last = t->o.last_row,
 					       .low_ms = a->low_ms,
@@ -105,7 +105,7 @@ static void rate_of_search(struct udpstp_test *t, struct udpstp_rate *rate)
 	udpstp_rate_row(rate, t->search.index, t->o.mtu_1500);
 }
 
-/* --------------------------------------------------------------------------------------------------- status, as sent */
+/* -------------------------------------------------------------------------------------------------- status, as sent */
 
 /* A sub-interval is over half a trial early at the most: it is looked for with each status PDU. */
 static bool interval_over(struct udpstp_test *t, uint64_t now_ns)
@@ -176,7 +176,7 @@ static void status_due(struct loop_timer *timer, uint64_t now_ns)
 		end(t, UDPSTP_FINISHED);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- watchdog */
+/* --------------------------------------------------------------------------------------------------------- watchdog */
 
 static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 {
@@ -371,9 +371,8 @@ int udpstp_test_new(struct udpstp_test **out, const struct udpstp_test_options *
 	t->watch_timer = (struct loop_timer){ .at_ns = now_ns + 100 * NS_PER_MS, .due = watch_due };
 	for (int i = 0; i < BATCH; i++) {
 		t->parts[i] = (struct iovec){ t->data[i], sizeof t->data[i] };
-		t->messages[i].msg_hdr = (struct msghdr){ .msg_iov = &t->parts[i],
-							  .msg_iovlen = 1,
-							  .msg_control = t->control[i] };
+		t->messages[i].msg_hdr =
+			(struct msghdr){ .msg_iov = &t->parts[i], .msg_iovlen = 1, .msg_control = t->control[i] };
 	}
 	rc = loop_watch(options->loop, &t->source, EPOLLIN);
 	if (rc < 0) {

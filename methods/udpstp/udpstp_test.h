@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One test of UDPSTP after its activation, on a connected socket: the sender of load or its receiver, at the client or at
- * the server. The search for the rate is the server's in both directions (RFC 9946).
+ * One test of UDPSTP after its activation, on a connected socket: the sender of load or its receiver, at the client or
+ * at the server. The search for the rate is the server's in both directions (RFC 9946).
  */
 #ifndef KTRXER_METHODS_UDPSTP_TEST_H
 #define KTRXER_METHODS_UDPSTP_TEST_H
@@ -36,13 +36,14 @@ struct udpstp_test_options {
 };
 
 struct udpstp_test_counts {
-	uint64_t datagrams, bytes;           /* of load, sent or received; bytes of payload */
-	uint64_t refused, left_out;          /* of the sender: datagrams */
-	uint64_t socket_drops, user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
-	uint64_t ignored;                    /* datagrams that are no PDU of this test */
+	uint64_t datagrams, bytes;  /* of load, sent or received; bytes of payload */
+	uint64_t refused, left_out; /* of the sender: datagrams */
+	uint64_t socket_drops,
+		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
+	uint64_t ignored;     /* datagrams that are no PDU of this test */
 	uint64_t status_lost;
-	uint64_t impairments;                /* of the search */
-	uint32_t row, row_max;               /* of the search */
+	uint64_t impairments;  /* of the search */
+	uint32_t row, row_max; /* of the search */
 };
 
 struct udpstp_test;

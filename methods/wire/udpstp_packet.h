@@ -29,14 +29,14 @@ enum udpstp_pdu {
 	UDPSTP_STATUS = 0xfeed,
 };
 
-enum { UDPSTP_SETUP_REQUEST = 1, UDPSTP_SETUP_RESPONSE = 2 };                 /* udpstp_setup.request */
-enum { UDPSTP_UP = 1, UDPSTP_DOWN = 2 };                                      /* udpstp_activation.request */
-enum { UDPSTP_ACTIVATION_ACCEPTED = 1, UDPSTP_ACTIVATION_BAD = 2 };           /* udpstp_activation.response */
-enum { UDPSTP_GOES_ON = 0, UDPSTP_STOP = 2 };                                 /* action of load and status */
-enum { UDPSTP_OPEN = 0, UDPSTP_AUTHENTICATED = 1 };                           /* udpstp_auth.mode */
-enum { UDPSTP_JUMBO = 1, UDPSTP_MTU_1500 = 2 };                               /* udpstp_setup.modifiers */
-enum { UDPSTP_START_INDEX = 1, UDPSTP_RANDOM_PAYLOAD = 2 };                   /* udpstp_activation.modifiers */
-enum { UDPSTP_ALGORITHM_B = 0, UDPSTP_ALGORITHM_C = 1 };                      /* udpstp_activation.algorithm */
+enum { UDPSTP_SETUP_REQUEST = 1, UDPSTP_SETUP_RESPONSE = 2 };       /* udpstp_setup.request */
+enum { UDPSTP_UP = 1, UDPSTP_DOWN = 2 };                            /* udpstp_activation.request */
+enum { UDPSTP_ACTIVATION_ACCEPTED = 1, UDPSTP_ACTIVATION_BAD = 2 }; /* udpstp_activation.response */
+enum { UDPSTP_GOES_ON = 0, UDPSTP_STOP = 2 };                       /* action of load and status */
+enum { UDPSTP_OPEN = 0, UDPSTP_AUTHENTICATED = 1 };                 /* udpstp_auth.mode */
+enum { UDPSTP_JUMBO = 1, UDPSTP_MTU_1500 = 2 };                     /* udpstp_setup.modifiers */
+enum { UDPSTP_START_INDEX = 1, UDPSTP_RANDOM_PAYLOAD = 2 };         /* udpstp_activation.modifiers */
+enum { UDPSTP_ALGORITHM_B = 0, UDPSTP_ALGORITHM_C = 1 };            /* udpstp_activation.algorithm */
 
 #define UDPSTP_BANDWIDTH_UP 0x8000u     /* bit of udpstp_setup.max_mbit_s: of the direction up */
 #define UDPSTP_SEARCH 0xffffu           /* udpstp_activation.row: no row is asked for */

@@ -213,8 +213,7 @@ def test_a_server_that_dies(shared_pair, capacity, peer_serves):
     a, b = shared_pair
     peer_serves("die")
     end = json.loads(capacity(a, b.address, "--for", "4s", "--direction", "down", "--json", status=1).stdout)
-    assert end["down"]["sub_intervals"] < 4 and end["verdict"] != "valid"
-    assert any("nothing came from the server any more" in reason or "five seconds" in reason for reason in end["reasons"]), end["reasons"]
+    assert end["verdict"] != "valid" and any("nothing came from the server" in reason for reason in end["reasons"]), end["reasons"]
 
 
 def test_a_server_without_the_key(shared_pair, capacity, peer_serves):

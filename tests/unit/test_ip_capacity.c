@@ -46,7 +46,8 @@ static void test_maximum(void **state)
 
 static void test_two_modes(void **state)
 {
-	const struct ip_capacity_interval i[] = { interval(200, 0), interval(190, 0), interval(50, 0), interval(60, 0) };
+	const struct ip_capacity_interval i[] = { interval(200, 0), interval(190, 0), interval(50, 0),
+						  interval(60, 0) };
 	struct ip_capacity_result r;
 
 	(void)state;
@@ -111,7 +112,8 @@ static struct rate_search_feedback feedback(uint64_t lost, uint32_t delay_ms)
 }
 
 /*
- * The highest rate of a second over a link of `mbit_s` with a queue of 100 ms; each step is a feedback interval of 50 ms.
+ * The highest rate of a second over a link of `mbit_s` with a queue of 100 ms. Each step is a feedback interval of
+ * 50 ms.
  */
 static double best_second(struct rate_search *s, uint32_t mbit_s, int seconds)
 {
@@ -225,8 +227,9 @@ static void test_search_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_maximum),	     cmocka_unit_test(test_two_modes),	  cmocka_unit_test(test_doubts),
-		cmocka_unit_test(test_nothing),	     cmocka_unit_test(test_search_finds), cmocka_unit_test(test_search_steps),
+		cmocka_unit_test(test_maximum),      cmocka_unit_test(test_two_modes),
+		cmocka_unit_test(test_doubts),       cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_search_finds), cmocka_unit_test(test_search_steps),
 		cmocka_unit_test(test_search_ends),
 	};
 

@@ -118,16 +118,18 @@ static void test_load(void **state)
 
 static void test_status(void **state)
 {
-	struct udpstp_status s = { .sequence = 9,
-				   .interval_number = 3,
-				   .interval = { .datagrams = 5, .bytes = 0x123456789aULL, .lasts_us = 1000000, .accumulated_ms = 3000 },
-				   .lost = 4,
-				   .variation_min = UDPSTP_UNKNOWN,
-				   .rtt_variation = 17,
-				   .minimum_new = 1,
-				   .trial_bytes = 6,
-				   .sent_s = 1,
-				   .sent_ns = 2 };
+	struct udpstp_status s = {
+		.sequence = 9,
+		.interval_number = 3,
+		.interval = { .datagrams = 5, .bytes = 0x123456789aULL, .lasts_us = 1000000, .accumulated_ms = 3000 },
+		.lost = 4,
+		.variation_min = UDPSTP_UNKNOWN,
+		.rtt_variation = 17,
+		.minimum_new = 1,
+		.trial_bytes = 6,
+		.sent_s = 1,
+		.sent_ns = 2
+	};
 	uint8_t data[UDPSTP_STATUS_BYTES], again[UDPSTP_STATUS_BYTES];
 	struct udpstp_status back;
 
@@ -150,7 +152,7 @@ static void test_status(void **state)
 	assert_int_equal(udpstp_status_read(&back, data, sizeof data), -EBADMSG);
 }
 
-/* The keys are those of OpenSSL's KBKDF (counter mode, HMAC, SHA-256, salt "UDPSTP", info "1795408669"), as obudpst calls it. */
+/* The keys are those of OpenSSL's KBKDF (counter mode, HMAC, SHA-256, salt "UDPSTP", info "1795408669"). */
 static void test_keys(void **state)
 {
 	static const uint8_t client[32] = { 0x3b, 0x67, 0x72, 0x42, 0xfd, 0xa1, 0x47, 0x39, 0x66, 0xd8, 0x03,
@@ -206,7 +208,8 @@ static double mbit_of(const struct udpstp_rate *rate)
 
 	for (int i = 0; i < 2; i++)
 		if (rate->interval_us[i])
-			mbit += (double)rate->burst[i] * (rate->payload[i] + UDPSTP_HEADERS_V4) * 8 / rate->interval_us[i];
+			mbit += (double)rate->burst[i] * (rate->payload[i] + UDPSTP_HEADERS_V4) * 8 /
+				rate->interval_us[i];
 	if (rate->add)
 		mbit += (double)(rate->add + UDPSTP_HEADERS_V4) * 8 / rate->interval_us[1];
 	return mbit;
@@ -343,10 +346,11 @@ static void test_hostile_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_setup),	 cmocka_unit_test(test_activation),   cmocka_unit_test(test_load),
-		cmocka_unit_test(test_status),	 cmocka_unit_test(test_keys),	      cmocka_unit_test(test_signature),
-		cmocka_unit_test(test_rates),	 cmocka_unit_test(test_receiver),     cmocka_unit_test(test_round_trips),
-		cmocka_unit_test(test_hostile_numbers),
+		cmocka_unit_test(test_setup),       cmocka_unit_test(test_activation),
+		cmocka_unit_test(test_load),        cmocka_unit_test(test_status),
+		cmocka_unit_test(test_keys),        cmocka_unit_test(test_signature),
+		cmocka_unit_test(test_rates),       cmocka_unit_test(test_receiver),
+		cmocka_unit_test(test_round_trips), cmocka_unit_test(test_hostile_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

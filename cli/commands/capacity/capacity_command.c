@@ -10,9 +10,6 @@
 #define FIELD(name) offsetof(struct capacity_options, name)
 #define MS 1000000ULL
 
-const char *const capacity_ways[] = { "up", "down", "both", NULL };
-const char *const capacity_algorithms[] = { "B", "C", NULL };
-
 /* clang-format off */
 static const struct opt capacity_opts[] = {
 	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both",
@@ -21,7 +18,8 @@ static const struct opt capacity_opts[] = {
 	OPTION_FOR(FIELD(for_ns), .fallback = "10s", .min = 1000 * MS, .max = 65535000 * MS,
 		   .help = "Duration of each direction, whole seconds"),
 	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sub_interval_ns), .argument = "D",
-	  .fallback = "1s", .min = 100 * MS, .max = 60000 * MS, .help = "Sub-interval, of which the highest rate counts" },
+	  .fallback = "1s", .min = 100 * MS, .max = 60000 * MS,
+	  .help = "Sub-interval, of which the highest rate counts" },
 	{ .name = "first-mode", .type = OPT_UINT, .offset = FIELD(first_mode), .argument = "N", .max = 60000,
 	  .help = "The first N sub-intervals have a maximum of their own, for lines whose rate changes after some "
 		  "seconds" },
@@ -34,27 +32,31 @@ static const struct opt capacity_opts[] = {
 	{ .name = "algorithm", .type = OPT_CHOICE, .offset = FIELD(algorithm), .argument = "A", .fallback = "B",
 	  .choices = capacity_algorithms, .heading = "The search",
 	  .help = "B (RFC 9097, appendix A), or C, which multiplies the rate and tries again after congestion" },
-	{ .name = "feedback-interval", .type = OPT_DURATION, .offset = FIELD(feedback_ns), .argument = "D", .fallback = "50ms",
-	  .min = 4 * MS, .max = 250 * MS, .help = "Time between two status messages of the receiver" },
+	{ .name = "feedback-interval", .type = OPT_DURATION, .offset = FIELD(feedback_ns), .argument = "D",
+	  .fallback = "50ms", .min = 4 * MS, .max = 250 * MS, .help = "Time between two status messages of "
+		  "the receiver" },
 	{ .name = "low-delay", .type = OPT_DURATION, .offset = FIELD(low_ns), .argument = "D", .fallback = "30ms",
 	  .min = 1 * MS, .max = 10000 * MS, .help = "The rate rises while the delay variation is below this" },
 	{ .name = "high-delay", .type = OPT_DURATION, .offset = FIELD(upper_ns), .argument = "D", .fallback = "90ms",
 	  .min = 1 * MS, .max = 10000 * MS, .help = "The rate falls while the delay variation is above this" },
-	{ .name = "sequence-errors", .type = OPT_UINT, .offset = FIELD(sequence_errors), .argument = "N", .fallback = "10",
-	  .max = 65535, .help = "The rate falls after more sequence errors than N in a feedback interval" },
+	{ .name = "sequence-errors", .type = OPT_UINT, .offset = FIELD(sequence_errors), .argument = "N",
+	  .fallback = "10", .max = 65535, .help = "The rate falls after more sequence errors than N in a "
+		  "feedback interval" },
 	{ .name = "count-reordering", .type = OPT_FLAG, .offset = FIELD(count_reordering),
 	  .help = "Reordered and duplicate datagrams are sequence errors, too" },
 	{ .name = "one-way", .type = OPT_FLAG, .offset = FIELD(one_way),
 	  .help = "The variation of the one-way delay instead of that of the round trip decides" },
 	{ .name = "row", .type = OPT_UINT, .offset = FIELD(row), .argument = "N", .fallback = "65535", .max = 65535,
-	  .help = "Send at this row of the sending rate table alone (row N sends N Mbit/s up to 1 Gbit/s); 65535: search" },
-	{ .name = "start-row", .type = OPT_FLAG, .offset = FIELD(start_row), .help = "--row is where the search begins" },
+	  .help = "Send at this row of the sending rate table alone (row N sends N Mbit/s up to 1 Gbit/s); 65535: "
+		  "search" },
+	{ .name = "start-row", .type = OPT_FLAG, .offset = FIELD(start_row),
+	  .help = "--row is where the search begins" },
 	{ .name = "max-bitrate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "BITRATE", .min = 1000000,
 	  .max = 32767000000ULL, .help = "State this highest rate to the server; a server with a limit requires it" },
 
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts. Without "
-		  "both the test is not authenticated, and `ktrxer serve` refuses it" ),
+	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts. "
+		  "Without both the test is not authenticated, and `ktrxer serve` refuses it"),
 	{ .name = "key-id", .type = OPT_UINT, .offset = FIELD(key_id), .argument = "N", .max = 255,
 	  .help = "Number of the token in the server's table of keys; `ktrxer serve` has one" },
 	OPTION_PORT(FIELD(port), .fallback = "24601", .help = "Port of the server for UDPSTP"),

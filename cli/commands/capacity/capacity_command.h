@@ -12,8 +12,8 @@ enum { CAPACITY_UP, CAPACITY_DOWN, CAPACITY_WAYS, CAPACITY_BOTH = CAPACITY_WAYS 
 struct capacity_options {
 	const char *host, *token_file;
 	struct ktrxer_addr from;
-	uint64_t port, for_ns, sub_interval_ns, feedback_ns, low_ns, upper_ns, sequence_errors, row, max_bps, first_mode,
-		key_id;
+	uint64_t port, for_ns, sub_interval_ns, feedback_ns, low_ns, upper_ns, sequence_errors, row, max_bps,
+		first_mode, key_id;
 	int direction, algorithm;
 	uint8_t dscp;
 	bool count_reordering, one_way, start_row, mtu_1500, random_payload, v4, v6;

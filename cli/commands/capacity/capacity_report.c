@@ -9,6 +9,9 @@
 
 enum { LEFT_OUT_PERCENT = 1 };
 
+const char *const capacity_ways[] = { "up", "down", "both", NULL };
+const char *const capacity_algorithms[] = { "B", "C", NULL };
+
 static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
 {
 	return ktrxer_format_bitrate(text, bit_s > 0 ? (uint64_t)(bit_s + 0.5) : 0);
@@ -19,7 +22,8 @@ void capacity_say_what(const struct capacity_run *run)
 	const struct udpstp_client_options *c = &run->client;
 	char to[KTRXER_ADDR_TEXT];
 
-	out_text(run->cli, "capacity %s (%s) port %u: %s, %u s each, sub-intervals of %u ms, search by algorithm %s, %s",
+	out_text(run->cli,
+		 "capacity %s (%s) port %u: %s, %u s each, sub-intervals of %u ms, search by algorithm %s, %s",
 		 run->o->host, ktrxer_addr_format(&c->to, to), c->port, capacity_ways[run->o->direction],
 		 c->activation.test_s, c->activation.interval_ms, capacity_algorithms[run->o->algorithm],
 		 c->secret ? "authenticated" : "not authenticated");
@@ -190,8 +194,8 @@ static void judge_own(const struct capacity_way *way)
 
 	if (not_sent * 100 > (c->datagrams + not_sent) * LEFT_OUT_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: this host did not send %" PRIu64 " of %" PRIu64
-			    " datagrams (%" PRIu64 " because its own queue was full, %" PRIu64
+			    "%s: this host did not send %" PRIu64 " of %" PRIu64 " datagrams (%" PRIu64
+			    " because its own queue was full, %" PRIu64
 			    " because its processor was late): its device or its processor may be the limit",
 			    name, not_sent, c->datagrams + not_sent, c->refused, c->left_out);
 	if (c->socket_drops)
@@ -213,18 +217,23 @@ static void judge(const struct capacity_way *way)
 
 	if (!way->has_result) {
 		verdict_say(cli, VERDICT_INVALID,
-			    way->test.end == UDPSTP_SILENT ?
-				    "%s: no datagram of the server came to this host for five seconds" :
-				    "%s: no sub-interval is known",
+			    way->test.end == UDPSTP_SILENT
+				    ? "%s: no datagram of the server came to this host for five seconds"
+				    : "%s: no sub-interval is known",
 			    name);
 		return;
 	}
 	if (way->test.stopped)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the test was stopped", name);
+	else if (way->test.end == UDPSTP_SILENT)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: nothing came from the server in the last five seconds of the test: it has ended, or the "
+			"path has failed",
+			name);
 	else if (way->test.count < way->test.wanted)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the test ended after %u of %u sub-intervals%s", name,
-			    way->test.count, way->test.wanted,
-			    way->test.end == UDPSTP_SILENT ? ": nothing came from the server any more" : "");
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the server ended the test after %u of %u sub-intervals", name,
+			    way->test.count, way->test.wanted);
 	if (way->test.agreed.test_s != way->run->client.activation.test_s)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
 			    way->test.agreed.test_s);
