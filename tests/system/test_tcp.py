@@ -190,7 +190,7 @@ def test_precise(measure):
     end, pairs = objects[-1], [one for one in objects if one.get("kind") == "tcp_pair"]
     assert whole(end), end
     assert end["sent"] == end["requested"] == 2 * len(pairs) > 0 and end["failed"] == end["skipped"] == end["cancelled"] == 0
-    assert all(one["sent_ns"] >= one["scheduled_ns"] and one["second_sent_ns"] >= one["sent_ns"] for one in pairs)
+    assert all(0 < one["sent_ns"] <= one["second_sent_ns"] for one in pairs)
     assert end["up"]["lost"]["count"] == end["down"]["lost"]["count"] == 0
 
 

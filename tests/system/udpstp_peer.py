@@ -9,6 +9,7 @@ Each PDU that it sends has the optional checksum. TOKEN "-": without authenticat
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -29,7 +30,7 @@ NONE = 0xFFFFFFFF
 
 
 def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -105,7 +106,7 @@ class Receiver:
             self.bad += 1
             return 0
         action, _, number, length, _, status_s, status_ns, sent_s, sent_ns, held = struct.unpack(">BBIHHIIIIH", data[2:30])
-        if length != len(data) or checksum(data[:32]) not in (0, 0xFFFF) and data[30:32] != b"\0\0":
+        if length != len(data) or (checksum(data[:32]) not in (0, 0xFFFF) and data[30:32] != b"\0\0"):
             self.bad += 1
             return 0
         self.begun = self.begun or time.monotonic()
@@ -183,10 +184,8 @@ def burst(sock: socket.socket, sender: Sender, rate: tuple[int, ...], action: in
     repeat = interval2 // interval1 if interval1 and interval2 else 1
     sizes = [payload1] * burst1 * repeat + [payload2] * burst2 + ([add & 0x7FFFFFFF] if add else [])
     for size in sizes if action == 0 else [32]:
-        try:
+        with contextlib.suppress(BlockingIOError):
             sock.send(sender.load(max(32, size), action))
-        except BlockingIOError:
-            pass
     return (interval2 or interval1) / 1e6
 
 
