@@ -84,7 +84,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         if scenario.load:
             job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
     serve = f"far={KTRXER} serve --quiet --token-file token"
-    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=400)
+    done = lab("run", "./abw.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=580)
     assert done.returncode == 0, done.stdout + done.stderr
     return {name: json.loads((lab.folder / f"{number}.json").read_text()) for number, name in enumerate(SCENARIOS)}
 

@@ -56,7 +56,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]
         job.append(SHAPE.format(mbit, max(20, 6 * mbit)))
         job.append(f"{KTRXER} capacity far --json --token-file token {options} >{mbit}.json")
     serve = f"far={KTRXER} serve --quiet --token-file token --udpstp-port 24601"
-    done = lab("run", "./capacity.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=500)
+    done = lab("run", "./capacity.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=580)
     assert done.returncode == 0, done.stdout + done.stderr
     return {mbit: json.loads((lab.folder / f"{mbit}.json").read_text()) for mbit in LINKS}
 
