@@ -7,7 +7,7 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_abw, cmd_pair, cmd_tcp, cmd_trace;
+extern const struct command cmd_abw, cmd_capacity, cmd_pair, cmd_tcp, cmd_trace;
 extern const struct command cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan;
 #endif
 
@@ -28,6 +28,9 @@ const struct command *const command_table[] = {
 #endif
 #ifdef KTRXER_HAVE_BENCH
 	&cmd_bench,
+#endif
+#ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_capacity,
 #endif
 	&cmd_doctor,
 	&cmd_flow,

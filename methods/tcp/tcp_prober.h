@@ -25,6 +25,7 @@ struct tcp_prober_spec {
 	bool poisson;
 	uint32_t connections;
 	uint64_t timeout_ns, late_ns;
+	bool precise; /* spin before each send time, in a thread of its own */
 };
 
 struct tcp_sample {

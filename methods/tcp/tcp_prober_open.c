@@ -37,8 +37,8 @@ static int open_tx(struct tcp_prober *p, struct ktrxer_error *err)
 			"builds: measure from another host");
 	options.device = p->path.device.name;
 	options.engine = p->spec.engine;
-	options.wait = KTX_WAIT_SLEEP;
-	options.flags = KTX_CALLER_PUMPS | KTX_NO_LOCK;
+	options.wait = p->spec.precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
+	options.flags = p->spec.precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	options.slots = SLOTS;
 	options.late_ns = p->spec.late_ns;
 	if ((rc = ktx_open(&p->tx, &options, err)) < 0)

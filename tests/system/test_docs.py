@@ -46,6 +46,7 @@ NOT_RUN = [
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
     ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/capacity.md", "ktrxer capacity udpst.example.net", "a server of others: test_capacity.py measures against one"),
     ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
     ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),

@@ -184,6 +184,16 @@ def test_each_pair_is_read_as_the_middlebox_treated_it(measure, validators, shar
         assert (found > 0) == (shares[which] > 0), end
 
 
+def test_precise(measure):
+    """A thread that spins hands the segments over: the pairs have the same results, and both probes of a pair their stamps."""
+    objects = measure("--path", "/large", "--count", "20", "--interval", "50ms", "--precise")
+    end, pairs = objects[-1], [one for one in objects if one.get("kind") == "tcp_pair"]
+    assert whole(end), end
+    assert end["sent"] == end["requested"] == 2 * len(pairs) > 0 and end["failed"] == end["skipped"] == end["cancelled"] == 0
+    assert all(0 < one["sent_ns"] <= one["second_sent_ns"] for one in pairs)
+    assert end["up"]["lost"]["count"] == end["down"]["lost"]["count"] == 0
+
+
 @pytest.mark.parametrize("to", ["10.79.0.2", "fd00:79::2"])
 def test_an_undisturbed_path(measure, line, to):
     rule = "add table inet count; add chain inet count out { type filter hook output priority 0; }; add rule inet count out tcp flags & rst == rst counter name resets"

@@ -50,7 +50,7 @@ SCENARIOS = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """All scenarios, one after the other in one guest."""
     scenarios = [(f"rate {one.mbit}mbit {one.netem}", one.cross_kbit(), f"abw far --token-file token {one.options}") for one in SCENARIOS.values()]
-    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("abw"), scenarios, timeout=400), strict=True))
+    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("abw"), scenarios, timeout=580), strict=True))
 
 
 def ranges(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,14 +6,20 @@
 #include "reflector.h"
 #include "serve_control.h"
 #include "serve_udp.h"
+#include "udpstp_server.h"
 
 struct serve_figures {
 	struct reflector_counts stamp;
 	struct serve_udp_counts sockets; /* the sum of all sockets */
 	struct serve_control_counts flows;
+	struct udpstp_server_counts capacity;
 	struct loop_figures loop;
 	uint64_t clients, pending; /* at present */
 	uint64_t log_left_out;
 };
+
+/* The counts of the end object. */
+struct json;
+void figures_json(struct json *json, const struct serve_figures *figures);
 
 #endif

@@ -17,6 +17,7 @@
 #include "shared_options.h"
 #include "syscall_filter.h"
 #include "token.h"
+#include "udpstp_server.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +30,7 @@
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	uint64_t port, stamp_port, udpstp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
 	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
@@ -73,6 +74,8 @@ static const struct opt serve_opts[] = {
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
+	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
+	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
@@ -103,6 +106,7 @@ struct server {
 	struct client_log log;
 	struct loop_timer review_timer;
 	struct serve_metrics *metrics;
+	struct udpstp_server *capacity; /* tests of IP-layer capacity; NULL: there are none */
 };
 
 /* -------------------------------------------------------------------------------------------------------- the clock */
@@ -127,6 +131,8 @@ static void figures_read(struct server *s, struct serve_figures *f)
 		f->pending = serve_control_pending(s->control);
 		f->log_left_out = s->log.left_out;
 		loop_figures(s->loop, &f->loop);
+		if (s->capacity)
+			udpstp_server_counts(s->capacity, &f->capacity);
 	}
 	reflector_counts(s->reflector, &f->stamp);
 	serve_control_counts(s->control, &f->flows);
@@ -384,6 +390,8 @@ static void token_again(struct loop_source *source, uint32_t events)
 	if (length > 0) {
 		hmac_key_set(&key, token, (size_t)length);
 		serve_control_set_token(s->control, &key);
+		if (KTRXER_SERVER_EXTRAS && s->capacity)
+			udpstp_server_set_secret(s->capacity, token, (size_t)length);
 		secret_forget(&key, sizeof key);
 		out_text(s->cli, "token read again from %s", path);
 	} else {
@@ -397,11 +405,37 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
+/* For clients with the token; as many at once as get flows. */
+static int capacity_open(struct server *s, struct ktrxer_error *err)
+{
+	struct udpstp_server_options o = { .secret = s->token,
+					   .secret_length = (size_t)s->token_length,
+					   .max_clients = (uint32_t)s->o->max_clients,
+					   .max_ns = s->o->max_ns,
+					   .max_bps = s->o->max_bps,
+					   .dscp_granted = s->dscp_granted };
+	int rc;
+
+	if (!s->o->udpstp_port || !s->o->max_clients)
+		return 0;
+	if (getrandom(&o.random, sizeof o.random, 0) != sizeof o.random)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	rc = udpstp_server_new(&s->capacity, s->loop, &o, err);
+	for (int i = 0; i < s->addr_count && rc == 0; i++) {
+		rc = udpstp_server_listen(s->capacity, &s->addrs[i], (uint16_t)s->o->udpstp_port, err);
+		if (rc == -EAFNOSUPPORT && !s->o->bind.count)
+			rc = 0; /* a kernel without IPv6 */
+	}
+	return rc;
+}
+
 /* The small static program leaves these functions out (KTRXER_SERVER_EXTRAS). */
 static int extras_open(struct server *s, struct ktrxer_error *err)
 {
 	int rc = metrics_open(s, err);
 
+	if (rc == 0)
+		rc = capacity_open(s, err);
 	s->reload.ready = token_again;
 	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
 		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");
@@ -445,6 +479,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_bool(json, "stateful", !s->o->stateless);
 	if (KTRXER_SERVER_EXTRAS)
 		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
+	if (KTRXER_SERVER_EXTRAS && s->capacity)
+		json_u64(json, "udpstp_port", s->o->udpstp_port);
 	json_u64(json, "uid", left->uid);
 	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
@@ -466,6 +502,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 			 ktrxer_addr_format(&s->addrs[i], address), s->o->port);
 	if (s->o->stamp_port)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
+	if (KTRXER_SERVER_EXTRAS && s->capacity)
+		out_text(s->cli, "tests of IP-layer capacity (UDPSTP) on UDP port %" PRIu64, s->o->udpstp_port);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
@@ -484,44 +522,6 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 	listening_json(s, left, stamp, flow);
 }
 
-static void control_json(struct json *json, const struct serve_control_counts *c)
-{
-	json_object(json, "flows");
-	json_u64(json, "connections", c->connections);
-	json_u64(json, "clients", c->sessions);
-	json_u64(json, "started", c->flows);
-	json_u64(json, "bytes_in", c->bytes[0]);
-	json_u64(json, "bytes_out", c->bytes[1]);
-	json_u64(json, "packets_in", c->packets[0]);
-	json_u64(json, "packets_out", c->packets[1]);
-	json_u64(json, "clients_lost", c->lost_clients);
-	json_u64(json, "pending_displaced", c->displaced);
-	json_u64(json, "pending_slow", c->slow);
-	json_u64(json, "protocol_errors", c->strange);
-	json_object(json, "refused");
-	for (int i = CONTROL_OK + 1; i < CONTROL_REFUSALS; i++)
-		json_u64(json, control_refusal_names[i], c->refused[i]);
-	json_object_end(json);
-	json_object_end(json);
-}
-
-static void stamp_json(struct json *json, const struct reflector_counts *c, const struct serve_udp_counts *sum)
-{
-	json_object(json, "stamp");
-	json_u64(json, "received", c->received);
-	for (int v = 0; v < REFLECTOR_VERDICTS; v++)
-		json_u64(json, reflector_verdict_names[v], c->verdicts[v]);
-	json_u64(json, "sent", sum->sent);
-	json_u64(json, "refused_by_kernel", sum->refused);
-	json_u64(json, "lost_in_socket", sum->overflows);
-	json_u64(json, "without_kernel_stamp", sum->user_stamps);
-	json_u64(json, "leaving_stamps", sum->left_stamps);
-	json_u64(json, "sessions", c->sessions);
-	json_u64(json, "without_session", c->without_session);
-	json_u64(json, "tlv_integrity_failed", c->tlv_integrity);
-	json_object_end(json);
-}
-
 static int say_end(struct server *s)
 {
 	struct json *json = out_end(s->cli);
@@ -532,10 +532,7 @@ static int say_end(struct server *s)
 		 f.sockets.sent);
 	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out",
 		 f.flows.flows, f.flows.sessions, f.flows.bytes[0], f.flows.bytes[1]);
-	stamp_json(json, &f.stamp, &f.sockets);
-	control_json(json, &f.flows);
-	if (KTRXER_SERVER_EXTRAS)
-		json_u64(json, "log_lines_left_out", f.log_left_out);
+	figures_json(json, &f);
 	return out_finish(s->cli, json);
 }
 
@@ -545,6 +542,7 @@ static void server_close(struct server *s)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
 	if (KTRXER_SERVER_EXTRAS) {
+		udpstp_server_free(s->capacity);
 		serve_metrics_close(s->metrics);
 		client_log_close(&s->log);
 	}

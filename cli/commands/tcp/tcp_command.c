@@ -38,6 +38,7 @@ static const struct opt tcp_opts[] = {
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
 	OPTION_ENGINE(FIELD(engine), .fallback = "packet", .choices = engines,
 		      .help = "Engine: packet, or raw, which sends through the queue of this host's device"),
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, "", "", NULL),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },
@@ -69,6 +70,7 @@ static int make_spec(struct tcp_prober_spec *spec, const struct tcp_options *o, 
 		.connections = (uint32_t)o->connections,
 		.timeout_ns = o->timeout_ns,
 		.late_ns = verdict_late_ns(o->interval_ns),
+		.precise = o->precise,
 	};
 	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
 	if (rc == 0 && o->from.family && o->from.family != spec->to.family)

@@ -13,7 +13,7 @@ struct tcp_options {
 	uint64_t port, count, interval_ns, payload, mss, connections, timeout_ns;
 	int model;
 	uint8_t dscp;
-	bool v4, v6;
+	bool precise, v4, v6;
 };
 
 struct tcp_run {

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `capacity` prints: each sub-interval, and the maximum with its verdict. */
+#include "capacity_command.h"
+
+#include "units.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { LEFT_OUT_PERCENT = 1 };
+
+const char *const capacity_ways[] = { "up", "down", "both", NULL };
+const char *const capacity_algorithms[] = { "B", "C", NULL };
+
+static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
+{
+	return ktrxer_format_bitrate(text, bit_s > 0 ? (uint64_t)(bit_s + 0.5) : 0);
+}
+
+void capacity_say_what(const struct capacity_run *run)
+{
+	const struct udpstp_client_options *c = &run->client;
+	char to[KTRXER_ADDR_TEXT];
+
+	out_text(run->cli,
+		 "capacity %s (%s) port %u: %s, %u s each, sub-intervals of %u ms, search by algorithm %s, %s",
+		 run->o->host, ktrxer_addr_format(&c->to, to), c->port, capacity_ways[run->o->direction],
+		 c->activation.test_s, c->activation.interval_ms, capacity_algorithms[run->o->algorithm],
+		 c->secret ? "authenticated" : "not authenticated");
+}
+
+/* ---------------------------------------------------------------------------------------------------------- samples */
+
+static void delay_json(struct json *json, const char *key, uint64_t ns)
+{
+	if (ns == IP_CAPACITY_UNKNOWN)
+		json_null(json, key);
+	else
+		json_u64(json, key, ns);
+}
+
+void capacity_say_interval(void *context, uint32_t number, const struct ip_capacity_interval *i)
+{
+	const struct capacity_way *way = context;
+	struct json *sample = out_sample(way->run->cli, "ip_capacity");
+	char text[KTRXER_UNITS_TEXT];
+
+	out_text(way->run->cli, "%-4s %3u  %s  lost %" PRIu64 " of %" PRIu64 " datagrams", capacity_ways[way->way],
+		 number + 1, rate(text, ip_capacity_bit_s(i)), i->lost, i->lost + i->datagrams);
+	if (!sample)
+		return;
+	json_string(sample, "direction", capacity_ways[way->way]);
+	json_u64(sample, "number", number);
+	json_u64(sample, "time_ns", ktrxer_now_ns());
+	json_u64(sample, "lasts_ns", i->lasts_ns);
+	json_u64(sample, "datagrams", i->datagrams);
+	json_u64(sample, "ip_bytes", i->ip_bytes);
+	json_rounded(sample, "bit_s", ip_capacity_bit_s(i), 0);
+	json_u64(sample, "lost", i->lost);
+	json_u64(sample, "reordered", i->reordered);
+	json_u64(sample, "duplicates", i->duplicates);
+	delay_json(sample, "delay_variation_min_ns", i->variation_min_ns);
+	delay_json(sample, "delay_variation_max_ns", i->variation_max_ns);
+	delay_json(sample, "rtt_variation_min_ns", i->rtt_min_ns);
+	delay_json(sample, "rtt_variation_max_ns", i->rtt_max_ns);
+	out_put(way->run->cli, sample);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- text */
+
+static void say_range(const struct capacity_way *way, const char *what, const struct ip_capacity_range *range)
+{
+	char low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT];
+
+	if (range->max_ns != IP_CAPACITY_UNKNOWN)
+		out_text(way->run->cli, "%s: %s from %s to %s", capacity_ways[way->way], what,
+			 ktrxer_format_ns(low, (int64_t)range->min_ns), ktrxer_format_ns(high, (int64_t)range->max_ns));
+}
+
+static void say_way(const struct capacity_way *way)
+{
+	const struct ip_capacity_result *r = &way->result;
+	const char *name = capacity_ways[way->way];
+	char text[KTRXER_UNITS_TEXT], mean[KTRXER_UNITS_TEXT];
+
+	out_text(way->run->cli,
+		 "%s: maximum IP-layer capacity %s, in sub-interval %u of %u, with %.2f %% loss; mean %s, loss of the "
+		 "whole test %.2f %%",
+		 name, rate(text, r->whole.bit_s), r->whole.at + 1, way->test.count, 100 * r->whole.loss,
+		 rate(mean, r->mean_bit_s), 100 * r->loss);
+	for (int i = 0; i < 2 && r->modes[1].count; i++)
+		out_text(way->run->cli, "%s: maximum of sub-intervals %u to %u: %s", name, r->modes[i].first + 1,
+			 r->modes[i].first + r->modes[i].count, rate(text, r->modes[i].bit_s));
+	say_range(way, "one-way delay above its minimum", &r->variation);
+	say_range(way, "round trip above its minimum", &r->rtt);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void range_json(struct json *json, const char *key, const struct ip_capacity_range *range)
+{
+	json_object(json, key);
+	delay_json(json, "min_ns", range->min_ns);
+	delay_json(json, "max_ns", range->max_ns);
+	json_object_end(json);
+}
+
+static void mode_json(struct json *json, const char *key, const struct ip_capacity_mode *mode)
+{
+	json_object(json, key);
+	json_rounded(json, "bit_s", mode->bit_s, 0);
+	json_u64(json, "sub_interval", mode->at);
+	json_u64(json, "first", mode->first);
+	json_u64(json, "count", mode->count);
+	json_rounded(json, "loss", mode->loss, 6);
+	range_json(json, "delay_variation", &mode->variation);
+	range_json(json, "rtt_variation", &mode->rtt);
+	json_object_end(json);
+}
+
+static void counts_json(struct json *json, const struct capacity_way *way)
+{
+	const struct udpstp_test_counts *c = &way->test.counts;
+
+	if (way->way == CAPACITY_UP) {
+		json_u64(json, "datagrams_sent", c->datagrams);
+		json_u64(json, "datagrams_refused", c->refused);
+		json_u64(json, "datagrams_left_out", c->left_out);
+		json_u64(json, "status_lost", c->status_lost);
+	} else {
+		json_u64(json, "datagrams_received", c->datagrams);
+		json_u64(json, "lost_in_socket", c->socket_drops);
+		json_u64(json, "without_kernel_stamp", c->user_stamped);
+	}
+	json_u64(json, "ignored", c->ignored);
+}
+
+static void way_json(struct json *json, const struct capacity_way *way)
+{
+	const struct ip_capacity_result *r = &way->result;
+
+	json_object(json, capacity_ways[way->way]);
+	if (way->has_result) {
+		mode_json(json, "maximum", &r->whole);
+		if (r->modes[1].count) {
+			mode_json(json, "first_mode", &r->modes[0]);
+			mode_json(json, "second_mode", &r->modes[1]);
+		}
+		json_rounded(json, "mean_bit_s", r->mean_bit_s, 0);
+		json_rounded(json, "loss", r->loss, 6);
+		json_u64(json, "datagrams", r->datagrams);
+		json_u64(json, "lost", r->lost);
+		json_u64(json, "reordered", r->reordered);
+		json_u64(json, "duplicates", r->duplicates);
+		range_json(json, "delay_variation", &r->variation);
+		range_json(json, "rtt_variation", &r->rtt);
+	} else {
+		json_null(json, "maximum");
+	}
+	json_u64(json, "sub_intervals", way->test.count);
+	json_u64(json, "test_port", way->test.test_port);
+	json_u64(json, "for_ns", way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S);
+	counts_json(json, way);
+	json_object_end(json);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- verdict */
+
+static void judge_search(const struct capacity_way *way)
+{
+	struct cli *cli = way->run->cli;
+	const struct ip_capacity_result *r = &way->result;
+	const char *name = capacity_ways[way->way];
+
+	if (way->run->o->row != UDPSTP_SEARCH && !way->run->o->start_row)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the rate was fixed by --row: the capacity may be higher", name);
+	else if (r->rising)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: the rate was still rising at the end: the capacity is higher; give more time (--for)",
+			    name);
+	else if (r->unfilled)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: the load has not filled the path: no datagram was lost, and the delay did not rise; "
+			    "the capacity may be higher, or the server has a limit",
+			    name);
+}
+
+static void judge_own(const struct capacity_way *way)
+{
+	struct cli *cli = way->run->cli;
+	const struct udpstp_test_counts *c = &way->test.counts;
+	const char *name = capacity_ways[way->way];
+	const uint64_t not_sent = c->refused + c->left_out;
+
+	if (not_sent * 100 > (c->datagrams + not_sent) * LEFT_OUT_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: this host did not send %" PRIu64 " of %" PRIu64 " datagrams (%" PRIu64
+			    " because its own queue was full, %" PRIu64
+			    " because its processor was late): its device or its processor may be the limit",
+			    name, not_sent, c->datagrams + not_sent, c->refused, c->left_out);
+	if (c->socket_drops)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: this host lost %" PRIu64
+			    " datagrams in its own socket, which the search takes for losses of the path: raise "
+			    "`sysctl net.core.rmem_max`",
+			    name, c->socket_drops);
+	if (c->user_stamped)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " datagrams have no stamp of the kernel: delays include this program's",
+			    name, c->user_stamped);
+}
+
+static void judge(const struct capacity_way *way)
+{
+	struct cli *cli = way->run->cli;
+	const char *name = capacity_ways[way->way];
+
+	if (!way->has_result) {
+		verdict_say(cli, VERDICT_INVALID,
+			    way->test.end == UDPSTP_SILENT
+				    ? "%s: no datagram of the server came to this host for five seconds"
+				    : "%s: no sub-interval is known",
+			    name);
+		return;
+	}
+	if (way->test.stopped)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the test was stopped", name);
+	else if (way->test.end == UDPSTP_SILENT)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: nothing came from the server in the last five seconds of the test: it has ended, or the "
+			"path has failed",
+			name);
+	else if (way->test.count < way->test.wanted)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the server ended the test after %u of %u sub-intervals", name,
+			    way->test.count, way->test.wanted);
+	if (way->test.agreed.test_s != way->run->client.activation.test_s)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
+			    way->test.agreed.test_s);
+	judge_search(way);
+	judge_own(way);
+}
+
+int capacity_finish(struct capacity_run *run)
+{
+	const struct udpstp_client_options *c = &run->client;
+	struct json *end;
+	char text[KTRXER_ADDR_TEXT];
+
+	for (int way = 0; way < CAPACITY_WAYS; way++)
+		if (run->ways[way].measured) {
+			if (run->ways[way].has_result)
+				say_way(&run->ways[way]);
+			judge(&run->ways[way]);
+		}
+	end = out_end(run->cli);
+	json_string(end, "target", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&c->to, text));
+	json_u64(end, "port", c->port);
+	json_bool(end, "authenticated", c->secret != NULL);
+	json_string(end, "algorithm", capacity_algorithms[run->o->algorithm]);
+	json_u64(end, "sub_interval_ns", run->o->sub_interval_ns);
+	for (int way = 0; way < CAPACITY_WAYS; way++)
+		if (run->ways[way].measured)
+			way_json(end, &run->ways[way]);
+	return out_finish(run->cli, end);
+}

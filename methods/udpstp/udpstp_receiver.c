@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "udpstp_receiver.h"
+
+#include "clock.h"
+
+#define NS_PER_MS ((uint64_t)KTRXER_NS_PER_MS)
+
+static const struct udpstp_counts no_counts = { .variation_min_ns = UINT64_MAX, .rtt_min_ns = UINT64_MAX };
+
+void udpstp_receiver_begin(struct udpstp_receiver *r, uint64_t now_ns)
+{
+	*r = (struct udpstp_receiver){ .rtt_min_ns = UINT64_MAX,
+				       .rtt_sample_ns = UINT64_MAX,
+				       .trial = no_counts,
+				       .current = no_counts,
+				       .saved = no_counts,
+				       .trial_ns = now_ns,
+				       .current_ns = now_ns };
+}
+
+/* ---------------------------------------------------------------------------------------------------------- arrival */
+
+static void add_loss(struct udpstp_receiver *r, uint64_t count)
+{
+	r->trial.lost += count;
+	r->current.lost += count;
+}
+
+static bool in_history(const struct udpstp_receiver *r, uint32_t number)
+{
+	for (int i = 0; i < UDPSTP_HISTORY; i++)
+		if (r->history[i] == number)
+			return true;
+	return false;
+}
+
+static void remember(struct udpstp_receiver *r, uint32_t number)
+{
+	r->history[r->history_at++ % UDPSTP_HISTORY] = number;
+}
+
+/* True: the datagram is in order, and its delay counts. */
+static bool count_number(struct udpstp_receiver *r, uint32_t number)
+{
+	if (number > r->highest) {
+		add_loss(r, number - r->highest - 1);
+		r->highest = number;
+		remember(r, number);
+		return true;
+	}
+	if (in_history(r, number)) {
+		r->trial.duplicates++;
+		r->current.duplicates++;
+		return false;
+	}
+	/* It was counted as lost when a later one arrived; the sub-interval of that count may be over. */
+	r->trial.reordered++;
+	r->current.reordered++;
+	r->trial.lost -= r->trial.lost != 0;
+	r->current.lost -= r->current.lost != 0;
+	remember(r, number);
+	return false;
+}
+
+static void add_variation(struct udpstp_counts *c, uint64_t ns)
+{
+	if (ns < c->variation_min_ns)
+		c->variation_min_ns = ns;
+	if (ns > c->variation_max_ns)
+		c->variation_max_ns = ns;
+	c->variation_sum_ns += ns;
+	c->variation_count++;
+}
+
+static void count_rtt(struct udpstp_receiver *r, const struct udpstp_load *l, int64_t real_ns)
+{
+	const int64_t status_ns = ktrxer_timespec_ns(l->status_s, l->status_ns),
+		      rtt_ns = real_ns - status_ns - (int64_t)(l->answer_delay_ms * NS_PER_MS);
+	const uint64_t rtt = rtt_ns < 0 ? 0 : (uint64_t)rtt_ns;
+
+	if (!status_ns || (l->status_s == r->echo_s && l->status_ns == r->echo_ns))
+		return;
+	r->echo_s = l->status_s;
+	r->echo_ns = l->status_ns;
+	if (rtt < r->rtt_min_ns) {
+		r->rtt_min_ns = rtt;
+		r->minimum_new = true;
+	}
+	r->rtt_sample_ns = rtt - r->rtt_min_ns;
+	if (r->rtt_sample_ns < r->current.rtt_min_ns)
+		r->current.rtt_min_ns = r->rtt_sample_ns;
+	if (r->rtt_sample_ns > r->current.rtt_max_ns)
+		r->current.rtt_max_ns = r->rtt_sample_ns;
+}
+
+void udpstp_receiver_load(struct udpstp_receiver *r, const struct udpstp_load *l, int64_t real_ns)
+{
+	const int64_t delta_ns = real_ns - ktrxer_timespec_ns(l->sent_s, l->sent_ns);
+
+	r->trial.datagrams++;
+	r->current.datagrams++;
+	r->trial.bytes += l->payload;
+	r->current.bytes += l->payload;
+	if (!count_number(r, l->sequence))
+		return;
+	if (!r->has_delta || delta_ns < r->delta_min_ns) {
+		r->delta_min_ns = delta_ns;
+		r->has_delta = r->minimum_new = true;
+	}
+	add_variation(&r->trial, (uint64_t)(delta_ns - r->delta_min_ns));
+	add_variation(&r->current, (uint64_t)(delta_ns - r->delta_min_ns));
+	count_rtt(r, l, real_ns);
+}
+
+bool udpstp_receiver_roll(struct udpstp_receiver *r, uint64_t now_ns, uint64_t lasts_ns)
+{
+	if (now_ns - r->current_ns < lasts_ns)
+		return false;
+	r->saved = r->current;
+	r->saved_lasts_ns = now_ns - r->current_ns;
+	r->accumulated_ns += r->saved_lasts_ns;
+	r->intervals++;
+	r->current = no_counts;
+	r->current_ns = now_ns;
+	return true;
+}
+
+/* --------------------------------------------------------------------------------------------------------- feedback */
+
+static uint32_t u32(uint64_t value)
+{
+	return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX - 1;
+}
+
+static uint32_t ms(uint64_t ns)
+{
+	return ns == UINT64_MAX ? UDPSTP_UNKNOWN : u32((ns + NS_PER_MS / 2) / NS_PER_MS);
+}
+
+struct rate_search_feedback udpstp_receiver_feedback(const struct udpstp_receiver *r, bool one_way)
+{
+	const struct udpstp_counts *t = &r->trial;
+	struct rate_search_feedback f = { t->lost, t->reordered, t->duplicates, .delay_known = false };
+
+	if (one_way && t->variation_count) {
+		f.delay_known = true;
+		f.delay_ms = ms(t->variation_sum_ns / t->variation_count);
+	} else if (!one_way && r->rtt_sample_ns != UINT64_MAX) {
+		f.delay_known = true;
+		f.delay_ms = ms(r->rtt_sample_ns);
+	}
+	return f;
+}
+
+struct rate_search_feedback udpstp_status_feedback(const struct udpstp_status *s, bool one_way)
+{
+	struct rate_search_feedback f = { s->lost, s->reordered, s->duplicates, .delay_known = false };
+
+	if (one_way && s->variation_count) {
+		f.delay_known = true;
+		f.delay_ms = s->variation_sum / s->variation_count;
+	} else if (!one_way && s->rtt_variation != UDPSTP_UNKNOWN) {
+		f.delay_known = true;
+		f.delay_ms = s->rtt_variation;
+	}
+	return f;
+}
+
+static void interval_fill(struct udpstp_interval *i, const struct udpstp_receiver *r)
+{
+	const struct udpstp_counts *c = &r->saved;
+
+	*i = (struct udpstp_interval){ .datagrams = u32(c->datagrams),
+				       .bytes = c->bytes,
+				       .lasts_us = u32(r->saved_lasts_ns / 1000),
+				       .lost = u32(c->lost),
+				       .reordered = u32(c->reordered),
+				       .duplicates = u32(c->duplicates),
+				       .variation_min = ms(c->variation_min_ns),
+				       .variation_max = ms(c->variation_max_ns),
+				       .variation_sum = ms(c->variation_sum_ns),
+				       .variation_count = u32(c->variation_count),
+				       .rtt_min = ms(c->rtt_min_ns),
+				       .rtt_max = ms(c->rtt_max_ns),
+				       .accumulated_ms = ms(r->accumulated_ns) };
+}
+
+void udpstp_receiver_status(struct udpstp_receiver *r, struct udpstp_status *s, uint64_t now_ns, int64_t real_ns)
+{
+	const struct udpstp_counts *t = &r->trial;
+
+	*s = (struct udpstp_status){ .sequence = ++r->status_number,
+				     .interval_number = r->intervals,
+				     .lost = u32(t->lost),
+				     .reordered = u32(t->reordered),
+				     .duplicates = u32(t->duplicates),
+				     .clock_delta_min = (uint32_t)(int32_t)(r->delta_min_ns / (int64_t)NS_PER_MS),
+				     .variation_min = ms(t->variation_min_ns),
+				     .variation_max = ms(t->variation_max_ns),
+				     .variation_sum = ms(t->variation_sum_ns),
+				     .variation_count = u32(t->variation_count),
+				     .rtt_min = ms(r->rtt_min_ns),
+				     .rtt_variation = ms(r->rtt_sample_ns),
+				     .minimum_new = r->minimum_new,
+				     .trial_us = u32((now_ns - r->trial_ns) / 1000),
+				     .trial_datagrams = u32(t->datagrams),
+				     .trial_bytes = u32(t->bytes),
+				     .sent_s = (uint32_t)(real_ns / KTRXER_NS_PER_S),
+				     .sent_ns = (uint32_t)(real_ns % KTRXER_NS_PER_S) };
+	interval_fill(&s->interval, r);
+	r->trial = no_counts;
+	r->trial_ns = now_ns;
+	r->minimum_new = false;
+	r->rtt_sample_ns = UINT64_MAX;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * One test of UDPSTP after its activation, on a connected socket: the sender of load or its receiver, at the client or
+ * at the server. The search for the rate is the server's in both directions (RFC 9946).
+ */
+#ifndef KTRXER_METHODS_UDPSTP_TEST_H
+#define KTRXER_METHODS_UDPSTP_TEST_H
+
+#include "ip_capacity.h"
+#include "loop.h"
+#include "rate_search.h"
+#include "udpstp_packet.h"
+
+enum udpstp_end {
+	UDPSTP_RUNNING,
+	UDPSTP_FINISHED, /* both ends agree that it is over */
+	UDPSTP_TIME_OUT, /* the peer did not confirm the end */
+	UDPSTP_SILENT,   /* no PDU came for five seconds */
+};
+
+struct udpstp_test_options {
+	struct loop *loop;
+	int fd; /* connected; the test closes it */
+	bool v6, server, sender;
+	struct udpstp_activation activation;
+	bool mtu_1500;
+	uint32_t last_row; /* of the search, at the server */
+	uint64_t seed;
+	/* At the server: its answer to the activation, which a repeated request gets again. */
+	uint8_t answer[UDPSTP_ACTIVATION_BYTES];
+	/* Each sub-interval, as the receiver of load counted it. */
+	void (*interval)(void *context, const struct ip_capacity_interval *interval);
+	/* Once. The test is freed by its owner, not within this call. */
+	void (*ended)(void *context, enum udpstp_end end);
+	void *context;
+};
+
+struct udpstp_test_counts {
+	uint64_t datagrams, bytes;  /* of load, sent or received; bytes of payload */
+	uint64_t refused, left_out; /* of the sender: datagrams */
+	uint64_t socket_drops,
+		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
+	uint64_t ignored;     /* datagrams that are no PDU of this test */
+	uint64_t status_lost;
+	uint64_t impairments;  /* of the search */
+	uint32_t row, row_max; /* of the search */
+};
+
+struct udpstp_test;
+int udpstp_test_new(struct udpstp_test **test, const struct udpstp_test_options *options, struct ktrxer_error *err);
+void udpstp_test_free(struct udpstp_test *test);
+/* Ends it, and informs the peer by one PDU. */
+void udpstp_test_stop(struct udpstp_test *test);
+void udpstp_test_counts(const struct udpstp_test *test, struct udpstp_test_counts *counts);
+
+/* Buffers, arrival stamps and counts of drops of the socket of a test: the client's is open before there is a test. */
+void udpstp_socket_prepare(int fd, uint8_t family);
+
+#endif
