@@ -88,7 +88,7 @@ def test_second_signal_kills(shared_pair, ktrxer):
 
 @pytest.mark.plain_build
 def test_a_stalled_reader_delays_no_probe(shared_pair, ktrxer):
-    """Nobody reads until all probes are sent: the pipe fills, samples are dropped and counted, and probes leave on time."""
+    """The test reads nothing until all probes are sent: the pipe fills, samples are dropped and counted, and probes leave on time."""
     a, b = shared_pair
 
     def lateness_us():

@@ -58,7 +58,7 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, as_kern
     words = [*as_kernel("no-tracepoint"), *live.words(a, b.address, *options, "--json")]
     child = a.popen(words)
     flowing(a)
-    gro(b, False)  # from here on its driver drops them, and nobody says so
+    gro(b, False)  # from here on its driver drops the frames without a report
     has_run(child.pid, 0.2)
     os.kill(child_of(child.pid), signal.SIGINT)
     result = json.loads(child.communicate(timeout=30)[0])

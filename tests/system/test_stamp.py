@@ -212,7 +212,7 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
             assert end["received"] == 5, "one class is all that it needs"
             end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
             assert any("does not support session identifiers" in reason and "measure one DSCP at a time" in reason for reason in end["reasons"])
-            assert end["received"] == 0 and end["untimed"] == 0, "whose answer it was nobody knows"
+            assert end["received"] == 0 and end["untimed"] == 0, "the answer has no session identifier"
         finally:
             peer.kill()
 
@@ -230,12 +230,12 @@ def there(p):
 while True:
     p, client = outer.recvfrom(9000)
     n = struct.unpack("!I", p[:4])[0]
-    if n % 20 == 3: held = p; continue                      # overtaken on the way there
+    if n % 20 == 3: held = p; continue                      # overtaken on the way up
     answers = [there(p)]
     if held is not None: answers.append(there(held)); held = None
     if n % 20 == 7: answers.append(there(p))                # twice there
     if n % 20 == 11: answers.append(answers[0])             # twice back
-    if n % 20 == 15: kept = answers.pop()                   # overtaken on the way back
+    if n % 20 == 15: kept = answers.pop()                   # overtaken on the way down
     elif kept is not None: answers.append(kept); kept = None
     for one in answers: outer.sendto(one, client)
 """
