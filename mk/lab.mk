@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The device lab (docs/howto/lab.md). What it needs, printed before it is installed:
-LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils
+LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
 # Ends by itself: a test has its own limit (tests/lab/conftest.py), and all of them together have this one, in seconds.
