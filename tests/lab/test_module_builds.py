@@ -28,7 +28,7 @@ def test_the_interface_is_described_as_kernel_doc() -> None:
     done = subprocess.run(["perl", tool, "-v", "-none", header], capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
     assert [line for line in lines if "info:" not in line] == []
-    declared = re.findall(r"^(?:struct|enum) ktrxer_\w+ {$", header.read_text(), re.M)
+    declared = re.findall(r"^(?:struct|enum) ktrxer_\w+ {$", header.read_text(), re.MULTILINE)
     assert len(lines) == len(declared) > 20
 
 
