@@ -3,6 +3,7 @@
 
 #include "bytes.h"
 #include "limits.h"
+#include "run_delay.h"
 #include "thread.h"
 #include "units.h"
 
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -130,6 +132,8 @@ struct host_watch {
 	int64_t stepped_ns; /* the largest one */
 	bool expect_busy;
 	pthread_t thread;
+	_Atomic pid_t thread_id; /* of this thread: its waits delay no probe */
+	uint64_t waited_ns;      /* the run delay at the start */
 };
 
 static void look_at_stat(struct host_watch *watch)
@@ -194,6 +198,7 @@ static void *watch_host(void *argument)
 				   { .fd = watch->step_fd, .events = POLLIN } };
 	uint64_t due = ktrxer_now_ns() + KTRXER_HOST_WATCH_MS * 1000000ull;
 
+	watch->thread_id = (pid_t)syscall(SYS_gettid);
 	for (;;) {
 		uint64_t now = ktrxer_now_ns();
 
@@ -221,6 +226,7 @@ int host_watch_start(struct cli *cli)
 		return -ENOMEM;
 	watch->cli = cli;
 	watch->offset_ns = clock_offset();
+	run_delay_longest(&watch->waited_ns, 0);
 	/* Neither is a must: without /proc the share is unknown, without the timer steps are. */
 	watch->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	watch->step_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -249,6 +255,17 @@ no_stop:
 		close(watch->stat_fd);
 	free(watch);
 	return ret;
+}
+
+bool host_watch_waited(const struct cli *cli, uint64_t *waited_ns)
+{
+	uint64_t now;
+
+	*waited_ns = 0;
+	if (!cli->host || !run_delay_longest(&now, cli->host->thread_id))
+		return false;
+	*waited_ns = advance(cli->host->waited_ns, now);
+	return true;
 }
 
 void host_watch_expect_busy(struct cli *cli)
@@ -287,6 +304,7 @@ void host_watch_stop(struct cli *cli, struct json *end)
 {
 	struct host_watch *watch = cli->host;
 	static const uint64_t one = 1;
+	uint64_t waited;
 
 	if (!watch)
 		return;
@@ -301,6 +319,10 @@ void host_watch_stop(struct cli *cli, struct json *end)
 		json_percent(end, "cpu_percent", host_load_cpu(&watch->load));
 		json_percent(end, "steal_percent", host_load_steal(&watch->load));
 		json_u64(end, "clock_steps", watch->steps);
+		if (host_watch_waited(cli, &waited))
+			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
+		else
+			json_null(end, "processor_wait_ms");
 		json_object_end(end);
 	}
 	judge(cli, watch);

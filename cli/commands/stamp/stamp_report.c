@@ -395,7 +395,8 @@ static void finish_json(const struct stamp_command *run, struct json *end)
 static void judge_server(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
-	char held[KTRXER_UNITS_TEXT];
+	const struct stamp_result *r = run->result;
+	char longest[KTRXER_UNITS_TEXT], limit[KTRXER_UNITS_TEXT];
 
 	if (c->server_refused)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
@@ -404,12 +405,13 @@ static void judge_server(const struct stamp_command *run)
 			    "a second to one network (`serve --max-answer-rate`); of %" PRIu64
 			    " lost probes up to so many are not the path's",
 			    c->server_refused, c->server_rate, c->lost);
-	if (run->result->dwell_max_ns > DWELL_LONG_NS)
-		verdict_say(
-			run->report.cli, VERDICT_DEGRADED,
-			"limited by the server: it held a probe for up to %s before its answer (which is not in the "
-			"round trip): its processor was too busy, or it was stopped",
-			ktrxer_format_ns(held, run->result->dwell_max_ns));
+	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "limited by the server: it held a probe for up to %s before its answer, and %" PRIu64
+			    " of %" PRIu64 " for longer than %s: its processor was too busy, or it was stopped. The "
+			    "round trip does not contain this time",
+			    ktrxer_format_ns(longest, r->dwell_max_ns), r->held, c->received,
+			    ktrxer_format_ns(limit, stamp_held_ns(run->report.prober)));
 	if (c->server_dropped)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "limited by the server: its socket dropped %" PRIu64
