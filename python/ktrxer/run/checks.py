@@ -86,7 +86,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
             command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
             trials.setdefault(" ".join(command), [*command, *sized, "--json"])
         else:
-            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "2s"
+            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "5s"  # a queue that is full already may hold them for seconds
             trials.setdefault(job.kind, [*command, "--count", "3", "--json"])
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS

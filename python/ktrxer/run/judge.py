@@ -150,7 +150,8 @@ def _probes(book: Book, run: Run, series: Series) -> None:
         if share > LATE_DEGRADED:
             severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
             book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
-    if late := int((arrays["state"] == TOO_LATE).sum()):
+    late = int((arrays["state"] == TOO_LATE).sum())
+    if late and not _number(runner.end, "too_late"):  # else a reason of the process, with the same remedy
         longest = np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE]) / 1e9
         remedy = "they are not among the lost, and their delays are recorded; a longer --timeout has them in the statistics"
         book.say("degraded", f"{late} answers came after the time-out, the last after {longest:.1f} s: {remedy}", series.name)
