@@ -198,7 +198,8 @@ static void *watch_host(void *argument)
 				   { .fd = watch->step_fd, .events = POLLIN } };
 	uint64_t due = ktrxer_now_ns() + KTRXER_HOST_WATCH_MS * 1000000ull;
 
-	watch->thread_id = (pid_t)syscall(SYS_gettid);
+	if (RUN_DELAY)
+		watch->thread_id = (pid_t)syscall(SYS_gettid);
 	for (;;) {
 		uint64_t now = ktrxer_now_ns();
 
@@ -321,7 +322,7 @@ void host_watch_stop(struct cli *cli, struct json *end)
 		json_u64(end, "clock_steps", watch->steps);
 		if (host_watch_waited(cli, &waited))
 			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
-		else
+		else if (RUN_DELAY)
 			json_null(end, "processor_wait_ms");
 		json_object_end(end);
 	}

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #ifdef KTRXER_SMALL
+enum { RUN_DELAY = 0 };
 static inline bool run_delay_longest(uint64_t *waited_ns, pid_t except)
 {
 	*waited_ns = 0;
@@ -15,6 +16,7 @@ static inline bool run_delay_longest(uint64_t *waited_ns, pid_t except)
 	return false;
 }
 #else
+enum { RUN_DELAY = 1 }; /* the small program is without it */
 /*
  * Of the thread that waited longest since its start; the thread `except` is not counted. False: not known, because
  * this kernel has no schedstat or /proc is not mounted.

@@ -164,25 +164,21 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 }
 
 /* Which of this host's parts was late: a wait for a processor that is as long as half of the worst lateness explains it. */
-static void late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
+static const char *late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
 {
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t waited;
 
-	if (!host_watch_waited(cli, &waited)) {
-		snprintf(cause, size, "this machine is too busy or too slow for this schedule");
-		return;
-	}
+	if (!host_watch_waited(cli, &waited))
+		return "this machine is too busy or too slow for this schedule";
 	ktrxer_format_ns(text, (int64_t)waited);
-	if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
-		snprintf(cause, size,
-			 "limited by this host: its thread waited for a processor for %s, because other threads ran",
-			 text);
-	else
-		snprintf(
-			cause, size,
-			"limited by this host: its threads waited for a processor for only %s, so a timer, an interrupt or the hypervisor was late",
-			text);
+	snprintf(
+		cause, size,
+		(int64_t)waited >= ktrxer_hist_max(lateness) / 2
+			? "limited by this host: its thread waited for a processor for %s, because other threads ran"
+			: "limited by this host: its threads waited for a processor for only %s, so a timer, an interrupt or the hypervisor was late",
+		text);
+	return cause;
 }
 
 static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
@@ -206,13 +202,12 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 			    (unsigned long long)all);
 		return;
 	}
-	late_cause(cli, lateness, cause, sizeof cause);
 	verdict_say(
 		cli, by_share(late, all),
 		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): %s",
 		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
 		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), cause);
+		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), late_cause(cli, lateness, cause, sizeof cause));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };

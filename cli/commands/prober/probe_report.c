@@ -100,11 +100,12 @@ void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t r
 	char timeout[KTRXER_UNITS_TEXT];
 
 	if (too_late)
-		verdict_say(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID,
-			    "%s answered %" PRIu64 " of %" PRIu64
-			    " probes after the time-out of %s: they count as lost, and the times are without them. A "
-			    "longer --timeout has them in the times",
-			    r->o->host, too_late, sent, ktrxer_format_ns(timeout, (int64_t)r->prober->spec.timeout_ns));
+		verdict_say(
+			r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID,
+			"%s answered %" PRIu64 " of %" PRIu64
+			" probes after the time-out of %s: they count as lost, and the times lack them. Set a longer "
+			"--timeout",
+			r->o->host, too_late, sent, ktrxer_format_ns(timeout, (int64_t)r->prober->spec.timeout_ns));
 	else if (sent && !received)
 		verdict_say(r->cli, VERDICT_INVALID, "%s answered nothing at all%s%s", r->o->host, where, why);
 }

@@ -408,8 +408,9 @@ static void judge_server(const struct stamp_command *run)
 	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "limited by the server: it held a probe for up to %s before its answer, and %" PRIu64
-			    " of %" PRIu64 " for longer than %s: its processor was too busy, or it was stopped. The "
-			    "round trip does not contain this time",
+			    " of %" PRIu64
+			    " for longer than %s (not in the round trip): its processor was too busy, or "
+			    "it was stopped",
 			    ktrxer_format_ns(longest, r->dwell_max_ns), r->held, c->received,
 			    ktrxer_format_ns(limit, stamp_held_ns(run->report.prober)));
 	if (c->server_dropped)
