@@ -3,7 +3,6 @@
 
 #include "bytes.h"
 #include "limits.h"
-#include "run_delay.h"
 #include "thread.h"
 #include "units.h"
 
@@ -132,8 +131,6 @@ struct host_watch {
 	int64_t stepped_ns; /* the largest one */
 	bool expect_busy;
 	pthread_t thread;
-	_Atomic pid_t thread_id; /* of this thread: its waits delay no probe */
-	uint64_t waited_ns;      /* the run delay at the start */
 };
 
 static void look_at_stat(struct host_watch *watch)
@@ -199,7 +196,7 @@ static void *watch_host(void *argument)
 	uint64_t due = ktrxer_now_ns() + KTRXER_HOST_WATCH_MS * 1000000ull;
 
 	if (RUN_DELAY)
-		watch->thread_id = (pid_t)syscall(SYS_gettid);
+		watch->cli->run_delay.watcher = (pid_t)syscall(SYS_gettid);
 	for (;;) {
 		uint64_t now = ktrxer_now_ns();
 
@@ -227,7 +224,7 @@ int host_watch_start(struct cli *cli)
 		return -ENOMEM;
 	watch->cli = cli;
 	watch->offset_ns = clock_offset();
-	run_delay_longest(&watch->waited_ns, 0);
+	run_delay_begin(&cli->run_delay);
 	/* Neither is a must: without /proc the share is unknown, without the timer steps are. */
 	watch->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	watch->step_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -256,17 +253,6 @@ no_stop:
 		close(watch->stat_fd);
 	free(watch);
 	return ret;
-}
-
-bool host_watch_waited(const struct cli *cli, uint64_t *waited_ns)
-{
-	uint64_t now;
-
-	*waited_ns = 0;
-	if (!cli->host || !run_delay_longest(&now, cli->host->thread_id))
-		return false;
-	*waited_ns = advance(cli->host->waited_ns, now);
-	return true;
 }
 
 void host_watch_expect_busy(struct cli *cli)
@@ -320,7 +306,7 @@ void host_watch_stop(struct cli *cli, struct json *end)
 		json_percent(end, "cpu_percent", host_load_cpu(&watch->load));
 		json_percent(end, "steal_percent", host_load_steal(&watch->load));
 		json_u64(end, "clock_steps", watch->steps);
-		if (host_watch_waited(cli, &waited))
+		if (run_delay_since(&cli->run_delay, &waited))
 			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
 		else if (RUN_DELAY)
 			json_null(end, "processor_wait_ms");

@@ -35,10 +35,5 @@ bool host_load_too_busy(const struct host_load *load);
  */
 int host_watch_start(struct cli *cli);
 void host_watch_stop(struct cli *cli, struct json *end);
-/*
- * Since host_watch_start() a thread of this process was ready for so long and had no processor: of all threads the
- * longest. False: not known.
- */
-bool host_watch_waited(const struct cli *cli, uint64_t *waited_ns);
 
 #endif

@@ -26,7 +26,7 @@ static bool of_thread(int tasks, pid_t thread, uint64_t *waited_ns)
 	return second;
 }
 
-bool run_delay_longest(uint64_t *waited_ns, pid_t except)
+static bool longest(pid_t except, uint64_t *waited_ns)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	const struct dirent *entry;
@@ -47,4 +47,21 @@ bool run_delay_longest(uint64_t *waited_ns, pid_t except)
 	}
 	closedir(tasks);
 	return known;
+}
+
+void run_delay_begin(struct run_delay *delay)
+{
+	longest(0, &delay->begun_ns);
+}
+
+bool run_delay_since(const struct run_delay *delay, uint64_t *waited_ns)
+{
+	uint64_t now;
+
+	*waited_ns = 0;
+	if (!longest(delay->watcher, &now))
+		return false;
+	if (now > delay->begun_ns)
+		*waited_ns = now - delay->begun_ns;
+	return true;
 }

@@ -2,7 +2,6 @@
 #include "verdict.h"
 
 #include "error.h"
-#include "host.h"
 #include "limits.h"
 #include "units.h"
 
@@ -163,21 +162,24 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 		json_null(json, "late_after_us");
 }
 
-/* Which of this host's parts was late: a wait for a processor that is as long as half of the worst lateness explains it. */
+/* Which part of this host was late: a wait for a processor of half of the worst lateness or more explains it. */
 static const char *late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
 {
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t waited;
 
-	if (!host_watch_waited(cli, &waited))
+	if (!run_delay_since(&cli->run_delay, &waited))
 		return "this machine is too busy or too slow for this schedule";
 	ktrxer_format_ns(text, (int64_t)waited);
-	snprintf(
-		cause, size,
-		(int64_t)waited >= ktrxer_hist_max(lateness) / 2
-			? "limited by this host: its thread waited for a processor for %s, because other threads ran"
-			: "limited by this host: its threads waited for a processor for only %s, so a timer, an interrupt or the hypervisor was late",
-		text);
+	if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
+		snprintf(cause, size,
+			 "limited by this host: its thread waited for a processor for %s, because other threads ran",
+			 text);
+	else
+		snprintf(cause, size,
+			 "limited by this host: its threads waited for a processor for only %s, so a timer, an "
+			 "interrupt or the hypervisor was late",
+			 text);
 	return cause;
 }
 

@@ -63,7 +63,7 @@ struct stamp_result {
 	struct stamp_class_result classes[STAMP_CLASSES];
 };
 
-/* A reflector that holds a probe for this long and longer had no processor, or was stopped: 10 ms, or a longer interval. */
+/* A reflector that holds a probe for longer had no processor, or was stopped: 10 ms, or a longer interval. */
 static inline int64_t stamp_held_ns(const struct prober *p)
 {
 	const uint64_t least_ns = 10 * (uint64_t)KTRXER_NS_PER_MS;

@@ -19,6 +19,7 @@ from ktrxer.store import one_line
 
 ESTIMATE_BYTES = 250_000  # of each direction: on 1 Mbit/s two seconds, at long round trips enough for some rounds of slow start
 ESTIMATE_S = 4
+TRIAL_TIMEOUT = "5s"  # a queue that is full already may hold a probe for seconds
 SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
@@ -29,6 +30,7 @@ WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
 # Signs that no `ktrxer serve` was found, in the messages of `ktrxer stamp` and `ktrxer flow`, and in ours.
 UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
+SILENT = "answered nothing at all"  # no ICMP echo reply: no sign of a server
 
 
 class CheckError(Exception):
@@ -86,7 +88,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
             command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
             trials.setdefault(" ".join(command), [*command, *sized, "--json"])
         else:
-            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "5s"  # a queue that is full already may hold them for seconds
+            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", TRIAL_TIMEOUT
             trials.setdefault(job.kind, [*command, "--count", "3", "--json"])
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun, told, give_up = [], [], time.monotonic() + SECONDS
@@ -139,5 +141,5 @@ def _trial(child: subprocess.Popen[bytes], give_up: float, rates: list[float]) -
     if isinstance(end, dict) and end.get("reasons"):
         # On a busy machine the first reason may be lateness; what was not answered matters more here.
         told = [str(reason) for reason in end["reasons"]]
-        return f"{what}: {one_line(next((one for one in told if any(sign in one for sign in UNANSWERED)), told[0]))}"
+        return f"{what}: {one_line(next((one for one in told if any(sign in one for sign in (*UNANSWERED, SILENT))), told[0]))}"
     return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {child.returncode}, and not a word why"

@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
-from ktrxer.run.egress import changed, softirqs_waited
+from ktrxer.run.egress import changed, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
 from ktrxer.store import Run, one_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
@@ -87,7 +87,7 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
         book.say("degraded", text)
     for text in contradictions(run):
         book.say("degraded", text)
-    for reason in (changed(run), softirqs_waited(run)):
+    for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
         if reason is not None:
             book.say("degraded", reason)
     _host(book, run)
