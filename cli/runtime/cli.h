@@ -5,6 +5,7 @@
 
 #include "json.h"
 #include "opt.h"
+#include "run_delay.h"
 
 #include <stdio.h>
 
@@ -31,12 +32,16 @@ struct cli {
 	struct out *out;
 	int stop_fd; /* readable once asked to stop: SIGINT, SIGTERM, end of input; never read from it */
 	struct host_watch *host;
+	struct run_delay run_delay;
 	struct verdict_book *book;
 	bool no_result; /* the command ended with complaints alone */
 };
 
-/* The threads of output, of --stop-on-eof and of the host's load. They are started before each command but those that serve: these start
- * them after they have given up their privileges, because a thread keeps the capabilities that it was started with. 0 or a negative errno. */
+/*
+ * The threads of output, of --stop-on-eof and of the host's load. They are started before each command but those that
+ * serve: these start them after they have given up their privileges, because a thread keeps the capabilities that it
+ * was started with. 0 or a negative errno.
+ */
 int cli_helpers_start(struct cli *cli);
 /*
  * Nonzero once asked to stop: the signal's number (SIGPIPE: the reader of the output has gone), or -1 for end of input.

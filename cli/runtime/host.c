@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -194,6 +195,8 @@ static void *watch_host(void *argument)
 				   { .fd = watch->step_fd, .events = POLLIN } };
 	uint64_t due = ktrxer_now_ns() + KTRXER_HOST_WATCH_MS * 1000000ull;
 
+	if (RUN_DELAY)
+		watch->cli->run_delay.watcher = (pid_t)syscall(SYS_gettid);
 	for (;;) {
 		uint64_t now = ktrxer_now_ns();
 
@@ -221,6 +224,7 @@ int host_watch_start(struct cli *cli)
 		return -ENOMEM;
 	watch->cli = cli;
 	watch->offset_ns = clock_offset();
+	run_delay_begin(&cli->run_delay);
 	/* Neither is a must: without /proc the share is unknown, without the timer steps are. */
 	watch->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	watch->step_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -287,6 +291,7 @@ void host_watch_stop(struct cli *cli, struct json *end)
 {
 	struct host_watch *watch = cli->host;
 	static const uint64_t one = 1;
+	uint64_t waited;
 
 	if (!watch)
 		return;
@@ -301,6 +306,10 @@ void host_watch_stop(struct cli *cli, struct json *end)
 		json_percent(end, "cpu_percent", host_load_cpu(&watch->load));
 		json_percent(end, "steal_percent", host_load_steal(&watch->load));
 		json_u64(end, "clock_steps", watch->steps);
+		if (run_delay_since(&cli->run_delay, &waited))
+			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
+		else if (RUN_DELAY)
+			json_null(end, "processor_wait_ms");
 		json_object_end(end);
 	}
 	judge(cli, watch);

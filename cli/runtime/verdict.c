@@ -162,11 +162,32 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 		json_null(json, "late_after_us");
 }
 
+/* Which part of this host was late: a wait for a processor of half of the worst lateness or more explains it. */
+static const char *late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
+{
+	char text[KTRXER_UNITS_TEXT];
+	uint64_t waited;
+
+	if (!run_delay_since(&cli->run_delay, &waited))
+		return "this machine is too busy or too slow for this schedule";
+	ktrxer_format_ns(text, (int64_t)waited);
+	if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
+		snprintf(cause, size,
+			 "limited by this host: its thread waited for a processor for %s, because other threads ran",
+			 text);
+	else
+		snprintf(cause, size,
+			 "limited by this host: its threads waited for a processor for only %s, so a timer, an "
+			 "interrupt or the hypervisor was late",
+			 text);
+	return cause;
+}
+
 static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
 			   uint64_t limit)
 {
 	uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, late, all = timed + accounts->skipped;
-	char limit_text[KTRXER_UNITS_TEXT], p50[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT];
+	char limit_text[KTRXER_UNITS_TEXT], p50[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT], cause[KTRXER_ERROR_TEXT];
 	uint32_t parts;
 
 	if (!all)
@@ -185,11 +206,10 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 	}
 	verdict_say(
 		cli, by_share(late, all),
-		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): this "
-		"machine is too busy or too slow for this schedule",
+		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): %s",
 		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
 		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)));
+		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), late_cause(cli, lateness, cause, sizeof cause));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };

@@ -51,10 +51,13 @@ static uint64_t span(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* How many samples there should be until the last that is known of this end, less those that there are. */
-static uint64_t missing(const struct flow_side *side, uint64_t start_ns, uint64_t sample_ns)
+/*
+ * How many samples there should be of this end, less those that there are: until the last that is known, or until
+ * `until_ns`.
+ */
+static uint64_t missing(const struct flow_side *side, uint64_t start_ns, uint64_t until_ns, uint64_t sample_ns)
 {
-	const uint64_t due = span(start_ns, end_of(side)) / sample_ns;
+	const uint64_t end_ns = end_of(side), due = span(start_ns, end_ns < until_ns ? end_ns : until_ns) / sample_ns;
 
 	return due > side->samples ? due - side->samples : 0;
 }
@@ -65,6 +68,8 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	const struct flow_side *s = spec->down ? &record->remote : &record->local,
 			       *d = spec->down ? &record->local : &record->remote;
 	const struct flow_side *counter = is_known(d) ? d : s;
+	/* A UDP receiver takes one sample more when its packets have come, and none while it waits for them. */
+	const uint64_t until_ns = spec->udp && s->ended ? end_of(s) : UINT64_MAX;
 
 	*r = (struct flow_result){
 		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns
@@ -82,7 +87,7 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	r->acked_bytes = s->ended ? s->end.bytes : s->last_bytes;
 	r->samples = record->local.samples + record->remote.samples;
 	r->missing_samples =
-		missing(&record->local, r->start_ns, sample_ns) + missing(&record->remote, r->start_ns, sample_ns);
+		missing(s, r->start_ns, UINT64_MAX, sample_ns) + missing(d, r->start_ns, until_ns, sample_ns);
 }
 
 void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs,

@@ -160,6 +160,7 @@ static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample
 	ktrxer_hist_record(stamp->classes[which].rtt, s->rtt_ns);
 	if (s->dwell_ns > stamp->result.dwell_max_ns)
 		stamp->result.dwell_max_ns = s->dwell_ns;
+	stamp->result.held += s->dwell_ns > stamp_held_ns(&stamp->p);
 	if (s->far_queue_ns >= 0)
 		ktrxer_hist_record(stamp->far_queue, s->far_queue_ns);
 	if (s->follows) {

@@ -54,6 +54,7 @@ struct stamp_result {
 	const struct ktrxer_hist *far_queue, *ipdv, *ipdv_up,
 		*ipdv_down;   /* ns; far_queue: the wait in the reflector's own queue */
 	int64_t dwell_max_ns; /* the longest time that the reflector held a probe */
+	uint64_t held;        /* probes that the reflector held for longer than stamp_held_ns() */
 	uint64_t elsewhere;   /* packets from another address than the reflector's */
 	uint64_t uncorrected; /* round trips left out of the times, because a time to subtract is not known */
 	uint64_t closing;     /* probes beyond the measured ones, which settle in which direction the last were lost */
@@ -61,6 +62,14 @@ struct stamp_result {
 	uint32_t class_count;
 	struct stamp_class_result classes[STAMP_CLASSES];
 };
+
+/* A reflector that holds a probe for longer had no processor, or was stopped: 10 ms, or a longer interval. */
+static inline int64_t stamp_held_ns(const struct prober *p)
+{
+	const uint64_t least_ns = 10 * (uint64_t)KTRXER_NS_PER_MS;
+
+	return (int64_t)(p->spec.interval_ns > least_ns ? p->spec.interval_ns : least_ns);
+}
 
 struct stamp;
 /*

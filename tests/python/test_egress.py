@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from ktrxer.collect.metadata import softirq_waits
-from ktrxer.run.egress import OwnDrops, changed, own_drops, softirqs_waited
+from ktrxer.run.egress import OwnDrops, changed, own_drops, routed_apart, softirqs_waited
 from ktrxer.run.judge import judge
 from ktrxer.store import open_run
 from ktrxer.summary import figures
@@ -101,3 +101,24 @@ def test_the_summary_and_the_verdict_of_a_run(tmp_path):
     run.meta.metadata["after"] = looked(qdisc("fq_codel"))
     book = judge(run)
     assert book.verdict != "valid" and any("was changed during the run (from tbf to fq_codel)" in reason for reason in book.reasons())
+
+
+@pytest.mark.parametrize(("other", "apart"), [
+    ([], False),
+    ([{"protocol": "tcp", "dscp": list(range(64)), "device": "wlan0", "route": 1}], True),
+    ([{"protocol": "tcp", "dscp": [46], "device": "wlan0", "route": 1}], False),
+    ([{"protocol": name, "dscp": list(range(64)), "device": "wlan0", "route": 1} for name in ("icmp", "udp", "tcp")], False),
+    # Of a file of unknown origin.
+    ("wlan0", False), ([None, 7, {}, {"protocol": "tcp", "dscp": 0, "route": 1}, {"protocol": "tcp", "dscp": [0], "route": "x"}], False),
+])  # fmt: skip
+def test_probes_of_another_route_than_the_flows_are_a_reason(other, apart, tmp_path):
+    run = open_run(synthetic(tmp_path))
+    for runner in run.meta.runners:
+        if runner.kind == "flow":
+            runner.end = (runner.end or {}) | {"protocol": "tcp"}
+    run.meta.metadata = {"before": looked(qdisc()) | {"other_routes": other}, "after": looked(qdisc())}
+    told = routed_apart(run)
+    assert (told is not None) == apart
+    if told is not None:
+        assert "leave this host by another route than the flows" in told and "device eth0 and device wlan0" in told
+        assert told in judge(run).reasons()

@@ -441,3 +441,10 @@ def test_room_on_the_disk_is_looked_at(runs, monkeypatch):
     monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: type("U", (), {"free": 1000})())
     with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 8.4 MB"):
         checks.directory(runs, 100)
+
+
+def test_the_reason_of_a_trial_without_an_answer_is_the_silence():
+    """Its lateness, on a busy host the first reason, is none."""
+    end = {"received": 0, "verdict": "invalid", "reasons": ["3 of 3 probes left more than 5.000 ms late", "h answered nothing at all"]}
+    child = subprocess.Popen([sys.executable, "-c", f"print({json.dumps(json.dumps(end))})"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert checks._trial(child, time.monotonic() + 60, []).endswith(": h answered nothing at all")

@@ -38,7 +38,7 @@ def test_jsonl():
     assert abs(clock["real_ns"] - clock["mono_ns"] - offset) < 5e6
     assert [(s["type"], s["kind"], s["number"]) for s in samples] == [("sample", "tick", i) for i in range(5)]
     assert last["type"] == "end" and last["verdict"] == "valid" and last["reasons"] == [] and last["output"] == {"dropped": 0}
-    assert set(last["host"]) == {"cpu_percent", "steal_percent", "clock_steps"}
+    assert set(last["host"]) == {"cpu_percent", "steal_percent", "clock_steps", "processor_wait_ms"}
 
 
 def test_json_is_one_object():

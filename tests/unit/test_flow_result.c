@@ -74,6 +74,23 @@ static void samples_that_are_missing_are_counted(void **state)
 	assert_true(r.samples == 26 && r.missing_samples == 24);
 }
 
+/* It takes no samples meanwhile but the last one: the wait is as long as the queue needs. */
+static void a_receiver_that_waits_for_late_packets_misses_no_sample(void **state)
+{
+	const struct flow_spec spec = { .udp = true };
+	const struct flow_sample last = sample_at(START + 12 * S, 1, FLOW_UDP);
+	struct flow_record record = { 0 };
+	struct flow_result r;
+
+	(void)state;
+	run_for(&record, &spec, 10 * S);
+	flow_record_sample(&record, &spec, true, &last);
+	flow_record_end(&record, false, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = START + 10 * S });
+	flow_record_end(&record, true, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = START + 12 * S });
+	flow_result(&r, &spec, &record, START, 200 * MS);
+	assert_int_equal(r.missing_samples, 0);
+}
+
 static void a_flow_without_any_report(void **state)
 {
 	const struct flow_spec spec = { .down = true };
@@ -145,6 +162,7 @@ int main(void)
 		cmocka_unit_test(the_rate_is_of_what_the_receiver_read),
 		cmocka_unit_test(without_its_receiver_a_flow_counts_by_its_sender),
 		cmocka_unit_test(samples_that_are_missing_are_counted),
+		cmocka_unit_test(a_receiver_that_waits_for_late_packets_misses_no_sample),
 		cmocka_unit_test(a_flow_without_any_report),
 		cmocka_unit_test(values_are_those_of_the_end_that_knows),
 		cmocka_unit_test(a_direction_is_from_the_first_start_to_the_last_end),

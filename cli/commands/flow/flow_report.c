@@ -96,11 +96,12 @@ static void judge_samples(struct flow_run *run)
 		}
 	}
 	if (flows)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " of %" PRIu64
-			    " samples are missing, of flow %u (%s) and %u others: one of the hosts "
-			    "was too busy, or the control connection too slow",
-			    lost, all, worst, direction_of(run, worst), flows - 1);
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"%" PRIu64 " of %" PRIu64
+			" samples are missing, those of %u flows (one is flow %u, %s): one of the hosts was too busy, "
+			"or the control connection too slow",
+			lost, all, flows, worst, direction_of(run, worst));
 	if (run->pending_lost)
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "the reader of the output was too slow: %" PRIu64 " samples found no room and are lost",

@@ -77,16 +77,14 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 	const struct probe_result *result = &run->report.prober->result;
 	const struct ktrxer_hist *rtt = result->rtt, *own_queue = result->own_queue, *lateness = result->lateness;
 	struct cli *cli = run->report.cli;
-	char x[5][KTRXER_UNITS_TEXT];
-	uint64_t lost_tenths = c->sent ? c->lost * 1000 / c->sent : 0;
+	char x[5][KTRXER_UNITS_TEXT], lost[PROBE_LOST_TEXT];
 
 	probe_unsent_text(&run->report);
-	out_text(cli,
-		 "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%), %" PRIu64
-		 " duplicates, %" PRIu64 " reordered",
-		 c->sent, c->received, c->lost, lost_tenths / 10, lost_tenths % 10, c->duplicates, c->reordered);
+	out_text(cli, "%" PRIu64 " sent, %" PRIu64 " received, %s, %" PRIu64 " duplicates, %" PRIu64 " reordered",
+		 c->sent, c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late), c->duplicates,
+		 c->reordered);
 	if (ktrxer_hist_count(rtt))
-		out_text(cli, "round trip: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s",
+		out_text(cli, "%s: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s", probe_trip_text(c->lost),
 			 ktrxer_format_ns(x[0], ktrxer_hist_min(rtt)),
 			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(rtt, 500000)),
 			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(rtt, 990000)),
@@ -142,8 +140,7 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 	    result->committed < result->wanted)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 	probe_judge_times(&run->report, c->received);
-	if (c->sent && !c->received)
-		verdict_say(cli, VERDICT_INVALID, "%s answered nothing at all", run->o->p.host);
+	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
 	if (result->socket_drops)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",

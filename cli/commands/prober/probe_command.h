@@ -73,6 +73,9 @@ void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
 /* For the verdict: lateness and an early end. */
 void probe_judge(const struct probe_report *report, uint64_t sent);
+/* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */
+void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint64_t received, uint64_t too_late,
+			 const char *where, const char *why);
 /* Then: round trips without times, and an engine that bypasses a shaper. */
 void probe_judge_times(const struct probe_report *report, uint64_t received);
 /* The qdisc that holds the host's own queue: the one that shapes, else the root. */
@@ -86,5 +89,10 @@ void probe_stamps_json(const struct probe_report *report, struct json *end);
 /* network_errors, untimed, late. */
 void probe_errors_json(const struct probe_report *report, struct json *end);
 void probe_unsent_text(const struct probe_report *report);
+/* ", N.N %, of them N answered after the time-out", into `text`: of the probes that are counted as lost. */
+enum { PROBE_LOST_TEXT = 96 };
+const char *probe_lost_text(char text[PROBE_LOST_TEXT], uint64_t sent, uint64_t lost, uint64_t too_late);
+/* The round trips of a summary line: with losses they are of the answered probes alone. */
+const char *probe_trip_text(uint64_t lost);
 
 #endif

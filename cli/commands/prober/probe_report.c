@@ -4,7 +4,10 @@
 
 #include "network_error.h"
 
+#include "units.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 
 #define BATCH_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -91,6 +94,22 @@ void probe_judge(const struct probe_report *r, uint64_t sent)
 			    result->failure.text);
 }
 
+void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t received, uint64_t too_late,
+			 const char *where, const char *why)
+{
+	char timeout[KTRXER_UNITS_TEXT];
+
+	if (too_late)
+		verdict_say(
+			r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID,
+			"%s answered %" PRIu64 " of %" PRIu64
+			" probes after the time-out of %s: they count as lost, and the times lack them. Set a longer "
+			"--timeout",
+			r->o->host, too_late, sent, ktrxer_format_ns(timeout, (int64_t)r->prober->spec.timeout_ns));
+	else if (sent && !received)
+		verdict_say(r->cli, VERDICT_INVALID, "%s answered nothing at all%s%s", r->o->host, where, why);
+}
+
 void probe_judge_times(const struct probe_report *r, uint64_t received)
 {
 	const struct prober *p = r->prober;
@@ -169,4 +188,21 @@ void probe_unsent_text(const struct probe_report *r)
 	if (a->failed || a->skipped || a->cancelled)
 		out_text(r->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed,
 			 a->skipped, a->cancelled);
+}
+
+const char *probe_lost_text(char text[PROBE_LOST_TEXT], uint64_t sent, uint64_t lost, uint64_t too_late)
+{
+	const uint64_t tenths = sent ? lost * 1000 / sent : 0;
+	const int n = snprintf(text, PROBE_LOST_TEXT, "%" PRIu64 " lost (%" PRIu64 ".%" PRIu64 " %%)", lost,
+			       tenths / 10, tenths % 10);
+
+	if (too_late && n > 0 && n < PROBE_LOST_TEXT)
+		snprintf(text + n, (size_t)(PROBE_LOST_TEXT - n), ", of them %" PRIu64 " answered after the time-out",
+			 too_late);
+	return text;
+}
+
+const char *probe_trip_text(uint64_t lost)
+{
+	return lost ? "round trip of the answered probes" : "round trip";
 }

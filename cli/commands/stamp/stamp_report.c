@@ -207,18 +207,18 @@ static void counts_text(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
 
+	char lost[PROBE_LOST_TEXT];
+
 	probe_unsent_text(&run->report);
 	out_text(run->report.cli,
-		 "%" PRIu64 " sent, %" PRIu64 " answered, %" PRIu64 " lost, %" PRIu64 " duplicates, %" PRIu64
-		 " reordered",
-		 c->sent, c->received, c->lost, c->duplicates_up + c->duplicates_down,
-		 c->reordered_up + c->reordered_down);
-	if (!c->lost)
+		 "%" PRIu64 " sent, %" PRIu64 " answered, %s, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
+		 c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late),
+		 c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
+	if (c->lost <= c->too_late)
 		return;
 	if (c->direction_known)
-		out_text(run->report.cli,
-			 "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " answered too late, %" PRIu64 " unknown",
-			 c->lost_up, c->lost_down, c->too_late, c->lost_unknown);
+		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " in unknown direction",
+			 c->lost_up, c->lost_down, c->lost_unknown);
 	else
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
 }
@@ -395,7 +395,8 @@ static void finish_json(const struct stamp_command *run, struct json *end)
 static void judge_server(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
-	char held[KTRXER_UNITS_TEXT];
+	const struct stamp_result *r = run->result;
+	char longest[KTRXER_UNITS_TEXT], limit[KTRXER_UNITS_TEXT];
 
 	if (c->server_refused)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
@@ -404,12 +405,14 @@ static void judge_server(const struct stamp_command *run)
 			    "a second to one network (`serve --max-answer-rate`); of %" PRIu64
 			    " lost probes up to so many are not the path's",
 			    c->server_refused, c->server_rate, c->lost);
-	if (run->result->dwell_max_ns > DWELL_LONG_NS)
-		verdict_say(
-			run->report.cli, VERDICT_DEGRADED,
-			"limited by the server: it held a probe for up to %s before its answer (which is not in the "
-			"round trip): its processor was too busy, or it was stopped",
-			ktrxer_format_ns(held, run->result->dwell_max_ns));
+	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "limited by the server: it held a probe for up to %s before its answer, and %" PRIu64
+			    " of %" PRIu64
+			    " for longer than %s (not in the round trip): its processor was too busy, or "
+			    "it was stopped",
+			    ktrxer_format_ns(longest, r->dwell_max_ns), r->held, c->received,
+			    ktrxer_format_ns(limit, stamp_held_ns(run->report.prober)));
 	if (c->server_dropped)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "limited by the server: its socket dropped %" PRIu64
@@ -458,6 +461,7 @@ static void finish_verdict(const struct stamp_command *run)
 	const struct probe_result *p = &run->report.prober->result;
 	const struct stamp_session_counts *c = &run->result->counts;
 	const uint64_t drops = p->socket_drops + p->receiver_drops;
+	char port[48];
 
 	probe_judge(&run->report, c->sent);
 	if (p->stopped && p->wanted != UINT64_MAX)
@@ -467,23 +471,24 @@ static void finish_verdict(const struct stamp_command *run)
 	if (c->wrong_hmac && !c->received)
 		verdict_say(run->report.cli, VERDICT_INVALID,
 			    "%s answers with a wrong HMAC: the keys of the two ends differ", run->o->p.host);
-	else if (c->sent && !c->received && c->foreign)
+	else if (c->sent && !c->received && !c->too_late && c->foreign)
 		verdict_say(run->report.cli, VERDICT_INVALID,
 			    "%" PRIu64 " packets came from UDP port %" PRIu64
 			    " of %s, but no packet answers a probe of this run: "
 			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or "
 			    "TWAMP Light reflector?",
 			    c->foreign, run->o->p.port, run->o->p.host);
-	else if (c->sent && !c->received && run->result->elsewhere)
+	else if (c->sent && !c->received && !c->too_late && run->result->elsewhere)
 		verdict_say(run->report.cli, VERDICT_INVALID,
 			    "%" PRIu64
 			    " packets came, but from other addresses than %s: the reflector answers from another "
 			    "address, or a NAT changes it",
 			    run->result->elsewhere, run->o->p.host);
-	else if (c->sent && !c->received)
-		verdict_say(run->report.cli, VERDICT_INVALID, "%s answered nothing at all on UDP port %" PRIu64 "%s",
-			    run->o->p.host, run->o->p.port,
-			    run->o->auth_key_file ? " (a reflector with another key stays silent, too)" : "");
+	else {
+		snprintf(port, sizeof port, " on UDP port %" PRIu64, run->o->p.port);
+		probe_judge_answers(&run->report, c->sent, c->received, c->too_late, port,
+				    run->o->auth_key_file ? " (a reflector with another key stays silent, too)" : "");
+	}
 	if (drops)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
@@ -513,7 +518,7 @@ static void finish_text(const struct stamp_command *run)
 
 	counts_text(run);
 	if (ktrxer_hist_count(p->result.rtt))
-		delays_text(run, "round trip", p->result.rtt, "");
+		delays_text(run, probe_trip_text(r->counts.lost), p->result.rtt, "");
 	for (uint32_t i = 0; r->class_count > 1 && i < r->class_count; i++) {
 		char what[32], dscp[8];
 

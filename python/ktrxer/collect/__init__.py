@@ -30,8 +30,8 @@ def default_collectors(target: str) -> list[Collector]:
     return [*found, ProcessorCollector()]
 
 
-def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
-    """The state of this host, as JSON values. Private data only with `full`."""
+def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> dict[str, Any]:
+    """The state of this host, as JSON values. Private data only with `full`. `port`: of the target, for routes by port."""
     from ktrxer.collect import metadata
 
-    return metadata.gather(target, full=full)
+    return metadata.gather(target, port=port, full=full)

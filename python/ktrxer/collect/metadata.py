@@ -35,11 +35,12 @@ SYSCTLS = (
 SECRETS = {"net.ipv4.tcp_fastopen_key"}
 SYSCTLS_LIMIT, VALUE_LIMIT = 200, 300
 QDISCS_LIMIT = 64
+DSCPS = 64
 GIT_TIMEOUT_S = 2.0
 
 
-def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
-    """The state of this host, and of the egress device towards an address."""
+def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> dict[str, Any]:
+    """The state of this host, and of the egress device towards an address. `port`: of the target."""
     found: dict[str, Any] = {
         "kernel": _kernel(),
         "cpu": _cpu(),
@@ -52,6 +53,7 @@ def gather(target: str | None = None, *, full: bool = False) -> dict[str, Any]:
         egress = _egress(target, full)
         if egress:
             found["egress"] = egress
+        found["other_routes"] = _other_routes(target, port)
     if full:
         found["host"] = platform.node()
         found["addresses"] = _addresses()
@@ -188,6 +190,34 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
     if full:
         found |= _present(source=way.source, nexthop=way.gateway, target=target, mac=link.address if link is not None else None)
     return found
+
+
+def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
+    """Protocols and DSCPs whose packets to the target leave by another route than packets without a rule of their own. Without the
+    gateways, which are addresses; `route` tells apart those of one device."""
+    icmp = socket.IPPROTO_ICMPV6 if ":" in target else socket.IPPROTO_ICMP
+    protocols = {"icmp": icmp, "udp": socket.IPPROTO_UDP, "tcp": socket.IPPROTO_TCP}
+    found: dict[tuple[str, int], list[int]] = {}
+    netlink = None
+    try:
+        netlink = Netlink()
+        routes = [netlink.way_to(target)]
+        for name, number in protocols.items():
+            for dscp in range(DSCPS):
+                way = netlink.way_to(target, number, dscp, 0 if name == "icmp" else port)
+                if way not in routes:
+                    routes.append(way)
+                if way != routes[0]:
+                    found.setdefault((name, routes.index(way)), []).append(dscp)
+        return [
+            {"protocol": name, "dscp": dscps, "device": socket.if_indextoname(routes[route].index), "route": route}
+            for (name, route), dscps in found.items()
+        ]
+    except (CollectorError, OSError):
+        return []
+    finally:
+        if netlink is not None:
+            netlink.close()
 
 
 def _link(base: Path, link: Link | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 36, 38
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
-RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE = 1, 4, 5, 7, 15
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE, RTA_IP_PROTO, RTA_DPORT = 1, 4, 5, 7, 15, 27, 29
 RT_TABLE_MAIN, RTM_F_CLONED = 254, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_ADDRESS, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_NUM_TX_QUEUES = 1, 4, 13, 16, 31
@@ -223,14 +223,20 @@ class Netlink:
                 to = _address(values.get(RTA_DST))
                 yield f"{to}/{prefix}" if to else "default", gateway, index
 
-    def way_to(self, address: str) -> Way:
+    def way_to(self, address: str, protocol: int = 0, dscp: int = 0, port: int = 0) -> Way:
+        """By the rules for packets of this IP protocol, DSCP and destination port; 0: by those for all packets. Linux before 4.18 ignores
+        protocol and port."""
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             raise CollectorError(f"{address!r} is not an IP address") from None
         family = socket.AF_INET if target.version == 4 else socket.AF_INET6
         packed = target.packed
-        body = RTMSG.pack(family, 8 * len(packed), 0, 0, 0, 0, 0, 0, 0) + ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
+        body = RTMSG.pack(family, 8 * len(packed), 0, dscp << 2, 0, 0, 0, 0, 0) + ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
+        if protocol:
+            body += ATTRIBUTE.pack(5, RTA_IP_PROTO) + struct.pack("=B3x", protocol)
+        if port:
+            body += ATTRIBUTE.pack(6, RTA_DPORT) + struct.pack("!H2x", port)
         for answer, message in self.ask(RTM_GETROUTE, 0, body):
             if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
                 continue

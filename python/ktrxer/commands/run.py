@@ -203,7 +203,7 @@ def _dry_run(schedule: Schedule, address: str) -> int:
 def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
     from ktrxer import collect
 
-    return collect.gather(address, full=given.metadata == "full")
+    return collect.gather(address, port=given.port, full=given.metadata == "full")
 
 
 def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place]) -> int:

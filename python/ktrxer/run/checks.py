@@ -33,6 +33,7 @@ WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
 # Parts of the messages of `ktrxer stamp`, `ktrxer flow` and this file that mean: no `ktrxer serve` was found.
 UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
+SILENT = "answered nothing at all"  # no ICMP echo reply: no sign of a server
 
 
 class CheckError(Exception):
@@ -207,5 +208,5 @@ def _trial(child: subprocess.Popen[bytes], give_up: float, rates: list[float]) -
     if isinstance(end, dict) and end.get("reasons"):
         # On a busy machine the first reason may be lateness; what was not answered matters more here.
         reasons = [str(reason) for reason in end["reasons"]]
-        return f"{what}: {one_line(next((one for one in reasons if any(sign in one for sign in UNANSWERED)), reasons[0]))}"
+        return f"{what}: {one_line(next((one for one in reasons if any(sign in one for sign in (*UNANSWERED, SILENT))), reasons[0]))}"
     return last or f"{what}: exit status {child.returncode}, without a message"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""This host before and after a run: what the qdisc of its own device dropped, whether that qdisc was changed, and how long the network's
-softirqs waited for a processor. All of it is in the metadata, which may come from a file of anybody."""
+"""This host before and after a run: what the qdisc of its own device dropped, whether that qdisc was changed, which routes its rules give
+probes and flows, and how long the network's softirqs waited for a processor. All of it is in the metadata of the run, and a run file of
+unknown origin may contain anything there."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ktrxer.runners.marks import DSCP
 from ktrxer.store import Run, one_line
+from ktrxer.store.meta import Series
 
 COUNTERS = {"direct_pkts"}  # of htb: among its parameters, and no parameter
 WAITED_MOST = 0.2  # of the run: as `ktrxer flow` judges its own threads
@@ -79,6 +82,36 @@ def changed(run: Run) -> str | None:
     kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
     what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
     return one_line(f"the qdisc of this host's device {device} was changed during the run ({what}): the figures are of both settings")
+
+
+def _route(run: Run, series: Series, found: Any, default: str) -> tuple[int, str]:
+    """A number for each route, and its device."""
+    runner = run.meta.runner_of(series)
+    kind = runner.kind if runner is not None else ""
+    protocol = {"ping": "icmp", "stamp": "udp"}.get(kind) or str((runner.end or {}).get("protocol") if runner is not None else "")
+    dscp = DSCP.get(series.klass or "BE", 0)
+    for one in found if isinstance(found, list) else []:
+        dscps, route = (one.get(name) for name in ("dscp", "route")) if isinstance(one, dict) else (None, None)
+        if isinstance(dscps, list) and isinstance(route, int) and one.get("protocol") == protocol and dscp in dscps:
+            return route, str(one.get("device"))
+    return 0, default
+
+
+def routed_apart(run: Run) -> str | None:
+    """The reason, if this host's rules send probes by a route that no flow of the run has."""
+    before = run.meta.metadata.get("before")
+    found = before.get("other_routes") if isinstance(before, dict) else None
+    device = str(_look(run, "before", "egress").get("device"))
+    flows = {_route(run, series, found, device): series.name for series in run.meta.of_kind("bytes")}
+    apart = {_route(run, series, found, device): series.name for series in run.meta.of_kind("latency")}
+    apart = {route: name for route, name in apart.items() if route not in flows}
+    if not flows or not apart:
+        return None
+    ((_, own), probes), ((_, theirs), name) = next(iter(apart.items())), next(iter(flows.items()))
+    return one_line(
+        f"{probes}: these probes leave this host by another route than the flows ({name}): device {own} and device {theirs}. "
+        "Their delays are not those of the path under load; `ip rule` shows the rules"
+    )
 
 
 def softirqs_waited(run: Run) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
-from ktrxer.run.egress import changed, softirqs_waited
+from ktrxer.run.egress import changed, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, find
 from ktrxer.runners import Runner as RunnerType
@@ -91,7 +91,7 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
         book.say("degraded", text)
     for text in contradictions(run):
         book.say("degraded", text)
-    for reason in (changed(run), softirqs_waited(run)):
+    for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
         if reason is not None:
             book.say("degraded", reason)
     _host(book, run)
@@ -150,7 +150,8 @@ def _probes(book: Book, run: Run, series: Series) -> None:
         if share > LATE_DEGRADED:
             severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
             book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
-    if late := int((arrays["state"] == TOO_LATE).sum()):
+    late = int((arrays["state"] == TOO_LATE).sum())
+    if late and not _number(runner.end, "too_late"):  # else a reason of the process, with the same remedy
         longest = np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE]) / 1e9
         remedy = "they are not among the lost, and their delays are recorded; a longer --timeout has them in the statistics"
         book.say("degraded", f"{late} answers came after the time-out, the last after {longest:.1f} s: {remedy}", series.name)

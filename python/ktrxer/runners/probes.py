@@ -16,6 +16,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO
 from ktrxer.store.meta import Series
 
 WAITING_MOST = 20_000  # probes of one series within a time-out
+TRIAL_TIMEOUT = "5s"  # of the probes before the run: a queue that is full already may hold a probe for seconds
 BATCH_MOST = 10_000  # round trips in one object
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
 _QUEUES = ("own_queue_ns", "far_queue_ns")
@@ -55,7 +56,7 @@ def common(p: Probes, o: Options, dscp: list[str]) -> list[str]:
 def trial(command: list[str]) -> list[str]:
     """Three probes instead of a measurement."""
     words = list(command)
-    words[words.index("--interval") + 1], words[words.index("--timeout") + 1] = "50ms", "2s"
+    words[words.index("--interval") + 1], words[words.index("--timeout") + 1] = "50ms", TRIAL_TIMEOUT
     return [*words, "--count", "3", "--json"]
 
 
