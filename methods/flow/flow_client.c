@@ -182,7 +182,7 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 
 	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
 		return;
-	/* The ping was sent UDP_NS after the first registration, and TCP delivers in order: the server was not ready then. */
+	/* TCP delivers in order: UDP_NS after the first registration the server was not ready. */
 	if (c->state == CLIENT_CONNECTING) {
 		udp_is_blocked(c);
 		return;
