@@ -36,7 +36,7 @@ enum { PINGS = 8, LAST_PINGS = 4 };
 #define ANSWER_NS (30 * (uint64_t)KTRXER_NS_PER_S)
 #define SYN_NS (16 * (uint64_t)KTRXER_NS_PER_S)
 #define UDP_NS (3 * (uint64_t)KTRXER_NS_PER_S) /* a registration is repeated each 100 ms */
-#define SILENCE_NS (10 * (uint64_t)KTRXER_NS_PER_S) /* of a server whose final counts are awaited */
+#define SILENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* of a server whose final counts are awaited */
 #define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks, once the first one has succeeded */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
