@@ -91,8 +91,7 @@ def _sum(path: Path) -> str:
 
 
 class _Progress:
-    """How far a build is: a bar on a terminal, a line for every tenth part in a log. The number of files is known from earlier builds, so it is
-    an estimate."""
+    """How far a build is: a bar on a terminal, a line for every tenth part in a log. The number of files is that of earlier builds."""
 
     def __init__(self, name: str, files: int, say: cache.Say, terminal: TextIO | None = None) -> None:
         self.name, self.files, self.say, self.terminal = name, files, say, terminal
