@@ -136,12 +136,12 @@ enum ktrxer_limits {
 	KTRXER_CONTROL_STRANGERS = 256, /* connections that have not said what they are for */
 	KTRXER_CONTROL_GROUPS = 256,    /* prefixes, by hash, whose waiting connections are counted; a power of two */
 	KTRXER_CONTROL_NEW = 32,        /* control connections that have not shown the token */
-	KTRXER_CONTROL_HELLO_S = 5,     /* and so long they may take for it */
+	KTRXER_CONTROL_HELLO_S = 10,    /* and so long they may take for it */
 	KTRXER_CONTROL_RATE = 20,       /* control connections a second from each /24 and /56: guesses at the token */
 	KTRXER_CONTROL_BURST = 100,
 	KTRXER_CONTROL_TRUSTED = 64,     /* addresses whose clients have proven the token */
 	KTRXER_CONTROL_TRUSTED_S = 3600, /* their STAMP packets may be marked so long */
-	KTRXER_CONTROL_CONNECT_S = 30,   /* for all the flows of a session to be connected, and then to be started */
+	KTRXER_CONTROL_CONNECT_S = 60,   /* for all the flows of a session to be connected, and then to be started */
 	KTRXER_CONTROL_SILENCE_S =
 		30, /* a client that says nothing for so long is gone; a full queue holds pings back for seconds */
 	KTRXER_CONTROL_AFTER_S = 60, /* between the end of the last flow and that of the session */

@@ -29,7 +29,14 @@ enum client_state {
 };
 
 enum { PINGS = 8, LAST_PINGS = 4 };
-#define PATIENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S)
+/*
+ * TCP repeats a lost segment after 0.2, 0.4, ... 12.8 s, and the first one (SYN) after 1, 3, 7, 15 s before Linux 6.5:
+ * at a loss of 30 % in each direction, one of some thousand exchanges takes longer than ANSWER_NS.
+ */
+#define ANSWER_NS (30 * (uint64_t)KTRXER_NS_PER_S)
+#define SYN_NS (16 * (uint64_t)KTRXER_NS_PER_S)
+#define UDP_NS (3 * (uint64_t)KTRXER_NS_PER_S) /* a registration is repeated each 100 ms */
+#define SILENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* of a server whose final counts are awaited */
 #define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks, once the first one has succeeded */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -84,6 +91,12 @@ static void client_done(struct flow_client *c)
 	c->options.done(c->options.context);
 }
 
+static void state_set(struct flow_client *c, enum client_state state, uint64_t limit_ns)
+{
+	c->state = (uint8_t)state;
+	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + limit_ns;
+}
+
 static void client_fail(struct flow_client *c)
 {
 	if (c->flows)
@@ -127,9 +140,8 @@ static void all_is_said(struct flow_client *c)
 		client_done(c);
 		return;
 	}
-	c->state = CLIENT_PARTING;
+	state_set(c, CLIENT_PARTING, TIMING_NS);
 	c->pongs = 0;
-	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + TIMING_NS;
 	ping(c);
 }
 
@@ -152,6 +164,16 @@ static void start(struct flow_client *c)
 	flow_set_start(c->flows, at_ns);
 }
 
+static void udp_is_blocked(struct flow_client *c)
+{
+	char host[KTRXER_ADDR_TEXT];
+
+	ktrxer_fail(&c->result.error, -ETIMEDOUT,
+		    "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
+		    ktrxer_addr_format(&c->options.to, host), c->options.port);
+	client_fail(c);
+}
+
 static void on_pong(struct flow_client *c, const struct control_frame *frame)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
@@ -160,6 +182,11 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 
 	if (control_pong_read(&p, frame) < 0 || p.t1_ns > now_ns || p.t3_ns < p.t2_ns)
 		return;
+	/* TCP delivers in order: UDP_NS after the first registration the server was not ready. */
+	if (c->state == CLIENT_CONNECTING) {
+		udp_is_blocked(c);
+		return;
+	}
 	exchange = (struct clock_exchange){
 		.t1_ns = p.t1_ns, .t2_ns = (int64_t)p.t2_ns, .t3_ns = (int64_t)p.t3_ns, .t4_ns = now_ns
 	};
@@ -227,7 +254,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 		return;
 	c->state = CLIENT_HEARING;
 	c->over_ns = ktrxer_now_ns();
-	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : PATIENCE_NS);
+	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : SILENCE_NS);
 	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
 }
 
@@ -266,7 +293,7 @@ static void flows_tell(struct flow_client *c)
 		}
 		control_link_send(&c->link, CONTROL_FLOWS, control_flows_write(body, first, some, c->specs + first));
 	}
-	c->state = CLIENT_TELLING;
+	state_set(c, CLIENT_TELLING, ANSWER_NS);
 }
 
 static void on_grant(struct flow_client *c, const struct control_frame *frame)
@@ -347,12 +374,11 @@ static void on_planned(struct flow_client *c, const struct control_frame *frame)
 					  .failed = on_connect_failed,
 					  .context = c };
 
-	c->state = CLIENT_CONNECTING;
-	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + KTRXER_CONTROL_CONNECT_S * (uint64_t)KTRXER_NS_PER_S;
+	state_set(c, CLIENT_CONNECTING, ANSWER_NS);
 	if (!udp_open(c, frame))
 		return;
-	if (c->registers) /* datagrams that do not arrive are soon known not to */
-		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS / 5 * 3;
+	if (c->registers)
+		c->ping_ns = c->timer.at_ns = ktrxer_now_ns() + UDP_NS;
 	if (flow_connect_new(&c->connect, &f) < 0) {
 		ktrxer_fail(&c->result.error, -ENOMEM, "no memory for connections");
 		client_fail(c);
@@ -440,8 +466,7 @@ static bool on_frame(struct control_link *link, const struct control_frame *fram
 		if (c->state != CLIENT_CONNECTING)
 			break;
 		flow_register_done(c->registers);
-		c->state = CLIENT_TIMING;
-		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS;
+		state_set(c, CLIENT_TIMING, ANSWER_NS);
 		ping(c);
 		break;
 	case CONTROL_PONG:
@@ -482,7 +507,7 @@ static bool on_preface(struct control_link *link, const uint8_t bytes[CONTROL_PR
 	body = control_link_begin(link, CONTROL_FIRST_MAX);
 	if (body)
 		control_link_send(link, CONTROL_REQUEST, control_request_write(body, &c->options.request));
-	c->state = CLIENT_ASKING;
+	state_set(c, CLIENT_ASKING, ANSWER_NS);
 	return true;
 }
 
@@ -536,9 +561,9 @@ static void too_long(struct flow_client *c)
 		return;
 	case CLIENT_HEARING:
 		/* A full queue on the way holds its words back; as long as any come there is hope for the rest. */
-		if (!c->link_gone && !c->stopping && ktrxer_now_ns() - c->link.heard_ns < PATIENCE_NS / 2 &&
-		    ktrxer_now_ns() - c->over_ns < 6 * PATIENCE_NS) {
-			c->deadline_ns = ktrxer_now_ns() + PATIENCE_NS / 2;
+		if (!c->link_gone && !c->stopping && ktrxer_now_ns() - c->link.heard_ns < SILENCE_NS &&
+		    ktrxer_now_ns() - c->over_ns < 3 * SILENCE_NS) {
+			c->deadline_ns = c->link.heard_ns + SILENCE_NS;
 			return;
 		}
 		client_done(c);
@@ -553,11 +578,6 @@ static void too_long(struct flow_client *c)
 	if (c->state == CLIENT_GREETING && !flow_connect_established(c->link.source.fd))
 		describe(c, &c->result.error,
 			 &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = -ETIMEDOUT });
-	else if (c->state == CLIENT_CONNECTING && c->registers)
-		ktrxer_fail(&c->result.error, -ETIMEDOUT,
-			    "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP "
-			    "pass alone",
-			    ktrxer_addr_format(&c->options.to, host), c->options.port);
 	else
 		ktrxer_fail(&c->result.error, -ETIMEDOUT, "%s port %u: %s", ktrxer_addr_format(&c->options.to, host),
 			    c->options.port, awaited[c->state]);
@@ -567,6 +587,7 @@ static void too_long(struct flow_client *c)
 static void client_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct flow_client *c = (struct flow_client *)((char *)timer - offsetof(struct flow_client, timer));
+	bool pings;
 
 	if (c->state == CLIENT_HEARING)
 		all_is_said(c);
@@ -574,11 +595,11 @@ static void client_due(struct loop_timer *timer, uint64_t now_ns)
 		too_long(c);
 	if (c->state == CLIENT_DONE)
 		return;
-	if ((c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING) && c->ping_ns <= now_ns && !c->link_gone)
+	pings = !c->link_gone && (c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING ||
+				  (c->state == CLIENT_CONNECTING && c->registers));
+	if (pings && c->ping_ns <= now_ns)
 		ping(c);
-	timer->at_ns = c->deadline_ns;
-	if ((c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING) && !c->link_gone && c->ping_ns < timer->at_ns)
-		timer->at_ns = c->ping_ns;
+	timer->at_ns = pings && c->ping_ns < c->deadline_ns ? c->ping_ns : c->deadline_ns;
 }
 
 void flow_client_stop(struct flow_client *c)
@@ -636,7 +657,7 @@ int flow_client_new(struct flow_client **out, const struct flow_client_options *
 		rc = control_link_bytes(&c->link, c->preface, sizeof c->preface);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the event loop does not take a socket");
-	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + PATIENCE_NS;
+	state_set(c, CLIENT_GREETING, SYN_NS);
 	return 0;
 }
 

@@ -342,13 +342,16 @@ static uint64_t commit_soon(struct flow_udp *u)
 	return KTRXER_NEVER;
 }
 
-static void network_errors_take(struct flow_udp *u)
+/* True: there were some. */
+static bool network_errors_take(struct flow_udp *u)
 {
 	struct ktx_network_error errors[4];
+	bool any = false;
 
-	for (int n; (n = ktx_network_errors(u->tx, errors, 4)) > 0;)
+	for (int n; (n = ktx_network_errors(u->tx, errors, 4)) > 0; any = true)
 		for (int i = 0; i < n; i++)
 			u->network_error = errors[i].error;
+	return any;
 }
 
 static void packet_say(const struct flow_udp *u, enum flow_packet_kind kind, uint64_t number, uint64_t time_ns)
@@ -358,12 +361,15 @@ static void packet_say(const struct flow_udp *u, enum flow_packet_kind kind, uin
 	o->packet(o->context, u->flow->index, &(struct flow_packet){ number, time_ns, (uint8_t)kind });
 }
 
-/* Send times of a train's packets. The introductions have no scheduled time. */
+/*
+ * Send times of a train's packets; the introductions have no scheduled time. Other flows have no reports, but
+ * ktx_reports() also clears the descriptor of the transmitter, which a network error makes readable.
+ */
 static void reports_take(struct flow_udp *u)
 {
 	struct ktx_report reports[BATCH];
 
-	for (int n; u->flow->spec.model == FLOW_TRAIN && (n = ktx_reports(u->tx, reports, BATCH)) > 0;)
+	for (int n; (n = ktx_reports(u->tx, reports, BATCH)) > 0;)
 		for (int i = 0; i < n; i++)
 			if (reports[i].at_ns && reports[i].status == KTX_SENT)
 				packet_say(u, reports[i].departure_ns ? FLOW_PACKET_SENT : FLOW_PACKET_COMMITTED,
@@ -380,8 +386,8 @@ static void pump(struct flow_udp *u)
 		flow_finish(flow, FLOW_BROKEN, -ENODEV);
 		return;
 	}
-	network_errors_take(u);
-	reports_take(u);
+	if (network_errors_take(u) || u->flow->spec.model == FLOW_TRAIN)
+		reports_take(u);
 	if (u->crowded && pending(u) < AHEAD_PACKETS)
 		next_ns = 0;
 	if (flow->state == FLOW_GOING && u->exhausted && flow->end_ns == KTRXER_NEVER) {
@@ -551,8 +557,8 @@ static void udp_stop(struct flow *flow)
 		return;
 	u->exhausted = true;
 	ktx_cancel(u->tx);
-	network_errors_take(u);
-	reports_take(u);
+	if (network_errors_take(u) || u->flow->spec.model == FLOW_TRAIN)
+		reports_take(u);
 }
 
 static void udp_sample(struct flow *flow, struct flow_sample *s)

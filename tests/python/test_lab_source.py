@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,17 @@ def test_progress_is_said_each_tenth() -> None:
         progress.line(f"  CC      kernel/{number}.o")
         progress.line("  LD      something")
     assert len(said) == 9 and said[4] == "building 6.1-virtual: 50 % (10 of about 20 files)"
+
+
+def test_progress_is_a_bar_on_a_terminal() -> None:
+    said, terminal = list[str](), io.StringIO()
+    progress = source._Progress("6.1-virtual", 200, said.append, terminal)
+    for number in range(300):
+        progress.line(f"  CC      kernel/{number}.o")
+    progress.end()
+    drawn = terminal.getvalue().split("\r\x1b[K")
+    assert said == [] and drawn[50] == "building 6.1-virtual [####################....................] 50 %"
+    assert drawn[99].endswith(" 99 %") and drawn[100:] == [""], "each percent once, and no bar is left"
 
 
 def test_guests_share_no_cpu_while_there_are_enough(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:

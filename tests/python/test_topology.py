@@ -174,7 +174,10 @@ def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
         (HEAD + LINK + REST + ROUTE + "via = 'bb'\n", "mine.toml:10: route 1: `via`: 'bb': do you mean `b`?"),
         (RING + ROUTE + "via = 's'\n", "mine.toml:11: route 1: packets to 'b' loop: r, s, r; write a route to b for s, too"),
         ('client = "r"\n' + HEAD + LINK + REST, "mine.toml:1: `client` must be one of the hosts"),
-        (CLOCK, "mine.toml:7: clock 1: the clock of 'b' has neither `offset` nor `rate_ppm`"),
+        (CLOCK, "mine.toml:7: clock 1: the clock of 'b' has no `offset`, `rate_ppm` or `slew`"),
+        (CLOCK + "slew = 'fast'\n", "mine.toml:9: clock 1: `slew` must be a time up to 24 hours"),
+        (CLOCK + "rate_ppm = -500\nslew = '-1ms'\n", "mine.toml:10: clock 1: `slew`: the clock of 'b' has the limit of 500 ppm already"),
+        (CLOCK + "slew = '5ms'\n[[clocks]]\nnode = 'b'\nat = '9s'\noffset = '1s'\n", "mine.toml:12: clock 2: `at`: must be later than that of the"),
         (CLOCK + "rate_ppm = 501\n", "mine.toml:9: clock 1: `rate_ppm` must be a number from -500 to 500, found 501"),
         (CLOCK + "rate_ppm = nan\n", "mine.toml:9: clock 1: `rate_ppm` must be"),
         (CLOCK + "rate_ppm = true\n", "mine.toml:9: clock 1: `rate_ppm` must be"),
@@ -212,6 +215,14 @@ def test_clocks_begin_and_step() -> None:
     assert [(at, words[-1]) for at, words in made.events()] == [(10.0, "echo 1000000000 20500 >/proc/net/host_clock")]
     assert "b: clock -3 ms, +20.5 ppm\n  b: clock +1000 ms, +20.5 ppm from 10 s on" in made.describe()
     assert "host_clock" not in wiring.script(parse(HEAD + LINK + REST))
+
+
+def test_a_slew_ends_when_the_clock_is_corrected() -> None:
+    made = parse(CLOCK + "offset = '3ms'\nrate_ppm = 100\n[[clocks]]\nnode = 'b'\nat = '10s'\nslew = '-6ms'\n")
+    # 600 ppm slower than before: 10 s.
+    assert [(clock.at_ns / 1e9, clock.step_ns, clock.rate_ppb) for clock in made.clocks] == [
+        (0, 3_000_000, 100_000), (10, 0, -500_000), (20, 0, 100_000)
+    ]  # fmt: skip
 
 
 def test_a_trace_is_read_and_its_mistakes_have_a_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,41 @@ def test_stamp_between_two_clocks_holds_the_truth(two: Lab, kernel: str) -> None
     for direction, node in (("up_us", "a"), ("down_us", "b")):
         for name in ("min", "p50", "max"):
             assert abs(found[direction][name] - DELAY_NS[node] / 1e3) <= total_us + 50, (direction, name)
+
+
+SLEWS = """
+[[clocks]]
+node = "b"
+offset = "4ms"
+[[clocks]]
+node = "b"
+at = "5s"
+slew = "-4ms"
+"""
+SAMPLE = """
+answer = []
+while not answer or answer[-1][0] < 20_000_000_000 + answer[0][0]:
+    answer.append(differences()); enter(""); time.sleep(0.5)
+json.dump(answer, sys.stdout)
+"""
+
+
+def test_a_slew_corrects_the_clock_without_a_step(lab: Lab) -> None:
+    """500 ppm slower for 8 s, against the kernel's own clock."""
+    (lab.folder / "slew.toml").write_text(re.sub(r"(?s)\[\[clocks.*", SLEWS, FILE))
+    (lab.folder / "sample.py").write_text(ENTER + SAMPLE)
+    done = lab("run", "./slew.toml", "--time", "virtual", "--", *PYTHON, "sample.py")
+    assert done.returncode == 0, done.stderr
+    samples = json.loads(done.stdout)
+    ahead = [(at, found["REALTIME"][0], found["MONOTONIC"][0]) for at, found in samples]
+    span = max(found["REALTIME"][1] for _, found in samples)
+    assert ahead[0][1] == pytest.approx(4_000_000, abs=span) and ahead[-1][1] == pytest.approx(0, abs=2 * span)
+    assert ahead[-1][2] - ahead[0][2] == pytest.approx(-4_000_000, abs=2 * span), "a slew is of CLOCK_MONOTONIC, too"
+    rates = [(after - before) / (later - at) * 1e6 for (at, before, _), (later, after, _) in pairwise(ahead)]
+    error = 2 * span / 0.5e9 * 1e6  # ppm
+    slewed = [rate for rate in rates if rate == pytest.approx(-500, abs=error)]
+    still = [rate for rate in rates if rate == pytest.approx(0, abs=error)]
+    assert 14 <= len(slewed) <= 16 and len(still) >= len(rates) - len(slewed) - 2, rates
 
 
 def test_without_clocks_of_hosts_it_is_said_and_nothing_is_changed(two: Lab) -> None:

@@ -10,10 +10,11 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ktrxer.lab import cache, cpio, packages, places
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
@@ -29,6 +30,7 @@ LIBELF_ARCHES = ("x86",)  # architectures whose build runs objtool
 TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
 SUM = "vmlinuz.sha256"
 BUILD = "1"  # version of this code: increase it if the same inputs should give another kernel
+BAR = 40  # characters
 SILENCE_S = 600.0  # make prints a line for each file; without output for this time it hangs, also on a slow machine
 # Files of the built tree that are needed to build modules; of arch/ only the folder of the architecture.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
@@ -64,7 +66,11 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             with cache.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")
                 _edit(tree, edits)
-                _build(tree, _options(spec, options.read_text()), tools, _Progress(name, int(spec.get("files", 0)), say))
+                progress = _Progress(name, int(spec.get("files", 0)), say, sys.stderr if sys.stderr.isatty() else None)
+                try:
+                    _build(tree, _options(spec, options.read_text()), tools, progress)
+                finally:
+                    progress.end()
                 _keep(tree, new, tools.arch)
                 shutil.rmtree(new / "source")
             deb.unlink()
@@ -85,20 +91,36 @@ def _sum(path: Path) -> str:
 
 
 class _Progress:
-    """Reports each tenth of a build in a line. The number of files comes from earlier builds, so the share is an estimate."""
+    """Progress of a build: a bar on a terminal, a line for every tenth part in a log. The number of files comes from earlier builds."""
 
-    def __init__(self, name: str, files: int, say: cache.Say) -> None:
-        self.name, self.files, self.say = name, files, say
+    def __init__(self, name: str, files: int, say: cache.Say, terminal: TextIO | None = None) -> None:
+        self.name, self.files, self.say, self.terminal = name, files, say, terminal
         self.compiled, self.shown = 0, 0
 
     def line(self, text: str) -> None:
         if not self.files or not re.match(r"\s+(CC|AS)\s", text):
             return
         self.compiled += 1
-        tenth = min(9, self.compiled * 10 // self.files)
-        if tenth > self.shown:
-            self.shown = tenth
-            self.say(f"building {self.name}: {tenth * 10} % ({self.compiled} of about {self.files} files)")
+        percent = min(99, self.compiled * 100 // self.files)
+        if self.terminal is not None:
+            if percent > self.shown:
+                self.shown = percent
+                self._draw(percent)
+        elif percent // 10 > self.shown:
+            self.shown = percent // 10
+            self.say(f"building {self.name}: {self.shown * 10} % ({self.compiled} of about {self.files} files)")
+
+    def end(self) -> None:
+        """Removes the bar."""
+        if self.terminal is not None and self.shown:
+            self.terminal.write("\r\x1b[K")
+            self.terminal.flush()
+
+    def _draw(self, percent: int) -> None:
+        assert self.terminal is not None
+        full = percent * BAR // 100
+        self.terminal.write(f"\r\x1b[Kbuilding {self.name} [{'#' * full}{'.' * (BAR - full)}] {percent} %")
+        self.terminal.flush()
 
 
 def _edits(spec: dict[str, Any], folder: Path) -> dict[str, Any]:

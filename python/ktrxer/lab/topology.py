@@ -233,29 +233,32 @@ class _Reader(Text):
         found: list[Clock] = []
         for number, raw in enumerate(self.tables(table, "clocks", CLOCKS_LIMIT), start=1):
             where = f"clock {number}"
-            self.only(raw, ("at", "node", "offset", "rate_ppm"), where)
+            self.only(raw, ("at", "node", "offset", "rate_ppm", "slew"), where)
             name = self.text(raw, "node", where)
             if name is None:
-                raise self.fail(where, "`node` is missing; a clock has `node`, `offset` or `rate_ppm`, and perhaps `at`")
+                raise self.fail(where, "`node` is missing; a clock has `node`, `offset`, `rate_ppm` or `slew`, and perhaps `at`")
             node = self.choice("node", name, nodes, where)
             before = next((clock for clock in reversed(found) if clock.node == node), None)
-            at_ns, step_ns = self.at(raw, where), self.offset(raw, where)
+            at_ns, step_ns, slew_ns = self.at(raw, where), self.offset(raw, "offset", where), self.offset(raw, "slew", where)
             if before is not None and at_ns <= before.at_ns:
                 raise self.fail(where, f"`at`: must be later than that of the clock of {node!r} before, {before.at_ns / 1e9:g} s")
             rate = raw.get("rate_ppm", before.rate_ppb / 1e3 if before else 0)
             if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not abs(rate) <= RATE_LIMIT_PPM:
                 raise self.fail(where, f"`rate_ppm` must be a number from -{RATE_LIMIT_PPM} to {RATE_LIMIT_PPM}, found {show(rate)}")
-            if "offset" not in raw and "rate_ppm" not in raw:
-                raise self.fail(where, f"the clock of {node!r} has neither `offset` nor `rate_ppm`")
-            found.append(Clock(at_ns, node, step_ns, round(rate * 1000)))
+            if not raw.keys() & {"offset", "rate_ppm", "slew"}:
+                raise self.fail(where, f"the clock of {node!r} has no `offset`, `rate_ppm` or `slew`")
+            clock = Clock(at_ns, node, step_ns, round(rate * 1000))
+            if slew_ns and clock.slew_ppb(slew_ns) == clock.rate_ppb:
+                raise self.fail(where, f"`slew`: the clock of {node!r} has the limit of {RATE_LIMIT_PPM} ppm already")
+            found += clock.slewed(slew_ns)
         return tuple(found)
 
-    def offset(self, raw: dict[str, Any], where: str) -> int:
-        text = (self.filled(raw, "offset", where) or "0s").strip()
+    def offset(self, raw: dict[str, Any], key: str, where: str) -> int:
+        text = (self.filled(raw, key, where) or "0s").strip()
         match = TIME.fullmatch(text.removeprefix("-"))
         value = round(float(match[1]) * SCALE[match[2]]) if match else DOWN_LIMIT_NS + 1
         if value > DOWN_LIMIT_NS:
-            raise self.fail(where, f'`offset` must be a time up to 24 hours, e.g. "3ms" or "-3ms"; found {show(text)}')
+            raise self.fail(where, f'`{key}` must be a time up to 24 hours, e.g. "3ms" or "-3ms"; found {show(text)}')
         return -value if text.startswith("-") else value
 
     def way(self, raw: dict[str, Any], where: str, links: tuple[Link, ...]) -> Way:

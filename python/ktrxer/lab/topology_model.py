@@ -9,13 +9,14 @@ import ipaddress
 import json
 import sys
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
 POLICE_NS = 50_000_000  # size of a policer's bucket, as a time at its rate
 TRACE = Path(__file__).with_name("trace.py")
 DEFAULT_QUEUE = "pfifo limit 1000"
+SLEW_PPB = 500_000  # of adjtimex(2)
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,17 @@ class Clock:
     node: str
     step_ns: int
     rate_ppb: int
+
+    def slew_ppb(self, slew_ns: int) -> int:
+        """The rate during a slew: the limit of adjtimex(2)."""
+        return SLEW_PPB if slew_ns > 0 else -SLEW_PPB
+
+    def slewed(self, slew_ns: int) -> list[Clock]:
+        """As a daemon corrects a clock: it goes faster or slower until it has gained `slew_ns`, then as before."""
+        if not slew_ns:
+            return [self]
+        lasts_ns = round(slew_ns * 1e9 / (self.slew_ppb(slew_ns) - self.rate_ppb))
+        return [replace(self, rate_ppb=self.slew_ppb(slew_ns)), Clock(self.at_ns + lasts_ns, self.node, 0, self.rate_ppb)]
 
     def words(self) -> list[str]:
         """The command that applies it. On a kernel without clocks for each host the command fails and changes nothing."""
