@@ -8,6 +8,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 """
 
 import json
+import signal
 import struct
 import sys
 import time
@@ -214,6 +215,22 @@ def test_a_server_that_dies(shared_pair, capacity, peer_serves):
     peer_serves("die")
     end = json.loads(capacity(a, b.address, "--for", "4s", "--direction", "down", "--json", status=1).stdout)
     assert end["verdict"] != "valid" and any("nothing came from the server" in reason for reason in end["reasons"]), end["reasons"]
+
+
+def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
+    """It informs the server, which frees the place at once."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token, "--udpstp-port", PORT, "--max-clients", 1, *LIMIT)
+    words = [ktrxer, "capacity", b.address, "--token-file", token, "--direction", "down", *LIMIT, "--jsonl", "--sample-interval", "5s"]
+    for _ in range(2):
+        process = a.popen([*words, "--for", "10s"])
+        process.stdout.readline()  # start
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        end = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])
+        assert end["verdict"] == "invalid" and any("stopped" in reason for reason in end["reasons"]), end["reasons"]
+    server.stop()
+    assert server.end["capacity"]["tests"] == 2 and server.end["capacity"]["refused"] == 0
 
 
 def test_a_server_without_the_key(shared_pair, capacity, peer_serves):

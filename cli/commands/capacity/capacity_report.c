@@ -216,11 +216,11 @@ static void judge(const struct capacity_way *way)
 	const char *name = capacity_ways[way->way];
 
 	if (!way->has_result) {
-		verdict_say(cli, VERDICT_INVALID,
-			    way->test.end == UDPSTP_SILENT
-				    ? "%s: no datagram of the server came to this host for five seconds"
-				    : "%s: no sub-interval is known",
-			    name);
+		verdict_say(cli, VERDICT_INVALID, "%s: %s", name,
+			    way->test.stopped ? "the test was stopped before the end of its first sub-interval"
+			    : way->test.end == UDPSTP_SILENT
+				    ? "no datagram of the server came to this host for five seconds"
+				    : "the server ended the test before its first sub-interval was over");
 		return;
 	}
 	if (way->test.stopped)
