@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
-from ktrxer.catalogue import everything, find
+from ktrxer.catalogue import NAMES, everything, find
+from ktrxer.catalogue.parity import EXPLAINED, FAMILIES, RECIPES
 from ktrxer.catalogue.recipe import (
     DSCP,
     NoParameters,
@@ -192,3 +193,21 @@ def test_a_runner_that_is_not_there():
         run("ping", "x", speed=1)
     with pytest.raises(PlanError, match="its parameters are Flows, not Probes"):
         Recipe("x", "x", lambda s, _: run("ping", "x", uploads(s, ["u"]).runs[0].parameters)).make(Setting("H"), {})
+
+
+def test_parity_with_flent():
+    """The other names of recipes are those of Flent's 82 tests; the tests with a recipe are counted."""
+    names = [name for family in FAMILIES.values() for name in family]
+    assert len(names) == len(set(names)) == 82
+    here = {test.name for test in everything()}
+    assert here == {*NAMES, *RECIPES} and RECIPES.keys() <= set(names) and not here & EXPLAINED.keys() and EXPLAINED.keys() <= set(names)
+    assert not set(NAMES) & RECIPES.keys() and {recipe for recipe, _ in RECIPES.values()} <= set(NAMES)
+    assert len(here & set(names)) >= 21
+    print(f"figure: {len(here & set(names))} of 82 tests of Flent have a recipe, {len(EXPLAINED)} are explained")
+
+
+def test_another_name_of_a_recipe_sets_its_parameters():
+    assert names_of("tcp_4up")[0] == [f"TCP upload::{n}" for n in range(1, 5)] and len(names_of("tcp_upload_1000")[0]) == 1000
+    assert parameters_of(find("tcp_2down"), {}).download_streams == 2 and find("tcp_2down").name == "tcp_2down"
+    with pytest.raises(PlanError, match="did you mean tcp_12up"):
+        find("tcp_12upp")

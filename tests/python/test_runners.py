@@ -177,8 +177,9 @@ def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
 
     from ktrxer.run import session
 
-    monkeypatch.setattr(session, "GRACE_NS", 300 * MS)
-    monkeypatch.setattr(session, "PATIENCE_NS", 300 * MS)
+    if how == "hangs":
+        monkeypatch.setattr(session, "GRACE_NS", 300 * MS)
+        monkeypatch.setattr(session, "PATIENCE_NS", 300 * MS)
     counter()
     run = measure(tmp_path, how)
     print(run.meta.reasons)
@@ -239,3 +240,54 @@ def test_a_key_that_the_runner_did_not_name():
 def test_a_place_is_named_in_the_plan():
     schedule = make(icmp(Setting("H", 1, 0), place="ssh:router"), Setting("H", 1, 0), Options("/here/ktrxer"))
     assert schedule.jobs[0].command()[0] == "ktrxer" and schedule.jobs[0].stored.place == "ssh:router"
+
+
+# ------------------------------------------------------------------------------------------------- tools of other projects
+
+FPING = b"""[1795411612.41870] 127.0.0.1 : [0], 64 bytes, 0.032 ms (0.032 avg, 0% loss)
+[1795411612.43880] 127.0.0.1 : [1], 64 bytes, 1.5 ms (0.033 avg, 0% loss)
+[1795411614.45880] 127.0.0.1 : [2], timed out (0.033 avg, 33% loss)
+"""
+
+
+def outcome(name, output, zero_real_ns, **parameters):
+    """Samples of recorded output, which comes in pieces of 7 bytes."""
+    runner = runners.find(name)
+    p = runner.parameters(**parameters)
+    samples = Samples(runner.series(p, "x"), Clock(zero_real_ns, None), to_ns=60 * S)
+    reading = runner.read(p, samples)
+    next(reading)
+    with contextlib.suppress(StopIteration):
+        for begin in range(0, len(output), 7):
+            reading.send(Chunk(output[begin : begin + 7], 5))
+        reading.send(None)
+    return samples
+
+
+def test_fping_as_recorded():
+    samples = outcome("fping", FPING, 1795411612 * S)
+    (rows,) = samples.take().values()
+    assert samples.garbage == 0 and rows["seq"] == [0, 1, 2] and rows["state"] == [0, 0, 1] and rows["rtt_ns"] == [32_000, 1_500_000, None]
+    assert rows["t_ns"] == [418_700_000 - 32_000, 438_800_000 - 1_500_000, 458_800_000], "send times: a probe is lost a time-out after it was sent"
+
+
+@pytest.mark.parametrize("output, garbage", [
+    (FPING[:-30], 1), (FPING.replace(b"0.032 ms", b"0..3 ms"), 1), (b"PING localhost (127.0.0.1) 56(84) bytes of data.\n" * 30, 30),
+    (FPING.replace(b"[1795411612", b"[17954"), 2), (b"\xff\xfe\x00\n", 1),
+])
+def test_fping_that_is_none(output, garbage):
+    assert outcome("fping", output, 1795411612 * S).garbage == garbage
+
+
+def test_fping_itself(tmp_path):
+    """The real tool, to this host."""
+    setting = Setting("127.0.0.1", 1.0, 0)
+    schedule = make(invoke("fping", "Ping (ms) fping", interval_ns=50 * MS, mark="EF"), setting, Options())
+    with checks.places_of(schedule) as places:
+        checks.tools(schedule, places)
+        meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
+        run = open_run(Session(schedule, meta, tmp_path, places=places).run())
+    arrays = run.arrays(run.series("Ping (ms) fping"))
+    assert arrays["seq"].tolist() == list(range(20)) and (arrays["state"] == 0).all(), run.meta.reasons
+    assert (arrays["rtt_ns"] > 0).all() and -10 * MS < arrays["t_ns"].min() < S and run.meta.runners[0].protocol == "ICMP"
+    assert run.meta.verdict == "valid", run.meta.reasons

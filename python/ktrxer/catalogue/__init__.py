@@ -5,23 +5,30 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from ktrxer.catalogue.parity import RECIPES
 from ktrxer.catalogue.recipe import PlanError, Test
 
 NAMES = ("ping", "rrul", "rrul_be", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload")
 
 
 def find(name: str) -> Test:
-    """A test by its name, or a user's own by the path of its file (which is a program, and is run: only a path that the user typed comes
-    here)."""
+    """A test by its name, or a user's own by the path of its file, which is a program and is executed: the path comes from the command
+    line."""
     if "/" in name or name.endswith(".py"):
         return _from_file(Path(name))
+    if name in RECIPES:
+        recipe, given = RECIPES[name]
+        words = ", ".join(f"{key}={value}" for key, value in given.items())
+        summary = f"{recipe} with {words}" if words else f"{recipe}, by another name of Flent"
+        return replace(find(recipe), name=name, summary=summary, given=given)
     if name not in NAMES:
-        near = get_close_matches(name, NAMES, 1)
+        near = get_close_matches(name, (*NAMES, *RECIPES), 1)
         meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(NAMES)}"
         raise PlanError(f"no test is called {name[:60]!r}{meant} (a test of your own is named by its path, ./{name[:60]}.py)")
     return _test_of(import_module(f"ktrxer.catalogue.{name}"), name)
@@ -54,4 +61,4 @@ def _test_of(module: ModuleType, name: str) -> Test:
 
 
 def everything() -> list[Test]:
-    return [find(name) for name in NAMES]
+    return [find(name) for name in (*NAMES, *RECIPES)]

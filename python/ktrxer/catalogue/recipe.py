@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -110,6 +111,7 @@ class Test:
     plan: Callable[[Setting, Any], Plan]
     parameters: type = NoParameters
     description: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)  # parameters that another name of a recipe sets
 
     def make(self, setting: Setting, given: dict[str, str]) -> Plan:
         """The plan for these parameters, checked as a whole."""
@@ -201,6 +203,7 @@ def parameters_of(test: Test, given: dict[str, str]) -> Any:
     """KEY=VALUE texts as the test's own typed parameters; values that are computed where the test runs are computed here."""
     fields = {f.name: f for f in dataclasses.fields(test.parameters)}
     hints = typing.get_type_hints(test.parameters)
+    given = {**test.given, **given}
     for key in given:
         if key not in fields:
             known = ", ".join(fields) or "none"
@@ -275,10 +278,10 @@ def check(plan: Plan) -> None:
         series += dict.fromkeys(single.name for single in made)
         tables += [(single.name, single.kind) for single in made]
     for what, given in (("parts", names), ("series", series), ("panels", [panel.name for panel in plan.panels])):
-        twice = {name for name in given if given.count(name) > 1}
+        twice = {name for name, count in Counter(given).items() if count > 1}
         if twice:
             raise PlanError(f"two {what} of the test are called {min(twice)!r}")
-    if same := {name for name, kind in tables if tables.count((name, kind)) > 1}:
+    if same := {name for (name, _), count in Counter(tables).items() if count > 1}:
         raise PlanError(f"two series of the test are called {min(same)!r}")
     for name in names + series:
         if not _NAME.fullmatch(name):

@@ -285,7 +285,9 @@ class Session:
                 samples.not_understood(str(error))
         self._news = True
         own = active.job.runner.own  # a command of ktrxer that ended well has printed its end object
-        stored.status = "killed" if stored.exit_status < 0 else "ended" if stored.end is not None or not own else "failed"
+        asked = active.kill_at_ns is not None and stored.exit_status == -signal.SIGINT
+        killed = stored.exit_status < 0 and not asked
+        stored.status = "killed" if killed else "ended" if stored.end is not None or not own else "failed"
         loss = self.places[active.job.invocation.place].loss()
         if loss is not None:
             at = f"{max(0, self.now_ns) / S:.1f} s into the run"

@@ -23,7 +23,7 @@ from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Time
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-NAMES = ("flow", "ping", "stamp")
+NAMES = ("flow", "fping", "ping", "stamp")
 GROUP = "ktrxer.runners"
 
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -138,7 +139,7 @@ class Runner:
 
 def ends_well(ended: Ended) -> Iterable[Reason]:
     """The health of a tool whose exit status says everything."""
-    if ended.process.exit_status:
+    if ended.process.exit_status not in (0, None, -signal.SIGINT):  # the run itself stops a process by SIGINT
         lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
         said = f": {lines[-1]}" if lines else ""
         yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")
