@@ -48,8 +48,8 @@ void ktrxer_waiter_calibrate(struct ktrxer_waiter *waiter);
 void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_t wanted_ns, uint64_t woken_ns);
 /*
  * Must the thread take a nap although only `left_ns` remain, less than the wake-up margin? The kernel stops for 50 ms a
- * real-time thread that takes more than 95 % of a processor; a short nap costs a few microseconds. Returns the time from
- * the end of the nap to the deadline, 0: no nap.
+ * real-time thread that takes more than 95 % of a processor; a short nap costs a few microseconds. Returns the time
+ * from the end of the nap to the deadline, 0: no nap.
  */
 uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, uint64_t left_ns);
 /* After a submission that began at call_ns and was stamped at sent_ns. */
