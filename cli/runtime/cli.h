@@ -22,7 +22,7 @@ struct cli_common {
 
 struct out;
 struct host_watch;
-struct verdict_book;
+struct verdict_builder;
 
 struct cli {
 	const struct command *command;
@@ -33,7 +33,7 @@ struct cli {
 	int stop_fd; /* readable once asked to stop: SIGINT, SIGTERM, end of input; never read from it */
 	struct host_watch *host;
 	struct run_delay run_delay;
-	struct verdict_book *book;
+	struct verdict_builder *builder;
 	bool no_result; /* the command ended with complaints alone */
 };
 

@@ -19,7 +19,7 @@ enum {
 	LATE_FLOOR_NS = 100 * 1000,     /* late is later than a tenth of the interval, and than this */
 };
 
-struct verdict_book {
+struct verdict_builder {
 	pthread_mutex_t lock; /* a clock step is seen by another thread */
 	enum verdict verdict;
 	int count;
@@ -31,82 +31,82 @@ struct verdict_book {
 
 int verdict_open(struct cli *cli)
 {
-	cli->book = calloc(1, sizeof *cli->book);
-	if (!cli->book)
+	cli->builder = calloc(1, sizeof *cli->builder);
+	if (!cli->builder)
 		return -ENOMEM;
-	pthread_mutex_init(&cli->book->lock, NULL);
+	pthread_mutex_init(&cli->builder->lock, NULL);
 	return 0;
 }
 
 void verdict_close(struct cli *cli)
 {
-	if (!cli->book)
+	if (!cli->builder)
 		return;
-	pthread_mutex_destroy(&cli->book->lock);
-	free(cli->book);
-	cli->book = NULL;
+	pthread_mutex_destroy(&cli->builder->lock);
+	free(cli->builder);
+	cli->builder = NULL;
 }
 
 int verdict_reasons(const struct cli *cli)
 {
-	return cli->book ? cli->book->count : 0;
+	return cli->builder ? cli->builder->count : 0;
 }
 
 const char *verdict_reason(const struct cli *cli, int i)
 {
-	return cli->book->reasons[i];
+	return cli->builder->reasons[i];
 }
 
 enum verdict verdict_now(const struct cli *cli)
 {
-	return cli->book ? cli->book->verdict : VERDICT_VALID;
+	return cli->builder ? cli->builder->verdict : VERDICT_VALID;
 }
 
 void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
 {
-	struct verdict_book *book = cli->book;
+	struct verdict_builder *builder = cli->builder;
 	char text[KTRXER_ERROR_TEXT];
 	va_list args;
 	int i;
 
-	if (!book)
+	if (!builder)
 		return;
 	va_start(args, format);
 	if (vsnprintf(text, sizeof text, format, args) < 0)
 		text[0] = '\0';
 	va_end(args);
-	pthread_mutex_lock(&book->lock);
-	if (verdict > book->verdict)
-		book->verdict = verdict;
-	for (i = 0; i < book->count && strcmp(book->reasons[i], text) != 0; i++)
+	pthread_mutex_lock(&builder->lock);
+	if (verdict > builder->verdict)
+		builder->verdict = verdict;
+	for (i = 0; i < builder->count && strcmp(builder->reasons[i], text) != 0; i++)
 		;
-	if (i == book->count && i < KTRXER_REASONS_MAX)
-		memcpy(book->reasons[book->count++], text, sizeof text);
-	else if (i == book->count) /* the last one becomes a count of what found no place */
-		snprintf(book->reasons[KTRXER_REASONS_MAX - 1], KTRXER_ERROR_TEXT, "and %u more reasons",
-			 ++book->more + 1);
-	pthread_mutex_unlock(&book->lock);
+	if (i == builder->count && i < KTRXER_REASONS_MAX)
+		memcpy(builder->reasons[builder->count++], text, sizeof text);
+	else if (i == builder->count) /* the last one becomes a count of what found no place */
+		snprintf(builder->reasons[KTRXER_REASONS_MAX - 1], KTRXER_ERROR_TEXT, "and %u more reasons",
+			 ++builder->more + 1);
+	pthread_mutex_unlock(&builder->lock);
 }
 
 void verdict_complaint(const struct cli *cli, const char *text)
 {
-	struct verdict_book *book = cli->book;
+	struct verdict_builder *builder = cli->builder;
 
-	if (!book)
+	if (!builder)
 		return;
-	pthread_mutex_lock(&book->lock);
-	if (book->complaints < COMPLAINTS_MAX)
-		snprintf(book->complaint[book->complaints++], KTRXER_ERROR_TEXT, "%s", text);
-	pthread_mutex_unlock(&book->lock);
+	pthread_mutex_lock(&builder->lock);
+	if (builder->complaints < COMPLAINTS_MAX)
+		snprintf(builder->complaint[builder->complaints++], KTRXER_ERROR_TEXT, "%s", text);
+	pthread_mutex_unlock(&builder->lock);
 }
 
 void verdict_say_complaints(struct cli *cli)
 {
-	struct verdict_book *book = cli->book;
+	struct verdict_builder *builder = cli->builder;
 
-	for (int i = 0; i < book->complaints; i++)
-		verdict_say(cli, VERDICT_INVALID, "%s", book->complaint[i]);
-	if (!book->complaints)
+	for (int i = 0; i < builder->complaints; i++)
+		verdict_say(cli, VERDICT_INVALID, "%s", builder->complaint[i]);
+	if (!builder->complaints)
 		verdict_say(cli, VERDICT_INVALID, "the command ended without a result");
 }
 

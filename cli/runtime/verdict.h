@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The book of reasons, as cli.c and record.c see it; commands see cli.h. */
+/* The verdict builder for cli.c and record.c; cli.h has the functions for commands. */
 #ifndef KTRXER_CLI_VERDICT_H
 #define KTRXER_CLI_VERDICT_H
 

@@ -133,11 +133,11 @@ enum ktrxer_limits {
 #endif
 
 	/* server and client: flows (docs/reference/control.md) */
-	KTRXER_CONTROL_STRANGERS = 256, /* connections that have not said what they are for */
-	KTRXER_CONTROL_GROUPS = 256,    /* prefixes, by hash, whose waiting connections are counted; a power of two */
-	KTRXER_CONTROL_NEW = 32,        /* control connections that have not shown the token */
-	KTRXER_CONTROL_HELLO_S = 10,    /* and so long they may take for it */
-	KTRXER_CONTROL_RATE = 20,       /* control connections a second from each /24 and /56: guesses at the token */
+	KTRXER_CONTROL_PENDING = 256, /* connections that have not stated their purpose yet */
+	KTRXER_CONTROL_GROUPS = 256,  /* prefixes, by hash, whose waiting connections are counted; a power of two */
+	KTRXER_CONTROL_NEW = 32,      /* control connections that have not shown the token */
+	KTRXER_CONTROL_HELLO_S = 10,  /* and so long they may take for it */
+	KTRXER_CONTROL_RATE = 20,     /* control connections a second from each /24 and /56: guesses at the token */
 	KTRXER_CONTROL_BURST = 100,
 	KTRXER_CONTROL_TRUSTED = 64,     /* addresses whose clients have proven the token */
 	KTRXER_CONTROL_TRUSTED_S = 3600, /* their STAMP packets may be marked so long */

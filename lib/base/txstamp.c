@@ -116,8 +116,8 @@ static void reporter_copy(struct ktrxer_addr *reporter, struct bytes *b)
 		reporter->family = AF_INET6;
 }
 
-static void refusal_tell(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted,
-			 uint32_t length, const struct ktx_completions *completions)
+static void refusal_report(const struct sock_extended_err *e, struct bytes *offender, const uint8_t *quoted,
+			   uint32_t length, const struct ktx_completions *completions)
 {
 	struct ktx_network_error error = { .when_ns = ktrxer_now_ns(),
 					   .error = (int)e->ee_errno,
@@ -146,7 +146,7 @@ static int reap_one(struct mmsghdr *received, const struct ktx_completions *comp
 			bytes_copy(&offender, &e, sizeof e);
 		}
 	if (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6 || e.ee_origin == SO_EE_ORIGIN_LOCAL)
-		refusal_tell(&e, &offender, message->msg_iov->iov_base, received->msg_len, completions);
+		refusal_report(&e, &offender, message->msg_iov->iov_base, received->msg_len, completions);
 	/*
 	 * The queue that was to keep its time has dropped it: too late (ECANCELED), or not a time that it can keep
 	 * (EINVAL).

@@ -5,9 +5,9 @@
  * that moment.
  *
  * fq keeps times of CLOCK_MONOTONIC and lets nothing go early. etf keeps times of CLOCK_TAI and, without the NIC's
- * help, takes a frame out `delta` before its time, which is then when it leaves: so it is told a time that much later.
- * It drops what it cannot keep and says so in the socket's error queue, by the time that it was told; hence no two
- * frames are told the same one.
+ * help, takes a frame out `delta` before its time, which is then when it leaves: so it gets a time that much later.
+ * It drops what it cannot keep and says so in the socket's error queue, with the time that it got; hence no two
+ * frames get the same time.
  */
 #include "clock.h"
 #include "packet_sock.h"
@@ -44,7 +44,7 @@ struct ktx_engine_state {
 	union control controls[KTX_BATCH_MAX];
 	struct ktx_request *requests;
 	uint32_t slots;
-	uint64_t *told;     /* by request: the time as the queue has it */
+	uint64_t *launches; /* by request: the time as the queue has it */
 	uint64_t last_ns;   /* leave_ns of the frame that was taken last */
 	uint64_t looked_ns; /* at the device's queue */
 	bool ignored;       /* it was replaced by one that keeps no times */
@@ -131,7 +131,7 @@ static void prepare(struct ktx_engine_state *state)
 static void txtime_close(struct ktx_engine_state *state)
 {
 	ktx_sock_close(&state->packet.sock);
-	free(state->told);
+	free(state->launches);
 	free(state);
 }
 
@@ -140,7 +140,7 @@ static int txtime_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	struct ktx_engine_state *state = calloc(1, sizeof *state);
 	int fd, rc;
 
-	if (!state || !(state->told = calloc(setup->slots, sizeof *state->told))) {
+	if (!state || !(state->launches = calloc(setup->slots, sizeof *state->launches))) {
 		free(state);
 		return ktrxer_fail(err, -ENOMEM, "no memory for the txtime engine");
 	}
@@ -218,11 +218,11 @@ static int txtime_send(struct ktx_engine_state *state, struct ktx_request *const
 		ktrxer_clock_map_refresh(&state->tai, now, 100000);
 	count = ktx_packet_sock_fill(&state->packet, requests, count);
 	for (int i = 0; i < count; i++) {
-		uint64_t *told = &state->told[requests[i] - state->requests];
+		uint64_t *mine = &state->launches[requests[i] - state->requests];
 
 		last = requests[i]->leave_ns = leave_time(state, requests[i]->leave_ns, last, now);
-		*told = queue_time(state, last);
-		memcpy(CMSG_DATA(&state->controls[i].head), told, sizeof *told);
+		*mine = queue_time(state, last);
+		memcpy(CMSG_DATA(&state->controls[i].head), mine, sizeof *mine);
 	}
 	n = ktx_sock_send(&state->packet.sock, count);
 	if (n > 0)
@@ -264,7 +264,7 @@ static void pass_drop(void *context, uint64_t launch, int error)
 	const struct passing *p = context;
 
 	for (uint32_t i = 0; i < p->state->slots; i++)
-		if (p->state->told[i] == launch)
+		if (p->state->launches[i] == launch)
 			p->to->failed(p->to->context, &p->state->requests[i], error);
 	if (error == -EINVAL)
 		look_again(p->state);

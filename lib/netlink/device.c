@@ -249,7 +249,7 @@ static int fail_unknown(struct rtnl *rtnl, const char *name, struct ktrxer_error
 	struct device_list list = { .devices = (uint8_t *)devices, .size = sizeof *devices, .max = 64 };
 	char names[NAMES_SHOWN] = "";
 	unsigned int nearest = 3;
-	const char *meant = NULL;
+	const char *similar = NULL;
 	size_t used = 0;
 	int shown;
 
@@ -263,12 +263,12 @@ static int fail_unknown(struct rtnl *rtnl, const char *name, struct ktrxer_error
 
 		if (distance < nearest && distance < strlen(devices[i].name)) {
 			nearest = distance;
-			meant = devices[i].name;
+			similar = devices[i].name;
 		}
 	}
-	if (meant)
+	if (similar)
 		return ktrxer_fail(err, -ENODEV, "device '%.64s': there is none of that name here; did you mean '%s'?",
-				   name, meant);
+				   name, similar);
 	for (int i = 0; i < shown; i++) {
 		int n = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", devices[i].name);
 

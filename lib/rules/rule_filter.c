@@ -173,7 +173,7 @@ static bool rule_is_same(const struct krx_rule *a, const struct krx_rule *b, uin
 	       (!(fields & KRX_FIELD_TO_PORT) || a->to_port == b->to_port);
 }
 
-static bool rule_is_said(const struct assembler *a, const struct krx_rule *rule)
+static bool rule_is_stated(const struct assembler *a, const struct krx_rule *rule)
 {
 	for (uint32_t i = 0; i < a->emitted_count; i++)
 		if (rule_is_same(a->emitted[i], rule, a->fields))
@@ -233,7 +233,7 @@ static void emit_rules(struct assembler *a, int family)
 		if (!rule_is_of_family(rule, family))
 			continue;
 		if (a->fields != KRX_FIELDS_ALL) {
-			if (rule_is_said(a, rule))
+			if (rule_is_stated(a, rule))
 				continue;
 			/* Each rule takes an instruction at least: there is room for all that fit the program. */
 			if (a->emitted_count < INSTRUCTIONS_MAX)

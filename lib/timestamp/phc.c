@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RATE_SPAN_MOST_NS (100ll * KTRXER_NS_PER_S) /* beyond it a rate of long ago would be told for that of now */
+#define RATE_SPAN_MOST_NS (100ll * KTRXER_NS_PER_S) /* a longer span would give an old rate */
 
 enum {
 	SAMPLES = 3,   /* of one call; the narrowest counts */
@@ -32,10 +32,10 @@ static int64_t ptp_ns(const struct ptp_clock_time *t)
 
 /* --------------------------------------------------------------------------------------------------------- readings */
 
-bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading)
+bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *reported, struct phc_reading *reading)
 {
-	*reading = (struct phc_reading){ ptp_ns(&told->device), ptp_ns(&told->sys_realtime), LATCH_NS };
-	return told->device.nsec < KTRXER_NS_PER_S && told->sys_realtime.nsec < KTRXER_NS_PER_S;
+	*reading = (struct phc_reading){ ptp_ns(&reported->device), ptp_ns(&reported->sys_realtime), LATCH_NS };
+	return reported->device.nsec < KTRXER_NS_PER_S && reported->sys_realtime.nsec < KTRXER_NS_PER_S;
 }
 
 /* The system's clock before and after the NIC's, which was read at an unknown time between them. */
@@ -50,21 +50,21 @@ static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock
 	*best = (struct phc_reading){ ptp_ns(nic), from + width / 2, (uint32_t)(width / 2 + 1) };
 }
 
-bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading)
+bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *reported, struct phc_reading *reading)
 {
 	bool any = false;
 
-	for (unsigned int i = 0; i < told->n_samples && i < PTP_MAX_SAMPLES; i++)
-		narrower(reading, &any, &told->ts[i][0], &told->ts[i][1], &told->ts[i][2]);
+	for (unsigned int i = 0; i < reported->n_samples && i < PTP_MAX_SAMPLES; i++)
+		narrower(reading, &any, &reported->ts[i][0], &reported->ts[i][1], &reported->ts[i][2]);
 	return any;
 }
 
-bool ktrxer_phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading)
+bool ktrxer_phc_of_plain(const struct ptp_sys_offset *reported, struct phc_reading *reading)
 {
 	bool any = false;
 
-	for (unsigned int i = 0; i < told->n_samples && i < PTP_MAX_SAMPLES; i++)
-		narrower(reading, &any, &told->ts[2 * i], &told->ts[2 * i + 1], &told->ts[2 * i + 2]);
+	for (unsigned int i = 0; i < reported->n_samples && i < PTP_MAX_SAMPLES; i++)
+		narrower(reading, &any, &reported->ts[2 * i], &reported->ts[2 * i + 1], &reported->ts[2 * i + 2]);
 	return any;
 }
 
@@ -159,19 +159,19 @@ static bool read_both(struct phc *phc, int way, struct phc_reading *reading)
 		struct ptp_sys_offset_precise precise;
 		struct ptp_sys_offset_extended extended;
 		struct ptp_sys_offset plain;
-	} told;
+	} reported;
 
-	memset(&told, 0, sizeof told);
+	memset(&reported, 0, sizeof reported);
 	if (way == PRECISE)
-		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &told.precise) == 0 &&
-		       ktrxer_phc_of_precise(&told.precise, reading);
+		return ioctl(phc->fd, PTP_SYS_OFFSET_PRECISE, &reported.precise) == 0 &&
+		       ktrxer_phc_of_precise(&reported.precise, reading);
 	if (way == EXTENDED) {
-		told.extended.n_samples = SAMPLES;
-		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &told.extended) == 0 &&
-		       ktrxer_phc_of_extended(&told.extended, reading);
+		reported.extended.n_samples = SAMPLES;
+		return ioctl(phc->fd, PTP_SYS_OFFSET_EXTENDED, &reported.extended) == 0 &&
+		       ktrxer_phc_of_extended(&reported.extended, reading);
 	}
-	told.plain.n_samples = SAMPLES;
-	return ioctl(phc->fd, PTP_SYS_OFFSET, &told.plain) == 0 && ktrxer_phc_of_plain(&told.plain, reading);
+	reported.plain.n_samples = SAMPLES;
+	return ioctl(phc->fd, PTP_SYS_OFFSET, &reported.plain) == 0 && ktrxer_phc_of_plain(&reported.plain, reading);
 }
 
 void ktrxer_phc_refresh(struct phc *phc, struct ktrxer_clock_map *real, uint64_t now_ns)

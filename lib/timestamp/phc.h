@@ -22,9 +22,9 @@ struct phc_reading {
 };
 
 /* What the kernel's three ways to read them tell, the narrowest sample of a call. False: no sample that can be. */
-bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *told, struct phc_reading *reading);
-bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *told, struct phc_reading *reading);
-bool ktrxer_phc_of_plain(const struct ptp_sys_offset *told, struct phc_reading *reading);
+bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *reported, struct phc_reading *reading);
+bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *reported, struct phc_reading *reading);
+bool ktrxer_phc_of_plain(const struct ptp_sys_offset *reported, struct phc_reading *reading);
 
 enum { PHC_POINTS = 8 };
 

@@ -235,7 +235,7 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	return 0;
 }
 
-static bool stamps_asked(const struct ktx *tx)
+static bool stamps_requested(const struct ktx *tx)
 {
 	return tx->options.purpose == KTX_FOR_TIMING && !(tx->options.flags & KTX_NO_STAMPS);
 }
@@ -245,7 +245,7 @@ static void nic_open(struct ktx *tx)
 {
 	int fd, rc;
 
-	if (!tx->engine->nic_stamps || !tx->has_device || !stamps_asked(tx))
+	if (!tx->engine->nic_stamps || !tx->has_device || !stamps_requested(tx))
 		return;
 	fd = tx->engine->event_fd(tx->state);
 	if (fd < 0)
@@ -361,9 +361,9 @@ static enum ktx_departure_source best_departure(const struct ktx *tx)
 {
 	uint32_t features = features_of(tx);
 
-	return features & KTX_CAN_NIC_STAMP                          ? KTX_DEPARTURE_NIC
-	       : features & KTX_CAN_DRIVER_STAMP && stamps_asked(tx) ? KTX_DEPARTURE_DRIVER
-								     : KTX_DEPARTURE_QUEUED;
+	return features & KTX_CAN_NIC_STAMP                              ? KTX_DEPARTURE_NIC
+	       : features & KTX_CAN_DRIVER_STAMP && stamps_requested(tx) ? KTX_DEPARTURE_DRIVER
+									 : KTX_DEPARTURE_QUEUED;
 }
 
 /* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */

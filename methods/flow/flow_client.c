@@ -23,8 +23,8 @@ enum client_state {
 	CLIENT_CONNECTING,   /* that all are connected */
 	CLIENT_TIMING,       /* how far apart the clocks are */
 	CLIENT_RUNNING,
-	CLIENT_HEARING, /* ours have ended, its last words are awaited */
-	CLIENT_PARTING, /* the clocks once more */
+	CLIENT_DRAINING,   /* the client's flows have ended; the server's results are missing */
+	CLIENT_FINAL_SYNC, /* of the clocks */
 	CLIENT_DONE,
 };
 
@@ -134,13 +134,13 @@ static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 
 static void all_is_said(struct flow_client *c)
 {
-	if (c->state != CLIENT_HEARING || c->heard_count < c->options.request.flows)
+	if (c->state != CLIENT_DRAINING || c->heard_count < c->options.request.flows)
 		return;
 	if (c->link_gone || c->stopping) {
 		client_done(c);
 		return;
 	}
-	state_set(c, CLIENT_PARTING, TIMING_NS);
+	state_set(c, CLIENT_FINAL_SYNC, TIMING_NS);
 	c->pongs = 0;
 	ping(c);
 }
@@ -201,9 +201,9 @@ static void on_pong(struct flow_client *c, const struct control_frame *frame)
 		c->deadline_ns = c->timer.at_ns = now_ns + TIMING_NS;
 	if (c->state == CLIENT_TIMING && c->pongs >= PINGS)
 		start(c);
-	else if (c->state == CLIENT_PARTING && c->pongs >= LAST_PINGS)
+	else if (c->state == CLIENT_FINAL_SYNC && c->pongs >= LAST_PINGS)
 		client_done(c);
-	else if (c->state == CLIENT_TIMING || c->state == CLIENT_PARTING)
+	else if (c->state == CLIENT_TIMING || c->state == CLIENT_FINAL_SYNC)
 		ping(c);
 }
 
@@ -252,7 +252,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	sent_tell(c, flow, end);
 	if (!flow_set_over(c->flows) || c->state != CLIENT_RUNNING)
 		return;
-	c->state = CLIENT_HEARING;
+	c->state = CLIENT_DRAINING;
 	c->over_ns = ktrxer_now_ns();
 	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : SILENCE_NS);
 	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
@@ -436,7 +436,7 @@ static void on_refuse(struct flow_client *c, const struct control_frame *frame)
 
 	if (control_refuse_read(&refuse, frame) < 0)
 		refuse = (struct control_refuse){ .why = CONTROL_MALFORMED };
-	/* Without its HMAC it counts only as long as we may be strangers to each other. */
+	/* Without its HMAC it counts only as long as the connection is pending. */
 	if (!frame->sealed && c->state > CLIENT_ASKING)
 		refuse.why = CONTROL_MALFORMED;
 	describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_REFUSED_BY_SERVER, .refuse = refuse });
@@ -519,7 +519,7 @@ static void on_closed(struct control_link *link, int error)
 	c->link_gone = true;
 	if (c->state == CLIENT_DONE)
 		return;
-	if (c->state == CLIENT_PARTING) {
+	if (c->state == CLIENT_FINAL_SYNC) {
 		client_done(c);
 		return;
 	}
@@ -559,7 +559,7 @@ static void too_long(struct flow_client *c)
 	case CLIENT_RUNNING:
 		client_fail(c); /* the server is gone */
 		return;
-	case CLIENT_HEARING:
+	case CLIENT_DRAINING:
 		/* A full queue on the way holds its words back; as long as any come there is hope for the rest. */
 		if (!c->link_gone && !c->stopping && ktrxer_now_ns() - c->link.heard_ns < SILENCE_NS &&
 		    ktrxer_now_ns() - c->over_ns < 3 * SILENCE_NS) {
@@ -568,7 +568,7 @@ static void too_long(struct flow_client *c)
 		}
 		client_done(c);
 		return;
-	case CLIENT_PARTING:
+	case CLIENT_FINAL_SYNC:
 	case CLIENT_DONE:
 		client_done(c);
 		return;
@@ -589,13 +589,13 @@ static void client_due(struct loop_timer *timer, uint64_t now_ns)
 	struct flow_client *c = (struct flow_client *)((char *)timer - offsetof(struct flow_client, timer));
 	bool pings;
 
-	if (c->state == CLIENT_HEARING)
+	if (c->state == CLIENT_DRAINING)
 		all_is_said(c);
 	if (c->deadline_ns <= now_ns)
 		too_long(c);
 	if (c->state == CLIENT_DONE)
 		return;
-	pings = !c->link_gone && (c->state == CLIENT_RUNNING || c->state == CLIENT_HEARING ||
+	pings = !c->link_gone && (c->state == CLIENT_RUNNING || c->state == CLIENT_DRAINING ||
 				  (c->state == CLIENT_CONNECTING && c->registers));
 	if (pings && c->ping_ns <= now_ns)
 		ping(c);
@@ -614,7 +614,7 @@ void flow_client_stop(struct flow_client *c)
 	control_link_say(&c->link, CONTROL_STOP);
 	flow_set_stop(c->flows);
 	if (c->state == CLIENT_RUNNING) /* none was running any more */
-		c->state = CLIENT_HEARING;
+		c->state = CLIENT_DRAINING;
 	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 2 * (uint64_t)KTRXER_NS_PER_S;
 	all_is_said(c);
 }

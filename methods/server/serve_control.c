@@ -23,7 +23,7 @@ struct listener {
 };
 
 /* A connection that has not stated its purpose yet. */
-struct stranger {
+struct pending {
 	struct loop_source source; /* first; fd -1: the place is free */
 	struct serve_control *control;
 	struct ktrxer_addr from;
@@ -37,12 +37,12 @@ struct serve_control {
 	struct serve_registry registry;
 	struct hmac_key token;
 	struct limiter *limiter;
-	struct loop_timer timer; /* strangers who are slow, listeners that rest */
+	struct loop_timer timer; /* of slow pending connections, and of listeners that rest */
 	bool resting;
 	struct listener listeners[KTRXER_SERVE_ADDRESSES];
 	int listener_count;
 	uint16_t counts[KTRXER_CONTROL_GROUPS]; /* waiting connections of each group of prefixes */
-	struct stranger strangers[KTRXER_CONTROL_STRANGERS];
+	struct pending pending[KTRXER_CONTROL_PENDING];
 };
 
 const char *const control_refusal_names[CONTROL_REFUSALS] = {
@@ -84,9 +84,9 @@ uint32_t serve_control_pending(const struct serve_control *control)
 	return pending;
 }
 
-/* -------------------------------------------------------------------------------------------------------- strangers */
+/* ---------------------------------------------------------------------------------------------------------- pending */
 
-static void stranger_leave(struct stranger *s, bool closes)
+static void pending_leave(struct pending *s, bool closes)
 {
 	loop_unwatch(s->control->registry.loop, &s->source);
 	if (closes)
@@ -97,12 +97,12 @@ static void stranger_leave(struct stranger *s, bool closes)
 
 /* The place of a new connection. When none is free, the oldest of the prefix with most connections gives way: a greedy prefix displaces
  * its own connections. */
-static struct stranger *stranger_place(struct serve_control *control)
+static struct pending *pending_place(struct serve_control *control)
 {
-	struct stranger *place = &control->strangers[0];
+	struct pending *place = &control->pending[0];
 
-	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
-		struct stranger *s = &control->strangers[i];
+	for (int i = 0; i < KTRXER_CONTROL_PENDING; i++) {
+		struct pending *s = &control->pending[i];
 
 		if (s->source.fd < 0)
 			return s;
@@ -111,7 +111,7 @@ static struct stranger *stranger_place(struct serve_control *control)
 			place = s;
 	}
 	control->registry.counts.displaced++;
-	stranger_leave(place, true);
+	pending_leave(place, true);
 	return place;
 }
 
@@ -126,7 +126,7 @@ static bool claim_cookie(struct serve_control *control, const struct serve_datag
 	session = registry_session(&control->registry, preface.session);
 	if (!session ||
 	    session_register(session, preface.flow, preface.cookie, &d->arrival.from, d->arrival.from_port) < 0)
-		control->registry.counts.strange++;
+		control->registry.counts.protocol_errors++;
 	return true;
 }
 
@@ -196,7 +196,7 @@ static void new_sessions_thin(struct serve_control *control)
 	session_forget(place);
 }
 
-static void stranger_asks(struct stranger *s, const struct control_preface *preface)
+static void pending_answer(struct pending *s, const struct control_preface *preface)
 {
 	struct serve_control *control = s->control;
 	const int fd = s->source.fd;
@@ -205,10 +205,10 @@ static void stranger_asks(struct stranger *s, const struct control_preface *pref
 	(void)preface;
 	if (!limiter_take(control->limiter, &s->from, 1, ktrxer_now_ns())) {
 		control->registry.counts.refused[CONTROL_CLIENTS]++;
-		stranger_leave(s, true);
+		pending_leave(s, true);
 		return;
 	}
-	stranger_leave(s, false);
+	pending_leave(s, false);
 	new_sessions_thin(control);
 	if (session_new(&session, &control->registry, fd, &s->from, s->preface, &control->token) < 0)
 		return;
@@ -216,7 +216,7 @@ static void stranger_asks(struct stranger *s, const struct control_preface *pref
 	session_greet(session, preface->version);
 }
 
-static void stranger_says(struct stranger *s)
+static void pending_read(struct pending *s)
 {
 	struct serve_control *control = s->control;
 	struct control_preface preface;
@@ -226,20 +226,20 @@ static void stranger_says(struct stranger *s)
 	if (control_preface_read(&preface, s->preface, s->have) < 0)
 		preface.kind = 0;
 	if (preface.kind == CONTROL_CLIENT) {
-		stranger_asks(s, &preface);
+		pending_answer(s, &preface);
 		return;
 	}
 	session = preface.kind == CONTROL_DATA ? registry_session(&control->registry, preface.session) : NULL;
-	stranger_leave(s, false);
+	pending_leave(s, false);
 	if (!session || session_attach(session, preface.flow, preface.cookie, fd) < 0) {
-		control->registry.counts.strange++;
+		control->registry.counts.protocol_errors++;
 		close(fd);
 	}
 }
 
-static void stranger_ready(struct loop_source *source, uint32_t events)
+static void pending_ready(struct loop_source *source, uint32_t events)
 {
-	struct stranger *s = (struct stranger *)source;
+	struct pending *s = (struct pending *)source;
 	/* Not a byte more: what follows belongs to whoever it turns out to be for. */
 	ssize_t n = recv(source->fd, s->preface + s->have, CONTROL_PREFACE - s->have, MSG_DONTWAIT);
 	static const uint8_t word[6] = { 'k', 't', 'r', 'x', 'e', 'r' };
@@ -248,27 +248,27 @@ static void stranger_ready(struct loop_source *source, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		stranger_leave(s, true);
+		pending_leave(s, true);
 		return;
 	}
 	s->have += (uint32_t)n;
 	if (memcmp(s->preface, word, s->have < sizeof word ? s->have : sizeof word) != 0) {
-		s->control->registry.counts.strange++;
-		stranger_leave(s, true);
+		s->control->registry.counts.protocol_errors++;
+		pending_leave(s, true);
 		return;
 	}
 	if (s->have == CONTROL_PREFACE)
-		stranger_says(s);
+		pending_read(s);
 }
 
-static void stranger_add(struct serve_control *control, int fd, const union ktrxer_name *from)
+static void pending_add(struct serve_control *control, int fd, const union ktrxer_name *from)
 {
 	const uint64_t now_ns = ktrxer_now_ns();
-	struct stranger *place = stranger_place(control);
+	struct pending *place = pending_place(control);
 
-	*place = (struct stranger){ .source = { .fd = fd, .ready = stranger_ready },
-				    .control = control,
-				    .since_ns = now_ns };
+	*place = (struct pending){ .source = { .fd = fd, .ready = pending_ready },
+				   .control = control,
+				   .since_ns = now_ns };
 	ktrxer_name_read(from, &place->from);
 	place->from.scope_id = 0; /* the same host by whichever device it comes */
 	if (loop_watch(control->registry.loop, &place->source, EPOLLIN) < 0) {
@@ -282,7 +282,7 @@ static void stranger_add(struct serve_control *control, int fd, const union ktrx
 	if (control->timer.at_ns == KTRXER_NEVER)
 		control->timer.at_ns = now_ns + KTRXER_CONTROL_HELLO_S * (uint64_t)KTRXER_NS_PER_S;
 	/* Mostly it has spoken already. */
-	stranger_ready(&place->source, EPOLLIN);
+	pending_ready(&place->source, EPOLLIN);
 }
 
 /* -------------------------------------------------------------------------------------------------------- listeners */
@@ -299,7 +299,7 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 
 		if (fd >= 0) {
 			control->registry.counts.connections++;
-			stranger_add(control, fd, &from);
+			pending_add(control, fd, &from);
 			if (loop_share_used(control->registry.loop))
 				return;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -328,14 +328,14 @@ static void control_due(struct loop_timer *timer, uint64_t now_ns)
 		for (int i = 0; i < control->listener_count; i++)
 			loop_watch(control->registry.loop, &control->listeners[i].source, EPOLLIN);
 	control->resting = false;
-	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++) {
-		struct stranger *s = &control->strangers[i];
+	for (int i = 0; i < KTRXER_CONTROL_PENDING; i++) {
+		struct pending *s = &control->pending[i];
 
 		if (s->source.fd < 0)
 			continue;
 		if (now_ns - s->since_ns >= patience) {
 			control->registry.counts.slow++;
-			stranger_leave(s, true);
+			pending_leave(s, true);
 		} else if (s->since_ns + patience < first) {
 			first = s->since_ns + patience;
 		}
@@ -407,8 +407,8 @@ int serve_control_new(struct serve_control **out, struct loop *loop, const struc
 	control->token = *options->token;
 	control->registry.next_id = (uint32_t)(options->secret >> 32);
 	control->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = control_due };
-	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
-		control->strangers[i].source.fd = -1;
+	for (int i = 0; i < KTRXER_CONTROL_PENDING; i++)
+		control->pending[i].source.fd = -1;
 	loop_timer_add(loop, &control->timer);
 	*out = control;
 	return 0;
@@ -427,9 +427,9 @@ void serve_control_free(struct serve_control *control)
 	if (!control)
 		return;
 	serve_control_end(control);
-	for (int i = 0; i < KTRXER_CONTROL_STRANGERS; i++)
-		if (control->strangers[i].source.fd >= 0)
-			stranger_leave(&control->strangers[i], true);
+	for (int i = 0; i < KTRXER_CONTROL_PENDING; i++)
+		if (control->pending[i].source.fd >= 0)
+			pending_leave(&control->pending[i], true);
 	for (int i = 0; i < control->listener_count; i++) {
 		loop_unwatch(control->registry.loop, &control->listeners[i].source);
 		close(control->listeners[i].source.fd);

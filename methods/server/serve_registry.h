@@ -40,10 +40,10 @@ struct serve_control_counts {
 	uint64_t flows;                /* that began */
 	uint64_t bytes[2], packets[2]; /* of flows that have ended: [0] received, [1] sent; packets of UDP */
 	uint64_t refused[CONTROL_REFUSALS];
-	uint64_t displaced;    /* strangers who made room for newer ones */
-	uint64_t slow;         /* strangers who did not say what they want in time */
-	uint64_t strange;      /* who spoke something else, or showed a cookie that is not right */
-	uint64_t lost_clients; /* gone in the middle of it */
+	uint64_t displaced;       /* pending connections that made room for newer ones */
+	uint64_t slow;            /* pending connections that did not state their purpose in time */
+	uint64_t protocol_errors; /* another protocol, or a cookie that is not right */
+	uint64_t lost_clients;    /* whose connection ended during a session */
 };
 
 /* Where the packets of a flow come from. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""tests/words finds words in comments, messages and documents, not in code, and ceilings only fall."""
+"""tests/words finds words in comments, messages, documents and identifiers, and ceilings only fall."""
 
 import shutil
 import subprocess
@@ -13,6 +13,9 @@ LIST = """left_out = ['tests/', 'made/']
 [[word]]
 find = '\\bwho\\b'
 use = 'a name'
+[[identifier]]
+words = ["told", "lead_ns"]
+use = "reported"
 [ceilings]
 "a/b" = 1
 """
@@ -33,6 +36,11 @@ def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str
     ({"a/b/x.c": "#include <x.h>\n/* who\n * is it */\n"}, 0),
     ({"a/b/x.c": '/* who */ const char *t = "who";\n'}, 1),
     ({"a/c/x.c": "// who\n"}, 1),
+    ({"a/c/x.c": "int is_told(int a);\n"}, 1),
+    ({"a/c/x.c": "int lead_ns, x = '\"'; /* fine */\n"}, 1),
+    ({"a/c/x.c": '#include "told.h"\nint lead, untold; char *t = "told"; /* told */\n'}, 0),
+    ({"a/c/script": "#!/bin/sh\n# who\n"}, 1),
+    ({"a/c/data": "who\n"}, 0),
     ({"a/c/x.py": "who = 1\n"}, 0),
     ({"a/c/x.py": 'x = f"{who}"\n'}, 0),
     ({"a/c/x.py": '"""Who?"""\n'}, 1),

@@ -16,7 +16,7 @@ static void control_json(struct json *json, const struct serve_control_counts *c
 	json_u64(json, "clients_lost", c->lost_clients);
 	json_u64(json, "pending_displaced", c->displaced);
 	json_u64(json, "pending_slow", c->slow);
-	json_u64(json, "protocol_errors", c->strange);
+	json_u64(json, "protocol_errors", c->protocol_errors);
 	json_object(json, "refused");
 	for (int i = CONTROL_OK + 1; i < CONTROL_REFUSALS; i++)
 		json_u64(json, control_refusal_names[i], c->refused[i]);

@@ -26,7 +26,7 @@ static const struct plain {
 	  "Connections without the token that made room for others." },
 	{ "ktrxer_pending_slow", METRICS_COUNTER, FIGURE(flows.slow),
 	  "Connections that did not prove the token in time." },
-	{ "ktrxer_protocol_errors", METRICS_COUNTER, FIGURE(flows.strange),
+	{ "ktrxer_protocol_errors", METRICS_COUNTER, FIGURE(flows.protocol_errors),
 	  "Connections and datagrams of another protocol, or with a wrong cookie." },
 	{ "ktrxer_flows_started", METRICS_COUNTER, FIGURE(flows.flows), "Flows that have begun." },
 	{ "ktrxer_stamp_requests", METRICS_COUNTER, FIGURE(stamp.received), "Packets that the reflector has judged." },
