@@ -93,7 +93,7 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (Plan(), "nothing would be measured"),
     (Plan(icmp(Setting("H")).runs + udp(Setting("H"), "Ping (ms) ICMP").runs), "called 'Ping"),
     (udp(Setting("H"), "x", "EFF"), "no marking is called 'EFF'"),
-    (icmp(Setting("H"), when=When(start_after="nobody")), "waits for 'nobody'"),
+    (icmp(Setting("H"), when=When(start_after="absent")), "waits for 'absent'"),
     (combine(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a"))), "waits for itself"),
     (icmp(Setting("H", probe_interval_ns=1000)), "0.1 ms to 60 s"),
     (icmp(Setting("H"), "a\x1b[2J"), "control characters"),

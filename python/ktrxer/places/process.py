@@ -19,17 +19,19 @@ READ_BYTES = 1 << 16
 # of standard input: INT, and KILL two seconds later. A line of standard input is a signal for the group. "$@" reads from a pipe that stays
 # open as long as standard input, so that `--stop-on-eof` works below it. The exit status is that of "$@". A shell that leads no process
 # group (some ssh servers make none) starts again in one of its own. A `date` without nanoseconds and a `sleep` without fractions cost
-# precision. The script is one line, because csh as a login shell accepts no other.
+# precision. By an empty line and by USR1 the two parts of the pipeline wait until both have set their traps: a signal before that would be
+# lost. The script is one line, because csh as a login shell accepts no other.
 GUARD = (
     "script=$1 at=$2; shift 2; read -r _ _ _ _ group _ </proc/$$/stat; "
     '[ "$group" = $$ ] || [ -n "$KTRXER_GUARD" ] || KTRXER_GUARD=1 exec setsid sh -c "$script" sh "$script" "$at" "$@"; '
-    "trap : INT TERM; exec 3<&0 4>&2 2>/dev/null; "
-    '{ trap "" INT; while read -r word; do kill -s "$word" 0; done; kill -s INT 0; sleep 2; kill -s KILL 0; } <&3 4>&- | '
-    '{ trap : INT TERM; exec 3<&-; status=0; if [ "$at" != 0 ]; then '
-    'now=$(date +%s%N); case $now in *[!0-9]*) now=$(date +%s)000000000;; esac; left=$((at - now)); [ "$left" -le 0 ] || '
+    "trap : INT TERM USR1; exec 3<&0 4>&2 2>/dev/null; "
+    '{ trap "" INT; trap - TERM; go=; trap go=1 USR1; echo; while [ -z "$go" ]; do sleep 1 & wait $!; done; '
+    'while read -r word; do kill -s "$word" 0; done; kill -s INT 0; sleep 2; kill -s KILL 0; } <&3 4>&- | '
+    '{ stop=; trap stop=1 INT; trap : TERM USR1; exec 3<&-; read -r ready; kill -s USR1 0; status=0; if [ "$at" != 0 ]; then '
+    'now=$(date +%s%N); case $now in *[!0-9]*) now=$(date +%s)000000000;; esac; left=$((at - now)); [ "$left" -le 0 ] || [ -n "$stop" ] || '
     '{ sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"; status=$?; '
     '[ $status = 0 ] || [ $status -gt 128 ] || sleep $((left / 1000000000)); }; fi; '
-    'if [ $status -le 128 ]; then "$@" 2>&4 4>&-; status=$?; fi; '
+    'if [ -n "$stop" ]; then status=130; elif [ $status -le 128 ]; then "$@" 2>&4 4>&-; status=$?; fi; '
     'trap "" TERM; kill -s TERM 0; exit $status; }'
 )
 

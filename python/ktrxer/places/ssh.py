@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shlex
 import shutil
 import subprocess
@@ -24,8 +25,9 @@ from ktrxer.places.process import Process, guard
 
 READY = "ktrxer-ready"  # the first line of the far shell
 CONNECT_S = 20
-ANSWER_S = 10  # of the far shell to one line
+ANSWER_S = 30  # of the far shell to one line
 COPY_S = 600
+EXIT_S = 2  # of a client whose pipes have ended
 ALIVE = ("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=3")  # a dead connection is found after 6 s
 COMPARISONS = 12  # of the clocks: the one with the shortest round trip counts
 LOST = 255  # exit status of ssh when the connection failed
@@ -57,6 +59,11 @@ class SshProcess(Process):
                 os.write(pipe.fileno(), f"{word}\n".encode())
 
     def close(self) -> int:
+        """The client closes its pipes some time before it exits."""
+        if self.child.returncode is None and not self.open and not self._killed:
+            descriptor = os.pidfd_open(self.child.pid)
+            select.select([descriptor], [], [], EXIT_S)
+            os.close(descriptor)
         status = super().close()
         return -9 if self._killed else status
 
@@ -84,7 +91,7 @@ class Ssh:
             if self._line(CONNECT_S + 5) != READY.encode():
                 raise PlaceError(f"{self.name}: the login shell of the far host printed something before the first command; make it silent")
             before = time.monotonic_ns()
-            run(self, ["true"])
+            run(self, ["true"], CONNECT_S)
             self.start_ns = time.monotonic_ns() - before
         except PlaceError:
             self.close()
