@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tests of the module on the other kernels that Debian has (test_module_builds.py builds it for all)."""
+"""The tests of the module on the other kernels of Debian (test_module_builds.py builds it for all kernels)."""
 
 from __future__ import annotations
 

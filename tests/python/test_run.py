@@ -217,7 +217,7 @@ def test_one_after_another(fake, runs, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     setting = Setting("far", 0.3, 0, 10 * MS, 50 * MS)
     plan = find(str(tmp_path / "own.py")).make(Setting("far", 0.3, 0, 10 * MS, 50 * MS), {})
-    # Much more time than is needed: a busy machine starts the processes late.
+    # A long time, because a busy machine starts the processes late.
     flows = Plan(tuple(one for one in plan.runs if one.runner == "flow"))
     plan = combine(flows, icmp(setting, when=When(stop_after="second")), total_s=60)
     run = measure(plan, {None: fake()}, runs, setting=setting)

@@ -26,7 +26,7 @@ PRINTED = {
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
     "add-collector": (r"stored;", r"available memory +- +\d"),
     "add-runner": (r"Ping \(ms\) system +0 s to", r"stored;", r"Ping \(ms\) system +ms +\d"),
-    "add-plot": (r"own_queue +wait of our probes", r"stored;", r""),
+    "add-plot": (r"own_queue +delay of the probes", r"stored;", r""),
 }
 
 

@@ -50,7 +50,7 @@ class Phase:
 
 @dataclass
 class Runner:
-    """A process that measured, or was to measure."""
+    """A process that measured, or that failed to start."""
 
     id: int
     name: str
@@ -68,9 +68,9 @@ class Runner:
     to_ns: int | None = None
     processor_ns: int | None = None  # CPU time of the process and its children
     protocol: str | None = None  # of its probes: UDP, ICMP, ...
-    place: str = "local"  # where it ran
-    parameters: dict[str, Any] = field(default_factory=dict)  # of its runner, resolved
-    tool_version: str | None = None  # of a program that is not ours
+    place: str = "local"  # the place in which it ran
+    parameters: dict[str, Any] = field(default_factory=dict)  # resolved parameters of its runner
+    tool_version: str | None = None  # version of a foreign program
 
     def __post_init__(self) -> None:
         if self.protocol is None:
