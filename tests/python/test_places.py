@@ -105,7 +105,7 @@ def alive(mark):
     return subprocess.run(["pgrep", "-fx", f"sleep {mark}"], capture_output=True, text=True, check=False).stdout.split()
 
 
-def until(condition, seconds=8.0):
+def until(condition, seconds=30.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "not within its time"

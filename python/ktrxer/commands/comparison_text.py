@@ -25,7 +25,7 @@ def lines(made: Comparison, checks: Sequence[Check], whole: bool = False) -> lis
     shown = [row for row in made.rows if whole or notable(row)]
     made_lines += ["", *table(HEAD, [cells(row) for row in shown])]
     if len(shown) < len(made.rows):
-        made_lines.append(f"{len(made.rows) - len(shown)} further figures show no difference; --figures '*' lists all")
+        made_lines.append(f"{len(made.rows) - len(shown)} further figures without a shown difference; --figures '*' lists them")
     if checks:
         made_lines += ["", *(f"margin {'held' if one.held else 'NOT shown'}: {one.label}: {one_line(one.text, 300)}" for one in checks)]
     return made_lines + ([""] if made.notes else []) + [f"note: {one_line(note, 500)}" for note in made.notes]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ktrxer.places.process import Process
 
-RUN_S = 10.0  # a short command in a place, at most
+RUN_S = 30.0  # a short command in a place, at most
 OUTPUT_MOST = 1 << 20  # bytes of a short command's output
 
 

@@ -25,7 +25,7 @@ from ktrxer.places.process import Process, guard
 
 READY = "ktrxer-ready"  # the first line of the far shell
 CONNECT_S = 20
-ANSWER_S = 10  # of the far shell to one line
+ANSWER_S = 30  # of the far shell to one line
 COPY_S = 600
 EXIT_S = 2  # of a client whose pipes have ended
 ALIVE = ("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=3")  # a dead connection is found after 6 s
